@@ -1,0 +1,1 @@
+"""Numba kernels: arrays in, numbers out; no checks, no strings, no objects."""

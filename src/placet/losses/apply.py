@@ -1,0 +1,96 @@
+"""How a kernel meets its lists: rows put in order, lists cut into ranges, ranges shared among threads.
+
+The ranges depend on the data alone and their values are added in order, so a result does not depend on the number of
+threads.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data import Lists
+from placet.kernels import ranges
+
+Array = NDArray[np.float64]
+
+ROWS_PER_RANGE = 8192
+
+_threads = max(1, int(os.environ.get("PLACET_THREADS", os.cpu_count() or 1)))
+
+
+def set_threads(n: int) -> None:
+    """Use ``n`` threads from now on (default: the variable PLACET_THREADS, else every core)."""
+    global _threads
+    if n < 1:
+        raise ValueError(f"threads must be at least 1, not {n}")
+    _threads = n
+
+
+def get_threads() -> int:
+    """Number of threads in use."""
+    return _threads
+
+
+@lru_cache(maxsize=4)
+def _pool(n: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n, thread_name_prefix="placet")
+
+
+def checked(s: ArrayLike, lists: Lists) -> tuple[Array, Lists]:
+    """Scores and lists as contiguous arrays of the types that kernels take, or a ``ValueError``."""
+    s = np.ascontiguousarray(s, dtype=np.float64)
+    grade = np.ascontiguousarray(lists[0], dtype=np.float64)
+    offsets = np.ascontiguousarray(lists[1], dtype=np.int64)
+    n_lists = len(offsets) - 1
+    weight = np.ones(max(n_lists, 0)) if lists[2] is None else np.ascontiguousarray(lists[2], dtype=np.float64)
+    if s.shape != grade.shape or s.ndim != 1:
+        raise ValueError(f"scores have shape {s.shape} and grades {grade.shape}; both must be (rows,)")
+    if n_lists < 0 or offsets[0] != 0 or offsets[-1] != len(grade) or (n_lists and (np.diff(offsets) < 0).any()):
+        raise ValueError(f"offsets must rise from 0 to the number of rows, {len(grade)}")
+    if weight.shape != (n_lists,):
+        raise ValueError(f"weight has shape {weight.shape}; there are {n_lists} lists")
+    return s, Lists(grade, offsets, weight)
+
+
+def cut(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """List numbers that start a range (and the number of lists at the end): about ROWS_PER_RANGE rows each, never half a list."""
+    n_lists = len(offsets) - 1
+    marks = np.arange(0, offsets[-1] + 1, ROWS_PER_RANGE)
+    return np.unique(np.append(np.searchsorted(offsets, marks, side="left").clip(0, n_lists), n_lists))
+
+
+def over_lists(
+    kernel: Callable[..., float], s: ArrayLike, lists: Lists, *args: object, in_order: bool = True
+) -> tuple[float, Array]:
+    """Sum of ``kernel(s, grade, offsets, weight, grad, *args)`` over ranges of lists, and the gradient.
+
+    The kernel returns its value and writes the gradient of its rows into ``grad`` (zeros at first).  With ``in_order`` it may
+    assume that grades never rise inside a list; the gradient goes back in the caller's order.
+    """
+    s, lists = checked(s, lists)
+    grade, offsets, weight = lists
+    order = None
+    if in_order and not ranges.is_descending(grade, offsets):
+        order = ranges.descending_order(grade, offsets)
+        s, grade = s[order], grade[order]
+    grad = np.zeros(len(s))
+    cuts = cut(offsets)
+
+    def one(k: int) -> float:
+        a, b = cuts[k], cuts[k + 1]
+        return kernel(s, grade, offsets[a : b + 1], weight[a:b], grad, *args)
+
+    n = len(cuts) - 1
+    if _threads == 1 or n < 2:
+        values = [one(k) for k in range(n)]
+    else:
+        values = list(_pool(_threads).map(one, range(n)))
+    if order is not None:
+        back = np.empty_like(grad)
+        back[order] = grad
+        grad = back
+    return float(sum(values)), grad
