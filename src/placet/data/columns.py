@@ -1,0 +1,158 @@
+"""Columns: read-only arrays, names turned into integers once, and data frames of any kind opened."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data.errors import DataError
+
+Names = tuple[Hashable, ...]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
+    """A read-only one-dimensional view of ``values``; the caller's array stays writable and the caller's."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    if array.ndim != 1:
+        raise DataError(f"a column must be one-dimensional, not of shape {array.shape}")
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def integers(values: ArrayLike, what: str) -> Ints:
+    """Read-only int64 column; floats that are not whole numbers are an error."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" and array.size:
+        if array.dtype.kind not in "fb" or not np.array_equal(array, np.floor(array)):
+            raise DataError(f"{what} must be whole numbers, not {array.dtype} such as {array.flat[0]!r}")
+    return frozen(array, np.int64)
+
+
+def numbers(values: ArrayLike, what: str, *, positive: bool = False, unit: str = "row") -> Floats:
+    """Read-only float64 column without NaN or infinity (nor negative values, where ``positive``)."""
+    try:
+        column = frozen(values, np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{what} must be numbers: {error}") from None
+    bad = ~np.isfinite(column)
+    if positive:
+        bad |= column < 0
+    if bad.any():
+        k = int(np.argmax(bad))
+        kind = "finite and not negative" if positive else "finite"
+        raise DataError(
+            f"{unit} {k}: {what} {column[k]} is not {kind} ({bad.sum()} such {unit}s); correct or remove them"
+        )
+    return column
+
+
+def offsets_of(values: ArrayLike, n_rows: int) -> Ints:
+    """Read-only offsets that rise from 0 to ``n_rows``."""
+    offsets = integers(values, "offsets")
+    if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != n_rows or (np.diff(offsets) < 0).any():
+        raise DataError(f"offsets must rise from 0 to the number of rows, {n_rows}")
+    return offsets
+
+
+def offsets_from_sizes(sizes: ArrayLike) -> Ints:
+    """Offsets of lists with the given numbers of rows."""
+    return np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))]).astype(np.int64)
+
+
+def list_of_rows(offsets: Ints) -> Ints:
+    """The list number of every row."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def dense_tiers(values: NDArray[Any], offsets: Ints) -> Ints:
+    """Tiers 0, 1, ... of rows whose ``values`` never fall inside a list (0 for the smallest); gaps vanish."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    new = np.empty(len(values), np.int64)
+    new[0] = 0
+    new[1:] = values[1:] != values[:-1]
+    count = np.cumsum(new)
+    starts = offsets[:-1][np.diff(offsets) > 0]
+    first = np.zeros(len(values), np.int64)
+    first[starts] = 1
+    return count - count[starts][np.cumsum(first) - 1]
+
+
+def unlike(values: Iterable[Any]) -> Hashable | None:
+    """The first value that cannot be a name (missing, NaN, not hashable), wrapped in a tuple; else ``None``."""
+    for value in values:
+        if value is None or value != value or value is np.ma.masked or type(value).__name__ in ("NaTType", "NAType"):
+            return (value,)
+    return None
+
+
+def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit: str = "row") -> tuple[Ints, Names]:
+    """Integer codes and names, numbered by first appearance or as in ``known``; missing and unknown names are errors."""
+    column = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    try:
+        index: dict[Any, int] = dict.fromkeys(column, 0)
+    except TypeError:
+        raise DataError(f"{what} names must be hashable (text, numbers), not {type(column[0]).__name__}") from None
+    if (bad := unlike(index)) is not None:
+        at = [k for k, value in enumerate(column) if unlike((value,)) is not None]
+        raise DataError(
+            f"{unit} {at[0]}: {what} is missing ({bad[0]!r}; {len(at)} such {unit}s); name it or remove the {unit}"
+        )
+    names = tuple(index) if known is None else unique_names(known, what)
+    position = {name: k for k, name in enumerate(names)}
+    unknown = [name for name in index if name not in position]
+    if unknown:
+        at = [k for k, value in enumerate(column) if value not in position]
+        raise DataError(
+            f"{unit} {at[0]}: {what} {column[at[0]]!r} is not among the {len(names)} given names "
+            f"({len(at)} such {unit}s, {len(unknown)} names); add the name or remove the {unit}"
+        )
+    return np.fromiter(map(position.__getitem__, column), np.int64, len(column)), names
+
+
+def unique_names(values: Iterable[Hashable], what: str) -> Names:
+    """Names as a tuple; duplicates and missing names are errors."""
+    names = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
+    if (bad := unlike(names)) is not None:
+        raise DataError(f"{what} names contain a missing one: {bad!r}")
+    if len(set(names)) != len(names):
+        seen: set[Hashable] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise DataError(f"{what} name {twice!r} occurs more than once ({len(names) - len(set(names))} repeats)")
+    return names
+
+
+def is_frame(data: Any) -> bool:
+    """Whether ``data`` is something with named columns: a mapping or any data frame that Narwhals knows."""
+    return isinstance(data, Mapping) or hasattr(data, "columns") or hasattr(data, "__dataframe__")
+
+
+def column(frame: Any, name: str) -> Any:
+    """One column of a mapping or of any data frame (pandas, Polars, Arrow, DuckDB, ...) as a NumPy array or list."""
+    if isinstance(frame, Mapping):
+        names = list(frame)
+        if name in frame:
+            return frame[name]
+    else:
+        import narwhals as nw
+
+        table = nw.from_native(frame)
+        names = table.collect_schema().names()
+        if name in names:
+            selected = table.select(name)
+            eager = selected.collect() if isinstance(selected, nw.LazyFrame) else selected
+            return eager[name].to_numpy()
+    raise DataError(f"column {name!r} is not there; the columns are {names}")
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality of two optional columns."""
+    if a is None or b is None:
+        return a is b
+    return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else bool(a == b)

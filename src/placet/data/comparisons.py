@@ -1,0 +1,207 @@
+"""Pairwise results: how often one item beat another, and how often they tied."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.data import connectivity
+from placet.data.columns import Floats, Ints, Names, encode, frozen, integers, numbers, same, unique_names
+from placet.data.errors import DataError
+
+OUTCOMES = ("a", "b", "tie")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparisons:
+    """One row per pair (and agent, where there are agents), in order of agent, i, j.
+
+    ``wins_i``, ``wins_j``, ``ties`` (rows,) are summed weights.  ``i < j``, unless ``ordered`` keeps who came first
+    (home advantage, position bias): then ``i`` is the one that came first and (i, j), (j, i) are two rows.
+    Rows that repeat a pair are added together.
+
+    >>> Comparisons.from_battles(["x", "y", "x"], ["y", "x", "y"], ["a", "a", "tie"])
+    Comparisons(1 pairs, 2 items, 3 votes)
+    """
+
+    i: Ints
+    j: Ints
+    wins_i: Floats
+    wins_j: Floats
+    ties: Floats
+    agent: Ints | None = None
+    items: Names = None  # type: ignore[assignment]  # 0, 1, ...
+    agents: Names | None = None
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        i, j = integers(self.i, "i"), integers(self.j, "j")
+        counts = [numbers(getattr(self, name), name, positive=True) for name in ("wins_i", "wins_j", "ties")]
+        agent = None if self.agent is None else integers(self.agent, "agent")
+        columns = [("j", j), *zip(("wins_i", "wins_j", "ties"), counts), *([] if agent is None else [("agent", agent)])]
+        for name, values in columns:
+            if len(values) != len(i):
+                raise DataError(f"{name} has {len(values)} entries; {len(i)} are needed")
+        top = max(i.max(initial=-1), j.max(initial=-1))
+        put("items", unique_names(range(int(top) + 1) if self.items is None else self.items, "item"))
+        if agent is not None:
+            names = range(int(agent.max(initial=-1)) + 1) if self.agents is None else self.agents
+            put("agents", unique_names(names, "agent"))
+        _refuse_codes(i, j, agent, self.items, self.agents)
+        if not self.ordered:
+            swap = i > j
+            i, j = np.where(swap, j, i), np.where(swap, i, j)
+            counts[:2] = np.where(swap, counts[1], counts[0]), np.where(swap, counts[0], counts[1])
+        i, j, agent, counts = _merged(i, j, agent, counts, len(self.items))
+        for name, values in zip(("i", "j", "agent"), (i, j, agent)):
+            put(name, None if values is None else frozen(values, np.int64))
+        for name, values in zip(("wins_i", "wins_j", "ties"), counts):
+            put(name, frozen(values, np.float64))
+
+    @classmethod
+    def from_battles(
+        cls,
+        a: Sequence[Hashable],
+        b: Sequence[Hashable],
+        outcome: Sequence[str],
+        *,
+        weight: ArrayLike | None = None,
+        agent: Sequence[Hashable] | None = None,
+        items: Sequence[Hashable] | None = None,
+        ordered: bool = False,
+    ) -> "Comparisons":
+        """Votes, one by one: ``outcome`` is "a", "b" or "tie".
+
+        ``ordered=True`` keeps that ``a`` came first.  ``weight`` counts a vote more than once or less.
+        """
+        n = len(a)
+        result = outcome_codes(outcome)
+        weight = np.ones(n) if weight is None else numbers(weight, "weight", positive=True)
+        for name, values in (("b", b), ("outcome", result), ("weight", weight), ("agent", agent)):
+            if values is not None and len(values) != n:
+                raise DataError(f"{name} has {len(values)} entries; {n} are needed")
+        both = np.concatenate([a, b]) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else [*a, *b]
+        code, names = _encode_pairs(both, items)
+        voter, voters = (None, None) if agent is None else encode(agent, "agent")
+        counts = (np.where(result == k, weight, 0.0) for k in range(3))
+        return cls(code[:n], code[n:], *counts, agent=voter, items=names, agents=voters, ordered=ordered)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
+
+    def __len__(self) -> int:
+        return len(self.i)
+
+    def __repr__(self) -> str:
+        votes = float(self.wins_i.sum() + self.wins_j.sum() + self.ties.sum())
+        return f"Comparisons({len(self)} pairs, {self.n_items} items, {votes:g} votes)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Comparisons):
+            return NotImplemented
+        return all(same(getattr(self, f), getattr(other, f)) for f in self.__dataclass_fields__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, which: Any) -> "Comparisons":
+        """The chosen rows (slice, mask or numbers)."""
+        rows = np.atleast_1d(np.arange(len(self))[which])
+        columns = (getattr(self, name)[rows] for name in ("i", "j", "wins_i", "wins_j", "ties"))
+        agent = None if self.agent is None else self.agent[rows]
+        return Comparisons(*columns, agent=agent, items=self.items, agents=self.agents, ordered=self.ordered)
+
+    def by_agent(self) -> Iterator[tuple[Hashable, "Comparisons"]]:
+        """The rows of each agent (``None`` where there are no agents)."""
+        if self.agent is None or self.agents is None:
+            yield None, self
+            return
+        bounds = np.searchsorted(self.agent, np.arange(len(self.agents) + 1))
+        for k, name in enumerate(self.agents):
+            yield name, self[bounds[k] : bounds[k + 1]]
+
+    def pooled(self) -> "Comparisons":
+        """The same results without agents and without who came first."""
+        return Comparisons(self.i, self.j, self.wins_i, self.wins_j, self.ties, items=self.items)
+
+    def describe(self) -> dict[str, Any]:
+        """Counts, ties, coverage, and connectedness of the "beats" graph.  O(rows)."""
+        wins, ties = float(self.wins_i.sum() + self.wins_j.sum()), float(self.ties.sum())
+        pairs = len(np.unique(np.minimum(self.i, self.j) * self.n_items + np.maximum(self.i, self.j)))
+        seen = np.zeros(self.n_items, bool)
+        seen[self.i] = seen[self.j] = True
+        parts = connectivity.beats_components_of_pairs(
+            self.i, self.j, self.wins_i, self.wins_j, self.ties, self.n_items
+        )
+        return {
+            "kind": "comparisons",
+            "items": self.n_items,
+            "votes": wins + ties,
+            "ties": ties,
+            "pairs": pairs,
+            "pairs possible": self.n_items * (self.n_items - 1) // 2,
+            "items never compared": int((~seen).sum()),
+            "strongly connected components": int(parts.max(initial=-1)) + 1,
+            "agents": None if self.agents is None else len(self.agents),
+        }
+
+
+def outcome_codes(outcome: Sequence[str]) -> Ints:
+    """0 for "a", 1 for "b", 2 for "tie"; anything else is an error that shows the first one."""
+    code = {name: k for k, name in enumerate(OUTCOMES)}
+    try:
+        return np.fromiter(map(code.__getitem__, outcome), np.int64, len(outcome))
+    except (KeyError, TypeError):
+        bad = [k for k, value in enumerate(outcome) if not (isinstance(value, str) and value in code)]
+        raise DataError(
+            f"row {bad[0]}: outcome {outcome[bad[0]]!r} is not a, b or tie ({len(bad)} such rows); correct or remove them"
+        ) from None
+
+
+def _encode_pairs(both: Any, items: Sequence[Hashable] | None) -> tuple[Ints, Names]:
+    """Codes of both sides of each vote; whole numbers in a small range are numbered without a dictionary."""
+    if isinstance(both, np.ndarray) and both.dtype.kind in "iu" and items is None and both.size:
+        low, high = int(both.min()), int(both.max())
+        if high - low <= 4 * both.size:
+            present = np.zeros(high - low + 1, np.int64)
+            present[both - low] = 1
+            return (np.cumsum(present) - 1)[both - low], tuple((np.flatnonzero(present) + low).tolist())
+    return encode(both, "item", items)
+
+
+def _refuse_codes(i: Ints, j: Ints, agent: Ints | None, items: Names, agents: Names | None) -> None:
+    outside = (i < 0) | (j < 0) | (i >= len(items)) | (j >= len(items))
+    if outside.any():
+        k = int(np.argmax(outside))
+        raise DataError(f"row {k}: items {i[k]}, {j[k]} are not in 0..{len(items) - 1} ({outside.sum()} such rows)")
+    if (i == j).any():
+        k = int(np.argmax(i == j))
+        raise DataError(
+            f"row {k}: item {items[i[k]]!r} is compared with itself ({(i == j).sum()} such rows); correct or remove them"
+        )
+    if agent is not None and len(agent) and (agent.min() < 0 or agent.max() >= len(agents or ())):
+        raise DataError(f"agent codes must be in 0..{len(agents or ()) - 1}, found {agent.min()}..{agent.max()}")
+
+
+def _merged(
+    i: Ints, j: Ints, agent: Ints | None, counts: list[Floats], n_items: int
+) -> tuple[Ints, Ints, Ints | None, list[Floats]]:
+    """Rows in order of agent, i, j, one for each, counts added."""
+    key = i * n_items + j
+    if agent is not None:
+        key = key + agent * (n_items * n_items)
+    if (key[1:] > key[:-1]).all():
+        return i, j, agent, counts
+    span = n_items * n_items * (1 if agent is None else int(agent.max()) + 1)
+    if span <= 4 * len(key):
+        present = np.bincount(key, minlength=span) > 0
+        unique = np.flatnonzero(present)
+        group = (np.cumsum(present) - 1)[key]
+    else:
+        unique, group = np.unique(key, return_inverse=True)
+    counts = [np.bincount(group, values, len(unique)) for values in counts]
+    pair = unique % (n_items * n_items)
+    return pair // n_items, pair % n_items, None if agent is None else unique // (n_items * n_items), counts

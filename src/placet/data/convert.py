@@ -1,0 +1,134 @@
+"""From ballots to pairs, sums of pairs, groups of equal ballots, and a description; arrays in, arrays out."""
+
+from typing import Any
+
+import numpy as np
+
+from placet.data import connectivity
+from placet.data.columns import Floats, Ints, list_of_rows
+from placet.data.errors import DataError
+
+STRENGTHS = ("binary", "difference", "rating")
+PAIRS_AT_ONCE = 4_000_000
+
+
+def strength_values(strength: str, tier: Ints, score: Floats | None) -> Floats:
+    """What differences are taken of, higher is better: minus the tier, or the score that the tier came from."""
+    if strength not in STRENGTHS:
+        raise ValueError(f"strength {strength!r} is unknown; choose from {list(STRENGTHS)}")
+    if strength != "rating":
+        return -tier.astype(np.float64)
+    if score is None:
+        raise DataError("these ballots keep no scores to take differences of; use strength='difference' (of tiers)")
+    return score
+
+
+def count_pairs(
+    item: Ints, value: Floats, offsets: Ints, weight: Floats, agent: Ints | None, n_items: int, strength: str
+) -> tuple[Ints, Ints, Floats, Floats, Floats, Ints | None]:
+    """Columns i, j, wins_i, wins_j, ties, agent of all pairs on a ballot, added up block by block.  O(pairs)."""
+    ballot = list_of_rows(offsets)
+    later = offsets[1:][ballot] - np.arange(len(item)) - 1
+    done = np.cumsum(later)
+    total: tuple[Any, ...] = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
+    start = 0
+    while start < len(item):
+        base = done[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(done, base + PAIRS_AT_ONCE)))
+        rows = np.arange(start, min(stop, len(item)))
+        left = np.repeat(rows, later[rows])
+        right = left + 1 + np.arange(len(left)) - np.repeat(done[rows] - later[rows] - base, later[rows])
+        w = weight[ballot[left]]
+        gap = value[left] - value[right]
+        size = w if strength == "binary" else w * np.abs(gap)
+        flip = item[left] > item[right]
+        key = np.where(flip, item[right], item[left]) * n_items + np.where(flip, item[left], item[right])
+        if agent is not None:
+            key += agent[ballot[left]] * (n_items * n_items)
+        first = (gap > 0) != flip
+        tied = gap == 0
+        block = (key, np.where(first & ~tied, size, 0.0), np.where(~first & ~tied, size, 0.0), np.where(tied, w, 0.0))
+        total = _add(*(np.concatenate(pair) for pair in zip(total, block)))
+        start = stop
+    key, *counts = total
+    pair = key % (n_items * n_items) if n_items else key
+    i, j = (pair // n_items, pair % n_items) if n_items else (pair, pair)
+    return i, j, *counts, None if agent is None else key // (n_items * n_items)  # type: ignore[return-value]
+
+
+def _add(key: Ints, *counts: Floats) -> tuple[Any, ...]:
+    unique, group = np.unique(key, return_inverse=True)
+    return unique, *(np.bincount(group, values, len(unique)) for values in counts)
+
+
+def net_wins(value: Floats, tier: Ints, offsets: Ints, strength: str) -> tuple[Floats, Floats]:
+    """Wins minus losses of each row against the other rows of its ballot, and the sum of wins of each ballot.
+
+    With differences: m v_i - sum(v), and for rows in falling order of v the sum over ranks r of (m - 1 - 2 r) v_(r).
+    With binary counts: rows below minus rows above, and the pairs of different tiers.  Rows are in order of tier.  O(rows).
+    """
+    ballot = list_of_rows(offsets)
+    n_ballots = len(offsets) - 1
+    size = np.diff(offsets)
+    if strength == "binary":
+        first, length = _tier_runs(tier, offsets, ballot)
+        above = first - offsets[:-1][ballot]
+        below = size[ballot] - above - length
+        return (below - above).astype(np.float64), np.bincount(ballot, below.astype(np.float64), n_ballots)
+    total = np.bincount(ballot, value, n_ballots)
+    rank = np.arange(len(value)) - offsets[:-1][ballot]
+    wins = np.bincount(ballot, (size[ballot] - 1 - 2 * rank) * value, n_ballots)
+    return size[ballot] * value - total[ballot], wins
+
+
+def _tier_runs(tier: Ints, offsets: Ints, ballot: Ints) -> tuple[Ints, Ints]:
+    """First row and number of rows of each row's tier."""
+    if not len(tier):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    new = np.concatenate([[True], (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1])])
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.append(starts, len(tier)))
+    run = np.cumsum(new) - 1
+    return starts[run], lengths[run]
+
+
+def equal_lists(item: Ints, tier: Ints, offsets: Ints, agent: Ints | None, instance: Ints | None) -> tuple[Ints, Ints]:
+    """First ballot of every group of equal ballots, and the group of every ballot.  O(rows)."""
+    groups: dict[tuple[Any, ...], int] = {}
+    first: list[int] = []
+    group = np.empty(len(offsets) - 1, np.int64)
+    both = np.stack([item, tier], axis=1)
+    for b in range(len(offsets) - 1):
+        key = (
+            both[offsets[b] : offsets[b + 1]].tobytes(),
+            None if agent is None else int(agent[b]),
+            None if instance is None else int(instance[b]),
+        )
+        group[b] = groups.setdefault(key, len(first))
+        if group[b] == len(first):
+            first.append(b)
+    return np.array(first, np.int64), group
+
+
+def describe_rankings(item: Ints, tier: Ints, offsets: Ints, weight: Floats, n_items: int) -> dict[str, Any]:
+    """Counts, ties, coverage, strongly connected components of the "beats" graph, ballots that compare nothing."""
+    ballot = list_of_rows(offsets)
+    n_ballots, size = len(offsets) - 1, np.diff(offsets)
+    tiers = np.zeros(n_ballots, np.int64)
+    np.maximum.at(tiers, ballot, tier + 1)
+    seen = np.bincount(item, minlength=n_items) > 0
+    parts = connectivity.beats_components(item, tier, offsets, n_items, weight)
+    return {
+        "kind": "rankings",
+        "ballots": n_ballots,
+        "weight": float(weight.sum()),
+        "items": n_items,
+        "rows": len(item),
+        "items never listed": int((~seen).sum()),
+        "ballots with ties": int((tiers < size).sum()),
+        "complete ballots": int((size == n_items).sum()),
+        "ballots that compare nothing": int((tiers < 2).sum()),
+        "largest tier": int(_tier_runs(tier, offsets, ballot)[1].max(initial=0)),
+        "coverage": len(item) / (n_ballots * n_items) if n_ballots and n_items else float("nan"),
+        "strongly connected components": int(parts.max(initial=-1)) + 1,
+    }

@@ -1,0 +1,315 @@
+"""Queries: rows with features and grades, grouped by query whatever order they come in."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data.columns import (
+    Floats,
+    Ints,
+    Names,
+    encode,
+    frozen,
+    integers,
+    is_frame,
+    list_of_rows,
+    numbers,
+    offsets_from_sizes,
+    offsets_of,
+    same,
+    unique_names,
+)
+from placet.data.errors import DataError
+from placet.data.lists import Lists
+from placet.data.rankings import Rankings, rows_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Missing = Literal["error", "keep"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Queries:
+    """Queries as frozen columns; rows ``offsets[q]:offsets[q + 1]`` are query ``q``.
+
+    ``X`` (rows, features) dense float32 or float64, or a SciPy CSR matrix.  ``grade`` (rows,): higher is better; any floats.
+    ``weight`` (queries,), ``qid`` (queries,) names.  ``row`` (rows,) is the caller's number of each row, so ``restore`` puts
+    predictions in the caller's order.  ``relations``: named CSR matrices (rows, rows) whose entries stay inside queries.
+    ``features``: column names, where the caller had any.
+
+    >>> q = Queries.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], ["b", "a", "b"])
+    >>> q, q.qid, q.grade, q.restore(q.grade)
+    (Queries(2 queries, 3 rows, 1 features), ('b', 'a'), array([0., 2., 1.]), array([0., 1., 2.]))
+    """
+
+    X: Any
+    grade: Floats
+    offsets: Ints
+    weight: Floats = None  # type: ignore[assignment]  # ones
+    qid: Names = None  # type: ignore[assignment]  # 0, 1, ...
+    relations: "Mapping[str, csr_matrix] | None" = None
+    row: Ints = None  # type: ignore[assignment]  # 0, 1, ...
+    features: Names | None = None
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("X", _features(self.X))
+        n_rows = self.X.shape[0]
+        put("grade", numbers(self.grade, "grade"))
+        if len(self.grade) != n_rows:
+            raise DataError(f"grade has {len(self.grade)} entries; X has {n_rows} rows")
+        put("offsets", offsets_of(self.offsets, n_rows))
+        n = len(self.offsets) - 1
+        put(
+            "weight", numbers(np.ones(n) if self.weight is None else self.weight, "weight", positive=True, unit="query")
+        )
+        put("qid", unique_names(range(n) if self.qid is None else self.qid, "query"))
+        for name, values in (("weight", self.weight), ("qid", self.qid)):
+            if len(values) != n:
+                raise DataError(f"{name} has {len(values)} entries; there are {n} queries")
+        put("row", integers(np.arange(n_rows) if self.row is None else self.row, "row"))
+        if len(self.row) != n_rows:
+            raise DataError(f"row has {len(self.row)} entries; X has {n_rows} rows")
+        if self.features is not None:
+            put("features", unique_names(self.features, "feature"))
+            if len(self.features) != self.X.shape[1]:
+                raise DataError(f"{len(self.features)} feature names for {self.X.shape[1]} columns")
+        if self.relations is not None:
+            query = list_of_rows(self.offsets)
+            put("relations", {name: _relation(m, name, query) for name, m in self.relations.items()})
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        grade: ArrayLike,
+        qid: Sequence[Hashable] | NDArray[Any],
+        *,
+        weight: ArrayLike | None = None,
+        relations: "Mapping[str, csr_matrix] | None" = None,
+        missing: Missing = "error",
+    ) -> "Queries":
+        """Rows in any order; ``qid`` (rows,) names the query of each, numbers or text.
+
+        ``X`` is a table (dense, SciPy sparse, or any data frame, whose column names are kept).  ``weight`` is one number per
+        query, in order of first appearance, or one per row, equal inside a query.  ``relations`` are (rows, rows) matrices in
+        the caller's order.  NaN in ``X`` is an error unless ``missing="keep"`` (trees know what to do with it); infinity always is.
+        """
+        matrix, features = table(X)
+        matrix = _features(matrix)
+        _refuse_values(matrix, missing)
+        code, names = _encode_qid(qid)
+        n_rows = matrix.shape[0]
+        if len(code) != n_rows:
+            raise DataError(f"qid has {len(code)} entries; X has {n_rows} rows")
+        grade = numbers(grade, "grade")
+        if len(grade) != n_rows:
+            raise DataError(f"grade has {len(grade)} entries; X has {n_rows} rows")
+        offsets = offsets_from_sizes(np.bincount(code, minlength=len(names)))
+        grouped = bool((code[1:] >= code[:-1]).all())
+        row = np.arange(n_rows) if grouped else np.argsort(code, kind="stable")
+        if not grouped:
+            matrix, grade = matrix[row], grade[row]
+            relations = relations and {name: m.tocsr()[row][:, row] for name, m in relations.items()}
+        weight = _query_weight(weight, code, len(names))
+        return cls(matrix, grade, offsets, weight, names, relations, row, features)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def query(self) -> Ints:
+        """The query number of every row."""
+        return list_of_rows(self.offsets)
+
+    def lists(self) -> Lists:
+        """What a loss sees."""
+        return Lists(self.grade, self.offsets, self.weight)
+
+    def restore(self, values: ArrayLike) -> NDArray[Any]:
+        """Values of the rows, put back in the caller's order."""
+        values = np.asarray(values)
+        back = np.empty_like(values)
+        back[np.argsort(np.argsort(self.row))] = values
+        return back
+
+    def to_rankings(self) -> Rankings:
+        """Each query as a ballot over its rows, tiers by grade; an item is (query, number of the row in it)."""
+        order = np.lexsort((-self.grade, self.query))
+        place = np.arange(len(self.grade)) - self.offsets[:-1][self.query]
+        names = tuple(zip((self.qid[q] for q in self.query), place.tolist()))
+        tier = -self.grade[order]
+        whole = np.unique(tier, return_inverse=True)[1]
+        return Rankings(order, whole, self.offsets, self.weight, items=names, score=self.grade[order])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        return f"Queries({len(self)} queries, {len(self.grade)} rows, {self.n_features} features)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Queries):
+            return NotImplemented
+        rest = ("grade", "offsets", "weight", "qid", "row", "features")
+        if not (_same_matrix(self.X, other.X) and all(same(getattr(self, f), getattr(other, f)) for f in rest)):
+            return False
+        a, b = self.relations or {}, other.relations or {}
+        return a.keys() == b.keys() and all(_same_matrix(a[name], b[name]) for name in a)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __iter__(self) -> Iterator["Queries"]:
+        return (self[q] for q in range(len(self)))
+
+    def __getitem__(self, which: Any) -> "Queries":
+        """The chosen queries (a number, slice, mask or numbers) as ``Queries``; ``row`` still counts the caller's rows."""
+        chosen = np.atleast_1d(np.arange(len(self))[which])
+        rows, offsets = rows_of(self.offsets, chosen)
+        contiguous = len(rows) and len(rows) == rows[-1] - rows[0] + 1 and (np.diff(rows) == 1).all()
+        at: Any = slice(int(rows[0]), int(rows[-1]) + 1) if contiguous else rows
+        relations = self.relations and {name: m[at][:, at] for name, m in self.relations.items()}
+        qid = tuple(self.qid[q] for q in chosen)
+        return Queries(
+            self.X[at], self.grade[at], offsets, self.weight[chosen], qid, relations, self.row[at], self.features
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Counts, grades, and queries that teach nothing (one row, or one grade).  O(rows)."""
+        size = np.diff(self.offsets)
+        full = size > 0
+        low, high = np.full(len(self), np.inf), np.full(len(self), -np.inf)
+        if len(self.grade):
+            starts = self.offsets[:-1][full]
+            low[full], high[full] = np.minimum.reduceat(self.grade, starts), np.maximum.reduceat(self.grade, starts)
+        values, counts = np.unique(self.grade, return_counts=True)
+        entries = self.X.shape[0] * self.X.shape[1]
+        stored = np.count_nonzero(self.X) if isinstance(self.X, np.ndarray) else self.X.nnz
+        return {
+            "kind": "queries",
+            "queries": len(self),
+            "weight": float(self.weight.sum()),
+            "rows": len(self.grade),
+            "features": self.n_features,
+            "rows per query": (int(size.min()), float(np.median(size)), int(size.max())) if len(size) else (0, 0.0, 0),
+            "grades": dict(zip(values.tolist(), counts.tolist()))
+            if len(values) <= 32
+            else f"{len(values)} different values",
+            "queries with one row": int((size == 1).sum()),
+            "queries with one grade": int((full & (low == high) & (size > 1)).sum()),
+            "density": float(stored / entries) if entries else float("nan"),
+        }
+
+
+def table(X: Any) -> tuple[Any, Names | None]:
+    """A dense float or CSR matrix and the column names, where ``X`` has any."""
+    if _is_sparse(X):
+        return X, None
+    if is_frame(X):
+        if isinstance(X, Mapping):
+            return np.column_stack(list(X.values())), tuple(X)
+        import narwhals as nw
+
+        frame = nw.from_native(X)
+        eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        return eager.to_numpy(), tuple(eager.columns)
+    return X, None
+
+
+def _is_sparse(X: Any) -> bool:
+    return hasattr(X, "tocsr")
+
+
+def _features(X: Any) -> Any:
+    """Read-only float32 or float64 table, or CSR with sorted indices; other numbers become float64."""
+    if _is_sparse(X):
+        csr = X.tocsr()
+        if csr.dtype not in (np.float32, np.float64):
+            csr = csr.astype(np.float64)
+        if not csr.has_sorted_indices:
+            csr = csr.sorted_indices()
+        return csr
+    try:
+        array = np.asarray(X)
+        array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features must be numbers: {error}") from None
+    if array.ndim != 2:
+        raise DataError(f"features must be a table of rows x features, not of shape {array.shape}")
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _refuse_values(X: Any, missing: Missing) -> None:
+    if missing not in ("error", "keep"):
+        raise ValueError(f"missing {missing!r} is unknown; choose from ['error', 'keep']")
+    values = X.data if _is_sparse(X) else X
+    # one pass that allocates nothing: a sum is finite unless some value is not (or the sum overflows: then look)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    bad = np.isinf(values) if missing == "keep" else ~np.isfinite(values)
+    if bad.any():
+        at = tuple(int(k) for k in np.argwhere(bad)[0])
+        place = f"row {at[0]}, feature {at[1]}" if len(at) == 2 else f"stored value {at[0]}"
+        raise DataError(
+            f"{place}: {values[at]} ({bad.sum()} such values); replace them, or keep NaN for trees with missing='keep'"
+        )
+
+
+def _encode_qid(qid: Any) -> tuple[Ints, Names]:
+    """Codes by first appearance; runs of equal numbers are encoded run by run."""
+    array = np.asarray(qid) if not isinstance(qid, list | tuple) or (len(qid) and isinstance(qid[0], int)) else None
+    if array is None or array.dtype.kind not in "iu" or not array.size:
+        return encode(qid, "qid")
+    starts = np.flatnonzero(np.concatenate([[True], array[1:] != array[:-1]]))
+    code, names = encode(array[starts], "qid")
+    return np.repeat(code, np.diff(np.append(starts, len(array)))), names
+
+
+def _query_weight(weight: ArrayLike | None, code: Ints, n: int) -> Floats | None:
+    if weight is None:
+        return None
+    column = numbers(weight, "weight", positive=True, unit="entry")
+    if len(column) == n:
+        return column
+    if len(column) != len(code):
+        raise DataError(f"weight has {len(column)} entries; give one for each of {n} queries or of {len(code)} rows")
+    first = np.full(n, -1)
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    differs = column != column[first][code]
+    if differs.any():
+        k = int(np.argmax(differs))
+        raise DataError(
+            f"row {k}: weight {column[k]} differs from its query's first ({differs.sum()} such rows); a query has one weight"
+        )
+    return column[first]
+
+
+def _relation(matrix: Any, name: str, query: Ints) -> "csr_matrix":
+    n = len(query)
+    if not _is_sparse(matrix) or matrix.shape != (n, n):
+        raise DataError(
+            f"relation {name!r} must be a sparse matrix of shape ({n}, {n}), not {getattr(matrix, 'shape', type(matrix))}"
+        )
+    csr = _features(matrix)
+    if not np.isfinite(csr.data).all():
+        raise DataError(f"relation {name!r} has {int((~np.isfinite(csr.data)).sum())} entries that are NaN or infinite")
+    source = np.repeat(query, np.diff(csr.indptr))
+    if (source != query[csr.indices]).any():
+        raise DataError(
+            f"relation {name!r} has {int((source != query[csr.indices]).sum())} entries between different queries"
+        )
+    return csr
+
+
+def _same_matrix(a: Any, b: Any) -> bool:
+    if _is_sparse(a) != _is_sparse(b) or a.shape != b.shape:
+        return False
+    return bool((a != b).nnz == 0) if _is_sparse(a) else bool(np.array_equal(a, b, equal_nan=True))

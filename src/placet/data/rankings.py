@@ -1,0 +1,471 @@
+"""Ballots: ordered partitions of items, with ties, absences, weights, voters and instances."""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data import convert, preferences
+from placet.data.columns import (
+    Floats,
+    Ints,
+    Names,
+    column,
+    dense_tiers,
+    encode,
+    frozen,
+    integers,
+    list_of_rows,
+    numbers,
+    offsets_from_sizes,
+    offsets_of,
+    same,
+    unique_names,
+)
+from placet.data.comparisons import Comparisons
+from placet.data.errors import DataError
+from placet.data.lists import Lists
+
+Unlisted = Literal["absent", "last"]
+Ballot = list[tuple[Hashable, ...]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rankings:
+    """Ballots as frozen columns; rows ``offsets[b]:offsets[b + 1]`` are ballot ``b``.
+
+    ``item`` (rows,) codes of ``items``; ``tier`` (rows,) 0 is best and equal tiers tie; rows of a ballot are kept in order
+    of tier, then item, and tiers are renumbered 0, 1, ...  ``weight`` (ballots,) is how often a ballot counts.
+    ``agent`` and ``instance`` (ballots,) are optional codes of ``agents`` (voters) and ``instances`` (separate problems).
+    ``score`` (rows,) optionally keeps the numbers that tiers came from, higher is better.
+    An item that is absent from a ballot was not compared on it.
+
+    >>> r = Rankings.from_orders([["a", ("b", "c"), "d"], ["d", "a"]], weight=[2, 1])
+    >>> r
+    Rankings(2 ballots, 4 items, 6 rows)
+    >>> r[0]
+    [('a',), ('b', 'c'), ('d',)]
+    """
+
+    item: Ints
+    tier: Ints
+    offsets: Ints
+    weight: Floats = None  # type: ignore[assignment]  # ones
+    agent: Ints | None = None
+    instance: Ints | None = None
+    items: Names = None  # type: ignore[assignment]  # 0, 1, ...
+    agents: Names | None = None
+    instances: Names | None = None
+    score: Floats | None = None
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        item, tier = integers(self.item, "item"), integers(self.tier, "tier")
+        offsets = offsets_of(self.offsets, len(item))
+        n_ballots = len(offsets) - 1
+        weight = np.ones(n_ballots) if self.weight is None else self.weight
+        put("weight", numbers(weight, "weight", positive=True, unit="ballot"))
+        items = range(int(item.max(initial=-1)) + 1) if self.items is None else self.items
+        put("items", unique_names(items, "item"))
+        score = None if self.score is None else numbers(self.score, "score")
+        for name, values, size in (
+            ("tier", tier, len(item)),
+            ("weight", self.weight, n_ballots),
+            ("score", score, len(item)),
+        ):
+            if values is not None and len(values) != size:
+                raise DataError(f"{name} has {len(values)} entries; {size} are needed")
+        outside = (item < 0) | (item >= len(self.items))
+        if outside.any():
+            k = int(np.argmax(outside))
+            raise DataError(f"row {k}: item {item[k]} is not in 0..{len(self.items) - 1} ({outside.sum()} such rows)")
+        put("offsets", offsets)
+        for code, names in (("agent", "agents"), ("instance", "instances")):
+            put(code, _codes(getattr(self, code), code, n_ballots))
+            put(names, _names(getattr(self, names), getattr(self, code), code))
+        ballot = list_of_rows(offsets)
+        order = _order(ballot, tier, item)
+        if order is not None:
+            item, tier = item[order], tier[order]
+            score = None if score is None else score[order]
+        _refuse_duplicates(ballot, item, self.items)
+        put("item", frozen(item, np.int64))
+        put("tier", frozen(dense_tiers(tier, offsets), np.int64))
+        put("score", None if score is None else frozen(score, np.float64))
+
+    # How ballots come in
+
+    @classmethod
+    def from_orders(
+        cls,
+        orders: Iterable[Sequence[Any]],
+        items: Sequence[Hashable] | None = None,
+        weight: ArrayLike | None = None,
+        agent: Sequence[Hashable] | None = None,
+        instance: Sequence[Hashable] | None = None,
+        unlisted: Unlisted = "absent",
+    ) -> "Rankings":
+        """Ballots as sequences, best first; a tuple, list or set inside a ballot is a tie.
+
+        ``unlisted="last"`` puts the items that a ballot leaves out in one last tier of it.
+
+        >>> Rankings.from_orders([["a", ("b", "c")], ["c"]], unlisted="last")[1]
+        [('c',), ('a', 'b')]
+        """
+        names: list[Hashable] = []
+        tiers: list[int] = []
+        sizes: list[int] = []
+        for b, order in enumerate(orders):
+            if isinstance(order, str | bytes):
+                raise DataError(
+                    f"ballot {b}: {order!r} is one name; a ballot is a sequence of names, such as [{order!r}]"
+                )
+            before = len(names)
+            for t, entry in enumerate(order):
+                group = sorted(entry, key=str) if isinstance(entry, set | frozenset) else entry
+                group = group if isinstance(group, tuple | list) else (group,)
+                names.extend(group)
+                tiers.extend([t] * len(group))
+            sizes.append(len(names) - before)
+        code, items = encode(names, "item", items)
+        result = cls.from_codes(code, tiers, offsets_from_sizes(sizes), items, weight, agent, instance)
+        return result.completed() if _unlisted(unlisted) == "last" else result
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: ArrayLike,
+        tier: ArrayLike,
+        offsets: ArrayLike,
+        items: Sequence[Hashable],
+        weight: ArrayLike | None = None,
+        agent: Sequence[Hashable] | None = None,
+        instance: Sequence[Hashable] | None = None,
+        score: ArrayLike | None = None,
+    ) -> "Rankings":
+        """Ballots whose items are codes already, and whose agents and instances are still names."""
+        code: dict[str, Any] = {}
+        for what, values in (("agent", agent), ("instance", instance)):
+            if values is not None:
+                code[what], code[what + "s"] = encode(values, what, unit="ballot")
+        return cls(item, tier, offsets, weight, items=items, score=score, **code)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_scores(
+        cls, frame: Any, *, ballot: str, item: str, score: str, items: Sequence[Hashable] | None = None
+    ) -> "Rankings":
+        """One ballot per value of the column ``ballot``, its items by falling ``score``; equal scores tie.
+
+        ``frame`` is a mapping of columns or any data frame.  The ballot's name becomes its agent; scores are kept.
+
+        >>> Rankings.from_scores({"user": [7, 7, 7], "film": list("abc"), "stars": [3, 5, 3]}, ballot="user", item="film",
+        ...                      score="stars")[0]
+        [('b',), ('a', 'c')]
+        """
+        values = numbers(column(frame, score), score)
+        code, names = encode(column(frame, item), item, items)
+        voter, voters = encode(column(frame, ballot), ballot)
+        if not len(code) == len(voter) == len(values):
+            raise DataError(
+                f"columns differ in length: {ballot} {len(voter)}, {item} {len(code)}, {score} {len(values)}"
+            )
+        order = np.lexsort((-values, voter))
+        offsets = offsets_from_sizes(np.bincount(voter, minlength=len(voters)))
+        tier = dense_tiers(-values[order], offsets)
+        agent = np.arange(len(voters))
+        return cls(code[order], tier, offsets, agent=agent, items=names, agents=voters, score=values[order])
+
+    @classmethod
+    def from_ranks(cls, matrix: ArrayLike, items: Sequence[Hashable] | None = None) -> "Rankings":
+        """Rows are ballots, columns items, entries ranks (lower is better); NaN is absent and equal ranks tie.
+
+        >>> list(Rankings.from_ranks([[1, 2, 2], [float("nan"), 2, 1]], items="abc"))
+        [[('a',), ('b', 'c')], [('c',), ('b',)]]
+        """
+        ranks = np.asarray(matrix, dtype=np.float64)
+        if ranks.ndim != 2:
+            raise DataError(f"ranks must be a table of ballots x items, not of shape {ranks.shape}")
+        if np.isinf(ranks).any():
+            b, k = np.argwhere(np.isinf(ranks))[0]
+            raise DataError(f"ballot {b}, column {k}: rank {ranks[b, k]} ({np.isinf(ranks).sum()} such); absent is NaN")
+        listed = ~np.isnan(ranks)
+        ballot, item = np.nonzero(listed)
+        rank = ranks[listed]
+        order = np.lexsort((rank, ballot))
+        offsets = offsets_from_sizes(listed.sum(axis=1))
+        names = range(ranks.shape[1]) if items is None else items
+        if len(names) != ranks.shape[1]:
+            raise DataError(f"{len(names)} item names for {ranks.shape[1]} columns")
+        return cls(item[order], dense_tiers(rank[order], offsets), offsets, items=tuple(names), score=-rank[order])
+
+    @classmethod
+    def from_preferences(
+        cls, frame: Any, *, ballot: str, better: str, worse: str, items: Sequence[Hashable] | None = None
+    ) -> "Rankings":
+        """Arbitrary pairwise preferences of each ballot as its finest sound ordered partition (generalised rank breaking).
+
+        Items of an earlier tier are all preferred, directly or through others, to all items of a later one; what a ballot
+        says inside a tier is lost.  A cycle is an error that shows it.
+
+        >>> Rankings.from_preferences({"who": [1, 1, 1], "over": list("aab"), "under": list("bcd")}, ballot="who",
+        ...                           better="over", worse="under")[0]
+        [('a',), ('b', 'c', 'd')]
+        """
+        over, under = list(column(frame, better)), list(column(frame, worse))
+        code, names = encode([*over, *under], "item", items)
+        voter, voters = encode(column(frame, ballot), ballot)
+        if not len(over) == len(under) == len(voter):
+            raise DataError(
+                f"columns differ in length: {ballot} {len(voter)}, {better} {len(over)}, {worse} {len(under)}"
+            )
+        item: list[int] = []
+        tier: list[int] = []
+        sizes = [0] * len(voters)
+        for v, rows in enumerate(np.split(np.argsort(voter, kind="stable"), np.cumsum(np.bincount(voter))[:-1])):
+            found = preferences.partition(code[rows], code[len(over) + rows], names, f"{ballot} {voters[v]!r}")
+            for k, group in enumerate(found):
+                item += group
+                tier += [k] * len(group)
+            sizes[v] = sum(map(len, found))
+        return cls(
+            np.array(item, np.int64),
+            np.array(tier, np.int64),
+            offsets_from_sizes(sizes),
+            agent=np.arange(len(voters)),
+            items=names,
+            agents=voters,
+        )
+
+    @classmethod
+    def from_comparisons(cls, comparisons: Comparisons) -> "Rankings":
+        """Every row of comparisons as up to three weighted ballots: i over j, j over i, and a tie."""
+        c = comparisons
+        pair = np.stack([c.i, c.j], axis=1)
+        item = np.concatenate([pair, pair[:, ::-1], pair])
+        tier = np.repeat([[0, 1], [0, 1], [0, 0]], len(c), axis=0)
+        weight = np.concatenate([c.wins_i, c.wins_j, c.ties])
+        keep = weight > 0
+        agent = None if c.agent is None else np.tile(c.agent, 3)[keep]
+        offsets = np.arange(0, 2 * keep.sum() + 1, 2)
+        return cls(item[keep].ravel(), tier[keep].ravel(), offsets, weight[keep], agent, items=c.items, agents=c.agents)
+
+    # How ballots are seen
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def index(self) -> dict[Hashable, int]:
+        """Code of every item's name."""
+        return {name: k for k, name in enumerate(self.items)}
+
+    @cached_property
+    def ballot(self) -> Ints:
+        """The ballot number of every row."""
+        return frozen(list_of_rows(self.offsets), np.int64)
+
+    def lists(self) -> Lists:
+        """What a loss sees; the grade is minus the tier."""
+        return Lists(-self.tier.astype(np.float64), self.offsets, self.weight)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        extra = f", {len(self.instances)} instances" if self.instances is not None else ""
+        return f"Rankings({len(self)} ballots, {self.n_items} items, {len(self.item)} rows{extra})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rankings):
+            return NotImplemented
+        return all(same(getattr(self, f), getattr(other, f)) for f in self.__dataclass_fields__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __iter__(self) -> Iterator[Ballot]:
+        return (self[b] for b in range(len(self)))
+
+    @overload
+    def __getitem__(self, which: int) -> Ballot: ...
+    @overload
+    def __getitem__(self, which: slice | NDArray[Any] | Sequence[int]) -> "Rankings": ...
+    def __getitem__(self, which: Any) -> "Ballot | Rankings":
+        """One ballot as its tiers of names, or the chosen ballots (slice, mask or numbers) as ``Rankings``."""
+        if isinstance(which, int | np.integer):
+            b = range(len(self))[which]
+            a, z = self.offsets[b], self.offsets[b + 1]
+            tiers: Ballot = [()] * (int(self.tier[z - 1]) + 1 if z > a else 0)
+            for r in range(a, z):
+                tiers[self.tier[r]] += (self.items[self.item[r]],)
+            return tiers
+        ballots = np.arange(len(self))[which]
+        rows, offsets = rows_of(self.offsets, ballots)
+        pick = lambda values: None if values is None else values[ballots]  # noqa: E731
+        return Rankings(
+            self.item[rows],
+            self.tier[rows],
+            offsets,
+            self.weight[ballots],
+            pick(self.agent),
+            pick(self.instance),
+            self.items,
+            self.agents,
+            self.instances,
+            None if self.score is None else self.score[rows],
+        )
+
+    def orders(self) -> list[list[Any]]:
+        """Ballots as ``from_orders`` takes them: single names, and tuples for ties."""
+        return [[tier[0] if len(tier) == 1 else tier for tier in ballot] for ballot in self]
+
+    def by_instance(self) -> Iterator[tuple[Hashable, "Rankings"]]:
+        """The ballots of each instance (``None`` where there are no instances)."""
+        return self._by(self.instance, self.instances)
+
+    def by_agent(self) -> Iterator[tuple[Hashable, "Rankings"]]:
+        """The ballots of each agent (``None`` where there are no agents)."""
+        return self._by(self.agent, self.agents)
+
+    def _by(self, code: Ints | None, names: Names | None) -> Iterator[tuple[Hashable, "Rankings"]]:
+        if code is None or names is None:
+            yield None, self
+            return
+        order = np.argsort(code, kind="stable")
+        bounds = np.searchsorted(code[order], np.arange(len(names) + 1))
+        for k, name in enumerate(names):
+            yield name, self[order[bounds[k] : bounds[k + 1]]]
+
+    def describe(self) -> dict[str, Any]:
+        """Counts, ties, coverage, connectedness of the "beats" graph, and ballots that compare nothing.  O(rows)."""
+        return convert.describe_rankings(self.item, self.tier, self.offsets, self.weight, self.n_items) | {
+            "agents": None if self.agents is None else len(self.agents),
+            "instances": None if self.instances is None else len(self.instances),
+        }
+
+    # What ballots become
+
+    def completed(self) -> "Rankings":
+        """The same ballots with every unlisted item in one last tier ("top three, the rest last"); scores are not kept."""
+        if len(self) * self.n_items >= 2**31:
+            raise DataError(
+                f"{len(self)} ballots x {self.n_items} items are too many rows to list; keep unlisted items absent"
+            )
+        present = np.zeros((len(self), self.n_items), bool)
+        present[self.ballot, self.item] = True
+        ballot, item = np.nonzero(~present)
+        last = np.full(len(ballot), np.iinfo(np.int64).max)
+        return self._rebuilt(
+            np.concatenate([self.ballot, ballot]), np.concatenate([self.item, item]), np.concatenate([self.tier, last])
+        )
+
+    def restricted(self, items: Iterable[Hashable]) -> "Rankings":
+        """The same ballots over ``items`` alone, which become the items in that order."""
+        names = unique_names(items, "item")
+        missing = [name for name in names if name not in self.index]
+        if missing:
+            raise DataError(f"item {missing[0]!r} is not on any ballot's list of items ({len(missing)} such)")
+        code = np.full(self.n_items, -1)
+        code[[self.index[name] for name in names]] = np.arange(len(names))
+        keep = code[self.item] >= 0
+        score = None if self.score is None else self.score[keep]
+        return self._rebuilt(self.ballot[keep], code[self.item[keep]], self.tier[keep], names, score)
+
+    def collapsed(self) -> "Rankings":
+        """Equal ballots (same agent and instance) as one, their weights added; in order of first appearance."""
+        first, group = convert.equal_lists(self.item, self.tier, self.offsets, self.agent, self.instance)
+        unique = self[first]
+        object.__setattr__(unique, "weight", frozen(np.bincount(group, self.weight, len(first)), np.float64))
+        return unique
+
+    def to_comparisons(self, strength: Literal["binary", "difference", "rating"] = "binary") -> Comparisons:
+        """Pairs of items on the same ballot: wins counted once, by difference of tiers, or by difference of scores.
+
+        Ties count the weight of the ballot.  O(pairs); where only sums are needed use ``net_wins``, which is O(rows).
+
+        >>> Rankings.from_orders([["a", ("b", "c")]]).to_comparisons().wins_i
+        array([1., 1., 0.])
+        """
+        value = convert.strength_values(strength, self.tier, self.score)
+        columns = convert.count_pairs(self.item, value, self.offsets, self.weight, self.agent, self.n_items, strength)
+        return Comparisons(*columns, items=self.items, agents=self.agents)
+
+    def net_wins(self, strength: Literal["binary", "difference", "rating"] = "binary") -> tuple[Floats, Floats]:
+        """Wins minus losses of every row against its ballot, and the sum of wins of every ballot, not weighted.
+
+        >>> Rankings.from_orders([["a", ("b", "c")]]).net_wins()
+        (array([ 2., -1., -1.]), array([2.]))
+        """
+        value = convert.strength_values(strength, self.tier, self.score)
+        return convert.net_wins(value, self.tier, self.offsets, strength)
+
+    def _rebuilt(
+        self, ballot: Ints, item: Ints, tier: Ints, items: Names | None = None, score: Floats | None = None
+    ) -> "Rankings":
+        order = np.lexsort((item, tier, ballot))
+        offsets = offsets_from_sizes(np.bincount(ballot, minlength=len(self)))
+        return Rankings(
+            item[order],
+            dense_tiers(tier[order], offsets),
+            offsets,
+            self.weight,
+            self.agent,
+            self.instance,
+            self.items if items is None else items,
+            self.agents,
+            self.instances,
+            None if score is None else score[order],
+        )
+
+
+def rows_of(offsets: Ints, which: Ints) -> tuple[Ints, Ints]:
+    """Rows of the chosen lists, in that order, and their offsets."""
+    sizes = np.diff(offsets)[which]
+    new = offsets_from_sizes(sizes)
+    return np.arange(new[-1]) + np.repeat(offsets[which] - new[:-1], sizes), new
+
+
+def _order(ballot: Ints, tier: Ints, item: Ints) -> Ints | None:
+    """Row order by ballot, tier, item; ``None`` where the rows are in it already."""
+    same_ballot = ballot[1:] == ballot[:-1]
+    falls = (tier[1:] < tier[:-1]) | ((tier[1:] == tier[:-1]) & (item[1:] < item[:-1]))
+    return np.lexsort((item, tier, ballot)) if (same_ballot & falls).any() else None
+
+
+def _refuse_duplicates(ballot: Ints, item: Ints, items: Names) -> None:
+    place = ballot * len(items) + item
+    ordered = np.sort(place)
+    twice = ordered[1:] == ordered[:-1]
+    if twice.any():
+        row = int(np.flatnonzero(place == ordered[1:][twice][0])[0])
+        raise DataError(
+            f"ballot {ballot[row]}: item {items[item[row]]!r} occurs more than once ({twice.sum()} such rows); "
+            "an item has one place on a ballot: remove the repeats or split the ballot"
+        )
+
+
+def _codes(values: ArrayLike | None, what: str, n_ballots: int) -> Ints | None:
+    if values is None:
+        return None
+    code = integers(values, what)
+    if len(code) != n_ballots or (code < 0).any():
+        raise DataError(f"{what} must be one code >= 0 for each of the {n_ballots} ballots")
+    return code
+
+
+def _names(names: Iterable[Hashable] | None, code: Ints | None, what: str) -> Names | None:
+    if code is None:
+        return None
+    known = unique_names(range(int(code.max(initial=-1)) + 1) if names is None else names, what)
+    if len(code) and code.max() >= len(known):
+        raise DataError(f"{what} {code.max()} has no name; there are {len(known)}")
+    return known
+
+
+def _unlisted(value: str) -> str:
+    if value not in ("absent", "last"):
+        raise ValueError(f"unlisted {value!r} is unknown; choose from ['absent', 'last']")
+    return value
