@@ -1,0 +1,169 @@
+"""The formulas in plain Python: enumeration, 40-digit arithmetic, finite differences.  Slow and obvious.
+
+``VALUES[name](s, grade, **params)`` is the loss of one list of weight 1; ``OUTCOMES[name](n)`` yields the grades of every outcome
+of n rows that a likelihood gives probability to.  Each family adds its section below and its lines to the tables at the end.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import mpmath
+import numpy as np
+
+# ---- what all families share
+
+
+def tiers_of(grade) -> list[list[int]]:
+    """Rows of each tier, best first."""
+    return [[r for r, g in enumerate(grade) if g == level] for level in sorted(set(grade), reverse=True)]
+
+
+def logsumexp(values) -> float:
+    values = list(values)
+    top = max(values)
+    return top + math.log(sum(math.exp(x - top) for x in values))
+
+
+def ordered_partitions(n: int) -> Iterator[tuple[int, ...]]:
+    """Grades of every ordered partition of n rows: 1, 3, 13, 75, 541, 4683 of them."""
+    for grade in itertools.product(range(n), repeat=n):
+        if set(grade) == set(range(max(grade) + 1)):
+            yield grade
+
+
+def assignments(shape) -> Iterator[tuple[int, ...]]:
+    """Grades of every way to fill tiers of these sizes, best first."""
+    grade = [level for level, size in zip(range(len(shape) - 1, -1, -1), shape) for _ in range(size)]
+    yield from sorted(set(itertools.permutations(grade)))
+
+
+def central_difference(f: Callable[[np.ndarray], np.ndarray | float], x: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """Derivative of f along each coordinate of x, stacked on the first axis."""
+    rows = []
+    for i in range(len(x)):
+        e = np.zeros(len(x))
+        e[i] = step
+        rows.append((np.asarray(f(x + e)) - np.asarray(f(x - e))) / (2 * step))
+    return np.array(rows)
+
+
+# ---- Plackett-Luce
+
+
+def order_value(s, order, places=None) -> float:
+    """- log probability that the rows of ``order`` come first, second, ... (the first ``places`` of them)."""
+    places = len(order) if places is None else places
+    return sum(logsumexp(s[r] for r in order[j:]) - s[order[j]] for j in range(places))
+
+
+def listmle(s, grade) -> float:
+    """Distinct grades only: ties are broken by a shuffle that the oracle does not know."""
+    return order_value(s, [tier[0] for tier in tiers_of(grade)])
+
+
+def pl_topk(s, grade, k=None) -> float:
+    """Every row above the lowest tier in a tier of its own."""
+    tiers = tiers_of(grade)
+    order = [r for tier in tiers for r in tier]
+    return order_value(s, order, len(order) - len(tiers[-1]) if k is None else min(k, len(order)))
+
+
+def pl_partition(s, grade) -> float:
+    """- log of the sum over all permutations that agree with the tiers."""
+    orders = itertools.product(*(itertools.permutations(tier) for tier in tiers_of(grade)))
+    return -logsumexp(-order_value(s, [r for part in order for r in part]) for order in orders)
+
+
+def pl_lower_bound(s, grade) -> float:
+    """Every item of a tier against all that is left, times the number of orders."""
+    tiers = tiers_of(grade)
+    value = 0.0
+    for k, tier in enumerate(tiers[:-1]):
+        left = logsumexp(s[r] for part in tiers[k:] for r in part)
+        value += sum(left - s[r] for r in tier) - math.log(math.factorial(len(tier)))
+    return value
+
+
+def attrank(s, grade) -> float:
+    total, labels = logsumexp(s), logsumexp(grade)
+    return sum(math.exp(g - labels) * (total - x) for x, g in zip(s, grade))
+
+
+def stage_integral(tied, rest, digits=40):
+    """(log P, gradient at the tied, gradient at the rest) of "all tied before all the rest", by integration in 40 digits.
+
+    P = integral over u in (0, 1) of prod_i (1 - u^{a_i}), a_i = e^{w_i} / sum of e^{w_j} over the rest; u = exp(-e^x).
+    """
+    with mpmath.workdps(digits):
+        tied = [mpmath.mpf(w) for w in tied]
+        rest = [mpmath.mpf(w) for w in rest]
+        top = max(rest)
+        left = top + mpmath.log(sum(mpmath.exp(w - top) for w in rest))
+        a = [mpmath.exp(w - left) for w in tied]
+
+        def slope(x):
+            v = mpmath.exp(x)
+            return 1 - v + sum(y / mpmath.expm1(y) if (y := ai * v) < 500 else mpmath.mpf(0) for ai in a)
+
+        low, high = mpmath.mpf(-1), mpmath.log(len(a) + 1) + 1
+        for _ in range(30):
+            middle = (low + high) / 2
+            low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+        mode = low
+
+        def log_g(x):
+            v = mpmath.exp(x)
+            return x - v + sum(mpmath.log(-mpmath.expm1(-ai * v)) for ai in a)
+
+        peak, cut = log_g(mode), -(digits - 8) * mpmath.log(10)
+        ends = []
+        for sign in (-1, 1):
+            reach = mpmath.mpf(1) / 64
+            while log_g(mode + sign * reach) - peak > cut:
+                reach *= 2
+            near = reach / 2
+            for _ in range(8):
+                middle = (near + reach) / 2
+                near, reach = (middle, reach) if log_g(mode + sign * middle) - peak > cut else (near, middle)
+            ends.append(mode + sign * reach)
+        total, moments, step = mpmath.mpf(0), [mpmath.mpf(0)] * len(a), None
+        # The trapezoid rule on an analytic function that vanishes at both ends: halve the step until nothing changes.
+        n = 64
+        while True:
+            h = (ends[1] - ends[0]) / n
+            new_total, new_moments = mpmath.mpf(0), [mpmath.mpf(0)] * len(a)
+            for t in range(n + 1):
+                x = ends[0] + t * h
+                v = mpmath.exp(x)
+                g = mpmath.exp(log_g(x) - peak) * h
+                new_total += g
+                for i, ai in enumerate(a):
+                    y = ai * v
+                    new_moments[i] += g * (y / mpmath.expm1(y)) if y < 500 else 0
+            change = abs(new_total / total - 1) if total else mpmath.inf
+            total, moments, step = new_total, new_moments, h
+            if change < mpmath.mpf(10) ** -(digits // 2 - 2):
+                break
+            n *= 2
+        at_tied = [m / total for m in moments]
+        at_rest = [-sum(at_tied) * mpmath.exp(w - left) for w in rest]
+        return float(peak + mpmath.log(total)), np.array(at_tied, float), np.array(at_rest, float)
+
+
+VALUES: dict[str, Callable[..., float]] = {
+    "pl-partition": pl_partition,
+    "pl-topk": pl_topk,
+    "listmle": listmle,
+    "pl-lower-bound": pl_lower_bound,
+    "attrank": attrank,
+    "listnet": attrank,
+}
+
+OUTCOMES: dict[str, Callable[[int], Iterator[tuple[int, ...]]]] = {
+    "pl-partition": lambda n: assignments([2, 1, n - 3]) if n > 3 else assignments([2, n - 2]),
+    "pl-topk": lambda n: assignments([1, 1, n - 2]),
+    "listmle": lambda n: itertools.permutations(range(n)),
+}
+
+# ---- other families: your section, then ``VALUES |= {...}`` and ``OUTCOMES |= {...}``

@@ -1,0 +1,221 @@
+"""Properties that every loss of the tables keeps.  A family adds its names to the exceptions below where a property is not meant."""
+
+import inspect
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import lists_and_scores
+
+from placet.data import Lists
+from placet.losses import CURVATURES, HVPS, LEARNT, LIKELIHOODS, LOSSES
+from placet.losses import apply as threads
+
+# Parameters to try beside the defaults.
+SETTINGS: dict[str, list[dict]] = {
+    "pl-topk": [{"k": 2}],
+}
+
+# Exceptions, by property.
+BREAKS_TIES = {
+    "listmle",
+    "pl-topk",
+}  # tied rows take a random order: these see distinct grades where the order would show
+SAMPLED: set[str] = set()  # the gradient is a random estimate: tested by its family
+KINKED: set[str] = set()  # not differentiable everywhere
+NOT_SHIFT_INVARIANT: set[str] = set()  # adding a constant to a list's scores changes the value
+CURVATURE_IS_A_BOUND: set[str] = set()  # the curvature is an upper bound of the diagonal, as its docstring states
+
+CASES = [(name, params) for name in LOSSES for params in [{}, *SETTINGS.get(name, [])]]
+
+
+def cases(names=LOSSES, without=frozenset()):
+    chosen = [case for case in CASES if case[0] in names and case[0] not in without]
+    return pytest.mark.parametrize(("name", "params"), chosen, ids=[f"{n}{p or ''}" for n, p in chosen])
+
+
+def draw_for(data, name, **kwargs):
+    return data.draw(lists_and_scores(tied=name not in BREAKS_TIES, **kwargs))
+
+
+def each_list(s, lists):
+    grade, offsets, weight = lists
+    for q, w in enumerate(weight):
+        rows = slice(offsets[q], offsets[q + 1])
+        yield s[rows], grade[rows], w
+
+
+examples = settings(max_examples=20, deadline=None)
+
+
+@cases(without=SAMPLED)
+@examples
+@given(data=st.data())
+def test_value_is_the_formula(name, params, data):
+    s, lists = draw_for(data, name, max_rows=5)
+    expected = sum(
+        w * oracle.VALUES[name](x.tolist(), g.tolist(), **params) for x, g, w in each_list(s, lists) if len(x) > 1
+    )
+    assert LOSSES[name](s, lists, **params)[0] == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@cases(without=SAMPLED | KINKED)
+@examples
+@given(data=st.data())
+def test_gradient_is_the_derivative(name, params, data):
+    s, lists = data.draw(lists_and_scores())
+    expected = oracle.central_difference(lambda x: LOSSES[name](x, lists, **params)[0], s)
+    np.testing.assert_allclose(LOSSES[name](s, lists, **params)[1], expected, rtol=1e-6, atol=1e-7)
+
+
+@cases(HVPS, without=SAMPLED | KINKED)
+@examples
+@given(data=st.data())
+def test_hessian_vector_product_is_the_derivative_of_the_gradient(name, params, data):
+    s, lists = data.draw(lists_and_scores())
+    hessian = oracle.central_difference(lambda x: LOSSES[name](x, lists, **params)[1], s)
+    v = np.cos(1.0 + np.arange(len(s)))
+    np.testing.assert_allclose(HVPS[name](s, lists, v, **params), v @ hessian if len(s) else v, rtol=1e-5, atol=1e-6)
+
+
+@cases(CURVATURES, without=SAMPLED | KINKED)
+@examples
+@given(data=st.data())
+def test_curvature_is_the_diagonal_of_the_hessian(name, params, data):
+    s, lists = data.draw(lists_and_scores())
+    hessian = oracle.central_difference(lambda x: LOSSES[name](x, lists, **params)[1], s)
+    diagonal = np.diag(hessian) if len(s) else np.zeros(0)
+    curvature = CURVATURES[name](s, lists, **params)
+    if name in CURVATURE_IS_A_BOUND:
+        assert (curvature >= diagonal - 1e-6).all()
+        assert (curvature >= 0).all()
+    else:
+        np.testing.assert_allclose(curvature, diagonal, rtol=1e-5, atol=1e-6)
+
+
+@cases(without=NOT_SHIFT_INVARIANT)
+@examples
+@given(data=st.data(), shift=st.floats(-100, 100))
+def test_shift_of_a_list_changes_nothing(name, params, data, shift):
+    s, lists = data.draw(lists_and_scores())
+    moved = s + shift * np.repeat(1.0 + np.arange(len(lists.weight)), np.diff(lists.offsets))
+    value, grad = LOSSES[name](s, lists, **params)
+    moved_value, moved_grad = LOSSES[name](moved, lists, **params)
+    assert moved_value == pytest.approx(value, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(moved_grad, grad, rtol=1e-8, atol=1e-9)
+
+
+@cases(without=SAMPLED)
+@examples
+@given(data=st.data())
+def test_row_order_does_not_matter(name, params, data):
+    s, lists = draw_for(data, name)
+    order = np.concatenate(
+        [np.zeros(0, int)]
+        + [
+            np.array(data.draw(st.permutations(range(int(a), int(b)))), dtype=int)
+            for a, b in zip(lists.offsets, lists.offsets[1:])
+        ]
+    )
+    value, grad = LOSSES[name](s, lists, **params)
+    other_value, other_grad = LOSSES[name](s[order], lists._replace(grade=lists.grade[order]), **params)
+    assert other_value == pytest.approx(value, rel=1e-11, abs=1e-11)
+    np.testing.assert_allclose(other_grad, grad[order], rtol=1e-9, atol=1e-11)
+    v = np.sin(1.0 + np.arange(len(s)))
+    for table, args, other_args in ((CURVATURES, (), ()), (HVPS, (v,), (v[order],))):
+        if name in table:
+            second = table[name](s, lists, *args, **params)
+            other = table[name](s[order], lists._replace(grade=lists.grade[order]), *other_args, **params)
+            np.testing.assert_allclose(other, second[order], rtol=1e-9, atol=1e-11)
+
+
+@cases(without=SAMPLED)
+@examples
+@given(data=st.data())
+def test_weight_2_is_the_list_twice(name, params, data):
+    s, lists = draw_for(data, name)
+    n = len(s)
+    twice = Lists(np.tile(lists.grade, 2), np.append(lists.offsets, n + lists.offsets[1:]), np.tile(lists.weight, 2))
+    value, grad = LOSSES[name](s, lists._replace(weight=2 * lists.weight), **params)
+    value_twice, grad_twice = LOSSES[name](np.tile(s, 2), twice, **params)
+    assert value_twice == pytest.approx(value, rel=1e-11, abs=1e-11)
+    np.testing.assert_allclose(grad_twice[:n] + grad_twice[n:], grad, rtol=1e-11, atol=1e-11)
+
+
+@cases()
+@examples
+@given(data=st.data())
+def test_finite_at_scores_of_10_000(name, params, data):
+    s, lists = data.draw(lists_and_scores(spread=10.0))
+    s = 10_000 * np.sign(s) * (np.abs(s) > 3) + s
+    value, grad = LOSSES[name](s, lists, **params)
+    assert np.isfinite(value)
+    assert np.isfinite(grad).all()
+    if name in CURVATURES:
+        curvature = CURVATURES[name](s, lists, **params)
+        assert np.isfinite(curvature).all()
+        assert (curvature >= 0).all()
+    if name in HVPS:
+        assert np.isfinite(HVPS[name](s, lists, np.ones(len(s)), **params)).all()
+
+
+@cases(LIKELIHOODS)
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_likelihood_sums_to_1_over_all_outcomes(name, params, n):
+    s = np.random.default_rng(n).normal(0, 1.5, n)
+    outcomes = list(oracle.OUTCOMES[name](n))
+    total = sum(np.exp(-LOSSES[name](s, Lists(grade, [0, n]), **params)[0]) for grade in outcomes)
+    assert total == pytest.approx(1.0, abs=1e-9)
+
+
+@cases()
+def test_two_threads_give_the_same_bytes(name, params):
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(0, 40, 1200)
+    lists = Lists(rng.integers(0, 4, sizes.sum()), np.append(0, np.cumsum(sizes)), rng.uniform(0.5, 2, len(sizes)))
+    s = rng.normal(size=sizes.sum())
+    before = threads.get_threads()
+    results = []
+    try:
+        for n in (1, 2):
+            threads.set_threads(n)
+            value, grad = LOSSES[name](s, lists, **params)
+            results.append((value, grad.tobytes()))
+    finally:
+        threads.set_threads(before)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", LEARNT)
+@examples
+@given(data=st.data())
+def test_parameter_gradient_is_the_derivative(name, data):
+    s, lists = data.draw(lists_and_scores())
+    start = dict(LEARNT[name])
+    value, grad, slopes = LOSSES[name](s, lists, **start, parameter_gradient=True)
+    plain_value, plain_grad = LOSSES[name](s, lists, **start)
+    assert value == plain_value
+    np.testing.assert_array_equal(grad, plain_grad)
+    assert set(slopes) == set(start)
+    for parameter, at in start.items():
+        up, down = (LOSSES[name](s, lists, **start | {parameter: at + e})[0] for e in (1e-5, -1e-5))
+        assert slopes[parameter] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-7)
+
+
+@cases()
+def test_no_rows_and_single_rows_cost_nothing(name, params):
+    for s, lists in (([], Lists([], [0])), ([], Lists([], [0, 0])), ([3.0], Lists([1], [0, 0, 1, 1]))):
+        value, grad = LOSSES[name](s, lists, **params)
+        assert value == 0
+        np.testing.assert_array_equal(grad, np.zeros(len(s)))
+
+
+def test_tables_agree():
+    assert set(CURVATURES) <= set(LOSSES)
+    assert set(HVPS) <= set(LOSSES)
+    assert set(LIKELIHOODS) <= set(LOSSES)
+    assert set(LEARNT) <= set(LOSSES)
+    for name, loss in LOSSES.items():
+        assert inspect.getdoc(loss), f"{name} does not state its formula"
