@@ -1,0 +1,286 @@
+"""NDCG-consistent surrogates: Bregman divergences between the normalised gains of a list and a map of its scores.
+
+The family is psi(x) = a sum(x log x - x) + b sum(x^2) + c |x|_q^2 with a, b, c >= 0, not all zero.  Its conjugate is
+psi*(s) = sup_x <s, x> - psi(x), reached at x = grad psi*(s), where
+
+    a log x_i + 2 b x_i + 2 c |x|_q^(2 - q) |x_i|^(q - 1) sign(x_i) = s_i,      psi*(s) = a sum(x) + b sum(x^2) + c |x|_q^2.
+
+One term alone has a closed form.  Several are solved as x = N y with |y|_q = 1: for a given N every y_i is the root of one
+convex, increasing function, so Newton from the right never overshoots; and log |y(N)|_q falls with log N at a slope between
+-1 and -1 / (q - 1), so one evaluation brackets N.
+"""
+
+import numpy as np
+from numba import njit
+
+# Beyond x = e^300 the exponential goes on along its tangent, so that squares of the gradient stay finite.  This is the
+# conjugate of the same psi restricted to x <= e^300; the gains it is compared with never exceed 1 / discount(1).
+LOG_CAP = 300.0
+MAX_STEPS = 200
+# |y|^(q - 2) of a row with score 0 is 0 and its curvature infinite; this keeps it a number.
+FLOOR = 1e-12
+
+
+@njit(cache=True, nogil=True)
+def targets(gain, offsets, discount, out):
+    """p = G / |G|_D with |G|_D = sum of the sorted gains times ``discount``; zeros for lists without gain or of one row.
+
+    O(rows), or O(rows log rows) where the gains of a list are not in descending order.
+    """
+    for k in range(len(offsets) - 1):
+        lo, hi = offsets[k], offsets[k + 1]
+        if hi - lo < 2:
+            continue
+        descending = True
+        top = gain[lo]
+        for i in range(lo + 1, hi):
+            descending = descending and gain[i] <= gain[i - 1]
+            top = max(top, gain[i])
+        if top <= 0.0:
+            continue
+        ordered = gain[lo:hi] if descending else np.sort(gain[lo:hi])[::-1].copy()
+        norm = 0.0
+        for i in range(hi - lo):
+            norm += ordered[i] / top * discount[i]
+        for i in range(lo, hi):
+            out[i] = gain[i] / top / norm
+
+
+@njit(cache=True, nogil=True)
+def exponent(q, m):
+    """The exponent of the q-norm of a list of m rows: ``q``, or log(m) + 2 where ``q`` is 0."""
+    return q if q > 0.0 else np.log(m) + 2.0
+
+
+@njit(cache=True, nogil=True)
+def power_norm(x, q):
+    """|x|_q = (sum |x_i|^q)^(1/q), scaled by the largest entry.  O(m)."""
+    top = np.abs(x).max()
+    if top == 0.0:
+        return 0.0
+    total = 0.0
+    for i in range(len(x)):
+        total += (abs(x[i]) / top) ** q
+    return top * total ** (1.0 / q)
+
+
+@njit(cache=True, nogil=True)
+def entropy_root(r, a, kb, kc, q):
+    """z with a z + kb e^z + kc e^((q - 1) z) = r, for a > 0: Newton from an upper bound."""
+    z = r / a
+    if kb + kc >= r:
+        z = min(z, 0.0)
+    else:
+        if kb > 0.0:
+            z = min(z, np.log(r / kb))
+        if kc > 0.0:
+            z = min(z, np.log(r / kc) / (q - 1.0))
+    for _ in range(MAX_STEPS):
+        eb = kb * np.exp(z) if kb > 0.0 else 0.0
+        ec = kc * np.exp((q - 1.0) * z) if kc > 0.0 else 0.0
+        step = (a * z + eb + ec - r) / (a + eb + (q - 1.0) * ec)
+        z -= step
+        if abs(step) <= 2e-16 * (1.0 + abs(z)):
+            break
+    return z
+
+
+@njit(cache=True, nogil=True)
+def power_root(r, kb, kc, q):
+    """t >= 0 with kb t + kc t^(q - 1) = r >= 0: Newton from an upper bound."""
+    if r == 0.0:
+        return 0.0
+    t = np.inf
+    if kb > 0.0:
+        t = r / kb
+    if kc > 0.0:
+        t = min(t, (r / kc) ** (1.0 / (q - 1.0)))
+    for _ in range(MAX_STEPS):
+        eb = kb * t
+        ec = kc * t ** (q - 1.0)
+        step = t * (eb + ec - r) / (eb + (q - 1.0) * ec)
+        t -= step
+        if abs(step) <= 2e-16 * t:
+            break
+    return t
+
+
+@njit(cache=True, nogil=True)
+def log_norm_of_roots(s, a, b, c, q, nu, y):
+    """log |y|_q and its slope in nu, y_i the roots for N = e^nu (``y`` holds log y_i where a > 0, signed y_i elsewhere)."""
+    n = np.exp(nu)
+    kb, kc = 2.0 * b * n, 2.0 * c * n
+    top = -np.inf
+    for i in range(len(s)):
+        if a > 0.0:
+            y[i] = entropy_root(s[i] - a * nu, a, kb, kc, q)
+            top = max(top, y[i])
+        else:
+            y[i] = np.copysign(power_root(abs(s[i]), kb, kc, q), s[i])
+            top = max(top, np.log(abs(y[i])) if y[i] != 0.0 else -np.inf)
+    total = slope = 0.0
+    for i in range(len(s)):
+        log_y = y[i] if a > 0.0 else (np.log(abs(y[i])) if y[i] != 0.0 else -np.inf)
+        share = np.exp(q * (log_y - top))
+        if share > 0.0:
+            eb, ec = kb * np.exp(log_y), kc * np.exp((q - 1.0) * log_y)
+            total += share
+            slope -= share * (a + eb + ec) / (a + eb + (q - 1.0) * ec)
+    return top + np.log(total) / q, slope / total
+
+
+@njit(cache=True, nogil=True)
+def mixed_point(s, a, b, c, q, x):
+    """x = grad psi*(s) by Newton, for any a, b, c.  O(m) per step, about 6 outer steps of about 6 inner ones."""
+    m = len(s)
+    if c == 0.0:
+        for i in range(m):
+            if a > 0.0:
+                x[i] = np.exp(entropy_root(s[i], a, 2.0 * b, 0.0, 2.0))
+            else:
+                x[i] = s[i] / (2.0 * b)
+        return
+    scale, nu = 1.0, 0.0
+    if a == 0.0:  # grad psi* is homogeneous: solve for scores of size 1, from an upper bound of the norm
+        scale = np.abs(s).max()
+        if scale == 0.0:
+            x[:] = 0.0
+            return
+        s = s / scale
+        bound = power_norm(s, q / (q - 1.0)) / (2.0 * c)
+        if b > 0.0:
+            bound = min(bound, power_norm(s, q) / (2.0 * b))
+        nu = np.log(bound)
+    g, slope = log_norm_of_roots(s, a, b, c, q, nu, x)
+    low, high = nu + min(g, (q - 1.0) * g), nu + max(g, (q - 1.0) * g)
+    for _ in range(MAX_STEPS):
+        if abs(g) <= 4e-16 * (1.0 + abs(nu)):
+            break
+        trial = nu - g / slope
+        if not low <= trial <= high:
+            trial = 0.5 * (low + high)
+        if trial == nu:
+            break
+        nu = trial
+        g, slope = log_norm_of_roots(s, a, b, c, q, nu, x)
+        if g > 0.0:
+            low = nu
+        else:
+            high = nu
+    for i in range(m):
+        x[i] = np.exp(nu + x[i]) if a > 0.0 else scale * np.exp(nu) * x[i]
+
+
+@njit(cache=True, nogil=True)
+def conjugate(s, a, b, c, q, x):
+    """psi*(s), and x = grad psi*(s) written into ``x``: closed form for one term, Newton for several.  O(m)."""
+    total = 0.0
+    if b == 0.0 and c == 0.0:
+        for i in range(len(s)):
+            z = s[i] / a
+            x[i] = np.exp(min(z, LOG_CAP))
+            total += a * x[i] * (1.0 + max(z - LOG_CAP, 0.0))
+        return total
+    if a == 0.0 and b == 0.0:
+        dual = q / (q - 1.0)
+        n = power_norm(s, dual)
+        for i in range(len(s)):
+            x[i] = np.copysign(n * (abs(s[i]) / n) ** (dual - 1.0) / (2.0 * c), s[i]) if n > 0.0 else 0.0
+        return n * n / (4.0 * c)
+    mixed_point(s, a, b, c, q, x)
+    for i in range(len(s)):
+        total += a * x[i] + b * x[i] * x[i]
+    return total + (c * power_norm(x, q) ** 2 if c > 0.0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def potential(p, a, b, c, q):
+    """psi(p) for p >= 0, with 0 log 0 = 0.  O(m)."""
+    total = 0.0
+    for i in range(len(p)):
+        total += b * p[i] * p[i] - a * p[i]
+        if p[i] > 0.0:
+            total += a * p[i] * np.log(p[i])
+    return total + (c * power_norm(p, q) ** 2 if c > 0.0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def bregman(s, target, offsets, weight, grad, a, b, c, q):
+    """D_psi(p, grad psi*(s)) = psi(p) + psi*(s) - <p, s>; gradient grad psi*(s) - p.  Lists with p = 0 give 0.  O(rows)."""
+    value = 0.0
+    for k in range(len(offsets) - 1):
+        lo, hi = offsets[k], offsets[k + 1]
+        p = target[lo:hi]
+        if hi - lo < 2 or p.max() == 0.0:
+            continue
+        qk = exponent(q, hi - lo)
+        x = grad[lo:hi]
+        one = conjugate(s[lo:hi], a, b, c, qk, x) + potential(p, a, b, c, qk)
+        for i in range(hi - lo):
+            one -= p[i] * s[lo + i]
+            x[i] = weight[k] * (x[i] - p[i])
+        value += weight[k] * one
+    return value
+
+
+@njit(cache=True, nogil=True)
+def inverse_hessian_parts(x, a, b, c, q, w, u):
+    """w and u with hess psi*(s) = diag(w) - g (w u)(w u)^T; returns g.  O(m).
+
+    hess psi(x) = diag(1 / w) + 2 c (2 - q) u u^T with u_i = |y_i|^(q - 1) sign(y_i), y = x / |x|_q; then Sherman-Morrison.
+    """
+    n = power_norm(x, q) if c > 0.0 else 0.0
+    tau = 0.0
+    for i in range(len(x)):
+        y = abs(x[i]) / n if n > 0.0 else 0.0
+        ratio = y ** (q - 2.0) if c > 0.0 else 0.0
+        if a == 0.0 and b == 0.0:
+            ratio = max(ratio, FLOOR)
+        d = 2.0 * b + 2.0 * c * (q - 1.0) * ratio
+        w[i] = x[i] / (a + x[i] * d) if a > 0.0 else 1.0 / d
+        u[i] = np.copysign(y * ratio, x[i])
+        tau += u[i] * u[i] * w[i]
+    rank_one = 2.0 * c * (2.0 - q)
+    return rank_one / (1.0 + rank_one * tau)
+
+
+@njit(cache=True, nogil=True)
+def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
+    """Diagonal of hess psi*(s), times the weight.  Where all scores of a list are 0 (and a = 0): 1 / (2 (b + c)).  O(rows)."""
+    for k in range(len(offsets) - 1):
+        lo, hi = offsets[k], offsets[k + 1]
+        if hi - lo < 2 or target[lo:hi].max() == 0.0:
+            continue
+        if a == 0.0 and np.abs(s[lo:hi]).max() == 0.0:
+            out[lo:hi] = weight[k] / (2.0 * (b + c))
+            continue
+        qk = exponent(q, hi - lo)
+        x, w, u = np.empty(hi - lo), np.empty(hi - lo), np.empty(hi - lo)
+        conjugate(s[lo:hi], a, b, c, qk, x)
+        g = inverse_hessian_parts(x, a, b, c, qk, w, u)
+        for i in range(hi - lo):
+            out[lo + i] = weight[k] * (w[i] - g * (w[i] * u[i]) ** 2)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def bregman_hvp(s, target, offsets, weight, out, v, a, b, c, q):
+    """hess psi*(s) v, times the weight: the derivative of the gradient along v (at s = 0, a = 0 that is grad psi*(v)).  O(rows)."""
+    for k in range(len(offsets) - 1):
+        lo, hi = offsets[k], offsets[k + 1]
+        if hi - lo < 2 or target[lo:hi].max() == 0.0:
+            continue
+        qk = exponent(q, hi - lo)
+        if a == 0.0 and np.abs(s[lo:hi]).max() == 0.0:
+            conjugate(v[lo:hi], a, b, c, qk, out[lo:hi])
+            out[lo:hi] *= weight[k]
+            continue
+        x, w, u = np.empty(hi - lo), np.empty(hi - lo), np.empty(hi - lo)
+        conjugate(s[lo:hi], a, b, c, qk, x)
+        g = inverse_hessian_parts(x, a, b, c, qk, w, u)
+        along = 0.0
+        for i in range(hi - lo):
+            along += w[i] * u[i] * v[lo + i]
+        for i in range(hi - lo):
+            out[lo + i] = weight[k] * w[i] * (v[lo + i] - g * u[i] * along)
+    return 0.0

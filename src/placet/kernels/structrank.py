@@ -1,0 +1,194 @@
+"""StructRank: a cumulative distribution network over the preference edges of a list, with bivariate sigmoids.
+
+An edge e = (i, j) joins two rows of a list with grade_i > grade_j; its margin is r_e = s_i - s_j.  A pair of edges costs
+log(1 + e^(-w1 r_e) + e^(-w2 r_f)).  Edges are numbered by i, then j, and kept as one margin each: O(E) memory, never O(E^2).
+"""
+
+import numpy as np
+from numba import njit
+
+# With exponents within this bound 1 + e^a + e^b and the product of three of them are numbers.
+PLAIN = 200.0
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+@njit(cache=True, nogil=True)
+def first_below(grade, i, hi):
+    """First row after ``i`` with a lower grade, or ``hi``; rows are in descending grade."""
+    j = i + 1
+    while j < hi and grade[j] == grade[i]:
+        j += 1
+    return j
+
+
+@njit(cache=True, nogil=True)
+def disconnected(s, grade, offsets, weight, grad, slope, w1, second):
+    """sum_e log(1 + e^(-w1 r_e)); the derivative in w1 goes to slope[0, first row].  ``second``: grad gets the diagonal of the Hessian.
+
+    O(E) time, O(1) memory.
+    """
+    value = 0.0
+    for k in range(len(offsets) - 1):
+        lo, hi = offsets[k], offsets[k + 1]
+        j0 = lo
+        one = 0.0
+        for i in range(lo, hi):
+            if j0 < hi and (j0 <= i or grade[j0] == grade[i]):
+                j0 = first_below(grade, i, hi)
+            for j in range(j0, hi):
+                r = s[i] - s[j]
+                e = np.exp(-abs(w1 * r))
+                p = e / (1.0 + e) if w1 * r >= 0.0 else 1.0 / (1.0 + e)
+                one += np.log1p(e) + max(-w1 * r, 0.0)
+                slope[0, lo] -= weight[k] * r * p
+                if second:
+                    grad[i] += weight[k] * w1 * w1 * e / (1.0 + e) ** 2
+                    grad[j] += weight[k] * w1 * w1 * e / (1.0 + e) ** 2
+                else:
+                    grad[i] -= weight[k] * w1 * p
+                    grad[j] += weight[k] * w1 * p
+        value += weight[k] * one
+    return value
+
+
+@njit(cache=True, nogil=True)
+def pair_term(a, b):
+    """log(1 + e^a + e^b) and its derivatives in a and b, at any size of a and b."""
+    top = max(0.0, max(a, b))
+    ea, eb = np.exp(a - top), np.exp(b - top)
+    total = np.exp(-top) + ea + eb
+    return top + np.log(total), ea / total, eb / total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def plain_sums(a, b, ga, gb):
+    """As ``all_pairs`` where every exponent is within ``PLAIN``: one division a pair, one logarithm a block of pairs."""
+    n = len(a)
+    largest = 0.0
+    for f in range(n):
+        largest = max(largest, max(a[f], b[f]))
+        gb[f] = 0.0
+    block = max(1, int(700.0 / (largest + 1.1)))
+    eb = np.exp(b)
+    value = 0.0
+    for e in range(n):
+        ea = np.exp(a[e])
+        row = 0.0
+        for start in range(0, n, block):
+            product = 1.0
+            for f in range(start, min(start + block, n)):
+                z = 1.0 + ea + eb[f]
+                product *= z
+                t = 1.0 / z
+                row += t
+                gb[f] += t
+            value += np.log(product)
+        ga[e] = ea * row
+    for f in range(n):
+        gb[f] *= eb[f]
+    return value
+
+
+@njit(cache=True, nogil=True)
+def all_pairs(a, b, ga, gb):
+    """sum over e, f of log(1 + e^a_e + e^b_f); its derivatives in a and b go to ``ga`` and ``gb``.  O(E^2) time, O(E) memory."""
+    n = len(a)
+    if max(np.abs(a).max(), np.abs(b).max()) <= PLAIN:
+        return plain_sums(a, b, ga, gb)
+    value = 0.0
+    ga[:] = 0.0
+    gb[:] = 0.0
+    for e in range(n):
+        for f in range(n):
+            v, pa, pb = pair_term(a[e], b[f])
+            value += v
+            ga[e] += pa
+            gb[f] += pb
+    return value
+
+
+@njit(cache=True, nogil=True)
+def partner(seed, counter, n):
+    """A number below ``n``, a fixed function of the list's seed and the counter (SplitMix64), uniform over seeds."""
+    z = seed + (np.uint64(counter) + np.uint64(1)) * GOLDEN
+    z = (z ^ (z >> np.uint64(30))) * MIX_1
+    z = (z ^ (z >> np.uint64(27))) * MIX_2
+    z = z ^ (z >> np.uint64(31))
+    return int(np.float64(z >> np.uint64(11)) * 2.0**-53 * n)
+
+
+@njit(cache=True, nogil=True)
+def some_pairs(a, b, n_partners, seed, ga, gb):
+    """As ``all_pairs`` with ``n_partners`` second edges f for every first edge e, fixed by the seed.  O(n_partners E)."""
+    n = len(a)
+    value = 0.0
+    ga[:] = 0.0
+    gb[:] = 0.0
+    for e in range(n):
+        for c in range(n_partners):
+            f = partner(seed, e * n_partners + c, n)
+            v, pa, pb = pair_term(a[e], b[f])
+            value += v
+            ga[e] += pa
+            gb[f] += pb
+    return value
+
+
+@njit(cache=True, nogil=True)
+def count_edges(grade, lo, hi):
+    """Number of pairs of rows lo..hi with different grades.  O(rows)."""
+    n, i = 0, lo
+    while i < hi:
+        j = first_below(grade, i, hi)
+        n += (j - i) * (hi - j)
+        i = j
+    return n
+
+
+@njit(cache=True, nogil=True)
+def connected(s, grade, offsets, weight, grad, slope, w1, w2, n_partners, seeds, second):
+    """sum of log(1 + e^(-w1 r_e) + e^(-w2 r_f)) over all (e, f), or over ``n_partners`` f for each e where that is above 0.
+
+    Derivatives in w1, w2 go to slope[:, first row]; ``seeds`` holds a list's seed at its first row.  ``second``: grad gets a
+    bound on the diagonal of the Hessian, the sum of w1^2 p_e + w2^2 p_f over the pairs whose edges touch the row (a second
+    moment in place of a variance).  O(E^2) or O(n_partners E) time, O(E) memory.
+    """
+    value = 0.0
+    for k in range(len(offsets) - 1):
+        lo, hi = offsets[k], offsets[k + 1]
+        n = count_edges(grade, lo, hi)
+        if n == 0:
+            continue
+        r = np.empty(n)
+        e, j0 = 0, lo
+        for i in range(lo, hi):
+            if j0 < hi and (j0 <= i or grade[j0] == grade[i]):
+                j0 = first_below(grade, i, hi)
+            for j in range(j0, hi):
+                r[e] = s[i] - s[j]
+                e += 1
+        ga, gb = np.empty(n), np.empty(n)
+        if n_partners > 0:
+            one = some_pairs(-w1 * r, -w2 * r, n_partners, seeds[lo], ga, gb)
+        else:
+            one = all_pairs(-w1 * r, -w2 * r, ga, gb)
+        e, j0 = 0, lo
+        for i in range(lo, hi):
+            if j0 < hi and (j0 <= i or grade[j0] == grade[i]):
+                j0 = first_below(grade, i, hi)
+            for j in range(j0, hi):
+                slope[0, lo] -= weight[k] * r[e] * ga[e]
+                slope[1, lo] -= weight[k] * r[e] * gb[e]
+                if second:
+                    bound = weight[k] * (w1 * w1 * ga[e] + w2 * w2 * gb[e])
+                    grad[i] += bound
+                    grad[j] += bound
+                else:
+                    push = weight[k] * (w1 * ga[e] + w2 * gb[e])
+                    grad[i] -= push
+                    grad[j] += push
+                e += 1
+        value += weight[k] * one
+    return value
