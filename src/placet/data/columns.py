@@ -26,9 +26,9 @@ def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
 def integers(values: ArrayLike, what: str) -> Ints:
     """Read-only int64 column; floats that are not whole numbers are an error."""
     array = np.asarray(values)
-    if array.dtype.kind not in "iu" and array.size:
-        if array.dtype.kind not in "fb" or not np.array_equal(array, np.floor(array)):
-            raise DataError(f"{what} must be whole numbers, not {array.dtype} such as {array.flat[0]!r}")
+    whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
+    if array.size and not whole:
+        raise DataError(f"{what} must be whole numbers, not {array.dtype} such as {array.flat[0]!r}")
     return frozen(array, np.int64)
 
 
@@ -84,7 +84,7 @@ def dense_tiers(values: NDArray[Any], offsets: Ints) -> Ints:
     return count - count[starts][np.cumsum(first) - 1]
 
 
-def unlike(values: Iterable[Any]) -> Hashable | None:
+def unlike(values: Iterable[Any]) -> tuple[Any] | None:
     """The first value that cannot be a name (missing, NaN, not hashable), wrapped in a tuple; else ``None``."""
     for value in values:
         if value is None or value != value or value is np.ma.masked or type(value).__name__ in ("NaTType", "NAType"):
@@ -93,7 +93,7 @@ def unlike(values: Iterable[Any]) -> Hashable | None:
 
 
 def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit: str = "row") -> tuple[Ints, Names]:
-    """Integer codes and names, numbered by first appearance or as in ``known``; missing and unknown names are errors."""
+    """Integer codes and names, by first appearance or as in ``known``; missing and unknown names are errors."""
     column = values.tolist() if isinstance(values, np.ndarray) else list(values)
     try:
         index: dict[Any, int] = dict.fromkeys(column, 0)

@@ -41,9 +41,8 @@ class Comparisons:
         i, j = integers(self.i, "i"), integers(self.j, "j")
         counts = [numbers(getattr(self, name), name, positive=True) for name in ("wins_i", "wins_j", "ties")]
         agent = None if self.agent is None else integers(self.agent, "agent")
-        columns = [("j", j), *zip(("wins_i", "wins_j", "ties"), counts), *([] if agent is None else [("agent", agent)])]
-        for name, values in columns:
-            if len(values) != len(i):
+        for name, values in zip(("j", "wins_i", "wins_j", "ties", "agent"), (j, *counts, agent)):
+            if values is not None and len(values) != len(i):
                 raise DataError(f"{name} has {len(values)} entries; {len(i)} are needed")
         top = max(i.max(initial=-1), j.max(initial=-1))
         put("items", unique_names(range(int(top) + 1) if self.items is None else self.items, "item"))
@@ -86,8 +85,8 @@ class Comparisons:
         both = np.concatenate([a, b]) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else [*a, *b]
         code, names = _encode_pairs(both, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
-        counts = (np.where(result == k, weight, 0.0) for k in range(3))
-        return cls(code[:n], code[n:], *counts, agent=voter, items=names, agents=voters, ordered=ordered)
+        wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))
+        return cls(code[:n], code[n:], wins_a, wins_b, ties, voter, names, voters, ordered)
 
     @property
     def n_items(self) -> int:
@@ -110,9 +109,9 @@ class Comparisons:
     def __getitem__(self, which: Any) -> "Comparisons":
         """The chosen rows (slice, mask or numbers)."""
         rows = np.atleast_1d(np.arange(len(self))[which])
-        columns = (getattr(self, name)[rows] for name in ("i", "j", "wins_i", "wins_j", "ties"))
         agent = None if self.agent is None else self.agent[rows]
-        return Comparisons(*columns, agent=agent, items=self.items, agents=self.agents, ordered=self.ordered)
+        i, j, wins_i, wins_j, ties = (getattr(self, name)[rows] for name in ("i", "j", "wins_i", "wins_j", "ties"))
+        return Comparisons(i, j, wins_i, wins_j, ties, agent, self.items, self.agents, self.ordered)
 
     def by_agent(self) -> Iterator[tuple[Hashable, "Comparisons"]]:
         """The rows of each agent (``None`` where there are no agents)."""
@@ -157,8 +156,17 @@ def outcome_codes(outcome: Sequence[str]) -> Ints:
     except (KeyError, TypeError):
         bad = [k for k, value in enumerate(outcome) if not (isinstance(value, str) and value in code)]
         raise DataError(
-            f"row {bad[0]}: outcome {outcome[bad[0]]!r} is not a, b or tie ({len(bad)} such rows); correct or remove them"
+            f"row {bad[0]}: outcome {outcome[bad[0]]!r} is not a, b or tie ({len(bad)} such rows); "
+            "correct or remove them"
         ) from None
+
+
+def pair_keys(n_items: int, agent: Ints | None) -> int:
+    """How many (agent, i, j) there can be; they are numbered in 64 bits."""
+    span = n_items * n_items * (1 if agent is None else int(agent.max(initial=0)) + 1)
+    if span >= 2**63:
+        raise DataError(f"{n_items} items squared times the agents do not fit in 64 bits; leave the agents out")
+    return span
 
 
 def _encode_pairs(both: Any, items: Sequence[Hashable] | None) -> tuple[Ints, Names]:
@@ -180,7 +188,8 @@ def _refuse_codes(i: Ints, j: Ints, agent: Ints | None, items: Names, agents: Na
     if (i == j).any():
         k = int(np.argmax(i == j))
         raise DataError(
-            f"row {k}: item {items[i[k]]!r} is compared with itself ({(i == j).sum()} such rows); correct or remove them"
+            f"row {k}: item {items[i[k]]!r} is compared with itself ({(i == j).sum()} such rows); "
+            "correct or remove them"
         )
     if agent is not None and len(agent) and (agent.min() < 0 or agent.max() >= len(agents or ())):
         raise DataError(f"agent codes must be in 0..{len(agents or ()) - 1}, found {agent.min()}..{agent.max()}")
@@ -190,18 +199,18 @@ def _merged(
     i: Ints, j: Ints, agent: Ints | None, counts: list[Floats], n_items: int
 ) -> tuple[Ints, Ints, Ints | None, list[Floats]]:
     """Rows in order of agent, i, j, one for each, counts added."""
+    span = pair_keys(n_items, agent)
     key = i * n_items + j
     if agent is not None:
         key = key + agent * (n_items * n_items)
     if (key[1:] > key[:-1]).all():
         return i, j, agent, counts
-    span = n_items * n_items * (1 if agent is None else int(agent.max()) + 1)
     if span <= 4 * len(key):
         present = np.bincount(key, minlength=span) > 0
         unique = np.flatnonzero(present)
         group = (np.cumsum(present) - 1)[key]
     else:
         unique, group = np.unique(key, return_inverse=True)
-    counts = [np.bincount(group, values, len(unique)) for values in counts]
+    counts = [np.bincount(group, values, len(unique)).astype(np.float64) for values in counts]
     pair = unique % (n_items * n_items)
     return pair // n_items, pair % n_items, None if agent is None else unique // (n_items * n_items), counts

@@ -6,6 +6,7 @@ import numpy as np
 
 from placet.data import connectivity
 from placet.data.columns import Floats, Ints, list_of_rows
+from placet.data.comparisons import pair_keys
 from placet.data.errors import DataError
 
 STRENGTHS = ("binary", "difference", "rating")
@@ -27,6 +28,7 @@ def count_pairs(
     item: Ints, value: Floats, offsets: Ints, weight: Floats, agent: Ints | None, n_items: int, strength: str
 ) -> tuple[Ints, Ints, Floats, Floats, Floats, Ints | None]:
     """Columns i, j, wins_i, wins_j, ties, agent of all pairs on a ballot, added up block by block.  O(pairs)."""
+    pair_keys(n_items, agent)
     ballot = list_of_rows(offsets)
     later = offsets[1:][ballot] - np.arange(len(item)) - 1
     done = np.cumsum(later)
@@ -51,9 +53,9 @@ def count_pairs(
         total = _add(*(np.concatenate(pair) for pair in zip(total, block)))
         start = stop
     key, *counts = total
-    pair = key % (n_items * n_items) if n_items else key
-    i, j = (pair // n_items, pair % n_items) if n_items else (pair, pair)
-    return i, j, *counts, None if agent is None else key // (n_items * n_items)  # type: ignore[return-value]
+    n = max(n_items, 1)
+    pair = key % (n * n)
+    return pair // n, pair % n, *counts, None if agent is None else key // (n * n)
 
 
 def _add(key: Ints, *counts: Floats) -> tuple[Any, ...]:
@@ -65,7 +67,7 @@ def net_wins(value: Floats, tier: Ints, offsets: Ints, strength: str) -> tuple[F
     """Wins minus losses of each row against the other rows of its ballot, and the sum of wins of each ballot.
 
     With differences: m v_i - sum(v), and for rows in falling order of v the sum over ranks r of (m - 1 - 2 r) v_(r).
-    With binary counts: rows below minus rows above, and the pairs of different tiers.  Rows are in order of tier.  O(rows).
+    With binary counts: rows below minus rows above, and the pairs of different tiers.  Rows in order of tier.  O(rows).
     """
     ballot = list_of_rows(offsets)
     n_ballots = len(offsets) - 1
@@ -74,11 +76,14 @@ def net_wins(value: Floats, tier: Ints, offsets: Ints, strength: str) -> tuple[F
         first, length = _tier_runs(tier, offsets, ballot)
         above = first - offsets[:-1][ballot]
         below = size[ballot] - above - length
-        return (below - above).astype(np.float64), np.bincount(ballot, below.astype(np.float64), n_ballots)
-    total = np.bincount(ballot, value, n_ballots)
+        return (below - above).astype(np.float64), _sums(ballot, below, n_ballots)
     rank = np.arange(len(value)) - offsets[:-1][ballot]
-    wins = np.bincount(ballot, (size[ballot] - 1 - 2 * rank) * value, n_ballots)
-    return size[ballot] * value - total[ballot], wins
+    wins = _sums(ballot, (size[ballot] - 1 - 2 * rank) * value, n_ballots)
+    return size[ballot] * value - _sums(ballot, value, n_ballots)[ballot], wins
+
+
+def _sums(group: Ints, values: Any, n: int) -> Floats:
+    return np.bincount(group, values, n).astype(np.float64)
 
 
 def _tier_runs(tier: Ints, offsets: Ints, ballot: Ints) -> tuple[Ints, Ints]:

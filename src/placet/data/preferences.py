@@ -11,10 +11,10 @@ from placet.data.errors import DataError
 def partition(better: Ints, worse: Ints, items: Names, place: str) -> list[list[int]]:
     """Tiers such that every item of a tier is preferred, directly or through others, to every item of a later tier.
 
-    In any topological order a cut after position k is sound iff every sink of the items above it is preferred directly to
-    every source of the items below it: a path between the two can have no step on either side.  An edge v -> w joins such a sink
-    and source for last(w) <= k < first(v), where last(w) is the place of w's last predecessor and first(v) that of v's first
-    successor; so edges, sinks and sources are counted for all cuts at once.  O(items + preferences).
+    In any topological order a cut after position k is sound iff every sink of the items above it is preferred directly
+    to every source of the items below it: a path between the two can have no step on either side.  An edge v -> w joins
+    such a sink and source for last(w) <= k < first(v), where last(w) is the place of w's last predecessor and first(v)
+    that of v's first successor; so edges, sinks and sources are counted for all cuts at once.  O(items + preferences).
     """
     graph: dict[int, set[int]] = {}
     for v, w in zip(better.tolist(), worse.tolist()):

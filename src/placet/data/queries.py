@@ -12,7 +12,6 @@ from placet.data.columns import (
     Ints,
     Names,
     encode,
-    frozen,
     integers,
     is_frame,
     list_of_rows,
@@ -36,10 +35,10 @@ Missing = Literal["error", "keep"]
 class Queries:
     """Queries as frozen columns; rows ``offsets[q]:offsets[q + 1]`` are query ``q``.
 
-    ``X`` (rows, features) dense float32 or float64, or a SciPy CSR matrix.  ``grade`` (rows,): higher is better; any floats.
-    ``weight`` (queries,), ``qid`` (queries,) names.  ``row`` (rows,) is the caller's number of each row, so ``restore`` puts
-    predictions in the caller's order.  ``relations``: named CSR matrices (rows, rows) whose entries stay inside queries.
-    ``features``: column names, where the caller had any.
+    ``X`` (rows, features) is dense float32 or float64, or a SciPy CSR matrix.  ``grade`` (rows,): any floats, higher is
+    better.  ``weight`` (queries,), ``qid`` (queries,) names.  ``row`` (rows,) is the caller's number of each row, so
+    ``restore`` puts predictions in the caller's order.  ``relations``: named CSR matrices (rows, rows) whose entries
+    stay inside queries.  ``features``: column names, where the caller had any.
 
     >>> q = Queries.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], ["b", "a", "b"])
     >>> q, q.qid, q.grade, q.restore(q.grade)
@@ -95,9 +94,10 @@ class Queries:
     ) -> "Queries":
         """Rows in any order; ``qid`` (rows,) names the query of each, numbers or text.
 
-        ``X`` is a table (dense, SciPy sparse, or any data frame, whose column names are kept).  ``weight`` is one number per
-        query, in order of first appearance, or one per row, equal inside a query.  ``relations`` are (rows, rows) matrices in
-        the caller's order.  NaN in ``X`` is an error unless ``missing="keep"`` (trees know what to do with it); infinity always is.
+        ``X`` is a table (dense, SciPy sparse, or any data frame, whose column names are kept).  ``weight`` is a number
+        per query, in order of first appearance, or one per row, equal inside a query.  ``relations`` are (rows, rows)
+        matrices in the caller's order.  NaN in ``X`` is an error unless ``missing="keep"`` (trees know what to do with
+        it); infinity always is.
         """
         matrix, features = table(X)
         matrix = _features(matrix)
@@ -115,8 +115,8 @@ class Queries:
         if not grouped:
             matrix, grade = matrix[row], grade[row]
             relations = relations and {name: m.tocsr()[row][:, row] for name, m in relations.items()}
-        weight = _query_weight(weight, code, len(names))
-        return cls(matrix, grade, offsets, weight, names, relations, row, features)
+        per_query: Any = _query_weight(weight, code, len(names))
+        return cls(matrix, grade, offsets, per_query, names, relations, row, features)
 
     @property
     def n_features(self) -> int:
@@ -168,7 +168,7 @@ class Queries:
         return (self[q] for q in range(len(self)))
 
     def __getitem__(self, which: Any) -> "Queries":
-        """The chosen queries (a number, slice, mask or numbers) as ``Queries``; ``row`` still counts the caller's rows."""
+        """The chosen queries (a number, slice, mask or numbers); ``row`` still counts the caller's rows."""
         chosen = np.atleast_1d(np.arange(len(self))[which])
         rows, offsets = rows_of(self.offsets, chosen)
         contiguous = len(rows) and len(rows) == rows[-1] - rows[0] + 1 and (np.diff(rows) == 1).all()
@@ -287,7 +287,8 @@ def _query_weight(weight: ArrayLike | None, code: Ints, n: int) -> Floats | None
     if differs.any():
         k = int(np.argmax(differs))
         raise DataError(
-            f"row {k}: weight {column[k]} differs from its query's first ({differs.sum()} such rows); a query has one weight"
+            f"row {k}: weight {column[k]} differs from its query's first ({differs.sum()} such rows); "
+            "a query has one weight"
         )
     return column[first]
 
@@ -296,7 +297,8 @@ def _relation(matrix: Any, name: str, query: Ints) -> "csr_matrix":
     n = len(query)
     if not _is_sparse(matrix) or matrix.shape != (n, n):
         raise DataError(
-            f"relation {name!r} must be a sparse matrix of shape ({n}, {n}), not {getattr(matrix, 'shape', type(matrix))}"
+            f"relation {name!r} must be a sparse matrix of shape ({n}, {n}), "
+            f"not {getattr(matrix, 'shape', type(matrix).__name__)}"
         )
     csr = _features(matrix)
     if not np.isfinite(csr.data).all():

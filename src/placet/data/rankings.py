@@ -37,9 +37,9 @@ Ballot = list[tuple[Hashable, ...]]
 class Rankings:
     """Ballots as frozen columns; rows ``offsets[b]:offsets[b + 1]`` are ballot ``b``.
 
-    ``item`` (rows,) codes of ``items``; ``tier`` (rows,) 0 is best and equal tiers tie; rows of a ballot are kept in order
-    of tier, then item, and tiers are renumbered 0, 1, ...  ``weight`` (ballots,) is how often a ballot counts.
-    ``agent`` and ``instance`` (ballots,) are optional codes of ``agents`` (voters) and ``instances`` (separate problems).
+    ``item`` (rows,) codes of ``items``; ``tier`` (rows,) 0 is best and equal tiers tie; rows of a ballot are kept in
+    order of tier, then item, and tiers are renumbered 0, 1, ...  ``weight`` (ballots,) is how often a ballot counts.
+    ``agent`` and ``instance`` (ballots,) are optional codes of ``agents`` (voters) and ``instances`` (problems).
     ``score`` (rows,) optionally keeps the numbers that tiers came from, higher is better.
     An item that is absent from a ballot was not compared on it.
 
@@ -92,6 +92,8 @@ class Rankings:
             item, tier = item[order], tier[order]
             score = None if score is None else score[order]
         _refuse_duplicates(ballot, item, self.items)
+        if score is not None:
+            _refuse_scores(ballot, tier, score)
         put("item", frozen(item, np.int64))
         put("tier", frozen(dense_tiers(tier, offsets), np.int64))
         put("score", None if score is None else frozen(score, np.float64))
@@ -161,8 +163,8 @@ class Rankings:
 
         ``frame`` is a mapping of columns or any data frame.  The ballot's name becomes its agent; scores are kept.
 
-        >>> Rankings.from_scores({"user": [7, 7, 7], "film": list("abc"), "stars": [3, 5, 3]}, ballot="user", item="film",
-        ...                      score="stars")[0]
+        >>> ratings = {"user": [7, 7, 7], "film": ["a", "b", "c"], "stars": [3, 5, 3]}
+        >>> Rankings.from_scores(ratings, ballot="user", item="film", score="stars")[0]
         [('b',), ('a', 'c')]
         """
         values = numbers(column(frame, score), score)
@@ -205,13 +207,13 @@ class Rankings:
     def from_preferences(
         cls, frame: Any, *, ballot: str, better: str, worse: str, items: Sequence[Hashable] | None = None
     ) -> "Rankings":
-        """Arbitrary pairwise preferences of each ballot as its finest sound ordered partition (generalised rank breaking).
+        """Arbitrary pairwise preferences of each ballot as its finest sound ordered partition.
 
-        Items of an earlier tier are all preferred, directly or through others, to all items of a later one; what a ballot
-        says inside a tier is lost.  A cycle is an error that shows it.
+        This is generalised rank breaking: items of an earlier tier are preferred, directly or through others, to all
+        items of a later one; what a ballot says inside a tier is lost.  A cycle is an error that shows it.
 
-        >>> Rankings.from_preferences({"who": [1, 1, 1], "over": list("aab"), "under": list("bcd")}, ballot="who",
-        ...                           better="over", worse="under")[0]
+        >>> pairs = {"who": [1, 1, 1], "over": ["a", "a", "b"], "under": ["b", "c", "d"]}
+        >>> Rankings.from_preferences(pairs, ballot="who", better="over", worse="under")[0]
         [('a',), ('b', 'c', 'd')]
         """
         over, under = list(column(frame, better)), list(column(frame, worse))
@@ -349,7 +351,7 @@ class Rankings:
     # What ballots become
 
     def completed(self) -> "Rankings":
-        """The same ballots with every unlisted item in one last tier ("top three, the rest last"); scores are not kept."""
+        """The same ballots with every unlisted item in one last tier; scores are not kept."""
         if len(self) * self.n_items >= 2**31:
             raise DataError(
                 f"{len(self)} ballots x {self.n_items} items are too many rows to list; keep unlisted items absent"
@@ -444,6 +446,19 @@ def _refuse_duplicates(ballot: Ints, item: Ints, items: Names) -> None:
         raise DataError(
             f"ballot {ballot[row]}: item {items[item[row]]!r} occurs more than once ({twice.sum()} such rows); "
             "an item has one place on a ballot: remove the repeats or split the ballot"
+        )
+
+
+def _refuse_scores(ballot: Ints, tier: Ints, score: Floats) -> None:
+    """Scores must say what the tiers say: lower in a later tier, equal in one tier."""
+    wrong = np.where(tier[1:] > tier[:-1], score[1:] >= score[:-1], score[1:] != score[:-1]) & (
+        ballot[1:] == ballot[:-1]
+    )
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise DataError(
+            f"ballot {ballot[k]}: scores {score[k]}, {score[k + 1]} contradict tiers {tier[k]}, {tier[k + 1]} "
+            f"({wrong.sum()} such rows); tiers must follow from the scores"
         )
 
 
