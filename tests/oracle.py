@@ -167,3 +167,97 @@ OUTCOMES: dict[str, Callable[[int], Iterator[tuple[int, ...]]]] = {
 }
 
 # ---- other families: your section, then ``VALUES |= {...}`` and ``OUTCOMES |= {...}``
+
+# ---- NDCG-consistent surrogates
+
+
+def ideal_gains(grade, gain=lambda r: 2.0**r - 1.0, discount=lambda place: 1.0 / math.log2(1 + place)) -> list[float]:
+    """Gains over the largest discounted sum that any order of the rows gives them."""
+    g = [gain(r) for r in grade]
+    best = max(sum(x * discount(k + 1) for k, x in enumerate(order)) for order in itertools.permutations(g))
+    return [x / best for x in g] if best > 0 else [0.0] * len(g)
+
+
+def bregman_psi(x, a, b, c, q) -> float:
+    entropy = sum(t * math.log(t) - t for t in x if t > 0)
+    return a * entropy + b * sum(t * t for t in x) + (c * sum(abs(t) ** q for t in x) ** (2 / q) if c else 0.0)
+
+
+def bisect(f, low, high, steps=110) -> float:
+    """Where the increasing function f becomes positive."""
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if f(middle) > 0 else (middle, high)
+    return 0.5 * (low + high)
+
+
+def bregman_point(s, a, b, c, q) -> list[float]:
+    """x with grad psi(x) = s: for a guess N of the q-norm each x_i by bisection of its size, then N by bisection."""
+
+    def at(norm):
+        def slope(log_x):
+            x = math.exp(log_x)
+            return (a * log_x if a else 0.0) + 2 * b * x + (2 * c * norm * (x / norm) ** (q - 1) if c else 0.0)
+
+        size = [bisect(lambda t, r=r: slope(t) - (r if a else abs(r)), -690.0, 25.0) if a or r else None for r in s]
+        return [0.0 if t is None else math.exp(t) if a else math.copysign(math.exp(t), r) for t, r in zip(size, s)]
+
+    if not c:
+        return at(1.0)
+    if not a and not any(s):
+        return [0.0] * len(s)
+
+    def below_norm(log_n):
+        """Falls with the norm of x / N; the floor is for a norm that underflows."""
+        return -math.log(max(sum((abs(x) / math.exp(log_n)) ** q for x in at(math.exp(log_n))), 1e-300))
+
+    return at(math.exp(bisect(below_norm, -60.0, 25.0, 80)))
+
+
+def bregman(s, grade, psi=("ce", "square", "qnorm"), alpha=(1.0, 1.0, 1.0), beta=0.01, q=None) -> float:
+    """psi(p) - psi(x) - <s, p - x> with grad psi(x) = s, term by term as the divergence is defined."""
+    p = ideal_gains(grade)
+    if not any(p):
+        return 0.0
+    q = math.log(len(s)) + 2 if q is None else q
+    factor = dict(zip(psi, alpha))
+    a, b, c = beta * factor.get("ce", 0.0), factor.get("square", 0.0), factor.get("qnorm", 0.0)
+    if not b and not c:
+        x = [math.exp(t / a) for t in s]
+    elif not a and not c:
+        x = [t / (2 * b) for t in s]
+    else:
+        x = bregman_point(s, a, b, c, q)
+    return bregman_psi(p, a, b, c, q) - bregman_psi(x, a, b, c, q) - sum(t * (u - v) for t, u, v in zip(s, p, x))
+
+
+def cosine(s, grade) -> float:
+    p = ideal_gains(grade)
+    if not any(p):
+        return 0.0
+    size = math.hypot(*s) or 1.0
+    return 0.5 * sum((u - t / size) ** 2 for u, t in zip(p, s))
+
+
+# ---- StructRank
+
+
+def edge_margins(s, grade) -> list[float]:
+    return [s[i] - s[j] for i in range(len(s)) for j in range(len(s)) if grade[i] > grade[j]]
+
+
+def structrank(s, grade, w1=1.0, w2=1.0, connections="full") -> float:
+    r = edge_margins(s, grade)
+    if connections == "none":
+        return sum(logsumexp([0.0, -w1 * e]) for e in r)
+    return sum(logsumexp([0.0, -w1 * e, -w2 * f]) for e in r for f in r)
+
+
+VALUES |= {
+    "bregman-ce": lambda s, grade, beta=0.01: bregman(s, grade, ("ce",), (1.0,), beta),
+    "bregman-square": lambda s, grade: bregman(s, grade, ("square",), (1.0,)),
+    "bregman-qnorm": lambda s, grade, q=None: bregman(s, grade, ("qnorm",), (1.0,), q=q),
+    "bregman": bregman,
+    "cosine": cosine,
+    "structrank": structrank,
+}

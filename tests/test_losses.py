@@ -28,6 +28,24 @@ KINKED: set[str] = set()  # not differentiable everywhere
 NOT_SHIFT_INVARIANT: set[str] = set()  # adding a constant to a list's scores changes the value
 CURVATURE_IS_A_BOUND: set[str] = set()  # the curvature is an upper bound of the diagonal, as its docstring states
 
+SETTINGS |= {
+    "bregman-ce": [{"beta": 1.0}],
+    "bregman-qnorm": [{"q": 3.0}],
+    "bregman": [
+        {"psi": ("square", "qnorm"), "alpha": (0.5, 2.0)},
+        {"psi": ("ce", "qnorm"), "alpha": (1.0, 2.0), "beta": 0.5},
+    ],
+    "structrank": [{"w1": 0.5, "w2": 2.0}, {"connections": "none", "w1": 1.5}],
+}
+KINKED |= {
+    "bregman-ce",
+    "bregman-qnorm",
+    "bregman",
+    "cosine",
+}  # steep, or kinked at scores of 0: derivatives in test_bregman.py
+NOT_SHIFT_INVARIANT |= {"bregman-ce", "bregman-square", "bregman-qnorm", "bregman", "cosine"}
+CURVATURE_IS_A_BOUND |= {"structrank"}
+
 CASES = [(name, params) for name in LOSSES for params in [{}, *SETTINGS.get(name, [])]]
 
 

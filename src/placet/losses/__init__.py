@@ -10,8 +10,10 @@ A value is minus a log likelihood, or the surrogate to minimise, summed over lis
 
 from collections.abc import Callable
 
+from placet.losses import bregman as _bregman
 from placet.losses import plackett_luce as _plackett_luce
 from placet.losses import softmax as _softmax
+from placet.losses import structrank as _structrank
 
 LOSSES: dict[str, Callable] = {
     "pl-topk": _plackett_luce.pl_topk,
@@ -19,6 +21,12 @@ LOSSES: dict[str, Callable] = {
     "pl-lower-bound": _plackett_luce.pl_lower_bound,
     "attrank": _softmax.attrank,
     "listnet": _softmax.attrank,
+    "bregman-ce": _bregman.bregman_ce,
+    "bregman-square": _bregman.bregman_square,
+    "bregman-qnorm": _bregman.bregman_qnorm,
+    "bregman": _bregman.bregman,
+    "cosine": _bregman.cosine,
+    "structrank": _structrank.structrank,
 }
 """``(s, lists, **params) -> (value, gradient)``."""
 
@@ -28,6 +36,12 @@ CURVATURES: dict[str, Callable] = {
     "pl-lower-bound": _plackett_luce.pl_lower_bound_curvature,
     "attrank": _softmax.attrank_curvature,
     "listnet": _softmax.attrank_curvature,
+    "bregman-ce": _bregman.bregman_ce_curvature,
+    "bregman-square": _bregman.bregman_square_curvature,
+    "bregman-qnorm": _bregman.bregman_qnorm_curvature,
+    "bregman": _bregman.bregman_curvature,
+    "cosine": _bregman.cosine_curvature,
+    "structrank": _structrank.structrank_curvature,
 }
 """``(s, lists, **params) -> (rows,)``: the diagonal of the Hessian, or the upper bound that the function states."""
 
@@ -37,6 +51,11 @@ HVPS: dict[str, Callable] = {
     "pl-lower-bound": _plackett_luce.pl_lower_bound_hvp,
     "attrank": _softmax.attrank_hvp,
     "listnet": _softmax.attrank_hvp,
+    "bregman-ce": _bregman.bregman_ce_hvp,
+    "bregman-square": _bregman.bregman_square_hvp,
+    "bregman-qnorm": _bregman.bregman_qnorm_hvp,
+    "bregman": _bregman.bregman_hvp,
+    "cosine": _bregman.cosine_hvp,
 }
 """``(s, lists, v, **params) -> (rows,)``: the Hessian times a vector."""
 
@@ -48,5 +67,7 @@ LIKELIHOODS: frozenset[str] = frozenset(
 )
 """Names whose ``exp(-value)`` sums to 1 over all outcomes."""
 
-LEARNT: dict[str, dict[str, float]] = {}
+LEARNT: dict[str, dict[str, float]] = {
+    "structrank": {"w1": 1.0, "w2": 1.0},
+}
 """Parameters learnt jointly with the scores, and their starting values."""
