@@ -1,3 +1,59 @@
 """Placet turns any evidence of preference into a ranking, says how sure it is, and can prove what it claims."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from placet import aggregate, data, io, losses, metrics, optim, simulate, tracking
+    from placet.aggregate import Consensus, consensus
+    from placet.data import Comparisons, DataError, Lists, Queries, Rankings
+    from placet.io import (
+        read,
+        read_ballots,
+        read_battles,
+        read_letor,
+        read_letor_agg,
+        read_preflib,
+        read_qrels,
+        read_ratings,
+        read_trec_run,
+        read_xmc,
+    )
+    from placet.metrics import metric
+
+# Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
+_HOME = {
+    "placet.data": ("Comparisons", "DataError", "Lists", "Queries", "Rankings"),
+    "placet.io": (
+        "read",
+        "read_ballots",
+        "read_battles",
+        "read_letor",
+        "read_letor_agg",
+        "read_preflib",
+        "read_qrels",
+        "read_ratings",
+        "read_trec_run",
+        "read_xmc",
+    ),
+    "placet.metrics": ("metric",),
+    "placet.aggregate": ("Consensus", "consensus"),
+}
+_MODULES = ("aggregate", "data", "io", "losses", "metrics", "optim", "simulate", "tracking")
+_OWNER = {name: home for home, names in _HOME.items() for name in names}
+
+__all__ = ["__version__", *_MODULES, *_OWNER]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"placet.{name}")
+    if name in _OWNER:
+        return getattr(import_module(_OWNER[name]), name)
+    raise AttributeError(f"module 'placet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,69 @@
+# make demo, make test: each does all the set-up a fresh machine needs (Python 3.11+).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+# pip and uv both take package names; uv is used when it is there because it is faster
+INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check)
+STAMPS := $(VENV)/stamps
+JOBS ?= 2
+
+.PHONY: demo test check lint types docs bench experiments fuzz clean
+
+demo: $(STAMPS)/placet
+	$(BIN)/placet demo --out demo
+
+test: $(STAMPS)/test
+	$(BIN)/python -m pytest -n $(JOBS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests -m "not jit" -k "oracle"
+
+check: lint types test
+
+lint: $(STAMPS)/lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMPS)/lint
+	$(BIN)/mypy
+
+docs: $(STAMPS)/docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+bench: $(STAMPS)/bench
+	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file $(BENCH); done
+
+experiments: $(STAMPS)/test
+	set -e; for file in $$(find experiments -name '*.py' ! -name '_*' | sort); do echo "== $$file"; $(BIN)/python $$file --quick; done
+
+fuzz: $(STAMPS)/test
+	$(INSTALL) atheris
+	$(BIN)/python fuzz/fuzz_readers.py -max_total_time=600
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	mkdir -p $(STAMPS)
+
+$(STAMPS)/placet: pyproject.toml | $(BIN)/python
+	$(INSTALL) -e .
+	touch $@
+
+# torch is optional everywhere; pip (not uv) so that a machine's own CPU wheel is found
+$(STAMPS)/test: $(STAMPS)/placet
+	$(INSTALL) -e '.[trees,plot,tracking,test]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check 'torch==2.13.0' || echo 'torch could not be installed: its tests will be skipped'
+	touch $@
+
+$(STAMPS)/lint: $(STAMPS)/placet
+	$(INSTALL) -e '.[lint]'
+	touch $@
+
+$(STAMPS)/docs: $(STAMPS)/placet
+	$(INSTALL) -e '.[docs]'
+	touch $@
+
+$(STAMPS)/bench: $(STAMPS)/test
+	$(INSTALL) -e '.[bench]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist docs/_build demo .pytest_cache .mypy_cache .ruff_cache

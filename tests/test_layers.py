@@ -1,0 +1,37 @@
+"""Imports point one way: a module may import modules of its own layer and of the layers before it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import placet
+
+ROOT = Path(placet.__file__).parent
+LAYERS = (
+    "data kernels io losses optim metrics aggregate rank axioms tracking simulate model_file report demo cli serve"
+).split()
+FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.name != "__init__.py")
+
+
+def layer(module: str) -> int:
+    return LAYERS.index(module.split(".")[1])
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}:{node.lineno}: imports are absolute"
+            assert all(alias.name != "*" for alias in node.names), f"{path.name}:{node.lineno}: no star imports"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.startswith("placet.") and name.split(".")[1] in LAYERS}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_imports_point_one_way(path):
+    own = "placet." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    upward = {name for name in imported(path) if layer(name) > layer(own)}
+    assert not upward, f"{own} imports from a later layer: {sorted(upward)}"
