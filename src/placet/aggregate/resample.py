@@ -1,0 +1,34 @@
+"""Bootstrap by multinomial counts: the same ballots or votes, counted anew."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from placet.data import Comparisons, Rankings
+from placet.data.columns import Floats
+
+MOST_COUNTS = 2**53
+
+
+def resampled(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings | Comparisons:
+    """The data with counts drawn anew: one multinomial draw over ballots, or over the wins, losses and ties of pairs."""
+    if isinstance(data, Rankings):
+        return replace(data, weight=resampled_counts(data.weight, rng))
+    cells = resampled_counts(np.concatenate([data.wins_i, data.wins_j, data.ties]), rng)
+    wins_i, wins_j, ties = np.split(cells, 3)
+    return replace(data, wins_i=wins_i, wins_j=wins_j, ties=ties)
+
+
+def resampled_counts(weight: Floats, rng: np.random.Generator) -> Floats:
+    """Counts of a sample of the same size with replacement.
+
+    Whole weights are counts: sum(weight) draws in proportion to them.  Other weights (and sums beyond 2^53) belong to the
+    rows: each row with a positive weight is one unit, and is drawn as a unit with its weight.
+    """
+    total = weight.sum()
+    if total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight)):
+        return rng.multinomial(int(total), weight / total).astype(np.float64) if total > 0 else weight
+    present = weight > 0
+    drawn = np.zeros(len(weight))
+    drawn[present] = rng.multinomial(present.sum(), np.full(present.sum(), 1 / present.sum()))
+    return weight * drawn

@@ -1,0 +1,206 @@
+"""How sure scores are: intervals, ranks by simulation, bootstrap by multinomial counts, and the pair to ask next.
+
+Scores are taken as normal around their estimate with the covariance that is given, or independent with ``stderr``
+where there is none; bootstrap draws (rounds, n_items), where there are some, are used as they are.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri, owens_t
+
+from placet.data.columns import Floats, Ints
+
+MOST_SIMULATED = 4096
+"""Items up to which a covariance is kept and ranks are simulated jointly."""
+
+SIMULATED_NUMBERS = 4_000_000
+FEWEST_DRAWS, MOST_DRAWS = 100, 4000
+
+
+def score_interval(scores: Floats, stderr: Floats | None, draws: Floats | None, level: float) -> tuple[Floats, Floats]:
+    """Quantiles of the draws, else scores -+ z stderr."""
+    tail = _tail(level)
+    if draws is not None:
+        low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
+        return low, high
+    z = -ndtri(tail)
+    return scores - z * stderr, scores + z * stderr
+
+
+def simulated(scores: Floats, stderr: Floats | None, covariance: Floats | None, rng: np.random.Generator) -> Floats:
+    """Draws (rounds, n_items) of the scores; rounds fall from 4000 to 100 as items grow.  O(n^3 + rounds n^2) with a covariance."""
+    n = len(scores)
+    rounds = int(np.clip(SIMULATED_NUMBERS // max(n, 1), FEWEST_DRAWS, MOST_DRAWS))
+    z = rng.standard_normal((rounds, n))
+    return scores + (z * stderr if covariance is None else z @ _root(covariance).T)
+
+
+def _root(covariance: Floats) -> Floats:
+    """A root up to a common shift of all scores: centred covariances are singular along the ones, and ranks do not see it."""
+    n = len(covariance)
+    try:
+        return np.linalg.cholesky(covariance + np.trace(covariance) / n)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def ranks_of(draws: Floats) -> NDArray[np.int32]:
+    """Rank of every item from 1 in every draw, ties sharing the middle rank rounded down."""
+    order = np.argsort(-draws, axis=1, kind="stable")
+    ranks = np.empty(draws.shape, np.int32)
+    np.put_along_axis(ranks, order, np.arange(1, draws.shape[1] + 1, dtype=np.int32)[None, :], axis=1)
+    for row in np.flatnonzero((np.diff(np.take_along_axis(draws, order, axis=1), axis=1) == 0).any(axis=1)):
+        _, group, size = np.unique(-draws[row], return_inverse=True, return_counts=True)
+        ranks[row] = (np.cumsum(size) - size + (size + 1) // 2)[group]
+    return ranks
+
+
+def rank_quantiles(draws: Floats, level: float) -> tuple[Ints, Ints]:
+    """Best and worst rank of each item at ``level``: quantiles of the ranks of the draws, outwards to whole ranks."""
+    tail = _tail(level)
+    ranks = ranks_of(draws)
+    low = np.quantile(ranks, tail, axis=0, method="lower")
+    high = np.quantile(ranks, 1 - tail, axis=0, method="higher")
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+def rank_interval_of_many(scores: Floats, stderr: Floats | None, level: float, random_state: int) -> tuple[Ints, Ints]:
+    """Ranks of the interval's ends among pooled independent draws of all items: with many items their count concentrates.
+
+    O(n log n) time and O(n) memory.
+    """
+    rng = np.random.default_rng(random_state)
+    rounds = 8
+    pool = np.sort((scores + stderr * rng.standard_normal((rounds, len(scores)))).ravel())
+    low, high = score_interval(scores, stderr, None, level)
+    above = lambda x: (pool.size - np.searchsorted(pool, x, side="right")) // rounds  # noqa: E731
+    n = len(scores)
+    return np.minimum(above(high) + 1, n).astype(np.int64), np.minimum(above(low) + 1, n).astype(np.int64)
+
+
+def rank_probabilities(draws: Floats) -> Floats:
+    """(n_items, n_items) share of the draws in which item i has rank r + 1."""
+    ranks = ranks_of(draws)
+    n = draws.shape[1]
+    cell = np.arange(n) * n + ranks - 1
+    return np.bincount(cell.ravel(), minlength=n * n).reshape(n, n) / len(draws)
+
+
+def top_k_probability(draws: Floats, k: int) -> Floats:
+    """Share of the draws in which each item is among the best k; items that tie for the last place share it."""
+    last = -np.partition(-draws, k - 1, axis=1)[:, k - 1 : k]
+    above, level = draws > last, draws == last
+    share = (k - above.sum(axis=1, keepdims=True)) / level.sum(axis=1, keepdims=True)
+    return (above + level * share).mean(axis=0)
+
+
+def prob_above(
+    scores: Floats, stderr: Floats | None, covariance: Floats | None, draws: Floats | None, i: int, j: int
+) -> float:
+    """P(score i > score j): share of the draws with ties as halves, else Phi(difference / its standard error)."""
+    if i == j:
+        return 0.5
+    if draws is not None:
+        return float(((draws[:, i] > draws[:, j]) + 0.5 * (draws[:, i] == draws[:, j])).mean())
+    variance = difference_variance(stderr, covariance, i, j)
+    gap = scores[i] - scores[j]
+    return float(ndtr(gap / np.sqrt(variance))) if variance > 0 else float(0.5 * (1 + np.sign(gap)))
+
+
+def difference_variance(stderr: Any, covariance: Floats | None, i: Any, j: Any) -> Any:
+    """Variance of score i - score j; without a covariance the two are taken as independent."""
+    if covariance is None:
+        return stderr[i] ** 2 + stderr[j] ** 2
+    return covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
+
+
+def wrong_order(gap: Any, variance: Any, learnt: Any) -> Any:
+    """Probability that the order we shall name is wrong, once a variance ``learnt`` of ``variance`` has been resolved.
+
+    The truth is t ~ N(gap, variance) and the estimate m ~ N(gap, learnt), with Cov(m, t) = learnt; the order is wrong
+    when they differ in sign.  With h = gap / sd(m), k = gap / sd(t), rho = sqrt(learnt / variance) the orthants in which
+    signs differ have probability 2 T(h, a_h) + 2 T(k, a_k) (Owen's T), a_h = (k / h - rho) / sqrt(1 - rho^2) and
+    a_k = (h / k - rho) / sqrt(1 - rho^2): here k / h = rho, so a_h = 0 and a_k = sqrt(1 - rho^2) / rho.
+    """
+    rho2 = np.clip(learnt / variance, 1e-300, 1.0)
+    return 2 * owens_t(gap / np.sqrt(variance), np.sqrt((1 - rho2) / rho2))
+
+
+def next_pairs(
+    scores: Floats, stderr: Floats | None, covariance: Floats | None, win: Callable[..., Any], k: int
+) -> list[tuple[int, int]]:
+    """The ``k`` pairs with the largest expected fall in wrongly ordered pairs that involve either item.
+
+    One answer about (i, j) carries the information w = p_i p_j (p_i the probability that i wins) on s_i - s_j, so with
+    u = C (e_i - e_j) the covariance falls by w u u' / (1 + w (u_i - u_j)).  Candidates are cut to the best by the fall of
+    the pair itself.  O(n^2 + k candidates n) with a covariance; without, only near neighbours in score are asked: O(n).
+    """
+    n = len(scores)
+    left, right = _candidates(scores, covariance is not None)
+    information = np.asarray(win(scores[left], scores[right]) * win(scores[right], scores[left]), dtype=np.float64)
+    C = None if covariance is None else covariance.copy()
+    variance = None if stderr is None else stderr**2
+    chosen: list[tuple[int, int]] = []
+    open_ = np.ones(len(left), bool)
+    while len(chosen) < k and open_.any():
+        v = difference_variance(None if variance is None else np.sqrt(variance), C, left, right)
+        v = np.maximum(v, 1e-300)
+        gap = scores[left] - scores[right]
+        now = wrong_order(gap, v, 0.0 * v)
+        own = np.where(open_, now - wrong_order(gap, v, information * v * v / (1 + information * v)), -np.inf)
+        best = np.argsort(-own, kind="stable")[: max(200, 4 * k)]
+        best = best[open_[best]]
+        if C is not None:
+            total = [_fall_around(scores, C, left[b], right[b], information[b]) for b in best]
+            best = best[np.argsort(-np.array(total), kind="stable")]
+        b = int(best[0])
+        i, j = int(left[b]), int(right[b])
+        chosen.append((i, j) if scores[i] >= scores[j] else (j, i))
+        open_[b] = False
+        if C is not None:
+            u = C[:, i] - C[:, j]
+            C -= information[b] * np.outer(u, u) / (1 + information[b] * (u[i] - u[j]))
+        elif variance is not None:
+            for x in (i, j):
+                variance[x] -= information[b] * variance[x] ** 2 / (1 + information[b] * v[b])
+    return chosen
+
+
+def _fall_around(scores: Floats, C: Floats, i: int, j: int, information: float) -> float:
+    """Expected fall in wrongly ordered pairs (i, x) and (j, x) over all x after one answer about (i, j).  O(n)."""
+    u = C[:, i] - C[:, j]
+    shrink = information / (1 + information * (u[i] - u[j]))
+    diagonal = np.diag(C)
+    total = 0.0
+    for x in (i, j):
+        other = np.arange(len(scores)) != x
+        if x == j:
+            other[i] = False
+        v = np.maximum((diagonal + C[x, x] - 2 * C[:, x])[other], 1e-300)
+        gap = (scores - scores[x])[other]
+        learnt = np.minimum(shrink * (u[other] - u[x]) ** 2, v)
+        total += float((wrong_order(gap, v, 0.0 * v) - wrong_order(gap, v, learnt)).sum())
+    return total
+
+
+def _candidates(scores: Floats, every: bool) -> tuple[Ints, Ints]:
+    """All pairs, or the pairs of items at most 10 places apart in score."""
+    n = len(scores)
+    if every:
+        left, right = np.triu_indices(n, 1)
+        return left, right
+    order = np.argsort(-scores, kind="stable")
+    steps = range(1, min(11, n))
+    left = np.concatenate([order[:-d] for d in steps]) if n > 1 else order[:0]
+    right = np.concatenate([order[d:] for d in steps]) if n > 1 else order[:0]
+    return left, right
+
+
+def _tail(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, such as 0.95, not {level}")
+    return (1 - level) / 2
