@@ -3,11 +3,12 @@
 The family is psi(x) = a sum(x log x - x) + b sum(x^2) + c |x|_q^2 with a, b, c >= 0, not all zero.  Its conjugate is
 psi*(s) = sup_x <s, x> - psi(x), reached at x = grad psi*(s), where
 
-    a log x_i + 2 b x_i + 2 c |x|_q^(2 - q) |x_i|^(q - 1) sign(x_i) = s_i,      psi*(s) = a sum(x) + b sum(x^2) + c |x|_q^2.
+    a log x_i + 2 b x_i + 2 c |x|_q^(2 - q) |x_i|^(q - 1) sign(x_i) = s_i,
+    psi*(s) = a sum(x) + b sum(x^2) + c |x|_q^2.
 
-One term alone has a closed form.  Several are solved as x = N y with |y|_q = 1: for a given N every y_i is the root of one
-convex, increasing function, so Newton from the right never overshoots; and log |y(N)|_q falls with log N at a slope between
--1 and -1 / (q - 1), so one evaluation brackets N.
+One term alone has a closed form.  Several are solved as x = N y with |y|_q = 1: for a given N every y_i is the root of
+one convex, increasing function, so Newton from the right never overshoots; and log |y(N)|_q falls with log N at a slope
+between -1 and -1 / (q - 1), so one evaluation brackets N.
 """
 
 import numpy as np
@@ -23,27 +24,28 @@ FLOOR = 1e-12
 
 @njit(cache=True, nogil=True)
 def targets(gain, offsets, discount, out):
-    """p = G / |G|_D with |G|_D = sum of the sorted gains times ``discount``; zeros for lists without gain or of one row.
+    """p = G / |G|_D, |G|_D the sum of gains times ``discount``; zeros for lists without gain or of one row.  O(rows).
 
-    O(rows), or O(rows log rows) where the gains of a list are not in descending order.
+    Gains are in descending order inside each list.
     """
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2:
+        if hi - lo < 2 or gain[lo] == 0.0:
             continue
-        descending = True
-        top = gain[lo]
-        for i in range(lo + 1, hi):
-            descending = descending and gain[i] <= gain[i - 1]
-            top = max(top, gain[i])
-        if top <= 0.0:
-            continue
-        ordered = gain[lo:hi] if descending else np.sort(gain[lo:hi])[::-1].copy()
-        norm = 0.0
-        for i in range(hi - lo):
-            norm += ordered[i] / top * discount[i]
+        top, norm = gain[lo], 0.0
+        for i in range(lo, hi):
+            norm += gain[i] / top * discount[i - lo]
         for i in range(lo, hi):
             out[i] = gain[i] / top / norm
+
+
+@njit(cache=True, nogil=True)
+def largest(x):
+    """max |x_i|, 0 for no entries."""
+    top = 0.0
+    for i in range(len(x)):
+        top = max(top, abs(x[i]))
+    return top
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +57,7 @@ def exponent(q, m):
 @njit(cache=True, nogil=True)
 def power_norm(x, q):
     """|x|_q = (sum |x_i|^q)^(1/q), scaled by the largest entry.  O(m)."""
-    top = np.abs(x).max()
+    top = largest(x)
     if top == 0.0:
         return 0.0
     total = 0.0
@@ -107,7 +109,7 @@ def power_root(r, kb, kc, q):
 
 @njit(cache=True, nogil=True)
 def log_norm_of_roots(s, a, b, c, q, nu, y):
-    """log |y|_q and its slope in nu, y_i the roots for N = e^nu (``y`` holds log y_i where a > 0, signed y_i elsewhere)."""
+    """log |y|_q and its slope in nu, y_i the roots for N = e^nu; ``y`` gets log y_i where a > 0, else signed y_i."""
     n = np.exp(nu)
     kb, kc = 2.0 * b * n, 2.0 * c * n
     top = -np.inf
@@ -142,11 +144,15 @@ def mixed_point(s, a, b, c, q, x):
         return
     scale, nu = 1.0, 0.0
     if a == 0.0:  # grad psi* is homogeneous: solve for scores of size 1, from an upper bound of the norm
-        scale = np.abs(s).max()
+        scale = largest(s)
         if scale == 0.0:
-            x[:] = 0.0
+            for i in range(m):
+                x[i] = 0.0
             return
-        s = s / scale
+        unit = np.empty(m)
+        for i in range(m):
+            unit[i] = s[i] / scale
+        s = unit
         bound = power_norm(s, q / (q - 1.0)) / (2.0 * c)
         if b > 0.0:
             bound = min(bound, power_norm(s, q) / (2.0 * b))
@@ -206,12 +212,12 @@ def potential(p, a, b, c, q):
 
 @njit(cache=True, nogil=True)
 def bregman(s, target, offsets, weight, grad, a, b, c, q):
-    """D_psi(p, grad psi*(s)) = psi(p) + psi*(s) - <p, s>; gradient grad psi*(s) - p.  Lists with p = 0 give 0.  O(rows)."""
+    """D_psi(p, grad psi*(s)) = psi(p) + psi*(s) - <p, s>; gradient grad psi*(s) - p.  0 where p = 0.  O(rows)."""
     value = 0.0
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         p = target[lo:hi]
-        if hi - lo < 2 or p.max() == 0.0:
+        if hi - lo < 2 or largest(p) == 0.0:
             continue
         qk = exponent(q, hi - lo)
         x = grad[lo:hi]
@@ -227,7 +233,7 @@ def bregman(s, target, offsets, weight, grad, a, b, c, q):
 def inverse_hessian_parts(x, a, b, c, q, w, u):
     """w and u with hess psi*(s) = diag(w) - g (w u)(w u)^T; returns g.  O(m).
 
-    hess psi(x) = diag(1 / w) + 2 c (2 - q) u u^T with u_i = |y_i|^(q - 1) sign(y_i), y = x / |x|_q; then Sherman-Morrison.
+    hess psi(x) = diag(1 / w) + 2 c (2 - q) u u^T with u_i = |y_i|^(q - 1) sign(y_i), y = x / |x|_q; Sherman-Morrison.
     """
     n = power_norm(x, q) if c > 0.0 else 0.0
     tau = 0.0
@@ -246,13 +252,14 @@ def inverse_hessian_parts(x, a, b, c, q, w, u):
 
 @njit(cache=True, nogil=True)
 def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
-    """Diagonal of hess psi*(s), times the weight.  Where all scores of a list are 0 (and a = 0): 1 / (2 (b + c)).  O(rows)."""
+    """Diagonal of hess psi*(s) times the weight; 1 / (2 (b + c)) where all scores are 0 and a = 0.  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2 or target[lo:hi].max() == 0.0:
+        if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
             continue
-        if a == 0.0 and np.abs(s[lo:hi]).max() == 0.0:
-            out[lo:hi] = weight[k] / (2.0 * (b + c))
+        if a == 0.0 and largest(s[lo:hi]) == 0.0:
+            for i in range(lo, hi):
+                out[i] = weight[k] / (2.0 * (b + c))
             continue
         qk = exponent(q, hi - lo)
         x, w, u = np.empty(hi - lo), np.empty(hi - lo), np.empty(hi - lo)
@@ -265,15 +272,16 @@ def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
 
 @njit(cache=True, nogil=True)
 def bregman_hvp(s, target, offsets, weight, out, v, a, b, c, q):
-    """hess psi*(s) v, times the weight: the derivative of the gradient along v (at s = 0, a = 0 that is grad psi*(v)).  O(rows)."""
+    """hess psi*(s) v times the weight: how the gradient changes along v (grad psi*(v) at s = 0, a = 0).  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2 or target[lo:hi].max() == 0.0:
+        if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
             continue
         qk = exponent(q, hi - lo)
-        if a == 0.0 and np.abs(s[lo:hi]).max() == 0.0:
+        if a == 0.0 and largest(s[lo:hi]) == 0.0:
             conjugate(v[lo:hi], a, b, c, qk, out[lo:hi])
-            out[lo:hi] *= weight[k]
+            for i in range(lo, hi):
+                out[i] *= weight[k]
             continue
         x, w, u = np.empty(hi - lo), np.empty(hi - lo), np.empty(hi - lo)
         conjugate(s[lo:hi], a, b, c, qk, x)

@@ -1,7 +1,9 @@
-"""The NDCG-consistent cosine surrogate: half the squared distance of the normalised gains and the direction of the scores."""
+"""The NDCG-consistent cosine surrogate: distance of the normalised gains from the direction of the scores."""
 
 import numpy as np
 from numba import njit
+
+from placet.kernels.bregman import largest
 
 # Scores all smaller than this have no direction.
 TINY = 1e-150
@@ -10,7 +12,7 @@ TINY = 1e-150
 @njit(cache=True, nogil=True)
 def euclidean(s):
     """|s|_2 without overflow; 0 where every |s_i| is below ``TINY``."""
-    top = np.abs(s).max()
+    top = largest(s)
     if top < TINY:
         return 0.0
     total = 0.0
@@ -28,7 +30,7 @@ def cosine(s, target, offsets, weight, grad):
     value = 0.0
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2 or target[lo:hi].max() == 0.0:
+        if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
             continue
         n = euclidean(s[lo:hi])
         along = one = 0.0
@@ -47,10 +49,10 @@ def cosine(s, target, offsets, weight, grad):
 
 @njit(cache=True, nogil=True)
 def cosine_curvature(s, target, offsets, weight, out):
-    """|p| (2 |u_i| + |1 - 3 u_i^2|) / |s|^2, a positive bound on the diagonal of the Hessian; |p| at s = 0.  O(rows)."""
+    """|p| (2 |u_i| + |1 - 3 u_i^2|) / |s|^2, a positive bound on the Hessian's diagonal; |p| at s = 0.  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2 or target[lo:hi].max() == 0.0:
+        if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
             continue
         n, size = euclidean(s[lo:hi]), euclidean(target[lo:hi])
         for i in range(lo, hi):
@@ -65,8 +67,8 @@ def cosine_hvp(s, target, offsets, weight, out, v):
     """(p <u, v> + u <p, v> + <p, u> (v - 3 u <u, v>)) / |s|^2; zeros at s = 0.  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        n = euclidean(s[lo:hi]) if hi > lo else 0.0
-        if hi - lo < 2 or target[lo:hi].max() == 0.0 or n == 0.0:
+        n = euclidean(s[lo:hi])
+        if hi - lo < 2 or largest(target[lo:hi]) == 0.0 or n == 0.0:
             continue
         pu = pv = uv = 0.0
         for i in range(lo, hi):

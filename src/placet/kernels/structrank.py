@@ -1,11 +1,14 @@
 """StructRank: a cumulative distribution network over the preference edges of a list, with bivariate sigmoids.
 
-An edge e = (i, j) joins two rows of a list with grade_i > grade_j; its margin is r_e = s_i - s_j.  A pair of edges costs
-log(1 + e^(-w1 r_e) + e^(-w2 r_f)).  Edges are numbered by i, then j, and kept as one margin each: O(E) memory, never O(E^2).
+An edge e = (i, j) joins two rows of a list with grade_i > grade_j; its margin is r_e = s_i - s_j.  A pair of edges
+costs log(1 + e^(-w1 r_e) + e^(-w2 r_f)).  Edges are numbered by i, then j, and kept as one margin each: O(E) memory,
+never O(E^2).
 """
 
 import numpy as np
 from numba import njit
+
+from placet.kernels.bregman import largest
 
 # With exponents within this bound 1 + e^a + e^b and the product of three of them are numbers.
 PLAIN = 200.0
@@ -25,9 +28,9 @@ def first_below(grade, i, hi):
 
 @njit(cache=True, nogil=True)
 def disconnected(s, grade, offsets, weight, grad, slope, w1, second):
-    """sum_e log(1 + e^(-w1 r_e)); the derivative in w1 goes to slope[0, first row].  ``second``: grad gets the diagonal of the Hessian.
+    """sum_e log(1 + e^(-w1 r_e)); the derivative in w1 goes to slope[0, first row].  O(E) time, O(1) memory.
 
-    O(E) time, O(1) memory.
+    ``second``: grad gets the diagonal of the Hessian instead.
     """
     value = 0.0
     for k in range(len(offsets) - 1):
@@ -64,14 +67,12 @@ def pair_term(a, b):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def plain_sums(a, b, ga, gb):
-    """As ``all_pairs`` where every exponent is within ``PLAIN``: one division a pair, one logarithm a block of pairs."""
+    """As ``all_pairs`` where no exponent is beyond ``PLAIN``: a division per pair, a logarithm per block of them."""
     n = len(a)
-    largest = 0.0
+    eb = np.empty(n)
     for f in range(n):
-        largest = max(largest, max(a[f], b[f]))
-        gb[f] = 0.0
-    block = max(1, int(700.0 / (largest + 1.1)))
-    eb = np.exp(b)
+        eb[f] = np.exp(b[f])
+    block = max(1, int(700.0 / (max(largest(a), largest(b)) + 1.1)))  # (1 + e^a + e^b)^block is a number
     value = 0.0
     for e in range(n):
         ea = np.exp(a[e])
@@ -93,13 +94,11 @@ def plain_sums(a, b, ga, gb):
 
 @njit(cache=True, nogil=True)
 def all_pairs(a, b, ga, gb):
-    """sum over e, f of log(1 + e^a_e + e^b_f); its derivatives in a and b go to ``ga`` and ``gb``.  O(E^2) time, O(E) memory."""
+    """sum over e, f of log(1 + e^a_e + e^b_f); derivatives go to the zeros in ``ga``, ``gb``.  O(E^2)."""
     n = len(a)
-    if max(np.abs(a).max(), np.abs(b).max()) <= PLAIN:
+    if max(largest(a), largest(b)) <= PLAIN:
         return plain_sums(a, b, ga, gb)
     value = 0.0
-    ga[:] = 0.0
-    gb[:] = 0.0
     for e in range(n):
         for f in range(n):
             v, pa, pb = pair_term(a[e], b[f])
@@ -121,11 +120,9 @@ def partner(seed, counter, n):
 
 @njit(cache=True, nogil=True)
 def some_pairs(a, b, n_partners, seed, ga, gb):
-    """As ``all_pairs`` with ``n_partners`` second edges f for every first edge e, fixed by the seed.  O(n_partners E)."""
+    """As ``all_pairs`` with ``n_partners`` second edges f for every edge e, fixed by the seed.  O(n_partners E)."""
     n = len(a)
     value = 0.0
-    ga[:] = 0.0
-    gb[:] = 0.0
     for e in range(n):
         for c in range(n_partners):
             f = partner(seed, e * n_partners + c, n)
@@ -149,11 +146,11 @@ def count_edges(grade, lo, hi):
 
 @njit(cache=True, nogil=True)
 def connected(s, grade, offsets, weight, grad, slope, w1, w2, n_partners, seeds, second):
-    """sum of log(1 + e^(-w1 r_e) + e^(-w2 r_f)) over all (e, f), or over ``n_partners`` f for each e where that is above 0.
+    """sum of log(1 + e^(-w1 r_e) + e^(-w2 r_f)) over all (e, f), or, if above 0, over ``n_partners`` f for each e.
 
-    Derivatives in w1, w2 go to slope[:, first row]; ``seeds`` holds a list's seed at its first row.  ``second``: grad gets a
-    bound on the diagonal of the Hessian, the sum of w1^2 p_e + w2^2 p_f over the pairs whose edges touch the row (a second
-    moment in place of a variance).  O(E^2) or O(n_partners E) time, O(E) memory.
+    Derivatives in w1, w2 go to slope[:, first row]; ``seeds`` holds a list's seed at its first row.  ``second``: grad
+    gets a bound on the diagonal of the Hessian, the sum of w1^2 p_e + w2^2 p_f over the pairs whose edges touch the row
+    (a second moment in place of a variance).  O(E^2) or O(n_partners E) time, O(E) memory.
     """
     value = 0.0
     for k in range(len(offsets) - 1):
@@ -161,19 +158,20 @@ def connected(s, grade, offsets, weight, grad, slope, w1, w2, n_partners, seeds,
         n = count_edges(grade, lo, hi)
         if n == 0:
             continue
-        r = np.empty(n)
+        r, a, b = np.empty(n), np.empty(n), np.empty(n)
         e, j0 = 0, lo
         for i in range(lo, hi):
             if j0 < hi and (j0 <= i or grade[j0] == grade[i]):
                 j0 = first_below(grade, i, hi)
             for j in range(j0, hi):
                 r[e] = s[i] - s[j]
+                a[e], b[e] = -w1 * r[e], -w2 * r[e]
                 e += 1
-        ga, gb = np.empty(n), np.empty(n)
+        ga, gb = np.zeros(n), np.zeros(n)
         if n_partners > 0:
-            one = some_pairs(-w1 * r, -w2 * r, n_partners, seeds[lo], ga, gb)
+            one = some_pairs(a, b, n_partners, seeds[lo], ga, gb)
         else:
-            one = all_pairs(-w1 * r, -w2 * r, ga, gb)
+            one = all_pairs(a, b, ga, gb)
         e, j0 = 0, lo
         for i in range(lo, hi):
             if j0 < hi and (j0 <= i or grade[j0] == grade[i]):

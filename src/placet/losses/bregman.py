@@ -1,10 +1,10 @@
-"""NDCG-consistent surrogates: Bregman divergences D_psi(p, (grad psi)^-1(s)) of the normalised gains p = G(grade) / |G(grade)|_D.
+"""NDCG-consistent surrogates: Bregman divergences D_psi(p, (grad psi)^-1(s)) of normalised gains p = G(grade) / |G|_D.
 
-|G|_D, the norm of the list, is its ideal DCG: the sorted gains times the discounts of their places.  Over all scores, the
-expected loss is least at s = grad psi(E[p]), whose order maximises expected NDCG; psi says how the error is measured
-elsewhere.  The scores mean a level, not only an order, so a shift of all scores changes these losses.
+|G|_D, the norm of the list, is its ideal DCG: the sorted gains times the discounts of their places.  Over all scores,
+the expected loss is least at s = grad psi(E[p]), whose order maximises expected NDCG; psi says how error is measured on
+the way.  The scores mean a level, not only an order, so a shift of all scores changes these losses.
 
-Lists of one row and lists without gain say nothing about the order (their NDCG is the same for all of them): they contribute 0.
+Lists of one row and lists without gain say nothing about the order (every order has the same NDCG): they contribute 0.
 
 Ravikumar, Tewari and Yang, On NDCG consistency of listwise ranking methods, AISTATS 2011.
 """
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data import Lists
 from placet.kernels import bregman as kernels
 from placet.kernels import cosine as cosine_kernels
+from placet.kernels import ranges
 from placet.losses.apply import checked, over_lists
 
 Array = NDArray[np.float64]
@@ -45,7 +46,7 @@ def _named(kind: str, choice: str | Map, table: dict[str, Map]) -> Map:
 
 
 def gains(grade: Array, gain: str | Map = "exp2") -> Array:
-    """Gains of grades, (rows,): "exp2" is 2^grade - 1, "linear" the grade, "log1p" log(1 + grade), or a function of the column.
+    """Gains of grades, (rows,): "exp2" is 2^grade - 1, "linear" the grade, "log1p" log(1 + grade), or a function.
 
     >>> gains(np.array([2.0, 1.0, 0.0]))
     array([3., 1., 0.])
@@ -65,7 +66,7 @@ def gains(grade: Array, gain: str | Map = "exp2") -> Array:
 
 
 def discounts(n: int, discount: str | Map = "log2") -> Array:
-    """Weights of places 1..n, never rising: "log2" is 1 / log2(1 + place), "reciprocal" 1 / place, "none" 1, or a function of the places.
+    """Weights of places 1..n: "log2" is 1 / log2(1 + place), "reciprocal" 1 / place, "none" 1, or a function.
 
     >>> discounts(3)
     array([1.       , 0.63092975, 0.5      ])
@@ -93,9 +94,15 @@ def normalised_gains(lists: Lists, gain: str | Map = "exp2", discount: str | Map
     grade = np.ascontiguousarray(lists[0], dtype=np.float64)
     offsets = np.ascontiguousarray(lists[1], dtype=np.int64)
     longest = int(np.diff(offsets).max(initial=0))
-    p = np.zeros(len(grade))
-    kernels.targets(gains(grade, gain), offsets, discounts(longest, discount), p)
-    return p
+    value, p = gains(grade, gain), np.zeros(len(grade))
+    if ranges.is_descending(value, offsets):
+        kernels.targets(value, offsets, discounts(longest, discount), p)
+        return p
+    order = ranges.descending_order(value, offsets)
+    kernels.targets(value[order], offsets, discounts(longest, discount), p)
+    back = np.empty_like(p)
+    back[order] = p
+    return back
 
 
 def _with_targets(s: ArrayLike, lists: Lists, gain: str | Map, discount: str | Map) -> tuple[Array, Lists]:
@@ -118,7 +125,7 @@ def _coefficients(psi: str | Sequence[str], alpha: ArrayLike | None, beta: float
         raise ValueError(f"beta must be a finite number above 0, not {beta}")
     if q is not None and not 2.0 <= q < np.inf:
         raise ValueError(f"q must be a finite number of at least 2 or None (log of the list's length, plus 2), not {q}")
-    total = {name: 0.0 for name in PSI}
+    total = dict.fromkeys(PSI, 0.0)
     for name, w in zip(names, weights.tolist()):
         total[name] += w
     return beta * total["ce"], total["square"], total["qnorm"], 0.0 if q is None else q
@@ -132,7 +139,7 @@ def conjugate(
     beta: float = 0.01,
     q: float | None = None,
 ) -> tuple[float, Array]:
-    """psi*(s) = sup_x <s, x> - psi(x) of psi = sum_k alpha_k psi_k for the scores of one list, and the x that attains it.
+    """psi*(s) = sup_x <s, x> - psi(x) of psi = sum_k alpha_k psi_k for the scores of one list, and the x there.
 
     The dictionary: "ce" beta sum(x log x - x), "square" sum(x^2), "qnorm" |x|_q^2 with q = log(m) + 2 unless given.
     x is also the gradient of psi* (envelope theorem).  Accurate to rounding; O(m) per Newton step.
@@ -158,9 +165,9 @@ def bregman(
     gain: str | Map = "exp2",
     discount: str | Map = "log2",
 ) -> tuple[float, Array]:
-    """D_psi(p, (grad psi)^-1(s)) = psi(p) + psi*(s) - <p, s> with psi = sum_k alpha_k psi_k; gradient (grad psi)^-1(s) - p.
+    """D_psi(p, x) = psi(p) + psi*(s) - <p, s> with psi = sum_k alpha_k psi_k, x = (grad psi)^-1(s); gradient x - p.
 
-    ``psi``: names among "ce" (beta sum(x log x - x)), "square" (sum(x^2)), "qnorm" (|x|_q^2, q = log(m) + 2 unless given).
+    ``psi``: names among "ce" (beta sum(x log x - x)), "square" (sum(x^2)), "qnorm" (|x|_q^2, q = log(m) + 2 if None).
     ``alpha``: a number >= 0 for each name; 1 each unless given.  See ``conjugate``, ``gains`` and ``discounts``.
     """
     s, lists = _with_targets(s, lists, gain, discount)
@@ -178,7 +185,7 @@ def bregman_curvature(
     gain: str | Map = "exp2",
     discount: str | Map = "log2",
 ) -> Array:
-    """Diagonal of the Hessian of ``bregman``, (rows,).  With "qnorm" alone it is infinite where one score is 0, and capped there."""
+    """Diagonal of the Hessian of ``bregman``, (rows,); infinite at a score of 0 with "qnorm" alone, and capped there."""
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(kernels.bregman_curvature, s, lists, *_coefficients(psi, alpha, beta, q), in_order=False)[1]
 
@@ -284,7 +291,8 @@ def cosine(
 ) -> tuple[float, Array]:
     """1/2 |p - s / |s||^2: the divergence of psi = |x|^2 / 2 at the direction of the scores, so it depends on no scale.
 
-    Not convex.  A list whose scores are all 0 has no direction: its value is |p|^2 / 2 and its gradient -p, the way down of a small step.
+    Not convex.  A list whose scores are all 0 has no direction: its value is |p|^2 / 2 and its gradient -p, the way down
+    of any small step.
     """
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(cosine_kernels.cosine, s, lists, in_order=False)

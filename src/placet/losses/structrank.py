@@ -1,7 +1,7 @@
 """StructRank's loss: minus the logarithm of a cumulative distribution network over the preference edges of a list.
 
-An edge e = (i, j) joins rows with grade_i > grade_j, r_e = s_i - s_j.  With w1, w2 >= 0 the product of bivariate sigmoids
-1 / (1 + e^(-w1 r_e) + e^(-w2 r_f)) is a joint distribution function of all preferences.
+An edge e = (i, j) joins rows with grade_i > grade_j, r_e = s_i - s_j.  With w1, w2 >= 0 the product of bivariate
+sigmoids 1 / (1 + e^(-w1 r_e) + e^(-w2 r_f)) is a joint distribution function of all preferences.
 
 Huang and Frey, Structured ranking learning using cumulative distribution networks, NIPS 2008.
 """
@@ -51,9 +51,10 @@ def structrank(
 ) -> Any:
     """sum over pairs of edges (e, f) of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); w1, w2 >= 0 are learnt with the scores.
 
-    ``connections``: "full" takes all E^2 ordered pairs, e = f among them, O(E^2) time and O(E) memory; a number k pairs every edge
-    with k edges drawn by ``random_state`` for each list, O(kE) (on average k / E of the full sum; the draw depends on the order
-    of lists and of tied rows); "none" takes every edge alone, log(1 + e^(-w1 r_e)), O(E), which at w1 = 1 is RankNet.
+    ``connections``: "full" takes all E^2 ordered pairs, e = f among them, O(E^2) time and O(E) memory; a number k pairs
+    every edge with k edges drawn by ``random_state`` for each list, O(kE) (on average k / E of the full sum; the draw
+    depends on the order of lists and of tied rows); "none" takes every edge alone, log(1 + e^(-w1 r_e)), O(E), which at
+    w1 = 1 is RankNet.
 
     >>> value, grad = structrank([0.0, 0.0], Lists([1, 0], [0, 2]))
     >>> round(value, 6), grad.round(6)  # log 3
@@ -76,6 +77,7 @@ def structrank_curvature(
 ) -> Array:
     """A bound on the diagonal of the Hessian: w1^2 p_e + w2^2 p_f summed over the pairs whose edges touch the row.
 
-    p_e and p_f are the derivatives of the pair's term in -w1 r_e and -w2 r_f.  With connections="none" it is the diagonal itself.
+    p_e and p_f are the derivatives of the pair's term in -w1 r_e and -w2 r_f.  With connections="none" it is the
+    diagonal itself.
     """
     return _run(s, lists, w1, w2, connections, random_state, second=True)[1]
