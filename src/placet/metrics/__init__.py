@@ -1,0 +1,46 @@
+"""Metrics: one value per list, NaN where undefined; tied scores share their places.
+
+``METRICS[name](s, grade, offsets, ...)``, ``metric("ndcg@10")(s, grade, offsets)``, ``evaluate([...], s, grade,
+offsets)``; then ``summary(values)`` and ``compare(a, b)``.
+"""
+
+from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
+from placet.metrics.conventions import CONVENTIONS, DISCOUNTS, GAINS
+from placet.metrics.diversity import alpha_ndcg, err_ia
+from placet.metrics.paired import PairedDifference, Summary, compare, summary
+from placet.metrics.propensity import propensities, psndcg, psp
+from placet.metrics.ranking import Ranking, rank
+from placet.metrics.relevance import average_precision, err, mrr, ndcg, precision, recall
+from placet.metrics.table import ALIASES, METRICS, Metric, evaluate, metric
+
+__all__ = [
+    "ALIASES",
+    "CONVENTIONS",
+    "DISCOUNTS",
+    "GAINS",
+    "METRICS",
+    "Metric",
+    "PairedDifference",
+    "Ranking",
+    "Summary",
+    "alpha_ndcg",
+    "average_precision",
+    "compare",
+    "err",
+    "err_ia",
+    "evaluate",
+    "footrule",
+    "kendall_tau",
+    "metric",
+    "mrr",
+    "ndcg",
+    "precision",
+    "propensities",
+    "psndcg",
+    "psp",
+    "rank",
+    "rbo",
+    "recall",
+    "spearman_rho",
+    "summary",
+]

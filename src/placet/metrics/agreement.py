@@ -1,0 +1,136 @@
+"""Agreement of two orders of the same rows: that of the scores and that of the grades.
+
+Both ascend in quality, and only their orders count.  A score of -inf is the lowest score, nothing more.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.metrics.ranking import Floats, Ints, Ranking, checked_column, checked_depth, rank
+from placet.metrics.relevance import Scores, per_list_total, ratio
+
+
+def kendall_tau(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
+    """Kendall's tau-b: (concordant - discordant) / sqrt((pairs not tied in s)(pairs not tied in grade)).
+
+    NaN where s or grade is constant (so also for fewer than two rows).  O(rows log rows).
+
+    >>> kendall_tau([3.0, 2.0, 1.0], [2, 1, 1], [0, 3]).round(4)  # 2 / sqrt(3 * 2)
+    array([0.8165])
+    """
+    from placet.kernels import metrics as kernels  # see ``relevance.cascaded``
+
+    ranking = rank(s, offsets)
+    grade = checked_column(grade, ranking, "grade")
+    s, offsets = ranking.s, ranking.offsets
+    list_of = np.repeat(np.arange(ranking.n_lists), np.diff(offsets))
+    order = np.lexsort((-grade, -s, list_of))
+    x, y = s[order], grade[order]
+    same_list = list_of[1:] == list_of[:-1]
+    tied_x = _tied_pairs(same_list & (x[1:] == x[:-1]), list_of, ranking.n_lists)
+    tied_both = _tied_pairs(same_list & (x[1:] == x[:-1]) & (y[1:] == y[:-1]), list_of, ranking.n_lists)
+    by_grade = grade[np.lexsort((-grade, list_of))]
+    tied_y = _tied_pairs(same_list & (by_grade[1:] == by_grade[:-1]), list_of, ranking.n_lists)
+    discordant = np.zeros(ranking.n_lists)
+    kernels.inversions(y, offsets, discordant)
+    n = np.diff(offsets).astype(np.float64)
+    pairs = n * (n - 1) / 2
+    concordant = pairs - tied_x - tied_y + tied_both - discordant
+    return ratio(concordant - discordant, np.sqrt(pairs - tied_x) * np.sqrt(pairs - tied_y), np.nan)
+
+
+def spearman_rho(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
+    """Spearman's rho: correlation of the ranks; tied rows share the mean of their ranks.
+
+    NaN where s or grade is constant.  O(rows log rows).
+
+    >>> spearman_rho([3.0, 2.0, 1.0], [3, 1, 2], [0, 3])  # 1 - 6 (0 + 1 + 1) / (3 * 8)
+    array([0.5])
+    """
+    a, b, offsets = _two_rankings(s, grade, offsets)
+    n = np.diff(offsets)
+    middle = np.repeat((n + 1) / 2, n)
+    x, y = _mean_ranks(a) - middle, _mean_ranks(b) - middle
+    both = per_list_total(x * y, offsets)
+    return ratio(both, np.sqrt(per_list_total(x * x, offsets)) * np.sqrt(per_list_total(y * y, offsets)), np.nan)
+
+
+def footrule(s: Scores, grade: ArrayLike, offsets: ArrayLike, *, normalise: bool = True) -> Floats:
+    """Spearman's footrule, a distance: sum of abs(rank by s - rank by grade), over its maximum floor(n^2 / 2).
+
+    0 is best.
+    Tied rows share the mean of their ranks.  ``normalise=False`` gives the sum.  NaN for fewer than two rows.  O(rows
+    log rows).
+
+    >>> footrule([3.0, 2.0, 1.0], [1, 2, 3], [0, 3])
+    array([1.])
+    """
+    a, b, offsets = _two_rankings(s, grade, offsets)
+    n = np.diff(offsets)
+    total = per_list_total(np.abs(_mean_ranks(a) - _mean_ranks(b)), offsets)
+    if normalise:
+        return ratio(total, n * n // 2, np.nan)
+    return np.where(n > 1, total, np.nan)
+
+
+def rbo(s: Scores, grade: ArrayLike, offsets: ArrayLike, k: int | None = None, *, p: float = 0.9) -> Floats:
+    """Rank-biased overlap, extrapolated: X_D/D p^D + (1-p)/p sum_{d<=D} X_d/d p^d.
+
+    X_d is the number of rows that are among the first d of both orders, D is k or the length of the list; p in (0, 1)
+    is the chance to read on.  Tied rows: the expectation of X_d when the ties of each order are broken at random,
+    apart from each other (so two equal orders with ties stay below 1).  NaN for an empty list.  O(rows log rows + rows
+    x longest tied block).
+
+    >>> rbo([2.0, 1.0], [2, 1], [0, 2])
+    array([1.])
+    >>> rbo([2.0, 1.0], [1, 2], [0, 2], p=0.5)  # X_1 = 0, X_2 = 2: 0.25 + 0.25
+    array([0.5])
+    """
+    from placet.kernels import metrics as kernels  # see ``relevance.cascaded``
+
+    if not 0 < p < 1:
+        raise ValueError(f"p is {p}; it must be between 0 and 1 (0.9 looks at about the first ten places)")
+    a, b, offsets = _two_rankings(s, grade, offsets)
+    out = np.full(a.n_lists, np.nan)
+    kernels.overlap(*_places(a), *_places(b), offsets, float(p), checked_depth(k, offsets), out)
+    out[np.diff(offsets) == 0] = np.nan
+    return out
+
+
+def _two_rankings(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> tuple[Ranking, Ranking, Ints]:
+    """Rankings by s and by grade, every row in a block."""
+    ranking = rank(s, offsets)
+    return (
+        _ranked_whole(ranking.s, ranking.offsets),
+        _ranked_whole(checked_column(grade, ranking, "grade"), ranking.offsets),
+        ranking.offsets,
+    )
+
+
+def _ranked_whole(x: Floats, offsets: Ints) -> Ranking:
+    """Ranking in which -inf is a score like others."""
+    if np.isinf(x).any():
+        x = np.unique(x, return_inverse=True)[1].astype(np.float64)
+    return rank(x, offsets)
+
+
+def _places(ranking: Ranking) -> tuple[Ints, Ints]:
+    """Places above each row's block and places to its end, in the caller's row order."""
+    size = ranking.stop - ranking.start
+    first, last = np.empty_like(ranking.order), np.empty_like(ranking.order)
+    first[ranking.order] = np.repeat(ranking.before, size)
+    last[ranking.order] = np.repeat(ranking.before + size, size)
+    return first, last
+
+
+def _mean_ranks(ranking: Ranking) -> Floats:
+    """Rank of each row from 1, tied rows sharing their mean, in the caller's row order."""
+    first, last = _places(ranking)
+    return (first + last + 1) / 2
+
+
+def _tied_pairs(same_as_before: np.ndarray, list_of: Ints, n_lists: int) -> Floats:
+    """Pairs of equal rows in each list, from marks of the rows that equal the one before."""
+    new = np.flatnonzero(np.append(True, ~same_as_before)) if len(list_of) else np.zeros(0, np.int64)
+    run = np.diff(np.append(new, len(list_of)))
+    return np.bincount(list_of[new], weights=run * (run - 1) / 2.0, minlength=n_lists).astype(np.float64)

@@ -1,0 +1,171 @@
+"""Rows put in order of their scores: checked once, sorted once, shared by every metric."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BATCH_ROWS = 1 << 17  # rows sorted at a time: small enough to stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Rows of every list in descending score, and the blocks of tied rows.
+
+    ``s`` (rows,) scores in the caller's order; ``order`` (rows,) the caller's row at each place, list after list;
+    ``offsets`` (lists + 1,).  Block b holds the places ``start[b]:stop[b]`` of list ``list_of[b]``; its rows tie.
+    Rows with a score of -inf were not retrieved: they stand in no block.  ``ties`` says how the blocks came about (see
+    ``rank``).
+    """
+
+    s: Floats
+    order: Ints
+    offsets: Ints
+    start: Ints
+    stop: Ints
+    list_of: Ints
+    ties: str
+
+    @property
+    def n_lists(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def before(self) -> Ints:
+        """Places above each block in its list.  O(blocks)."""
+        return self.start - self.offsets[self.list_of]
+
+    def per_list(self, block_value: NDArray, blocks: NDArray | slice = slice(None)) -> Floats:
+        """Sum of the values of (some) blocks in each list.  O(blocks)."""
+        return np.bincount(self.list_of[blocks], weights=block_value, minlength=self.n_lists).astype(np.float64)
+
+
+def rank(s: ArrayLike | Ranking, offsets: ArrayLike, ties: str = "mean", name: ArrayLike | None = None) -> Ranking:
+    """Sort the rows of each list by descending score.  O(rows log rows).
+
+    ``ties="mean"`` keeps tied rows in one block, which stands for all their orders; ``"input"`` puts the earlier row
+    first, ``"input32"`` too but rounds the scores to single precision; ``"name"`` rounds them so and puts the row of
+    the larger ``name`` (rows,) first, the later row where there are no names.
+    A ``Ranking`` of the same scores comes back as it is if its ties are those asked for, so that several metrics share
+    one sort.
+    """
+    if isinstance(s, Ranking):
+        if s.ties == ties and (ties != "name" or name is None):
+            return s
+        offsets, s = s.offsets, s.s
+    s, offsets = checked_scores(s, offsets)
+    key = _single(s) if ties in ("name", "input32") else s
+    if ties == "name":
+        order = _order_by_name(key, offsets, name)
+    else:
+        order = descending(key, offsets)
+    placed = key[order]
+    new = np.empty(len(s), bool)
+    if ties == "mean":
+        new[1:] = placed[1:] != placed[:-1]
+        new[offsets[:-1][np.diff(offsets) > 0]] = True
+        start = np.flatnonzero(new)
+    else:
+        start = np.arange(len(s))
+    stop = np.append(start[1:], len(s))
+    list_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[start]
+    unseen = placed[start] == -np.inf
+    if unseen.any():
+        start, stop, list_of = start[~unseen], stop[~unseen], list_of[~unseen]
+    return Ranking(s, order, offsets, start, stop, list_of, ties)
+
+
+def checked_scores(s: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Ints]:
+    """Scores and offsets as arrays, or a ``ValueError`` that says what is wrong with them."""
+    s = np.asarray(s, dtype=np.float64)
+    if s.ndim != 1:
+        raise ValueError(f"scores have shape {s.shape}; they must be (rows,), one score per row")
+    _no_nan(s, "score", "drop these rows, or give them -inf to say that they were not retrieved")
+    given = np.asarray(offsets)
+    if given.ndim != 1 or len(given) == 0 or (given.dtype.kind not in "iu" and (given != np.floor(given)).any()):
+        raise ValueError(
+            f"offsets have shape {given.shape} and type {given.dtype}; they must be (lists + 1,) whole numbers"
+        )
+    offsets = given.astype(np.int64)
+    falls = np.flatnonzero(np.diff(offsets) < 0)
+    if len(falls):
+        at = falls[0]
+        raise ValueError(
+            f"offsets[{at + 1}] is {offsets[at + 1]}, below {offsets[at]} before it ({len(falls)} such places); "
+            "offsets never fall"
+        )
+    if offsets[0] != 0 or offsets[-1] != len(s):
+        raise ValueError(
+            f"offsets go from {offsets[0]} to {offsets[-1]}; they must go from 0 to the number of rows, {len(s)} "
+            "(group sizes become offsets by np.append(0, np.cumsum(sizes)))"
+        )
+    return s, offsets
+
+
+def checked_column(x: ArrayLike, ranking: Ranking, what: str) -> Floats:
+    """A column of one number per row, or a ``ValueError``."""
+    x = np.asarray(x, dtype=np.float64)
+    if x.shape != ranking.s.shape:
+        raise ValueError(
+            f"{what}s have shape {x.shape}; there are {len(ranking.s)} scores, and each row needs one {what}"
+        )
+    _no_nan(x, what, "judge these rows or drop them")
+    return x
+
+
+def checked_depth(k: int | None, offsets: Ints) -> int:
+    """Number of places that count: k, or the longest list."""
+    longest = int(np.diff(offsets).max(initial=0))
+    if k is None:
+        return longest
+    if isinstance(k, bool) or k != int(k) or k < 1:
+        raise ValueError(f"k is {k!r}; it must be a whole number of at least 1, or None for the whole list")
+    return int(k)
+
+
+def _no_nan(x: Floats, what: str, way_out: str) -> None:
+    bad = np.isnan(x)
+    if bad.any():
+        raise ValueError(f"row {int(np.argmax(bad))}: {what} is nan ({int(bad.sum())} such rows); {way_out}")
+
+
+def batches(offsets: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Lists of equal length, some at a time: their numbers (n,) and rows (n, length).  O(rows + lists log lists)."""
+    lengths = np.diff(offsets)
+    by_length = np.argsort(lengths, kind="stable")
+    sizes, first = np.unique(lengths[by_length], return_index=True)
+    for length, same in zip(sizes, np.split(by_length, first[1:])):
+        if length == 0:
+            continue
+        step = max(1, BATCH_ROWS // int(length))
+        for a in range(0, len(same), step):
+            lists = same[a : a + step]
+            yield lists, offsets[lists][:, None] + np.arange(length)
+
+
+def descending(key: NDArray, offsets: Ints) -> Ints:
+    """Rows of each list in descending key; equal keys keep their order.  O(rows log rows)."""
+    order = np.empty(len(key), np.int64)
+    for lists, rows in batches(offsets):
+        order[rows] = offsets[lists][:, None] + np.argsort(-key[rows], axis=1, kind="stable")
+    return order
+
+
+def _single(s: Floats) -> Floats:
+    """Scores as a package of single precision sees them."""
+    with np.errstate(over="ignore"):  # past its range a score becomes infinite there too
+        return s.astype(np.float32).astype(np.float64)
+
+
+def _order_by_name(key: NDArray, offsets: Ints, name: ArrayLike | None) -> Ints:
+    """Rows of each list in descending key, equal keys in descending name.  O(rows log rows)."""
+    by_name = np.arange(len(key)) if name is None else np.argsort(np.asarray(name), kind="stable")
+    if by_name.shape != key.shape:
+        raise ValueError(f"names have shape {by_name.shape}; there are {len(key)} rows, and each needs one")
+    place = np.empty(len(key), np.int64)
+    place[by_name] = np.arange(len(key))
+    return np.lexsort((-place, -key, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))

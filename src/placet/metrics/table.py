@@ -1,0 +1,160 @@
+"""The table of metrics, and a metric as a value: ``metric("ndcg@10")``."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
+from placet.metrics.conventions import CONVENTIONS, DISCOUNTS, GAINS
+from placet.metrics.diversity import alpha_ndcg, err_ia
+from placet.metrics.propensity import NORMALISE, psndcg, psp
+from placet.metrics.ranking import Floats, rank
+from placet.metrics.relevance import Scores, average_precision, err, mrr, ndcg, precision, recall
+
+METRICS: dict[str, Callable[..., Floats]] = {
+    "ndcg": ndcg,
+    "err": err,
+    "average_precision": average_precision,
+    "precision": precision,
+    "recall": recall,
+    "mrr": mrr,
+    "psp": psp,
+    "psndcg": psndcg,
+    "alpha_ndcg": alpha_ndcg,
+    "err_ia": err_ia,
+    "kendall_tau": kendall_tau,
+    "spearman_rho": spearman_rho,
+    "footrule": footrule,
+    "rbo": rbo,
+}
+
+ALIASES = {
+    "map": "average_precision",
+    "ap": "average_precision",
+    "p": "precision",
+    "r": "recall",
+    "rr": "mrr",
+    "tau": "kendall_tau",
+    "rho": "spearman_rho",
+    "alpha-ndcg": "alpha_ndcg",
+    "err-ia": "err_ia",
+}
+
+CHOICES = {"gain": tuple(GAINS), "discount": tuple(DISCOUNTS), "compat": tuple(CONVENTIONS), "normalise": NORMALISE}
+
+PER_ROW = ("name", "propensity")  # columns given with the data, not part of a specification
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True, repr=False)
+class Metric:
+    """A metric with its depth and parameters: a function of (s, grade, offsets) that gives one value per list.
+
+    Its repr is its specification; two metrics are equal if their specifications are.
+    """
+
+    name: str
+    k: int | None = None
+    params: tuple[tuple[str, Value], ...] = ()
+
+    def __repr__(self) -> str:
+        depth = "" if self.k is None else f"@{self.k}"
+        params = ",".join(f"{key}={value}" for key, value in self.params)
+        return f"{self.name}{depth}({params})" if params else f"{self.name}{depth}"
+
+    def __call__(
+        self,
+        s: Scores,
+        grade: ArrayLike,
+        offsets: ArrayLike,
+        *,
+        name: ArrayLike | None = None,
+        propensity: ArrayLike | None = None,
+    ) -> Floats:
+        """One value per list.  ``name`` and ``propensity`` (rows,) reach the metrics that use them."""
+        function = METRICS[self.name]
+        accepted = inspect.signature(function).parameters
+        given = {"k": self.k, "name": name, "propensity": propensity}
+        columns = {key: value for key, value in given.items() if key in accepted and value is not None}
+        return function(s, grade, offsets, **columns, **dict(self.params))
+
+
+def metric(spec: str | Metric) -> Metric:
+    """The metric of a specification: a name of ``METRICS`` or ``ALIASES``, then ``@k``, then parameters in brackets.
+
+    >>> metric("NDCG@10")
+    ndcg@10
+    >>> metric("map(threshold=2)")
+    average_precision(threshold=2)
+    >>> metric("ndcg@5(gain=linear, compat=letor)") == metric("ndcg@5(compat=letor,gain=linear)")
+    True
+    """
+    if isinstance(spec, Metric):
+        return spec
+    parts = re.fullmatch(r"\s*([A-Za-z][\w-]*)\s*(?:@\s*([^\s()]+))?\s*(?:\((.*)\))?\s*", spec)
+    if parts is None:
+        raise ValueError(f"metric {spec!r} is not of the form name, name@k or name@k(parameter=value,...)")
+    name = parts[1].lower()
+    name = ALIASES.get(name, name)
+    if name not in METRICS:
+        raise ValueError(
+            f"metric {parts[1]!r} is unknown; choose from {list(METRICS)} or the short forms {list(ALIASES)}"
+        )
+    accepted = inspect.signature(METRICS[name]).parameters
+    k = _depth(spec, parts[2])
+    if k is not None and "k" not in accepted:
+        raise ValueError(f"metric {spec!r}: {name} takes no depth; write {name}")
+    known = [p.name for p in accepted.values() if p.kind is p.KEYWORD_ONLY and p.name not in PER_ROW]
+    params: dict[str, Value] = {}
+    for part in filter(str.strip, (parts[3] or "").split(",")):
+        key, equals, text = (x.strip() for x in part.partition("="))
+        if not equals or key not in known or key in params:
+            raise ValueError(f"metric {spec!r}: {part.strip()!r} is not parameter=value, each once, of {known}")
+        params[key] = _value(spec, key, text)
+    return Metric(name, k, tuple(sorted(params.items())))
+
+
+def evaluate(
+    metrics: Iterable[str | Metric],
+    s: ArrayLike,
+    grade: ArrayLike,
+    offsets: ArrayLike,
+    *,
+    name: ArrayLike | None = None,
+    propensity: ArrayLike | None = None,
+) -> dict[str, Floats]:
+    """Several metrics of the same scores, sorted once: specification -> one value per list.
+
+    >>> evaluate(["ndcg@1", "map"], [2.0, 1.0], [0, 1], [0, 2])
+    {'ndcg@1': array([0.]), 'average_precision': array([0.5])}
+    """
+    chosen = [metric(m) for m in metrics]
+    ranking = rank(s, offsets)
+    return {repr(m): m(ranking, grade, offsets, name=name, propensity=propensity) for m in chosen}
+
+
+def _depth(spec: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"metric {spec!r}: depth {text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _value(spec: str, key: str, text: str) -> Value:
+    if key in CHOICES and text in CHOICES[key]:
+        return text
+    if text in ("True", "False"):
+        return text == "True"
+    if key not in CHOICES:
+        for number in (int, float):
+            try:
+                return number(text)
+            except ValueError:
+                continue
+    known = f"one of {list(CHOICES[key])}" if key in CHOICES else "a number, True or False"
+    raise ValueError(f"metric {spec!r}: {key} {text!r} is not {known}")
