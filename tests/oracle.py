@@ -261,3 +261,49 @@ VALUES |= {
     "cosine": cosine,
     "structrank": structrank,
 }
+
+
+# ---- models over ordered partitions
+
+
+def subsets(rows) -> Iterator[tuple[int, ...]]:
+    """Every non-empty subset."""
+    rows = list(rows)
+    for m in range(1, len(rows) + 1):
+        yield from itertools.combinations(rows, m)
+
+
+def pmop(s, grade, log_weight) -> float:
+    """Stage by stage: - log of the tier's weight over that of all subsets of what is left; ``log_weight(s, subset, stage)``."""
+    tiers = tiers_of(grade)
+    value = 0.0
+    for k, tier in enumerate(tiers):
+        left = [r for part in tiers[k:] for r in part]
+        value += logsumexp(log_weight(s, subset, k) for subset in subsets(left)) - log_weight(s, tier, k)
+    return value
+
+
+def pmop_fd(s, grade, stage_scale=(1.0,)) -> float:
+    """Weight of a subset: the mean of e^{c_k s}."""
+
+    def log_weight(s, subset, k):
+        c = stage_scale[min(k, len(stage_scale) - 1)]
+        return logsumexp(c * s[r] for r in subset) - math.log(len(subset))
+
+    return pmop(s, grade, log_weight)
+
+
+def pmop_exact(s, grade) -> float:
+    """Weight of a subset: e to the mean of s."""
+    return pmop(s, grade, lambda s, subset, k: sum(s[r] for r in subset) / len(subset))
+
+
+def pmop_backward(s, grade, form="fd", stage_scale=(1.0,)) -> float:
+    """The worst tier leaves first, by the weights of -s."""
+    s, grade = [-x for x in s], [-g for g in grade]
+    return pmop_exact(s, grade) if form == "exact" else pmop_fd(s, grade, stage_scale)
+
+
+VALUES |= {"pmop-fd": pmop_fd, "pmop-exact": pmop_exact, "pmop-backward": pmop_backward}
+
+OUTCOMES |= dict.fromkeys(("pmop-fd", "pmop-exact", "pmop-backward"), ordered_partitions)

@@ -46,6 +46,14 @@ KINKED |= {
 NOT_SHIFT_INVARIANT |= {"bregman-ce", "bregman-square", "bregman-qnorm", "bregman", "cosine"}
 CURVATURE_IS_A_BOUND |= {"structrank"}
 
+SETTINGS |= {
+    "pmop-fd": [{"stage_scale": (1.5, -0.5, 0.8)}],
+    "pmop-backward": [{"form": "exact"}, {"stage_scale": (0.5, 1.0)}],
+    "pmop-mh": [{"as_published": True}],
+}
+SAMPLED |= {"pmop-gibbs", "pmop-mh"}
+CURVATURE_IS_A_BOUND |= {"pmop-fd", "pmop-backward"}
+
 CASES = [(name, params) for name in LOSSES for params in [{}, *SETTINGS.get(name, [])]]
 
 

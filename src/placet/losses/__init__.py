@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from placet.losses import bregman as _bregman
 from placet.losses import plackett_luce as _plackett_luce
+from placet.losses import pmop as _pmop
 from placet.losses import softmax as _softmax
 from placet.losses import structrank as _structrank
 
@@ -27,6 +28,11 @@ LOSSES: dict[str, Callable] = {
     "bregman": _bregman.bregman,
     "cosine": _bregman.cosine,
     "structrank": _structrank.structrank,
+    "pmop-fd": _pmop.pmop_fd,
+    "pmop-exact": _pmop.pmop_exact,
+    "pmop-gibbs": _pmop.pmop_gibbs,
+    "pmop-mh": _pmop.pmop_mh,
+    "pmop-backward": _pmop.pmop_backward,
 }
 """``(s, lists, **params) -> (value, gradient)``."""
 
@@ -42,6 +48,9 @@ CURVATURES: dict[str, Callable] = {
     "bregman": _bregman.bregman_curvature,
     "cosine": _bregman.cosine_curvature,
     "structrank": _structrank.structrank_curvature,
+    "pmop-fd": _pmop.pmop_fd_curvature,
+    "pmop-exact": _pmop.pmop_exact_curvature,
+    "pmop-backward": _pmop.pmop_backward_curvature,
 }
 """``(s, lists, **params) -> (rows,)``: the diagonal of the Hessian, or the upper bound that the function states."""
 
@@ -56,6 +65,9 @@ HVPS: dict[str, Callable] = {
     "bregman-qnorm": _bregman.bregman_qnorm_hvp,
     "bregman": _bregman.bregman_hvp,
     "cosine": _bregman.cosine_hvp,
+    "pmop-fd": _pmop.pmop_fd_hvp,
+    "pmop-exact": _pmop.pmop_exact_hvp,
+    "pmop-backward": _pmop.pmop_backward_hvp,
 }
 """``(s, lists, v, **params) -> (rows,)``: the Hessian times a vector."""
 
@@ -63,6 +75,9 @@ LIKELIHOODS: frozenset[str] = frozenset(
     {
         "pl-topk",
         "listmle",
+        "pmop-fd",
+        "pmop-exact",
+        "pmop-backward",
     }
 )
 """Names whose ``exp(-value)`` sums to 1 over all outcomes."""

@@ -1,0 +1,303 @@
+"""Full-decomposition model over ordered partitions: a subset weighs the mean of its items' potentials e^{s_i}.
+
+Stage k takes the tier X_k out of the items left, R_k.  The non-empty subsets of R_k weigh C_k sum_{R_k} e^s together,
+C_k = (2^N_k - 1) / N_k, N_k = |R_k|, so a stage costs  log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|).
+Every kernel runs over the stages of each list, the last one included: it, too, chose to leave nothing behind.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from placet.kernels.vector import exp
+
+LOG_2 = math.log(2.0)
+NARROW = (
+    150.0  # scores this close to the first row's need no other shift: e^{+-150} times any count is far from the limits
+)
+FOLD = 1e100  # factors are multiplied up to here before their logarithm is taken
+
+
+@njit(cache=True, nogil=True)
+def longest(offsets):
+    """Rows of the longest list.  O(lists)."""
+    rows = 0
+    for q in range(len(offsets) - 1):
+        rows = max(rows, offsets[q + 1] - offsets[q])
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def find_tiers(grade, start):
+    """Number of tiers of one list; their first rows go to ``start``, followed by the number of rows.  O(rows)."""
+    n_tiers = min(1, len(grade))
+    start[0] = 0
+    for r in range(1, len(grade)):
+        start[n_tiers] = r  # kept if a tier starts here; written always, since the branch would be mispredicted
+        n_tiers += grade[r] != grade[r - 1]
+    start[n_tiers] = len(grade)
+    return n_tiers
+
+
+@njit(cache=True, nogil=True)
+def log_subsets(n):
+    """log(2^n - 1), the number of non-empty subsets."""
+    if n > 60:
+        return n * LOG_2
+    return n * LOG_2 + math.log1p(-math.ldexp(1.0, -n))
+
+
+@njit(cache=True, nogil=True)
+def log_add(x, y):
+    """log(e^x + e^y), one of them finite."""
+    if x < y:
+        x, y = y, x
+    return x + math.log1p(math.exp(y - x))
+
+
+@njit(cache=True, nogil=True)
+def is_narrow(s):
+    """Whether no score is further than NARROW from the first.  Counted, not searched, so that it runs in vector registers."""
+    far = 0
+    for r in range(len(s)):
+        far += abs(s[r] - s[0]) > NARROW
+    return far == 0
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def exp_rows(s, shift, out):
+    """out = e^{s - shift}.  Apart from `row_sum`, whose leave to reorder would undo the rounding inside `exp`."""
+    for r in range(len(s)):
+        out[r] = exp(s[r] - shift)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def row_sum(x):
+    """Sum of x."""
+    total = 0.0
+    for r in range(len(x)):
+        total += x[r]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def scale_rows(x, factor):
+    """x *= factor."""
+    for r in range(len(x)):
+        x[r] *= factor
+
+
+@njit(cache=True, nogil=True)
+def fd_narrow(s, start, n_tiers, weight, grad, rest, tier):
+    """Value of one list of close scores; gradient into ``grad``.
+
+    Plain sums with one shift: d / d s_i = e^{s_i} (sum_{k <= t} 1 / sum_{R_k} e^s - 1 / sum_{X_t} e^s), i in X_t.
+    """
+    exp_rows(s, s[0], grad)
+    total, factor, left, twos = 0.0, 1.0, 0.0, 0
+    for t in range(n_tiers - 1, -1, -1):
+        here = row_sum(grad[start[t] : start[t + 1]])
+        left += here
+        rest[t], tier[t] = left, here
+        n = len(s) - start[t]
+        twos += n  # 2^n - 1 = 2^n (1 - 2^-n)
+        if n <= 60:
+            factor *= 1.0 - math.ldexp(1.0, -n)
+        factor *= left * (start[t + 1] - start[t]) / (here * n)
+        if not (1.0 / FOLD < factor < FOLD):
+            total += math.log(factor)
+            factor = 1.0
+    share = 0.0
+    for t in range(n_tiers):
+        share += 1.0 / rest[t]
+        scale_rows(grad[start[t] : start[t + 1]], weight * (share - 1.0 / tier[t]))
+    return weight * (total + math.log(factor) + twos * LOG_2)
+
+
+@njit(cache=True, nogil=True)
+def tier_logs(s, start, n_tiers, rest, tier, scratch):
+    """log sum_{X_t} e^s into ``tier`` and log sum_{R_t} e^s into ``rest``, for scores of any size.  O(rows)."""
+    left = -np.inf
+    for t in range(n_tiers - 1, -1, -1):
+        rows = s[start[t] : start[t + 1]]
+        top = rows.max()
+        exp_rows(rows, top, scratch[: len(rows)])
+        tier[t] = top + math.log(row_sum(scratch[: len(rows)]))
+        left = log_add(tier[t], left)
+        rest[t] = left
+
+
+@njit(cache=True, nogil=True)
+def fd_wide(s, start, n_tiers, weight, grad, rest, tier):
+    """The same as `fd_narrow` for scores of any size: sums stay logarithms.
+
+    ``share`` is sum_{k <= t} sum_{R_t} e^s / sum_{R_k} e^s, at most the number of stages.
+    """
+    tier_logs(s, start, n_tiers, rest, tier, grad)
+    total, share, before = 0.0, 0.0, np.inf
+    for t in range(n_tiers):
+        n = len(s) - start[t]
+        total += rest[t] - tier[t] + log_subsets(n) + math.log((start[t + 1] - start[t]) / n)
+        share = 1.0 + share * math.exp(rest[t] - before)
+        before = rest[t]
+        for r in range(start[t], start[t + 1]):
+            grad[r] = weight * (share * exp(s[r] - rest[t]) - exp(s[r] - tier[t]))
+    return weight * total
+
+
+@njit(cache=True, nogil=True)
+def pmop_fd(s, grade, offsets, weight, grad):
+    """sum_k log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|).  O(rows)."""
+    rows = longest(offsets)
+    start = np.empty(rows + 1, np.int64)
+    rest, tier = np.empty(rows), np.empty(rows)
+    value = 0.0
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        if a == b:
+            continue
+        n_tiers = find_tiers(grade[a:b], start)
+        if is_narrow(s[a:b]):
+            value += fd_narrow(s[a:b], start, n_tiers, weight[q], grad[a:b], rest, tier)
+        else:
+            value += fd_wide(s[a:b], start, n_tiers, weight[q], grad[a:b], rest, tier)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
+    """The diagonal of one list: p (sum_k a_k) - p^2 (sum_k a_k^2), p the share of R_t and a_k = sum_{R_t} e^s / sum_{R_k} e^s."""
+    tier_logs(s, start, n_tiers, rest, tier, out)
+    first, second, before = 0.0, 0.0, np.inf
+    for t in range(n_tiers):
+        shrink = math.exp(rest[t] - before)
+        before = rest[t]
+        first = 1.0 + first * shrink
+        second = 1.0 + second * shrink * shrink
+        for r in range(start[t], start[t + 1]):
+            p = exp(s[r] - rest[t])
+            out[r] = weight * max(p * (first - p * second), 0.0)
+
+
+@njit(cache=True, nogil=True)
+def pmop_fd_curvature(s, grade, offsets, weight, out):
+    """sum_k p_k (1 - p_k), p_k the row's share of sum_{R_k} e^s: the Hessian's diagonal without its concave part.  O(rows)."""
+    rows = longest(offsets)
+    start = np.empty(rows + 1, np.int64)
+    rest, tier = np.empty(rows), np.empty(rows)
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        n_tiers = find_tiers(grade[a:b], start)
+        fd_curvature_list(s[a:b], start, n_tiers, weight[q], out[a:b], rest, tier)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def fd_hvp_list(s, start, n_tiers, weight, out, v, rest, tier, mean_rest, mean_tier):
+    """Hessian times v of one list; means of v under the softmax over R_t and X_t, then their sums over the stages."""
+    tier_logs(s, start, n_tiers, rest, tier, out)
+    below = 0.0
+    for t in range(n_tiers - 1, -1, -1):
+        here = 0.0
+        for r in range(start[t], start[t + 1]):
+            here += exp(s[r] - tier[t]) * v[r]
+        below += (here - below) * math.exp(tier[t] - rest[t])
+        mean_tier[t], mean_rest[t] = here, below
+    share, pulled, before = 0.0, 0.0, np.inf
+    for t in range(n_tiers):
+        shrink = math.exp(rest[t] - before)
+        before = rest[t]
+        share = 1.0 + share * shrink
+        pulled = mean_rest[t] + pulled * shrink
+        for r in range(start[t], start[t + 1]):
+            p, own = exp(s[r] - rest[t]), exp(s[r] - tier[t])
+            out[r] = weight * (p * (share * v[r] - pulled) - own * (v[r] - mean_tier[t]))
+
+
+@njit(cache=True, nogil=True)
+def pmop_fd_hvp(s, grade, offsets, weight, out, v):
+    """sum_k p_k (v - p_k.v) - q (v - q.v), p_k the softmax over R_k and q over the row's own tier.  O(rows)."""
+    rows = longest(offsets)
+    start = np.empty(rows + 1, np.int64)
+    rest, tier, mean_rest, mean_tier = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        n_tiers = find_tiers(grade[a:b], start)
+        fd_hvp_list(s[a:b], start, n_tiers, weight[q], out[a:b], v[a:b], rest, tier, mean_rest, mean_tier)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def softmax_rows(s, scale, out):
+    """Softmax of scale * s into ``out``; returns log sum e^{scale s}."""
+    shift = -np.inf
+    for r in range(len(s)):
+        shift = max(shift, scale * s[r])
+    for r in range(len(s)):
+        out[r] = exp(scale * s[r] - shift)
+    total = row_sum(out)
+    scale_rows(out, 1.0 / total)
+    return shift + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def pmop_fd_staged(s, grade, offsets, weight, grad, scale):
+    """`pmop_fd` with e^{c_k s} in place of e^s at stage k, c_k = ``scale[min(k, last)]``.  O(rows x tiers)."""
+    rows = longest(offsets)
+    start, p = np.empty(rows + 1, np.int64), np.empty(rows)
+    value = 0.0
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        for t in range(find_tiers(grade[a:b], start)):
+            i, j = a + start[t], a + start[t + 1]
+            c = scale[min(t, len(scale) - 1)]
+            stage = softmax_rows(s[i:b], c, p[: b - i])
+            grad[i:b] += weight[q] * c * p[: b - i]
+            stage -= softmax_rows(s[i:j], c, p[: j - i])
+            grad[i:j] -= weight[q] * c * p[: j - i]
+            value += weight[q] * (stage + log_subsets(b - i) + math.log((j - i) / (b - i)))
+    return value
+
+
+@njit(cache=True, nogil=True)
+def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale):
+    """sum_k c_k^2 p_k (1 - p_k): the Hessian's diagonal without its concave part.  O(rows x tiers)."""
+    rows = longest(offsets)
+    start, p = np.empty(rows + 1, np.int64), np.empty(rows)
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        for t in range(find_tiers(grade[a:b], start)):
+            i = a + start[t]
+            c = scale[min(t, len(scale) - 1)]
+            softmax_rows(s[i:b], c, p[: b - i])
+            for r in range(b - i):
+                out[i + r] += weight[q] * c * c * p[r] * (1.0 - p[r])
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def spread(p, v, factor, out):
+    """out += factor * p (v - p.v): a softmax's Hessian times v."""
+    mean = 0.0
+    for r in range(len(v)):
+        mean += p[r] * v[r]
+    for r in range(len(v)):
+        out[r] += factor * p[r] * (v[r] - mean)
+
+
+@njit(cache=True, nogil=True)
+def pmop_fd_staged_hvp(s, grade, offsets, weight, out, v, scale):
+    """sum_k c_k^2 (p_k (v - p_k.v) - q_k (v - q_k.v)).  O(rows x tiers)."""
+    rows = longest(offsets)
+    start, p = np.empty(rows + 1, np.int64), np.empty(rows)
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        for t in range(find_tiers(grade[a:b], start)):
+            i, j = a + start[t], a + start[t + 1]
+            c = scale[min(t, len(scale) - 1)]
+            softmax_rows(s[i:b], c, p[: b - i])
+            spread(p, v[i:b], weight[q] * c * c, out[i:b])
+            softmax_rows(s[i:j], c, p[: j - i])
+            spread(p, v[i:j], -weight[q] * c * c, out[i:j])
+    return 0.0

@@ -1,0 +1,246 @@
+"""General-state model over ordered partitions: a subset weighs e^{mean of its scores}; every subset is counted, exactly.
+
+The subsets of size m weigh e_m(e^{s_1/m}, ..., e^{s_N/m}) together, e_m the elementary symmetric polynomial.  With scores in
+descending order let f_j(i) be e_j of the first i, divided by its greatest term, the product of the first j:
+
+    f_j(i) = f_j(i - 1) + w_ij f_{j-1}(i - 1),    w_ij = e^{(s_i - s_j)/m} <= 1  for i >= j.
+
+Positive terms, weights of at most 1, 1 <= f_j(i) <= binom(i, j): nothing can cancel, vanish or (up to 1,000 items) overflow,
+whatever the scores.  The same recurrence from the other end, g_j(i) = g_j(i + 1) + w_{i+1,j+1} g_{j+1}(i + 1), gives the
+probability that item i is in a subset of size m:  sum_j f_{j-1}(i - 1) w_ij g_j(i) / f_m(N).
+One size costs O(m (N - m)), all sizes N^3 / 6 steps; memory O(N^2).
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from placet.kernels.pmop import find_tiers, longest
+from placet.kernels.vector import exp
+
+MOST_ROWS = 1000  # binom(1000, 500) = 2.7e299 is the last round number of items that float64 can count
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def weights_row(s, i, rate, low, high, w):
+    """w[j] = e^{(s_i - s_j) rate} for j in low..high; items count from 1, so s[i - 1] is item i."""
+    x, y, out = s[i - 1], s[low - 1 : high], w[low : high + 1]
+    for j in range(len(out)):
+        out[j] = exp((x - y[j]) * rate)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def forward_row(before, w, row, low, high):
+    """row[j] = f_j(i) for j in low..high from before[j] = f_j(i - 1)."""
+    stay, take, way, out = before[low : high + 1], before[low - 1 : high], w[low : high + 1], row[low : high + 1]
+    for j in range(len(out)):
+        out[j] = stay[j] + way[j] * take[j]
+
+
+@njit(cache=True, nogil=True)
+def forward_table(s, m, w, f):
+    """w[i, j] = w_ij and f[i, j] = f_j(i) for every cell on a way from (0, 0) to (N, m); returns log e_m.  O(m (N - m))."""
+    n = len(s)
+    f[0, 0] = 1.0
+    for i in range(1, n + 1):
+        low, high = max(1, m - (n - i)), min(i, m)
+        weights_row(s, i, 1.0 / m, low, high, w[i])
+        f[i, 0] = 1.0
+        f[i - 1, i] = 0.0  # no i items among i - 1
+        forward_row(f[i - 1], w[i], f[i], low, high)
+    return s[:m].sum() / m + math.log(f[n, m])
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def through(before, w, after, low, high):
+    """sum_j before[j - 1] w[j] after[j]: what the subsets with this item weigh."""
+    take, way, rest = before[low - 1 : high], w[low : high + 1], after[low : high + 1]
+    total = 0.0
+    for j in range(len(rest)):
+        total += take[j] * way[j] * rest[j]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def backward_row(after, w, row, low, high):
+    """row[j] = g_j(i - 1) for j in low..high from after[j] = g_j(i) and w[j] = w_ij."""
+    stay, take, way, out = after[low : high + 1], after[low + 1 : high + 2], w[low + 1 : high + 2], row[low : high + 1]
+    for j in range(len(out)):
+        out[j] = stay[j] + way[j] * take[j]
+
+
+@njit(cache=True, nogil=True)
+def inclusions(n, m, w, f, after, row, out):
+    """out[i] = P(i in S) given |S| = m, from the tables of `forward_table`.  O(m (N - m))."""
+    after[:] = 0.0
+    after[m] = 1.0
+    for i in range(n, 0, -1):
+        out[i - 1] = through(f[i - 1], w[i], after, max(1, m - (n - i)), min(i, m)) / f[n, m]
+        low = max(0, m - (n - i) - 1)
+        w[i, m + 1] = 0.0
+        row[m + 1] = 0.0
+        row[max(low - 1, 0)] = 0.0  # too few items left to reach m
+        backward_row(after, w[i], row, low, min(i - 1, m))
+        after, row = row, after
+
+
+@njit(cache=True, nogil=True)
+def subset_moments(s, first, second):
+    """log Z, the sum over non-empty S of e^{mean of s over S};  E[1_i / |S|] and E[1_i / |S|^2] into ``first``, ``second``.
+
+    ``s`` is in descending order.  The sizes are added as they come, relative to the heaviest so far.  O(N^3).
+    """
+    n = len(s)
+    w, f = np.empty((n + 1, n + 2)), np.empty((n + 1, n + 2))
+    after, row, member = np.empty(n + 2), np.empty(n + 2), np.empty(n)
+    first[:] = 0.0
+    second[:] = 0.0
+    top, total = -np.inf, 0.0
+    for m in range(1, n + 1):
+        size = forward_table(s, m, w, f)
+        inclusions(n, m, w, f, after, row, member)
+        if size > top:
+            shrink = math.exp(top - size)
+            total *= shrink
+            first *= shrink
+            second *= shrink
+            top = size
+        share = math.exp(size - top)
+        total += share
+        for i in range(n):
+            first[i] += share * member[i] / m
+            second[i] += share * member[i] / (m * m)
+    first /= total
+    second /= total
+    return top + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def pmop_exact(s, grade, offsets, weight, grad):
+    """sum_k log sum_{S in R_k} e^{mean_S s} - mean_{X_k} s.  O(N_k^3) per stage."""
+    rows = longest(offsets)
+    start = np.empty(rows + 1, np.int64)
+    first, second = np.empty(rows), np.empty(rows)
+    value = 0.0
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        n_tiers = find_tiers(grade[a:b], start)
+        for t in range(n_tiers):
+            i, j = a + start[t], a + start[t + 1]
+            order = np.argsort(-s[i:b])
+            n = b - i
+            value += weight[q] * (subset_moments(s[i:b][order], first[:n], second[:n]) - s[i:j].mean())
+            for r in range(n):
+                grad[i + order[r]] += weight[q] * first[r]
+            grad[i:j] -= weight[q] / (j - i)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def pmop_exact_curvature(s, grade, offsets, weight, out):
+    """sum_k Var(1_i / |S|) over the subsets S of R_k: the Hessian's diagonal.  O(N_k^3) per stage."""
+    rows = longest(offsets)
+    start = np.empty(rows + 1, np.int64)
+    first, second = np.empty(rows), np.empty(rows)
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        n_tiers = find_tiers(grade[a:b], start)
+        for t in range(n_tiers):
+            i = a + start[t]
+            order = np.argsort(-s[i:b])
+            n = b - i
+            subset_moments(s[i:b][order], first[:n], second[:n])
+            for r in range(n):
+                out[i + order[r]] += weight[q] * max(second[r] - first[r] * first[r], 0.0)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def forward_slopes(s, v, m, w, f, df):
+    """df[i, j], the derivative of f_j(i) along v; returns that of log e_m.  O(m (N - m))."""
+    n = len(s)
+    df[0, 0] = 0.0
+    for i in range(1, n + 1):
+        df[i, 0] = 0.0
+        df[i - 1, i] = 0.0
+        for j in range(max(1, m - (n - i)), min(i, m) + 1):
+            turn = (v[i - 1] - v[j - 1]) / m
+            df[i, j] = df[i - 1, j] + w[i, j] * (df[i - 1, j - 1] + turn * f[i - 1, j - 1])
+    return v[:m].sum() / m + df[n, m] / f[n, m]
+
+
+@njit(cache=True, nogil=True)
+def inclusion_slopes(v, m, w, f, df, member, out):
+    """out[i], the derivative of P(i in S) given |S| = m along v; those of g by the rule that gave g.  O(m (N - m))."""
+    n = len(v)
+    g, dg = np.zeros((2, n + 2)), np.zeros((2, n + 2))
+    g[0, m] = 1.0
+    now = 0
+    for i in range(n, 0, -1):
+        total = 0.0
+        for j in range(max(1, m - (n - i)), min(i, m) + 1):
+            turn = (v[i - 1] - v[j - 1]) / m
+            before = df[i - 1, j - 1] + turn * f[i - 1, j - 1]
+            total += w[i, j] * (before * g[now, j] + f[i - 1, j - 1] * dg[now, j])
+        out[i - 1] = (total - member[i - 1] * df[n, m]) / f[n, m]
+        low = max(0, m - (n - i) - 1)
+        g[1 - now, max(low - 1, 0)] = 0.0
+        dg[1 - now, max(low - 1, 0)] = 0.0
+        for j in range(low, min(i - 1, m) + 1):
+            g[1 - now, j] = g[now, j]
+            dg[1 - now, j] = dg[now, j]
+            if j < m:
+                turn = (v[i - 1] - v[j]) / m
+                g[1 - now, j] += w[i, j + 1] * g[now, j + 1]
+                dg[1 - now, j] += w[i, j + 1] * (dg[now, j + 1] + turn * g[now, j + 1])
+        now = 1 - now
+
+
+@njit(cache=True, nogil=True)
+def subset_slopes(s, v, out):
+    """out[i], the derivative of E[1_i / |S|] along v: Cov(1_i / |S|, mean of v over S).  O(N^3)."""
+    n = len(s)
+    w, f, df = np.empty((n + 1, n + 2)), np.empty((n + 1, n + 2)), np.empty((n + 1, n + 2))
+    after, row, member, turn = np.empty(n + 2), np.empty(n + 2), np.empty(n), np.empty(n)
+    mean = np.zeros(n)
+    out[:] = 0.0
+    top, total, drift = -np.inf, 0.0, 0.0
+    for m in range(1, n + 1):
+        size = forward_table(s, m, w, f)
+        inclusions(n, m, w, f, after, row, member)
+        slope = forward_slopes(s, v, m, w, f, df)
+        inclusion_slopes(v, m, w, f, df, member, turn)
+        if size > top:
+            shrink = math.exp(top - size)
+            total *= shrink
+            drift *= shrink
+            mean *= shrink
+            out *= shrink
+            top = size
+        share = math.exp(size - top)
+        total += share
+        drift += share * slope
+        for i in range(n):
+            mean[i] += share * member[i] / m
+            out[i] += share * (slope * member[i] + turn[i]) / m
+    for i in range(n):
+        out[i] = (out[i] - drift / total * mean[i]) / total
+
+
+@njit(cache=True, nogil=True)
+def pmop_exact_hvp(s, grade, offsets, weight, out, v):
+    """sum_k Cov(1_i / |S|, mean of v over S) over the subsets S of R_k.  O(N_k^3) per stage."""
+    rows = longest(offsets)
+    start = np.empty(rows + 1, np.int64)
+    slopes = np.empty(rows)
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        n_tiers = find_tiers(grade[a:b], start)
+        for t in range(n_tiers):
+            i = a + start[t]
+            order = np.argsort(-s[i:b])
+            subset_slopes(s[i:b][order], v[i:b][order], slopes[: b - i])
+            for r in range(b - i):
+                out[i + order[r]] += weight[q] * slopes[r]
+    return 0.0
