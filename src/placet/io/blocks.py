@@ -1,0 +1,362 @@
+"""Sparse text read in blocks of whole lines: parsed by threads, checked, and put together as a dense or CSR matrix."""
+
+import io
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from placet.data import DataError
+from placet.io.files import refuse_wide
+from placet.io.numerals import decimal
+from placet.io.problems import Problems, shown
+
+BLOCK = 1 << 20
+MAX_FEATURES = 1 << 24
+DENSE_FROM = 0.25
+Sparse = Literal["auto"] | bool
+
+
+class Bad(NamedTuple):
+    """One line that cannot be read: its number in the block from 0, and what to say."""
+
+    line: int
+    kind: str
+    text: str
+    way_out: str
+
+
+@dataclass
+class Block:
+    """Rows of one block: per-row ``columns`` (``line`` among them) and CSR values; ``index`` is None where every row is full."""
+
+    columns: dict[str, NDArray[Any]]
+    indptr: NDArray[np.int64]
+    index: NDArray[np.int32] | None
+    value: NDArray[Any]
+    top: int
+    lines: int
+    bad: list[Bad]
+    slot: int | None = None  # its first row in the store, once its values are there
+
+    def kept(self) -> "Block":
+        """The block on memory of its own, so that its desk may be used again."""
+        self.columns = {name: column.copy() for name, column in self.columns.items()}
+        self.indptr = self.indptr.copy()
+        self.index = None if self.index is None else self.index.copy()
+        self.value = self.value if self.slot is not None else self.value.copy()
+        return self
+
+    def without(self, rows: set[int]) -> "Block":
+        """The block without some of its rows."""
+        keep = np.ones(len(self.indptr) - 1, bool)
+        keep[list(rows)] = False
+        size = np.diff(self.indptr)
+        values = np.repeat(keep, size)
+        assert self.index is not None
+        columns = {name: column[keep] for name, column in self.columns.items()}
+        indptr = np.concatenate([[0], np.cumsum(size[keep])])
+        index, value = self.index[values], self.value[values]
+        return Block(columns, indptr, index, value, int(index.max(initial=-1)), self.lines, self.bad)
+
+
+def threads() -> int:
+    """How many threads read: the variable PLACET_THREADS, else every core."""
+    return max(1, int(os.environ.get("PLACET_THREADS", os.cpu_count() or 1)))
+
+
+class Desk:
+    """Where one block is worked on: its text and the arrays of the kernel, used again for later blocks.
+
+    Fresh memory costs more than the parsing itself, a page fault at a time.
+    """
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(BLOCK)
+        self.text: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self.lines = self.colons = self.slot = 0
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """An array with arbitrary content."""
+        size = int(np.prod(shape))
+        kept = self._arrays.get(name)
+        if kept is None or len(kept) < size:
+            kept = self._arrays[name] = np.empty(size + size // 8, dtype)
+        return kept[:size].reshape(shape)
+
+    def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+        """Row pointers, indices and values, as many as the text can hold."""
+        indptr = self.array("indptr", (self.lines + 1,), np.int64)
+        return indptr, self.array("index", (self.colons,), np.int32), self.array("value", (self.colons,), np.float64)
+
+    def token(self, start: int, end: int) -> bytes:
+        """Some bytes of the text."""
+        return self.text[start:end].tobytes()
+
+
+class Store:
+    """One dense table that full rows are put into as they are parsed; made after the first block, if its rows are full."""
+
+    def __init__(self, wanted: bool, size: int | None, dtype: DTypeLike) -> None:
+        self.size = size if wanted else None
+        self.dtype = dtype
+        self.X: NDArray[Any] | None = None
+
+    def prepare(self, desk: Desk, block: "Block") -> None:
+        """Reserve rows for the whole text, estimated from its first block; memory is used only where it is written."""
+        rows = len(block.indptr) - 1
+        if self.size is None or block.index is not None or rows == 0 or block.top < 0:
+            return
+        estimate = int(desk.lines * self.size / len(desk.text) * 1.1) + 1000
+        try:
+            self.X = np.empty((estimate, block.top + 1), self.dtype)
+        except MemoryError:
+            return
+
+    def put(self, block: "Block", slot: int) -> None:
+        """Move the values of a block of full rows into the rows from ``slot`` on, if they are as wide and fit."""
+        rows = len(block.indptr) - 1
+        if self.X is None or block.index is not None or slot + rows > len(self.X) or block.top + 1 != self.X.shape[1]:
+            return
+        self.X[slot : slot + rows] = block.value.reshape(rows, -1)
+        block.value, block.slot = self.X[slot : slot + rows].reshape(-1), slot
+
+    def taken(self, blocks: "list[Block]") -> NDArray[Any] | None:
+        """The table, if all rows are in it; gaps left by blank and bad lines are closed."""
+        if self.X is None or any(block.slot is None for block in blocks if len(block.indptr) > 1):
+            return None
+        at = 0
+        for block in blocks:
+            n = len(block.indptr) - 1
+            if n and block.slot != at:
+                self.X[at : at + n] = self.X[block.slot : block.slot + n].copy()
+            block.value = self.X[:0].reshape(-1)
+            at += n
+        X, self.X = self.X, None
+        X.resize((at, X.shape[1]), refcheck=False)  # every view of it was let go above
+        return X
+
+
+def whole_lines(file: IO[bytes], name: str) -> Iterator[Desk]:
+    """Blocks of whole lines, each ended by a newline, of about BLOCK bytes, on desks that come round again; no byte order mark."""
+    from placet.kernels import parse
+
+    desks = [Desk() for _ in range(threads() + 2)]
+    rest, slot, turn, more = b"", 0, 0, True
+    while more:
+        desk = desks[turn % len(desks)]
+        buffer = desk.buffer
+        filled = len(rest)
+        buffer[:filled] = rest
+        cut = 0
+        while cut == 0:
+            if filled > len(buffer) - BLOCK // 4:
+                buffer.extend(bytes(len(buffer)))  # a line longer than the buffer
+            n = _read_into(file, memoryview(buffer)[filled : len(buffer) - 1])
+            if turn == 0 and filled == 0:
+                refuse_wide(name, bytes(buffer[: min(n, 1 << 16)]))
+            filled, more = filled + n, n > 0
+            cut = buffer.rfind(b"\n", 0, filled) + 1 if more else filled
+            if not more:
+                break
+        rest = bytes(buffer[cut:filled])
+        if not more and cut and buffer[cut - 1] != 10:
+            buffer[cut] = 10
+            cut += 1
+        start = 3 if turn == 0 and buffer.startswith(b"\xef\xbb\xbf") else 0
+        if cut > start:
+            desk.text = np.frombuffer(buffer, np.uint8)[start:cut]
+            desk.lines, desk.colons = parse.count(desk.text)
+            desk.slot, slot = slot, slot + desk.lines
+            yield desk
+        turn += 1
+
+
+def _read_into(file: IO[bytes], view: memoryview) -> int:
+    """Bytes read into ``view``; 0 only at the end of the file."""
+    if hasattr(file, "readinto"):
+        return file.readinto(view) or 0
+    chunk = file.read(len(view))
+    view[: len(chunk)] = chunk
+    return len(chunk)
+
+
+def plain_size(file: IO[bytes]) -> int | None:
+    """Bytes still to read, where that is known without reading."""
+    if type(file) not in (io.BufferedReader, io.BytesIO) or not file.seekable():
+        return None
+    at = file.tell()
+    size = file.seek(0, os.SEEK_END) - at
+    file.seek(at)
+    return size
+
+
+def parsed(work: Callable[[Desk], Block], desks: Iterator[Desk], store: Store) -> list[Block]:
+    """``work`` on every desk by several threads, the blocks in order; never more than ``threads() + 1`` desks at a time."""
+
+    def one(desk: Desk) -> Block:
+        block = work(desk)
+        store.put(block, desk.slot)
+        return block.kept()
+
+    first = next(desks, None)
+    if first is None:
+        return []
+    block = work(first)
+    store.prepare(first, block)
+    store.put(block, first.slot)
+    blocks = [block.kept()]
+    n = threads()
+    with ThreadPoolExecutor(n, thread_name_prefix="placet-io") as pool:
+        waiting: deque[Future[Block]] = deque()
+        for desk in desks:
+            waiting.append(pool.submit(one, desk))
+            if len(waiting) > n:
+                blocks.append(waiting.popleft().result())
+        blocks.extend(future.result() for future in waiting)
+    return blocks
+
+
+def finished(
+    desk: Desk,
+    columns: dict[str, NDArray[Any]],
+    csr: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
+    slow: NDArray[np.int64],
+    bad: list[Bad],
+    answer: tuple[int, int, int, int, int, bool, bool],
+    base: int,
+    dtype: DTypeLike,
+) -> Block:
+    """What a kernel filled, as a block: rare decimals read with care, columns sorted, repeated features found."""
+    rows, n_slow, _, lines, top, regular, unsorted = answer
+    indptr, index, value = csr
+    indptr = indptr[: rows + 1]
+    nnz = int(indptr[-1])
+    columns = {name: column[:rows] for name, column in columns.items()}
+    drop: set[int] = set()
+    for at, start, end in slow[:n_slow].tolist():
+        token = desk.token(start, end).decode()
+        number = decimal(token)
+        row = -1 - at if at < 0 else int(np.searchsorted(indptr, at, side="right")) - 1
+        if number is None:  # well formed, but infinite in float64
+            drop.add(row)
+            way_out = "correct the number"
+            bad.append(Bad(int(columns["line"][row]), "huge", f"{shown(token)} is beyond any finite number", way_out))
+        elif at < 0:
+            columns["grade"][row] = number
+        else:
+            value[at] = number
+    block = Block(columns, indptr, index[:nnz], value[:nnz], top, lines, bad)
+    if unsorted:
+        drop |= _sort_columns(block, base)
+    if np.dtype(dtype) != np.float64:
+        drop |= _too_wide(block, dtype)
+    if drop:
+        block = block.without(drop)
+    block.value = block.value.astype(dtype, copy=False)
+    if regular and not drop:
+        block.index = None  # columns 0, 1, ... of every row need not be kept
+    return block
+
+
+def _too_wide(block: Block, dtype: DTypeLike) -> set[int]:
+    """Rows with a value that is finite in float64 but not in ``dtype``; they are noted and returned."""
+    wide = np.flatnonzero(np.abs(block.value) > np.finfo(np.dtype(dtype)).max)
+    rows = np.searchsorted(block.indptr, wide, side="right") - 1
+    for k, row in zip(wide.tolist(), rows.tolist()):
+        text = f"value {block.value[k]!r} does not fit {np.dtype(dtype)}"
+        block.bad.append(Bad(int(block.columns["line"][row]), "wide", text, "read with dtype=np.float64"))
+    return set(rows.tolist())
+
+
+def _sort_columns(block: Block, base: int) -> set[int]:
+    """Put the columns of every row in order, in place; rows that name a column twice are noted and returned."""
+    index, value = block.index, block.value
+    assert index is not None
+    row = np.repeat(np.arange(len(block.indptr) - 1), np.diff(block.indptr))
+    order = np.lexsort((index, row))
+    index[:], value[:] = index[order], value[order]
+    twice = np.flatnonzero((row[1:] == row[:-1]) & (index[1:] == index[:-1]))
+    found: set[int] = set()
+    for k in twice.tolist():
+        r = int(row[k])
+        if r not in found:
+            text = f"feature {int(index[k]) + base} occurs more than once"
+            block.bad.append(Bad(int(block.columns["line"][r]), "twice", text, "keep one value of each feature"))
+        found.add(r)
+    return found
+
+
+def report(blocks: list[Block], problems: Problems) -> None:
+    """Hand every bad line to ``problems``, numbered from 1 in the whole text; line columns become whole-text numbers too."""
+    before = 0
+    for block in blocks:
+        for line, kind, text, way_out in block.bad:
+            problems.add(before + line + 1, kind, text, way_out)
+        block.columns["line"] = block.columns["line"] + before + 1
+        before += block.lines
+    problems.close()
+
+
+def column(blocks: list[Block], name: str) -> NDArray[Any]:
+    """One per-row column of all blocks."""
+    return np.concatenate([block.columns[name] for block in blocks])
+
+
+def matrix(blocks: list[Block], n_features: int, sparse: Sparse, store: Store) -> Any:
+    """All values as a dense table or as CSR; blocks are emptied on the way, so that little is held twice.
+
+    ``sparse="auto"`` is dense when at least a quarter of the cells are in the text.
+    """
+    rows = sum(len(block.indptr) - 1 for block in blocks)
+    nnz = sum(len(block.value) for block in blocks)
+    if sparse == "auto":
+        sparse = nnz < DENSE_FROM * rows * n_features
+    dtype = store.dtype
+    if sparse:
+        return _csr(blocks, rows, nnz, n_features, dtype)
+    if store.X is not None and store.X.shape[1] == n_features and (X := store.taken(blocks)) is not None:
+        return X
+    full = all(block.index is None and len(block.value) == (len(block.indptr) - 1) * n_features for block in blocks)
+    try:
+        X = np.empty((rows, n_features), dtype) if full else np.zeros((rows, n_features), dtype)
+    except MemoryError:
+        raise DataError(
+            f"a dense table of {rows} x {n_features} does not fit into memory; read with sparse=True"
+        ) from None
+    at = 0
+    for block in blocks:
+        n = len(block.indptr) - 1
+        if block.index is None:
+            X[at : at + n, : len(block.value) // n if n else 0] = block.value.reshape(n, -1) if n else 0
+        else:
+            from placet.kernels import parse
+
+            parse.scatter(block.indptr, block.index, block.value, X[at : at + n])
+        block.value = block.value[:0].copy()
+        block.index = None
+        at += n
+    return X
+
+
+def _csr(blocks: list[Block], rows: int, nnz: int, n_features: int, dtype: DTypeLike) -> Any:
+    from scipy.sparse import csr_matrix
+
+    data, indices = np.empty(nnz, dtype), np.empty(nnz, np.int32)
+    indptr = np.zeros(rows + 1, np.int64 if nnz > np.iinfo(np.int32).max else np.int32)
+    row = at = 0
+    for block in blocks:
+        n, k = len(block.indptr) - 1, len(block.value)
+        data[at : at + k] = block.value
+        indices[at : at + k] = np.tile(np.arange(k // n if n else 0), n) if block.index is None else block.index
+        indptr[row + 1 : row + n + 1] = block.indptr[1:] + at
+        block.value = block.value[:0].copy()
+        block.index = None
+        row, at = row + n, at + k
+    return csr_matrix((data, indices, indptr), shape=(rows, n_features), copy=False)

@@ -1,0 +1,237 @@
+"""Opening what people have: paths and open files, plain or compressed, as bytes, text or lines; writing by rename."""
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from placet.data import DataError
+
+Source = str | os.PathLike[str] | IO[Any]
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+_BZIP2 = b"1AY&SY"  # after "BZh" and a digit
+_HEAD = 16
+COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
+
+
+class _ZstdReader(io.RawIOBase):
+    """Decompressed bytes of a Zstandard stream; unlike the library's own reader it notices a truncated last frame."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        import zstandard
+
+        self._raw, self._new = raw, zstandard.ZstdDecompressor(max_window_size=2**31).decompressobj
+        self._frame = self._new()
+        self._started, self._ready = False, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        import zstandard
+
+        while not self._ready:
+            chunk = self._frame.unused_data if self._frame.eof else b""
+            if self._frame.eof:
+                self._frame, self._started = self._new(), False
+            chunk = chunk or self._raw.read(1 << 17)
+            if not chunk:
+                if self._started:
+                    raise EOFError("the Zstandard stream ends early")
+                return 0
+            self._started = True
+            try:
+                self._ready = self._frame.decompress(chunk)
+            except zstandard.ZstdError as error:
+                raise OSError(str(error)) from None
+        n = min(len(buffer), len(self._ready))
+        buffer[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        return n
+
+
+def _packing(head: bytes) -> str | None:
+    if head.startswith(b"BZh") and head[4:10] == _BZIP2:
+        return "bzip2"
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def _unpacked(raw: IO[bytes], kind: str | None) -> IO[bytes]:
+    if kind == "gzip":
+        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+    if kind == "xz":
+        return lzma.LZMAFile(raw)
+    if kind == "bzip2":
+        return bz2.BZ2File(raw)
+    if kind == "zstd":
+        return io.BufferedReader(_ZstdReader(raw), 1 << 17)
+    return raw
+
+
+def name_of(source: Source) -> str:
+    """What messages call a source."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else "<stream>"
+
+
+def bare_suffix(source: Source) -> str:
+    """The suffix of a name without that of the compression, in lower case: ``votes.CSV.gz`` has ``.csv``."""
+    path = Path(name_of(source))
+    return (Path(path.stem) if path.suffix.lower() in COMPRESSED else path).suffix.lower()
+
+
+@contextlib.contextmanager
+def _raw(source: Source) -> Iterator[IO[bytes]]:
+    """A seekable binary file at the start of ``source``; only paths opened here are closed here."""
+    if isinstance(source, str | os.PathLike):
+        with open(source, "rb") as file:
+            if file.seekable():
+                yield file
+            else:  # a pipe
+                yield io.BytesIO(file.read())
+        return
+    if not hasattr(source, "read"):
+        raise TypeError(f"expected a path or an open file, not {type(source).__name__}")
+    seekable = getattr(source, "seekable", lambda: False)()
+    if seekable and not isinstance(source, io.TextIOBase) and source.read(0) == b"":
+        yield source
+        return
+    try:
+        data = source.read()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name_of(source)}: {error}; open it with the encoding it was written in") from None
+    yield io.BytesIO(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def open_bytes(source: Source) -> Iterator[IO[bytes]]:
+    """The bytes of a path or open file, decompressed; the kind of compression is read from its first bytes.
+
+    Truncated and damaged archives are a ``DataError``.
+    """
+    with _raw(source) as raw:
+        at = raw.tell()
+        kind = _packing(raw.read(_HEAD))
+        raw.seek(at)
+        if kind is None:
+            yield raw
+            return
+        try:
+            yield _unpacked(raw, kind)
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            raise DataError(
+                f"{name_of(source)}: the {kind} archive is truncated or damaged ({error}); fetch or make it again"
+            ) from None
+
+
+def read_bytes(source: Source) -> bytes:
+    """Everything, decompressed."""
+    with open_bytes(source) as file:
+        return file.read()
+
+
+def refuse_wide(name: str, data: bytes) -> None:
+    """A ``DataError`` where the bytes are plainly UTF-16 or UTF-32, or are binary."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(f"{name}: the text is UTF-16, not UTF-8; {_other_encoding('utf-16')}")
+    at = data.find(b"\0")
+    if at >= 0:
+        line = data.count(b"\n", 0, at) + 1
+        raise DataError(
+            f"{name}:{line}: a zero byte ({data.count(0)} such bytes), so this is not UTF-8 text; "
+            f"if it is UTF-16, {_other_encoding('utf-16')}"
+        )
+
+
+def _other_encoding(encoding: str) -> str:
+    return f'pass open(path, encoding="{encoding}") instead of the path, or convert the file'
+
+
+def decode(name: str, data: bytes) -> str:
+    """UTF-8 text, without its byte order mark; other encodings are a ``DataError`` that names the line."""
+    refuse_wide(name, data)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{name}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; {_other_encoding('latin-1')}"
+        ) from None
+
+
+def read_text(source: Source) -> str:
+    """Everything as text; empty sources are a ``DataError``."""
+    name = name_of(source)
+    text = decode(name, read_bytes(source))
+    if not text.strip():
+        raise DataError(f"{name}: the file is empty; nothing can be read from it")
+    return text
+
+
+def read_lines(source: Source) -> Iterator[tuple[int, str]]:
+    """(line number from 1, line without its end) of everything; blank lines too."""
+    return enumerate((line.rstrip("\r") for line in read_text(source).split("\n")), start=1)
+
+
+def _packed(raw: IO[bytes], suffix: str) -> IO[bytes]:
+    if suffix == ".gz":
+        return gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
+    if suffix == ".xz":
+        return lzma.LZMAFile(raw, "wb")
+    if suffix == ".bz2":
+        return bz2.BZ2File(raw, "wb")
+    import zstandard
+
+    return zstandard.ZstdCompressor().stream_writer(raw, closefd=False)  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def writing(target: Source) -> Iterator[IO[bytes]]:
+    """A binary file to write; a path gets its name only when all is written, and is compressed as its suffix says.
+
+    An open file (text or binary) is written to and left open.
+    """
+    if not isinstance(target, str | os.PathLike):
+        buffer = io.BytesIO()
+        yield buffer
+        text = isinstance(target, io.TextIOBase)
+        target.write(buffer.getvalue().decode() if text else buffer.getvalue())
+        return
+    path = Path(target)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(unfinished, "wb") as raw:
+            if path.suffix.lower() in COMPRESSED:
+                with _packed(raw, path.suffix.lower()) as file:
+                    yield file
+            else:
+                yield raw
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_lines(target: Source, lines: Iterator[str]) -> None:
+    """Lines of text, each ended by a newline, as UTF-8."""
+    with writing(target) as file:
+        block: list[str] = []
+        for line in lines:
+            block.append(line)
+            if len(block) == 10_000:
+                file.write(("\n".join(block) + "\n").encode())
+                block.clear()
+        if block:
+            file.write(("\n".join(block) + "\n").encode())
