@@ -3,7 +3,6 @@
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,10 @@ RELATIVE_TOLERANCE = 1e-9
 class Consensus:
     """Scores of items, higher is better, with their uncertainty where the method has one.
 
-    ``scores`` and ``stderr`` (n_items,); ``covariance`` (n_items, n_items) of the scores where it is kept, else differences
-    are taken as if scores were independent; ``draws`` (rounds, n_items) are bootstrap scores and, where present, answer
-    in place of the normal approximation.  ``win(x, y)`` is the probability that an item of score x strictly beats one of
-    score y.  Scores closer than ``tolerance`` tie (default: 1e-9 of the largest score's size).
+    ``scores`` and ``stderr`` (n_items,); ``covariance`` (n_items, n_items) of the scores where it is kept, else
+    differences are taken as if scores were independent; ``draws`` (rounds, n_items) are bootstrap scores and, where
+    present, answer in place of the normal approximation.  ``win(x, y)`` is the probability that an item of score x
+    strictly beats one of score y.  Scores closer than ``tolerance`` tie (default: 1e-9 of the largest score's size).
 
     >>> c = Consensus(("ant", "bee", "cat", "dog"), [1.0, 3.0, 2.0, 2.0], method="borda")
     >>> c.ranking
@@ -43,7 +42,7 @@ class Consensus:
     fit: Any = None
     notes: tuple[str, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
-    tolerance: float | None = None
+    tolerance: float = None  # type: ignore[assignment]  # 1e-9 of the largest score's size
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -66,8 +65,8 @@ class Consensus:
             )
         if self.tolerance is None:
             put("tolerance", RELATIVE_TOLERANCE * float(np.abs(self.scores).max(initial=0.0)))
-        put("params", MappingProxyType(dict(self.params)))
-        put("extras", MappingProxyType(dict(self.extras)))
+        put("params", dict(self.params))
+        put("extras", dict(self.extras))
         put("notes", tuple(self.notes))
 
     # The ranking
@@ -93,7 +92,7 @@ class Consensus:
 
     @cached_property
     def _tiers(self) -> tuple[Ints, Ints]:
-        """Tier of every item (0 is best) and the size of every tier: a new tier starts where a gap exceeds ``tolerance``."""
+        """Tier of every item (0 is best) and every tier's size: a new tier starts where a gap exceeds ``tolerance``."""
         falling = np.argsort(-self.scores, kind="stable")
         gap = -np.diff(self.scores[falling], prepend=self.scores[falling[:1]]) > self.tolerance
         tier = np.empty(len(falling), np.int64)
@@ -126,7 +125,7 @@ class Consensus:
         return uncertainty.prob_above(self.scores, self.stderr, self.covariance, self.draws, i, j)
 
     def top_k_probability(self, k: int, *, random_state: int = 0) -> Floats:
-        """The probability, for each item, that it is among the best ``k``; by simulation or from the bootstrap draws."""
+        """The probability of each item to be among the best ``k``, by simulation or from the bootstrap draws."""
         self._need_uncertainty()
         if not 1 <= k <= len(self.items):
             raise ValueError(f"k must be in 1..{len(self.items)}, the number of items, not {k}")
@@ -137,7 +136,7 @@ class Consensus:
         return float(self._win()(self.scores[self._number(a)], self.scores[self._number(b)]))
 
     def win_probabilities(self) -> Floats:
-        """(n_items, n_items): the model's probability that the row's item strictly beats the column's; NaN on the diagonal."""
+        """(n_items, n_items): the model's probability that row beats column strictly; NaN on the diagonal."""
         table = np.asarray(self._win()(self.scores[:, None], self.scores[None, :]), dtype=np.float64).copy()
         np.fill_diagonal(table, np.nan)
         return table
@@ -145,8 +144,8 @@ class Consensus:
     def next_pairs(self, k: int = 10) -> list[tuple[Hashable, Hashable]]:
         """The ``k`` pairs to ask about next, most useful first.
 
-        Usefulness is the expected fall, after one more answer, in the number of wrongly ordered pairs that involve either
-        item; pairs are chosen one after the other, each given the expected information of those before.
+        Usefulness is the expected fall, after one more answer, in the number of wrongly ordered pairs that involve
+        either item; pairs are chosen one after the other, each given the expected information of those before.
         """
         self._need_uncertainty()
         pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self._win(), k)
@@ -155,7 +154,7 @@ class Consensus:
     # How it is shown
 
     def to_frame(self, level: float = 0.95) -> Any:
-        """A Polars frame, best first: item, score, stderr, rank, rank_low, rank_high (nulls where there is no uncertainty)."""
+        """A Polars frame, best first: item, score, stderr, rank, rank_low, rank_high (null where nothing is known)."""
         import polars as pl
 
         order = self.order
@@ -197,9 +196,7 @@ class Consensus:
 
     def _win(self) -> Callable[[ArrayLike, ArrayLike], Any]:
         if self.win is None:
-            raise ValueError(
-                f"{self.method!r} has no probability that one item beats another; a model of pairs has one"
-            )
+            raise ValueError(f"{self.method!r} has no probability of winning; 'bradley-terry' is a method that has")
         return self.win
 
     def _covariance_or_draws(self) -> Floats | None:

@@ -11,7 +11,7 @@ MOST_COUNTS = 2**53
 
 
 def resampled(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings | Comparisons:
-    """The data with counts drawn anew: one multinomial draw over ballots, or over the wins, losses and ties of pairs."""
+    """The data with counts drawn anew: one multinomial draw over ballots, or over wins, losses and ties of pairs."""
     if isinstance(data, Rankings):
         return replace(data, weight=resampled_counts(data.weight, rng))
     cells = resampled_counts(np.concatenate([data.wins_i, data.wins_j, data.ties]), rng)
@@ -22,8 +22,8 @@ def resampled(data: Rankings | Comparisons, rng: np.random.Generator) -> Ranking
 def resampled_counts(weight: Floats, rng: np.random.Generator) -> Floats:
     """Counts of a sample of the same size with replacement.
 
-    Whole weights are counts: sum(weight) draws in proportion to them.  Other weights (and sums beyond 2^53) belong to the
-    rows: each row with a positive weight is one unit, and is drawn as a unit with its weight.
+    Whole weights are counts: sum(weight) draws in proportion to them.  Other weights (and sums beyond 2^53) belong to
+    the rows: each row with a positive weight is one unit, and is drawn as a unit with its weight.
     """
     total = weight.sum()
     if total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight)):

@@ -20,7 +20,7 @@ SIMULATED_NUMBERS = 4_000_000
 FEWEST_DRAWS, MOST_DRAWS = 100, 4000
 
 
-def score_interval(scores: Floats, stderr: Floats | None, draws: Floats | None, level: float) -> tuple[Floats, Floats]:
+def score_interval(scores: Floats, stderr: Any, draws: Floats | None, level: float) -> tuple[Floats, Floats]:
     """Quantiles of the draws, else scores -+ z stderr."""
     tail = _tail(level)
     if draws is not None:
@@ -30,8 +30,8 @@ def score_interval(scores: Floats, stderr: Floats | None, draws: Floats | None, 
     return scores - z * stderr, scores + z * stderr
 
 
-def simulated(scores: Floats, stderr: Floats | None, covariance: Floats | None, rng: np.random.Generator) -> Floats:
-    """Draws (rounds, n_items) of the scores; rounds fall from 4000 to 100 as items grow.  O(n^3 + rounds n^2) with a covariance."""
+def simulated(scores: Floats, stderr: Any, covariance: Floats | None, rng: np.random.Generator) -> Floats:
+    """Draws (rounds, n_items) of the scores; rounds fall from 4000 to 100 as items grow.  O(n^3 + rounds n^2)."""
     n = len(scores)
     rounds = int(np.clip(SIMULATED_NUMBERS // max(n, 1), FEWEST_DRAWS, MOST_DRAWS))
     z = rng.standard_normal((rounds, n))
@@ -39,7 +39,7 @@ def simulated(scores: Floats, stderr: Floats | None, covariance: Floats | None, 
 
 
 def _root(covariance: Floats) -> Floats:
-    """A root up to a common shift of all scores: centred covariances are singular along the ones, and ranks do not see it."""
+    """A root up to a common shift of all scores: a centred covariance is singular along it, and ranks do not see it."""
     n = len(covariance)
     try:
         return np.linalg.cholesky(covariance + np.trace(covariance) / n)
@@ -68,10 +68,10 @@ def rank_quantiles(draws: Floats, level: float) -> tuple[Ints, Ints]:
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def rank_interval_of_many(scores: Floats, stderr: Floats | None, level: float, random_state: int) -> tuple[Ints, Ints]:
-    """Ranks of the interval's ends among pooled independent draws of all items: with many items their count concentrates.
+def rank_interval_of_many(scores: Floats, stderr: Any, level: float, random_state: int) -> tuple[Ints, Ints]:
+    """Ranks of the interval's ends among pooled independent draws of all items.  O(n log n).
 
-    O(n log n) time and O(n) memory.
+    The number of items above a given score is a sum of many independent events, so its spread is left out.
     """
     rng = np.random.default_rng(random_state)
     rounds = 8
@@ -122,9 +122,8 @@ def wrong_order(gap: Any, variance: Any, learnt: Any) -> Any:
     """Probability that the order we shall name is wrong, once a variance ``learnt`` of ``variance`` has been resolved.
 
     The truth is t ~ N(gap, variance) and the estimate m ~ N(gap, learnt), with Cov(m, t) = learnt; the order is wrong
-    when they differ in sign.  With h = gap / sd(m), k = gap / sd(t), rho = sqrt(learnt / variance) the orthants in which
-    signs differ have probability 2 T(h, a_h) + 2 T(k, a_k) (Owen's T), a_h = (k / h - rho) / sqrt(1 - rho^2) and
-    a_k = (h / k - rho) / sqrt(1 - rho^2): here k / h = rho, so a_h = 0 and a_k = sqrt(1 - rho^2) / rho.
+    when they differ in sign.  With rho^2 = learnt / variance that is 2 T(gap / sd(t), sqrt(1 - rho^2) / rho), T Owen's
+    function: Phi(-|gap| / sd(t)) when nothing is learnt, 0 when all is.
     """
     rho2 = np.clip(learnt / variance, 1e-300, 1.0)
     return 2 * owens_t(gap / np.sqrt(variance), np.sqrt((1 - rho2) / rho2))
@@ -136,10 +135,9 @@ def next_pairs(
     """The ``k`` pairs with the largest expected fall in wrongly ordered pairs that involve either item.
 
     One answer about (i, j) carries the information w = p_i p_j (p_i the probability that i wins) on s_i - s_j, so with
-    u = C (e_i - e_j) the covariance falls by w u u' / (1 + w (u_i - u_j)).  Candidates are cut to the best by the fall of
-    the pair itself.  O(n^2 + k candidates n) with a covariance; without, only near neighbours in score are asked: O(n).
+    u = C (e_i - e_j) the covariance falls by w u u' / (1 + w (u_i - u_j)).  Candidates are cut to the best by the fall
+    of the pair itself.  O(k n^2) with a covariance; without, only near neighbours in score are asked: O(k n).
     """
-    n = len(scores)
     left, right = _candidates(scores, covariance is not None)
     information = np.asarray(win(scores[left], scores[right]) * win(scores[right], scores[left]), dtype=np.float64)
     C = None if covariance is None else covariance.copy()
