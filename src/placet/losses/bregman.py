@@ -185,7 +185,7 @@ def bregman_curvature(
     gain: str | Map = "exp2",
     discount: str | Map = "log2",
 ) -> Array:
-    """Diagonal of the Hessian of ``bregman``, (rows,); infinite at a score of 0 with "qnorm" alone, and capped there."""
+    """Diagonal of the Hessian of ``bregman``, (rows,); infinite at a score of 0 with "qnorm" alone, capped there."""
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(kernels.bregman_curvature, s, lists, *_coefficients(psi, alpha, beta, q), in_order=False)[1]
 
@@ -291,8 +291,8 @@ def cosine(
 ) -> tuple[float, Array]:
     """1/2 |p - s / |s||^2: the divergence of psi = |x|^2 / 2 at the direction of the scores, so it depends on no scale.
 
-    Not convex.  A list whose scores are all 0 has no direction: its value is |p|^2 / 2 and its gradient -p, the way down
-    of any small step.
+    Not convex.  A list whose scores are all 0 has no direction: the value is |p|^2 / 2 and the gradient -p, the way$
+    down of any small step.
     """
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(cosine_kernels.cosine, s, lists, in_order=False)

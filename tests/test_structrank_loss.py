@@ -1,0 +1,160 @@
+"""StructRank's loss: RankNet as its disconnected case, random connections, large scores, learnt weights, memory."""
+
+import math
+import resource
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from strategies import lists_and_scores
+
+from placet.data import Lists
+from placet.kernels import structrank as kernels
+from placet.losses import CURVATURES, LOSSES
+from placet.losses import apply as threads
+
+structrank = LOSSES["structrank"]
+examples = settings(max_examples=30, deadline=None)
+
+
+@examples
+@given(lists_and_scores())
+def test_disconnected_is_ranknet(case):
+    """With w1 = 1 the sum over edges of log(1 + e^-(s_i - s_j)), without any scaling by the number of edges."""
+    s, lists = case
+    value, grad = structrank(s, lists, connections="none")
+    expected, slope = 0.0, np.zeros(len(s))
+    for w, lo, hi in zip(lists.weight, lists.offsets, lists.offsets[1:]):
+        for i in range(lo, hi):
+            for j in range(lo, hi):
+                if lists.grade[i] > lists.grade[j]:
+                    expected += w * math.log1p(math.exp(s[j] - s[i]))
+                    slope[i] -= w / (1 + math.exp(s[i] - s[j]))
+                    slope[j] += w / (1 + math.exp(s[i] - s[j]))
+    assert value == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(grad, slope, rtol=1e-11, atol=1e-12)
+    if "ranknet" in LOSSES:
+        ranknet_value, ranknet_grad = LOSSES["ranknet"](s, lists)
+        assert value == pytest.approx(ranknet_value, rel=1e-11, abs=1e-12)
+        np.testing.assert_allclose(grad, ranknet_grad, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("params", [{}, {"connections": 3}, {"connections": "none"}])
+@examples
+@given(case=lists_and_scores())
+def test_derivatives_in_scores_and_weights(params, case):
+    s, lists = case
+    at = {"w1": 0.7, "w2": 1.6}
+    _, grad, slope = structrank(s, lists, **at, **params, parameter_gradient=True)
+    expected = oracle.central_difference(lambda x: structrank(x, lists, **at, **params)[0], s)
+    np.testing.assert_allclose(grad, expected, rtol=1e-6, atol=1e-6)
+    for name in at:
+        up, down = (structrank(s, lists, **at | {name: at[name] + e}, **params)[0] for e in (1e-5, -1e-5))
+        assert slope[name] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-6)
+    hessian = oracle.central_difference(lambda x: structrank(x, lists, **at, **params)[1], s)
+    diagonal = np.diag(hessian) if len(s) else np.zeros(0)
+    curvature = CURVATURES["structrank"](s, lists, **at, **params)
+    if params.get("connections") == "none":
+        np.testing.assert_allclose(curvature, diagonal, rtol=1e-6, atol=1e-6)
+    else:
+        assert (curvature >= diagonal - 1e-5).all()
+        assert (curvature[np.abs(grad) > 1e-9] > 0).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 60.0, 90.0, 300.0, 20_000.0])
+def test_value_on_both_sides_of_the_plain_path(scale):
+    """Exponents below and above the bound where 1 + e^a + e^b is computed as it stands."""
+    rng = np.random.default_rng(1)
+    s, grade = scale * rng.uniform(-1, 1, 9), rng.integers(0, 3, 9)
+    lists = Lists(grade, [0, 9])
+    value, grad = structrank(s, lists, w1=1.3, w2=0.8)
+    assert value == pytest.approx(oracle.structrank(s.tolist(), grade.tolist(), 1.3, 0.8), rel=1e-12)
+    assert grad.sum() == pytest.approx(0.0, abs=1e-9 * np.abs(grad).max())
+    moved = structrank(s + 1e-4 * scale * np.arange(9), lists, w1=1.3, w2=0.8)[0]
+    back = structrank(s - 1e-4 * scale * np.arange(9), lists, w1=1.3, w2=0.8)[0]
+    if scale <= 60:
+        assert grad @ np.arange(9) == pytest.approx((moved - back) / (2e-4 * scale), rel=1e-4)
+
+
+def test_the_two_paths_agree():
+    rng = np.random.default_rng(4)
+    a, b = rng.normal(0, 40, 70), rng.normal(0, 40, 70)
+    plain = np.zeros(70), np.zeros(70)
+    careful = np.zeros(70), np.zeros(70)
+    value = kernels.plain_sums(a, b, *plain)
+    other = 0.0
+    for e in range(70):
+        for f in range(70):
+            v, pa, pb = kernels.pair_term(a[e], b[f])
+            other += v
+            careful[0][e] += pa
+            careful[1][f] += pb
+    assert value == pytest.approx(other, rel=1e-13)
+    np.testing.assert_allclose(plain, careful, rtol=1e-12)
+
+
+def test_random_connections_are_the_ones_their_seed_names():
+    rng = np.random.default_rng(2)
+    s, grade = rng.normal(size=8), np.sort(rng.integers(0, 3, 8))[::-1].astype(float)
+    r = oracle.edge_margins(s.tolist(), grade.tolist())
+    k, n = 4, len(r)
+    seed = np.random.default_rng(11).integers(2**63, size=1, dtype=np.uint64)[0]
+    partners = [[kernels.partner(seed, e * k + c, n) for c in range(k)] for e in range(n)]
+    assert {f for row in partners for f in row} <= set(range(n))
+    expected = sum(oracle.logsumexp([0.0, -r[e], -2 * r[f]]) for e in range(n) for f in partners[e])
+    assert structrank(s, Lists(grade, [0, 8]), w2=2.0, connections=k, random_state=11)[0] == pytest.approx(expected)
+
+
+def test_random_connections_average_to_the_full_network():
+    rng = np.random.default_rng(3)
+    s, grade = rng.normal(size=12), rng.integers(0, 3, 12)
+    lists = Lists(grade, [0, 12])
+    n = len(oracle.edge_margins(s.tolist(), grade.tolist()))
+    full, full_grad = structrank(s, lists, w1=0.5)
+    draws = [structrank(s, lists, w1=0.5, connections=5, random_state=seed) for seed in range(400)]
+    values = np.array([v for v, _ in draws]) * n / 5
+    assert abs(values.mean() - full) < 4 * values.std() / 20
+    grads = np.array([g for _, g in draws]) * n / 5
+    assert (np.abs(grads.mean(axis=0) - full_grad) < 5 * grads.std(axis=0) / 20 + 1e-9).all()
+    assert values.std() > 0
+
+
+def test_partners_are_uniform():
+    seeds = np.random.default_rng(0).integers(2**63, size=40, dtype=np.uint64)
+    draws = np.array([kernels.partner(seed, c, 10) for seed in seeds for c in range(500)])
+    counts = np.bincount(draws, minlength=10)
+    assert ((counts - 2000) ** 2 / 2000).sum() < 27.9  # chi-square with 9 degrees of freedom, 1 in 1000
+
+
+def test_same_seed_same_bytes_whatever_the_threads():
+    rng = np.random.default_rng(6)
+    sizes = rng.integers(0, 30, 1500)
+    lists = Lists(rng.integers(0, 3, sizes.sum()), np.append(0, np.cumsum(sizes)))
+    s, before, results = rng.normal(size=sizes.sum()), threads.get_threads(), []
+    try:
+        for n in (1, 2, 1):
+            threads.set_threads(n)
+            value, grad, slope = structrank(s, lists, connections=2, random_state=5, parameter_gradient=True)
+            results.append((value, grad.tobytes(), slope["w1"], slope["w2"]))
+    finally:
+        threads.set_threads(before)
+    assert results[0] == results[1] == results[2]
+    assert structrank(s, lists, connections=2, random_state=6)[0] != results[0][0]
+
+
+@pytest.mark.jit
+def test_fully_connected_never_stores_pairs_of_edges():
+    """15,625 edges: their pairs would take 2 GB."""
+    n = 250
+    lists = Lists(np.arange(n) % 2, [0, n])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    value, _ = structrank(np.zeros(n), lists)
+    assert value == pytest.approx((n * n / 4) ** 2 * math.log(3))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+
+
+@pytest.mark.parametrize("connections", ["all", 0, -1, 1.5, None])
+def test_connections_are_checked(connections):
+    with pytest.raises(ValueError, match="connections must be 'full', 'none' or a number of partners >= 1"):
+        structrank([1.0, 2.0], Lists([1, 0], [0, 2]), connections=connections)
