@@ -6,7 +6,7 @@ Both ascend in quality, and only their orders count.  A score of -inf is the low
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.metrics.ranking import Floats, Ints, Ranking, checked_column, checked_depth, rank
+from placet.metrics.ranking import Floats, Ints, Ranking, checked_column, checked_depth, descending, rank
 from placet.metrics.relevance import Scores, per_list_total, ratio
 
 
@@ -24,13 +24,13 @@ def kendall_tau(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     grade = checked_column(grade, ranking, "grade")
     s, offsets = ranking.s, ranking.offsets
     list_of = np.repeat(np.arange(ranking.n_lists), np.diff(offsets))
-    order = np.lexsort((-grade, -s, list_of))
-    x, y = s[order], grade[order]
+    by_grade = descending(grade, offsets)
+    order = by_grade[descending(s[by_grade], offsets)]  # stable, so grades descend among equal scores
+    x, y, z = s[order], grade[order], grade[by_grade]
     same_list = list_of[1:] == list_of[:-1]
     tied_x = _tied_pairs(same_list & (x[1:] == x[:-1]), list_of, ranking.n_lists)
     tied_both = _tied_pairs(same_list & (x[1:] == x[:-1]) & (y[1:] == y[:-1]), list_of, ranking.n_lists)
-    by_grade = grade[np.lexsort((-grade, list_of))]
-    tied_y = _tied_pairs(same_list & (by_grade[1:] == by_grade[:-1]), list_of, ranking.n_lists)
+    tied_y = _tied_pairs(same_list & (z[1:] == z[:-1]), list_of, ranking.n_lists)
     discordant = np.zeros(ranking.n_lists)
     kernels.inversions(y, offsets, discordant)
     n = np.diff(offsets).astype(np.float64)
