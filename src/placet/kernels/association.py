@@ -1,0 +1,292 @@
+"""Likelihood of ranked, unlabelled signals given a position: every association of signals and sources summed.
+
+A *step* reaches the kernels as the same arguments everywhere (``placet.tracking.model.Step``):
+
+``shift, speed, sigma, detection`` (sources,): the mean arrival is ``shift + distance / speed``, its standard deviation
+``sigma``; a signal can be heard with probability ``detection``.
+``low, cut``: a detected signal that arrives in ``(low, cut)`` must be among the recorded ones.
+``time, clutter, label`` (signals,): recorded times, clutter intensities lambda p_N(T_j), and labels
+(-1 unknown, -2 clutter, else the source).
+``level, log_level`` (levels,): the shares of heard signals that are too weak to be kept, and the log weight of each
+share; the earliest signals are kept at the one level 0.
+``ranked``: when false, sources without a recorded signal count 1 - P_D whatever their time (equation 5.72).
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+SQRT_2PI = math.sqrt(2 * math.pi)
+SMALLEST = 1e-280  # below this a product of densities is added up again in logarithms
+
+
+@njit(cache=True, nogil=True)
+def log_upper(z):
+    """log P(Z > z) of a standard normal; the asymptotic series where the tail is no longer a double."""
+    if z < 30.0:
+        return math.log(0.5 * math.erfc(z / math.sqrt(2.0)))
+    return -0.5 * z * z - math.log(z * SQRT_2PI) + math.log1p(-1 / (z * z) + 3 / (z * z * z * z))
+
+
+@njit(cache=True, nogil=True)
+def log_add(a, b):
+    """log(e^a + e^b); minus infinity is an empty sum."""
+    if a < b:
+        a, b = b, a
+    return a if b == -np.inf else a + math.log1p(math.exp(b - a))
+
+
+@njit(cache=True, nogil=True)
+def inside(mean, sigma, low, cut):
+    """P(low < t < cut) for t normal."""
+    width = sigma * math.sqrt(2.0)
+    return 0.5 * (math.erfc((mean - cut) / width) - math.erfc((mean - low) / width))
+
+
+@njit(cache=True, nogil=True)
+def quickly_inside(mean, sigma, low, cut):
+    """The same to an absolute 1e-16, without the error function where the answer is 0 or 1."""
+    far = 8.3 * sigma
+    if low + far < mean < cut - far:
+        return 1.0
+    if mean > cut + far or mean < low - far:
+        return 0.0
+    return inside(mean, sigma, low, cut)
+
+
+@njit(cache=True, nogil=True)
+def farthest(sigma, detection, clutter, label, i):
+    """Largest z^2 / 2 at which a signal may be paired with source ``i``; negative when its label forbids every one.
+
+    An association with the pair is P_D p_i(T) / ((1 - P_D) clutter) times the one in which the source is missed and
+    the signal is clutter, at the most; where that is below 1e-18 the pair does not change the sum.
+    """
+    if label != -1 and label != i:
+        return -1.0
+    if clutter == 0.0 or detection == 1.0 or detection == 0.0 or label == i:
+        return np.inf
+    return max(0.0, math.log(detection / (sigma * SQRT_2PI * (1 - detection) * clutter)) + 41.5)
+
+
+@njit(cache=True, nogil=True)
+def log_factors(distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, ranked, pair, unheard):
+    """``pair[i, j]`` = log P_D p_i(T_j) and ``unheard[i]`` = log(1 - P_D P(low < t_i < cut) (1 - level))."""
+    for i in range(len(distance)):
+        mean = shift[i] + distance[i] / speed[i]
+        log_peak = math.log(detection[i] / (sigma[i] * SQRT_2PI)) if detection[i] > 0 else -np.inf
+        for j in range(len(time)):
+            z = (time[j] - mean) / sigma[i]
+            near = 0.5 * z * z <= farthest(sigma[i], detection[i], clutter[j], label[j], i)
+            pair[i, j] = log_peak - 0.5 * z * z if near else -np.inf
+        if ranked and detection[i] == 1.0 and level == 0.0:
+            # No chance of a miss: the tails alone, which may be smaller than any double.
+            unheard[i] = log_add(log_upper((cut - mean) / sigma[i]), log_upper((mean - low) / sigma[i]))
+        else:
+            chance = inside(mean, sigma[i], low, cut) * (1 - level) if ranked else 1.0
+            left = 1 - detection[i] * chance
+            unheard[i] = math.log(left) if left > 0 else -np.inf
+
+
+@njit(cache=True, nogil=True)
+def log_prefix(pair, unheard, clutter, label, prefix):
+    """``prefix[i, m]``: log sum over the ways in which clutter and the sources before ``i`` are exactly the signals
+    of ``m``.
+
+    O(sources x signals x 2^signals).
+    """
+    s, r = pair.shape
+    for m in range(1 << r):
+        prefix[0, m] = 0.0
+        for j in range(r):
+            if m >> j & 1:
+                as_clutter = clutter[j] > 0 and label[j] < 0
+                prefix[0, m] += math.log(clutter[j]) if as_clutter else -np.inf
+    for i in range(s):
+        for m in range(1 << r):
+            total = prefix[i, m] + unheard[i]
+            for j in range(r):
+                if m >> j & 1 and pair[i, j] > -np.inf:
+                    total = log_add(total, prefix[i, m ^ (1 << j)] + pair[i, j])
+            prefix[i + 1, m] = total
+
+
+@njit(cache=True, nogil=True)
+def log_suffix(pair, unheard, suffix):
+    """``suffix[i, m]``: log sum over the ways in which the sources from ``i`` on are exactly the signals of ``m``."""
+    s, r = pair.shape
+    suffix[s, :] = -np.inf
+    suffix[s, 0] = 0.0
+    for i in range(s - 1, -1, -1):
+        for m in range(1 << r):
+            total = suffix[i + 1, m] + unheard[i]
+            for j in range(r):
+                if m >> j & 1 and pair[i, j] > -np.inf:
+                    total = log_add(total, suffix[i + 1, m ^ (1 << j)] + pair[i, j])
+            suffix[i, m] = total
+
+
+@njit(cache=True, nogil=True)
+def log_subset_sum(n_pairs, partner, factor, unheard, start, ways):
+    """Log of the sum over all associations of the product of their factors, by subsets of the signals.
+
+    W_0(m) = product of clutter over m; W_{i+1}(m) = W_i(m) unheard_i + sum_{j in m} W_i(m - j) pair_ij; the answer is
+    W_s(all).  Source i has ``n_pairs[i]`` pairs, with the signals ``partner[i]`` and the factors ``factor[i]``.
+    O(sources + pairs x 2^signals); minus infinity when the sum is too small for a double.
+    """
+    full = len(ways) - 1
+    ways[:] = start
+    # unheard_i is taken out of every sum (W and pair_ij divided by it), so a source without pairs costs one product.
+    common, log_common = 1.0, 0.0
+    for i in range(len(n_pairs)):
+        out = unheard[i]
+        if out > 0.0:
+            common *= out
+            if common < 1e-200:
+                log_common += math.log(common)
+                common = 1.0
+        for m in range(full, -1, -1):
+            # From large subsets to small ones: the smaller ones still belong to the sources before i.
+            if n_pairs[i] == 0 and out > 0.0:
+                break
+            total = 0.0
+            for k in range(n_pairs[i]):
+                j = partner[i, k]
+                if m >> j & 1:
+                    total += ways[m ^ (1 << j)] * factor[i, k]
+            ways[m] = ways[m] + total / out if out > 0.0 else total
+    value = ways[full] * common
+    return math.log(value) + log_common if value > SMALLEST else -np.inf
+
+
+@njit(cache=True, nogil=True)
+def clutter_products(clutter, label, start):
+    """``start[m]`` = product of the clutter intensities of the signals of ``m``."""
+    start[0] = 1.0
+    for m in range(1, len(start)):
+        j = 0
+        while not m >> j & 1:
+            j += 1
+        start[m] = start[m ^ (1 << j)] * (clutter[j] if label[j] < 0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def log_likelihood(
+    distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out
+):
+    """``out[p]`` += log p(signals | position p), exact.  O(sources x signals + pairs x 2^signals) per particle and
+    level.
+    """
+    s, r = distance.shape[1], len(time)
+    limit, partner, factor = np.empty((s, r)), np.empty((s, r), np.int64), np.empty((s, r))
+    n_pairs, unheard, within = np.empty(s, np.int64), np.empty(s), np.empty(s)
+    start, ways, prefix = np.empty(1 << r), np.empty(1 << r), np.empty((s + 1, 1 << r))
+    clutter_products(clutter, label, start)
+    for i in range(s):
+        for j in range(r):
+            limit[i, j] = min(farthest(sigma[i], detection[i], clutter[j], label[j], i), 700.0)
+    for p in range(len(distance)):
+        for i in range(s):
+            mean = shift[i] + distance[p, i] / speed[i]
+            within[i] = 1.0
+            if ranked:
+                # With P_D near 1 what is left of 1 - P_D P(inside) is the tail itself, and needs all its digits.
+                near = detection[i] > 0.99
+                within[i] = inside(mean, sigma[i], low, cut) if near else quickly_inside(mean, sigma[i], low, cut)
+            n = 0
+            for j in range(r):
+                z = (time[j] - mean) / sigma[i]
+                square = 0.5 * z * z
+                if square <= limit[i, j]:
+                    partner[i, n] = j
+                    factor[i, n] = detection[i] / (sigma[i] * SQRT_2PI) * math.exp(-square)
+                    n += 1
+            n_pairs[i] = n
+        total = -np.inf
+        for q in range(len(level)):
+            for i in range(s):
+                unheard[i] = 1 - detection[i] * within[i] * (1 - level[q])
+            total = log_add(total, log_level[q] + log_subset_sum(n_pairs, partner, factor, unheard, start, ways))
+        if total < -600.0:
+            total = log_likelihood_of_one(
+                distance[p],
+                shift,
+                speed,
+                sigma,
+                detection,
+                low,
+                cut,
+                time,
+                clutter,
+                label,
+                level,
+                log_level,
+                ranked,
+                prefix,
+            )
+        out[p] += total
+
+
+@njit(cache=True, nogil=True)
+def log_likelihood_of_one(
+    distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, prefix
+):
+    """The same for one particle, all in logarithms: slower, and never out of the range of a double."""
+    s, r = len(distance), len(time)
+    pair, unheard = np.empty((s, r)), np.empty(s)
+    total = -np.inf
+    for q in range(len(level)):
+        log_factors(
+            distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level[q], ranked, pair, unheard
+        )
+        log_prefix(pair, unheard, clutter, label, prefix)
+        total = log_add(total, log_level[q] + prefix[s, (1 << r) - 1])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def marginals(distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out):
+    """``out[p, j, i]`` = P(signal j came from source i | position p, all signals); the rest of each row is clutter.
+
+    P(j from i) is proportional to pair_ij sum_m prefix_i(m) suffix_{i+1}(all - m - j).  O(2^signals sources x
+    signals) each.
+    """
+    s, r = distance.shape[1], len(time)
+    full = (1 << r) - 1
+    pair, unheard = np.empty((s, r)), np.empty(s)
+    prefix, suffix = np.empty((s + 1, full + 1)), np.empty((s + 1, full + 1))
+    for p in range(len(distance)):
+        total = -np.inf
+        out[p] = -np.inf
+        for q in range(len(level)):
+            log_factors(
+                distance[p],
+                shift,
+                speed,
+                sigma,
+                detection,
+                low,
+                cut,
+                time,
+                clutter,
+                label,
+                level[q],
+                ranked,
+                pair,
+                unheard,
+            )
+            log_prefix(pair, unheard, clutter, label, prefix)
+            log_suffix(pair, unheard, suffix)
+            total = log_add(total, log_level[q] + prefix[s, full])
+            for i in range(s):
+                for j in range(r):
+                    if pair[i, j] == -np.inf:
+                        continue
+                    ways = -np.inf
+                    for m in range(full + 1):
+                        if not m >> j & 1:
+                            ways = log_add(ways, prefix[i, m] + suffix[i + 1, full ^ m ^ (1 << j)])
+                    out[p, j, i] = log_add(out[p, j, i], log_level[q] + pair[i, j] + ways)
+        for i in range(s):
+            for j in range(r):
+                out[p, j, i] = math.exp(out[p, j, i] - total) if total > -np.inf else np.nan

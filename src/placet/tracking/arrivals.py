@@ -1,0 +1,137 @@
+"""What the float stored: for each time it listened, the recorded arrival times."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from placet.data import DataError
+
+UNKNOWN, CLUTTER = -1, -2
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Recorded signals of one float; the signals ``offsets[k]:offsets[k + 1]`` belong to step ``k``.
+
+    ``day`` (steps,): strictly rising.  A step without signals is a day on which the float listened and heard
+    nothing; a day that is not there at all was not observed, and the track goes over it.
+    ``time`` (signals,): seconds on the float's clock, never falling within a step.
+    ``capacity``: how many signals the float can store in one step.  When a step is full, later signals may have been
+    lost.
+    ``window``: (first, last) second of listening; an end of infinity stands for the last recorded time of all.
+    ``confidence`` (signals,): optional, finite, larger is surer.
+    ``source`` (signals,): optional labels made by hand: the index of the beacon, -1 unknown, -2 clutter.
+    ``clock``: float clock minus true time at the first and at the last day, in seconds; between them it is linear.
+    ``epoch``: ISO date of day 0, for files.
+    """
+
+    day: np.ndarray
+    time: np.ndarray
+    offsets: np.ndarray
+    capacity: int
+    window: tuple[float, float] = (0.0, np.inf)
+    confidence: np.ndarray | None = None
+    source: np.ndarray | None = None
+    clock: tuple[float, float] = (0.0, 0.0)
+    epoch: str = "1970-01-01"
+
+    def __post_init__(self) -> None:
+        day, time = (np.array(v, dtype=np.float64) for v in (self.day, self.time))
+        offsets = np.array(self.offsets, dtype=np.int64)
+        if day.ndim != 1 or len(day) == 0:
+            raise DataError("there are no steps: at least one day is needed")
+        if len(offsets) != len(day) + 1 or offsets[0] != 0 or offsets[-1] != len(time) or (np.diff(offsets) < 0).any():
+            raise DataError(f"offsets must rise from 0 to the number of signals, {len(time)}, over {len(day)} steps")
+        _check_days(day)
+        if np.max(np.diff(offsets), initial=0) > self.capacity or self.capacity < 1:
+            k = int(np.argmax(np.diff(offsets)))
+            raise DataError(
+                f"day {day[k]:g}: {np.diff(offsets)[k]} signals, but the float stores {self.capacity}; raise capacity"
+            )
+        last = float(np.max(time, initial=0.0)) if np.isfinite(time).all() else np.inf
+        window = (float(self.window[0]), last if self.window[1] == np.inf else float(self.window[1]))
+        _check_times(day, time, offsets, window)
+        for name, values in (("day", day), ("time", time), ("offsets", offsets)):
+            _freeze(self, name, values)
+        object.__setattr__(self, "window", window)
+        if self.confidence is not None:
+            _freeze(self, "confidence", _column(self.confidence, "confidence", len(time), np.float64))
+        if self.source is not None:
+            _freeze(self, "source", _column(self.source, "source", len(time), np.int64))
+        if len(self.clock) != 2 or not np.isfinite(self.clock).all():
+            raise DataError(
+                f"clock {self.clock} must be two finite offsets in seconds, at the first and at the last day"
+            )
+
+    @classmethod
+    def from_lists(cls, times: Sequence[Sequence[float]], day: np.ndarray | None = None, **columns: Any) -> "Arrivals":
+        """Arrivals from one list of times per step; the days are 1, 2, ... and the capacity the longest list unless
+        given.
+
+        >>> Arrivals.from_lists([[3.0, 4.5], []]).offsets.tolist()
+        [0, 2, 2]
+        """
+        lengths = [len(step) for step in times]
+        columns.setdefault("capacity", max([1, *lengths]))
+        flat = np.array([t for step in times for t in step], dtype=np.float64)
+        return cls(np.arange(1.0, len(times) + 1) if day is None else day, flat, np.cumsum([0, *lengths]), **columns)
+
+    def __len__(self) -> int:
+        return len(self.day)
+
+    def clock_offset(self) -> np.ndarray:
+        """Float clock minus true time (steps,), linear between the offsets at the first and the last day."""
+        if len(self) == 1:
+            return np.full(1, float(self.clock[0]))
+        return np.interp(self.day, [self.day[0], self.day[-1]], self.clock)
+
+
+def _check_days(day: np.ndarray) -> None:
+    if not np.isfinite(day).all():
+        raise DataError(
+            f"step {np.argmax(~np.isfinite(day))}: its day is not finite ({(~np.isfinite(day)).sum()} such)"
+        )
+    back = np.diff(day) <= 0
+    if back.any():
+        k = int(np.argmax(back))
+        raise DataError(
+            f"step {k + 1}: day {day[k + 1]:g} does not come after {day[k]:g} ({back.sum()} such); sort by day"
+        )
+
+
+def _check_times(day: np.ndarray, time: np.ndarray, offsets: np.ndarray, window: tuple[float, float]) -> None:
+    step = np.repeat(np.arange(len(day)), np.diff(offsets))
+    bad = ~np.isfinite(time)
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise DataError(
+            f"day {day[step[k]]:g}: arrival time {time[k]} is not finite ({bad.sum()} such); "
+            "leave out what was not recorded"
+        )
+    back = (np.diff(time) < 0) & (np.diff(step) == 0)
+    if back.any():
+        k = int(np.argmax(back))
+        raise DataError(
+            f"day {day[step[k]]:g}: arrival {time[k + 1]:g} comes after {time[k]:g} ({back.sum()} such); "
+            "sort within each day"
+        )
+    if not window[0] <= window[1]:
+        raise DataError(f"window {window}: listening must end after it begins")
+    out = (time < window[0]) | (time > window[1])
+    if out.any():
+        k = int(np.argmax(out))
+        raise DataError(f"day {day[step[k]]:g}: arrival {time[k]:g} is outside the window {window} ({out.sum()} such)")
+
+
+def _column(values: np.ndarray, name: str, n: int, kind: type) -> np.ndarray:
+    values = np.asarray(values)
+    if values.shape != (n,) or not np.isfinite(values.astype(np.float64)).all():
+        raise DataError(f"{name} must hold {n} finite values, one for each signal; it has shape {values.shape}")
+    return np.array(values, dtype=kind)
+
+
+def _freeze(owner: object, name: str, values: np.ndarray) -> None:
+    values.setflags(write=False)
+    object.__setattr__(owner, name, values)

@@ -1,0 +1,244 @@
+"""The observation model: from recorded signals and a position to a likelihood.
+
+Given the position x of the float, beacon i is heard with probability P_D at a time t_i ~ N(shift_i + |x - b_i| /
+speed_i, sigma^2), and clutter comes as a Poisson process of intensity lambda p_N(t).  Of all that comes inside the
+window the float keeps the r earliest.  With n signals T_1 <= ... <= T_n recorded, let cut = T_n if the store is full
+(n = r), else the end of the window.  Then
+
+    p(T | x) = exp(-lambda F_N(cut)) * sum over associations of
+               prod_{clutter} lambda p_N(T_j)  prod_{matched} P_D p_i(T_j | x)  prod_{others} (1 - P_D P(low < t_i <
+               cut | x))
+
+which is a density: it integrates to 1 over all records of at most r signals.  When the r *strongest* are kept
+instead, each signal (true or not) has a strength from one unknown distribution; with u the share of strengths below
+the weakest kept one, the factor of the others becomes 1 - P_D P(in window) (1 - u), the clutter factor exp(-lambda
+(1 - u)), and u is integrated out against r (1 - u)^(r - 1).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.data import DataError
+from placet.kernels import association, tracking_bethe
+from placet.tracking.arrivals import UNKNOWN, Arrivals
+from placet.tracking.beacons import Beacons
+from placet.tracking.geometry import Array, distances
+
+EXACT_LIMIT = 10
+LEVELS = 16  # Gauss-Legendre nodes over the unknown strength level
+METHODS = ("auto", "exact", "bethe")
+KEEP = ("earliest", "strongest")
+
+
+def clutter_probability(rate: float) -> float:
+    """P_C = lambda / (1 + lambda).
+
+    >>> clutter_probability(4)
+    0.8
+    """
+    return rate / (1 + rate)
+
+
+def clutter_rate(probability: float) -> float:
+    """lambda = P_C / (1 - P_C), the inverse of ``clutter_probability``."""
+    return probability / (1 - probability)
+
+
+class Step(NamedTuple):
+    """One step as the kernels take it (``placet.kernels.association`` says what each entry is)."""
+
+    shift: Array
+    speed: Array
+    sigma: Array
+    detection: Array
+    low: float
+    cut: float
+    time: Array
+    clutter: Array
+    label: np.ndarray
+    level: Array
+    log_level: Array
+    ranked: bool
+
+
+class Evidence(NamedTuple):
+    """A step together with the beacons that sound in it."""
+
+    beacon: np.ndarray  # indices of the active beacons
+    position: Array  # theirs
+    step: Step
+    exact: bool
+
+
+@dataclass(frozen=True)
+class SignalModel:
+    """Parameters of the observation model.
+
+    ``detection`` P_D and ``sigma`` (seconds): one number or one for each beacon.  ``clutter_rate`` lambda: mean
+    number of clutter signals in a step.  ``clutter``: their distribution, an object with ``pdf`` and ``cdf`` (a
+    frozen ``scipy.stats`` distribution); uniform over the window by default.  ``keep``: "earliest" or "strongest".
+    ``ranked=False`` is the baseline of equation 5.72, in which a source without a signal counts 1 - P_D whatever its
+    time.  ``confidence_ratio``: function of the recorded confidences that gives p(confidence | clutter) /
+    p(confidence | signal); without it confidences are not used.  ``method``: "exact", "bethe" or "auto" (exact up to
+    10 signals in a step).
+    """
+
+    detection: ArrayLike = 0.9
+    clutter_rate: float = 1.0
+    sigma: ArrayLike = 5.0
+    clutter: Any = None
+    keep: str = "earliest"
+    ranked: bool = True
+    confidence_ratio: Callable[[Array], Array] | None = None
+    method: str = "auto"
+
+    def __post_init__(self) -> None:
+        detection, sigma = np.asarray(self.detection, dtype=float), np.asarray(self.sigma, dtype=float)
+        if not ((detection >= 0) & (detection <= 1)).all():
+            raise ValueError(f"detection {self.detection} must lie in [0, 1]")
+        if not ((sigma > 0) & np.isfinite(sigma)).all():
+            raise ValueError(f"sigma {self.sigma} must be positive and finite")
+        if not 0 <= self.clutter_rate < np.inf:
+            raise ValueError(f"clutter_rate {self.clutter_rate} must be 0 or more; P_C = 0.8 is a rate of 4")
+        for name, value, table in (("keep", self.keep, KEEP), ("method", self.method, METHODS)):
+            if value not in table:
+                raise ValueError(f"{name} {value!r} is unknown; choose from {list(table)}")
+        if self.confidence_ratio is not None and self.keep == "strongest":
+            raise ValueError(
+                "confidence_ratio needs keep='earliest': among the strongest, confidence already decides what is kept"
+            )
+
+
+def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[Evidence]:
+    """Every step of ``arrivals`` made ready for the kernels, or a ``DataError`` for what the model cannot explain."""
+    per_beacon = [
+        np.broadcast_to(np.asarray(v, dtype=np.float64), (len(beacons),)) for v in (model.sigma, model.detection)
+    ]
+    intensity, mass = _clutter(model, arrivals)
+    label = np.full(len(arrivals.time), UNKNOWN) if arrivals.source is None else arrivals.source
+    _check_labels(label, beacons, arrivals)
+    offset = arrivals.clock_offset()
+    out = []
+    for k, day in enumerate(arrivals.day):
+        rows = slice(arrivals.offsets[k], arrivals.offsets[k + 1])
+        time = np.array(arrivals.time[rows])
+        on = beacons.active(day)
+        if model.clutter_rate == 0 and len(time) > len(on):
+            raise DataError(
+                f"day {day:g}: {len(time)} signals but only {len(on)} beacons sound; "
+                "with clutter_rate=0 this cannot happen"
+            )
+        full = len(time) == arrivals.capacity
+        early = model.keep == "earliest"
+        cut = float(time[-1]) if full and early else arrivals.window[1]
+        level, log_level = _levels(len(time), full and not early, model.clutter_rate * mass(cut))
+        step = Step(
+            shift=np.ascontiguousarray(beacons.emitted(day)[on] + offset[k]),
+            speed=np.ascontiguousarray(np.asarray(beacons.speed)[on]),
+            sigma=np.ascontiguousarray(per_beacon[0][on]),
+            detection=np.ascontiguousarray(per_beacon[1][on]),
+            low=float(arrivals.window[0]),
+            cut=cut,
+            time=time,
+            clutter=np.ascontiguousarray(intensity[rows]),
+            label=_local_labels(label[rows], on, beacons, day),
+            level=level,
+            log_level=log_level,
+            ranked=model.ranked,
+        )
+        exact = model.method == "exact" or (model.method == "auto" and len(time) <= EXACT_LIMIT)
+        out.append(Evidence(on, np.ascontiguousarray(beacons.position[on]), step, exact))
+    return out
+
+
+def log_likelihood(item: Evidence, position: Array, geometry: str, out: Array) -> Array:
+    """log p(signals of the step | position) added to ``out`` (n,) for positions (n, 2)."""
+    far = distances(position, item.position, geometry)
+    kernel = association.log_likelihood if item.exact else tracking_bethe.log_likelihood
+    kernel(far, *item.step, out)
+    return out
+
+
+def association_probabilities(item: Evidence, position: Array, geometry: str) -> Array:
+    """P(signal j from active beacon i | position p) as (n, signals, active beacons); what is left of each row is
+    clutter.
+    """
+    far = distances(position, item.position, geometry)
+    out = np.empty((len(position), len(item.step.time), len(item.beacon)))
+    kernel = association.marginals if item.exact else tracking_bethe.marginals
+    kernel(far, *item.step, out)
+    return out
+
+
+def _clutter(model: SignalModel, arrivals: Arrivals) -> tuple[Array, Callable[[float], float]]:
+    """Clutter intensity at every signal, and the function t -> P(clutter of the window comes before t)."""
+    low, high = arrivals.window
+    if model.clutter is None:
+        if model.clutter_rate > 0 and high <= low:
+            raise DataError(f"window ({low:g}, {high:g}) is empty; clutter needs a window to be uniform on")
+        density = np.full(len(arrivals.time), 1 / (high - low) if high > low else 0.0)
+
+        def mass(t: float) -> float:
+            return (t - low) / (high - low) if high > low else 1.0
+    else:
+        inside = float(model.clutter.cdf(high) - model.clutter.cdf(low))
+        if not inside > 0:
+            raise DataError(f"the clutter distribution has no mass in the window ({low:g}, {high:g})")
+        density = np.asarray(model.clutter.pdf(arrivals.time), dtype=np.float64) / inside
+
+        def mass(t: float) -> float:
+            return float(model.clutter.cdf(t) - model.clutter.cdf(low)) / inside
+
+    if model.confidence_ratio is not None:
+        if arrivals.confidence is None:
+            raise DataError("confidence_ratio is given but the arrivals carry no confidence")
+        ratio = np.asarray(model.confidence_ratio(arrivals.confidence), dtype=np.float64)
+        if ratio.shape != density.shape or not (np.isfinite(ratio) & (ratio >= 0)).all():
+            raise ValueError(f"confidence_ratio must give {len(density)} finite ratios, none negative")
+        density = density * ratio
+    return model.clutter_rate * density, mass
+
+
+def _levels(n: int, strongest: bool, expected: float) -> tuple[Array, Array]:
+    """Shares of strengths below the weakest kept signal and their log weights; ``expected`` clutter signals before
+    the cut.
+    """
+    if not strongest:
+        return np.zeros(1), np.full(1, -expected)
+    node, weight = np.polynomial.legendre.leggauss(LEVELS)
+    u = (node + 1) / 2
+    return u, np.log(weight / 2) + np.log(n) + (n - 1) * np.log1p(-u) - expected * (1 - u)
+
+
+def _check_labels(label: np.ndarray, beacons: Beacons, arrivals: Arrivals) -> None:
+    bad = (label < -2) | (label >= len(beacons))
+    if bad.any():
+        k = int(np.argmax(bad))
+        raise DataError(
+            f"signal {k}: source {label[k]} is not -1 (unknown), -2 (clutter) or 0..{len(beacons) - 1} "
+            f"({bad.sum()} such)"
+        )
+    step = np.repeat(np.arange(len(arrivals)), np.diff(arrivals.offsets))
+    known = label >= 0
+    pairs, count = np.unique(np.column_stack([step[known], label[known]]), axis=0, return_counts=True)
+    if (count > 1).any():
+        k, i = pairs[np.argmax(count)]
+        raise DataError(
+            f"day {arrivals.day[k]:g}: {count.max()} signals are labelled {beacons.names[i]}; a beacon sounds once"
+        )
+
+
+def _local_labels(label: np.ndarray, on: np.ndarray, beacons: Beacons, day: float) -> np.ndarray:
+    """Labels as indices among the active beacons."""
+    known = label >= 0
+    silent = known & ~np.isin(label, on)
+    if silent.any():
+        name = beacons.names[label[np.argmax(silent)]]
+        raise DataError(f"day {day:g}: a signal is labelled {name}, which does not sound on that day")
+    out = np.array(label, dtype=np.int64)
+    out[known] = np.searchsorted(on, label[known])
+    return out

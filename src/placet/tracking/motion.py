@@ -1,0 +1,111 @@
+"""How the float moves between two steps, freely or towards a known end.
+
+Random walk: x' = x + N(0, D dt).  With ``persistence`` tau > 0 the velocity is an Ornstein-Uhlenbeck process, dv =
+-v dt / tau + noise, whose stationary covariance D / (2 tau) gives the same spread D t at long times.  Both are
+linear and Gaussian, so the motion given the end is known in closed form: one Kalman update of the free motion by the
+end, for each step.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.tracking.geometry import Array
+
+
+class Move(NamedTuple):
+    """One move as ``placet.kernels.tracking_motion`` takes it; ``ahead, reach_root`` tell where the end is seen from
+    before it.
+    """
+
+    F: Array
+    Q_root: Array
+    K: Array
+    AF: Array
+    L: Array
+    ahead: float
+    reach_root: Array
+    next_ahead: float
+    next_root: Array
+
+
+class Plan(NamedTuple):
+    """Moves to every step from the one before (the first from the start), and the end they lead to."""
+
+    moves: list[Move]
+    velocity_root: Array  # (2, 2) Cholesky factor of the stationary velocity covariance
+    dimension: int
+    end: Array | None
+
+
+def checked_diffusion(diffusion: ArrayLike) -> Array:
+    """Covariance (2, 2) gained per day from one variance, two, or a full matrix; a ``ValueError`` unless positive
+    definite.
+    """
+    d = np.asarray(diffusion, dtype=np.float64)
+    full = d * np.eye(2) if d.ndim == 0 else np.diag(d) if d.shape == (2,) else d
+    if full.shape != (2, 2) or not np.isfinite(full).all() or not np.allclose(full, full.T):
+        raise ValueError(
+            f"diffusion must be one variance per day, two, or a symmetric 2 x 2 matrix, not shape {d.shape}"
+        )
+    if np.linalg.eigvalsh(full).min() <= 0:
+        raise ValueError(
+            f"diffusion {np.asarray(diffusion).tolist()} must be positive definite: without motion there is no track"
+        )
+    return full
+
+
+def free_motion(dt: float, diffusion: Array, tau: float) -> tuple[Array, Array]:
+    """Matrix F and covariance Q of the state after ``dt`` days, seen from the position before."""
+    if tau == 0:
+        return np.eye(2), diffusion * dt
+    a = np.exp(-dt / tau)
+    S, one = diffusion / (2 * tau), np.eye(2)
+    cross = S * tau * (1 - a) ** 2
+    F = np.block([[one, tau * (1 - a) * one], [0 * one, a * one]])
+    Q = np.block([[S * tau**2 * _spread(dt / tau), cross], [cross, S * (1 - a * a)]])
+    return F, Q
+
+
+def plan(
+    days: Array, start_day: float, diffusion: Array, tau: float, end: Array | None, end_day: float, end_sd: float
+) -> Plan:
+    """The moves that lead to each of ``days`` (n,); with ``end``, given that the float is there on ``end_day``."""
+    before = np.concatenate([[start_day], days[:-1]])
+    moves = []
+    for t, u in zip(before, days):
+        F, Q = free_motion(u - t, diffusion, tau)
+        d = len(F)
+        root = _root(Q)
+        if end is None:
+            moves.append(Move(F, root, np.zeros((d, 2)), np.zeros((2, d)), root, 0.0, np.eye(2), 0.0, np.eye(2)))
+            continue
+        (ahead, V), (next_ahead, next_V) = (_reach(end_day - v, diffusion, tau, end_sd) for v in (t, u))
+        A = np.hstack([np.eye(2), next_ahead * np.eye(2)])[:, :d]
+        K = np.ascontiguousarray(np.linalg.solve(A @ Q @ A.T + next_V, A @ Q).T, dtype=np.float64)
+        given = Q - K @ A @ Q
+        L = _root((given + given.T) / 2)
+        moves.append(Move(F, root, K, A @ F, L, ahead, _root(V), next_ahead, _root(next_V)))
+    velocity = _root(diffusion / (2 * tau)) if tau else np.zeros((2, 2))
+    return Plan(moves, velocity, 4 if tau else 2, end)
+
+
+def _root(covariance: Array) -> Array:
+    """Lower Cholesky factor."""
+    return np.linalg.cholesky(covariance).astype(np.float64)
+
+
+def _spread(h: float) -> float:
+    """2h - 3 + 4 e^-h - e^-2h, the growth of the position's variance; by its series where the terms cancel."""
+    if h < 1e-2:
+        return h**3 * (2 / 3 - h / 2 + 7 * h * h / 30)
+    return 2 * h - 3 + 4 * np.exp(-h) - np.exp(-2 * h)
+
+
+def _reach(days: float, diffusion: Array, tau: float, end_sd: float) -> tuple[float, Array]:
+    """Factor of the velocity in the mean of the end seen from ``days`` before it, and its covariance."""
+    seen = end_sd**2 * np.eye(2)
+    if tau == 0:
+        return 0.0, diffusion * days + seen
+    return tau * (1 - np.exp(-days / tau)), diffusion * tau / 2 * _spread(days / tau) + seen

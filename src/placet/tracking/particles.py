@@ -1,0 +1,177 @@
+"""The particle filter and the backward pass: arrays in, moments out; threads share fixed ranges of particles."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from placet.data import DataError
+from placet.kernels import tracking_motion
+from placet.tracking.geometry import Array, moments
+from placet.tracking.model import Evidence, association_probabilities, log_likelihood
+from placet.tracking.motion import Plan
+
+PARTICLES_PER_RANGE = 2048
+TRAJECTORIES_PER_RANGE = 50
+ASSOCIATION_PARTICLES = 128
+
+
+class Filtered(NamedTuple):
+    """Moments after each step; ``cloud`` holds equally weighted states for the backward pass (empty when none is
+    wanted).
+    """
+
+    mean: Array  # (steps, 2)
+    covariance: Array  # (steps, 2, 2)
+    ess: Array  # (steps,)
+    association: list[Array]  # (signals, active beacons) for each step
+    log_likelihood: float
+    cloud: list[Array]
+
+
+@contextmanager
+def _workers():
+    """A pool of threads, or None for a single thread."""
+    from placet.losses.apply import get_threads  # here, because the losses take a while to import
+
+    n = get_threads()
+    with ThreadPoolExecutor(n) if n > 1 else nullcontext() as pool:
+        yield pool
+
+
+def _over_ranges(work: Callable[[slice], object], n: int, pool: Executor | None, size: int) -> None:
+    """``work(range)`` for ranges that depend on ``n`` alone, so that no result depends on the number of threads."""
+    ranges = [slice(a, min(a + size, n)) for a in range(0, n, size)]
+    for _ in map(work, ranges) if pool is None else pool.map(work, ranges):
+        pass
+
+
+def particle_filter(
+    steps: list[Evidence], days: Array, plan: Plan, start: Array, start_sd: float, geometry: str, n: int,
+    rng: Generator, threshold: float = 0.5, keep: int = 0,
+) -> Filtered:  # fmt: skip
+    """Bootstrap filter with log weights.
+
+    Systematic resampling when the effective sample size falls below ``threshold * n``; ``keep`` states of each step are kept for the backward pass.  O(steps x n x likelihood); memory O(n + steps x keep).
+    """
+    geographic = geometry == "geographic"
+    state = _initial(n, plan, start, start_sd, geographic, rng)
+    log_weight = np.full(n, -np.log(n))
+    result = Filtered(np.empty((len(days), 2)), np.empty((len(days), 2, 2)), np.empty(len(days)), [], 0.0, [])
+    log_weight += _reach_from_start(plan, state, geographic)
+    total = _log_sum(log_weight)
+    log_weight -= total
+    with _workers() as pool:
+        for k, item in enumerate(steps):
+            _advance(state, log_weight, plan, k, item, geometry, rng.standard_normal(state.shape), pool)
+            gain = _log_sum(log_weight)
+            if not gain > -np.inf:
+                raise DataError(
+                    f"day {days[k]:g}: no particle can explain its {len(item.step.time)} signals; raise sigma, "
+                    "diffusion, clutter_rate or particles, and check the start and the labels"
+                )
+            total += gain
+            log_weight -= gain
+            weight = np.exp(log_weight)
+            result.ess[k] = 1 / (weight @ weight)
+            result.mean[k], result.covariance[k] = moments(np.ascontiguousarray(state[:, :2]), weight, geometry)
+            u = rng.random(3)
+            few = state[_draw(log_weight, u[0], ASSOCIATION_PARTICLES), :2]
+            result.association.append(association_probabilities(item, np.ascontiguousarray(few), geometry).mean(axis=0))
+            if keep:
+                result.cloud.append(state[_draw(log_weight, u[1], keep)])
+            if result.ess[k] < threshold * n:
+                state = state[_draw(log_weight, u[2], n)]
+                log_weight[:] = -np.log(n)
+    return result._replace(log_likelihood=total)
+
+
+def backward_pass(filtered: Filtered, plan: Plan, geometry: str, n: int, rng: Generator) -> Array:
+    """``n`` trajectories (steps, n, d) drawn from the smoothing distribution, last step first.  O(steps x n x kept
+    states).
+    """
+    clouds = filtered.cloud
+    out = np.empty((len(clouds), n, clouds[0].shape[1]))
+    out[-1] = clouds[-1][_evenly(len(clouds[-1]), n)]
+    has_end = plan.end is not None
+    end = plan.end if plan.end is not None else np.zeros(2)
+    with _workers() as pool:
+        for k in range(len(clouds) - 2, -1, -1):
+            move = plan.moves[k + 1]
+            u = rng.random(n)
+
+            def work(rows: slice, k=k, move=move, u=u) -> None:
+                tracking_motion.trace_back(
+                    clouds[k], out[k + 1, rows], u[rows], move.F, move.Q_root, has_end, end, move.ahead,
+                    move.reach_root, geometry == "geographic", out[k, rows],
+                )  # fmt: skip
+
+            _over_ranges(work, n, pool, TRAJECTORIES_PER_RANGE)
+    return out
+
+
+def _initial(n: int, plan: Plan, start: Array, start_sd: float, geographic: bool, rng: Generator) -> Array:
+    """States at the start: the known position with its standard deviation, velocities from their stationary law."""
+    state = np.zeros((n, plan.dimension))
+    state[:, :2] = start
+    step = np.zeros((n, plan.dimension))
+    step[:, :2] = start_sd * rng.standard_normal((n, 2))
+    if plan.dimension == 4:
+        step[:, 2:] = rng.standard_normal((n, 2)) @ plan.velocity_root.T
+    tracking_motion.place_all(state, step, geographic)
+    return state
+
+
+def _reach_from_start(plan: Plan, state: Array, geographic: bool) -> Array:
+    """log density of the known end given each first state; zeros without an end."""
+    out = np.zeros(len(state))
+    if plan.end is not None:
+        first = plan.moves[0]
+        tracking_motion.log_reach_all(state, plan.end, first.ahead, first.reach_root, geographic, out)
+    return out
+
+
+def _advance(
+    state: Array,
+    log_weight: Array,
+    plan: Plan,
+    k: int,
+    item: Evidence,
+    geometry: str,
+    normal: Array,
+    pool: Executor | None,
+) -> None:
+    """One step of every particle, in place: the move, then the likelihood of the signals added to the log weights."""
+    move = plan.moves[k]
+    geographic = geometry == "geographic"
+
+    def work(rows: slice) -> None:
+        if plan.end is None:
+            tracking_motion.move(state[rows], normal[rows], move.F, move.L, geographic)
+        else:
+            tracking_motion.move_towards(
+                state[rows], normal[rows], move.F, move.Q_root, move.K, move.AF, move.L, plan.end, move.ahead,
+                move.reach_root, move.next_ahead, move.next_root, geographic, log_weight[rows],
+            )  # fmt: skip
+        log_likelihood(item, np.ascontiguousarray(state[rows, :2]), geometry, log_weight[rows])
+
+    _over_ranges(work, len(state), pool, PARTICLES_PER_RANGE)
+
+
+def _log_sum(log_weight: Array) -> float:
+    top = float(log_weight.max())
+    return top + float(np.log(np.exp(log_weight - top).sum())) if top > -np.inf else -np.inf
+
+
+def _draw(log_weight: Array, u: float, n: int) -> np.ndarray:
+    out = np.empty(n, np.int64)
+    tracking_motion.systematic(log_weight, float(log_weight.max()), u, out)
+    return out
+
+
+def _evenly(n: int, k: int) -> np.ndarray:
+    """``k`` of ``n`` equally weighted states, spread over their (systematic, hence sorted by ancestor) order."""
+    return np.arange(k) * n // k

@@ -1,0 +1,161 @@
+"""What a tracker returns, and how its chains are put together."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placet.tracking.arrivals import Arrivals
+from placet.tracking.beacons import Beacons
+from placet.tracking.geometry import Array, exact_distance, local, weighted_mean
+from placet.tracking.particles import Filtered
+
+LIKELY = 10.0  # chains whose log-likelihood is lower by more than this have lost the float
+DISAGREE = 2.0  # standard deviations within a chain by which the chains' means may differ
+
+
+@dataclass(frozen=True)
+class Track:
+    """A float's positions and how sure they are.
+
+    ``day`` (steps,); ``position`` (steps, 2): (x, y) or (lat, lon); ``covariance`` (steps, 2, 2): km^2 north and
+    east when geographic; ``ess`` (steps,): effective number of particles, all chains together.
+    ``association`` (signals, beacons): P(signal from beacon | all that was used); ``clutter`` (signals,): the rest;
+    signals
+    ``offsets[k]:offsets[k + 1]`` belong to step k.
+    ``log_likelihood``: of the whole run (jointly with the end position when it was given).
+    ``chain_position`` (chains, steps, 2) and ``chain_log_likelihood`` (chains,) show whether independent runs agree;
+    ``agree`` (steps,): False where the chains that explain the signals about equally well are apart.
+    """
+
+    day: Array
+    position: Array
+    covariance: Array
+    ess: Array
+    association: Array
+    clutter: Array
+    offsets: np.ndarray
+    log_likelihood: float
+    chain_position: Array
+    chain_log_likelihood: Array
+    agree: np.ndarray
+    beacons: Beacons = field(repr=False)
+    smoothed: bool = False
+    epoch: str = "1970-01-01"
+
+    def __len__(self) -> int:
+        return len(self.day)
+
+    @property
+    def geometry(self) -> str:
+        """ "plane" or "geographic"."""
+        return self.beacons.geometry
+
+    @property
+    def determined(self) -> bool:
+        """Whether the chains agree at every step (always, with one chain: then nothing was tried)."""
+        return bool(self.agree.all())
+
+    @property
+    def source(self) -> np.ndarray:
+        """Most probable origin of each signal (signals,): the index of a beacon, or -2 for clutter."""
+        best = self.association.argmax(axis=1) if self.association.size else np.zeros(len(self.clutter), int)
+        top = self.association.max(axis=1, initial=0.0)
+        return np.where(top > self.clutter, best, -2)
+
+    def sd(self) -> Array:
+        """Standard deviation of the position (steps,): root of the mean variance of the two axes."""
+        return np.sqrt(np.trace(self.covariance, axis1=1, axis2=2) / 2)
+
+    def error(self, truth: Array) -> Array:
+        """Distance (steps,) of the track from ``truth`` (steps, 2)."""
+        return exact_distance(self.position, truth, self.geometry)
+
+    def summary(self) -> str:
+        """The run in a few plain sentences, above all whether the track is determined."""
+        unit = " km" if self.geometry == "geographic" else ""
+        chains = len(self.chain_log_likelihood)
+        words = [
+            f"{len(self)} steps, day {self.day[0]:g} to {self.day[-1]:g}; {len(self.clutter)} signals, "
+            f"{np.sum(self.clutter > 0.5)} of them taken for clutter.",
+            f"Standard deviation of the position: median {np.median(self.sd()):.3g}{unit}, "
+            f"largest {self.sd().max():.3g}{unit}.",
+            f"log-likelihood {self.log_likelihood:.1f}; effective particles at least {self.ess.min():.0f}.",
+        ]
+        lost = self.chain_log_likelihood < self.chain_log_likelihood.max() - LIKELY
+        if lost.any():
+            words.append(
+                f"{lost.sum()} of {chains} chains explain the signals far worse (by up to "
+                f"{np.ptp(self.chain_log_likelihood):.0f} in log-likelihood) and hardly count: they lost the float; "
+                "more particles would help."
+            )
+        if chains == 1:
+            words.append("One chain only: whether the track is determined was not tried.")
+        elif self.determined:
+            words.append(
+                f"The {chains - lost.sum()} chains that count agree: nothing speaks against a determined track."
+            )
+        else:
+            apart = self.day[~self.agree]
+            words.append(
+                "NOT DETERMINED: chains that explain the signals about equally well are apart on "
+                f"{len(apart)} of {len(self)} steps (first on day {apart[0]:g}, last on day {apart[-1]:g}). "
+                "Signals of at least three beacons, or a known end, are needed."
+            )
+        return "\n".join(words)
+
+
+def combined(
+    runs: list[Filtered], beacon: list[np.ndarray], arrivals: Arrivals, beacons: Beacons, smoothed: bool
+) -> Track:
+    """Chains put together, each weighted by its likelihood: a mean over chains of an unbiased estimate each."""
+    geometry = beacons.geometry
+    log_z = np.array([run.log_likelihood for run in runs])
+    weight = np.exp(log_z - log_z.max())
+    log_total = float(log_z.max() + np.log(weight.mean()))
+    weight /= weight.sum()
+    places = np.array([run.mean for run in runs])
+    n, signals = len(arrivals), len(arrivals.time)
+    position, covariance, agree = np.empty((n, 2)), np.empty((n, 2, 2)), np.empty(n, dtype=bool)
+    association = np.zeros((signals, len(beacons)))
+    counts = log_z >= log_z.max() - LIKELY
+    for k in range(n):
+        position[k] = weighted_mean(places[:, k], weight, geometry)
+        apart = local(places[:, k], position[k], geometry)
+        within = sum(w * run.covariance[k] for w, run in zip(weight, runs))
+        covariance[k] = within + (apart * weight[:, None]).T @ apart
+        agree[k] = _agree(apart[counts], np.array([run.covariance[k] for run in runs])[counts])
+        for w, run in zip(weight, runs):
+            association[arrivals.offsets[k] : arrivals.offsets[k + 1], beacon[k]] += w * run.association[k]
+    return Track(
+        day=arrivals.day,
+        position=position,
+        covariance=covariance,
+        ess=np.sum([run.ess for run in runs], axis=0),
+        association=association,
+        clutter=np.clip(1 - association.sum(axis=1), 0.0, 1.0),
+        offsets=arrivals.offsets,
+        log_likelihood=log_total,
+        chain_position=places,
+        chain_log_likelihood=log_z,
+        agree=agree,
+        beacons=beacons,
+        smoothed=smoothed,
+        epoch=arrivals.epoch,
+    )
+
+
+def _agree(apart: Array, covariance: Array) -> bool:
+    """Whether every two means lie within DISAGREE standard deviations (of the wider chain, along the line between
+    them).
+    """
+    for a in range(len(apart)):
+        for b in range(a):
+            gap = apart[a] - apart[b]
+            length = float(np.hypot(*gap))
+            if length == 0:
+                continue
+            along = gap / length
+            spread = max(float(along @ covariance[c] @ along) for c in (a, b))
+            if length > DISAGREE * np.sqrt(spread):
+                return False
+    return True

@@ -1,0 +1,155 @@
+"""From arrivals to a track."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.data import DataError
+from placet.tracking.arrivals import Arrivals
+from placet.tracking.beacons import Beacons
+from placet.tracking.geometry import Array, checked_points, exact_distance, moments
+from placet.tracking.model import Evidence, SignalModel, association_probabilities, evidence
+from placet.tracking.motion import Plan, checked_diffusion, plan
+from placet.tracking.particles import Filtered, backward_pass, particle_filter
+from placet.tracking.track import Track, combined
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedSignalTracker:
+    """Tracks a float from the first few unlabelled arrival times of each step.
+
+    Observation model (``placet.tracking.model``): ``detection`` P_D, ``clutter_rate`` lambda (P_C = lambda / (1 +
+    lambda)), ``sigma`` in seconds, ``clutter``, ``keep``, ``ranked``, ``confidence_ratio``, ``method``.
+    Motion (``placet.tracking.motion``): ``diffusion``, the variance gained per day (one number, two, or a matrix;
+    km^2 when geographic); ``persistence``, the days over which velocity is remembered (0: random walk).
+    Work: ``particles`` in each of ``chains`` independent filters; resampling below ``threshold`` x particles;
+    ``trajectories`` drawn backwards through ``candidates`` states of each step.  The same ``random_state`` gives the
+    same track on any number of threads.
+
+    >>> import numpy as np
+    >>> from placet.tracking import Arrivals, Beacons
+    >>> tracker = RankedSignalTracker(
+    ...     beacons=Beacons([[0, 0], [10, 0], [0, 10]], speed=1.0),
+    ...     sigma=0.05, clutter_rate=0.1, diffusion=0.1, particles=500)
+    >>> track = tracker.track(Arrivals.from_lists([[5.0, 6.71, 8.06]] * 5, window=(0, 20)), start=(3, 4))
+    >>> bool(np.abs(track.position - [3, 4]).max() < 0.2)
+    True
+    """
+
+    beacons: Beacons
+    detection: ArrayLike = 0.9
+    clutter_rate: float = 1.0
+    sigma: ArrayLike = 5.0
+    diffusion: ArrayLike = 25.0
+    persistence: float = 0.0
+    clutter: Any = None
+    keep: str = "earliest"
+    ranked: bool = True
+    confidence_ratio: Any = None
+    method: str = "auto"
+    particles: int = 10_000
+    chains: int = 2
+    threshold: float = 0.5
+    trajectories: int = 200
+    candidates: int = 1000
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("particles", "chains", "trajectories", "candidates"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not 0 < self.threshold <= 1:
+            raise ValueError(f"threshold {self.threshold} must lie in (0, 1]")
+        if not 0 <= self.persistence < np.inf:
+            raise ValueError(f"persistence {self.persistence} must be 0 (random walk) or a number of days")
+        checked_diffusion(self.diffusion)
+        self.model  # noqa: B018 - its parameters are checked where they are made
+
+    @property
+    def model(self) -> SignalModel:
+        """The observation model."""
+        return SignalModel(
+            self.detection,
+            self.clutter_rate,
+            self.sigma,
+            self.clutter,
+            self.keep,
+            self.ranked,
+            self.confidence_ratio,
+            self.method,
+        )
+
+    def track(
+        self, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *, start_day: float | None = None,
+        end_day: float | None = None, start_sd: float = 0.0, end_sd: float = 0.0, smooth: bool | None = None,
+    ) -> Track:  # fmt: skip
+        """The track through ``arrivals`` from the known ``start`` (and, if known, to ``end``): (x, y), or (lat, lon).
+
+        The start holds ``start_day`` and the end ``end_day`` (by default one step before the first and one after the
+        last), each with its standard deviation.  ``smooth``: whether each position uses the later signals too; by
+        default when ``end`` is given.
+        """
+        steps = evidence(self.model, self.beacons, arrivals)
+        here = self._checked_start(arrivals, start)
+        way = self._plan(arrivals, start_day, end, end_day, end_sd)
+        smooth = end is not None if smooth is None else smooth
+        seeds = np.random.SeedSequence(self.random_state).spawn(self.chains)
+        runs = [self._run(steps, arrivals, way, here, start_sd, smooth, np.random.default_rng(seed)) for seed in seeds]
+        return combined(runs, [item.beacon for item in steps], arrivals, self.beacons, smooth)
+
+    def _run(
+        self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Array, start_sd: float, smooth: bool,
+        rng: np.random.Generator,
+    ) -> Filtered:  # fmt: skip
+        """One chain; with ``smooth`` the moments and associations are those of the trajectories drawn backwards."""
+        geometry = self.beacons.geometry
+        run = particle_filter(
+            steps, arrivals.day, way, here, start_sd, geometry, self.particles, rng, self.threshold,
+            keep=min(self.candidates, self.particles) if smooth else 0,
+        )  # fmt: skip
+        if not smooth:
+            return run
+        paths = backward_pass(run, way, geometry, self.trajectories, rng)
+        weight = np.full(self.trajectories, 1 / self.trajectories)
+        for k, item in enumerate(steps):
+            points = np.ascontiguousarray(paths[k, :, :2])
+            run.mean[k], run.covariance[k] = moments(points, weight, geometry)
+            run.association[k] = association_probabilities(item, points, geometry).mean(axis=0)
+        return run._replace(cloud=list(paths))
+
+    def _plan(
+        self, arrivals: Arrivals, start_day: float | None, end: ArrayLike | None, end_day: float | None, end_sd: float
+    ) -> Plan:
+        day = arrivals.day
+        usual = float(np.median(np.diff(day))) if len(day) > 1 else 1.0
+        start_day = day[0] - usual if start_day is None else start_day
+        end_day = day[-1] + usual if end_day is None else end_day
+        if not start_day < day[0]:
+            raise DataError(f"start_day {start_day:g} must come before the first day of the arrivals, {day[0]:g}")
+        if not (end_day > day[-1] or (end_day == day[-1] and end_sd > 0)):
+            raise DataError(f"end_day {end_day:g} must come after the last day of the arrivals, {day[-1]:g}")
+        place = None if end is None else checked_points(end, self.beacons.geometry, "end")[0]
+        return plan(day, start_day, checked_diffusion(self.diffusion), self.persistence, place, end_day, end_sd)
+
+    def _checked_start(self, arrivals: Arrivals, start: ArrayLike) -> Array:
+        """The start, or a ``DataError`` when no beacon of the first day could be heard from it inside the window."""
+        beacons = self.beacons
+        here = checked_points(start, beacons.geometry, "start")[0]
+        on = beacons.active(arrivals.day[0])
+        if len(on) == 0:
+            raise DataError(
+                f"day {arrivals.day[0]:g}: no beacon sounds on the first day; check since and until, and the epoch"
+            )
+        far = exact_distance(here, beacons.position[on], beacons.geometry)
+        slack = 10 * np.max(self.sigma)
+        reach = (arrivals.window[1] + slack - beacons.emitted(arrivals.day[0])[on]) * np.asarray(beacons.speed)[on]
+        if (far > reach).all():
+            i = int(np.argmin(far - reach))
+            raise DataError(
+                f"start {tuple(here.tolist())} is {far[i]:.0f} from beacon {beacons.names[on[i]]}, which can be heard "
+                f"up to {max(reach[i], 0):.0f} inside the window {arrivals.window}, and no other is nearer; "
+                "check signs and order"
+            )
+        return here
