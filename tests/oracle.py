@@ -307,3 +307,52 @@ def pmop_backward(s, grade, form="fd", stage_scale=(1.0,)) -> float:
 VALUES |= {"pmop-fd": pmop_fd, "pmop-exact": pmop_exact, "pmop-backward": pmop_backward}
 
 OUTCOMES |= dict.fromkeys(("pmop-fd", "pmop-exact", "pmop-backward"), ordered_partitions)
+
+
+# ---- pairs
+
+
+def ordered_pairs(grade) -> list[tuple[int, int]]:
+    """(i, j) with i graded above j."""
+    return [(i, j) for i in range(len(grade)) for j in range(len(grade)) if grade[i] > grade[j]]
+
+
+def tied_pairs(grade) -> list[tuple[int, int]]:
+    return [(i, j) for i, j in itertools.combinations(range(len(grade)), 2) if grade[i] == grade[j]]
+
+
+def rao_kupper_pair(x, y, alpha) -> tuple[float, float, float]:
+    """Probabilities of >, =, < as the paper defines them."""
+    a, b, theta = mpmath.exp(x), mpmath.exp(y), 1 + mpmath.exp(alpha)
+    return (
+        a / (a + theta * b),
+        (theta**2 - 1) * a * b / ((a + theta * b) * (theta * a + b)),
+        b / (theta * a + b),
+    )
+
+
+def davidson_pair(x, y, beta) -> tuple[float, float, float]:
+    """Probabilities of >, =, < as the paper defines them."""
+    a, b, nu = mpmath.exp(x), mpmath.exp(y), mpmath.exp(beta)
+    total = a + b + nu * mpmath.sqrt(a * b)
+    return a / total, nu * mpmath.sqrt(a * b) / total, b / total
+
+
+def pairs_with_ties(s, grade, pair, tie) -> float:
+    value = -sum(mpmath.log(pair(s[i], s[j], tie)[0]) for i, j in ordered_pairs(grade))
+    return float(value - sum(mpmath.log(pair(s[i], s[j], tie)[1]) for i, j in tied_pairs(grade)))
+
+
+VALUES |= {
+    "ranknet": lambda s, grade: sum(math.log(1 + math.exp(s[j] - s[i])) for i, j in ordered_pairs(grade)),
+    "ranksvm": lambda s, grade: sum(max(0.0, 1 - (s[i] - s[j])) for i, j in ordered_pairs(grade)),
+    "rank-regress": lambda s, grade: sum((1 - (s[i] - s[j])) ** 2 for i, j in ordered_pairs(grade)),
+    "rao-kupper": lambda s, grade, alpha=0.0: pairs_with_ties(s, grade, rao_kupper_pair, alpha),
+    "davidson": lambda s, grade, beta=0.0: pairs_with_ties(s, grade, davidson_pair, beta),
+}
+
+OUTCOMES |= {
+    "ranknet": lambda n: itertools.permutations(range(n)),
+    "rao-kupper": ordered_partitions,
+    "davidson": ordered_partitions,
+}

@@ -58,7 +58,10 @@ def log_add(x, y):
 
 @njit(cache=True, nogil=True)
 def is_narrow(s):
-    """Whether no score is further than NARROW from the first.  Counted, not searched, so that it runs in vector registers."""
+    """Whether no score is further than NARROW from the first.
+
+    Counted, not searched, so that it runs in vector registers.
+    """
     far = 0
     for r in range(len(s)):
         far += abs(s[r] - s[0]) > NARROW
@@ -167,7 +170,7 @@ def pmop_fd(s, grade, offsets, weight, grad):
 
 @njit(cache=True, nogil=True)
 def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
-    """The diagonal of one list: p (sum_k a_k) - p^2 (sum_k a_k^2), p the share of R_t and a_k = sum_{R_t} e^s / sum_{R_k} e^s."""
+    """One list's diagonal: p sum_k a_k - p^2 sum_k a_k^2, p the share of R_t, a_k = sum_{R_t} e^s / sum_{R_k} e^s."""
     tier_logs(s, start, n_tiers, rest, tier, out)
     first, second, before = 0.0, 0.0, np.inf
     for t in range(n_tiers):
@@ -182,7 +185,7 @@ def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
 
 @njit(cache=True, nogil=True)
 def pmop_fd_curvature(s, grade, offsets, weight, out):
-    """sum_k p_k (1 - p_k), p_k the row's share of sum_{R_k} e^s: the Hessian's diagonal without its concave part.  O(rows)."""
+    """sum_k p_k (1 - p_k), p_k the row's share of R_k: the Hessian's diagonal without its concave part.  O(rows)."""
     rows = longest(offsets)
     start = np.empty(rows + 1, np.int64)
     rest, tier = np.empty(rows), np.empty(rows)

@@ -1,13 +1,16 @@
-"""General-state model over ordered partitions: a subset weighs e^{mean of its scores}; every subset is counted, exactly.
+"""General-state model over ordered partitions: a subset weighs e^{mean of its scores}; all subsets are counted.
 
-The subsets of size m weigh e_m(e^{s_1/m}, ..., e^{s_N/m}) together, e_m the elementary symmetric polynomial.  With scores in
-descending order let f_j(i) be e_j of the first i, divided by its greatest term, the product of the first j:
+The subsets of size m weigh e_m(e^{s_1/m}, ..., e^{s_N/m}) together, e_m the elementary symmetric polynomial.  With
+scores in descending order let f_j(i) be e_j of the first i, divided by its greatest term, the product of the first j:
 
     f_j(i) = f_j(i - 1) + w_ij f_{j-1}(i - 1),    w_ij = e^{(s_i - s_j)/m} <= 1  for i >= j.
 
-Positive terms, weights of at most 1, 1 <= f_j(i) <= binom(i, j): nothing can cancel, vanish or (up to 1,000 items) overflow,
-whatever the scores.  The same recurrence from the other end, g_j(i) = g_j(i + 1) + w_{i+1,j+1} g_{j+1}(i + 1), gives the
-probability that item i is in a subset of size m:  sum_j f_{j-1}(i - 1) w_ij g_j(i) / f_m(N).
+Positive terms, weights of at most 1, 1 <= f_j(i) <= binom(i, j): nothing can cancel, vanish or (up to 1,000 items)
+overflow, whatever the scores.  The same recurrence from the other end,
+
+    g_j(i - 1) = g_j(i) + w_{i,j+1} g_{j+1}(i),
+
+gives the probability that item i is in a subset of size m:  sum_j f_{j-1}(i - 1) w_ij g_j(i) / f_m(N).
 One size costs O(m (N - m)), all sizes N^3 / 6 steps; memory O(N^2).
 """
 
@@ -40,7 +43,7 @@ def forward_row(before, w, row, low, high):
 
 @njit(cache=True, nogil=True)
 def forward_table(s, m, w, f):
-    """w[i, j] = w_ij and f[i, j] = f_j(i) for every cell on a way from (0, 0) to (N, m); returns log e_m.  O(m (N - m))."""
+    """w[i, j] = w_ij, f[i, j] = f_j(i) for each cell on a way from (0, 0) to (N, m); returns log e_m.  O(m (N - m))."""
     n = len(s)
     f[0, 0] = 1.0
     for i in range(1, n + 1):
@@ -87,9 +90,9 @@ def inclusions(n, m, w, f, after, row, out):
 
 @njit(cache=True, nogil=True)
 def subset_moments(s, first, second):
-    """log Z, the sum over non-empty S of e^{mean of s over S};  E[1_i / |S|] and E[1_i / |S|^2] into ``first``, ``second``.
+    """log sum_S e^{mean of s over S}; E[1_i / |S|] into ``first``, E[1_i / |S|^2] into ``second``.
 
-    ``s`` is in descending order.  The sizes are added as they come, relative to the heaviest so far.  O(N^3).
+    ``s`` descends.  The sizes are added as they come, relative to the heaviest so far.  O(N^3).
     """
     n = len(s)
     w, f = np.empty((n + 1, n + 2)), np.empty((n + 1, n + 2))

@@ -33,9 +33,9 @@ def subset_mean(s, inside):
 
 @njit(cache=True, nogil=True)
 def gibbs_sweep(s, inside, u):
-    """One sweep: row by row, inside with probability Phi(S + r) / (Phi(S + r) + Phi(S - r)), Phi(S) = e^{mean of s over S}.
+    """One sweep: row by row, inside with probability Phi(S + r) / (Phi(S + r) + Phi(S - r)).
 
-    The only row of a set stays: the empty set has no weight.  O(rows).
+    Phi(S) = e^{mean of s over S}.  The only row of a set stays: the empty set has no weight.  O(rows).
     """
     count, mean = subset_mean(s, inside)
     total = count * mean
@@ -56,8 +56,9 @@ def gibbs_sweep(s, inside, u):
 def metropolis_step(s, inside, pool, u, corrected):
     """One step: a size m in 1..N and then m rows, each evenly; taken with probability min(1, ratio).
 
-    The proposal has probability 1 / (N binom(N, m)), so the ratio is Phi(S') binom(N, |S'|) / (Phi(S) binom(N, |S|)).  Without the
-    binomials (not ``corrected``) the chain settles on Phi(S) / binom(N, |S|).  ``pool`` holds the rows in any order.  O(rows).
+    The proposal has probability 1 / (N binom(N, m)), so the ratio is Phi(S') binom(N, |S'|) / (Phi(S) binom(N, |S|)).
+    Without the binomials (not ``corrected``) the chain settles on Phi(S) / binom(N, |S|).  ``pool`` holds the rows in
+    any order.  O(rows).
     """
     n = len(s)
     m = min(int(u[0] * n), n - 1) + 1
@@ -125,9 +126,10 @@ def contrast(s, grade, offsets, weight, grad, uniforms, first, n_steps, rule):
 
 @njit(cache=True, nogil=True)
 def draw_subset_fd(s, left, u):
-    """Move a subset drawn under P(S) ~ (1/|S|) sum_S e^s to the front of ``left``; returns its size.  Takes 1 + size uniforms.
+    """Move a subset drawn under P(S) ~ mean of e^s over S to the front of ``left``; returns its size.  O(N).
 
-    The sizes weigh binom(N, m); given the size one row leads with probability ~ e^s and the others are drawn evenly.  O(N).
+    The sizes weigh binom(N, m); given the size one row leads with probability ~ e^s and the others are drawn evenly.
+    Takes 1 + size uniforms.
     """
     n = len(left)
     m, mass = 1, math.exp(math.log(n) - log_subsets(n))
@@ -170,10 +172,10 @@ def draw_size_exact(s, w, f, sizes, u):
 
 @njit(cache=True, nogil=True)
 def draw_subset_exact(s, left, u, w, f, sizes, chosen):
-    """Move a subset drawn under P(S) ~ e^{mean of s over S} to the front of ``left``; returns its size.  Takes 1 + size uniforms.
+    """Move a subset drawn under P(S) ~ e^{mean of s over S} to the front of ``left``; returns its size.  O(N^3).
 
-    After the size, rows from the lowest score upwards: with j to choose among the first i rows, all of i'+1..i are left out with
-    probability f_j(i') / f_j(i), so one uniform finds the next row.  O(N^3).
+    After the size, rows from the lowest score upwards: with j to choose among the first i rows, all of i'+1..i are
+    left out with probability f_j(i') / f_j(i), so one uniform finds the next row.  Takes 1 + size uniforms.
     """
     n = len(left)
     left[:] = left[np.argsort(-s[left], kind="mergesort")]

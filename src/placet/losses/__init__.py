@@ -11,6 +11,7 @@ A value is minus a log likelihood, or the surrogate to minimise, summed over lis
 from collections.abc import Callable
 
 from placet.losses import bregman as _bregman
+from placet.losses import pairwise as _pairwise
 from placet.losses import plackett_luce as _plackett_luce
 from placet.losses import pmop as _pmop
 from placet.losses import softmax as _softmax
@@ -33,6 +34,11 @@ LOSSES: dict[str, Callable] = {
     "pmop-gibbs": _pmop.pmop_gibbs,
     "pmop-mh": _pmop.pmop_mh,
     "pmop-backward": _pmop.pmop_backward,
+    "ranknet": _pairwise.ranknet,
+    "ranksvm": _pairwise.ranksvm,
+    "rank-regress": _pairwise.rank_regress,
+    "rao-kupper": _pairwise.rao_kupper,
+    "davidson": _pairwise.davidson,
 }
 """``(s, lists, **params) -> (value, gradient)``."""
 
@@ -51,6 +57,11 @@ CURVATURES: dict[str, Callable] = {
     "pmop-fd": _pmop.pmop_fd_curvature,
     "pmop-exact": _pmop.pmop_exact_curvature,
     "pmop-backward": _pmop.pmop_backward_curvature,
+    "ranknet": _pairwise.ranknet_curvature,
+    "ranksvm": _pairwise.ranksvm_curvature,
+    "rank-regress": _pairwise.rank_regress_curvature,
+    "rao-kupper": _pairwise.rao_kupper_curvature,
+    "davidson": _pairwise.davidson_curvature,
 }
 """``(s, lists, **params) -> (rows,)``: the diagonal of the Hessian, or the upper bound that the function states."""
 
@@ -68,6 +79,11 @@ HVPS: dict[str, Callable] = {
     "pmop-fd": _pmop.pmop_fd_hvp,
     "pmop-exact": _pmop.pmop_exact_hvp,
     "pmop-backward": _pmop.pmop_backward_hvp,
+    "ranknet": _pairwise.ranknet_hvp,
+    "ranksvm": _pairwise.ranksvm_hvp,
+    "rank-regress": _pairwise.rank_regress_hvp,
+    "rao-kupper": _pairwise.rao_kupper_hvp,
+    "davidson": _pairwise.davidson_hvp,
 }
 """``(s, lists, v, **params) -> (rows,)``: the Hessian times a vector."""
 
@@ -78,11 +94,16 @@ LIKELIHOODS: frozenset[str] = frozenset(
         "pmop-fd",
         "pmop-exact",
         "pmop-backward",
+        "ranknet",  # these three over the results of a pair; a longer list is a product of pairs
+        "rao-kupper",
+        "davidson",
     }
 )
 """Names whose ``exp(-value)`` sums to 1 over all outcomes."""
 
 LEARNT: dict[str, dict[str, float]] = {
     "structrank": {"w1": 1.0, "w2": 1.0},
+    "rao-kupper": {"alpha": 0.0},
+    "davidson": {"beta": 0.0},
 }
 """Parameters learnt jointly with the scores, and their starting values."""

@@ -1,8 +1,11 @@
-"""Probabilistic models over ordered partitions (Truyen, Phung and Venkatesh): tied rows are chosen together, as a subset.
+"""Probabilistic models over ordered partitions (Truyen, Phung and Venkatesh): tied rows are chosen together.
 
-Stage k takes the tier X_k out of the rows left, R_k, with probability Phi(X_k) / sum over non-empty S in R_k of Phi(S).
-The last stage counts too.  Full decomposition: Phi(S) = mean of e^s over S.  General state: Phi(S) = e^{mean of s over S}.
+Stage k takes the tier X_k out of the rows left, R_k, with probability Phi(X_k) / sum over non-empty S in R_k of Phi(S);
+the last stage counts too.  Full decomposition: Phi(S) = mean of e^s over S.
+General state: Phi(S) = e^{mean of s over S}.
 """
+
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,10 +29,10 @@ def _scale(stage_scale: ArrayLike) -> Array:
 
 
 def pmop_fd(s: ArrayLike, lists: Lists, *, stage_scale: ArrayLike | None = None) -> tuple[float, Array]:
-    """Full decomposition: sum_k log sum_{R_k} phi - log sum_{X_k} phi + log(C_k |X_k|), C_k = (2^N_k - 1) / N_k.  O(rows).
+    """Full decomposition: sum_k log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|), C_k = (2^N_k - 1) / N_k.
 
-    ``stage_scale`` (c_1, c_2, ...) lets the potential depend on the place: phi_k = e^{c_k s} at stage k (the last c
-    serves all later stages), so that c_k < 1 says later stages are noisier.  Without it phi = e^s.  O(rows x tiers) then.
+    O(rows).  ``stage_scale`` (c_1, c_2, ...) lets the potential depend on the place: e^{c_k s} at stage k (the last c
+    serves all later stages), so that falling c_k say that later stages are noisier.  O(rows x tiers) then.
     """
     if stage_scale is None:
         return over_lists(fd.pmop_fd, s, lists)
@@ -55,11 +58,12 @@ def pmop_fd_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, stage_scale: ArrayL
 
 def _countable(lists: Lists) -> Lists:
     rows = np.diff(np.asarray(lists[1]))
-    if (rows > exact.MOST_ROWS).any():
-        q = int(np.argmax(rows))
+    long = rows > exact.MOST_ROWS
+    if long.any():
+        q = int(np.argmax(long))
         raise ValueError(
-            f"list {q} has {rows[q]} rows ({int((rows > exact.MOST_ROWS).sum())} such lists); the exact sum over subsets takes at most "
-            f"{exact.MOST_ROWS}: use pmop-gibbs, pmop-mh or pmop-fd"
+            f"list {q} has {rows[q]} rows; the sum over all subsets takes at most {exact.MOST_ROWS} ({long.sum()} such "
+            "lists): use pmop-fd, or pmop-gibbs or pmop-mh"
         )
     return lists
 
@@ -67,8 +71,8 @@ def _countable(lists: Lists) -> Lists:
 def pmop_exact(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
     """General state: sum_k log sum_{S in R_k} e^{mean of s over S} - mean of s over X_k, every subset counted.
 
-    O(N_k^3 / 6) per stage and O(N^2) memory: about 2 ms for 100 rows in 3 tiers, 1 s for a stage of 1,000, the longest list taken.
-    Gradient: sum_k E[1_i / |S|] - 1_i / |X_k|.  Convex.
+    N_k^3 / 6 steps per stage and O(N^2) memory: about 2 ms for 100 rows in 3 tiers, 1 s for a stage of 1,000, the
+    longest list taken.  Gradient: sum_k E[1_i / |S|] - 1_i / |X_k|.  Convex.
     """
     return over_lists(exact.pmop_exact, s, _countable(lists))
 
@@ -79,30 +83,31 @@ def pmop_exact_curvature(s: ArrayLike, lists: Lists) -> Array:
 
 
 def pmop_exact_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
-    """Hessian times ``v``, exact: sum_k Cov(1_i / |S|, mean of v over S).  About three times the cost of `pmop_exact`."""
+    """Hessian times ``v``, exact: sum_k Cov(1_i / |S|, mean of v over S).  Three times the cost of `pmop_exact`."""
     return hessian.product(exact.pmop_exact_hvp, s, _countable(lists), v)
 
 
 def _contrast(
     s: ArrayLike, lists: Lists, n_steps: int, random_state: int | np.random.Generator, rule: int
 ) -> tuple[float, Array]:
-    """Chains over all lists, in blocks of lists that need about UNIFORMS_AT_ONCE numbers; drawn here, in the order of the lists."""
+    """Chains of all lists, in blocks that need about UNIFORMS_AT_ONCE numbers, drawn here in the order of the lists."""
     if n_steps < 1:
         raise ValueError(f"n_steps must be at least 1, not {n_steps}")
-    s, (grade, offsets, weight) = checked(s, lists)
+    x, columns = checked(s, lists)
+    grade, offsets, weight = (np.asarray(column) for column in columns)
     order = ranges.descending_order(grade, offsets)
-    s, grade = s[order], grade[order]
+    x, grade = x[order], grade[order]
     ends = np.append(0, np.cumsum(n_steps * sampling.uniforms_needed(grade, offsets, rule)))
     blocks = np.unique(np.append(np.searchsorted(ends, np.arange(0, ends[-1], UNIFORMS_AT_ONCE)), len(ends) - 1))
     rng = np.random.default_rng(random_state)
-    value, grad = 0.0, np.zeros(len(s))
-    for p, q in zip(blocks[:-1], blocks[1:]):
+    value, grad = 0.0, np.zeros(len(x))
+    for p, q in pairwise(blocks):
         a, b = offsets[p], offsets[q]
         first = np.zeros(b - a + 1, np.int64)
         first[offsets[p : q + 1] - a] = ends[p : q + 1] - ends[p]
         block = Lists(grade[a:b], offsets[p : q + 1] - a, weight[p:q])
         here, grad[order[a:b]] = over_lists(
-            sampling.contrast, s[a:b], block, rng.random(ends[q] - ends[p]), first, n_steps, rule
+            sampling.contrast, x[a:b], block, rng.random(ends[q] - ends[p]), first, n_steps, rule
         )
         value += here
     return value, grad
@@ -111,12 +116,13 @@ def _contrast(
 def pmop_gibbs(
     s: ArrayLike, lists: Lists, *, n_steps: int = 1, random_state: int | np.random.Generator = 0
 ) -> tuple[float, Array]:
-    """Contrastive divergence for the general state: ``n_steps`` Gibbs sweeps from each observed X_k.  O(n_steps N_k) per stage.
+    """Contrastive divergence for the general state: ``n_steps`` Gibbs sweeps from each observed X_k.
 
-    The value is the *contrast* sum_k (1/n) sum_l mean of s over S_l - mean of s over X_k, S_l the subset after sweep l: not a
-    likelihood, and of either sign.  Its gradient with the S_l held fixed, (1/n) sum_l 1_i / |S_l| - 1_i / |X_k|, is returned; it
-    estimates that of `pmop_exact`, with a bias that vanishes as ``n_steps`` grows.
+    The value is the *contrast* sum_k (1/n) sum_l mean of s over S_l - mean of s over X_k, S_l the subset after sweep l:
+    not a likelihood, and of either sign.  The gradient, (1/n) sum_l 1_i / |S_l| - 1_i / |X_k|, is that of the contrast
+    with the S_l held fixed and estimates that of `pmop_exact`, with a bias that vanishes as ``n_steps`` grows.
     An integer ``random_state`` draws the same chains at every call; training wants a Generator, which draws new ones.
+    O(n_steps N_k) per stage.
     """
     return _contrast(s, lists, n_steps, random_state, sampling.GIBBS)
 
@@ -129,18 +135,20 @@ def pmop_mh(
     random_state: int | np.random.Generator = 0,
     as_published: bool = False,
 ) -> tuple[float, Array]:
-    """As `pmop_gibbs`, by ``n_steps`` Metropolis-Hastings steps that propose a size and then a subset of that size, evenly.
+    """As `pmop_gibbs`, by ``n_steps`` Metropolis-Hastings steps that propose a size and then a subset of it, evenly.
 
-    ``as_published`` accepts with Phi(S') / Phi(S) as the paper prints; that chain settles on Phi(S) / binom(N_k, |S|), another model.
+    ``as_published`` accepts with Phi(S') / Phi(S) as the paper prints; that chain settles on Phi(S) / binom(N_k, |S|),
+    another model.
     """
     rule = sampling.AS_PUBLISHED if as_published else sampling.HASTINGS
     return _contrast(s, lists, n_steps, random_state, rule)
 
 
 def _reversed(s: ArrayLike, lists: Lists) -> tuple[Array, Lists]:
-    """The same lists from the worst row to the best: scores and grades change sign; whole arrays turn, so sorted rows stay sorted."""
-    s, (grade, offsets, weight) = checked(s, lists)
-    return -s[::-1], Lists(-grade[::-1], len(s) - offsets[::-1], weight[::-1])
+    """The lists from the worst row to the best, scores and grades negated: sorted rows stay sorted."""
+    x, columns = checked(s, lists)
+    grade, offsets, weight = (np.asarray(column) for column in columns)
+    return -x[::-1], Lists(-grade[::-1], len(x) - offsets[::-1], weight[::-1])
 
 
 def _is_exact(form: str, stage_scale: ArrayLike | None) -> bool:
@@ -154,10 +162,10 @@ def _is_exact(form: str, stage_scale: ArrayLike | None) -> bool:
 def pmop_backward(
     s: ArrayLike, lists: Lists, *, form: str = "fd", stage_scale: ArrayLike | None = None
 ) -> tuple[float, Array]:
-    """Elimination: the worst tier goes first, chosen among all rows with potentials of -s, then the next worst, and so on.
+    """Elimination: the worst tier goes first, chosen among all rows with potentials of -s, then the next worst.
 
-    The likelihood of the reversed partition at -s under ``form`` "fd" (`pmop_fd`; stage 1 of ``stage_scale`` is the first to go)
-    or "exact" (`pmop_exact`); a different law from the forward one.
+    The likelihood of the reversed partition at -s under ``form`` "fd" (`pmop_fd`; stage 1 of ``stage_scale`` is the
+    first to go) or "exact" (`pmop_exact`); a different law from the forward one.
     """
     exactly = _is_exact(form, stage_scale)
     s, lists = _reversed(s, lists)
