@@ -1,0 +1,130 @@
+"""Pairwise results drawn from Bradley-Terry, Rao-Kupper, Davidson and the multinomial preference model."""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data import Comparisons
+from placet.simulate.orders import Floats, Ints, Seed, finite_column, joined, names
+
+MODELS = ("bradley-terry", "rao-kupper", "davidson")
+
+
+def battles(
+    theta: ArrayLike,
+    n_votes: int,
+    *,
+    model: str = "davidson",
+    tie: float = 0.0,
+    first: float = 0.0,
+    items: Sequence[Hashable] | None = None,
+    random_state: Seed = 0,
+) -> Comparisons:
+    """Votes on ordered pairs drawn uniformly; with d = theta_i + ``first`` - theta_j for the pair (i, j):
+
+    "bradley-terry": P(i wins) = 1 / (1 + e^-d).
+    "rao-kupper": P(i) = 1 / (1 + t e^-d), P(j) = 1 / (1 + t e^d), t = 1 + e^tie; the rest are ties.
+    "davidson": i, j and a tie weigh e^(d/2), e^(-d/2) and e^tie.
+
+    The one that came first is kept where ``first`` is not 0.  O(n_votes).
+
+    >>> battles([0.0, 0.0], 1000, model="davidson", tie=0.0).ties  # about one in three
+    array([330.])
+    """
+    theta = finite_column(theta, "theta")
+    if model not in MODELS:
+        raise ValueError(f"model {model!r} is unknown; choose from {list(MODELS)}")
+    if len(theta) < 2:
+        raise ValueError("battles need at least 2 items")
+    rng = np.random.default_rng(random_state)
+    i = rng.integers(len(theta), size=n_votes)
+    j = (i + rng.integers(1, len(theta), size=n_votes)) % len(theta)
+    win, loss = outcome_probabilities(theta[i] + first - theta[j], model, tie)
+    u = rng.random(n_votes)
+    never = model == "bradley-terry" or tie == -np.inf
+    won = (u < win).astype(np.float64)
+    lost = (u >= (win if never else 1 - loss)).astype(np.float64)
+    return Comparisons(i, j, won, lost, 1 - won - lost, items=names(items, len(theta)), ordered=first != 0)
+
+
+def outcome_probabilities(d: Floats, model: str, tie: float) -> tuple[Floats, Floats]:
+    """Probabilities that the first and the second of a pair win, at the difference d of their scores."""
+    if model == "davidson":
+        total = np.logaddexp(np.abs(d) / 2, np.logaddexp(-np.abs(d) / 2, tie))
+        return np.exp(d / 2 - total), np.exp(-d / 2 - total)
+    shift = np.logaddexp(0.0, tie) if model == "rao-kupper" else 0.0
+    return np.exp(-np.logaddexp(0.0, shift - d)), np.exp(-np.logaddexp(0.0, shift + d))
+
+
+def multinomial_preferences(
+    theta: ArrayLike,
+    n_draws: int | ArrayLike,
+    *,
+    adherence: ArrayLike | None = None,
+    gamma: ArrayLike | None = None,
+    items: Sequence[Hashable] | None = None,
+    random_state: Seed = 0,
+) -> Comparisons:
+    """Counts of preferences i > j: P(i > j) ~ exp(a (theta_i - theta_j) / (gamma_i + gamma_j)) over all i != j.
+
+    ``adherence``: a number a >= 0 for each agent (one agent with a = 1, and no agent column, unless given; an agent with
+    0 answers at random).  ``n_draws``: in all, an agent drawn uniformly for each, or one number for each agent.
+    ``gamma``: the items' variances; without them gamma_i + gamma_j is 1 and a draw costs O(log n_items), because winner
+    and loser are independent but for not being equal; with them O(n_items^2) for each agent.
+    """
+    theta = finite_column(theta, "theta")
+    if len(theta) < 2:
+        raise ValueError("preferences need at least 2 items")
+    follow = np.ones(1) if adherence is None else finite_column(adherence, "adherence")
+    if (follow < 0).any():
+        raise ValueError(f"adherence must not be negative: agent {int((follow < 0).argmax())} has {follow.min():g}")
+    rng = np.random.default_rng(random_state)
+    n_agents = len(follow)
+    whole = np.asarray(n_draws)
+    count = rng.multinomial(int(whole), np.full(n_agents, 1 / n_agents)) if whole.ndim == 0 else whole.astype(np.int64)
+    if count.shape != (n_agents,) or (count < 0).any():
+        raise ValueError(f"n_draws must be a number or {n_agents} numbers >= 0, not {count.tolist()}")
+    winners, losers, wins = [], [], []
+    for a, n in zip(follow, count):
+        drawn = _pairs(a * theta, int(n), rng) if gamma is None else _table(a, theta, gamma, int(n), rng)
+        winner, loser, times = drawn
+        winners.append(winner)
+        losers.append(loser)
+        wins.append(times)
+    agent = np.repeat(np.arange(n_agents), [len(x) for x in winners])
+    i, j, times = joined(winners), joined(losers), joined(wins).astype(np.float64)
+    none = np.zeros(len(i))
+    voters = {} if adherence is None else {"agent": agent, "agents": tuple(range(n_agents))}
+    return Comparisons(i, j, times, none, none, items=names(items, len(theta)), **voters)  # type: ignore[arg-type]
+
+
+def _pairs(s: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """n draws of (winner, loser) with weight e^(s_i - s_j), i != j: two independent draws, again where they agree."""
+    up, down = _cumulative(s), _cumulative(-s)
+    winner, loser = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    left = np.arange(n)
+    while len(left):  # at most half of the draws agree
+        winner[left] = np.searchsorted(up, rng.random(len(left)), side="right")
+        loser[left] = np.searchsorted(down, rng.random(len(left)), side="right")
+        left = left[winner[left] == loser[left]]
+    return winner, loser, np.ones(n, np.int64)
+
+
+def _cumulative(s: Floats) -> Floats:
+    """Distribution function of softmax(s); the last entry is 1."""
+    total = np.cumsum(np.exp(s - s.max()))
+    return total / total[-1]
+
+
+def _table(a: float, theta: Floats, gamma: ArrayLike, n: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """n draws as counts over the table of all pairs."""
+    variance = finite_column(gamma, "gamma")
+    if variance.shape != theta.shape or (variance <= 0).any():
+        raise ValueError(f"gamma must be a number above 0 for each of the {len(theta)} items")
+    log_weight = a * (theta[:, None] - theta) / (variance[:, None] + variance)
+    weight = np.exp(log_weight - log_weight.max())
+    np.fill_diagonal(weight, 0.0)
+    count: NDArray[np.int64] = rng.multinomial(n, (weight / weight.sum()).ravel()).reshape(weight.shape)
+    i, j = np.nonzero(count)
+    return i, j, count[i, j]
