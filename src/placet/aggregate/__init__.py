@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.consensus import Consensus
 from placet.aggregate.resample import resampled
+from placet.aggregate.rules import RULES
 from placet.data import Comparisons, Rankings
 
 __all__ = ["MODELS", "RULES", "Consensus", "consensus"]
 
-MODELS: dict[str, type] = {}
+MODELS: dict[str, type] = {
+    "bradley-terry": BradleyTerry,
+}
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator."""
-
-RULES: dict[str, Callable[..., Any]] = {}
-"""Name -> function: ``rule(data, **params) -> scores (n_items,)``."""
 
 
 def consensus(

@@ -1,0 +1,105 @@
+"""One check for all likelihood models: do finite scores exist, and if only thanks to the prior, for which items?"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from placet.data import Comparisons, Rankings
+from placet.data.columns import Floats, Ints
+from placet.data.connectivity import beats_components, beats_components_of_pairs, require_connected
+from placet.kernels import pairs as kernels
+
+WAY_OUT = "give a prior (such as prior=10), leave items out, or add comparisons between the groups"
+SHOWN = 5
+
+
+def notes_of_pairs(
+    i: Ints, j: Ints, wins_i: Floats, wins_j: Floats, ties: Floats, items: Sequence[Hashable], prior: Any
+) -> list[str]:
+    """Notes on items that only the prior holds; without a prior, a ``DataError`` that names the groups."""
+    n = len(items)
+    over, under = (wins_i > 0) | (ties > 0), (wins_j > 0) | (ties > 0)
+    reach = [kernels.spreads(i, j, over, under, forward, 20) for forward in (True, False)]
+    if all(last == n and everyone for last, everyone in reach):
+        return []
+    component = beats_components_of_pairs(i, j, wins_i, wins_j, ties, n)
+    if prior is None:
+        require_connected(component, items, WAY_OUT)
+    beaten, beats = np.zeros(n, bool), np.zeros(n, bool)
+    beats[i[over]] = beats[j[under]] = True
+    beaten[j[over]] = beaten[i[under]] = True
+    return _notes(component, beats, beaten, items)
+
+
+def notes_of_rankings(data: Rankings, weight: Floats, prior: Any) -> list[str]:
+    """As `notes_of_pairs`, for ballots; those of weight zero say nothing."""
+    component = beats_components(data.item, data.tier, data.offsets, data.n_items, weight)
+    if prior is None:
+        require_connected(component, data.items, WAY_OUT)
+    if component.max(initial=0) == 0:
+        return []
+    counts = weight[data.ballot] > 0
+    last = np.zeros(len(data), np.int64)
+    np.maximum.at(last, data.ballot, data.tier)
+    beats, beaten = np.zeros(data.n_items, bool), np.zeros(data.n_items, bool)
+    beats[data.item[counts & (data.tier < last[data.ballot])]] = True
+    beaten[data.item[counts & (data.tier > 0)]] = True
+    return _notes(component, beats, beaten, data.items)
+
+
+def _notes(component: Ints, beats: Any, beaten: Any, items: Sequence[Hashable]) -> list[str]:
+    n = int(component.max(initial=-1)) + 1
+    if n <= 1:
+        return []
+    found = [
+        f"{n} groups of items do not all beat one another; how far apart they are is known from the prior only: "
+        + _groups(component, items)
+    ]
+    for which, text in (
+        (beats & ~beaten, "undefeated, so only the prior bounds the score above"),
+        (beaten & ~beats, "winless, so only the prior bounds the score below"),
+        (~beats & ~beaten, "never compared, so the score is the prior's"),
+    ):
+        if which.any():
+            found.append(f"{text}: {_named(np.flatnonzero(which), items)}")
+    return found
+
+
+def _groups(component: Ints, items: Sequence[Hashable]) -> str:
+    sizes = np.bincount(component)
+    largest = np.argsort(-sizes, kind="stable")[:3]
+    shown = "; ".join(_named(np.flatnonzero(component == k), items) for k in largest)
+    return shown + (f"; and {len(sizes) - 3} more" if len(sizes) > 3 else "")
+
+
+def _named(group: Any, items: Sequence[Hashable]) -> str:
+    names = ", ".join(str(items[k]) for k in group[:SHOWN])
+    return f"[{names}{f', ... {len(group)} items' if len(group) > SHOWN else ''}]"
+
+
+def data_kind(data: Any) -> str:
+    """ "rankings" or "comparisons"; anything else is a ``TypeError`` that says how to make them."""
+    if isinstance(data, Rankings):
+        return "rankings"
+    if isinstance(data, Comparisons):
+        return "comparisons"
+    raise TypeError(
+        f"data must be Rankings or Comparisons, not {type(data).__name__}; "
+        "Rankings.from_orders and Comparisons.from_battles make them"
+    )
+
+
+def agent_factor(agent_weight: Any, data: Any) -> Any:
+    """The factor of every ballot or row, from a mapping of agents' names to weights; 1 where there is none."""
+    if agent_weight is None:
+        return 1.0
+    if data.agent is None:
+        raise ValueError("agent_weight is given but the data name no agents")
+    unknown = [name for name in agent_weight if name not in set(data.agents)]
+    if unknown:
+        raise ValueError(f"agent_weight names {unknown[0]!r}, who is not among the {len(data.agents)} agents")
+    weight = np.array([float(agent_weight.get(name, 1.0)) for name in data.agents])
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise ValueError(f"agent_weight must be finite and not negative; found {weight[~(weight >= 0)][:1]}")
+    return weight[data.agent]

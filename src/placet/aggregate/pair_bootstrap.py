@@ -1,0 +1,77 @@
+"""Bootstrap of pair counts: every round starts from the fit and shares its inverse Hessian."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from placet.aggregate import pairwise
+from placet.aggregate.existence import notes_of_pairs
+from placet.aggregate.resample import MOST_COUNTS, resampled_counts
+from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.data import Comparisons
+from placet.data.columns import Floats
+from placet.kernels import pairs as kernels
+
+MOST_SHARED_STEPS = 30
+
+
+def bootstrap_draws(
+    counts: Comparisons,
+    make: Callable[[Comparisons], pairwise.Pairs],
+    x: Floats,
+    rounds: int,
+    rng: np.random.Generator,
+    max_iter: int,
+    tol: float,
+    prior: Any,
+) -> Floats:
+    """Centred scores (rounds, n_items) of the model on resampled counts."""
+    base = make(counts)
+    shared = None
+    if counts.n_items <= MOST_SIMULATED:
+        shared = pairwise.inverse_of(pairwise.hessian(base, pairwise.derivatives(base, x)))
+    draw = sampler(np.concatenate([counts.wins_i, counts.wins_j, counts.ties]), rng)
+    draws = np.empty((rounds, counts.n_items))
+    for k in range(rounds):
+        sample = [c / base.scale for c in np.split(draw(), 3)]
+        p = base._replace(wins_i=sample[0], wins_j=sample[1], ties=sample[2])
+        if prior is None:
+            notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, counts.items, None)
+        found = None if shared is None else shared_newton(p, x, shared, tol)
+        if found is None:
+            found = pairwise.newton(p, x, max_iter=max_iter, tol=tol)[0].x
+        theta = found[: counts.n_items]
+        draws[k] = theta - theta.mean()
+    return draws
+
+
+def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
+    """A function that draws the counts anew.
+
+    Where whole counts are mostly small, drawing every vote is cheaper than one binomial for each cell.
+    """
+    total = weight.sum()
+    whole = total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight))
+    occupied = np.flatnonzero(weight)
+    if not whole or total > 4 * len(occupied) or total >= 2**31:
+        return lambda: resampled_counts(weight, rng)
+    cells = np.repeat(occupied, weight[occupied].astype(np.int64)).astype(np.int32)
+    return lambda: kernels.count_draws(cells, rng.integers(0, len(cells), len(cells), dtype=np.int32), len(weight))
+
+
+def shared_newton(p: pairwise.Pairs, x: Floats, inverse: Floats, tol: float) -> Floats | None:
+    """Newton steps with the inverse Hessian of another sample; None unless they shrink fast enough to be worth it."""
+    size = np.inf
+    for _ in range(MOST_SHARED_STEPS):
+        at = pairwise.derivatives(p, x)
+        step = inverse @ at.gradient
+        new = float(np.abs(step).max(initial=0.0))
+        if not new < 0.5 * size:
+            return None
+        x, size = x - step, new
+        if p.family == "rao-kupper" and x[p.n_items] <= 0:
+            return None
+        if size <= np.sqrt(tol):
+            return x
+    return None
