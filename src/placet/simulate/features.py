@@ -25,8 +25,8 @@ def queries(
     """Queries whose rows are graded by X w + noise: normal features, a linear truth, few grades and so many ties.
 
     ``n_rows`` of each query, or a pair to draw between.  ``grades``: their number, each half as common as the one
-    below, or the share of each from 0 up.  ``w``: the truth, drawn with length about 1 unless given; ``noise``: the standard
-    deviation beside it.  ``density``: the share of features that are not 0 (X is then a CSR matrix).
+    below, or the share of each from 0 up.  ``w``: the truth, drawn with length about 1 unless given; ``noise``: the
+    standard deviation beside it.  ``density``: the share of features that are not 0 (X is then a CSR matrix).
 
     >>> queries(3, 10, 4)
     Queries(3 queries, 30 rows, 4 features)

@@ -68,8 +68,8 @@ def multinomial_preferences(
 ) -> Comparisons:
     """Counts of preferences i > j: P(i > j) ~ exp(a (theta_i - theta_j) / (gamma_i + gamma_j)) over all i != j.
 
-    ``adherence``: a number a >= 0 for each agent (one agent with a = 1, and no agent column, unless given; an agent with
-    0 answers at random).  ``n_draws``: in all, an agent drawn uniformly for each, or one number for each agent.
+    ``adherence``: a number a >= 0 for each agent (one agent with a = 1, and no agent column, unless given; at 0 an
+    agent answers at random).  ``n_draws``: in all, an agent drawn uniformly for each, or one number for each agent.
     ``gamma``: the items' variances; without them gamma_i + gamma_j is 1 and a draw costs O(log n_items), because winner
     and loser are independent but for not being equal; with them O(n_items^2) for each agent.
     """
