@@ -1,6 +1,48 @@
-"""Reading and writing what people have: every reader checks, names the line that is wrong, and drops nothing silently."""
+"""Reading and writing what people have: readers check, name the line that is wrong, and drop nothing silently."""
 
-from placet.io.letor import read_letor, write_letor
+from placet.io.ballots import read_ballots, write_ballots
+from placet.io.battles import read_battles, write_battles
+from placet.io.guess import READERS, WRITERS, read, write
+from placet.io.judged import Judged, judge, read_judged, read_scores, score_rows
+from placet.io.letor import read_letor, read_sizes, write_letor
+from placet.io.letor_agg import LetorAgg, read_letor_agg, write_letor_agg
+from placet.io.preflib import read_preflib, write_preflib
 from placet.io.problems import DataWarning
+from placet.io.ratings import read_ratings, write_ratings
+from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
+from placet.io.xmc import MultiLabel, read_xmc, write_xmc
 
-__all__ = ["DataWarning", "read_letor", "write_letor"]
+__all__ = [
+    "READERS",
+    "WRITERS",
+    "DataWarning",
+    "Judged",
+    "LetorAgg",
+    "MultiLabel",
+    "Qrels",
+    "judge",
+    "read",
+    "read_ballots",
+    "read_battles",
+    "read_judged",
+    "read_letor",
+    "read_letor_agg",
+    "read_preflib",
+    "read_qrels",
+    "read_ratings",
+    "read_scores",
+    "read_sizes",
+    "read_trec_run",
+    "read_xmc",
+    "score_rows",
+    "write",
+    "write_ballots",
+    "write_battles",
+    "write_letor",
+    "write_letor_agg",
+    "write_preflib",
+    "write_qrels",
+    "write_ratings",
+    "write_trec_run",
+    "write_xmc",
+]

@@ -8,7 +8,7 @@ import numpy as np
 from placet.data import Comparisons, DataError
 from placet.io.files import Source
 from placet.io.problems import OnError
-from placet.io.tables import Table, as_number, read_table, write_table
+from placet.io.tables import Table, read_table, write_table
 
 Outcome = Literal["a", "b", "tie"]
 
@@ -42,9 +42,9 @@ def read_battles(
     """Comparisons from a table with a row per battle: a path, an open file, or a frame.
 
     ``a``, ``b`` and ``winner`` name columns.  The winner's column holds a word of ``WORDS`` (in any case), a word that
-    ``outcomes`` explains as "a", "b" or "tie", or else the name of the item that won.  With ``scores=(of_a, of_b)`` two columns
-    of numbers say who won: the higher, and equal numbers tie.  ``agent`` and ``weight`` name optional columns.  ``ordered`` keeps
-    who was ``a``.  Names are text where the file is text.
+    ``outcomes`` explains as "a", "b" or "tie", or else the name of the item that won.  With ``scores=(of_a, of_b)``
+    two columns of numbers say who won: the higher, and equal numbers tie.  ``agent`` and ``weight`` name optional
+    columns.  ``ordered`` keeps who was ``a``.  Names are text where the file is text.
     """
     table = read_table(source, on_error, format)
     way_out = "name the columns with a=, b=, winner= (or scores=)"
@@ -61,27 +61,33 @@ def read_battles(
     rows = table.kept()
     if not rows:
         raise DataError(f"{table.name}: no battles; a row has two items and who won")
-    pick = lambda values: None if values is None else [values[row] for row in rows]  # noqa: E731
-    return Comparisons.from_battles(
-        pick(first), pick(second), pick(won), weight=pick(weights), agent=pick(agents), items=items, ordered=ordered
-    )
+    sides = [[values[row] for row in rows] for values in (first, second, won)]
+    extra: dict[str, Any] = {
+        name: None if values is None else [values[row] for row in rows]
+        for name, values in (("weight", weights), ("agent", agents))
+    }
+    return Comparisons.from_battles(*sides, **extra, items=items, ordered=ordered)
 
 
 def _by_words(
     table: Table, said: list[Any], first: list[Any], second: list[Any], winner: str, outcomes: Mapping[str, Outcome]
 ) -> list[Outcome]:
-    for word, outcome in outcomes.items():
-        if outcome not in WORDS:
-            raise ValueError(f"outcomes explains {word!r} as {outcome!r}; choose from {list(WORDS)}")
+    for word, meaning in outcomes.items():
+        if meaning not in WORDS:
+            raise ValueError(f"outcomes explains {word!r} as {meaning!r}; choose from {list(WORDS)}")
     known = _MEANING | {str(word).strip().lower(): outcome for word, outcome in outcomes.items()}
     won: list[Outcome] = []
     for row, value in enumerate(said):
-        outcome = None if value is None or isinstance(value, bool) else known.get(str(value).lower())
+        outcome: Outcome | None = None
+        if value is not None and not isinstance(value, bool):
+            outcome = known.get(str(value).lower())
         if outcome is None and value is not None and value in (first[row], second[row]):
             outcome = "a" if value == first[row] else "b"
         if outcome is None:
             text = "is missing" if value is None else f"{str(value)[:60]!r} is not a, b or tie"
-            table.wrong(row, "winner", f"{winner} {text}", 'say what it means with outcomes={"word": "a" | "b" | "tie"}')
+            table.wrong(
+                row, "winner", f"{winner} {text}", 'say what it means with outcomes={"word": "a" | "b" | "tie"}'
+            )
         won.append(outcome or "tie")
     return won
 
@@ -93,10 +99,10 @@ def _by_scores(table: Table, scores: tuple[str, str]) -> list[Outcome]:
 
 
 def write_battles(comparisons: Comparisons, target: Source, *, format: str | None = None) -> None:
-    """Comparisons as rows ``model_a, model_b, winner, weight`` (and ``agent``): one for each pair and outcome that occurred.
+    """Comparisons as rows ``model_a, model_b, winner, weight`` (and ``agent``), one for each pair and outcome.
 
-    Read back with ``items=comparisons.items``, ``weight="weight"`` (and ``agent``, ``ordered``) they are equal, where names
-    are text (CSV, JSON lines) or all of one type (Parquet); pairs without any outcome are not written.
+    Read back with ``items=comparisons.items``, ``weight="weight"`` (and ``agent``, ``ordered``) they are equal, where
+    names are text (CSV, JSON lines) or all of one type (Parquet); pairs without any outcome are not written.
     """
     c = comparisons
     wins = np.stack([c.wins_i, c.wins_j, c.ties], axis=1)
@@ -111,8 +117,3 @@ def write_battles(comparisons: Comparisons, target: Source, *, format: str | Non
     if c.agent is not None and c.agents is not None:
         columns["agent"] = [c.agents[k] for k in c.agent[row].tolist()]
     write_table(target, columns, format)
-
-
-def is_outcome(value: Any) -> bool:
-    """Whether a cell is one of the words for an outcome."""
-    return isinstance(value, str) and value.strip().lower() in _MEANING or as_number(value) in (0.0, 0.5, 1.0)

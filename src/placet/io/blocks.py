@@ -33,7 +33,9 @@ class Bad(NamedTuple):
 
 @dataclass
 class Block:
-    """Rows of one block: per-row ``columns`` (``line`` among them) and CSR values; ``index`` is None where every row is full."""
+    """Rows of one block: per-row ``columns`` (``line`` among them) and CSR values; ``index`` is None where every row
+    is full.
+    """
 
     columns: dict[str, NDArray[Any]]
     indptr: NDArray[np.int64]
@@ -101,7 +103,9 @@ class Desk:
 
 
 class Store:
-    """One dense table that full rows are put into as they are parsed; made after the first block, if its rows are full."""
+    """One dense table that full rows are put into as they are parsed; made after the first block, if its rows are
+    full.
+    """
 
     def __init__(self, wanted: bool, size: int | None, dtype: DTypeLike) -> None:
         self.size = size if wanted else None
@@ -134,7 +138,7 @@ class Store:
         at = 0
         for block in blocks:
             n = len(block.indptr) - 1
-            if n and block.slot != at:
+            if n and block.slot is not None and block.slot != at:
                 self.X[at : at + n] = self.X[block.slot : block.slot + n].copy()
             block.value = self.X[:0].reshape(-1)
             at += n
@@ -144,7 +148,9 @@ class Store:
 
 
 def whole_lines(file: IO[bytes], name: str) -> Iterator[Desk]:
-    """Blocks of whole lines, each ended by a newline, of about BLOCK bytes, on desks that come round again; no byte order mark."""
+    """Blocks of whole lines, each ended by a newline, of about BLOCK bytes, on desks that come round again; no byte
+    order mark.
+    """
     from placet.kernels import parse
 
     desks = [Desk() for _ in range(threads() + 2)]
@@ -189,7 +195,7 @@ def _read_into(file: IO[bytes], view: memoryview) -> int:
 
 def plain_size(file: IO[bytes]) -> int | None:
     """Bytes still to read, where that is known without reading."""
-    if type(file) not in (io.BufferedReader, io.BytesIO) or not file.seekable():
+    if not isinstance(file, io.BufferedReader | io.BytesIO) or not file.seekable():
         return None
     at = file.tell()
     size = file.seek(0, os.SEEK_END) - at
@@ -198,7 +204,9 @@ def plain_size(file: IO[bytes]) -> int | None:
 
 
 def parsed(work: Callable[[Desk], Block], desks: Iterator[Desk], store: Store) -> list[Block]:
-    """``work`` on every desk by several threads, the blocks in order; never more than ``threads() + 1`` desks at a time."""
+    """``work`` on every desk by several threads, the blocks in order; never more than ``threads() + 1`` desks at a
+    time.
+    """
 
     def one(desk: Desk) -> Block:
         block = work(desk)
@@ -294,7 +302,9 @@ def _sort_columns(block: Block, base: int) -> set[int]:
 
 
 def report(blocks: list[Block], problems: Problems) -> None:
-    """Hand every bad line to ``problems``, numbered from 1 in the whole text; line columns become whole-text numbers too."""
+    """Hand every bad line to ``problems``, numbered from 1 in the whole text; line columns become whole-text numbers
+    too.
+    """
     before = 0
     for block in blocks:
         for line, kind, text, way_out in block.bad:

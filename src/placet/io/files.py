@@ -137,6 +137,29 @@ def open_bytes(source: Source) -> Iterator[IO[bytes]]:
             ) from None
 
 
+class Held(io.BytesIO):
+    """Bytes that were read already, with the name of the source they came from."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data)
+        self.name = name
+
+
+def peek(source: Source, size: int = 1 << 16) -> tuple[bytes, Source]:
+    """The first bytes, decompressed, and the source to read from the start (open files are read whole and held)."""
+    if isinstance(source, str | os.PathLike):
+        with open_bytes(source) as file:
+            return file.read(size), source
+    data = read_bytes(source)
+    return data[:size], Held(data, name_of(source))
+
+
+def first_lines(head: bytes, n: int) -> list[str]:
+    """Up to ``n`` lines at the start that are neither blank nor comments."""
+    lines = head.decode("utf-8-sig", errors="replace").split("\n")
+    return [line.strip("\r") for line in lines if line.strip() and not line.lstrip().startswith("#")][:n]
+
+
 def read_bytes(source: Source) -> bytes:
     """Everything, decompressed."""
     with open_bytes(source) as file:
@@ -195,7 +218,7 @@ def _packed(raw: IO[bytes], suffix: str) -> IO[bytes]:
         return bz2.BZ2File(raw, "wb")
     import zstandard
 
-    return zstandard.ZstdCompressor().stream_writer(raw, closefd=False)  # type: ignore[no-any-return]
+    return zstandard.ZstdCompressor().stream_writer(raw, closefd=False)
 
 
 @contextlib.contextmanager

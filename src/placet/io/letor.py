@@ -1,8 +1,9 @@
 """LETOR / svmlight text: ``grade qid:query feature:value ... # comment``."""
 
+import os
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -30,11 +31,12 @@ def read_letor(
 ) -> Queries:
     """Queries from LETOR / svmlight text; rows of a query may lie apart, and grades may be any finite numbers.
 
-    ``group``: sizes of consecutive queries (an array, or a file with one size per line, as LightGBM's ``.query`` files), for
-    text without ``qid:``.  Features are numbered from 1 (``zero_based``: from 0); an index beyond ``n_features``, or
-    ``max_features`` where that is not given, is an error.  ``sparse="auto"`` gives a dense table when at least a quarter of its
-    cells are in the text, else CSR.  Numbers are correctly rounded to float64; ``dtype=np.float32`` halves the memory.
-    Queries named by whole numbers are ``int``, unless any name in the file is not one: then all are text.
+    ``group``: sizes of consecutive queries (an array, or a file with one size per line, as LightGBM's ``.query``
+    files), for text without ``qid:``.  Features are numbered from 1 (``zero_based``: from 0); an index beyond
+    ``n_features``, or ``max_features`` where that is not given, is an error.  ``sparse="auto"`` gives a dense table
+    when at least a quarter of its cells are in the text, else CSR.  Numbers are correctly rounded to float64;
+    ``dtype=np.float32`` halves the memory. Queries named by whole numbers are ``int``, unless any name in the file is
+    not one: then all are text.
     """
     problems = Problems(name_of(source), on_error)
     base = 0 if zero_based else 1
@@ -148,10 +150,8 @@ def query_names(parsed: list[Block]) -> NDArray[Any]:
 
 def _grouped(group: Source | ArrayLike, line: NDArray[Any], parsed: list[Block], name: str) -> NDArray[np.int64]:
     """The query number of every row from the sizes of consecutive queries; lines left out count in their query."""
-    sizes = (
-        read_sizes(group) if hasattr(group, "read") or isinstance(group, str) or hasattr(group, "__fspath__") else group
-    )
-    sizes = np.asarray(sizes)
+    named = isinstance(group, str | os.PathLike) or hasattr(group, "read")
+    sizes = read_sizes(cast(Source, group)) if named else np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise DataError("group must be whole numbers, the rows of each query in turn")
     before, left_out = 0, []
@@ -168,7 +168,7 @@ def _grouped(group: Source | ArrayLike, line: NDArray[Any], parsed: list[Block],
 
 def read_sizes(source: Source) -> NDArray[np.int64]:
     """Sizes of consecutive queries, one whole number per line."""
-    problems = Problems(name_of(source))
+    problems = Problems(name_of(source), may_skip=False)
     sizes = []
     for number, text in read_lines(source):
         if text.strip():
@@ -184,8 +184,8 @@ def read_sizes(source: Source) -> NDArray[np.int64]:
 def write_letor(queries: Queries, target: Source) -> None:
     """Queries as LETOR text, rows in the caller's order; read back with ``n_features`` and ``sparse`` they are equal.
 
-    Dense tables are written with their zeros, CSR without what it does not store.  Weights and relations have no place in this
-    format: other weights than 1 are a ``DataError``.
+    Dense tables are written with their zeros, CSR without what it does not store.  Weights and relations have no
+    place in this format: other weights than 1 are a ``DataError``.
     """
     if not (queries.weight == 1).all():
         raise DataError("LETOR text has no place for query weights; set them to 1 before writing")

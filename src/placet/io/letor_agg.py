@@ -21,11 +21,12 @@ _SHAPE = "a line is: grade qid:query 1:rank 2:NULL ... #docid = name"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LetorAgg:
-    """Documents of queries, ranked by engines; rows ``offsets[q]:offsets[q + 1]`` are the documents of query ``qid[q]``.
+    """Documents ranked by engines; rows ``offsets[q]:offsets[q + 1]`` are the documents of query ``qid[q]``.
 
-    ``rank`` (rows, engines) float64: lower is better, NaN where the engine did not rank the document.  ``grade`` (rows,)
-    relevance.  ``doc`` (rows,) document names.  ``rankings``: one ballot for each query and engine that ranked anything in it
-    (instance = query, agent = engine 1, 2, ...); item ``r`` is row ``r``, so ``grade[item]`` is its relevance.
+    ``rank`` (rows, engines) float64: lower is better, NaN where the engine did not rank the document.  ``grade``
+    (rows,) relevance.  ``doc`` (rows,) document names.  ``rankings``: one ballot for each query and engine that
+    ranked anything in it (instance = query, agent = engine 1, 2, ...); item ``r`` is row ``r``, so ``grade[item]`` is
+    its relevance.
     """
 
     rankings: Rankings
@@ -70,7 +71,7 @@ class LetorAgg:
         }
 
 
-def read_letor_agg(source: Source, *, max_engines: int = 1 << 16, on_error: OnError = "raise") -> LetorAgg:
+def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError = "raise") -> LetorAgg:
     """Rank lists of engines and relevance grades from LETOR rank aggregation text; ranks are numbers, lower is better.
 
     An engine that a line does not name did not rank that document, as with NULL.
@@ -96,8 +97,10 @@ def read_letor_agg(source: Source, *, max_engines: int = 1 << 16, on_error: OnEr
 
 def _ranks(parsed: list[blocks.Block], rows: int, engines: int, name: str) -> NDArray[np.float64]:
     """(rows, engines), NaN where there is no rank."""
-    if rows * engines > 1 << 31:
-        raise DataError(f"{name}: {rows} rows x {engines} engines are too many for a table; number the engines 1, 2, ...")
+    if rows * engines > 1 << 28:
+        raise DataError(
+            f"{name}: {rows} rows x {engines} engines are too many for a table; number the engines 1, 2, ..."
+        )
     rank = np.full((rows, engines), np.nan)
     at = 0
     for block in parsed:

@@ -1,5 +1,6 @@
 """Lines that cannot be read: gathered by kind, then raised as one error or reported as one warning."""
 
+import re
 import warnings
 from dataclasses import dataclass, field
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 from placet.data import DataError
 
 OnError = Literal["raise", "skip"]
+_QUOTE = re.compile("['\"]")
 
 
 class DataWarning(UserWarning):
@@ -28,19 +30,21 @@ class Problems:
     name: str
     on_error: OnError = "raise"
     unit: str = "line"
+    may_skip: bool = True
     kinds: dict[str, _Kind] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.on_error not in ("raise", "skip"):
             raise ValueError(f"on_error {self.on_error!r} is unknown; choose from ['raise', 'skip']")
 
-    def add(self, line: int, kind: str, text: str, way_out: str, count: int = 1) -> None:
-        """Note ``count`` bad lines of a ``kind``, the first of them ``line`` with the explanation ``text``."""
+    def add(self, line: int, kind: str | None, text: str, way_out: str) -> None:
+        """Note a bad line of a ``kind`` (default: the ``text`` up to the value that it quotes)."""
+        kind = _QUOTE.split(text, maxsplit=1)[0] if kind is None else kind
         known = self.kinds.get(kind)
         if known is None:
-            self.kinds[kind] = _Kind(count, line, text, way_out)
+            self.kinds[kind] = _Kind(1, line, text, way_out)
             return
-        known.count += count
+        known.count += 1
         if line < known.line:
             known.line, known.text = line, text
 
@@ -58,7 +62,8 @@ class Problems:
             message = f"{self.name}:{first.line}: {first.text} ({_times(first.count, self.unit)})"
             if len(ordered) > 1:
                 message += f" and {self.total - first.count} bad {self.unit}s of other kinds"
-            raise DataError(f'{message}; {first.way_out}, or read with on_error="skip" to leave such {self.unit}s out')
+            skip = f', or read with on_error="skip" to leave such {self.unit}s out' if self.may_skip else ""
+            raise DataError(f"{message}; {first.way_out}{skip}")
         parts = [f"{k.count} such as {self.unit} {k.line} ({k.text})" for k in ordered]
         warnings.warn(
             DataWarning(f"{self.name}: left out {_plural(self.total, self.unit)}: {', '.join(parts)}"), stacklevel=3

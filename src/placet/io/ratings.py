@@ -7,7 +7,7 @@ import numpy as np
 
 from placet.data import DataError, Rankings
 from placet.data.columns import encode, is_frame
-from placet.io.files import Source, bare_suffix, decode, name_of, read_bytes
+from placet.io.files import Held, Source, bare_suffix, decode, name_of, read_bytes
 from placet.io.problems import OnError
 from placet.io.tables import Table, read_table, write_table
 
@@ -32,9 +32,9 @@ def read_ratings(
 ) -> Rankings:
     """One ballot per user from a table of ratings; equal ratings tie, and the ratings stay in ``score``.
 
-    Text whose first line is numbers has no header: its columns are user, item, rating and perhaps a time stamp, with tabs,
-    ``::`` or commas between them (MovieLens ``u.data``, ``ratings.dat``).  Otherwise the columns are those named, or the first of
-    ``KNOWN`` that is there.  Names are text where the file is text.
+    Text whose first line is numbers has no header: its columns are user, item, rating and perhaps a time stamp, with
+    tabs, ``::`` or commas between them (MovieLens ``u.data``, ``ratings.dat``).  Otherwise the columns are those
+    named, or the first of ``KNOWN`` that is there.  Names are text where the file is text.
     """
     table = _table(source, format, on_error)
     given = {"user": user, "item": item, "rating": rating}
@@ -51,12 +51,14 @@ def read_ratings(
 
 
 def _table(source: Any, format: str | None, on_error: OnError) -> Table:
-    if is_frame(source) or format in ("jsonl", "parquet") or bare_suffix(source) in (".jsonl", ".ndjson", ".parquet", ".pq"):
+    if isinstance(source, Table) or is_frame(source) or format in ("jsonl", "parquet"):
+        return read_table(source, on_error, format)
+    if bare_suffix(source) in (".jsonl", ".ndjson", ".parquet", ".pq"):
         return read_table(source, on_error, format)
     name = name_of(source)
     data = read_bytes(source)
     if data[:4] == b"PAR1":
-        return read_table(_Named(data, name), on_error, "parquet")
+        return read_table(Held(data, name), on_error, "parquet")
     text = decode(name, data)
     first = next((line for line in text.split("\n") if line.strip()), "")
     if "::" in first:
@@ -65,17 +67,7 @@ def _table(source: Any, format: str | None, on_error: OnError) -> Table:
     fields = first.strip().split(separator)
     bare = len(fields) in (3, 4) and fields[2].strip()[:1].isdigit()
     header = _MOVIELENS[: len(fields)] if bare else None
-    return read_table(_Named(text.encode(), name), on_error, format, header=header, separator=separator)
-
-
-class _Named:
-    """Bytes that were read already, with the name of the file they came from."""
-
-    def __init__(self, data: bytes, name: str) -> None:
-        self._data, self.name = data, name
-
-    def read(self, n: int = -1) -> bytes:
-        return self._data
+    return read_table(Held(text.encode(), name), on_error, format, header=header, separator=separator)
 
 
 def _chosen(what: str, given: str | None, table: Table) -> str:
@@ -103,8 +95,8 @@ def _note_repeats(table: Table, users: list[Any], things: list[Any]) -> None:
 def write_ratings(rankings: Rankings, target: Source, *, format: str | None = None) -> None:
     """Ballots with scores as rows ``user, item, rating``; without agents the ballots are numbered from 1.
 
-    With the suffix ``.data`` the text has no header, as in MovieLens.  Read back with ``items=rankings.items`` the ballots are
-    equal, where every agent has one ballot, weights are 1 and names are text.
+    With the suffix ``.data`` the text has no header, as in MovieLens.  Read back with ``items=rankings.items`` the
+    ballots are equal, where every agent has one ballot, weights are 1 and names are text.
     """
     if rankings.score is None:
         raise DataError("these ballots have no scores; only ballots made from ratings can be written as ratings")

@@ -35,7 +35,7 @@ class Table:
             raise DataError(f"{self.name}: column {name!r} is not there; the columns are {self.names}; {way_out}")
         return [_cell(value) for value in self.cells(name)]
 
-    def wrong(self, row: int, kind: str, text: str, way_out: str) -> None:
+    def wrong(self, row: int, kind: str | None, text: str, way_out: str) -> None:
         """Note that a row cannot be used, once."""
         if row not in self.left_out:
             self.left_out.add(row)
@@ -92,12 +92,20 @@ def as_number(value: Any) -> float | None:
 
 
 def read_table(
-    source: Any, on_error: Any, format: str | None = None, *, header: Sequence[str] | None = None, separator: str | None = None
+    source: Any,
+    on_error: Any,
+    format: str | None = None,
+    *,
+    header: Sequence[str] | None = None,
+    separator: str | None = None,
 ) -> Table:
     """A path, open file, mapping of columns or data frame as a table.
 
-    ``format`` is one of FORMATS (default: by the suffix, else CSV).  ``header`` names the columns of text that has no header.
+    ``format`` is one of FORMATS (default: by the suffix, else CSV).  ``header`` names the columns of text that has no
+    header.
     """
+    if isinstance(source, Table):
+        return source
     if is_frame(source):
         return _from_frame(source, Problems("<frame>", on_error, "row"))
     if format is not None and format not in FORMATS:
@@ -122,7 +130,9 @@ def _from_frame(frame: Any, problems: Problems) -> Table:
         sizes = {len(values) for values in columns.values()}
         if len(sizes) > 1:
             raise DataError(f"columns differ in length: { {name: len(values) for name, values in columns.items()} }")
-        return Table("<frame>", list(columns), sizes.pop() if sizes else 0, columns.__getitem__, lambda row: row, problems)
+        return Table(
+            "<frame>", list(columns), sizes.pop() if sizes else 0, columns.__getitem__, lambda row: row, problems
+        )
     import narwhals as nw
 
     table = nw.from_native(frame)
@@ -163,7 +173,12 @@ def _from_jsonl(text: str, problems: Problems) -> Table:
             problems.add(number, "object", f"{shown(line.strip())} is not an object", "write one object per line")
     names = list(dict.fromkeys(name for row in rows for name in row))
     return Table(
-        problems.name, names, len(rows), lambda name: [_plain(row.get(name)) for row in rows], lines.__getitem__, problems
+        problems.name,
+        names,
+        len(rows),
+        lambda name: [_plain(row.get(name)) for row in rows],
+        lines.__getitem__,
+        problems,
     )
 
 
@@ -194,11 +209,10 @@ def _from_csv(text: str, separator: str, header: Sequence[str] | None, problems:
         return _record_by_record(text, separator, names, header is None, problems)
     frame = frame.rename(dict(zip(frame.columns, names)))
     filled = frame.select(~pl.all_horizontal(pl.all().is_null())).to_series()
+    place: Sequence[int] = range(frame.height)
     if not filled.all():  # blank lines
-        frame = frame.with_row_index("\0row").filter(filled)
-        place = frame["\0row"].to_list()
-    else:
-        place = range(frame.height)
+        place = [row for row, has_cells in enumerate(filled.to_list()) if has_cells]
+        frame = frame.filter(filled)
     starts: list[int] = []
 
     def line(row: int) -> int:
@@ -247,7 +261,9 @@ def _record_by_record(text: str, separator: str, names: list[str], has_header: b
     )
 
 
-def write_table(target: Source, columns: Mapping[str, Sequence[Any]], format: str | None = None, *, header: bool = True) -> None:
+def write_table(
+    target: Source, columns: Mapping[str, Sequence[Any]], format: str | None = None, *, header: bool = True
+) -> None:
     """Columns as CSV, tab-separated text, JSON lines or Parquet, as ``format`` or the suffix of ``target`` says."""
     import polars as pl
 

@@ -1,4 +1,6 @@
-"""Extreme classification text: a header ``points features labels``, then ``label,label,... feature:value ...``, all from 0."""
+"""Extreme classification text: a header ``points features labels``, then ``label,label,... feature:value ...``, all
+from 0.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +25,9 @@ _SHAPE = "a line is: label,label,... feature:value feature:value ..., all counte
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MultiLabel:
-    """Points with sparse features and sets of labels: ``X`` (points, features) and ``Y`` (points, labels), CSR; Y holds ones."""
+    """Points with sparse features and sets of labels: ``X`` (points, features) and ``Y`` (points, labels), CSR; Y
+    holds ones.
+    """
 
     X: "csr_matrix"
     Y: "csr_matrix"
@@ -87,12 +91,11 @@ def _chained(first: Desk, desks: Iterator[Desk]) -> Iterator[Desk]:
 
 
 def _header(line: bytes, name: str) -> tuple[int, int, int]:
-    numbers = [whole(token) for token in line.decode(errors="replace").split()]
-    if len(numbers) != 3 or None in numbers:
+    numbers = [n for token in line.decode(errors="replace").split() if (n := whole(token)) is not None]
+    if len(numbers) != 3 or len(line.split()) != 3:
         said = shown(line.decode(errors="replace").strip())
         raise DataError(f"{name}:1: the header {said} is not three whole numbers; begin with: points features labels")
     points, features, labels = numbers
-    assert points is not None and features is not None and labels is not None
     for what, number in (("features", features), ("labels", labels)):
         if number > MAX_FEATURES:
             raise DataError(f"{name}:1: {number} {what} are more than {MAX_FEATURES}; correct the header")
@@ -122,7 +125,9 @@ def _once(block: Block) -> Block:
     """The block without the rows that name a label twice, which are noted."""
     twice = {r for r, own in enumerate(block.columns["labels"]) if len(own) > 1 and (own[1:] == own[:-1]).any()}
     for r in sorted(twice):
-        block.bad.append(Bad(int(block.columns["line"][r]), "label twice", "a label occurs more than once", "keep one of each"))
+        block.bad.append(
+            Bad(int(block.columns["line"][r]), "label twice", "a label occurs more than once", "keep one of each")
+        )
     return block.without(twice) if twice else block
 
 
@@ -143,7 +148,7 @@ def _explained(desk: Desk, features: int, labels: int, line: int, kind: int, sta
 
 
 def _checked(parsed: list[Block], points: int, features: int, labels: int, dtype: DTypeLike, name: str) -> MultiLabel:
-    """The matrices, when there are as many points as the header says; blank lines after the last point are no points."""
+    """The matrices, if there are as many points as the header says; blank lines after the last point are none."""
     from scipy.sparse import csr_matrix
 
     sets = blocks.column(parsed, "labels") if parsed else np.empty(0, dtype=object)
@@ -152,7 +157,9 @@ def _checked(parsed: list[Block], points: int, features: int, labels: int, dtype
     while n > points and X.indptr[n] == X.indptr[n - 1] and len(sets[n - 1]) == 0:
         n -= 1
     if n != points:
-        raise DataError(f"{name}: {n} points, but the header promises {points}; correct the header or complete the file")
+        raise DataError(
+            f"{name}: {n} points, but the header promises {points}; correct the header or complete the file"
+        )
     indptr = np.concatenate([[0], np.cumsum([len(own) for own in sets[:n]])])
     indices = np.concatenate([np.zeros(0, np.int32), *sets[:n]])
     Y = csr_matrix((np.ones(len(indices)), indices, indptr), shape=(n, labels))

@@ -50,8 +50,9 @@ def count(text):
 def scaled(m, ten):
     """(m 10^ten correctly rounded, True), or (0, False) when 64 bits of the power do not settle the last bit.
 
-    m < 2^53 and abs(ten) <= 22: one exactly rounded operation (Clinger).  Otherwise the upper half h of m times the truncated
-    power is below the true product by less than 1, so the rounding is settled unless h ends within 1 of a half (1 in 256).
+    m < 2^53 and abs(ten) <= 22: one exactly rounded operation (Clinger).  Otherwise the upper half h of m times the
+    truncated power is below the true product by less than 1, so the rounding is settled unless h ends within 1 of a
+    half (1 in 256).
     """
     if m < 9007199254740992:
         if ten == 0:
@@ -91,7 +92,7 @@ def scaled(m, ten):
 
 @njit(cache=True, nogil=True)
 def number(text, p):
-    """Decimal at byte p: (value, byte after it, state); state 1 = exact, 2 = well formed but to be read with care, 0 = none.
+    """Decimal at byte p: (value, byte after it, state); state 1: exact, 2: to be read with care, 0: no number.
 
     Grammar: [+-] digits [. digits] [e [+-] digits], at least one digit before the exponent.  O(digits).
     """
@@ -171,17 +172,18 @@ def is_null(text, p):
 
 @njit(cache=True, nogil=True)
 def pairs(text, p, base, limit, null, index, value, slow, nnz, n_slow):
-    """``index:value`` from byte p to the end of the line or a comment; indices from ``base``, less than ``base + limit``.
+    """``index:value`` from byte p to the end of the line or a comment; ``base <= index < base + limit``.
 
-    With ``null`` the word NULL is NaN.  Returns the byte where it stopped, the numbers of values and of ``slow`` entries so far,
-    the kind of problem (0: none) and where its token starts, the last column, and whether columns rose.  O(bytes).
+    With ``null`` the word NULL is NaN.  Returns the byte where it stopped, the numbers of values and of ``slow``
+    entries so far, the kind of problem (0: none) and where its token starts, the last column, and whether columns
+    rose.  O(bytes).
     """
     last = -1
     rising = True
     while True:
         p = blank(text, p)
         c = text[p]
-        if c == NEWLINE or c == HASH:
+        if c == NEWLINE or c == HASH:  # noqa: SIM109  (a tuple test compiles to a loop)
             return p, nnz, n_slow, 0, p, last, rising
         at = p
         k = 0
@@ -215,7 +217,9 @@ def pairs(text, p, base, limit, null, index, value, slow, nnz, n_slow):
 
 @njit(cache=True, nogil=True)
 def query(text, p):
-    """``qid:name`` at byte p: (name as a canonical number of at most 18 digits, else -1; its start; its end).  Empty: none."""
+    """``qid:name`` at byte p: (name as a canonical number of at most 18 digits, else -1; its start; its end).  Empty:
+    none.
+    """
     if text[p] != 113 or text[p + 1] != 105 or text[p + 2] != 100 or text[p + 3] != COLON:
         return -1, p, p
     start = p + 4
@@ -256,11 +260,11 @@ def note(bad, n, line, kind, text, at):
 def letor(text, base, limit, need_qid, null, grade, qid, token, indptr, index, value, slow, bad):
     """Rows ``grade qid:name index:value ... # comment`` of a block.
 
-    Fills, per row: ``grade``; ``qid`` and ``token`` = (start and end of the query's name, end of the features, line from 0);
-    per value: ``index`` (column from 0) and ``value``, with ``indptr`` as in CSR.  ``slow``: (value number, or -1 - row for a
-    grade; start; end) of decimals to read with care.  ``bad``: (line, kind, start, end) of the lines left out.
-    Returns rows, slow, bad, lines, the largest column, whether every row holds the same columns 0, 1, ..., whether some row's
-    columns do not rise.  O(bytes).
+    Fills, per row: ``grade``; ``qid`` and ``token`` = (start and end of the query's name, end of the features, line
+    from 0); per value: ``index`` (column from 0) and ``value``, with ``indptr`` as in CSR.  ``slow``: (value number,
+    or -1 - row for a grade; start; end) of decimals to read with care.  ``bad``: (line, kind, start, end) of the
+    lines left out. Returns rows, slow, bad, lines, the largest column, whether every row holds the same columns 0, 1,
+    ..., whether some row's columns do not rise.  O(bytes).
     """
     rows = n_bad = n_slow = nnz = 0
     width = top = -1
@@ -305,7 +309,8 @@ def letor(text, base, limit, need_qid, null, grade, qid, token, indptr, index, v
 def multilabel(text, limit, n_labels, label_ptr, label, line_of, indptr, index, value, slow, bad):
     """Rows ``label,label,... index:value ...`` of a block, all counted from 0; a blank line is a point without either.
 
-    ``label`` with ``label_ptr``, and ``index``, ``value`` with ``indptr``, as in CSR; the rest and the answer as for ``letor``.
+    ``label`` with ``label_ptr``, and ``index``, ``value`` with ``indptr``, as in CSR; the rest and the answer as for
+    ``letor``.
     """
     rows = n_bad = n_slow = nnz = n_label = line = 0
     top = -1

@@ -1,0 +1,153 @@
+"""Scores met with labels: a TREC run with judgements, or one score per line with the rows of a LETOR file."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data import DataError, Queries, Rankings
+from placet.data.columns import offsets_from_sizes
+from placet.io.files import Source, first_lines, name_of, peek, read_lines
+from placet.io.letor import read_letor
+from placet.io.numerals import decimal
+from placet.io.problems import Problems, shown
+from placet.io.trec import Qrels, read_qrels, read_trec_run
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Scores met with labels: rows ``offsets[q]:offsets[q + 1]`` are query ``qid[q]``, as metrics take them.
+
+    ``score`` (rows,), -inf where a judged row was not retrieved; ``grade`` (rows,), 0 where a retrieved row was not
+    judged; ``name`` (rows,) documents, where they have names; ``judged`` (rows, subtopics of a topic) CSR of grades,
+    where judgements have subtopics: then ``grade`` is the largest.
+    """
+
+    score: NDArray[np.float64]
+    grade: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    qid: tuple[Hashable, ...]
+    name: NDArray[Any] | None = None
+    judged: "csr_matrix | None" = None
+
+
+def read_judged(scores: Source, labels: Source) -> Judged:
+    """Scores and labels from files: a TREC run with qrels, or scores (one per line) with LETOR text."""
+    head, scores = peek(scores)
+    run = [len(line.split()) for line in first_lines(head, 1)] == [6]
+    head, labels = peek(labels)
+    qrels = [len(line.split()) == 4 and ":" not in line for line in first_lines(head, 1)] == [True]
+    if run and qrels:
+        return judge(read_trec_run(scores), read_qrels(labels))
+    if not run and not qrels:
+        return score_rows(read_scores(scores), read_letor(labels))
+    what, other = ("a TREC run", "qrels") if run else ("scores, one per line", "LETOR text")
+    said = f"{name_of(scores)} holds {what}, but {name_of(labels)} does not hold {other}"
+    raise DataError(f"{said}; give two that belong together")
+
+
+def judge(run: Rankings, qrels: Qrels) -> Judged:
+    """Meet a run with judgements, over the topics that have any; a topic that the run lacks retrieved nothing.
+
+    Topics of the run without judgements are left out, as ``trec_eval`` does.  A run with several tags, without
+    topics, or without any judged topic is a ``DataError``.  O(rows).
+    """
+    scores = _retrieved(run, qrels)
+    grades, parts = _by_topic(qrels)
+    score: list[float] = []
+    grade: list[float] = []
+    name: list[Hashable] = []
+    sizes: list[int] = []
+    cells: list[tuple[int, int, float]] = []
+    for topic, own in zip(qrels.topics, grades):
+        found = scores.get(topic, {})
+        docs = list(dict.fromkeys([*found, *own]))
+        for doc in docs:
+            cells += [(len(score), column, value) for column, value in parts.get((topic, doc), ())]
+            score.append(found.get(doc, -np.inf))
+            grade.append(own.get(doc, 0.0))
+        name += docs
+        sizes.append(len(docs))
+    table = _cells(cells, len(score)) if qrels.subtopic is not None else None
+    return Judged(
+        np.array(score), np.array(grade), offsets_from_sizes(sizes), qrels.topics, np.array(name, dtype=object), table
+    )
+
+
+def _retrieved(run: Rankings, qrels: Qrels) -> dict[Hashable, dict[Hashable, float]]:
+    """Score of every retrieved document of every topic."""
+    if run.instance is None or run.instances is None or run.score is None:
+        raise DataError("a run has topics and scores; read it with read_trec_run")
+    if run.agents is not None and len(run.agents) > 1:
+        raise DataError(f"{len(run.agents)} runs in one file: {list(run.agents)[:5]}; judge them one by one (by_agent)")
+    scores: dict[Hashable, dict[Hashable, float]] = {}
+    for b in range(len(run)):
+        part = slice(run.offsets[b], run.offsets[b + 1])
+        names = (run.items[k] for k in run.item[part].tolist())
+        scores[run.instances[run.instance[b]]] = dict(zip(names, run.score[part].tolist()))
+    if scores and not scores.keys() & set(qrels.topics):
+        first = next(iter(scores))
+        raise DataError(
+            f"none of the {len(scores)} topics of the run is judged (the first is {first!r}); give its own qrels"
+        )
+    return scores
+
+
+def _by_topic(
+    qrels: Qrels,
+) -> tuple[list[dict[Hashable, float]], dict[tuple[Hashable, Hashable], list[tuple[int, float]]]]:
+    """Largest grade of each document of each topic, and its (subtopic number within the topic, grade)."""
+    grades: list[dict[Hashable, float]] = [{} for _ in qrels.topics]
+    parts: dict[tuple[Hashable, Hashable], list[tuple[int, float]]] = {}
+    columns: dict[tuple[int, int], int] = {}
+    counts = [0] * len(qrels.topics)
+    subtopic = [None] * len(qrels) if qrels.subtopic is None else qrels.subtopic.tolist()
+    for t, d, part, value in zip(qrels.topic.tolist(), qrels.doc.tolist(), subtopic, qrels.grade.tolist()):
+        doc = qrels.docs[d]
+        grades[t][doc] = max(grades[t].get(doc, -np.inf), value)
+        if part is not None:
+            if (t, part) not in columns:
+                columns[t, part] = counts[t]
+                counts[t] += 1
+            parts.setdefault((qrels.topics[t], doc), []).append((columns[t, part], value))
+    return grades, parts
+
+
+def _cells(cells: list[tuple[int, int, float]], rows: int) -> "csr_matrix":
+    from scipy.sparse import csr_matrix
+
+    row, column, value = np.array(cells).T
+    shape = (rows, int(column.max()) + 1)
+    return csr_matrix((value, (row.astype(np.int64), column.astype(np.int64))), shape=shape)
+
+
+def read_scores(source: Source) -> NDArray[np.float64]:
+    """Scores, one finite number per line, in the order of the rows they belong to; a bad line cannot be left out."""
+    problems = Problems(name_of(source), may_skip=False)
+    values = []
+    for number, line in read_lines(source):
+        text = line.strip()
+        if text:
+            value = decimal(text)
+            if value is None:
+                problems.add(
+                    number, "score", f"score {shown(text)} is not a finite number", "write one number per line"
+                )
+            else:
+                values.append(value)
+    problems.close()
+    return np.array(values)
+
+
+def score_rows(scores: ArrayLike, queries: Queries) -> Judged:
+    """Meet scores (one for each row, in the caller's order) with queries."""
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != queries.grade.shape:
+        raise DataError(f"{values.size} scores for {len(queries.grade)} rows; give one score for each row, in order")
+    order = np.argsort(np.argsort(queries.row))
+    return Judged(values[order], queries.grade, queries.offsets, queries.qid)

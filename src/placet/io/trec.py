@@ -1,0 +1,206 @@
+"""TREC files: runs (``topic Q0 document rank score tag``) and relevance judgements, with subtopics where there are
+any.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data import DataError, Rankings
+from placet.data.columns import encode, frozen, offsets_from_sizes
+from placet.io.files import Source, name_of, read_lines, write_lines
+from placet.io.numerals import decimal, written
+from placet.io.problems import OnError, Problems, shown
+
+_RUN = "a line is: topic Q0 document rank score tag"
+_QRELS = "a line is: topic iteration document grade, or topic subtopic document grade"
+
+
+def read_trec_run(source: Source, *, on_error: OnError = "raise") -> Rankings:
+    """One ballot per topic and run: instance = topic, agent = tag, items = documents, by falling score.
+
+    The rank column is ignored, as ``trec_eval`` does, and equal scores tie.  A document occurs once in a topic of a
+    run.
+    """
+    problems = Problems(name_of(source), on_error)
+    rows: list[tuple[str, str, str, float]] = []
+    seen: set[tuple[str, str, str]] = set()
+    for number, fields in _fields(source, 6, problems, _RUN):
+        topic, _, doc, _, said, tag = fields
+        score = decimal(said)
+        if score is None:
+            problems.add(number, "score", f"score {shown(said)} is not a finite number", _RUN)
+        elif (topic, tag, doc) in seen:
+            text = f"document {shown(doc)} occurs more than once for topic {shown(topic)}"
+            problems.add(number, "twice", text, "keep one of them")
+        else:
+            seen.add((topic, tag, doc))
+            rows.append((topic, tag, doc, score))
+    problems.close()
+    if not rows:
+        raise DataError(f"{problems.name}: no results; {_RUN}")
+    topics, tags, docs, scores = zip(*rows)
+    ballot, pairs = encode(list(zip(topics, tags)), "topic and tag")
+    item, items = encode(docs, "document")
+    value = np.array(scores)
+    tier = np.unique(-value, return_inverse=True)[1]
+    order = np.lexsort((item, tier, ballot))
+    offsets = offsets_from_sizes(np.bincount(ballot, minlength=len(pairs)))
+    instance, agent = zip(*pairs)
+    return Rankings.from_codes(
+        item[order], tier[order], offsets, items, agent=agent, instance=instance, score=value[order]
+    )
+
+
+def _fields(source: Source, n: int, problems: Problems, shape: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in read_lines(source):
+        fields = line.split()
+        if len(fields) == n:
+            yield number, fields
+        elif fields:
+            text = f"{len(fields)} fields instead of {n}: {shown(line.strip())}"
+            problems.add(number, "fields", text, shape)
+
+
+def write_trec_run(rankings: Rankings, target: Source, *, tag: str = "placet") -> None:
+    """Ballots as a TREC run: topic = instance, tag = agent (else ``tag``), score = score, else minus the tier.
+
+    Runs with scores read back equal when their ballots come in order and items, topics and tags in order of first
+    appearance.
+    """
+    names = [str(name) for name in (*rankings.items, *(rankings.instances or ()), *(rankings.agents or ()), tag)]
+    for name in names:
+        if not name or len(name.split()) != 1 or name != name.strip():
+            raise DataError(f"name {name!r} cannot be written: TREC fields have no blanks; rename it")
+    score = -rankings.tier.astype(np.float64) if rankings.score is None else rankings.score
+
+    def lines() -> Iterator[str]:
+        for b in range(len(rankings)):
+            topic = 1 + b if rankings.instance is None else rankings.instances[rankings.instance[b]]  # type: ignore[index]
+            run = tag if rankings.agent is None else rankings.agents[rankings.agent[b]]  # type: ignore[index]
+            for rank, r in enumerate(range(rankings.offsets[b], rankings.offsets[b + 1]), 1):
+                yield f"{topic} Q0 {rankings.items[rankings.item[r]]} {rank} {written(float(score[r]))} {run}"
+
+    write_lines(target, lines())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Qrels:
+    """Relevance judgements as frozen columns (rows,): codes of ``topics``, ``docs`` and, where there are any,
+    ``subtopics``.
+    """
+
+    topic: NDArray[np.int64]
+    doc: NDArray[np.int64]
+    grade: NDArray[np.float64]
+    topics: tuple[Hashable, ...]
+    docs: tuple[Hashable, ...]
+    subtopic: NDArray[np.int64] | None = None
+    subtopics: tuple[Hashable, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.grade)
+
+    def __repr__(self) -> str:
+        extra = "" if self.subtopics is None else ", with subtopics"
+        return f"Qrels({len(self.topics)} topics, {len(self.docs)} documents, {len(self)} judgements{extra})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Qrels):
+            return NotImplemented
+        names = (self.topics, self.docs, self.subtopics) == (other.topics, other.docs, other.subtopics)
+        pairs = [(self.topic, other.topic), (self.doc, other.doc), (self.grade, other.grade)]
+        if self.subtopic is not None and other.subtopic is not None:
+            pairs.append((self.subtopic, other.subtopic))
+        return names and all(np.array_equal(a, b) for a, b in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def describe(self) -> dict[str, Any]:
+        """Counts of topics, documents and judgements, by grade."""
+        values, counts = np.unique(self.grade, return_counts=True)
+        pairs = None
+        if self.subtopic is not None and self.subtopics is not None:
+            pairs = len(np.unique(self.topic * len(self.subtopics) + self.subtopic))
+        return {
+            "kind": "relevance judgements",
+            "topics": len(self.topics),
+            "documents": len(self.docs),
+            "judgements": len(self),
+            "subtopics of topics": pairs,
+            "grades": dict(zip(values.tolist(), counts.tolist())),
+        }
+
+
+def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on_error: OnError = "raise") -> Qrels:
+    """Relevance judgements; grades are any finite numbers, and negative ones stay negative.
+
+    The second column is a subtopic (diversity judgements) or an iteration nobody uses; ``"auto"`` takes it for a
+    subtopic unless it is ``0`` or ``Q0`` on every line.  A document is judged once for a topic (and subtopic).
+    """
+    problems = Problems(name_of(source), on_error)
+    rows = []
+    seen: dict[tuple[str, str, str], int] = {}
+    for number, (topic, second, doc, said) in _fields(source, 4, problems, _QRELS):
+        grade = decimal(said)
+        if grade is None:
+            problems.add(number, "grade", f"grade {shown(said)} is not a finite number", _QRELS)
+        elif (topic, second, doc) in seen:
+            text = f"document {shown(doc)} is judged more than once for topic {shown(topic)}"
+            problems.add(number, "twice", text, "keep one of the judgements")
+        else:
+            seen[topic, second, doc] = number
+            rows.append((topic, second, doc, grade))
+    if subtopics == "auto":
+        subtopics = not {row[1] for row in rows} <= {"0", "Q0"}
+    if not subtopics:
+        rows = _once(rows, seen, problems)
+    problems.close()
+    if not rows:
+        raise DataError(f"{problems.name}: no judgements; {_QRELS}")
+    topics, seconds, docs, grades = zip(*rows)
+    topic_code, topic_names = encode(topics, "topic")
+    doc_code, doc_names = encode(docs, "document")
+    part, part_names = encode(seconds, "subtopic") if subtopics else (None, None)
+    return Qrels(
+        frozen(topic_code, np.int64),
+        frozen(doc_code, np.int64),
+        frozen(grades, np.float64),
+        topic_names,
+        doc_names,
+        part,
+        part_names,
+    )
+
+
+def _once(
+    rows: list[tuple[str, str, str, float]], lines: dict[tuple[str, str, str], int], problems: Problems
+) -> list[tuple[str, str, str, float]]:
+    """Rows that judge a document once for a topic, whatever the second column says; others are noted."""
+    kept: dict[tuple[str, str], tuple[str, str, str, float]] = {}
+    for row in rows:
+        if (row[0], row[2]) in kept:
+            text = f"document {shown(row[2])} is judged more than once for topic {shown(row[0])}"
+            way_out = "keep one of the judgements, or read with subtopics=True"
+            problems.add(lines[row[0], row[1], row[2]], "twice", text, way_out)
+        else:
+            kept[row[0], row[2]] = row
+    return list(kept.values())
+
+
+def write_qrels(qrels: Qrels, target: Source) -> None:
+    """Judgements as text, in order; a written file reads back equal (where subtopics are not all named 0)."""
+
+    def lines() -> Iterator[str]:
+        for r in range(len(qrels)):
+            second = "0" if qrels.subtopic is None else qrels.subtopics[qrels.subtopic[r]]  # type: ignore[index]
+            grade = written(float(qrels.grade[r]))
+            yield f"{qrels.topics[qrels.topic[r]]} {second} {qrels.docs[qrels.doc[r]]} {grade}"
+
+    for name in (*qrels.topics, *qrels.docs, *(qrels.subtopics or ())):
+        if len(str(name).split()) != 1 or str(name) != str(name).strip():
+            raise DataError(f"name {name!r} cannot be written: TREC fields have no blanks; rename it")
+    write_lines(target, lines())
