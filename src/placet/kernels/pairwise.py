@@ -2,6 +2,7 @@
 
 Second derivatives come as  out_i = sum_j h_ij (v_i - other v_j)  over the pairs of i:  ``other`` = 1 is the Hessian
 times v, ``other`` = 0 with v = 1 its diagonal.
+Loops with a division take NumPy's error model: a test for a zero divisor would keep them out of vector registers.
 """
 
 import math
@@ -15,7 +16,7 @@ from placet.kernels.vector import exp
 BLOCK = 256  # rows per logarithm: factors of at most 2 are multiplied first, and 2^256 is far from overflow
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def softplus_terms(x, s, sign, flat, factor, slope):
     """softplus(z) = flat + log(factor) at z = sign s_j + x: flat = max(z, 0), factor = 1 + e^{-|z|}; and the slope in
     z.
@@ -74,9 +75,9 @@ def rao_kupper(s, grade, offsets, weight, grad, eta, ties, eta_slope):
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         w = weight[q]
-        for t in range(find_tiers(grade[a:b], start)):
-            end = a + start[t + 1]
-            for i in range(a + start[t], end):
+        for t in range(find_tiers(grade, a, b, start)):
+            end = start[t + 1]
+            for i in range(start[t], end):
                 here, pull = softplus_row(eta - s[i], s[end:b], 1.0, w, grad[end:b], flat, factor, slope)
                 grad[i] -= w * pull
                 if ties:
@@ -91,7 +92,7 @@ def rao_kupper(s, grade, offsets, weight, grad, eta, ties, eta_slope):
     return value
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def logistic_bends(x, s, bend):
     """bend_j = p (1 - p), p the logistic function of x - s_j: the same at s_j - x."""
     for j in range(len(s)):
@@ -120,9 +121,9 @@ def rao_kupper_second(s, grade, offsets, weight, out, v, other, eta, ties):
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         w = weight[q]
-        for t in range(find_tiers(grade[a:b], start)):
-            end = a + start[t + 1]
-            for i in range(a + start[t], end):
+        for t in range(find_tiers(grade, a, b, start)):
+            end = start[t + 1]
+            for i in range(start[t], end):
                 logistic_bends(s[i] - eta, s[end:b], bend)
                 out[i] += w * add_bends(bend[: b - end], v[i], v[end:b], other, w, out[end:b])
                 if ties:
@@ -132,7 +133,7 @@ def rao_kupper_second(s, grade, offsets, weight, out, v, other, eta, ties):
     return 0.0
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def davidson_terms(x, s, nu, win, flat, factor, slope, tied):
     """log(e^{d/2} + e^{-d/2} + nu) - win d/2 = flat + log(factor), d = x - s_j; its slopes in s_j and in log nu."""
     for j in range(len(s)):
@@ -178,9 +179,9 @@ def davidson(s, grade, offsets, weight, grad, nu, nu_slope):
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         w = weight[q]
-        for t in range(find_tiers(grade[a:b], start)):
-            end = a + start[t + 1]
-            for i in range(a + start[t], end):
+        for t in range(find_tiers(grade, a, b, start)):
+            end = start[t + 1]
+            for i in range(start[t], end):
                 won, won_pull, won_tie = davidson_row(s[i], s[end:b], nu, 1.0, w, grad[end:b], scratch)
                 tie, tie_pull, tie_tie = davidson_row(s[i], s[i + 1 : end], nu, 0.0, w, grad[i + 1 : end], scratch)
                 grad[i] -= w * (won_pull + tie_pull)
@@ -189,7 +190,7 @@ def davidson(s, grade, offsets, weight, grad, nu, nu_slope):
     return value
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def davidson_bends(x, s, nu, bend):
     """Second derivative of log(e^{d/2} + e^{-d/2} + nu): the variance of a win counted 1/2, a loss -1/2, a tie 0."""
     for j in range(len(s)):
@@ -217,7 +218,7 @@ def count_ties(grade, offsets, weight):
     start = np.empty(longest(offsets) + 1, np.int64)
     total = 0.0
     for q in range(len(offsets) - 1):
-        for t in range(find_tiers(grade[offsets[q] : offsets[q + 1]], start)):
+        for t in range(find_tiers(grade, offsets[q], offsets[q + 1], start)):
             size = start[t + 1] - start[t]
             total += weight[q] * 0.5 * size * (size - 1.0)
     return total
@@ -274,7 +275,7 @@ def active_sums(s, tier, n_tiers, v, count_above, sum_above, count_below, sum_be
 def tier_numbers(start, n_tiers, tier):
     """The tier of each row, 0 the best.  O(rows)."""
     for t in range(n_tiers):
-        tier[start[t] : start[t + 1]] = t
+        tier[start[t] - start[0] : start[t + 1] - start[0]] = t
 
 
 @njit(cache=True, nogil=True)
@@ -286,7 +287,7 @@ def hinge(s, grade, offsets, weight, grad):
     value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        n_tiers = find_tiers(grade[a:b], start)
+        n_tiers = find_tiers(grade, a, b, start)
         if n_tiers < 2:
             continue
         tier_numbers(start, n_tiers, tier)
@@ -306,7 +307,7 @@ def hinge_second(s, grade, offsets, weight, out, v, other):
     above, sum_above, below, sum_below = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        n_tiers = find_tiers(grade[a:b], start)
+        n_tiers = find_tiers(grade, a, b, start)
         if n_tiers < 2:
             continue
         tier_numbers(start, n_tiers, tier)
@@ -319,10 +320,10 @@ def hinge_second(s, grade, offsets, weight, out, v, other):
 
 
 @njit(cache=True, nogil=True)
-def tier_means(x, start, n_tiers, mean, scatter):
+def tier_means(s, start, n_tiers, mean, scatter):
     """Mean of each tier and the sum of squares about it.  O(rows)."""
     for t in range(n_tiers):
-        rows = x[start[t] : start[t + 1]]
+        rows = s[start[t] : start[t + 1]]
         mean[t] = rows.mean()
         scatter[t] = ((rows - mean[t]) ** 2).sum()
 
@@ -339,20 +340,20 @@ def quadratic(s, grade, offsets, weight, grad):
     value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        n_tiers = find_tiers(grade[a:b], start)
-        tier_means(s[a:b], start, n_tiers, mean, scatter)
+        n_tiers = find_tiers(grade, a, b, start)
+        tier_means(s, start, n_tiers, mean, scatter)
         n, m, spread = 0, 0.0, 0.0
         for t in range(n_tiers - 1, -1, -1):
             size, step = start[t + 1] - start[t], mean[t] - m
             value += weight[q] * (size * n * (1.0 - step) ** 2 + n * scatter[t] + size * spread)
-            for r in range(a + start[t], a + start[t + 1]):
+            for r in range(start[t], start[t + 1]):
                 grad[r] -= weight[q] * 2.0 * n * (1.0 - s[r] + m)
             spread += scatter[t] + step * step * n * size / (n + size)
             m += step * size / (n + size)
             n += size
         n, m = 0, 0.0
         for t in range(n_tiers):
-            for r in range(a + start[t], a + start[t + 1]):
+            for r in range(start[t], start[t + 1]):
                 grad[r] += weight[q] * 2.0 * n * (1.0 - m + s[r])
             size = start[t + 1] - start[t]
             m += (mean[t] - m) * size / (n + size)
@@ -367,8 +368,8 @@ def quadratic_second(s, grade, offsets, weight, out, v, other):
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         total = v[a:b].sum()
-        for t in range(find_tiers(grade[a:b], start)):
-            i, j = a + start[t], a + start[t + 1]
+        for t in range(find_tiers(grade, a, b, start)):
+            i, j = start[t], start[t + 1]
             pairs, others = b - a - (j - i), total - v[i:j].sum()
             for r in range(i, j):
                 out[r] = weight[q] * 2.0 * (pairs * v[r] - other * others)

@@ -2,7 +2,8 @@
 
 Stage k takes the tier X_k out of the items left, R_k.  The non-empty subsets of R_k weigh C_k sum_{R_k} e^s together,
 C_k = (2^N_k - 1) / N_k, N_k = |R_k|, so a stage costs  log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|).
-Every kernel runs over the stages of each list, the last one included: it, too, chose to leave nothing behind.
+Rows count as unsigned where a loop over them should run in vector registers: a signed one is tested for counting from
+the end.  Every kernel runs over the stages of each list, the last one included: it, too, chose to leave nothing behind.
 """
 
 import math
@@ -13,9 +14,11 @@ from numba import njit
 from placet.kernels.vector import exp
 
 LOG_2 = math.log(2.0)
+ONE = np.uint64(1)
 NARROW = (
     150.0  # scores this close to the first row's need no other shift: e^{+-150} times any count is far from the limits
 )
+PROPER = 1.0 - 0.5 ** np.arange(61)  # 2^n - 1 = 2^n PROPER[n]; from n = 54 on it is 1
 FOLD = 1e100  # factors are multiplied up to here before their logarithm is taken
 
 
@@ -29,23 +32,21 @@ def longest(offsets):
 
 
 @njit(cache=True, nogil=True)
-def find_tiers(grade, start):
-    """Number of tiers of one list; their first rows go to ``start``, followed by the number of rows.  O(rows)."""
-    n_tiers = min(1, len(grade))
-    start[0] = 0
-    for r in range(1, len(grade)):
+def find_tiers(grade, a, b, start):
+    """Number of tiers of the list of rows a..b; their first rows go to ``start``, followed by b.  O(rows)."""
+    n_tiers = min(1, b - a)
+    start[0] = a
+    for r in range(np.uint64(a) + ONE, np.uint64(b)):
         start[n_tiers] = r  # kept if a tier starts here; written always, since the branch would be mispredicted
-        n_tiers += grade[r] != grade[r - 1]
-    start[n_tiers] = len(grade)
+        n_tiers += grade[r] != grade[r - ONE]
+    start[n_tiers] = b
     return n_tiers
 
 
 @njit(cache=True, nogil=True)
 def log_subsets(n):
     """log(2^n - 1), the number of non-empty subsets."""
-    if n > 60:
-        return n * LOG_2
-    return n * LOG_2 + math.log1p(-math.ldexp(1.0, -n))
+    return n * LOG_2 + math.log(PROPER[min(n, 60)])
 
 
 @njit(cache=True, nogil=True)
@@ -57,64 +58,63 @@ def log_add(x, y):
 
 
 @njit(cache=True, nogil=True)
-def is_narrow(s):
-    """Whether no score is further than NARROW from the first.
+def is_narrow(s, a, b):
+    """Whether no score of rows a..b is further than NARROW from the first.
 
     Counted, not searched, so that it runs in vector registers.
     """
     far = 0
-    for r in range(len(s)):
-        far += abs(s[r] - s[0]) > NARROW
+    for r in range(np.uint64(a), np.uint64(b)):
+        far += abs(s[r] - s[a]) > NARROW
     return far == 0
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def exp_rows(s, shift, out):
-    """out = e^{s - shift}.  Apart from `row_sum`, whose leave to reorder would undo the rounding inside `exp`."""
-    for r in range(len(s)):
+def exp_rows(s, a, b, shift, out):
+    """out = e^{s - shift} for rows a..b.  Apart from `row_sum`, whose leave to reorder would undo the rounding inside `exp`."""
+    for r in range(np.uint64(a), np.uint64(b)):
         out[r] = exp(s[r] - shift)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def row_sum(x):
-    """Sum of x."""
+def row_sum(x, a, b):
+    """Sum of x[a:b]."""
     total = 0.0
-    for r in range(len(x)):
+    for r in range(np.uint64(a), np.uint64(b)):
         total += x[r]
     return total
 
 
 @njit(cache=True, nogil=True)
-def scale_rows(x, factor):
-    """x *= factor."""
-    for r in range(len(x)):
+def scale_rows(x, a, b, factor):
+    """x[a:b] *= factor."""
+    for r in range(np.uint64(a), np.uint64(b)):
         x[r] *= factor
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def fd_narrow(s, start, n_tiers, weight, grad, rest, tier):
     """Value of one list of close scores; gradient into ``grad``.
 
     Plain sums with one shift: d / d s_i = e^{s_i} (sum_{k <= t} 1 / sum_{R_k} e^s - 1 / sum_{X_t} e^s), i in X_t.
     """
-    exp_rows(s, s[0], grad)
+    end = start[n_tiers]
+    exp_rows(s, start[0], end, s[start[0]], grad)
     total, factor, left, twos = 0.0, 1.0, 0.0, 0
     for t in range(n_tiers - 1, -1, -1):
-        here = row_sum(grad[start[t] : start[t + 1]])
+        here = row_sum(grad, start[t], start[t + 1])
         left += here
         rest[t], tier[t] = left, here
-        n = len(s) - start[t]
-        twos += n  # 2^n - 1 = 2^n (1 - 2^-n)
-        if n <= 60:
-            factor *= 1.0 - math.ldexp(1.0, -n)
-        factor *= left * (start[t + 1] - start[t]) / (here * n)
+        n = end - start[t]
+        twos += n
+        factor *= PROPER[min(n, 60)] * left * (start[t + 1] - start[t]) / (here * n)
         if not (1.0 / FOLD < factor < FOLD):
             total += math.log(factor)
             factor = 1.0
     share = 0.0
     for t in range(n_tiers):
         share += 1.0 / rest[t]
-        scale_rows(grad[start[t] : start[t + 1]], weight * (share - 1.0 / tier[t]))
+        scale_rows(grad, start[t], start[t + 1], weight * (share - 1.0 / tier[t]))
     return weight * (total + math.log(factor) + twos * LOG_2)
 
 
@@ -123,10 +123,10 @@ def tier_logs(s, start, n_tiers, rest, tier, scratch):
     """log sum_{X_t} e^s into ``tier`` and log sum_{R_t} e^s into ``rest``, for scores of any size.  O(rows)."""
     left = -np.inf
     for t in range(n_tiers - 1, -1, -1):
-        rows = s[start[t] : start[t + 1]]
-        top = rows.max()
-        exp_rows(rows, top, scratch[: len(rows)])
-        tier[t] = top + math.log(row_sum(scratch[: len(rows)]))
+        a, b = start[t], start[t + 1]
+        top = s[a:b].max()
+        exp_rows(s, a, b, top, scratch)
+        tier[t] = top + math.log(row_sum(scratch, a, b))
         left = log_add(tier[t], left)
         rest[t] = left
 
@@ -140,7 +140,7 @@ def fd_wide(s, start, n_tiers, weight, grad, rest, tier):
     tier_logs(s, start, n_tiers, rest, tier, grad)
     total, share, before = 0.0, 0.0, np.inf
     for t in range(n_tiers):
-        n = len(s) - start[t]
+        n = start[n_tiers] - start[t]
         total += rest[t] - tier[t] + log_subsets(n) + math.log((start[t + 1] - start[t]) / n)
         share = 1.0 + share * math.exp(rest[t] - before)
         before = rest[t]
@@ -160,11 +160,11 @@ def pmop_fd(s, grade, offsets, weight, grad):
         a, b = offsets[q], offsets[q + 1]
         if a == b:
             continue
-        n_tiers = find_tiers(grade[a:b], start)
-        if is_narrow(s[a:b]):
-            value += fd_narrow(s[a:b], start, n_tiers, weight[q], grad[a:b], rest, tier)
+        n_tiers = find_tiers(grade, a, b, start)
+        if is_narrow(s, a, b):
+            value += fd_narrow(s, start, n_tiers, weight[q], grad, rest, tier)
         else:
-            value += fd_wide(s[a:b], start, n_tiers, weight[q], grad[a:b], rest, tier)
+            value += fd_wide(s, start, n_tiers, weight[q], grad, rest, tier)
     return value
 
 
@@ -190,9 +190,8 @@ def pmop_fd_curvature(s, grade, offsets, weight, out):
     start = np.empty(rows + 1, np.int64)
     rest, tier = np.empty(rows), np.empty(rows)
     for q in range(len(offsets) - 1):
-        a, b = offsets[q], offsets[q + 1]
-        n_tiers = find_tiers(grade[a:b], start)
-        fd_curvature_list(s[a:b], start, n_tiers, weight[q], out[a:b], rest, tier)
+        n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
+        fd_curvature_list(s, start, n_tiers, weight[q], out, rest, tier)
     return 0.0
 
 
@@ -225,9 +224,8 @@ def pmop_fd_hvp(s, grade, offsets, weight, out, v):
     start = np.empty(rows + 1, np.int64)
     rest, tier, mean_rest, mean_tier = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)
     for q in range(len(offsets) - 1):
-        a, b = offsets[q], offsets[q + 1]
-        n_tiers = find_tiers(grade[a:b], start)
-        fd_hvp_list(s[a:b], start, n_tiers, weight[q], out[a:b], v[a:b], rest, tier, mean_rest, mean_tier)
+        n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
+        fd_hvp_list(s, start, n_tiers, weight[q], out, v, rest, tier, mean_rest, mean_tier)
     return 0.0
 
 
@@ -239,8 +237,8 @@ def softmax_rows(s, scale, out):
         shift = max(shift, scale * s[r])
     for r in range(len(s)):
         out[r] = exp(scale * s[r] - shift)
-    total = row_sum(out)
-    scale_rows(out, 1.0 / total)
+    total = row_sum(out, 0, len(s))
+    scale_rows(out, 0, len(s), 1.0 / total)
     return shift + math.log(total)
 
 
@@ -252,8 +250,8 @@ def pmop_fd_staged(s, grade, offsets, weight, grad, scale):
     value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        for t in range(find_tiers(grade[a:b], start)):
-            i, j = a + start[t], a + start[t + 1]
+        for t in range(find_tiers(grade, a, b, start)):
+            i, j = start[t], start[t + 1]
             c = scale[min(t, len(scale) - 1)]
             stage = softmax_rows(s[i:b], c, p[: b - i])
             grad[i:b] += weight[q] * c * p[: b - i]
@@ -270,8 +268,8 @@ def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale):
     start, p = np.empty(rows + 1, np.int64), np.empty(rows)
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        for t in range(find_tiers(grade[a:b], start)):
-            i = a + start[t]
+        for t in range(find_tiers(grade, a, b, start)):
+            i = start[t]
             c = scale[min(t, len(scale) - 1)]
             softmax_rows(s[i:b], c, p[: b - i])
             for r in range(b - i):
@@ -296,8 +294,8 @@ def pmop_fd_staged_hvp(s, grade, offsets, weight, out, v, scale):
     start, p = np.empty(rows + 1, np.int64), np.empty(rows)
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        for t in range(find_tiers(grade[a:b], start)):
-            i, j = a + start[t], a + start[t + 1]
+        for t in range(find_tiers(grade, a, b, start)):
+            i, j = start[t], start[t + 1]
             c = scale[min(t, len(scale) - 1)]
             softmax_rows(s[i:b], c, p[: b - i])
             spread(p, v[i:b], weight[q] * c * c, out[i:b])

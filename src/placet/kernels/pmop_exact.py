@@ -128,9 +128,9 @@ def pmop_exact(s, grade, offsets, weight, grad):
     value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        n_tiers = find_tiers(grade[a:b], start)
+        n_tiers = find_tiers(grade, a, b, start)
         for t in range(n_tiers):
-            i, j = a + start[t], a + start[t + 1]
+            i, j = start[t], start[t + 1]
             order = np.argsort(-s[i:b])
             n = b - i
             value += weight[q] * (subset_moments(s[i:b][order], first[:n], second[:n]) - s[i:j].mean())
@@ -148,9 +148,9 @@ def pmop_exact_curvature(s, grade, offsets, weight, out):
     first, second = np.empty(rows), np.empty(rows)
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        n_tiers = find_tiers(grade[a:b], start)
+        n_tiers = find_tiers(grade, a, b, start)
         for t in range(n_tiers):
-            i = a + start[t]
+            i = start[t]
             order = np.argsort(-s[i:b])
             n = b - i
             subset_moments(s[i:b][order], first[:n], second[:n])
@@ -239,9 +239,9 @@ def pmop_exact_hvp(s, grade, offsets, weight, out, v):
     slopes = np.empty(rows)
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
-        n_tiers = find_tiers(grade[a:b], start)
+        n_tiers = find_tiers(grade, a, b, start)
         for t in range(n_tiers):
-            i = a + start[t]
+            i = start[t]
             order = np.argsort(-s[i:b])
             subset_slopes(s[i:b][order], v[i:b][order], slopes[: b - i])
             for r in range(b - i):

@@ -84,8 +84,8 @@ def uniforms_needed(grade, offsets, rule):
     needed = np.zeros(len(offsets) - 1, np.int64)
     for q in range(len(needed)):
         a, b = offsets[q], offsets[q + 1]
-        for t in range(find_tiers(grade[a:b], start)):
-            needed[q] += b - a - start[t] + (0 if rule == GIBBS else 2)
+        for t in range(find_tiers(grade, a, b, start)):
+            needed[q] += b - start[t] + (0 if rule == GIBBS else 2)
     return needed
 
 
@@ -101,8 +101,8 @@ def contrast(s, grade, offsets, weight, grad, uniforms, first, n_steps, rule):
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         used = first[a]
-        for t in range(find_tiers(grade[a:b], start)):
-            i, j = a + start[t], a + start[t + 1]
+        for t in range(find_tiers(grade, a, b, start)):
+            i, j = start[t], start[t + 1]
             n = b - i
             for r in range(n):
                 inside[r] = r < j - i
