@@ -1,0 +1,213 @@
+"""The linear ordering problem: the order of n items that agrees most with a table of margins.
+
+With margin(i, j) = -margin(j, i), an order loses abs(margin) for every pair it puts against its margin.  Variables
+x_ij for i < j say that i is above j; orders are the 0/1 points with 0 <= x_ij + x_jk - x_ik <= 1 for all i < j < k.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.sparse import csr_matrix
+
+from placet.data.columns import Floats, Ints
+from placet.kernels import kemeny as kernels
+
+LOOSE_ROUNDS = 3
+"""Rounds that a constraint may stay slack before it is left out again."""
+
+Clock = Callable[[], float | None]
+
+
+def deadline(time_limit: float | None) -> Clock:
+    """A function that tells the seconds left (``None`` for no limit, never below 0)."""
+    if time_limit is None:
+        return lambda: None
+    end = time.monotonic() + time_limit
+    return lambda: max(0.0, end - time.monotonic())
+
+
+def lost(margin: Floats, order: Ints) -> float:
+    """Sum of abs(margin) over pairs that the order puts against their margin."""
+    against = np.triu(margin[np.ix_(order, order)], 1)
+    return float(-against[against < 0].sum())
+
+
+def search(margin: Floats, rng: np.random.Generator) -> Ints:
+    """An order that no move of one item improves, the best of an iterated local search from the sums of margins."""
+    n = len(margin)
+    order = np.argsort(-margin.sum(axis=1), kind="stable")
+    kernels.insertion_search(margin, order)
+    rounds = 40 if n <= 500 else 4
+    swaps = rng.integers(0, n, (rounds, 2 * min(6, n)))
+    kernels.restarts(margin, order.copy(), swaps, order)
+    return order
+
+
+def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
+    """The best order and a bound that no order's loss can be below; they meet unless the clock ran out.
+
+    ``order`` is the best known.  Linear programs come first: their value bounds every order, and a variable whose
+    reduced cost exceeds the gap to the best known order is fixed.  Where the program ends in fractions, HiGHS
+    branches over what is left.
+    """
+    n = len(margin)
+    program = _Program(margin)
+    step = _step(margin)
+    best, best_loss = order, lost(margin, order)
+    rng = np.random.default_rng(0)
+    while True:
+        bound = program.relax(clock)
+        if bound is None:
+            return best, program.bound
+        candidate = _rounded(margin, program.table())
+        kernels.restarts(margin, candidate.copy(), rng.integers(0, n, (4, 4)), candidate)
+        if lost(margin, candidate) < best_loss:
+            best, best_loss = candidate, lost(margin, candidate)
+        if _reached(bound, best_loss, step):
+            return best, best_loss
+        program.fix(best_loss - step * (1 - 1e-6))
+        if not program.cut():
+            break
+    return _branch(program, best, best_loss, step, clock)
+
+
+def _branch(program: "_Program", best: Ints, best_loss: float, step: float, clock: Clock) -> tuple[Ints, float]:
+    """Branch and bound with the triangles that matter so far, adding those that its answers violate."""
+    margin = program.margin
+    bound = program.bound
+    while True:
+        answer = program.branch(clock)
+        if answer is None:  # no order is better than the best known
+            return best, best_loss
+        x, bound, done = answer
+        if not done:
+            return best, bound
+        program.x = x
+        if not program.cut():
+            order = _rounded(margin, program.table())
+            return (order, lost(margin, order)) if lost(margin, order) < best_loss else (best, best_loss)
+        candidate = _rounded(margin, program.table())
+        kernels.insertion_search(margin, candidate)
+        if lost(margin, candidate) < best_loss:
+            best, best_loss = candidate, lost(margin, candidate)
+            program.fix(best_loss - step * (1 - 1e-6))
+        if _reached(bound, best_loss, step):
+            return best, best_loss
+
+
+class _Program:
+    """Variables x_ij of the pairs i < j, the triangles in force, and bounds narrowed by reduced cost."""
+
+    def __init__(self, margin: Floats) -> None:
+        self.margin = margin
+        n = len(margin)
+        self.i, self.j = np.triu_indices(n, 1)
+        self.number = np.zeros((n, n), np.int64)
+        self.number[self.i, self.j] = np.arange(len(self.i))
+        self.cost = -margin[self.i, self.j]  # loss = constant + cost . x
+        self.constant = float(margin[self.i, self.j].clip(0).sum())
+        self.low, self.high = np.zeros(len(self.i)), np.ones(len(self.i))
+        self.rows = np.zeros((0, 4), np.int64)
+        self.slack_for = np.zeros(0, np.int64)
+        self.x = (self.cost < 0).astype(np.float64)
+        self.bound = 0.0
+        self.reduced: Floats | None = None
+        self.cut()
+
+    def table(self) -> Floats:
+        """x as (n, n): the share of i above j."""
+        x = np.zeros_like(self.margin)
+        x[self.i, self.j] = self.x
+        x[self.j, self.i] = 1 - self.x
+        return x
+
+    def cut(self) -> bool:
+        """Adds triangles that x violates; whether there were any."""
+        found = np.empty((20 * len(self.cost) + 100, 4), np.int64)
+        count = kernels.violated_triangles(self.table(), 1e-6, 4 * len(self.margin), found)
+        self.rows = np.concatenate([self.rows, found[:count]])
+        self.slack_for = np.concatenate([self.slack_for, np.zeros(count, np.int64)])
+        return count > 0
+
+    def matrix(self) -> tuple[csr_matrix, Floats]:
+        """A x <= b of the triangles in force."""
+        i, j, k, side = self.rows.T
+        sign = np.where(side == 1, 1.0, -1.0)
+        columns = np.stack([self.number[i, j], self.number[j, k], self.number[i, k]], axis=1)
+        values = np.stack([sign, sign, -sign], axis=1)
+        pointer = np.arange(0, 3 * len(i) + 1, 3)
+        shape = (len(i), len(self.cost))
+        return csr_matrix((values.ravel(), columns.ravel(), pointer), shape), side.astype(np.float64)
+
+    def relax(self, clock: Clock) -> float | None:
+        """Value of the linear program, a bound on every loss; ``None`` when the clock ran out."""
+        A, b = self.matrix()
+        left = clock()
+        options = {} if left is None else {"time_limit": max(left, 1e-3)}
+        result = linprog(
+            self.cost, A, b, bounds=np.stack([self.low, self.high], axis=1), method="highs", options=options
+        )
+        if result.status == 2:  # infeasible after fixing: nothing is better than the best known
+            return np.inf
+        if result.status != 0:
+            return None
+        self.x = result.x
+        self.reduced = result.lower.marginals + result.upper.marginals
+        loose = result.slack > 1e-7
+        self.slack_for = np.where(loose, self.slack_for + 1, 0)
+        keep = self.slack_for < LOOSE_ROUNDS
+        self.rows, self.slack_for = self.rows[keep], self.slack_for[keep]
+        self.bound = max(self.bound, result.fun + self.constant)
+        return self.bound
+
+    def fix(self, target: float) -> None:
+        """Fixes variables that must stay where they are in any order with a loss of at most ``target``."""
+        if self.reduced is None:
+            return
+        gap = target - self.bound
+        at_low = (self.reduced > gap) & (self.x < 1e-6)
+        at_high = (-self.reduced > gap) & (self.x > 1 - 1e-6)
+        self.high[at_low], self.low[at_high] = 0.0, 1.0
+
+    def branch(self, clock: Clock) -> tuple[Floats, float, bool] | None:
+        """HiGHS over the free variables: x, a bound and whether it finished; ``None`` where no order is left."""
+        A, b = self.matrix()
+        left = clock()
+        options = {"mip_rel_gap": 0.0} | ({} if left is None else {"time_limit": max(left, 1e-3)})
+        result = milp(
+            self.cost,
+            integrality=np.ones(len(self.cost)),
+            bounds=Bounds(self.low, self.high),
+            constraints=LinearConstraint(A, ub=b),
+            options=options,
+        )
+        if result.status == 2:
+            return None
+        if result.status != 0:
+            known = (
+                self.bound if result.mip_dual_bound is None else max(self.bound, result.mip_dual_bound + self.constant)
+            )
+            return self.x, known, False
+        return np.round(result.x), max(self.bound, result.fun + self.constant), True
+
+
+def _rounded(margin: Floats, x: Floats) -> Ints:
+    """The order of the row sums of x, improved by insertion moves."""
+    order = np.argsort(-x.sum(axis=1), kind="stable")
+    kernels.insertion_search(margin, order)
+    return order
+
+
+def _step(margin: Floats) -> float:
+    """A number that divides the difference of any two losses: the common divisor of whole margins, else 0."""
+    if not np.array_equal(margin, np.floor(margin)) or np.abs(margin).max(initial=0.0) > 2**52:
+        return 0.0
+    return float(np.gcd.reduce(np.abs(margin).astype(np.int64), axis=None))
+
+
+def _reached(bound: float, loss: float, step: float) -> bool:
+    """Whether no order can be better than ``loss``: the bound is above the next smaller possible loss."""
+    slack = 1e-6 * max(1.0, loss) if step == 0 else min(step, 1.0) * 1e-3
+    return bound > loss - step + slack if step else bound >= loss - slack

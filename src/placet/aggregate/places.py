@@ -1,0 +1,73 @@
+"""Places on ballots: 1 is best, tied items share the mean of their places, and unlisted items are dealt with openly."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.columns import Floats, Ints
+
+Unlisted = Literal["absent", "last", "zero"]
+
+
+def ballots_of(data: Any, rule: str) -> Rankings:
+    """The data where they are ballots; an error that names the rule and the way out where they are pairs."""
+    if isinstance(data, Rankings):
+        return data
+    if isinstance(data, Comparisons):
+        raise DataError(
+            f"{rule!r} needs whole ballots, and {len(data)} pairs do not say which ballots they came from; "
+            "use a rule of pairs ('borda', 'copeland', 'kemeny', 'mc4', 'rank-centrality')"
+        )
+    raise TypeError(f"{rule!r} needs Rankings, not {type(data).__name__}; Rankings.from_orders makes them")
+
+
+def one_of(value: str, choices: tuple[str, ...], what: str) -> str:
+    """The value itself, or an error that lists the choices."""
+    if value not in choices:
+        raise ValueError(f"{what} {value!r} is unknown; choose from {list(choices)}")
+    return value
+
+
+def tier_starts(rankings: Rankings) -> tuple[Ints, Ints]:
+    """Place on its ballot, from 0, of the first row of each row's tier, and the rows of that tier.  O(rows)."""
+    tier, ballot = rankings.tier, rankings.ballot
+    if not len(tier):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    new = np.concatenate([[True], (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1])])
+    starts = np.flatnonzero(new)
+    run = np.cumsum(new) - 1
+    size = np.diff(np.append(starts, len(tier)))
+    return (starts[run] - rankings.offsets[:-1][ballot]).astype(np.int64), size[run]
+
+
+def shared(h: Floats, first: Ints, size: Ints) -> Floats:
+    """Mean of ``h`` (points by place, from 0) over places first .. first + size - 1.  O(rows + places)."""
+    alone = size == 1
+    total = np.concatenate([[0.0], np.cumsum(h)])
+    means = (total[first + size] - total[first]) / size
+    return np.where(alone, h[np.minimum(first, len(h) - 1)], means) if len(h) else np.zeros(0)
+
+
+def places(rankings: Rankings, unlisted: Unlisted = "absent") -> Floats:
+    """Place of every row among all ``n_items``, 1 is best.
+
+    A ballot of m items that says nothing about the other n - m has its place p at p (n + 1) / (m + 1), the expected
+    place of that item among all n if the m were drawn at random; with ``unlisted="last"`` at p.  O(rows).
+    """
+    first, size = tier_starts(rankings)
+    place = first + (size + 1) / 2
+    if unlisted == "last":
+        return place
+    m = np.diff(rankings.offsets)[rankings.ballot]
+    return place * (rankings.n_items + 1) / (m + 1)
+
+
+def added(item: Ints, value: Floats, n_items: int) -> Floats:
+    """Sum of the values of each item's rows.  O(rows)."""
+    return np.bincount(item, value, n_items).astype(np.float64)
+
+
+def listed_weight(rankings: Rankings) -> Floats:
+    """Weight of the ballots that list each item."""
+    return added(rankings.item, rankings.weight[rankings.ballot], rankings.n_items)

@@ -1,0 +1,182 @@
+"""Rules: functions from ballots (or pairs) to scores, higher is better, equal scores tie; no rule draws lots.
+
+Positional rules are in ``positional``, Kemeny's in ``kemeny``, random walks in ``markov``.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from placet.aggregate import kemeny, markov, positional
+from placet.aggregate.places import Unlisted, added, ballots_of, listed_weight, one_of, places, tier_starts
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.columns import Floats
+from placet.kernels import kemeny as kernels
+
+
+def copeland(data: Rankings | Comparisons) -> Floats:
+    """Opponents beaten by a majority of those who compared the two, minus opponents lost to.  O(pairs + n^2).
+
+    >>> copeland(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]]))
+    array([ 1.,  1., -2.])
+    """
+    wins, _ = kemeny.pair_tables(data)
+    return np.sign(wins - wins.T).sum(axis=1)
+
+
+def median_rank(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> Floats:
+    """Minus the weighted median place (the middle of all medians where there are several).
+
+    ``"absent"``: over ballots that list the item, with its expected place among all n; an item that nobody lists gets
+    the middle place.  ``"last"``: unlisted items share places m + 1 .. n.  O(rows log rows), O(ballots n) with
+    ``"last"``.
+
+    >>> median_rank(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "a", "c"]]))
+    array([-1., -2., -3.])
+    """
+    one_of(unlisted, ("absent", "last"), "unlisted")
+    rankings = ballots_of(data, "median-rank")
+    rankings = rankings.completed() if unlisted == "last" else rankings
+    item, place, weight = rankings.item, places(rankings), rankings.weight[rankings.ballot]
+    counts = weight > 0
+    item, place, weight = item[counts], place[counts], weight[counts]
+    order = np.lexsort((place, item))
+    item, place, weight = item[order], place[order], weight[order]
+    scores = np.full(rankings.n_items, -(rankings.n_items + 1) / 2)
+    bounds = np.searchsorted(item, np.arange(rankings.n_items + 1))
+    for i in np.flatnonzero(np.diff(bounds)):
+        own = slice(bounds[i], bounds[i + 1])
+        share = np.cumsum(weight[own] / weight[own].sum())
+        low = place[own][np.searchsorted(share, 0.5 - 1e-12)]
+        high = place[own][min(int(np.searchsorted(share, 0.5 + 1e-12)), len(share) - 1)]
+        scores[i] = -(low + high) / 2
+    return scores
+
+
+def footrule(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> Floats:
+    """Minus the place, from 0, in an order that minimises the sum of abs(place in it - place on a ballot) over ballots.
+
+    An assignment problem: item i at place p costs the weighted sum over ballots of abs(p - place); unlisted items as in
+    `median_rank`.  Neighbours tie when every order of them costs the same; of several best orders one is taken.
+    O(rows n + n^3).
+
+    >>> footrule(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "a", "c"]]))
+    array([ 0., -1., -2.])
+    """
+    one_of(unlisted, ("absent", "last"), "unlisted")
+    rankings = ballots_of(data, "footrule")
+    n = rankings.n_items
+    if n > kemeny.MOST_ITEMS:
+        raise DataError(
+            f"{n} items are too many for a table of places (at most {kemeny.MOST_ITEMS}); use 'median-rank'"
+        )
+    rankings = rankings.completed() if unlisted == "last" else rankings
+    cost = np.zeros((n, n))
+    kernels.footrule_costs(rankings.item, places(rankings), rankings.weight, rankings.ballot, cost)
+    item, place = linear_sum_assignment(cost)
+    order = item[np.argsort(place)]
+    close = 1e-9 * float(np.abs(cost).max(initial=0.0))
+    scores = np.empty(n)
+    start = 0
+    while start < n:
+        stop = start + 1
+        while stop < n and _exchangeable(cost[order[start : stop + 1], start : stop + 1], close):
+            stop += 1
+        scores[order[start:stop]] = -(start + stop - 1) / 2
+        start = stop
+    return scores
+
+
+def _exchangeable(cost: Floats, close: float) -> bool:
+    """Whether all assignments of the rows to the columns cost the same: rows differ by constants."""
+    gap = cost - cost[:1]
+    return bool((np.abs(gap - gap[:, :1]) <= close).all())
+
+
+def mode(data: Rankings) -> Floats:
+    """The most frequent ballot: minus its places; where several are as frequent, the mean of their places.
+
+    Items it leaves out tie for the places after it.  Ballots that differ in the items they list differ.  O(rows).
+
+    >>> mode(Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]]))
+    array([-1., -2.])
+    """
+    rankings = ballots_of(data, "mode")
+    plain = Rankings(rankings.item, rankings.tier, rankings.offsets, rankings.weight, items=rankings.items)
+    ballots = plain.collapsed()
+    n = rankings.n_items
+    ballots = ballots[(np.diff(ballots.offsets) > 0) & (ballots.weight > 0)]
+    if not len(ballots):
+        return np.full(n, -(n + 1) / 2)
+    top = ballots[ballots.weight >= ballots.weight.max() * (1 - 1e-12)]
+    full = top.completed()
+    first, size = tier_starts(full)
+    return -added(full.item, first + (size + 1) / 2, n) / len(top)
+
+
+NORMALISATIONS: dict[str, Callable[[Floats, Floats, Floats, Floats], Floats]] = {
+    "min-max": lambda x, low, high, mean: np.divide(x - low, high - low, out=np.full(len(x), 0.5), where=high > low),
+    "sum": lambda x, low, high, mean: np.divide(x - low, mean - low, out=np.ones(len(x)), where=mean > low),
+    "none": lambda x, low, high, mean: x,
+}
+"""Name -> scores of one ballot made comparable: to 0..1 (0.5 where all are equal); from 0 with mean 1 (1 where all
+are equal); as they are."""
+
+
+def combsum(data: Rankings, normalise: str = "min-max") -> Floats:
+    """CombSUM: the weighted sum of normalised scores over ballots; an unlisted item gains nothing.  O(rows).
+
+    >>> run = {"q": [1, 1, 2, 2], "doc": ["a", "b", "a", "b"], "s": [9.0, 1.0, 2.0, 1.0]}
+    >>> combsum(Rankings.from_scores(run, ballot="q", item="doc", score="s"))
+    array([2., 0.])
+    """
+    rankings = ballots_of(data, "combsum")
+    value = _normalised(rankings, normalise)
+    return added(rankings.item, rankings.weight[rankings.ballot] * value, rankings.n_items)
+
+
+def combmnz(data: Rankings, normalise: str = "min-max") -> Floats:
+    """CombMNZ: CombSUM times the weight of ballots that list the item.  O(rows)."""
+    return combsum(data, normalise) * listed_weight(ballots_of(data, "combmnz"))
+
+
+def _normalised(rankings: Rankings, normalise: str) -> Floats:
+    one_of(normalise, tuple(NORMALISATIONS), "normalise")
+    if rankings.score is None:
+        raise DataError(
+            "these ballots keep no scores; Rankings.from_scores keeps them, and 'rrf' or 'borda' need places only"
+        )
+    if not len(rankings.item):
+        return np.zeros(0)
+    full = np.diff(rankings.offsets) > 0
+    starts = rankings.offsets[:-1][full]
+    number = np.cumsum(full)[rankings.ballot] - 1
+    low, high = (reduce.reduceat(rankings.score, starts)[number] for reduce in (np.minimum, np.maximum))
+    mean = (np.add.reduceat(rankings.score, starts) / np.diff(rankings.offsets)[full])[number]
+    return NORMALISATIONS[normalise](rankings.score, low, high, mean)
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "borda": positional.borda,
+    "plurality": positional.plurality,
+    "anti-plurality": positional.anti_plurality,
+    "log": positional.logarithmic,
+    "squared": positional.squared,
+    "positional": positional.positional,
+    "copeland": copeland,
+    "median-rank": median_rank,
+    "footrule": footrule,
+    "kemeny": kemeny.kemeny,
+    "kemeny-local": kemeny.kemeny_local,
+    "mode": mode,
+    "mc4": markov.mc4,
+    "rank-centrality": markov.rank_centrality,
+    "rrf": positional.reciprocal,
+    "combsum": combsum,
+    "combmnz": combmnz,
+}
+"""Name -> function: ``rule(data, **params) -> scores (n_items,)``."""
+
+__all__ = ["RULES", "Unlisted", "combmnz", "combsum", "copeland", "footrule", "median_rank", "mode"]

@@ -1,0 +1,116 @@
+"""Pairs of ballots counted into a table, and orders improved by moving one item at a time."""
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def pair_wins(item, tier, offsets, weight, wins, ties):
+    """Adds to wins[i, j] the weight of ballots with i above j, to ties[i, j] = ties[j, i] that of ties.  O(pairs)."""
+    for b in range(len(offsets) - 1):
+        w = weight[b]
+        for x in range(offsets[b], offsets[b + 1]):
+            for y in range(x + 1, offsets[b + 1]):
+                i, j = item[x], item[y]
+                if tier[x] < tier[y]:
+                    wins[i, j] += w
+                else:
+                    ties[i, j] += w
+                    ties[j, i] += w
+
+
+@njit(cache=True, nogil=True)
+def insertion_search(margin, order):
+    """Improves ``order`` in place until no item gains by moving elsewhere; returns what was gained.
+
+    margin[i, j] = weight for i above j minus weight against (antisymmetric); the order's value is the sum of margin
+    over pairs in order.  An item's best place is found by one walk each way, so a sweep is O(n^2).
+    """
+    n = len(order)
+    gained = 0.0
+    improved = True
+    while improved:
+        improved = False
+        for k in range(n):
+            # after moves the item at place k may be a new one; a sweep that gains nothing saw every item
+            i = order[k]
+            best, target = 0.0, k
+            gain = 0.0
+            for p in range(k - 1, -1, -1):
+                gain += 2.0 * margin[i, order[p]]
+                if gain > best:
+                    best, target = gain, p
+            gain = 0.0
+            for p in range(k + 1, n):
+                gain -= 2.0 * margin[i, order[p]]
+                if gain > best:
+                    best, target = gain, p
+            if best > 1e-9 * (1.0 + abs(margin[i, order[target]])):
+                step = 1 if target > k else -1
+                for p in range(k, target, step):
+                    order[p] = order[p + step]
+                order[target] = i
+                gained += best
+                improved = True
+    return gained
+
+
+@njit(cache=True, nogil=True)
+def restarts(margin, order, swaps, best):
+    """Iterated local search: from the best order, random exchanges (rows of ``swaps``), then insertion search.
+
+    ``best`` (n,) holds the best order found; returns its value above that of the first local optimum.
+    """
+    total, ahead = 0.0, 0.0
+    for r in range(len(swaps)):
+        order[:] = best
+        change = 0.0
+        for c in range(0, swaps.shape[1], 2):
+            p, q = swaps[r, c], swaps[r, c + 1]
+            if p > q:
+                p, q = q, p
+            if p == q:
+                continue
+            i, j = order[p], order[q]
+            change -= 2.0 * margin[i, j]
+            for t in range(p + 1, q):
+                change += 2.0 * (margin[order[t], i] - margin[order[t], j])
+            order[p], order[q] = j, i
+        ahead = change + insertion_search(margin, order)
+        if ahead > 1e-9:
+            total += ahead
+            best[:] = order
+    return total
+
+
+@njit(cache=True, nogil=True)
+def violated_triangles(x, threshold, most, found):
+    """Triangles i < j < k whose x_ij + x_jk - x_ik leaves [0, 1] by more than ``threshold``; rows (i, j, k, side).
+
+    x (n, n) holds x_ij for i above j.  At most ``most`` are kept for each pair's first item.  Returns how many.
+    O(n^3).
+    """
+    n = len(x)
+    count = 0
+    for i in range(n):
+        kept = 0
+        for j in range(i + 1, n):
+            for k in range(j + 1, n):
+                cycle = x[i, j] + x[j, k] - x[i, k]
+                if cycle > 1.0 + threshold or cycle < -threshold:
+                    if count >= len(found) or kept >= most:
+                        break
+                    found[count, 0], found[count, 1], found[count, 2] = i, j, k
+                    found[count, 3] = 1 if cycle > 1.0 else 0
+                    count += 1
+                    kept += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def footrule_costs(item, place, weight, ballot, cost):
+    """Adds to cost[i, p] the weight times abs(p + 1 - place) of each row.  O(rows x n)."""
+    n = cost.shape[1]
+    for r in range(len(item)):
+        w, x, i = weight[ballot[r]], place[r], item[r]
+        for p in range(n):
+            cost[i, p] += w * abs(p + 1 - x)

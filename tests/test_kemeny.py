@@ -1,0 +1,176 @@
+"""Kemeny orders: least by brute force, certified, and honest where time runs out."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placet.aggregate import linear_order
+from placet.aggregate.kemeny import kemeny_order, majority_components, pair_tables
+from placet.data import Comparisons, DataError, Rankings
+from placet.kernels import kemeny as kernels
+
+check = settings(deadline=None, max_examples=60)
+
+
+def distance(wins, order):
+    return sum(wins[order[q], order[p]] for p in range(len(order)) for q in range(p + 1, len(order)))
+
+
+@st.composite
+def tables(draw, max_items=6):
+    """Weights of i above j, with ties, cycles, pairs that never met, and numbers that are not whole."""
+    n = draw(st.integers(1, max_items))
+    weights = st.sampled_from([0.0, 0.0, 1.0, 2.0, 3.0, 0.3, 2.7])
+    return np.array(draw(st.lists(weights, min_size=n * n, max_size=n * n))).reshape(n, n) * (1 - np.eye(n))
+
+
+def comparisons(wins):
+    i, j = np.triu_indices(len(wins), 1)
+    return Comparisons(i, j, wins[i, j], wins[j, i], 0.0 * wins[i, j], items=tuple(range(len(wins))))
+
+
+def random_ballots(n, ballots, seed):
+    rng = np.random.default_rng(seed)
+    return Rankings.from_orders([rng.permutation(n).tolist() for _ in range(ballots)], items=range(n))
+
+
+def mallows_ballots(n, phi, ballots, seed):
+    rng = np.random.default_rng(seed)
+    orders = []
+    for _ in range(ballots):
+        order: list[int] = []
+        for i in range(n):
+            chance = phi ** np.arange(i, -1, -1.0)
+            order.insert(int(rng.choice(i + 1, p=chance / chance.sum())), i)
+        orders.append(order)
+    return Rankings.from_orders(orders, items=range(n))
+
+
+@check
+@given(wins=tables())
+def test_exact_is_least_by_brute_force(wins):
+    result = kemeny_order(comparisons(wins))
+    best = min(distance(wins, order) for order in itertools.permutations(range(len(wins))))
+    assert result.distance == pytest.approx(best, abs=1e-9)
+    assert distance(wins, result.order) == pytest.approx(best, abs=1e-9)
+    assert result.optimal
+    assert result.lower_bound == result.distance
+
+
+@check
+@given(wins=tables())
+def test_local_search_brackets_the_optimum(wins):
+    best = min(distance(wins, order) for order in itertools.permutations(range(len(wins))))
+    result = kemeny_order(comparisons(wins), "local")
+    assert result.lower_bound <= best + 1e-9
+    assert result.distance >= best - 1e-9
+    assert distance(wins, result.order) == pytest.approx(result.distance, abs=1e-9)
+    assert result.optimal == (abs(result.distance - result.lower_bound) < 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_programs_find_the_best_order_of_seven(seed):
+    """Dense random margins are one component, so that programs, fixing and branching are all at work."""
+    rng = np.random.default_rng(seed)
+    whole = np.triu(rng.integers(-9, 10, (7, 7)), 1).astype(float)
+    for margin in (whole - whole.T, (whole - whole.T) * np.pi):
+        best = min(linear_order.lost(margin, np.array(order)) for order in itertools.permutations(range(7)))
+        order, bound = linear_order.solve(margin, np.arange(7), linear_order.deadline(None))
+        assert linear_order.lost(margin, order) == pytest.approx(best)
+        assert bound == pytest.approx(best)
+
+
+def test_branch_and_bound_agrees_with_the_full_program():
+    """A margin table whose linear program is fractional (found by search), against all triangles at once."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    rng = np.random.default_rng(8)
+    n = 14
+    upper = np.triu(rng.choice([-1.0, 1.0], (n, n)), 1)
+    margin = upper - upper.T
+    program = linear_order._Program(margin)
+    rows = np.array([(*t, side) for t in itertools.combinations(range(n), 3) for side in (0, 1)])
+    program.rows, program.slack_for = rows, np.zeros(len(rows), np.int64)
+    A, b = program.matrix()
+    ones = np.ones(len(program.cost))
+    relaxed = milp(program.cost, bounds=Bounds(0, 1), constraints=LinearConstraint(A, ub=b))
+    full = milp(program.cost, integrality=ones, bounds=Bounds(0, 1), constraints=LinearConstraint(A, ub=b))
+    assert relaxed.fun < full.fun - 0.1  # else this test would not reach the branching
+    order, bound = linear_order.solve(margin, np.arange(n), linear_order.deadline(None))
+    assert linear_order.lost(margin, order) == pytest.approx(full.fun + program.constant)
+    assert bound == pytest.approx(full.fun + program.constant)
+
+
+def test_majority_components_follow_one_another():
+    margin = pair_tables(Rankings.from_orders([list("abcdef"), list("bcafde"), list("cabefd")]))[0]
+    parts = majority_components(margin - margin.T)
+    assert [sorted(part.tolist()) for part in parts] == [[0, 1, 2], [3, 4, 5]]
+    assert kemeny_order(Rankings.from_orders([list("abcdef"), list("bcafde"), list("cabefd")])).components == 2
+
+
+def test_forty_items_of_uniform_ballots_are_certified_quickly():
+    kemeny_order(random_ballots(5, 3, 0))
+    start = time.perf_counter()
+    results = [kemeny_order(random_ballots(40, ballots, 1)) for ballots in (10, 25, 101)]
+    assert all(result.optimal for result in results)
+    assert time.perf_counter() - start < 15
+
+
+def test_a_hundred_items_of_a_mallows_model_are_certified_quickly():
+    start = time.perf_counter()
+    result = kemeny_order(mallows_ballots(100, 0.97, 30, 0))
+    assert result.optimal
+    assert time.perf_counter() - start < 15
+
+
+def test_when_time_runs_out_the_bound_is_below_the_distance():
+    votes = random_ballots(80, 20, 3)
+    result = kemeny_order(votes, time_limit=0.2)
+    assert not result.optimal
+    assert result.lower_bound < result.distance
+    pairs = np.minimum(*(lambda w: (w, w.T))(pair_tables(votes)[0])).sum() / 2
+    assert result.lower_bound >= pairs
+    assert "at least" in repr(result)
+
+
+@check
+@given(wins=tables(), data=st.data())
+def test_insertion_search_gains_what_it_says_and_stops_at_a_local_optimum(wins, data):
+    margin = wins - wins.T
+    n = len(margin)
+    order = np.array(data.draw(st.permutations(range(n))))
+    value = lambda o: np.triu(margin[np.ix_(o, o)], 1).sum()  # noqa: E731
+    before = value(order)
+    gained = kernels.insertion_search(margin, order)
+    assert value(order) == pytest.approx(before + gained)
+    for k, p in itertools.permutations(range(n), 2):
+        moved = np.insert(np.delete(order, k), p, order[k])
+        assert value(moved) <= value(order) + 1e-9
+    best = order.copy()
+    swaps = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=4, max_size=4)))[None, :]
+    more = kernels.restarts(margin, order.copy(), swaps, best)
+    assert value(best) == pytest.approx(value(order) + more)
+    assert more >= 0
+
+
+def test_pair_tables_count_ballots_and_pairs_alike():
+    votes = Rankings.from_orders([["a", ("b", "c")], ["c", "a"]], weight=[2, 1])
+    wins, ties = pair_tables(votes)
+    assert wins.tolist() == [[0, 2, 2], [0, 0, 0], [1, 0, 0]]
+    assert ties.tolist() == [[0, 0, 0], [0, 0, 2], [0, 2, 0]]
+    for from_ballots, from_pairs in zip((wins, ties), pair_tables(votes.to_comparisons())):
+        assert np.array_equal(from_ballots, from_pairs)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="method 'fast' is unknown"):
+        kemeny_order(random_ballots(3, 1, 0), "fast")
+    with pytest.raises(TypeError, match="Rankings or Comparisons"):
+        kemeny_order([["a", "b"]])
+    with pytest.raises(DataError, match="too many for a table of pairs"):
+        kemeny_order(Rankings([0], [0], [0, 1], items=tuple(range(20_001))))
+    assert len(kemeny_order(Rankings([], [], [0])).order) == 0
