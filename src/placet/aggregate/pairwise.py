@@ -202,7 +202,7 @@ def newton(p: Pairs, x: Floats, *, max_iter: int, tol: float) -> tuple[Fit, Deri
     message = f"not converged in {max_iter} steps; raise max_iter"
     while n_iter < max_iter:
         n_iter += 1
-        accuracy = min(0.1, max(size, 1e-3) * 0.1)
+        accuracy = min(0.02, max(size, 1e-3) * 0.1)
         step = -solve(p, at, at.gradient, accuracy)
         slope = float(at.gradient @ step)
         step, x, at = _line_search(p, x, step, slope)

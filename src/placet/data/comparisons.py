@@ -12,6 +12,7 @@ from placet.data.columns import Floats, Ints, Names, encode, frozen, integers, n
 from placet.data.errors import DataError
 
 OUTCOMES = ("a", "b", "tie")
+TABLE_CELLS_PER_VOTE = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,13 +79,17 @@ class Comparisons:
         """
         n = len(a)
         result = outcome_codes(outcome)
-        weight = np.ones(n) if weight is None else numbers(weight, "weight", positive=True)
+        weight = None if weight is None else numbers(weight, "weight", positive=True)
         for name, values in (("b", b), ("outcome", result), ("weight", weight), ("agent", agent)):
             if values is not None and len(values) != n:
                 raise DataError(f"{name} has {len(values)} entries; {n} are needed")
         both = np.concatenate([a, b]) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else [*a, *b]
         code, names = _encode_pairs(both, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
+        if agent is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
+            _refuse_codes(code[:n], code[n:], None, names, None)
+            return cls(*_tabulated(code[:n], code[n:], result, weight, len(names)), None, names)
+        weight = np.ones(n) if weight is None else weight
         wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))
         return cls(code[:n], code[n:], wins_a, wins_b, ties, voter, names, voters, ordered)
 
@@ -150,6 +155,15 @@ class Comparisons:
 
 def outcome_codes(outcome: Sequence[str]) -> Ints:
     """0 for "a", 1 for "b", 2 for "tie"; anything else is an error that shows the first one."""
+    if isinstance(outcome, np.ndarray):
+        if outcome.dtype.kind == "U" and outcome.ndim == 1:
+            b = outcome == OUTCOMES[1]
+            rest = np.flatnonzero(~(b | (outcome == OUTCOMES[0])))
+            if (outcome[rest] == OUTCOMES[2]).all():
+                found = b.astype(np.int64)
+                found[rest] = 2
+                return found
+        outcome = outcome.tolist()
     code = {name: k for k, name in enumerate(OUTCOMES)}
     try:
         return np.fromiter(map(code.__getitem__, outcome), np.int64, len(outcome))
@@ -176,8 +190,30 @@ def _encode_pairs(both: Any, items: Sequence[Hashable] | None) -> tuple[Ints, Na
         if high - low <= 4 * both.size:
             present = np.zeros(high - low + 1, np.int64)
             present[both - low] = 1
+            if low == 0 and present.all():
+                return both.astype(np.int64, copy=False), tuple(range(high + 1))
             return (np.cumsum(present) - 1)[both - low], tuple((np.flatnonzero(present) + low).tolist())
     return encode(both, "item", items)
+
+
+def _tabulated(
+    a: Ints, b: Ints, result: Ints, weight: Floats | None, n_items: int
+) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+    """Columns i, j, wins_i, wins_j, ties of votes, through a table of who beat whom.  O(votes + n^2)."""
+    key = np.where(result == 1, b, a) * n_items + np.where(result == 1, a, b)
+    tied = result == 2
+
+    def table(which: Any) -> Any:
+        mass = None if weight is None else weight[which]
+        return np.bincount(key[which], mass, n_items * n_items).reshape(n_items, n_items)
+
+    if tied.any():
+        won, level = table(~tied), table(tied)
+        level = level + level.T
+    else:
+        won, level = table(slice(None)), np.zeros((n_items, n_items))
+    i, j = np.nonzero(np.triu(won + won.T + level) > 0)
+    return i, j, won[i, j].astype(np.float64), won[j, i].astype(np.float64), level[i, j].astype(np.float64)
 
 
 def _refuse_codes(i: Ints, j: Ints, agent: Ints | None, items: Names, agents: Names | None) -> None:
