@@ -1,11 +1,12 @@
 """Optimisers: functions that minimise and return a ``Fit``; one criterion, the largest entry of the gradient.
 
-``fun(x) -> (value, gradient)`` is an objective per unit weight, so that ``tol`` means the same for 10 and 10,000 ballots.
+``fun(x) -> (value, gradient)`` is an objective per unit weight, so ``tol`` means the same for 10 and 10,000 ballots.
 """
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ class ConvergenceWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Fit:
-    """Where an optimiser stopped: point, value, largest absolute gradient entry, iterations, and whether that is good."""
+    """Where an optimiser stopped: point, value, largest absolute gradient entry, iterations, whether that is good."""
 
     x: Array
     value: float
@@ -41,7 +42,7 @@ def lbfgs(
     memory: int = 10,
     callback: Callback | None = None,
 ) -> Fit:
-    """SciPy's L-BFGS until max |gradient| <= ``tol``, or an iteration improves the value by less than ``rel_tol`` of it."""
+    """SciPy's L-BFGS until max |gradient| <= ``tol``, or a step improves by less than ``rel_tol`` of the value."""
     from scipy.optimize import minimize
 
     state = {"value": np.inf, "stalled": False}
@@ -78,7 +79,7 @@ def newton(
     value, g = fun(x)
     n_iter = 0
     while np.abs(g).max(initial=0.0) > tol and n_iter < max_iter:
-        step = _conjugate_gradients(lambda v, at=x: hvp(at, v), g, cg_iter or min(4 * len(x) + 10, 1000))
+        step = _conjugate_gradients(partial(hvp, x), g, cg_iter or min(4 * len(x) + 10, 1000))
         slope, length = float(g @ step), 1.0
         while True:
             new = x + length * step
@@ -126,8 +127,8 @@ def sgd(
 ) -> Fit:
     """``n_iter`` steps along stochastic gradients: "plain", "adagrad" or "adam".
 
-    ``average`` is the last share of the iterates whose mean is returned (0: the last one).  There is no criterion to meet:
-    ``converged`` is true when all steps were made and are finite.
+    ``average`` is the last share of the iterates whose mean is returned (0: the last one).  There is no criterion to
+    meet: ``converged`` is true when all steps were made and are finite.
     """
     if method not in ("plain", "adagrad", "adam"):
         raise ValueError(f"method {method!r} is unknown; choose from ['plain', 'adagrad', 'adam']")

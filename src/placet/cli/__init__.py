@@ -1,0 +1,48 @@
+"""The command ``placet``: reads, calls, writes.  Data on stdout, words on stderr, exit code 2 on bad data."""
+
+import os
+import sys
+import warnings
+
+import typer
+
+from placet.cli import aggregate, data, demo, evaluate, simulate
+
+app = typer.Typer(
+    name="placet",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Turn any evidence of preference into a ranking that says how sure it is.",
+)
+app.command("describe")(data.describe)
+app.command("convert")(data.convert)
+app.command("aggregate")(aggregate.aggregate)
+app.command("evaluate")(evaluate.evaluate)
+app.command("simulate")(simulate.simulate)
+app.command("demo")(demo.demo)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+    if version:
+        import placet
+
+        print(placet.__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command; what is wrong with data or parameters is said in one line, and the exit code is 2."""
+    warnings.showwarning = _say_warning  # type: ignore[assignment]
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        if os.environ.get("PLACET_DEBUG"):
+            raise
+        print(f"placet: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _say_warning(message: Warning | str, *_: object) -> None:
+    print(f"placet: {message}", file=sys.stderr)

@@ -1,0 +1,83 @@
+"""``placet demo``: the whole way on simulated data, from files to a ranking, a report and a trained ranker."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from placet.cli.output import say, show_table
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+) -> None:
+    """Simulate votes, ballots and search results; rank, measure, and write a report page."""
+    out.mkdir(parents=True, exist_ok=True)
+    _votes(out, seed)
+    _ballots(out, seed)
+    _search(out, seed)
+
+
+def _votes(out: Path, seed: int) -> None:
+    """A leaderboard from pairwise votes with ties."""
+    from placet.aggregate import consensus
+    from placet.cli.simulate import drawn
+    from placet.io import read, write
+    from placet.report import write_consensus_page
+
+    path = out / "votes.csv"
+    write(drawn("battles", 12, 3000, 0.7, seed, {"tie": -0.5}), path)
+    votes = read(path)
+    say(f"1. {path}: {votes!r}, simulated; true order item-1, item-2, ...")
+    result = consensus(votes, "bradley-terry", ties="davidson")
+    frame = result.to_frame()
+    show_table(frame.columns, frame.rows())
+    page = out / "leaderboard.html"
+    write_consensus_page(page, result, votes, title="A leaderboard from 3,000 simulated votes")
+    say(f"   report: {page}\n")
+
+
+def _ballots(out: Path, seed: int) -> None:
+    """A consensus of ballots with ties that stop early, by a model and by rules."""
+    from placet.aggregate import consensus
+    from placet.cli.simulate import drawn
+    from placet.io import read, write
+
+    path = out / "ballots.txt"
+    write(drawn("plackett-luce", 8, 300, 0.8, seed, {"partition": 3, "subset": 6}), path)
+    ballots = read(path)
+    say(f"2. {path}: {ballots!r}, with ties and absences")
+    rows = [[method, " > ".join(_place(p) for p in consensus(ballots, method).ranking)] for method in METHODS]
+    show_table(["method", "consensus"], rows)
+    say("")
+
+
+METHODS = ("plackett-luce", "pmop-fd", "borda", "copeland", "kemeny")
+
+
+def _place(place: object) -> str:
+    return " = ".join(map(str, place)) if isinstance(place, tuple) else str(place)
+
+
+def _search(out: Path, seed: int) -> None:
+    """Rankers trained on graded search results, measured on queries they have not seen."""
+    from placet.cli.simulate import drawn
+    from placet.io import read, write
+    from placet.metrics import evaluate, summary
+    from placet.rank import LinearRanker
+
+    path = out / "search.letor"
+    write(drawn("queries", 40, 150, 1.0, seed, {"n_features": 12}), path)
+    queries = read(path)
+    train, test = queries[:100], queries[100:]
+    say(f"3. {path}: {queries!r}; trained on 100 queries, measured on the other 50")
+    rows = []
+    for loss in ("pl-partition", "pmop-fd", "ranknet", "bregman-ce"):
+        ranker = LinearRanker(loss).fit(train)
+        scores = ranker.predict(test)
+        values = evaluate(["ndcg@10", "map"], scores, test.grade, test.offsets)
+        rows.append([f"linear, {loss}", *(summary(v).mean for v in values.values())])
+        ranker.save(out / f"{loss}.placet")
+    show_table(["ranker", "ndcg@10", "map"], rows)
+    say(f"   models: {out}/*.placet")

@@ -1,0 +1,72 @@
+"""``placet evaluate``: how good is a ranking, by metrics over lists."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from placet.cli.output import say, show_json, show_table
+
+
+def evaluate(
+    scores: Annotated[
+        Path, typer.Argument(help="Scores, one per line in the order of the labels' rows, or a TREC run.")
+    ],
+    labels: Annotated[Path, typer.Argument(help="LETOR / svmlight file, or TREC qrels.")],
+    metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10,map",
+    compat: Annotated[str, typer.Option(help="Conventions of another package: lightgbm, xgboost, trec_eval, ...")] = "",
+    per_query: Annotated[bool, typer.Option("--per-query", help="One row per query.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Score a run or a file of scores against graded labels.
+
+    The mean is over the queries in which a metric is defined; how many were left out is said.
+    """
+    from placet.io import read_judged
+    from placet.metrics import evaluate as evaluate_all
+    from placet.metrics import metric as metric_of
+    from placet.metrics import summary
+
+    specs = [metric_of(with_compat(text, compat)) for text in split_specs(metric)]
+    judged = read_judged(scores, labels)
+    values = evaluate_all(specs, judged.score, judged.grade, judged.offsets, name=judged.name)
+    if per_query:
+        rows = [[qid, *(float(v[q]) for v in values.values())] for q, qid in enumerate(judged.qid)]
+        head = ["qid", *values]
+        show_json([dict(zip(head, row)) for row in rows]) if as_json else show_table(head, rows)
+        return
+    table = [(spec, summary(v)) for spec, v in values.items()]
+    if as_json:
+        show_json(
+            {
+                spec: {"mean": s.mean, "stderr": s.stderr, "queries": s.n_lists, "undefined": s.n_undefined}
+                for spec, s in table
+            }
+        )
+    else:
+        show_table(
+            ["metric", "mean", "stderr", "queries", "undefined"],
+            [[spec, s.mean, s.stderr, s.n_lists, s.n_undefined] for spec, s in table],
+        )
+    for spec, s in table:
+        if s.n_undefined:
+            say(f"{spec}: {s.n_undefined} of {s.n_lists + s.n_undefined} queries have no value and are not in the mean")
+
+
+def split_specs(text: str) -> list[str]:
+    """Specifications separated by commas, commas inside brackets left alone."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+def with_compat(spec: str, compat: str) -> str:
+    """The specification with the conventions added."""
+    if not compat:
+        return spec
+    return f"{spec[:-1]},compat={compat})" if spec.endswith(")") else f"{spec}(compat={compat})"
