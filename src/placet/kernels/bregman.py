@@ -18,6 +18,8 @@ from numba import njit
 # conjugate of the same psi restricted to x <= e^300; the gains it is compared with never exceed 1 / discount(1).
 LOG_CAP = 300.0
 MAX_STEPS = 200
+# Newton squares its error: after a step of this size, in logarithms, what is left is below rounding.
+LAST_STEP = 1e-9
 # |y|^(q - 2) of a row with score 0 is 0 and its curvature infinite; this keeps it a number.
 FLOOR = 1e-12
 
@@ -67,114 +69,145 @@ def power_norm(x, q):
 
 
 @njit(cache=True, nogil=True)
-def entropy_root(r, a, kb, kc, q):
-    """z with a z + kb e^z + kc e^((q - 1) z) = r, for a > 0: Newton from an upper bound."""
-    z = r / a
+def entropy_root(r, a, kb, kc, q, start):
+    """z with a z + kb e^z + kc e^((q - 1) z) = r, for a > 0: Newton from ``start``, never above an upper bound.
+
+    The function is convex and rises, so from the second step on z falls to the root; the last step leaves its square.
+    """
+    high = r / a
     if kb + kc >= r:
-        z = min(z, 0.0)
+        high = min(high, 0.0)
     else:
         if kb > 0.0:
-            z = min(z, np.log(r / kb))
+            high = min(high, np.log(r / kb))
         if kc > 0.0:
-            z = min(z, np.log(r / kc) / (q - 1.0))
+            high = min(high, np.log(r / kc) / (q - 1.0))
+    z = min(start, high)
     for _ in range(MAX_STEPS):
         eb = kb * np.exp(z) if kb > 0.0 else 0.0
         ec = kc * np.exp((q - 1.0) * z) if kc > 0.0 else 0.0
         step = (a * z + eb + ec - r) / (a + eb + (q - 1.0) * ec)
-        z -= step
-        if abs(step) <= 2e-16 * (1.0 + abs(z)):
+        z = min(z - step, high)
+        if abs(step) <= LAST_STEP + 1e-15 * abs(z):
             break
     return z
 
 
 @njit(cache=True, nogil=True)
-def power_root(r, kb, kc, q):
-    """t >= 0 with kb t + kc t^(q - 1) = r >= 0: Newton from an upper bound."""
-    if r == 0.0:
-        return 0.0
-    t = np.inf
-    if kb > 0.0:
+def power_root(r, kb, kc, q, start):
+    """t > 0 with kb t + kc t^(q - 1) = r > 0, and t^(q - 1): Newton from ``start``, or an upper bound if it is inf.
+
+    As in ``entropy_root``; a step from below is at most to t r / (kb t + kc t^(q - 1)), so it needs no bound.
+    """
+    t = start
+    if t == np.inf and kb > 0.0:
         t = r / kb
-    if kc > 0.0:
+    if start == np.inf and kc > 0.0:
         t = min(t, (r / kc) ** (1.0 / (q - 1.0)))
+    power = 0.0
     for _ in range(MAX_STEPS):
-        eb = kb * t
-        ec = kc * t ** (q - 1.0)
-        step = t * (eb + ec - r) / (eb + (q - 1.0) * ec)
-        t -= step
-        if abs(step) <= 2e-16 * t:
+        power = t ** (q - 1.0)
+        eb, ec = kb * t, kc * power
+        relative = (eb + ec - r) / (eb + (q - 1.0) * ec)
+        t -= t * relative
+        if abs(relative) <= LAST_STEP:
+            power -= (q - 1.0) * power * relative  # to first order, which is to rounding
             break
-    return t
+    return t, power
 
 
 @njit(cache=True, nogil=True)
-def log_norm_of_roots(s, a, b, c, q, nu, y):
-    """log |y|_q and its slope in nu, y_i the roots for N = e^nu; ``y`` gets log y_i where a > 0, else signed y_i."""
+def entropy_norm(s, a, b, c, q, nu, z):
+    """log |y|_q and its slope in nu, where y_i = e^z_i are the roots for N = e^nu; ``z`` holds starts.  O(m)."""
     n = np.exp(nu)
     kb, kc = 2.0 * b * n, 2.0 * c * n
     top = -np.inf
     for i in range(len(s)):
-        if a > 0.0:
-            y[i] = entropy_root(s[i] - a * nu, a, kb, kc, q)
-            top = max(top, y[i])
-        else:
-            y[i] = np.copysign(power_root(abs(s[i]), kb, kc, q), s[i])
-            top = max(top, np.log(abs(y[i])) if y[i] != 0.0 else -np.inf)
+        z[i] = entropy_root(s[i] - a * nu, a, kb, kc, q, z[i])
+        top = max(top, z[i])
     total = slope = 0.0
     for i in range(len(s)):
-        log_y = y[i] if a > 0.0 else (np.log(abs(y[i])) if y[i] != 0.0 else -np.inf)
-        share = np.exp(q * (log_y - top))
-        if share > 0.0:
-            eb, ec = kb * np.exp(log_y), kc * np.exp((q - 1.0) * log_y)
-            total += share
-            slope -= share * (a + eb + ec) / (a + eb + (q - 1.0) * ec)
+        share = np.exp(q * (z[i] - top))
+        eb, ec = kb * np.exp(z[i]), kc * np.exp((q - 1.0) * z[i])
+        total += share
+        slope -= share * (a + eb + ec) / (a + eb + (q - 1.0) * ec)
     return top + np.log(total) / q, slope / total
 
 
 @njit(cache=True, nogil=True)
-def mixed_point(s, a, b, c, q, x):
-    """x = grad psi*(s) by Newton, for any a, b, c.  O(m) per step, about 6 outer steps of about 6 inner ones."""
-    m = len(s)
-    if c == 0.0:
-        for i in range(m):
-            if a > 0.0:
-                x[i] = np.exp(entropy_root(s[i], a, 2.0 * b, 0.0, 2.0))
-            else:
-                x[i] = s[i] / (2.0 * b)
-        return
-    scale, nu = 1.0, 0.0
-    if a == 0.0:  # grad psi* is homogeneous: solve for scores of size 1, from an upper bound of the norm
-        scale = largest(s)
-        if scale == 0.0:
-            for i in range(m):
-                x[i] = 0.0
-            return
-        unit = np.empty(m)
-        for i in range(m):
-            unit[i] = s[i] / scale
-        s = unit
-        bound = power_norm(s, q / (q - 1.0)) / (2.0 * c)
-        if b > 0.0:
-            bound = min(bound, power_norm(s, q) / (2.0 * b))
-        nu = np.log(bound)
-    g, slope = log_norm_of_roots(s, a, b, c, q, nu, x)
+def power_mean_norm(s, b, c, q, nu, y):
+    """log |y|_q and its slope in nu, where y_i >= 0 are the roots for N = e^nu and a = 0; ``y`` holds starts.  O(m)."""
+    n = np.exp(nu)
+    kb, kc = 2.0 * b * n, 2.0 * c * n
+    total = slope = 0.0
+    for i in range(len(s)):
+        if s[i] == 0.0:
+            y[i] = 0.0
+            continue
+        y[i], power = power_root(abs(s[i]), kb, kc, q, y[i])
+        eb, ec = kb * y[i], kc * power
+        total += y[i] * power
+        slope -= y[i] * power * (eb + ec) / (eb + (q - 1.0) * ec)
+    return np.log(total) / q, slope / total
+
+
+@njit(cache=True, nogil=True)
+def norm_at(s, a, b, c, q, nu, x):
+    """log |y|_q and its slope in nu, by the solver that the terms ask for."""
+    if a > 0.0:
+        return entropy_norm(s, a, b, c, q, nu, x)
+    return power_mean_norm(s, b, c, q, nu, x)
+
+
+@njit(cache=True, nogil=True)
+def coupled_point(s, a, b, c, q, nu, x):
+    """x = grad psi*(s) for c > 0: Newton for nu = log |x|_q between bounds, the roots of one step starting the next."""
+    for i in range(len(s)):
+        x[i] = np.inf
+    g, slope = norm_at(s, a, b, c, q, nu, x)
     low, high = nu + min(g, (q - 1.0) * g), nu + max(g, (q - 1.0) * g)
     for _ in range(MAX_STEPS):
-        if abs(g) <= 4e-16 * (1.0 + abs(nu)):
-            break
         trial = nu - g / slope
         if not low <= trial <= high:
             trial = 0.5 * (low + high)
-        if trial == nu:
+        step, nu = trial - nu, trial
+        g, slope = norm_at(s, a, b, c, q, nu, x)
+        if abs(step) <= LAST_STEP + 1e-15 * abs(nu):
             break
-        nu = trial
-        g, slope = log_norm_of_roots(s, a, b, c, q, nu, x)
         if g > 0.0:
             low = nu
         else:
             high = nu
-    for i in range(m):
-        x[i] = np.exp(nu + x[i]) if a > 0.0 else scale * np.exp(nu) * x[i]
+    for i in range(len(s)):
+        x[i] = np.exp(nu + x[i]) if a > 0.0 else np.copysign(np.exp(nu) * x[i], s[i])
+
+
+@njit(cache=True, nogil=True)
+def mixed_point(s, a, b, c, q, x):
+    """x = grad psi*(s) by Newton, for any a, b, c.  O(m) per step; about 5 steps for the norm, 2 to 5 for each row."""
+    m = len(s)
+    if a > 0.0 and c > 0.0:
+        coupled_point(s, a, b, c, q, 0.0, x)
+    elif a > 0.0:
+        for i in range(m):
+            x[i] = np.exp(entropy_root(s[i], a, 2.0 * b, 0.0, 2.0, np.inf))
+    elif c > 0.0:  # grad psi* is homogeneous: solve for scores of size 1, from an upper bound of the norm
+        scale = largest(s)
+        unit = np.empty(m)
+        for i in range(m):
+            x[i] = 0.0
+            unit[i] = s[i] / scale if scale > 0.0 else 0.0
+        if scale == 0.0:
+            return
+        bound = power_norm(unit, q / (q - 1.0)) / (2.0 * c)
+        if b > 0.0:
+            bound = min(bound, power_norm(unit, q) / (2.0 * b))
+        coupled_point(unit, 0.0, b, c, q, np.log(bound), x)
+        for i in range(m):
+            x[i] *= scale
+    else:
+        for i in range(m):
+            x[i] = s[i] / (2.0 * b)
 
 
 @njit(cache=True, nogil=True)
