@@ -79,10 +79,34 @@ class Desk:
     """
 
     def __init__(self) -> None:
-        self.buffer = bytearray(BLOCK)
+        self.buffer = bytearray()
         self.text: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.lines = self.colons = self.slot = 0
         self._arrays: dict[str, NDArray[Any]] = {}
+
+    def fill(self, file: IO[bytes], rest: bytes) -> tuple[bool, bytes]:
+        """Put ``rest`` and the next whole lines on the desk; whether there is more, and the part of a line left over."""
+        filled, cut, n = len(rest), 0, 1
+        self._room(filled, rest)
+        while n and cut == 0:
+            if len(self.buffer) - filled < BLOCK:  # a line longer than the buffer
+                self._room(2 * filled, self.buffer[:filled])
+            n = _read_into(file, memoryview(self.buffer)[filled:-1])
+            cut = self.buffer.rfind(b"\n", filled, filled + n) + 1
+            filled += n
+        if n == 0:
+            cut = filled
+            if cut and self.buffer[cut - 1] != 10:
+                self.buffer[cut] = 10
+                cut += 1
+        self.text = np.frombuffer(self.buffer, np.uint8)[:cut]
+        return n > 0, bytes(self.buffer[cut:filled])
+
+    def _room(self, size: int, content: bytes | bytearray) -> None:
+        """A buffer with at least BLOCK + 1 bytes beyond ``size``, ``content`` in front; a buffer in use cannot grow."""
+        if len(self.buffer) < size + BLOCK + 1:
+            self.buffer = bytearray(size + BLOCK + 1)
+        self.buffer[: len(content)] = content
 
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array with arbitrary content."""
@@ -157,31 +181,15 @@ def whole_lines(file: IO[bytes], name: str) -> Iterator[Desk]:
     rest, slot, turn, more = b"", 0, 0, True
     while more:
         desk = desks[turn % len(desks)]
-        buffer = desk.buffer
-        filled = len(rest)
-        buffer[:filled] = rest
-        cut = 0
-        while cut == 0:
-            if filled > len(buffer) - BLOCK // 4:
-                buffer.extend(bytes(len(buffer)))  # a line longer than the buffer
-            n = _read_into(file, memoryview(buffer)[filled : len(buffer) - 1])
-            if turn == 0 and filled == 0:
-                refuse_wide(name, bytes(buffer[: min(n, 1 << 16)]))
-            filled, more = filled + n, n > 0
-            cut = buffer.rfind(b"\n", 0, filled) + 1 if more else filled
-            if not more:
-                break
-        rest = bytes(buffer[cut:filled])
-        if not more and cut and buffer[cut - 1] != 10:
-            buffer[cut] = 10
-            cut += 1
-        start = 3 if turn == 0 and buffer.startswith(b"\xef\xbb\xbf") else 0
-        if cut > start:
-            desk.text = np.frombuffer(buffer, np.uint8)[start:cut]
+        more, rest = desk.fill(file, rest)
+        if turn == 0:
+            refuse_wide(name, desk.token(0, 1 << 16))
+            desk.text = desk.text[3:] if desk.token(0, 3) == b"\xef\xbb\xbf" else desk.text
+        turn += 1
+        if len(desk.text):
             desk.lines, desk.colons = parse.count(desk.text)
             desk.slot, slot = slot, slot + desk.lines
             yield desk
-        turn += 1
 
 
 def _read_into(file: IO[bytes], view: memoryview) -> int:
@@ -278,7 +286,7 @@ def _too_wide(block: Block, dtype: DTypeLike) -> set[int]:
     wide = np.flatnonzero(np.abs(block.value) > np.finfo(np.dtype(dtype)).max)
     rows = np.searchsorted(block.indptr, wide, side="right") - 1
     for k, row in zip(wide.tolist(), rows.tolist()):
-        text = f"value {block.value[k]!r} does not fit {np.dtype(dtype)}"
+        text = f"value {float(block.value[k])!r} does not fit {np.dtype(dtype)}"
         block.bad.append(Bad(int(block.columns["line"][row]), "wide", text, "read with dtype=np.float64"))
     return set(rows.tolist())
 
