@@ -15,7 +15,7 @@ _TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, 
 
 
 @intrinsic
-def _bits(typingctx, x):
+def to_bits(typingctx, x):
     """The 64 bits of a float as an integer."""
 
     def build(context, builder, signature, args):
@@ -25,7 +25,7 @@ def _bits(typingctx, x):
 
 
 @intrinsic
-def _from_bits(typingctx, n):
+def from_bits(typingctx, n):
     """The float that has these 64 bits."""
 
     def build(context, builder, signature, args):
@@ -53,7 +53,7 @@ def _split(x):
     p = p * r + 1.0 / 6.0
     p = p * r + 0.5
     p = p * r * r + r
-    return _from_bits((_bits(t) + 1023) << 52), p
+    return from_bits((to_bits(t) + 1023) << 52), p
 
 
 @njit(inline="always")

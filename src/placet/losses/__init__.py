@@ -18,6 +18,7 @@ from placet.losses import softmax as _softmax
 from placet.losses import structrank as _structrank
 
 LOSSES: dict[str, Callable] = {
+    "pl-partition": _plackett_luce.pl_partition,
     "pl-topk": _plackett_luce.pl_topk,
     "listmle": _plackett_luce.listmle,
     "pl-lower-bound": _plackett_luce.pl_lower_bound,
@@ -43,6 +44,7 @@ LOSSES: dict[str, Callable] = {
 """``(s, lists, **params) -> (value, gradient)``."""
 
 CURVATURES: dict[str, Callable] = {
+    "pl-partition": _plackett_luce.pl_partition_curvature,
     "pl-topk": _plackett_luce.pl_topk_curvature,
     "listmle": _plackett_luce.listmle_curvature,
     "pl-lower-bound": _plackett_luce.pl_lower_bound_curvature,
@@ -66,6 +68,7 @@ CURVATURES: dict[str, Callable] = {
 """``(s, lists, **params) -> (rows,)``: the diagonal of the Hessian, or the upper bound that the function states."""
 
 HVPS: dict[str, Callable] = {
+    "pl-partition": _plackett_luce.pl_partition_hvp,
     "pl-topk": _plackett_luce.pl_topk_hvp,
     "listmle": _plackett_luce.listmle_hvp,
     "pl-lower-bound": _plackett_luce.pl_lower_bound_hvp,
@@ -89,6 +92,7 @@ HVPS: dict[str, Callable] = {
 
 LIKELIHOODS: frozenset[str] = frozenset(
     {
+        "pl-partition",
         "pl-topk",
         "listmle",
         "pmop-fd",

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Lists
+from placet.kernels import partition
 from placet.kernels import plackett_luce as kernels
 from placet.losses import hessian
 from placet.losses.apply import Array, over_lists
@@ -78,3 +79,29 @@ def pl_lower_bound_curvature(s: ArrayLike, lists: Lists) -> Array:
 def pl_lower_bound_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
     """Hessian times ``v``: sum over tiers m of n_m p (v - p.v), p the softmax over R_m."""
     return hessian.product(kernels.lower_bound_hvp, s, lists, v)
+
+
+def pl_partition(s: ArrayLike, lists: Lists, *, tol: float = 1e-11) -> tuple[float, Array]:
+    """Exact likelihood of the ordered partition: - sum over tiers m above the lowest of log P(X_m before R_{m+1}).
+
+    P = integral over u in (0, 1) of prod_{i in X_m} (1 - u^{a_i}), a_i = e^{s_i} / sum_{j in R_{m+1}} e^{s_j}: the sum over all
+    orders inside each tier.  ``tol`` is the error allowed in log P and in its gradient; training can do with 1e-4, at a
+    third of the cost.  O(rows + nodes * tied rows), 16 to 160 nodes.
+    """
+    return over_lists(partition.partition, s, lists, _tolerance(tol))
+
+
+def pl_partition_curvature(s: ArrayLike, lists: Lists, *, tol: float = 1e-11) -> Array:
+    """Diagonal of the Hessian of `pl_partition`, from the same nodes."""
+    return over_lists(partition.partition_curvature, s, lists, _tolerance(tol))[1]
+
+
+def pl_partition_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, tol: float = 1e-11) -> Array:
+    """Hessian of `pl_partition` times ``v``, from the same nodes."""
+    return hessian.product(partition.partition_hvp, s, lists, v, _tolerance(tol))
+
+
+def _tolerance(tol: float) -> float:
+    if not 1e-14 <= tol <= 0.1:
+        raise ValueError(f"tol must lie in [1e-14, 0.1], not {tol}")
+    return float(tol)

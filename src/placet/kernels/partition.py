@@ -1,0 +1,162 @@
+"""Exact Plackett-Luce likelihood of an ordered partition: stage k is "all of tier k before all of the tiers below it".
+
+With L_k and rest_k as in `plackett_luce`, stage k has log P_k = f(d_i = s_i - L_{k+1}, i in tier k) (`quadrature`).  Its slopes g_i
+go to the tied rows, and minus their sum G_k to the rows below in proportion to their softmax shares: a row of tier t receives
+e^{s - L_t} B_t with B_{t+1} = rest_t B_t + G_t.  The lowest tier adds nothing.  O(rows + nodes * tied), scratch O(rows of a list).
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from placet.kernels import quadrature
+from placet.kernels.plackett_luce import mean_below, tier_stages
+from placet.kernels.softmax import longest
+
+
+@njit(cache=True, nogil=True)
+def _stage(s, first, last, below, tol, item, node, exponent):
+    """log P of one stage and its number of nodes; d_i, a_i, nodes and weights stay in the scratch."""
+    for r in range(first, last):
+        item[0, r - first] = s[r] - below
+    return quadrature.log_probability(
+        item[0], last - first, tol, item[1], item[2], item[3], item[4], node[0], node[1], node[2], exponent
+    )
+
+
+@njit(cache=True, nogil=True)
+def _largest_tied(grade, offsets):
+    """Rows of the largest tier that is not the lowest of its list."""
+    largest = 0
+    for q in range(len(offsets) - 1):
+        first = offsets[q]
+        for r in range(offsets[q] + 1, offsets[q + 1]):
+            if grade[r] != grade[r - 1]:
+                largest = max(largest, r - first)
+                first = r
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def _single(d):
+    """(log P, slope) of one item before the rest: P = 1 / (1 + e^-d)."""
+    e = math.exp(-abs(d))
+    if d > 0:
+        return -math.log1p(e), e / (1.0 + e)
+    return d - math.log1p(e), 1.0 / (1.0 + e)
+
+
+@njit(cache=True, nogil=True)
+def partition(s, grade, offsets, weight, grad, tol):
+    """- sum over tiers k above the lowest of log P_k, and its gradient."""
+    n, tied = longest(offsets), _largest_tied(grade, offsets)
+    starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
+    own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    item, node = np.empty((5, tied)), np.empty((3, quadrature.MAX_NODES))
+    value = 0.0
+    for q in range(len(weight)):
+        a, b = offsets[q], offsets[q + 1]
+        if b - a < 2:
+            continue
+        n_tiers = tier_stages(s, grade, a, b, starts, grad, own, left, share, rest)
+        total, pull = 0.0, 0.0
+        for t in range(n_tiers):
+            first, last = starts[t], starts[t + 1]
+            for r in range(first, last):
+                grad[r] *= weight[q] * share[t] * pull
+            if t == n_tiers - 1:
+                break
+            if last - first == 1:
+                log_p, slope = _single(s[first] - left[t + 1])
+                grad[first] -= weight[q] * slope
+            else:
+                log_p, nodes = _stage(s, first, last, left[t + 1], tol, item, node, exponent)
+                slope = quadrature.slopes(item[1], last - first, node[0], node[1], nodes, node[2], item[2])
+                for r in range(first, last):
+                    grad[r] -= weight[q] * item[2, r - first]
+            total -= log_p
+            pull = rest[t] * pull + slope
+        value += weight[q] * total
+    return value
+
+
+@njit(cache=True, nogil=True)
+def partition_curvature(s, grade, offsets, weight, out, tol):
+    """Diagonal of the Hessian: g^2 - E[phi (1 - y)] at tied rows, G p - p^2 (G + 1'H1) at rows below, H the Hessian of log P."""
+    n, tied = longest(offsets), _largest_tied(grade, offsets)
+    starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
+    own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    item, node = np.empty((5, tied)), np.empty((3, quadrature.MAX_NODES))
+    ones = np.ones(tied)
+    for q in range(len(weight)):
+        a, b = offsets[q], offsets[q + 1]
+        if b - a < 2:
+            continue
+        n_tiers = tier_stages(s, grade, a, b, starts, out, own, left, share, rest)
+        pull, squares = 0.0, 0.0
+        for t in range(n_tiers):
+            first, last = starts[t], starts[t + 1]
+            for r in range(first, last):
+                p = out[r] * share[t]
+                out[r] = p * (pull - p * squares)
+            if t < n_tiers - 1:
+                if last - first == 1:
+                    _, slope = _single(s[first] - left[t + 1])
+                    bent = -slope * (1.0 - slope)
+                    out[first] -= bent
+                else:
+                    _, nodes = _stage(s, first, last, left[t + 1], tol, item, node, exponent)
+                    m = last - first
+                    slope = quadrature.slopes(item[1], m, node[0], node[1], nodes, node[2], item[2])
+                    quadrature.diagonal(item[1], m, node[0], node[1], nodes, node[2], item[2], item[3])
+                    for r in range(first, last):
+                        out[r] -= item[3, r - first]
+                    bent = quadrature.hessian_product(
+                        item[1], m, node[0], node[1], nodes, node[2], item[2], ones, item[3]
+                    )
+                pull, squares = rest[t] * pull + slope, rest[t] ** 2 * squares + slope + bent
+            for r in range(first, last):
+                out[r] = weight[q] * max(out[r], 0.0)
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def partition_hvp(s, grade, offsets, weight, out, v, tol):
+    """Hessian times v: with u = v - mean below, - H u at tied rows and p (1'Hu + G (v - mean)) at rows below."""
+    n, tied = longest(offsets), _largest_tied(grade, offsets)
+    starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
+    own, left, share, rest, inner, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    item, node, u = np.empty((5, tied)), np.empty((3, quadrature.MAX_NODES)), np.empty(tied)
+    for q in range(len(weight)):
+        a, b = offsets[q], offsets[q + 1]
+        if b - a < 2:
+            continue
+        n_tiers = tier_stages(s, grade, a, b, starts, out, own, left, share, rest)
+        for t in range(n_tiers):
+            inner[t] = 0.0
+            for r in range(starts[t], starts[t + 1]):
+                inner[t] += out[r] * v[r]
+        mean_below(n_tiers, share, rest, inner, mean)
+        pull, bent = 0.0, 0.0
+        for t in range(n_tiers):
+            first, last = starts[t], starts[t + 1]
+            for r in range(first, last):
+                out[r] *= weight[q] * share[t] * (bent + pull * v[r])
+            if t == n_tiers - 1:
+                break
+            if last - first == 1:
+                _, slope = _single(s[first] - left[t + 1])
+                change = -slope * (1.0 - slope) * (v[first] - mean[t + 1])
+                out[first] -= weight[q] * change
+            else:
+                _, nodes = _stage(s, first, last, left[t + 1], tol, item, node, exponent)
+                m = last - first
+                slope = quadrature.slopes(item[1], m, node[0], node[1], nodes, node[2], item[2])
+                for r in range(first, last):
+                    u[r - first] = v[r] - mean[t + 1]
+                change = quadrature.hessian_product(item[1], m, node[0], node[1], nodes, node[2], item[2], u, item[3])
+                for r in range(first, last):
+                    out[r] -= weight[q] * item[3, r - first]
+            pull, bent = rest[t] * pull + slope, rest[t] * bent + change - slope * mean[t + 1]
+    return 0.0

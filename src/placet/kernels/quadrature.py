@@ -1,0 +1,326 @@
+"""P(all n tied items before all the rest), exact to a tolerance, with a few dozen nodes.
+
+With a_i = e^{d_i}, d_i the score of a tied item minus the log-sum-exp of the rest,
+P = integral of e^{-v} prod_i (1 - e^{-a_i v}) dv over v > 0 = integral of g(x) dx, v = e^x, g = exp(x - v) prod_i (1 - e^{-a_i v}).
+
+log g is strictly concave: its slope is 1 - v + sum_i phi(a_i v) with phi(y) = y / (e^y - 1) falling from 1 to 0, so the mode has
+1 < v < n + 1, and g(x0 + t) <= g(x0) exp(-v0 (e^t - 1 - t)), which bounds the window on both sides.  The integrand is analytic
+and vanishes at both ends of the window, so the trapezoid rule converges exponentially; x = x0 + c sinh(z) shortens the tails.
+Every new level of nodes halves the step, and its difference from the level before squares the error.
+
+Derivatives are moments of phi under the normalised integrand: d log P / d d_i = E[phi_i].
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from placet.kernels import vector
+
+LARGEST = 600.0  # beyond it in either direction a factor is a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite
+MAX_NODES = 2048
+ITEMS_BETWEEN_RESCALING = (
+    16  # a factor relative to the mode's is above e^-40 in the window: 16 of them cannot underflow
+)
+_EXPONENT_BIAS = 1023
+_MANTISSA = (1 << 52) - 1
+_ONE = _EXPONENT_BIAS << 52
+_LN2 = 0.6931471805599453
+_SAFETY = 3.0
+_RES = -8.0 * math.pi**2
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _phis(a, n, v, phi, bend):
+    """phi_i = y / (e^y - 1) and bend_i = - d phi_i / d log y, at y = a_i v."""
+    for i in range(n):
+        y = a[i] * v
+        e = vector.expm1(-y)
+        p = y * (1.0 + e) / -e
+        phi[i] = p
+        bend[i] = p * (y + p - 1.0)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _sum(x, n):
+    total = 0.0
+    for i in range(n):
+        total += x[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _mode(a, n, phi, bend):
+    """x at the peak of g (to a fiftieth of its width), and the curvature of log g there.  Newton inside a bracket."""
+    low, high = 0.0, math.log(n + 1.0)
+    x = 0.5 * high
+    curvature = 1.0
+    for _ in range(60):
+        v = math.exp(x)
+        _phis(a, n, v, phi, bend)
+        slope = 1.0 - v + _sum(phi, n)
+        curvature = v + _sum(bend, n)
+        if slope > 0:
+            low = x
+        else:
+            high = x
+        step = slope / curvature
+        if abs(step) * math.sqrt(curvature) < 0.02:
+            break
+        x += step
+        if not low < x < high:
+            x = 0.5 * (low + high)
+    return x, curvature
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _ratios(a, n, scale, v, phi, ratio):
+    """Factors 1 - e^{-a_i v} relative to those at the mode, and phi_i."""
+    for i in range(n):
+        y = a[i] * v
+        e = vector.expm1(-y)
+        ratio[i] = -e * scale[i]
+        phi[i] = y * (1.0 + e) / -e
+
+
+@njit(cache=True, nogil=True)
+def _drop(a, n, scale, x0, x, phi, ratio):
+    """log g(x0) - log g(x) and its slope in x."""
+    v, v0 = math.exp(x), math.exp(x0)
+    _ratios(a, n, scale, v, phi, ratio)
+    fall = (x0 - x) + (v - v0)
+    for first in range(0, n, ITEMS_BETWEEN_RESCALING):
+        product = 1.0
+        for i in range(first, min(n, first + ITEMS_BETWEEN_RESCALING)):
+            product *= ratio[i]
+        fall -= math.log(product)
+    return fall, v - 1.0 - _sum(phi, n)
+
+
+@njit(cache=True, nogil=True)
+def _bound(v0, cut, side):
+    """t with v0 (e^t - 1 - t) >= cut on the given side: where g is surely below e^-cut of its peak."""
+    r = cut / v0
+    if side < 0:
+        t = -(r + 1.0) if r > 4.0 else -math.sqrt(2.0 * r) * (1.0 + 0.25 * math.sqrt(r))
+    else:
+        t = min(math.sqrt(2.0 * r), math.log1p(r + math.log1p(r) + math.sqrt(2.0 * r)))
+    return t
+
+
+@njit(cache=True, nogil=True)
+def _end(a, n, scale, x0, cut, side, phi, ratio):
+    """x where log g has fallen by ``cut`` to 1.2 ``cut``: Newton from outside, which concavity keeps outside."""
+    x = x0 + _bound(math.exp(x0), cut, side)
+    for _ in range(8):
+        fall, slope = _drop(a, n, scale, x0, x, phi, ratio)
+        if fall < 1.2 * cut:
+            break
+        x -= (fall - 1.05 * cut) / slope
+    return x - x0, abs(slope)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _products(a, n, scale, v, first, last, product, exponent):
+    """prod_i (1 - e^{-a_i v}) / (the same at the mode) at nodes first..last, as product * 2^exponent."""
+    for t in range(first, last):
+        product[t] = 1.0
+        exponent[t] = 0
+    for start in range(0, n, ITEMS_BETWEEN_RESCALING):
+        for i in range(start, min(n, start + ITEMS_BETWEEN_RESCALING)):
+            ai, ci = -a[i], -scale[i]
+            for t in range(first, last):
+                product[t] *= ci * vector.expm1(ai * v[t])
+        for t in range(first, last):
+            bits = vector.to_bits(product[t])
+            exponent[t] += (bits >> 52) - _EXPONENT_BIAS
+            product[t] = vector.from_bits((bits & _MANTISSA) | _ONE)
+
+
+@njit(cache=True, nogil=True)
+def _coordinate(x, width, x2, width2):
+    """z(x) and dz/dx, x counted from the mode: dense within ``width`` of the mode and within ``width2`` of x2, if that is > 0."""
+    z, slope = math.asinh(x / width), 1.0 / math.hypot(x, width)
+    if width2 > 0:
+        z += math.asinh((x - x2) / width2)
+        slope += 1.0 / math.hypot(x - x2, width2)
+    return z, slope
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _place(x_left, z0, step, first, last, width, x2, width2, x, dx):
+    """Nodes x and dx/dz at z0, z0 + step, ...: explicit with one centre, by Newton from the node before with two."""
+    if width2 > 0:
+        at = x_left
+        for t in range(first, last):
+            goal = z0 + (t - first) * step
+            for _ in range(12):
+                z, slope = _coordinate(at, width, x2, width2)
+                at += (goal - z) / slope
+                if abs(goal - z) < 1e-7:
+                    break
+            x[t] = at
+            dx[t] = 1.0 / _coordinate(at, width, x2, width2)[1]
+    else:
+        for t in range(first, last):
+            e = vector.exp(z0 + (t - first) * step)
+            x[t] = 0.5 * width * (e - 1.0 / e)
+            dx[t] = 0.5 * width * (e + 1.0 / e)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _lift(x0, first, last, v, weight):
+    """v = e^{x0 + x} in place of x, and dx/dz times e^x."""
+    for t in range(first, last):
+        weight[t] *= vector.exp(v[t])
+        v[t] = vector.exp(x0 + v[t])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _weigh(v0, first, last, v, product, exponent, weight):
+    """g(x) dx/dz relative to g(x0): ``weight`` holds (v / v0) dx/dz before."""
+    for t in range(first, last):
+        weight[t] *= product[t] * vector.exp((v0 - v[t]) + exponent[t] * _LN2)
+
+
+@njit(cache=True, nogil=True)
+def _unresolved(weight, first, last, logs):
+    """Mass that the nodes of one level may miss: sum of w exp(-8 pi^2 / bend), bend minus the second difference of log w.
+
+    A Gaussian of variance s^2 sampled at a step h has an error of 2 exp(-2 pi^2 s^2 / h^2), and h^2 / s^2 is that bend;
+    both levels together have half the step.
+    """
+    total = 0.0
+    for t in range(first, last):
+        logs[t] = math.log(weight[t])
+    for t in range(first + 1, last - 1):
+        bend = 2.0 * logs[t] - logs[t - 1] - logs[t + 1]
+        if bend > 0.5:
+            total += max(weight[t], weight[t - 1], weight[t + 1]) * math.exp(_RES / bend)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponent):
+    """log P for the n values ``d``; leaves a_i, the nodes v_t and their normalised weights.  Returns (log P, number of nodes).
+
+    O(n) per node; scratch of n (a, scale, phi, ratio) and of MAX_NODES (v, weight, product, exponent).
+    """
+    below = 0.0
+    for i in range(n):
+        held = min(max(d[i], -LARGEST), LARGEST)
+        a[i] = math.exp(held)
+        below += min(d[i] - held, 0.0)
+    x0, curvature = _mode(a, n, phi, ratio)
+    v0 = math.exp(x0)
+    peak = x0 - v0 + below
+    for i in range(n):
+        factor = -math.expm1(-a[i] * v0)
+        scale[i] = 1.0 / factor
+        peak += math.log(factor)
+    cut = -math.log(tol) + 4.0
+    width = 4.0 / math.sqrt(curvature)
+    x_left, slope = _end(a, n, scale, x0, cut, -1, phi, ratio)
+    x_right, _ = _end(a, n, scale, x0, cut, 1, phi, ratio)
+    width2 = cut / slope
+    x2 = x_left + 2.0 * width2
+    if width2 > 0.8 * width or x2 > -width2:
+        width2 = 0.0
+    z_left, z_right = _coordinate(x_left, width, x2, width2)[0], _coordinate(x_right, width, x2, width2)[0]
+    last = 4 * int(math.ceil(cut / 7.0))
+    step = (z_right - z_left) / last
+    first, total, z0 = 0, 0.0, z_left + step
+    while True:
+        _place(x_left, z0, step, first, last, width, x2, width2, v, weight)
+        _lift(x0, first, last, v, weight)
+        _products(a, n, scale, v, first, last, product, exponent)
+        _weigh(v0, first, last, v, product, exponent, weight)
+        new = _sum(weight[first:last], last - first)
+        change = abs(new - total) / (new + total)
+        total += new
+        if first > 0 and (
+            _SAFETY * change * change + _unresolved(weight, first, last, product) / total <= tol or 2 * last > MAX_NODES
+        ):
+            break
+        if first > 0:
+            step *= 0.5
+        z0, first, last = z_left + 0.5 * step, last, 2 * last
+    for t in range(last):
+        weight[t] /= total
+    return peak + math.log(total * 0.5 * step), last
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _moment(ai, v, weight, last, term):
+    """Terms of E[phi_i]."""
+    for t in range(last):
+        y = ai * v[t]
+        e = vector.expm1(-y)
+        term[t] = weight[t] * y * (1.0 + e) / -e
+
+
+@njit(cache=True, nogil=True)
+def slopes(a, n, v, weight, last, term, out):
+    """out_i = d log P / d d_i = E[phi_i]; returns their sum.  O(n nodes)."""
+    total = 0.0
+    for i in range(n):
+        _moment(a[i], v, weight, last, term)
+        out[i] = _sum(term, last)
+        total += out[i]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _second_moment(ai, v, weight, last, term):
+    """Terms of E[phi_i (1 - y_i)], which is E[phi_i^2 + d phi_i / d d_i]."""
+    for t in range(last):
+        y = ai * v[t]
+        e = vector.expm1(-y)
+        term[t] = weight[t] * y * (1.0 + e) / -e * (1.0 - y)
+
+
+@njit(cache=True, nogil=True)
+def diagonal(a, n, v, weight, last, term, slope, out):
+    """out_i = d^2 log P / d d_i^2 = E[phi_i (1 - y_i)] - E[phi_i]^2.  O(n nodes)."""
+    for i in range(n):
+        _second_moment(a[i], v, weight, last, term)
+        out[i] = _sum(term, last) - slope[i] * slope[i]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _add_phi(ai, ui, v, last, term):
+    """term += u_i phi_i at every node."""
+    for t in range(last):
+        y = ai * v[t]
+        e = vector.expm1(-y)
+        term[t] += ui * y * (1.0 + e) / -e
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _row(ai, ui, mean, v, weight, along, last, term):
+    """Terms of E[phi_i (sum_j u_j phi_j - mean)] + u_i E[phi_i (1 - y_i - phi_i)]."""
+    for t in range(last):
+        y = ai * v[t]
+        e = vector.expm1(-y)
+        p = y * (1.0 + e) / -e
+        term[t] = weight[t] * p * ((along[t] - mean) + ui * (1.0 - y - p))
+
+
+@njit(cache=True, nogil=True)
+def hessian_product(a, n, v, weight, last, term, slope, u, out):
+    """out = H u, H the Hessian of log P in d: covariances of phi, and E[d phi_i / d d_i] on the diagonal; returns its sum.
+
+    O(n nodes), scratch O(nodes).
+    """
+    along = np.zeros(last)
+    mean = 0.0
+    for i in range(n):
+        _add_phi(a[i], u[i], v, last, along)
+        mean += u[i] * slope[i]
+    total = 0.0
+    for i in range(n):
+        _row(a[i], u[i], mean, v, weight, along, last, term)
+        out[i] = _sum(term, last)
+        total += out[i]
+    return total
