@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
-from placet.aggregate.fit import Fit
 from placet.data.columns import Floats, Ints
 from placet.kernels import pairs as kernels
+from placet.optim import Fit
 
 DIRECT = 256
 LEAST_PRECISION = 1e-14
@@ -73,15 +73,24 @@ def scaled(
 
 
 def start_of(p: Pairs, theta: Any = None) -> Floats:
-    """Scores zero or as given, tie parameter from the share of ties at equal scores, no effect of order."""
+    """Scores as given or from the odds of winning, tie parameter from the share of ties between equals, no order effect."""
     x = np.zeros(p.n_items + p.n_extra)
-    if theta is not None:
-        x[: p.n_items] = theta
+    x[: p.n_items] = log_odds(p) if theta is None else theta
     if p.tie:
         tied, decided = p.ties.sum(), (p.wins_i + p.wins_j).sum()
         odds = (tied + 1e-6 * decided) / (decided + 1e-6 * tied)
         x[p.n_items] = np.log1p(odds) if p.family == "rao-kupper" else np.log(2 * odds)
     return x
+
+
+def log_odds(p: Pairs) -> Floats:
+    """log of wins over losses, half a vote added to either: the scores, were all opponents average.  O(pairs)."""
+    n = p.n_items
+    half = 0.5 / p.scale + 0.5 * (np.bincount(p.i, p.ties, n) + np.bincount(p.j, p.ties, n))
+    won = np.bincount(p.i, p.wins_i, n) + np.bincount(p.j, p.wins_j, n) + half
+    lost = np.bincount(p.i, p.wins_j, n) + np.bincount(p.j, p.wins_i, n) + half
+    theta = np.log(won / lost)
+    return theta - theta.mean() if n else theta
 
 
 def parameters(p: Pairs, x: Floats) -> tuple[Floats, float, float]:
@@ -202,7 +211,7 @@ def newton(p: Pairs, x: Floats, *, max_iter: int, tol: float) -> tuple[Fit, Deri
     message = f"not converged in {max_iter} steps; raise max_iter"
     while n_iter < max_iter:
         n_iter += 1
-        accuracy = min(0.02, max(size, 1e-3) * 0.1)
+        accuracy = min(0.02, max(size, 1e-2) * 1e-2)
         step = -solve(p, at, at.gradient, accuracy)
         slope = float(at.gradient @ step)
         step, x, at = _line_search(p, x, step, slope)

@@ -135,16 +135,20 @@ def spreads(i, j, over, under, forward, sweeps):
     for r in range(len(i)):
         n = max(n, i[r] + 1, j[r] + 1)
     reached = np.zeros(n, np.bool_)
-    if n:
-        reached[0] = True
+    reached[:1] = True
+    left = n - 1
     for _ in range(sweeps):
-        changed = False
+        before = left
         for r in range(len(i)):
             a, b = (over[r], under[r]) if forward else (under[r], over[r])
             if a and reached[i[r]] and not reached[j[r]]:
-                reached[j[r]] = changed = True
+                reached[j[r]] = True
+                left -= 1
             if b and reached[j[r]] and not reached[i[r]]:
-                reached[i[r]] = changed = True
-        if not changed:
+                reached[i[r]] = True
+                left -= 1
+            if left == 0:
+                return n, True
+        if left == before:
             break
-    return n, reached.all()
+    return n, left <= 0
