@@ -14,6 +14,7 @@ from placet.data.columns import Floats
 from placet.kernels import pairs as kernels
 
 MOST_SHARED_STEPS = 30
+BLOCK = 4096
 
 
 def bootstrap_draws(
@@ -49,7 +50,8 @@ def bootstrap_draws(
 def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
     """A function that draws the counts anew.
 
-    Where whole counts are mostly small, drawing every vote is cheaper than one binomial for each cell.
+    Where whole counts are mostly small, drawing every vote is cheaper than one binomial for each cell; how many fall in
+    each block of votes is drawn first, so that counting stays inside the cache.
     """
     total = weight.sum()
     whole = total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight))
@@ -57,7 +59,16 @@ def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
     if not whole or total > 4 * len(occupied) or total >= 2**31:
         return lambda: resampled_counts(weight, rng)
     cells = np.repeat(occupied, weight[occupied].astype(np.int64)).astype(np.int32)
-    return lambda: kernels.count_draws(cells, rng.integers(0, len(cells), len(cells), dtype=np.int32), len(weight))
+    n = len(cells)
+    share = np.diff(np.append(np.arange(0, n, BLOCK), n)) / n
+
+    def draw() -> Floats:
+        draws_in = rng.multinomial(n, share)
+        inside = rng.integers(0, BLOCK, n - draws_in[-1], dtype=np.uint16)
+        last = rng.integers(0, (n - 1) % BLOCK + 1, draws_in[-1], dtype=np.uint16)
+        return kernels.count_draws(cells, BLOCK, draws_in, np.concatenate([inside, last]), len(weight))
+
+    return draw
 
 
 def shared_newton(p: pairwise.Pairs, x: Floats, inverse: Floats, tol: float) -> Floats | None:

@@ -73,7 +73,7 @@ def scaled(
 
 
 def start_of(p: Pairs, theta: Any = None) -> Floats:
-    """Scores as given or from the odds of winning, tie parameter from the share of ties between equals, no order effect."""
+    """Scores as given or from the odds of winning, tie parameter from the share of ties, no effect of order."""
     x = np.zeros(p.n_items + p.n_extra)
     x[: p.n_items] = log_odds(p) if theta is None else theta
     if p.tie:

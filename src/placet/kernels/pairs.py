@@ -116,11 +116,14 @@ def laplacian_fill(i, j, weight, out):
 
 
 @njit(cache=True, nogil=True)
-def count_draws(cells, draws, n_cells):
-    """How often each cell was drawn, where draw k stands for a vote that fell in cells[k]."""
+def count_draws(cells, block, draws_in, place, n_cells):
+    """How often each cell was drawn: draws_in[b] times a vote of block b, at ``place`` in it, and vote k is in cells[k]."""
     counts = np.zeros(n_cells)
-    for k in draws:
-        counts[cells[k]] += 1.0
+    k = 0
+    for b in range(len(draws_in)):
+        for _ in range(draws_in[b]):
+            counts[cells[b * block + place[k]]] += 1.0
+            k += 1
     return counts
 
 
