@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.data.columns import encode, is_frame, offsets_from_sizes
+from placet.data.columns import encode, offsets_from_sizes
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
 from placet.io.numerals import decimal, written
 from placet.io.problems import OnError, Problems, shown
-from placet.io.tables import Table, as_number, read_table, write_table
+from placet.io.tables import Table, as_number, in_memory, read_table, write_table
 
 Unlisted = Literal["absent", "last"]
 Layout = Literal["text", "long", "ranks", "places"]
@@ -74,7 +74,7 @@ def read_ballots(
 
 def _is_table(source: Any, told: str | None) -> bool:
     tables = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".parquet", ".pq")
-    return told is not None or isinstance(source, Table) or is_frame(source) or bare_suffix(source) in tables
+    return told is not None or in_memory(source) or bare_suffix(source) in tables
 
 
 # Text

@@ -85,7 +85,7 @@ class Desk:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def fill(self, file: IO[bytes], rest: bytes) -> tuple[bool, bytes]:
-        """Put ``rest`` and the next whole lines on the desk; whether there is more, and the part of a line left over."""
+        """Put ``rest`` and the next whole lines on the desk; whether there is more, and what is left of a line."""
         filled, cut, n = len(rest), 0, 1
         self._room(filled, rest)
         while n and cut == 0:

@@ -218,7 +218,7 @@ def _packed(raw: IO[bytes], suffix: str) -> IO[bytes]:
         return bz2.BZ2File(raw, "wb")
     import zstandard
 
-    return zstandard.ZstdCompressor().stream_writer(raw, closefd=False)
+    return zstandard.ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.data.columns import encode, is_frame
+from placet.data.columns import encode
 from placet.io.files import Held, Source, bare_suffix, decode, name_of, read_bytes
 from placet.io.problems import OnError
-from placet.io.tables import Table, read_table, write_table
+from placet.io.tables import Table, in_memory, read_table, write_table
 
 # Column names that need not be given.
 KNOWN = {
@@ -51,7 +51,7 @@ def read_ratings(
 
 
 def _table(source: Any, format: str | None, on_error: OnError) -> Table:
-    if isinstance(source, Table) or is_frame(source) or format in ("jsonl", "parquet"):
+    if in_memory(source) or format in ("jsonl", "parquet"):
         return read_table(source, on_error, format)
     if bare_suffix(source) in (".jsonl", ".ndjson", ".parquet", ".pq"):
         return read_table(source, on_error, format)

@@ -3,12 +3,12 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from placet.data import DataError
-from placet.data.columns import is_frame
 from placet.io.files import Source, bare_suffix, decode, name_of, read_bytes, writing
 from placet.io.numerals import decimal
 from placet.io.problems import Problems, shown
@@ -67,6 +67,11 @@ class Table:
         return [row for row in range(self.n_rows) if row not in self.left_out]
 
 
+def in_memory(source: Any) -> bool:
+    """Whether ``source`` is a table already: a mapping of columns, a data frame, or a ``Table``; not a path or open file."""
+    return not (isinstance(source, str | os.PathLike) or hasattr(type(source), "read"))
+
+
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
         return value.strip() or None
@@ -106,7 +111,7 @@ def read_table(
     """
     if isinstance(source, Table):
         return source
-    if is_frame(source):
+    if in_memory(source):
         return _from_frame(source, Problems("<frame>", on_error, "row"))
     if format is not None and format not in FORMATS:
         raise ValueError(f"format {format!r} is unknown; choose from {list(FORMATS)}")
@@ -135,7 +140,10 @@ def _from_frame(frame: Any, problems: Problems) -> Table:
         )
     import narwhals as nw
 
-    table = nw.from_native(frame)
+    try:
+        table = nw.from_native(frame)
+    except TypeError:
+        raise TypeError(f"expected a path, an open file or a data frame, not {type(frame).__name__}") from None
     eager = table.collect() if isinstance(table, nw.LazyFrame) else table
     return Table(
         "<frame>", list(eager.columns), len(eager), lambda name: eager[name].to_list(), lambda row: row, problems

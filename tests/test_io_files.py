@@ -1,0 +1,187 @@
+"""Opening and writing: every kind of source, compressed or not, whole or broken, in whatever encoding."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import pathlib
+
+import numpy as np
+import pytest
+import zstandard
+
+import placet.io as pio
+from placet.data import DataError, Rankings
+from placet.io.files import bare_suffix, first_lines, peek, read_bytes, read_text, write_lines, writing
+
+PACK = {
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+}
+BALLOTS = "3: A > B\n1: B > A = C\n"
+# one valid text for every reader
+TEXTS = {
+    "letor": "1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25 2:3\n",
+    "letor-agg": "1 qid:1 1:3 2:NULL #docid = a\n0 qid:1 1:1 2:1 #docid = b\n",
+    "preflib": "# DATA TYPE: toi\n# NUMBER ALTERNATIVES: 3\n# ALTERNATIVE NAME 1: x\n2: 1,{2,3}\n1: 3\n",
+    "ballots": BALLOTS,
+    "battles": "model_a,model_b,winner\nx,y,tie\ny,z,model_a\n",
+    "ratings": "1\t10\t3\t881250949\n1\t11\t5\t881250949\n2\t10\t1\t881250949\n",
+    "trec-run": "301 Q0 d1 1 2.5 tag\n301 Q0 d2 2 1.5 tag\n",
+    "qrels": "301 0 d1 1\n301 0 d2 0\n",
+    "xmc": "2 3 4\n0,2 0:1 2:0.5\n 1:2\n",
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_every_source_gives_the_same(kind, tmp_path):
+    read, text = pio.READERS[kind], TEXTS[kind]
+    path = tmp_path / "file.txt"
+    path.write_text(text)
+    expected = read(path)
+    assert read(str(path)) == expected
+    with open(path, "rb") as binary, open(path) as words:
+        assert read(binary) == expected
+        assert read(words) == expected
+        assert not binary.closed
+    assert read(io.StringIO(text)) == expected
+    assert read(io.BytesIO(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())) == expected
+    for suffix, pack in PACK.items():
+        packed = tmp_path / f"file.txt{suffix}"
+        packed.write_bytes(pack(text.encode()))
+        assert read(packed) == expected
+        assert read(io.BytesIO(packed.read_bytes())) == expected
+        misnamed = tmp_path / "packed.txt"
+        misnamed.write_bytes(packed.read_bytes())
+        assert read(misnamed) == expected
+
+
+def test_a_pipe_can_be_read():
+    ends = os.pipe()
+    os.write(ends[1], BALLOTS.encode())
+    os.close(ends[1])
+    with os.fdopen(ends[0], "rb") as pipe:
+        assert len(pio.read_ballots(pipe)) == 2
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("suffix", PACK)
+def test_a_truncated_archive_is_an_error(kind, suffix, tmp_path):
+    whole = PACK[suffix]((TEXTS[kind] * 50).encode())
+    path = tmp_path / f"file.txt{suffix}"
+    for size in (len(whole) - 1, len(whole) - 5, len(whole) // 2):
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match="archive is truncated or damaged"):
+            pio.READERS[kind](path)
+    broken = bytearray(whole)
+    broken[len(broken) // 2] ^= 0xFF
+    path.write_bytes(broken)
+    with pytest.raises(DataError, match=r"archive is truncated or damaged|file\.txt"):
+        pio.READERS[kind](path)
+
+
+def test_several_frames_of_an_archive_are_read(tmp_path):
+    for pack in PACK.values():
+        assert read_bytes(io.BytesIO(pack(b"3: A > B\n") + pack(b"1: B > A\n"))) == b"3: A > B\n1: B > A\n"
+    whole = PACK[".zst"](b"x" * 100_000)
+    with pytest.raises(DataError, match="truncated"):
+        read_bytes(io.BytesIO(whole + whole[:10]))
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
+def test_an_empty_file_is_an_error(kind, content):
+    with pytest.raises(DataError, match=r"empty|no rows|header"):
+        pio.READERS[kind](io.BytesIO(content))
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_other_encodings_are_named(kind):
+    read = pio.READERS[kind]
+    with pytest.raises(DataError, match=r'UTF-16.*encoding="utf-16"'):
+        read(io.BytesIO(TEXTS[kind].encode("utf-16")))
+    with pytest.raises(DataError, match=r"zero byte .*UTF-16"):
+        read(io.BytesIO(TEXTS[kind].encode("utf-16-le")))
+
+
+def test_latin_1_is_named_with_its_line_and_can_be_read_as_text(tmp_path):
+    path = tmp_path / "votes.txt"
+    path.write_bytes("A > B\nÉ > B\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r'votes\.txt:2: byte 0xc9 is not UTF-8.*encoding="latin-1"'):
+        pio.read_ballots(path)
+    with open(path, encoding="latin-1") as file:
+        assert pio.read_ballots(file).items == ("A", "B", "É")
+    with open(path, encoding="utf-8") as file, pytest.raises(DataError, match="open it with the encoding"):
+        pio.read_ballots(file)
+    with pytest.raises(DataError, match="not UTF-8"):
+        pio.read_letor(io.BytesIO("1 qid:É 1:1\n".encode("latin-1")))
+
+
+def test_a_missing_file_is_what_python_says():
+    with pytest.raises(FileNotFoundError):
+        pio.read_ballots("no/such/file")
+    with pytest.raises(TypeError, match="path or an open file"):
+        pio.read_letor(7)
+
+
+def test_writing_is_all_or_nothing(tmp_path):
+    path = tmp_path / "out.txt.gz"
+    write_lines(path, iter(["a", "b"]))
+    before = path.read_bytes()
+    assert gzip.decompress(before) == b"a\nb\n"
+
+    def failing():
+        yield "c"
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError):
+        write_lines(path, failing())
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    write_lines(path, iter(["a", "b"]))
+    assert path.read_bytes() == before  # the same bytes whatever the time
+
+
+@pytest.mark.parametrize("suffix", ["", *PACK])
+def test_what_is_written_is_what_is_read(suffix, tmp_path):
+    path = tmp_path / f"out{suffix}"
+    lines = [f"line {k} é" for k in range(25_000)]
+    write_lines(path, iter(lines))
+    assert read_text(path).split("\n")[:-1] == lines
+
+
+def test_writing_to_open_files(tmp_path):
+    ballots = Rankings.from_orders([["a", "b"]])
+    binary, words = io.BytesIO(), io.StringIO()
+    pio.write_ballots(ballots, binary)
+    pio.write_ballots(ballots, words)
+    assert binary.getvalue().decode() == words.getvalue() == "# items: a = b\n1: a > b\n"
+    with writing(tmp_path / "x") as file:
+        file.write(b"1")
+    assert os.stat(tmp_path / "x").st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_suffixes_and_first_lines(tmp_path):
+    assert bare_suffix("a/b.CSV.gz") == ".csv"
+    assert bare_suffix(pathlib.Path("x.soc")) == ".soc"
+    assert bare_suffix(io.BytesIO()) == ""
+    head, source = peek(io.BytesIO(PACK[".xz"](b"# c\n\nfirst\r\nsecond")))
+    assert first_lines(head, 2) == ["first", "second"]
+    assert source.read() == b"# c\n\nfirst\r\nsecond"
+
+
+def test_scores_are_numbers_one_per_line():
+    np.testing.assert_array_equal(pio.read_scores(io.StringIO("1\n\n-2.5e1\n")), [1, -25])
+    with pytest.raises(
+        DataError, match=r"<stream>:2: score 'nan' is not a finite number \(2 such lines\); write one number per line$"
+    ):
+        pio.read_scores(io.StringIO("1\nnan\n1_0\n"))
