@@ -37,6 +37,8 @@ class Plan(NamedTuple):
     velocity_root: Array  # (2, 2) Cholesky factor of the stationary velocity covariance
     dimension: int
     end: Array | None
+    gap: Array  # (steps + 1,): days of each move, the last one to the end
+    persistence: float
 
 
 def checked_diffusion(diffusion: ArrayLike) -> Array:
@@ -88,7 +90,8 @@ def plan(
         L = _root((given + given.T) / 2)
         moves.append(Move(F, root, K, A @ F, L, ahead, _root(V), next_ahead, _root(next_V)))
     velocity = _root(diffusion / (2 * tau)) if tau else np.zeros((2, 2))
-    return Plan(moves, velocity, 4 if tau else 2, end)
+    gap = np.append(days - before, end_day - days[-1])
+    return Plan(moves, velocity, 4 if tau else 2, end, gap, tau)
 
 
 def _root(covariance: Array) -> Array:

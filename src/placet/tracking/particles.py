@@ -55,7 +55,8 @@ def particle_filter(
 ) -> Filtered:  # fmt: skip
     """Bootstrap filter with log weights.
 
-    Systematic resampling when the effective sample size falls below ``threshold * n``; ``keep`` states of each step are kept for the backward pass.  O(steps x n x likelihood); memory O(n + steps x keep).
+    Systematic resampling when the effective sample size falls below ``threshold * n``; ``keep``
+    states of each step are kept for the backward pass.  O(steps x n x likelihood); memory O(n + steps x keep).
     """
     geographic = geometry == "geographic"
     state = _initial(n, plan, start, start_sd, geographic, rng)

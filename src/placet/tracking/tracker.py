@@ -1,7 +1,7 @@
 """From arrivals to a track."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,16 @@ from placet.tracking.model import Evidence, SignalModel, association_probabiliti
 from placet.tracking.motion import Plan, checked_diffusion, plan
 from placet.tracking.particles import Filtered, backward_pass, particle_filter
 from placet.tracking.track import Track, combined
+
+
+class Sample(NamedTuple):
+    """Trajectories (steps, n, 2 or 4), the evidence and the motion they were drawn with, and the log-likelihood."""
+
+    state: Array
+    steps: list[Evidence]
+    plan: Plan
+    start: Array
+    log_likelihood: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +108,17 @@ class RankedSignalTracker:
         seeds = np.random.SeedSequence(self.random_state).spawn(self.chains)
         runs = [self._run(steps, arrivals, way, here, start_sd, smooth, np.random.default_rng(seed)) for seed in seeds]
         return combined(runs, [item.beacon for item in steps], arrivals, self.beacons, smooth)
+
+    def sample(
+        self, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *, start_day: float | None = None,
+        end_day: float | None = None,
+    ) -> Sample:  # fmt: skip
+        """``trajectories`` whole tracks drawn from their distribution given all signals, by one chain."""
+        steps = evidence(self.model, self.beacons, arrivals)
+        here = self._checked_start(arrivals, start)
+        way = self._plan(arrivals, start_day, end, end_day, 0.0)
+        run = self._run(steps, arrivals, way, here, 0.0, True, np.random.default_rng(self.random_state))
+        return Sample(np.array(run.cloud), steps, way, here, run.log_likelihood)
 
     def _run(
         self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Array, start_sd: float, smooth: bool,

@@ -1,0 +1,99 @@
+"""Signals as a float would record them: beacons heard or not, clutter, only the first few kept."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.tracking.arrivals import CLUTTER, Arrivals
+from placet.tracking.beacons import Beacons
+from placet.tracking.geometry import Array, checked_points, exact_distance
+from placet.tracking.model import KEEP
+
+
+class RankedSignals(NamedTuple):
+    """Arrivals, the true source of every signal (-2: clutter), and the true positions."""
+
+    arrivals: Arrivals
+    source: np.ndarray
+    position: Array
+
+
+def ranked_signals(
+    beacons: Beacons, position: ArrayLike, *, capacity: int = 4, detection: ArrayLike = 0.9, clutter_rate: float = 1.0,
+    sigma: ArrayLike = 5.0, window: tuple[float, float], clutter: Any = None, keep: str = "earliest",
+    day: ArrayLike | None = None, clock: tuple[float, float] = (0.0, 0.0), epoch: str = "1970-01-01",
+    rng: np.random.Generator,
+) -> RankedSignals:  # fmt: skip
+    """Draw what a float at ``position`` (steps, 2) records on each ``day`` (by default 1, 2, ...).
+
+    Beacon i is heard with probability ``detection`` at N(emission + drift + distance / speed + clock offset,
+    sigma^2); a Poisson number (``clutter_rate``) of clutter signals comes from ``clutter`` (uniform over the window
+    by default); of all that falls inside the window the ``capacity`` earliest are kept, or, with
+    ``keep="strongest"``, those with the largest of independent uniform strengths.
+
+    >>> beacons = Beacons([[0, 0], [3, 4]], speed=1.0)
+    >>> drawn = ranked_signals(beacons, [[0, 0], [1, 1]], sigma=0.01, detection=1, clutter_rate=0, window=(-1, 9),
+    ...                        rng=np.random.default_rng(0))
+    >>> drawn.source.tolist(), np.round(drawn.arrivals.time).tolist()
+    ([0, 1, 0, 1], [-0.0, 5.0, 1.0, 4.0])
+    """
+    if keep not in KEEP:
+        raise ValueError(f"keep {keep!r} is unknown; choose from {list(KEEP)}")
+    position = checked_points(position, beacons.geometry, "position")
+    n, s = len(position), len(beacons)
+    days = np.arange(1.0, n + 1) if day is None else np.asarray(day, dtype=np.float64)
+    blank = Arrivals(days, np.empty(0), np.zeros(n + 1, int), capacity, window, clock=clock, epoch=epoch)
+    offset = blank.clock_offset()
+    chance = np.broadcast_to(np.asarray(detection, dtype=np.float64), (s,))
+    spread = np.broadcast_to(np.asarray(sigma, dtype=np.float64), (s,))
+    time, source, strength, counts = [], [], [], []
+    for k in range(n):
+        on = beacons.active(days[k])
+        heard = on[rng.random(len(on)) < chance[on]]
+        far = exact_distance(position[k], beacons.position[heard], beacons.geometry) if len(heard) else np.empty(0)
+        mean = beacons.emitted(days[k])[heard] + far / np.asarray(beacons.speed)[heard] + offset[k]
+        junk = _clutter(rng.poisson(clutter_rate), clutter, window, rng)
+        t = np.concatenate([mean + spread[heard] * rng.standard_normal(len(heard)), junk])
+        who = np.concatenate([heard, np.full(len(junk), CLUTTER)])
+        loud = rng.random(len(t))
+        inside = np.flatnonzero((t >= window[0]) & (t <= window[1]))
+        best = inside[np.argsort(t[inside] if keep == "earliest" else -loud[inside], kind="stable")[:capacity]]
+        best = best[np.argsort(t[best], kind="stable")]
+        time.append(t[best])
+        source.append(who[best])
+        strength.append(loud[best])
+        counts.append(len(best))
+    arrivals = Arrivals(
+        days, np.concatenate(time), np.cumsum([0, *counts]), capacity, window, clock=clock, epoch=epoch,
+        confidence=np.concatenate(strength) if keep == "strongest" else None,
+    )  # fmt: skip
+    return RankedSignals(arrivals, np.concatenate(source).astype(np.int64), position)
+
+
+def _clutter(n: int, clutter: Any, window: tuple[float, float], rng: np.random.Generator) -> Array:
+    """``n`` clutter times inside the window, by inversion when a distribution is given."""
+    if clutter is None:
+        return rng.uniform(*window, n)
+    low, high = clutter.cdf(window[0]), clutter.cdf(window[1])
+    return np.asarray(clutter.ppf(rng.uniform(low, high, n)), dtype=np.float64)
+
+
+PATHS = ("line", "spiral", "walk")
+
+
+def simulated_path(
+    kind: str, steps: int, rng: np.random.Generator, size: float = 10.0, diffusion: float = 0.01
+) -> Array:
+    """A way (steps, 2) through a square of side ``size``: a diagonal line, an outward spiral, or a random walk from
+    its middle.
+    """
+    t = np.linspace(0, 1, steps)
+    if kind == "line":
+        return size * np.column_stack([0.2 + 0.6 * t, 0.2 + 0.6 * t])
+    if kind == "spiral":
+        turn, radius = 4 * np.pi * t, 0.05 + 0.3 * t
+        return size * np.column_stack([0.5 + radius * np.cos(turn), 0.5 + radius * np.sin(turn)])
+    if kind == "walk":
+        return size / 2 + np.sqrt(diffusion) * np.cumsum(rng.standard_normal((steps, 2)), axis=0)
+    raise ValueError(f"path {kind!r} is unknown; choose from {list(PATHS)}")

@@ -1,0 +1,84 @@
+"""``placet track``: reads, calls, writes."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from placet.data import DataError
+
+
+def track(
+    arrivals: Annotated[Path, typer.Argument(help="Table of signals: day, arrival_s[, confidence, source].")],
+    beacons: Annotated[Path, typer.Option(help="Table of beacons: id, lat, lon (or x, y)[, ping_offset_s, ...].")],
+    start: Annotated[str, typer.Option(help="Known first position: LAT,LON (or X,Y).")],
+    end: Annotated[str, typer.Option(help="Known last position: LAT,LON (or X,Y).")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Track to write: .csv, .geojson or .nc (else CSV on stdout).")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .pdf or .svg.")] = None,
+    signals: Annotated[Path | None, typer.Option(help="CSV of every signal with its most probable source.")] = None,
+    detection: Annotated[float, typer.Option(help="P_D, the chance to hear a beacon.")] = 0.9,
+    clutter_rate: Annotated[
+        float, typer.Option(help="Mean number of false signals a day; P_C = rate / (1 + rate).")
+    ] = 1.0,
+    sigma: Annotated[float, typer.Option(help="Standard deviation of an arrival time, s.")] = 5.0,
+    diffusion: Annotated[float, typer.Option(help="Variance of the position gained per day, km^2.")] = 25.0,
+    persistence: Annotated[float, typer.Option(help="Days over which the velocity lasts; 0 for a random walk.")] = 0.0,
+    estimate: Annotated[
+        bool, typer.Option(help="Estimate detection, clutter rate, sigma and diffusion first.")
+    ] = False,
+    speed: Annotated[float, typer.Option(help="Speed of sound, km/s, where the table gives none.")] = 1.5,
+    window: Annotated[str, typer.Option(help="FIRST,LAST second of listening; else 0 and the last arrival.")] = "0,inf",
+    capacity: Annotated[int, typer.Option(help="Signals the float stores a day; 0: the most it did store.")] = 0,
+    keep: Annotated[str, typer.Option(help="Which signals are stored: earliest or strongest.")] = "earliest",
+    clock: Annotated[str, typer.Option(help="Float clock minus true time at the FIRST,LAST day, s.")] = "0,0",
+    labels: Annotated[bool, typer.Option(help="Use the column source: labels made by hand.")] = False,
+    epoch: Annotated[str, typer.Option(help="Date of day 0.")] = "1970-01-01",
+    particles: Annotated[int, typer.Option(help="Particles in each chain.")] = 10_000,
+    chains: Annotated[int, typer.Option(help="Independent runs, to see whether the track is determined.")] = 4,
+    smooth: Annotated[bool | None, typer.Option(help="Use later signals too; by default with --end.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+) -> None:
+    """Track a float from the first few unlabelled arrivals of each day, and say whether the track is determined."""
+    from placet.tracking.read import read_arrivals, read_beacons
+    from placet.tracking.tracker import RankedSignalTracker
+    from placet.tracking.write import write_associations, write_csv, write_track
+
+    sources = read_beacons(beacons, speed=speed, epoch=epoch)
+    heard = read_arrivals(
+        arrivals, capacity=capacity or None, window=_pair(window, "window"), clock=_pair(clock, "clock"), epoch=epoch,
+        beacons=sources, labels=labels,
+    )  # fmt: skip
+    tracker = RankedSignalTracker(
+        beacons=sources, detection=detection, clutter_rate=clutter_rate, sigma=sigma, diffusion=diffusion,
+        persistence=persistence, keep=keep, particles=particles, chains=chains, random_state=seed,
+    )  # fmt: skip
+    ends = _pair(start, "start"), _pair(end, "end") if end else None
+    if estimate:
+        from placet.tracking.estimate import estimate_by_em
+
+        found = estimate_by_em(tracker, heard, *ends)
+        tracker = found.tracker
+        print(found.summary(), file=sys.stderr)
+    result = tracker.track(heard, *ends, smooth=smooth)
+    print(result.summary(), file=sys.stderr)
+    if out is None:
+        write_csv(result, sys.stdout)  # type: ignore[arg-type]
+    else:
+        write_track(result, out)
+    if signals is not None:
+        write_associations(result, heard, signals)
+    if plot is not None:
+        from placet.tracking.plot import plot_track
+
+        plot_track(result, heard, plot)
+
+
+def _pair(text: str, what: str) -> tuple[float, float]:
+    try:
+        first, second = (float(part) for part in text.split(","))
+    except ValueError:
+        raise DataError(f"{what} {text!r} must be two numbers with a comma between them, such as -57.5,-105") from None
+    return first, second

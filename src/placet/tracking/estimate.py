@@ -1,0 +1,266 @@
+"""Parameters from the data: maximum likelihood over a grid, or stochastic EM; and whether the data say anything about
+them.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from placet.tracking.arrivals import Arrivals
+from placet.tracking.geometry import Array, distances
+from placet.tracking.model import association_probabilities
+from placet.tracking.motion import checked_diffusion
+from placet.tracking.tracker import RankedSignalTracker, Sample
+
+PARAMETERS = ("detection", "clutter_rate", "sigma", "diffusion")
+LONGER = 1.9  # steps of the first half of stochastic EM, in units of plain EM steps
+DROP = 2.0  # a parameter is identified when the log-likelihood falls by this much on both sides of the estimate
+
+
+class NotIdentified(UserWarning):
+    """The data hardly tell the values of a parameter apart."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What was found.
+
+    ``tracker``: the one given, with the estimated parameters; ``history``: parameters and log-likelihood of every run;
+    ``identified``: for each parameter whether the data tell its value from smaller and larger ones.
+    """
+
+    tracker: RankedSignalTracker
+    log_likelihood: float
+    history: list[dict[str, float]]
+    identified: dict[str, bool]
+
+    def summary(self) -> str:
+        """The parameters in one line each."""
+        words = [f"log-likelihood {self.log_likelihood:.1f} with"]
+        for name, known in self.identified.items():
+            value = np.round(getattr(self.tracker, name), 6).tolist()
+            words.append(f"  {name} = {value}" + ("" if known else "  (not identified by these data)"))
+        return "\n".join(words)
+
+
+def estimate_on_grid(
+    tracker: RankedSignalTracker, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *,
+    grid: dict[str, Sequence[float]], start_day: float | None = None, end_day: float | None = None,
+) -> Estimate:  # fmt: skip
+    """The best of all combinations of the values in ``grid`` ({"sigma": [1, 2, 5], ...}).
+
+    The criterion is the filter's log-likelihood; every run uses the same random numbers.  A parameter whose profile
+    is flat, or highest at an edge of its grid, is not identified, and a warning says so.  O(product of the grid's
+    sizes) filter runs.
+    """
+    unknown = set(grid) - set(PARAMETERS)
+    if unknown or not grid:
+        raise ValueError(f"grid names {sorted(unknown)}; choose from {list(PARAMETERS)}")
+    history: list[dict[str, float]] = []
+    for values in product(*grid.values()):
+        chosen: dict[str, Any] = dict(zip(grid, (float(v) for v in values)))
+        value = _log_likelihood(replace(tracker, **chosen), arrivals, start, end, start_day, end_day)
+        history.append(chosen | {"log_likelihood": value})
+    best = max(history, key=lambda run: run["log_likelihood"])
+    identified = {}
+    for name in grid:
+        profile = [max(r["log_likelihood"] for r in history if r[name] == float(v)) for v in grid[name]]
+        k = int(np.argmax(profile))
+        # The lowest point on each side: a peak inside the grid that falls by DROP both ways.
+        sides = [min(part, default=np.inf) for part in (profile[:k], profile[k + 1 :])]
+        identified[name] = max(sides) <= profile[k] - DROP
+    _warn(identified, "or are best at the edge of the grid; widen it, ")
+    parameters: dict[str, Any] = {name: best[name] for name in grid}
+    return Estimate(replace(tracker, **parameters), best["log_likelihood"], history, identified)
+
+
+def estimate_by_em(
+    tracker: RankedSignalTracker, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *,
+    parameters: Sequence[str] = PARAMETERS, n_iter: int = 40, start_day: float | None = None,
+    end_day: float | None = None,
+) -> Estimate:  # fmt: skip
+    """Stochastic EM from the tracker's own parameters: draw whole tracks, set every parameter to its best given them.
+
+    The associations are summed out exactly for each track drawn, signals that were heard but not recorded included.
+    The first half of the iterations takes longer steps (EM is slow far from its end); the answer is the geometric
+    mean (of the odds, for P_D) over the last quarter.
+    """
+    if set(parameters) - set(PARAMETERS):
+        raise ValueError(f"parameters {list(parameters)}: choose from {list(PARAMETERS)}")
+    if tracker.keep != "earliest":
+        raise ValueError("stochastic EM needs keep='earliest'; use estimate_on_grid for the strongest")
+    if np.ndim(tracker.detection) or np.ndim(tracker.sigma):
+        raise ValueError(
+            "stochastic EM estimates one detection and one sigma for all beacons; start from one number each"
+        )
+    history: list[dict[str, float]] = []
+    found: list[dict[str, Any]] = []
+    current = tracker
+    for iteration in range(n_iter):
+        drawn = replace(current, random_state=tracker.random_state + iteration).sample(
+            arrivals, start, end, start_day=start_day, end_day=end_day
+        )
+        best = _best_given(current, drawn)
+        stretch = LONGER if iteration < n_iter // 2 else 1.0
+        values = {name: _between(name, getattr(current, name), best[name], stretch) for name in parameters}
+        current = replace(current, **values)
+        found.append(values)
+        plain = {name: float(np.mean(np.atleast_1d(values[name]))) for name in parameters}
+        history.append(plain | {"log_likelihood": drawn.log_likelihood})
+    late = found[-max(1, n_iter // 4) :]
+    means: dict[str, Any] = {name: _average(name, [values[name] for values in late]) for name in parameters}
+    current = replace(tracker, **means)
+    value, identified, better = _profile(current, parameters, arrivals, start, end, start_day, end_day)
+    if better:
+        warnings.warn(f"{', '.join(better)}: not yet at the best value; raise n_iter above {n_iter}", stacklevel=2)
+    _warn(identified, "")
+    return Estimate(current, value, history, identified)
+
+
+def _log_likelihood(
+    tracker: RankedSignalTracker, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None, start_day: float | None,
+    end_day: float | None,
+) -> float:  # fmt: skip
+    """The filter's log-likelihood, or minus infinity where no particle explains the data."""
+    from placet.data import DataError
+
+    try:
+        return tracker.track(arrivals, start, end, start_day=start_day, end_day=end_day, smooth=False).log_likelihood
+    except DataError as error:
+        if "no particle can explain" in str(error):
+            return -np.inf
+        raise
+
+
+def _profile(
+    tracker: RankedSignalTracker, parameters: Sequence[str], *data: Any
+) -> tuple[float, dict[str, bool], list[str]]:
+    """Log-likelihood at the estimate; for each parameter whether halving and doubling change it; which would be
+    better.
+    """
+    value = _log_likelihood(tracker, *data)
+    identified, better = {}, []
+    for name in parameters:
+        here = np.asarray(getattr(tracker, name), dtype=np.float64)
+        if name == "detection":
+            sides = [expit(logit(np.clip(here, 1e-6, 1 - 1e-6)) + shift) for shift in (-1.0, 1.0)]
+        else:
+            sides = [np.maximum(here, 1e-12) / 2, np.maximum(here, 1e-12) * 2]
+        changes: list[dict[str, Any]] = [{name: side if side.ndim else float(side)} for side in sides]
+        gains = [_log_likelihood(replace(tracker, **change), *data) - value for change in changes]
+        identified[name] = min(abs(gain) for gain in gains) > DROP
+        if max(gains) > DROP:
+            better.append(name)
+    return value, identified, better
+
+
+def _warn(identified: dict[str, bool], where: str) -> None:
+    unknown = [name for name, known in identified.items() if not known]
+    if unknown:
+        warnings.warn(
+            NotIdentified(
+                f"{', '.join(unknown)}: other values explain the data about as well (within {DROP:g} in "
+                f"log-likelihood), {where}give more days, or fix the value"
+            ),
+            stacklevel=3,
+        )
+
+
+def _free(name: str, value: Any) -> Array:
+    """A parameter on the scale on which it is averaged: log odds, logarithm, or (a full covariance) itself."""
+    value = np.asarray(value, dtype=np.float64)
+    if name == "detection":
+        return np.asarray(logit(np.clip(value, 1e-6, 1 - 1e-6)))
+    return value if value.ndim == 2 else np.log(np.maximum(value, 1e-12))
+
+
+def _bound(name: str, value: Array) -> Any:
+    """The inverse of ``_free``."""
+    plain = expit(value) if name == "detection" else value if np.ndim(value) == 2 else np.exp(value)
+    return float(plain) if np.ndim(plain) == 0 else plain
+
+
+def _between(name: str, old: Any, new: Any, stretch: float) -> Any:
+    """``stretch`` times the way from old to new (all of it, no more, for a full covariance)."""
+    a, b = _free(name, old), _free(name, new)
+    return _bound(name, a + (stretch if b.ndim < 2 else 1.0) * (b - a))
+
+
+def _average(name: str, values: list[Any]) -> Any:
+    return _bound(name, np.mean([_free(name, value) for value in values], axis=0))
+
+
+def _best_given(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
+    """Each parameter's maximiser of the expected complete log-likelihood under the drawn tracks."""
+    heard = chances = squares = clutter = 0.0
+    p_d, sigma = float(np.asarray(tracker.detection)), float(np.asarray(tracker.sigma))
+    for k, item in enumerate(drawn.steps):
+        step, n = item.step, drawn.state.shape[1]
+        points = np.ascontiguousarray(drawn.state[k, :, :2])
+        mean = step.shift + distances(points, item.position, tracker.beacons.geometry) / step.speed
+        matched = association_probabilities(item, points, tracker.beacons.geometry)  # (n, signals, beacons)
+        gap = step.time[None, :, None] - mean[:, None, :]
+        squares += (matched * gap**2).sum() / n
+        left = 1 - matched.sum(axis=1)
+        # Heard but not recorded: P_D P(outside) / (1 - P_D P(inside)), with the second moment outside.
+        a, b = (step.low - mean) / sigma, (step.cut - mean) / sigma
+        inside = norm.cdf(b) - norm.cdf(a) if tracker.ranked else np.ones_like(mean)
+        factor = left * p_d / np.maximum(1 - p_d * inside, 1e-300)
+        unseen = factor * (1 - inside)
+        second = unseen + factor * (b * norm.pdf(b) - a * norm.pdf(a)) if tracker.ranked else unseen
+        squares += sigma**2 * second.sum() / n
+        heard += (matched.sum() + unseen.sum()) / n
+        chances += mean.shape[1]
+        clutter += len(step.time) - matched.sum() / n
+        # Clutter after the cut was there too: lambda less what the step expected before it.
+        clutter += tracker.clutter_rate + float(step.log_level[0])
+    return {
+        "detection": np.clip(heard / max(chances, 1.0), 1e-4, 1 - 1e-4),
+        "clutter_rate": np.float64(max(clutter / len(drawn.steps), 1e-6)),
+        "sigma": np.sqrt(squares / max(heard, 1e-12)) if heard > 0 else np.float64(sigma),
+        "diffusion": _diffusion(tracker, drawn),
+    }
+
+
+def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Array:
+    """Covariance per day of the drawn moves, in the shape (one number, two, a matrix) of the tracker's own."""
+    state, plan = drawn.state, drawn.plan
+    if plan.persistence:
+        # The velocity's noise over dt has covariance D / (2 tau) (1 - a^2), a = e^(-dt / tau).
+        a = np.exp(-plan.gap[1:-1] / plan.persistence)[:, None, None]
+        noise = (state[1:, :, 2:] - a * state[:-1, :, 2:]) / np.sqrt((1 - a * a) / (2 * plan.persistence))
+        moves = noise.reshape(-1, 2)
+        counted = len(moves)
+    else:
+        first = np.broadcast_to(drawn.start, state[:1, :, :2].shape)
+        way = np.concatenate([first, state[:, :, :2]])
+        if plan.end is not None:
+            way = np.concatenate([way, np.broadcast_to(plan.end, first.shape)])
+        gap = plan.gap[: len(way) - 1, None, None]
+        moves = (_kilometres(way, tracker.beacons.geometry) / np.sqrt(gap)).reshape(-1, 2)
+        counted = len(moves)
+    full = moves.T @ moves / max(counted, 1)
+    if counted == 0:
+        full = checked_diffusion(tracker.diffusion)
+    shape = np.ndim(tracker.diffusion)
+    return np.trace(full) / 2 if shape == 0 else np.diag(full).copy() if shape == 1 else full
+
+
+def _kilometres(way: Array, geometry: str) -> Array:
+    """Displacements (steps - 1, n, 2) along paths (steps, n, 2), in kilometres north and east when geographic."""
+    gap = np.diff(way, axis=0)
+    if geometry == "plane":
+        return gap
+    from placet.kernels.tracking_distance import km_per_degree
+    from placet.tracking.geometry import wrapped
+
+    gap[..., 1] = wrapped(gap[..., 1])
+    scale = np.array([km_per_degree(lat) for lat in way[:-1, :, 0].mean(axis=1)])
+    return gap * scale[:, None, :]

@@ -1,0 +1,101 @@
+"""Pictures of a track: the arrivals over time coloured by association, and the way with its uncertainty."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placet.tracking.arrivals import Arrivals
+from placet.tracking.geometry import Array
+from placet.tracking.track import Track
+
+RADIUS = float(np.sqrt(5.991))  # 95 % of a normal distribution in two dimensions
+GREY = "0.75"
+
+
+def plot_track(track: Track, arrivals: Arrivals, target: str | Path, truth: Array | None = None) -> None:
+    """Both pictures side by side, written to ``target`` (.png, .pdf, .svg)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 5.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    draw_arrivals(left, track, arrivals)
+    draw_way(right, track, truth)
+    figure.savefig(target, dpi=120)
+
+
+def draw_arrivals(axes: Any, track: Track, arrivals: Arrivals) -> None:
+    """Arrival times against days, each signal in the colour of its most probable source; clutter is grey."""
+    day = np.repeat(track.day, np.diff(track.offsets))
+    source = track.source
+    junk = source < 0
+    axes.scatter(day[junk], arrivals.time[junk], s=8, color=GREY, label="clutter", linewidths=0)
+    for i in np.unique(source[~junk]):
+        mine = source == i
+        axes.scatter(day[mine], arrivals.time[mine], s=8, color=_colour(i), label=track.beacons.names[i], linewidths=0)
+    axes.set(
+        xlabel=f"days since {track.epoch}", ylabel="arrival (s, float clock)", title="signals by most probable source"
+    )
+    axes.legend(fontsize=7, markerscale=2, ncols=2)
+
+
+def draw_way(axes: Any, track: Track, truth: Array | None = None) -> None:
+    """Beacons, the track with ellipses of 95 %, each chain as a thin line, and the true way when it is known."""
+    geographic = track.geometry == "geographic"
+    middle = float(track.position[0, 1])
+
+    def xy(points: Array) -> tuple[Array, Array]:
+        if not geographic:
+            return points[..., 0], points[..., 1]
+        # Longitudes near that of the start, so that a track over the date line stays in one piece.
+        return points[..., 1] - 360 * np.round((points[..., 1] - middle) / 360), points[..., 0]
+
+    axes.scatter(
+        *xy(track.beacons.position), marker="^", color=[_colour(i) for i in range(len(track.beacons))], zorder=3
+    )
+    for name, x, y in zip(track.beacons.names, *xy(track.beacons.position)):
+        axes.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=7)
+    _ellipses(axes, track, *xy(track.position))
+    for chain in track.chain_position:
+        axes.plot(*xy(chain), color="tab:blue", linewidth=0.5, alpha=0.6)
+    axes.plot(*xy(track.position), color="tab:red", linewidth=1.4, label="track")
+    if truth is not None:
+        axes.plot(*xy(np.asarray(truth)), color="black", linewidth=1, linestyle="--", label="truth")
+    x, y = xy(track.position)
+    apart = ~track.agree
+    axes.scatter(x[apart], y[apart], s=10, color="tab:orange", label="chains apart", zorder=2) if apart.any() else None
+    labels = ("longitude", "latitude") if geographic else ("x", "y")
+    axes.set(
+        xlabel=labels[0],
+        ylabel=labels[1],
+        title="track with 95 % ellipses" + ("" if track.determined else ": NOT DETERMINED"),
+    )
+    axes.set_aspect(
+        1 / np.cos(np.radians(track.position[:, 0].mean())) if geographic else "equal", adjustable="datalim"
+    )
+    axes.legend(fontsize=7)
+
+
+def _ellipses(axes: Any, track: Track, x: Array, y: Array, most: int = 40) -> None:
+    from matplotlib.patches import Ellipse
+
+    geographic = track.geometry == "geographic"
+    for k in np.unique(np.linspace(0, len(track) - 1, most).astype(int)):
+        covariance = track.covariance[k]
+        if geographic:
+            from placet.kernels.tracking_distance import km_per_degree
+
+            # (north, east) in km^2 becomes (longitude, latitude) in degrees^2.
+            north, east = km_per_degree(float(track.position[k, 0]))
+            swap = np.array([[0, 1 / east], [1 / north, 0]])
+            covariance = swap @ covariance @ swap.T
+        size, axis = np.linalg.eigh(covariance)
+        width, height = 2 * RADIUS * np.sqrt(np.maximum(size, 0))
+        angle = np.degrees(np.arctan2(axis[1, 0], axis[0, 0]))
+        axes.add_patch(Ellipse((x[k], y[k]), width, height, angle=angle, color="tab:red", alpha=0.15, linewidth=0))
+
+
+def _colour(i: int) -> Any:
+    from matplotlib import colormaps
+
+    return colormaps["tab20"](i % 20)
