@@ -179,6 +179,16 @@ def test_the_greedy_order_has_value_one(data, k):
     np.testing.assert_allclose(values[~np.isnan(values)], 1.0)
 
 
+def test_the_greedy_ideal_does_not_depend_on_row_order_where_gains_tie():
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        judged = (rng.random((7, 5)) < 0.4).astype(float)
+        s = rng.permutation(7).astype(float)
+        orders = [rng.permutation(7) for _ in range(6)]
+        values = [m.alpha_ndcg(s[order], judged[order], [0, 7], alpha=0.5)[0] for order in orders]
+        np.testing.assert_allclose(values, oracle.alpha_ndcg(s.tolist(), judged.tolist()))
+
+
 @given(some_lists(grades=BINARY), DEPTH)
 @CHECK
 def test_one_subtopic_without_novelty_is_plain_ndcg(data, k):

@@ -1,4 +1,7 @@
-"""Kernels of the metrics that need a recurrence; the others are NumPy."""
+"""Kernels of the metrics that need a recurrence; the others are NumPy.
+
+Arrays are filled by loops: an assignment to a slice takes Numba seconds to compile.
+"""
 
 import numpy as np
 from numba import njit
@@ -46,11 +49,12 @@ def cascade(stop_prob, start, stop, list_of, offsets, discount, out):
         elif total > 0.0:
             depth = min(depth, int(42.0 / -np.log1p(-total / m)) + 1)
         e[0] = 1.0
-        e[1 : depth + 1] = 0.0
         if total == certain:
             for t in range(depth):
                 e[t + 1] = e[t] * max(m - certain - t, 0) / (m - t)
         else:
+            for t in range(1, depth + 1):
+                e[t] = 0.0
             for n in range(m):
                 rest = 1.0 - stop_prob[start[b] + n]
                 for t in range(min(n + 1, depth), 0, -1):
@@ -72,7 +76,8 @@ def greedy_alpha_dcg(judged, offsets, alpha, discount, out):
     for q in range(len(offsets) - 1):
         lo, hi = offsets[q], offsets[q + 1]
         free = np.ones(hi - lo, np.bool_)
-        worth[:] = 1.0
+        for t in range(n_topics):
+            worth[t] = 1.0
         for place in range(min(hi - lo, len(discount))):
             best, best_gain = -1, 0.0
             for row in range(lo, hi):
@@ -127,7 +132,8 @@ def inversions(x, offsets, out):
                     spare[p] = x[j]
                     j += 1
                     p += 1
-            x[lo:hi] = spare[lo:hi]
+            for i in range(lo, hi):
+                x[i] = spare[i]
             width *= 2
 
 
