@@ -157,9 +157,7 @@ def _checked(parsed: list[Block], points: int, features: int, labels: int, dtype
     while n > points and X.indptr[n] == X.indptr[n - 1] and len(sets[n - 1]) == 0:
         n -= 1
     if n != points:
-        raise DataError(
-            f"{name}: {n} points, but the header promises {points}; correct the header or complete the file"
-        )
+        raise DataError(f"{name}: {n} points, but the header says {points}; correct the header or complete the file")
     indptr = np.concatenate([[0], np.cumsum([len(own) for own in sets[:n]])])
     indices = np.concatenate([np.zeros(0, np.int32), *sets[:n]])
     Y = csr_matrix((np.ones(len(indices)), indices, indptr), shape=(n, labels))
