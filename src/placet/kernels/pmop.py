@@ -71,7 +71,10 @@ def is_narrow(s, a, b):
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def exp_rows(s, a, b, shift, out):
-    """out = e^{s - shift} for rows a..b.  Apart from `row_sum`, whose leave to reorder would undo the rounding inside `exp`."""
+    """out = e^{s - shift} for rows a..b.
+
+    Apart from `row_sum`: its leave to reorder would undo the rounding inside `exp`.
+    """
     for r in range(np.uint64(a), np.uint64(b)):
         out[r] = exp(s[r] - shift)
 

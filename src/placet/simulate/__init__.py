@@ -2,6 +2,7 @@
 
 from placet.simulate.features import queries, ratings
 from placet.simulate.orders import mallows, mallows_mixture, plackett_luce
+from placet.simulate.partitions import ordered_partitions
 from placet.simulate.votes import battles, multinomial_preferences
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "mallows",
     "mallows_mixture",
     "multinomial_preferences",
+    "ordered_partitions",
     "plackett_luce",
     "queries",
     "ratings",
