@@ -1,15 +1,12 @@
-"""Optimisers: functions that minimise and return a ``Fit``; one criterion, the largest entry of the gradient.
+"""Optimisers: functions that return a `Fit`.  One criterion: the largest gradient component of the per-unit-weight objective."""
 
-``fun(x) -> (value, gradient)`` is an objective per unit weight, so ``tol`` means the same for 10 and 10,000 ballots.
-"""
-
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
@@ -17,12 +14,12 @@ Callback = Callable[[Array, float], None]
 
 
 class ConvergenceWarning(UserWarning):
-    """An optimiser stopped before its criterion was met; the message names what to raise."""
+    """An optimiser stopped before its criterion held; the message names what to raise."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Where an optimiser stopped: point, value, largest absolute gradient entry, iterations, whether that is good."""
+    """Where an optimiser stopped, and whether its criterion held there."""
 
     x: Array
     value: float
@@ -34,137 +31,188 @@ class Fit:
 
 def lbfgs(
     fun: Objective,
-    x0: Array,
+    x0: ArrayLike,
     *,
     tol: float = 1e-6,
     max_iter: int = 1000,
     rel_tol: float | None = None,
-    memory: int = 10,
     callback: Callback | None = None,
 ) -> Fit:
-    """SciPy's L-BFGS until max |gradient| <= ``tol``, or a step improves by less than ``rel_tol`` of the value."""
+    """Minimise ``fun(x) -> (value, gradient)`` by L-BFGS until max abs(gradient) <= ``tol``.
+
+    ``rel_tol`` adds a second way to stop: an iteration that lowers the value by less than ``rel_tol`` of itself.
+
+    >>> fit = lbfgs(lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3)), np.zeros(2))
+    >>> fit.x.round(6), fit.converged
+    (array([3., 3.]), True)
+    """
     from scipy.optimize import minimize
 
-    state = {"value": np.inf, "stalled": False}
+    small_step = False
+    previous = math.inf
 
-    def step(intermediate_result: object) -> None:
-        x, value = intermediate_result.x, float(intermediate_result.fun)  # type: ignore[attr-defined]
+    def after(intermediate_result) -> None:
+        nonlocal small_step, previous
+        value = float(intermediate_result.fun)
         if callback is not None:
-            callback(x, value)
-        before, state["value"] = state["value"], value
-        if rel_tol is not None and np.isfinite(before) and before - value <= rel_tol * abs(before):
-            state["stalled"] = True
+            callback(intermediate_result.x, value)
+        small_step = _small(previous, value, rel_tol)
+        previous = value
+        if small_step:
             raise StopIteration
 
-    options = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": memory, "maxls": 40}
-    found = minimize(fun, np.asarray(x0, float), jac=True, method="L-BFGS-B", callback=step, options=options)
-    return _ended(found.x, *fun(found.x), int(found.nit), tol, max_iter, bool(state["stalled"]), "lbfgs")
+    result = minimize(
+        fun,
+        np.array(x0, dtype=np.float64),
+        jac=True,
+        method="L-BFGS-B",
+        callback=after,
+        options={"maxiter": max_iter, "maxfun": 100 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20},
+    )
+    value, gradient = fun(result.x)
+    return _fit(result.x, value, gradient, int(result.nit), tol, max_iter, small_step)
 
 
 def newton(
     fun: Objective,
     hvp: Callable[[Array, Array], Array],
-    x0: Array,
+    x0: ArrayLike,
     *,
     tol: float = 1e-8,
     max_iter: int = 100,
-    cg_iter: int | None = None,
+    rel_tol: float | None = None,
     callback: Callback | None = None,
 ) -> Fit:
-    """Newton's method for convex objectives: steps by conjugate gradients on ``hvp(x, v)``, halved until they descend.
-
-    Conjugate gradients stop at a residual of min(1/2, sqrt |g|) |g|, so convergence is superlinear.
-    """
-    x = np.array(x0, dtype=float)
-    value, g = fun(x)
-    n_iter = 0
-    while np.abs(g).max(initial=0.0) > tol and n_iter < max_iter:
-        step = _conjugate_gradients(partial(hvp, x), g, cg_iter or min(4 * len(x) + 10, 1000))
-        slope, length = float(g @ step), 1.0
-        while True:
-            new = x + length * step
-            new_value, new_g = fun(new)
-            if new_value <= value + 1e-4 * length * slope + 1e-14 * abs(value):
-                break
-            length *= 0.5
-            if length < 1e-10:
-                return _ended(x, value, g, n_iter, tol, max_iter, False, "newton (no step descends)")
-        x, value, g = new, new_value, new_g
+    """Minimise ``fun`` by Newton steps: conjugate gradients on ``hvp(x, v)`` cut short far from the optimum, then a line search."""
+    x = np.array(x0, dtype=np.float64)
+    value, gradient = fun(x)
+    n_iter, small_step = 0, False
+    while n_iter < max_iter and not small_step and np.abs(gradient).max(initial=0.0) > tol:
+        step = _newton_step(lambda v, at=x: hvp(at, v), gradient)
+        found = _line_search(fun, x, value, gradient, step)
+        if found is None:
+            break
+        previous = value
+        x, value, gradient = found
         n_iter += 1
+        small_step = _small(previous, value, rel_tol)
         if callback is not None:
             callback(x, value)
-    return _ended(x, value, g, n_iter, tol, max_iter, False, "newton")
-
-
-def _conjugate_gradients(product: Callable[[Array], Array], g: Array, max_iter: int) -> Array:
-    """Approximate solution of H p = -g; a direction of no curvature ends it."""
-    p, r = np.zeros_like(g), -g
-    d, size = r.copy(), float(r @ r)
-    goal = min(0.25, np.sqrt(size)) * size
-    for k in range(max_iter):
-        if size <= goal:
-            break
-        h = product(d)
-        curvature = float(d @ h)
-        if curvature <= 1e-16 * float(d @ d):
-            return p if k else -g
-        a = size / curvature
-        p, r = p + a * d, r - a * h
-        size, before = float(r @ r), size
-        d = r + (size / before) * d
-    return p
+    return _fit(x, value, gradient, n_iter, tol, max_iter, small_step)
 
 
 def sgd(
-    fun: Objective,
-    x0: Array,
+    grad_fun: Callable[[Array, np.random.Generator], tuple[float, Array]],
+    x0: ArrayLike,
     *,
     method: str = "adagrad",
     lr: float = 0.1,
     n_iter: int = 1000,
-    average: float = 0.0,
+    rng: np.random.Generator | int = 0,
+    tol: float | None = None,
+    rel_tol: float | None = None,
     callback: Callback | None = None,
 ) -> Fit:
-    """``n_iter`` steps along stochastic gradients: "plain", "adagrad" or "adam".
+    """Follow ``grad_fun(x, rng) -> (value, gradient)``, an estimate from a batch drawn with ``rng``, for ``n_iter`` steps.
 
-    ``average`` is the last share of the iterates whose mean is returned (0: the last one).  There is no criterion to
-    meet: ``converged`` is true when all steps were made and are finite.
+    ``method``: "plain" x -= lr g; "adagrad" x -= lr g / sqrt(sum g^2); "adam" with decay 0.9 and 0.999.  Without ``tol`` and
+    ``rel_tol`` there is no criterion: all steps are taken and ``converged`` is False.
     """
-    if method not in ("plain", "adagrad", "adam"):
-        raise ValueError(f"method {method!r} is unknown; choose from ['plain', 'adagrad', 'adam']")
-    x = np.array(x0, dtype=float)
-    first, second, mean, kept = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x), 0
-    value, g = np.nan, np.zeros_like(x)
-    for t in range(1, n_iter + 1):
-        value, g = fun(x)
-        if method == "plain":
-            x = x - lr * g
-        elif method == "adagrad":
-            second += g * g
-            x = x - lr * g / (np.sqrt(second) + 1e-10)
-        else:
-            first, second = 0.9 * first + 0.1 * g, 0.999 * second + 0.001 * g * g
-            x = x - lr * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
-        if average and t > (1 - average) * n_iter:
-            mean, kept = mean + x, kept + 1
+    steps = {"plain": _plain, "adagrad": _adagrad, "adam": _adam}
+    if method not in steps:
+        raise ValueError(f"method {method!r} is unknown; choose from {sorted(steps)}")
+    rng = np.random.default_rng(rng)
+    x = np.array(x0, dtype=np.float64)
+    state = np.zeros((2, *x.shape))
+    value, gradient, previous = math.nan, np.zeros_like(x), math.inf
+    small_step, done = False, 0
+    for done in range(1, n_iter + 1):
+        value, gradient = grad_fun(x, rng)
+        small_step = _small(previous, value, rel_tol)
+        if small_step or (tol is not None and np.abs(gradient).max(initial=0.0) <= tol):
+            break
+        previous = value
+        x = x - lr * steps[method](gradient, state, done)
         if callback is not None:
-            callback(x, float(value))
-    x = mean / kept if kept else x
-    finite = bool(np.isfinite(x).all())
-    message = f"{n_iter} steps of {method}" if finite else f"{method} diverged; lower the learning rate"
-    if not finite:
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
-    return Fit(x, float(value), float(np.abs(g).max(initial=0.0)), n_iter, finite, message)
+            callback(x, value)
+    if tol is None and rel_tol is None:
+        return Fit(
+            x, float(value), float(np.abs(gradient).max(initial=0.0)), done, False, f"took {done} steps; no criterion"
+        )
+    return _fit(x, value, gradient, done, 0.0 if tol is None else tol, n_iter, small_step)
 
 
-def _ended(x: Array, value: float, g: Array, n_iter: int, tol: float, max_iter: int, stalled: bool, who: str) -> Fit:
-    """The one criterion, and the warning that names what to raise."""
-    norm = float(np.abs(g).max(initial=0.0))
-    if norm <= tol:
-        return Fit(x, float(value), norm, n_iter, True, f"{who}: gradient {norm:.1e} <= {tol:.1e}")
-    if stalled:
-        return Fit(x, float(value), norm, n_iter, True, f"{who}: relative improvement below rel_tol")
-    way_out = "raise max_iter" if n_iter >= max_iter else "raise tol or l2: the objective is flat at rounding error"
-    message = f"{who}: gradient {norm:.1e} > {tol:.1e} after {n_iter} iterations; {way_out}"
+def _plain(gradient: Array, state: Array, t: int) -> Array:
+    return gradient
+
+
+def _adagrad(gradient: Array, state: Array, t: int) -> Array:
+    state[0] += gradient**2
+    return gradient / (np.sqrt(state[0]) + 1e-10)
+
+
+def _adam(gradient: Array, state: Array, t: int) -> Array:
+    state[0] += 0.1 * (gradient - state[0])
+    state[1] += 0.001 * (gradient**2 - state[1])
+    return (state[0] / (1 - 0.9**t)) / (np.sqrt(state[1] / (1 - 0.999**t)) + 1e-8)
+
+
+def _small(previous: float, value: float, rel_tol: float | None) -> bool:
+    """Whether a step lowered the value by less than ``rel_tol`` of it (a rise counts as no improvement)."""
+    return rel_tol is not None and math.isfinite(previous) and previous - value < rel_tol * abs(previous)
+
+
+def _newton_step(hvp: Callable[[Array], Array], gradient: Array) -> Array:
+    """Solve H step = -gradient by conjugate gradients, to a relative residual of min(1/2, sqrt|gradient|)."""
+    goal = min(0.5, math.sqrt(np.linalg.norm(gradient))) * float(np.linalg.norm(gradient))
+    step, residual = np.zeros_like(gradient), -gradient
+    direction, square = residual.copy(), float(residual @ residual)
+    for k in range(2 * len(gradient) + 10):
+        image = hvp(direction)
+        bend = float(direction @ image)
+        if bend <= 1e-14 * float(
+            direction @ direction
+        ):  # flat or not convex along it: what has been found is still a descent
+            return step if k else -gradient
+        length = square / bend
+        step = step + length * direction
+        residual = residual - length * image
+        new_square = float(residual @ residual)
+        if math.sqrt(new_square) <= goal:
+            break
+        direction = residual + (new_square / square) * direction
+        square = new_square
+    return step
+
+
+def _line_search(
+    fun: Objective, x: Array, value: float, gradient: Array, step: Array
+) -> tuple[Array, float, Array] | None:
+    """Halve the step until the value falls by 1e-4 of what the slope promises; near the last digits a smaller gradient will do."""
+    slope = float(gradient @ step)
+    norm, rounding = np.abs(gradient).max(), 1e-13 * max(1.0, abs(value))
+    for halving in range(40):
+        length = 0.5**halving
+        new_x = x + length * step
+        new_value, new_gradient = fun(new_x)
+        lower = new_value < value and new_value <= value + 1e-4 * length * slope
+        if lower or (new_value <= value + rounding and np.abs(new_gradient).max() < norm):
+            return new_x, new_value, new_gradient
+    return None
+
+
+def _fit(x: Array, value: float, gradient: Array, n_iter: int, tol: float, max_iter: int, small_step: bool) -> Fit:
+    """The result, and the warning if the criterion does not hold."""
+    grad_norm = float(np.abs(gradient).max(initial=0.0))
+    if grad_norm <= tol:
+        return Fit(x, float(value), grad_norm, n_iter, True, f"gradient {grad_norm:.2g} <= tol {tol:.2g}")
+    if small_step:
+        return Fit(x, float(value), grad_norm, n_iter, True, "the last step improved the value by less than rel_tol")
+    if n_iter >= max_iter:
+        message = (
+            f"stopped after {n_iter} iterations with gradient {grad_norm:.2g} > tol {tol:.2g}; raise max_iter or tol"
+        )
+    else:
+        message = f"no step lowers the value though the gradient is {grad_norm:.2g} > tol {tol:.2g}; raise tol"
     warnings.warn(message, ConvergenceWarning, stacklevel=3)
-    return Fit(x, float(value), norm, n_iter, False, message)
+    return Fit(x, float(value), grad_norm, n_iter, False, message)

@@ -1,69 +1,71 @@
-"""Does a finite answer exist?  Strongly connected components of the "beats" graph, in O(rows)."""
+"""Do finite scores exist?  For the Plackett-Luce family they do if and only if the graph "beats" is strongly connected.
 
-from collections.abc import Hashable, Sequence
+An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items of tier k -> node k
+-> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges, not n^2.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data.columns import Floats, Ints, list_of_rows
-from placet.data.errors import DataError
+Labels = NDArray[np.int64]
 
 
-def beats_components(item: Ints, tier: Ints, offsets: Ints, n_items: int, weight: Floats | None = None) -> Ints:
-    """Component of every item, where a beats b if some ballot of positive weight puts a in an earlier tier than b.
+def components(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int) -> Labels:
+    """Group of each item (n_items,), numbered from 0 by first item; rows of a ballot sorted by tier.  O(rows + n_items).
 
-    Tiers are linked through one node for each boundary between tiers (items of tier k -> node_k -> items of tier k + 1,
-    node_k -> node_{k+1}), so the graph has O(rows) edges, not O(pairs).  Rows of a ballot are in order of tier.
+    >>> components([0, 1, 1, 2, 0], [0, 1, 0, 1, 2], [0, 2, 5], n_items=4)  # 0 > 1, then 1 > 2 > 0; 3 never appears
+    array([0, 0, 0, 1])
     """
-    ballot = list_of_rows(offsets)
-    n_ballots = len(offsets) - 1
-    tiers = np.zeros(n_ballots, np.int64)
-    full = np.diff(offsets) > 0
-    tiers[full] = tier[offsets[1:][full] - 1] + 1
-    if weight is not None:
-        tiers[weight == 0] = 0
-    borders = np.maximum(tiers - 1, 0)
-    base = n_items + np.concatenate([[0], np.cumsum(borders)])[:-1]
-    above = tier < borders[ballot]
-    below = (tier > 0) & (borders[ballot] > 0)
-    node = np.arange(borders.sum())
-    inner = np.ones(len(node), bool)
-    inner[np.cumsum(borders)[borders > 0] - 1] = False
-    source = np.concatenate([item[above], (base[ballot] + tier - 1)[below], n_items + node[inner]])
-    target = np.concatenate([(base[ballot] + tier)[above], item[below], n_items + node[inner] + 1])
-    return _components(source, target, n_items + len(node), n_items)
+    item, tier, offsets = (np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
+    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    new_ballot = np.append(True, ballot[1:] != ballot[:-1])[: len(item)]
+    new_tier = new_ballot | np.append(True, tier[1:] != tier[:-1])[: len(item)]
+    node = np.cumsum(new_tier) - 1  # number of the row's tier among all tiers of all ballots
+    top = new_ballot[new_tier]  # per tier: the first of its ballot
+    follows = np.flatnonzero(~top)  # tiers with a tier above them: node - 1
+    below = ~top[node]
+    start = np.concatenate([item, n_items + node[below] - 1, n_items + follows - 1])
+    end = np.concatenate([n_items + node, item[below], n_items + follows])
+    return _strong(start, end, n_items, n_items + len(top))
 
 
-def beats_components_of_pairs(i: Ints, j: Ints, wins_i: Floats, wins_j: Floats, ties: Floats, n_items: int) -> Ints:
-    """Component of every item, where a win is an edge and a tie an edge both ways."""
-    over, under = (wins_i > 0) | (ties > 0), (wins_j > 0) | (ties > 0)
-    return _components(np.concatenate([i[over], j[under]]), np.concatenate([j[over], i[under]]), n_items, n_items)
+def components_of_pairs(winner: ArrayLike, loser: ArrayLike, n_items: int) -> Labels:
+    """Group of each item (n_items,) from comparisons; a tie counts both ways, so give it as two rows.  O(rows + n_items)."""
+    return _strong(np.asarray(winner, dtype=np.int64), np.asarray(loser, dtype=np.int64), n_items, n_items)
 
 
-def _components(source: NDArray[np.int64], target: NDArray[np.int64], n_nodes: int, n_items: int) -> Ints:
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
+def no_finite_scores(labels: Labels, items: Sequence[object] | None = None) -> str | None:
+    """What to tell the user when there is more than one group, else None: the groups by size, and the way out.
 
-    graph = coo_matrix((np.ones(len(source), np.int8), (source, target)), shape=(n_nodes, n_nodes)).tocsr()
-    label = connected_components(graph, directed=True, connection="strong")[1][:n_items]
-    return np.unique(label, return_inverse=True)[1].astype(np.int64)
-
-
-def require_connected(component: ArrayLike, items: Sequence[Hashable], way_out: str) -> None:
-    """Raise a ``DataError`` that names the groups unless all items are in one component."""
-    component = np.asarray(component)
-    n = int(component.max(initial=-1)) + 1
-    if n <= 1:
-        return
-    groups = [np.flatnonzero(component == k) for k in np.argsort(np.bincount(component))[::-1][:4]]
-    shown = "; ".join(_named(group, items) for group in groups)
-    more = f"; and {n - len(groups)} more groups" if n > len(groups) else ""
-    raise DataError(
-        f"no finite scores exist: {len(component)} items fall into {n} groups that do not all beat one another "
-        f"({shown}{more}); {way_out}"
+    >>> print(no_finite_scores(np.array([0, 0, 1]), ["ann", "bob", "cy"]))
+    no finite scores: the items fall into 2 groups, and between any two of them no chain of wins leads both ways: 'ann', 'bob' (2 items); 'cy' (1 item). Add a prior (l2 > 0), or keep the items of one group
+    """
+    sizes = np.bincount(labels)
+    if len(sizes) < 2:
+        return None
+    order = np.argsort(-sizes, kind="stable")
+    groups = []
+    for group in order[:4]:
+        members = np.flatnonzero(labels == group)[:4]
+        names = ", ".join(repr(int(i) if items is None else items[i]) for i in members)
+        more = ", ..." if sizes[group] > len(members) else ""
+        groups.append(f"{names}{more} ({sizes[group]} item{'s' if sizes[group] > 1 else ''})")
+    if len(order) > 4:
+        groups.append(f"and {len(order) - 4} more")
+    return (
+        f"no finite scores: the items fall into {len(sizes)} groups, and between any two of them no chain of wins leads both "
+        f"ways: {'; '.join(groups)}. Add a prior (l2 > 0), or keep the items of one group"
     )
 
 
-def _named(group: NDArray[np.intp], items: Sequence[Hashable]) -> str:
-    names = ", ".join(str(items[k]) for k in group[:5])
-    return f"[{names}{f', ... {len(group)} items' if len(group) > 5 else ''}]"
+def _strong(start: Labels, end: Labels, n_items: int, n_nodes: int) -> Labels:
+    """Strongly connected components of the first ``n_items`` nodes, numbered by first item."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(n_nodes, n_nodes)).tocsr()
+    label = connected_components(graph, directed=True, connection="strong")[1][:n_items]
+    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]

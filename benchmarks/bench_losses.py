@@ -1,0 +1,115 @@
+"""Speed of the losses: python benchmarks/bench_losses.py [part ...] [--threads 1] [--quick]
+
+Parts are the keys of PARTS at the end; a family adds its function there.
+"""
+
+import argparse
+import time
+
+import numpy as np
+from harness import compare
+
+from placet.data import Lists
+from placet.losses import LOSSES
+from placet.losses.apply import get_threads, set_threads
+
+BATCH, TIED = 20, (100, 150, 250)
+
+
+def batch_of_partitions(n: int, seed: int = 0) -> tuple[np.ndarray, Lists]:
+    """20 lists of n rows, three top tiers of 500 rows in all; scores uniform on (0, log n) as in the paper's simulation."""
+    rng = np.random.default_rng(seed)
+    grade = np.concatenate([np.full(size, 3.0 - k) for k, size in enumerate(TIED)] + [np.zeros(n - sum(TIED))])
+    return rng.uniform(0, np.log(n), BATCH * n), Lists(np.tile(grade, BATCH), n * np.arange(BATCH + 1))
+
+
+def published(s: np.ndarray, n: int, intervals: int = 10_000) -> tuple[float, np.ndarray]:
+    """Ma et al. (2021), appendix A.5: equal intervals of (0, 1), log space, automatic differentiation, single precision."""
+    import torch
+
+    w = torch.tensor(s.reshape(BATCH, n), dtype=torch.float32, requires_grad=True)
+    log_u = torch.log((torch.arange(intervals, dtype=torch.float32) + 0.5) / intervals)
+    ends = np.cumsum(TIED)
+    loss = torch.zeros(())
+    for start, end in zip(ends - TIED, ends):
+        a = torch.exp(w[:, start:end] - torch.logsumexp(w[:, end:], dim=1, keepdim=True))
+        log_factor = torch.log(-torch.expm1(log_u[None, :, None] * a[:, None, :]))
+        loss = loss - (torch.logsumexp(log_factor.sum(dim=2), dim=1) - np.log(intervals)).sum()
+    loss.backward()
+    return float(loss.detach()), w.grad.numpy().ravel().astype(float)
+
+
+def partition(quick: bool) -> None:
+    """`pl-partition` against the published method, the same number of threads."""
+    import torch
+
+    torch.set_num_threads(get_threads())
+    for n in (1_000,) if quick else (1_000, 10_000, 100_000):
+        s, lists = batch_of_partitions(n)
+        exact, slope = LOSSES["pl-partition"](s, lists, tol=1e-14)
+
+        def error(found: tuple[float, np.ndarray], exact: float = exact, slope: np.ndarray = slope) -> str:
+            return (
+                f"error {abs(found[0] - exact) / abs(exact):.0e} value, {np.abs(found[1] - slope).max():.0e} gradient"
+            )
+
+        contestants = {
+            "placet": lambda s=s, lists=lists: LOSSES["pl-partition"](s, lists),
+            "placet tol=1e-4": lambda s=s, lists=lists: LOSSES["pl-partition"](s, lists, tol=1e-4),
+            "published": lambda s=s, n=n: published(s, n),
+        }
+        notes = {who: error(run()) for who, run in contestants.items()}
+        compare(f"pl-partition N={n} threads={get_threads()}", contestants, repeat=3, notes=notes, memory=True)
+
+
+def growth(quick: bool) -> None:
+    """Cost from 100 to 1,000,000 rows, in lists of 100 and in one list; 10 tied rows in each of three top tiers."""
+    from rich.console import Console
+
+    rng = np.random.default_rng(1)
+    for name in ("pl-partition", "pl-topk", "listmle", "pl-lower-bound", "attrank"):
+        for shape in ("lists of 100", "one list"):
+            line = []
+            for n in (100, 1_000, 10_000, 100_000) + (() if quick else (1_000_000,)):
+                size = 100 if shape == "lists of 100" else n
+                grade = np.zeros(size)
+                grade[:10], grade[10:20], grade[20:30] = 3, 2, 1
+                lists = Lists(np.tile(grade, n // size), np.arange(0, n + 1, size))
+                s = rng.normal(size=n)
+                line.append(f"{seconds(lambda s=s, lists=lists, name=name: LOSSES[name](s, lists)) / n * 1e9:8.1f}")
+            Console().print(f"{name:15} {shape:13} ns per row: {' '.join(line)}")
+
+
+def seconds(run, repeat: int = 5) -> float:
+    """The fastest of a few runs."""
+    run()
+    found = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+# Other families: write ``def part(quick: bool) -> None`` here (or import it) and add its line.
+# Wanted: pmop-fd against np.exp (1.2 million rows in lists of 120), pmop-exact (100 rows in 3 tiers), hinge and quadratic (one list of
+# 100,000 rows).
+PARTS = {
+    "partition": partition,
+    "growth": growth,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="part", help=f"any of {', '.join(PARTS)}")
+    parser.add_argument("--threads", type=int, default=get_threads())
+    parser.add_argument("--quick", action="store_true", help="small sizes only")
+    arguments = parser.parse_args()
+    set_threads(arguments.threads)
+    for part in arguments.parts:
+        PARTS[part](arguments.quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Contestants side by side: interleaved in one process, medians, ratios, peak memory each in a process of its own.
+
+    compare("pl-partition N=1000", {"placet": fn, "published": fn}, repeat=5)
+
+The first name is ours; a ratio is the other's time over ours.  Results go to benchmarks/results/<name>.json.
+"""
+
+import json
+import multiprocessing
+import os
+import re
+import resource
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def compare(
+    name: str,
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    repeat: int = 5,
+    notes: Mapping[str, str] | None = None,
+    memory: bool = False,
+) -> dict[str, dict[str, float]]:
+    """Time every contestant ``repeat`` times in turn after one call that warms it up; print and write the medians.
+
+    With ``memory`` each contestant also runs once in a forked child, whose growth in peak resident memory is taken.
+    ``notes`` is a word per contestant for the last column, such as its error.
+    """
+    peaks = {who: peak_memory(run) for who, run in contestants.items()} if memory else {}
+    for run in contestants.values():
+        run()
+    seconds: dict[str, list[float]] = {who: [] for who in contestants}
+    for _ in range(repeat):
+        for who, run in contestants.items():
+            start = time.perf_counter()
+            run()
+            seconds[who].append(time.perf_counter() - start)
+    rows = {
+        who: {"seconds": statistics.median(times), "fastest": min(times)}
+        | ({"peak_mb": peaks[who] / 2**20} if memory else {})
+        for who, times in seconds.items()
+    }
+    _show(name, rows, notes or {})
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{re.sub(r'[^A-Za-z0-9.-]+', '-', name).strip('-')}.json"
+    path.write_text(
+        json.dumps({"name": name, "cores": os.cpu_count(), "rows": rows, "notes": dict(notes or {})}, indent=1) + "\n"
+    )
+    return rows
+
+
+def peak_memory(run: Callable[[], object]) -> int:
+    """Bytes by which ``run`` raises the peak of resident memory, measured in a child process."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_measured, args=(run, sender))
+    child.start()
+    sender.close()
+    try:
+        return receiver.recv()
+    finally:
+        child.join()
+
+
+def _measured(run: Callable[[], object], sender) -> None:
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is resident now
+    before = _high_water()
+    run()
+    sender.send(max(_high_water() - before, 0))
+
+
+def _high_water() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _show(name: str, rows: Mapping[str, Mapping[str, float]], notes: Mapping[str, str]) -> None:
+    ours = next(iter(rows.values()))
+    table = Table(title=name, title_justify="left")
+    for heading in ("", "median", "fastest", "ratio", "peak MB", "ratio", "note"):
+        table.add_column(heading, justify="left" if heading in ("", "note") else "right")
+    for who, row in rows.items():
+        peak = row.get("peak_mb")
+        table.add_row(
+            who,
+            _time(row["seconds"]),
+            _time(row["fastest"]),
+            f"{row['seconds'] / ours['seconds']:.2f}",
+            "" if peak is None else f"{peak:.1f}",
+            "" if peak is None else f"{peak / max(ours['peak_mb'], 0.1):.1f}",
+            notes.get(who, ""),
+        )
+    Console().print(table)
+
+
+def _time(seconds: float) -> str:
+    return (
+        f"{seconds:.2f} s"
+        if seconds >= 1
+        else f"{seconds * 1e3:.2f} ms"
+        if seconds >= 1e-3
+        else f"{seconds * 1e6:.1f} us"
+    )

@@ -1,0 +1,72 @@
+"""The existence check: groups against a plain search over all pairs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placet.data.connectivity import components, components_of_pairs, no_finite_scores
+
+
+def groups_by_search(ballots, n_items):
+    """Reachability over every pair that a ballot orders, then mutual reachability."""
+    reach = np.eye(n_items, dtype=bool)
+    for rows in ballots:
+        for i, tier_i in rows:
+            for j, tier_j in rows:
+                reach[i, j] |= tier_i < tier_j
+    for k in range(n_items):
+        reach |= np.outer(reach[:, k], reach[k])
+    both = reach & reach.T
+    first = both.argmax(axis=1)
+    return np.unique(first, return_inverse=True)[1]
+
+
+@st.composite
+def ballots(draw):
+    n_items = draw(st.integers(1, 6))
+    found = []
+    for _ in range(draw(st.integers(0, 5))):
+        on_it = draw(st.lists(st.integers(0, n_items - 1), unique=True, max_size=n_items))
+        found.append(sorted(((i, draw(st.integers(0, 3))) for i in on_it), key=lambda row: row[1]))
+    return found, n_items
+
+
+@settings(deadline=None, max_examples=300)
+@given(ballots())
+def test_groups_are_those_of_the_search(data):
+    found, n_items = data
+    item = [i for rows in found for i, _ in rows]
+    tier = [t for rows in found for _, t in rows]
+    offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in found])])
+    np.testing.assert_array_equal(components(item, tier, offsets, n_items), groups_by_search(found, n_items))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda pair: pair[0] != pair[1])))
+def test_pairs_are_ballots_of_two(pairs):
+    winner, loser = np.array(pairs, dtype=int).reshape(-1, 2).T
+    expected = groups_by_search([[(i, 0), (j, 1)] for i, j in pairs], 6)
+    np.testing.assert_array_equal(components_of_pairs(winner, loser, 6), expected)
+
+
+def test_edges_grow_with_rows_not_with_pairs():
+    n = 200_000
+    order = np.random.default_rng(0).permutation(n)
+    item = np.concatenate([order, order[::-1]])
+    tier = np.tile(np.arange(n) // 2, 2)
+    assert components(item, tier, [0, n, 2 * n], n).max() == 0
+
+
+def test_message_names_the_groups_and_the_way_out():
+    labels = components([0, 1, 1, 0, 2], [0, 1, 0, 1, 1], [0, 2, 5], 3)
+    message = no_finite_scores(labels, ["ann", "bob", "cy"])
+    assert message is not None
+    for word in ("2 groups", "'ann', 'bob' (2 items)", "'cy' (1 item)", "l2 > 0"):
+        assert word in message
+    assert "and 6 more" in str(no_finite_scores(np.arange(10)))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_nothing_to_connect(n):
+    assert no_finite_scores(components([], [], [0], n)) is None
