@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from strategies import lists_and_scores
 
 from placet.data import Lists
+from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
 from placet.losses import CURVATURES, LOSSES
 from placet.losses import apply as threads
@@ -89,16 +90,47 @@ def test_the_two_paths_agree():
     a, b = rng.normal(0, 40, 70), rng.normal(0, 40, 70)
     plain = np.zeros(70), np.zeros(70)
     careful = np.zeros(70), np.zeros(70)
-    value = kernels.plain_sums(a, b, *plain)
+    value = edge_pairs.plain_sums(a, b, *plain)
     other = 0.0
     for e in range(70):
         for f in range(70):
-            v, pa, pb = kernels.pair_term(a[e], b[f])
+            v, pa, pb = edge_pairs.pair_term(a[e], b[f])
             other += v
             careful[0][e] += pa
             careful[1][f] += pb
     assert value == pytest.approx(other, rel=1e-13)
     np.testing.assert_allclose(plain, careful, rtol=1e-12)
+
+
+@jit
+@pytest.mark.parametrize("scale", [0.1, 1.0, 8.0, 30.0])
+def test_nodes_give_the_sums_of_all_pairs_to_rounding(scale):
+    """Against extended precision; a derivative is right to rounding of the largest one."""
+    n = 800
+    rng = np.random.default_rng(5)
+    a = np.clip(scale * rng.normal(1, 1, n), -190, 190)
+    b = np.clip(-0.7 * scale * rng.normal(1, 1, n), -190, 190)
+    ea, eb = np.exp(a.astype(np.longdouble))[:, None], np.exp(b.astype(np.longdouble))
+    total = 1 + ea + eb
+    ga, gb = np.zeros(n), np.zeros(n)
+    value = edge_pairs.node_sums(a, b, ga, gb)
+    assert value == pytest.approx(float(np.log(total).sum()), rel=2e-13)
+    np.testing.assert_allclose(ga, (ea / total).sum(axis=1).astype(float), rtol=1e-12, atol=1e-13 * ga.max())
+    np.testing.assert_allclose(gb, (eb / total).sum(axis=0).astype(float), rtol=1e-12, atol=1e-13 * gb.max())
+    assert (ga >= 0).all()
+
+
+@jit
+def test_many_pairs_go_through_nodes():
+    rng = np.random.default_rng(8)
+    a, b = rng.normal(size=2000), rng.normal(size=2000)
+    results = []
+    for sums in (edge_pairs.all_pairs, edge_pairs.node_sums, edge_pairs.plain_sums):
+        ga, gb = np.zeros(2000), np.zeros(2000)
+        results.append((sums(a, b, ga, gb), ga.tobytes(), gb.tobytes()))
+    assert results[0] == results[1]
+    assert results[1] != results[2]
+    assert results[1][0] == pytest.approx(results[2][0], rel=1e-13)
 
 
 @jit

@@ -8,10 +8,8 @@ never O(E^2).
 import numpy as np
 from numba import njit
 
-from placet.kernels.bregman import largest
+from placet.kernels.edge_pairs import all_pairs, pair_term
 
-# With exponents within this bound 1 + e^a + e^b and the product of three of them are numbers.
-PLAIN = 200.0
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -57,58 +55,6 @@ def disconnected(s, grade, offsets, weight, grad, slope, w1, second):
 
 
 @njit(cache=True, nogil=True)
-def pair_term(a, b):
-    """log(1 + e^a + e^b) and its derivatives in a and b, at any size of a and b."""
-    top = max(0.0, max(a, b))
-    ea, eb = np.exp(a - top), np.exp(b - top)
-    total = np.exp(-top) + ea + eb
-    return top + np.log(total), ea / total, eb / total
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def plain_sums(a, b, ga, gb):
-    """As ``all_pairs`` where no exponent is beyond ``PLAIN``: a division per pair, a logarithm per block of them."""
-    n = len(a)
-    eb = np.empty(n)
-    for f in range(n):
-        eb[f] = np.exp(b[f])
-    block = max(1, int(700.0 / (max(largest(a), largest(b)) + 1.1)))  # (1 + e^a + e^b)^block is a number
-    value = 0.0
-    for e in range(n):
-        ea = np.exp(a[e])
-        row = 0.0
-        for start in range(0, n, block):
-            product = 1.0
-            for f in range(start, min(start + block, n)):
-                z = 1.0 + ea + eb[f]
-                product *= z
-                t = 1.0 / z
-                row += t
-                gb[f] += t
-            value += np.log(product)
-        ga[e] = ea * row
-    for f in range(n):
-        gb[f] *= eb[f]
-    return value
-
-
-@njit(cache=True, nogil=True)
-def all_pairs(a, b, ga, gb):
-    """sum over e, f of log(1 + e^a_e + e^b_f); derivatives go to the zeros in ``ga``, ``gb``.  O(E^2)."""
-    n = len(a)
-    if max(largest(a), largest(b)) <= PLAIN:
-        return plain_sums(a, b, ga, gb)
-    value = 0.0
-    for e in range(n):
-        for f in range(n):
-            v, pa, pb = pair_term(a[e], b[f])
-            value += v
-            ga[e] += pa
-            gb[f] += pb
-    return value
-
-
-@njit(cache=True, nogil=True)
 def partner(seed, counter, n):
     """A number below ``n``, a fixed function of the list's seed and the counter (SplitMix64), uniform over seeds."""
     z = seed + (np.uint64(counter) + np.uint64(1)) * GOLDEN
@@ -150,7 +96,7 @@ def connected(s, grade, offsets, weight, grad, slope, w1, w2, n_partners, seeds,
 
     Derivatives in w1, w2 go to slope[:, first row]; ``seeds`` holds a list's seed at its first row.  ``second``: grad
     gets a bound on the diagonal of the Hessian, the sum of w1^2 p_e + w2^2 p_f over the pairs whose edges touch the row
-    (a second moment in place of a variance).  O(E^2) or O(n_partners E) time, O(E) memory.
+    (a second moment in place of a variance).  As ``all_pairs``, or O(n_partners E); O(E) memory.
     """
     value = 0.0
     for k in range(len(offsets) - 1):
