@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 SQRT_2PI = math.sqrt(2 * math.pi)
+TINY = 1e-30
 SMALLEST = 1e-280  # below this a product of densities is added up again in logarithms
 
 
@@ -38,21 +39,21 @@ def log_add(a, b):
 
 
 @njit(cache=True, nogil=True)
-def inside(mean, sigma, low, cut):
-    """P(low < t < cut) for t normal."""
+def outside(mean, sigma, low, cut):
+    """P(t < low or t > cut) for t normal: a sum of tails, so that a small one keeps its digits."""
     width = sigma * math.sqrt(2.0)
-    return 0.5 * (math.erfc((mean - cut) / width) - math.erfc((mean - low) / width))
+    return 0.5 * (math.erfc((cut - mean) / width) + math.erfc((mean - low) / width))
 
 
 @njit(cache=True, nogil=True)
-def quickly_inside(mean, sigma, low, cut):
+def quickly_outside(mean, sigma, low, cut):
     """The same to an absolute 1e-16, without the error function where the answer is 0 or 1."""
     far = 8.3 * sigma
     if low + far < mean < cut - far:
-        return 1.0
-    if mean > cut + far or mean < low - far:
         return 0.0
-    return inside(mean, sigma, low, cut)
+    if mean > cut + far or mean < low - far:
+        return 1.0
+    return outside(mean, sigma, low, cut)
 
 
 @njit(cache=True, nogil=True)
@@ -83,8 +84,8 @@ def log_factors(distance, shift, speed, sigma, detection, low, cut, time, clutte
             # No chance of a miss: the tails alone, which may be smaller than any double.
             unheard[i] = log_add(log_upper((cut - mean) / sigma[i]), log_upper((mean - low) / sigma[i]))
         else:
-            chance = inside(mean, sigma[i], low, cut) * (1 - level) if ranked else 1.0
-            left = 1 - detection[i] * chance
+            away = outside(mean, sigma[i], low, cut) if ranked else 0.0
+            left = 1 - detection[i] + detection[i] * (away + (level * (1 - away) if ranked else 0.0))
             unheard[i] = math.log(left) if left > 0 else -np.inf
 
 
@@ -140,21 +141,22 @@ def log_subset_sum(n_pairs, partner, factor, unheard, start, ways):
     common, log_common = 1.0, 0.0
     for i in range(len(n_pairs)):
         out = unheard[i]
-        if out > 0.0:
+        divide = out > TINY  # a division by less could overflow
+        if divide:
             common *= out
             if common < 1e-200:
                 log_common += math.log(common)
                 common = 1.0
         for m in range(full, -1, -1):
             # From large subsets to small ones: the smaller ones still belong to the sources before i.
-            if n_pairs[i] == 0 and out > 0.0:
+            if n_pairs[i] == 0 and divide:
                 break
             total = 0.0
             for k in range(n_pairs[i]):
                 j = partner[i, k]
                 if m >> j & 1:
                     total += ways[m ^ (1 << j)] * factor[i, k]
-            ways[m] = ways[m] + total / out if out > 0.0 else total
+            ways[m] = ways[m] + total / out if divide else ways[m] * out + total
     value = ways[full] * common
     return math.log(value) + log_common if value > SMALLEST else -np.inf
 
@@ -179,7 +181,7 @@ def log_likelihood(
     """
     s, r = distance.shape[1], len(time)
     limit, partner, factor = np.empty((s, r)), np.empty((s, r), np.int64), np.empty((s, r))
-    n_pairs, unheard, within = np.empty(s, np.int64), np.empty(s), np.empty(s)
+    n_pairs, unheard, away = np.empty(s, np.int64), np.empty(s), np.empty(s)
     start, ways, prefix = np.empty(1 << r), np.empty(1 << r), np.empty((s + 1, 1 << r))
     clutter_products(clutter, label, start)
     for i in range(s):
@@ -188,11 +190,11 @@ def log_likelihood(
     for p in range(len(distance)):
         for i in range(s):
             mean = shift[i] + distance[p, i] / speed[i]
-            within[i] = 1.0
+            away[i] = 0.0
             if ranked:
-                # With P_D near 1 what is left of 1 - P_D P(inside) is the tail itself, and needs all its digits.
-                near = detection[i] > 0.99
-                within[i] = inside(mean, sigma[i], low, cut) if near else quickly_inside(mean, sigma[i], low, cut)
+                # With P_D near 1 the chance to go unheard is the tail itself, and needs all its digits.
+                exactly = detection[i] > 0.99
+                away[i] = outside(mean, sigma[i], low, cut) if exactly else quickly_outside(mean, sigma[i], low, cut)
             n = 0
             for j in range(r):
                 z = (time[j] - mean) / sigma[i]
@@ -205,7 +207,8 @@ def log_likelihood(
         total = -np.inf
         for q in range(len(level)):
             for i in range(s):
-                unheard[i] = 1 - detection[i] * within[i] * (1 - level[q])
+                weak = level[q] * (1 - away[i]) if ranked else 0.0
+                unheard[i] = 1 - detection[i] + detection[i] * (away[i] + weak)
             total = log_add(total, log_level[q] + log_subset_sum(n_pairs, partner, factor, unheard, start, ways))
         if total < -600.0:
             total = log_likelihood_of_one(

@@ -1,0 +1,327 @@
+"""The likelihood of ranked signals against every association written out, against integrals, and against simulation."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import expon
+
+from placet.kernels import association, tracking_bethe
+from placet.tracking import Arrivals, Beacons, SignalModel, min_factor_inference
+from placet.tracking.minfactor import messages
+from placet.tracking.model import association_probabilities, evidence, log_likelihood
+
+WINDOW = (0.0, 6.0)
+
+
+def associations(n_signals, n_sources):
+    """Every way to give each signal a source of its own or none (clutter)."""
+    for choice in itertools.product(range(-1, n_sources), repeat=n_signals):
+        used = [i for i in choice if i >= 0]
+        if len(set(used)) == len(used):
+            yield choice
+
+
+def normal_pdf(x, mean, sigma):
+    return math.exp(-0.5 * ((x - mean) / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+
+
+def normal_cdf(x, mean, sigma):
+    return 0.5 * math.erfc((mean - x) / (sigma * math.sqrt(2)))
+
+
+def oracle(mean, sigma, detection, rate, time, capacity, ranked=True, label=None):
+    """The formula of ``placet.tracking.model``, association by association: density and P(signal j from source i)."""
+    low, high = WINDOW
+    cut = time[-1] if len(time) == capacity else high
+    total, share = 0.0, np.zeros((len(time), len(mean)))
+    for choice in associations(len(time), len(mean)):
+        if label is not None and any(want != -1 and got != max(want, -1) for got, want in zip(choice, label)):
+            continue
+        value = math.exp(-rate * (cut - low) / (high - low))
+        for j, i in enumerate(choice):
+            if i < 0:
+                value *= rate / (high - low)
+            else:
+                value *= detection[i] * normal_pdf(time[j], mean[i], sigma[i])
+        for i in set(range(len(mean))) - set(choice):
+            outside = normal_cdf(low, mean[i], sigma[i]) + normal_cdf(-cut, -mean[i], sigma[i])
+            value *= 1 - detection[i] + (detection[i] * outside if ranked else 0.0)
+        total += value
+        for j, i in enumerate(choice):
+            if i >= 0:
+                share[j, i] += value
+    return total, share / total if total > 0 else share
+
+
+def agrees(case, **options):
+    """Whether value and marginals are the oracle's, as far as that can be trusted (it multiplies plain numbers)."""
+    expected, probability = oracle(*case, **options)
+    value, share = density(*case, **options)
+    if expected < 1e-250:
+        assert value < -500
+        return
+    assert value == pytest.approx(math.log(expected), abs=1e-9)
+    np.testing.assert_allclose(share, probability, atol=1e-9)
+
+
+def prepared(mean, sigma, detection, rate, time, capacity, **options):
+    """One step of the library's own model in which source i is at distance mean_i from the origin."""
+    label = options.pop("label", None)
+    window = options.pop("window", WINDOW)
+    beacons = Beacons([[m, 0.001 * i] for i, m in enumerate(mean)], speed=1.0)
+    model = SignalModel(np.asarray(detection), rate, np.asarray(sigma), **options)
+    source = None if label is None else np.asarray(label)
+    [item] = evidence(model, beacons, Arrivals.from_lists([time], capacity=capacity, window=window, source=source))
+    return item
+
+
+def density(mean, sigma, detection, rate, time, capacity, **options):
+    item = prepared(mean, sigma, detection, rate, time, capacity, **options)
+    # The tiny second coordinate only keeps the beacons apart; the means are passed on as they are.
+    far = np.asarray(mean, dtype=np.float64)[None]
+    out = np.zeros(1)
+    kernel = association if item.exact else tracking_bethe
+    kernel.log_likelihood(far, *item.step, out)
+    share = np.empty((1, len(time), len(mean)))
+    kernel.marginals(far, *item.step, share)
+    return out[0], share[0]
+
+
+@st.composite
+def cases(draw, max_signals=3, max_sources=4):
+    s = draw(st.integers(1, max_sources))
+    n = draw(st.integers(0, max_signals))
+    number = st.floats(0.05, 5.9)
+    mean = draw(st.lists(number, min_size=s, max_size=s))
+    time = sorted(draw(st.lists(number, min_size=n, max_size=n)))
+    sigma = draw(st.lists(st.floats(0.1, 2.0), min_size=s, max_size=s))
+    detection = draw(st.lists(st.sampled_from([0.0, 0.2, 0.7, 0.95, 1.0]), min_size=s, max_size=s))
+    rate = draw(st.sampled_from([0.1, 1.0, 4.0]))
+    return mean, sigma, detection, rate, time, max(1, n + draw(st.integers(0, 1)))
+
+
+@settings(deadline=None, max_examples=150)
+@given(cases(), st.booleans())
+def test_exact_is_the_sum_over_all_associations(case, ranked):
+    agrees(case, ranked=ranked)
+
+
+@settings(deadline=None, max_examples=60)
+@given(cases(), st.data())
+def test_labels_restrict_the_sum(case, data):
+    mean, _, detection, _, time, _ = case
+    sources = [i for i in range(len(mean)) if detection[i] > 0]
+    label = [data.draw(st.sampled_from([-1, -2, *sources])) for _ in time]
+    known = [i for i in label if i >= 0]
+    if len(set(known)) < len(known):
+        label = [-1] * len(time)
+    agrees(case, label=label)
+
+
+def test_without_clutter_and_far_from_the_data_it_stays_a_logarithm():
+    mean, sigma, detection, time = [1.0, 2.0, 3.0], [0.001] * 3, [1.0] * 3, [1.5, 2.5]
+    value, share = density(mean, sigma, detection, 0.0, time, 2)
+    # Sources 0 and 1 are each off by 500 standard deviations and source 2 is late; all else is less likely by far.
+    assert value == pytest.approx(-250_000 - 2 * math.log(0.001 * math.sqrt(2 * math.pi)))
+    assert np.isfinite(share).all()
+    assert share.sum(axis=1) == pytest.approx(1)
+
+
+def test_what_cannot_happen_has_no_likelihood():
+    assert density([1.0], [0.1], [0.0], 0.0, [1.0], 1)[0] == -np.inf
+    with pytest.raises(ValueError, match="2 signals but only 1 beacons"):
+        density([1.0], [0.1], [0.5], 0.0, [1.0, 2.0], 2)
+
+
+def gauss(n, low, high):
+    node, weight = np.polynomial.legendre.leggauss(n)
+    return low + (node + 1) / 2 * (high - low), weight / 2 * (high - low)
+
+
+@pytest.mark.parametrize("keep", ["earliest", "strongest"])
+@pytest.mark.parametrize("clutter", [None, expon(scale=2.0)])
+def test_the_likelihood_is_a_density(keep, clutter):
+    """Summed over 0, 1 and 2 recorded signals and integrated over their times it is 1."""
+    case = [2.0, 3.5, 5.8], [0.4, 0.5, 0.3], [0.7, 0.9, 0.5], 0.8
+    node, weight = gauss(60, *WINDOW)
+    options = {"keep": keep, "clutter": clutter}
+    total = math.exp(density(*case, [], 2, **options)[0])
+    total += sum(w * math.exp(density(*case, [t], 2, **options)[0]) for t, w in zip(node, weight))
+    inner, inner_weight = gauss(32, 0, 1)
+    item = prepared(*case, [1.0, 2.0], 2, **options)
+    for t, w in zip(node, weight):  # second signal at t, first before it
+        for u, v in zip(inner, inner_weight):
+            time = np.array([u * t, t])
+            step = item.step._replace(time=time)
+            fresh = prepared(*case, list(time), 2, **options).step if keep == "earliest" else None
+            rate = 0.8 * (clutter.pdf(time) / (clutter.cdf(6) - clutter.cdf(0)) if clutter else np.full(2, 1 / 6))
+            step = fresh if fresh is not None else step._replace(clutter=rate)
+            out = np.zeros(1)
+            association.log_likelihood(np.array([case[0]]), *step, out)
+            total += w * v * t * math.exp(out[0])
+    assert total == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("keep", ["earliest", "strongest"])
+def test_the_likelihood_agrees_with_simulation(keep):
+    """P(the store of 1 is full and its signal comes before 2.5), by integral and by drawing."""
+    from placet.simulate.signals import ranked_signals
+
+    beacons = Beacons([[2.0, 0.0], [3.5, 0.0]], speed=1.0)
+    n = 20_000
+    drawn = ranked_signals(
+        beacons, np.zeros((n, 2)), capacity=1, detection=[0.7, 0.9], clutter_rate=0.8, sigma=[0.4, 0.5], window=WINDOW,
+        keep=keep, rng=np.random.default_rng(5),
+    )  # fmt: skip
+    before = drawn.arrivals.time < 2.5
+    case = [2.0, 3.5], [0.4, 0.5], [0.7, 0.9], 0.8
+    node, weight = gauss(60, 0, 2.5)
+    chance = clutter = 0.0
+    for t, w in zip(node, weight):
+        value, share = density(*case, [t], 1, keep=keep)
+        chance += w * math.exp(value)
+        clutter += w * math.exp(value) * (1 - share.sum())
+    assert before.sum() / n == pytest.approx(chance, abs=4 * math.sqrt(chance / n))
+    assert (before & (drawn.source == -2)).sum() / n == pytest.approx(clutter, abs=4 * math.sqrt(clutter / n))
+
+
+def test_the_baseline_does_not_see_who_should_have_been_first():
+    """A source expected long before the recorded signals counts against a position only in the ranked model."""
+    early, late = [1.0, 4.0], [5.9, 4.0]
+    case = [0.1, 0.1], [0.9, 0.9], 1.0, [4.0], 1
+    ranked = [density(mean, *case)[0] for mean in (early, late)]
+    plain = [density(mean, *case, ranked=False)[0] for mean in (early, late)]
+    assert ranked[0] < ranked[1] - 1
+    assert plain[0] == pytest.approx(plain[1], abs=1e-6)
+
+
+def test_confidence_moves_the_odds_of_clutter():
+    beacons = Beacons([[1.0, 0.0], [5.0, 0.0]], speed=1.0)
+    sure, unsure = (
+        Arrivals.from_lists([[1.2]], capacity=1, window=WINDOW, confidence=np.array([c])) for c in (0.9, 0.1)
+    )
+    model = SignalModel(0.8, 2.0, 0.3, confidence_ratio=lambda c: (1 - c) / c)
+    probability = [
+        association_probabilities(evidence(model, beacons, a)[0], np.zeros((1, 2)), "plane")[0, 0, 0]
+        for a in (sure, unsure)
+    ]
+    plain = association_probabilities(
+        evidence(SignalModel(0.8, 2.0, 0.3), beacons, sure)[0], np.zeros((1, 2)), "plane"
+    )[0, 0, 0]
+    odds = np.array([p / (1 - p) for p in (*probability, plain)])
+    assert odds[0] == pytest.approx(9 * odds[2])
+    assert odds[1] == pytest.approx(odds[2] / 9)
+
+
+def test_bethe_is_exact_on_forests_and_close_elsewhere():
+    rng = np.random.default_rng(2)
+    worst, worst_share = 0.0, 0.0
+    for trial in range(60):
+        s, n = 6, 4
+        apart = trial < 20
+        mean = np.arange(s) * 0.9 + 0.5 if apart else rng.uniform(0.5, 5.5, s)
+        sigma = [0.02] * s if apart else [0.2] * s
+        time = np.sort(mean[rng.permutation(s)[:n]] + 0.02 * rng.standard_normal(n))
+        case = mean, sigma, [0.7] * s, 2.0, list(time), n
+        exact, share = density(*case, method="exact")
+        close, close_share = density(*case, method="bethe")
+        if apart:  # each signal has one possible source: a forest
+            assert close == pytest.approx(exact, abs=1e-8)
+            np.testing.assert_allclose(close_share, share, atol=1e-8)
+        assert close <= exact + 1e-9  # the Bethe free energy bounds a permanent from below
+        worst, worst_share = max(worst, exact - close), max(worst_share, np.abs(share - close_share).max())
+    assert worst < 0.35
+    assert worst_share < 0.15
+
+
+def test_bethe_takes_over_above_ten_signals_and_agrees_with_exact_there():
+    rng = np.random.default_rng(3)
+    mean = rng.uniform(0.5, 5.5, 14)
+    time = np.sort(np.concatenate([mean[:7] + 0.1 * rng.standard_normal(7), rng.uniform(0, 6, 5)]))
+    case = mean, [0.1] * 14, [0.7] * 14, 5.0, list(time), 12
+    assert not prepared(*case).exact
+    assert prepared(*case, method="exact").exact
+    close, share = density(*case)
+    exact, exact_share = density(*case, method="exact")
+    assert close == pytest.approx(exact, abs=0.5)
+    np.testing.assert_allclose(share, exact_share, atol=0.15)
+    assert (share.sum(axis=1) <= 1 + 1e-9).all()
+
+
+def test_bethe_without_clutter_matches_every_signal():
+    close, share = density([1.0, 2.0, 3.0], [0.1] * 3, [0.8] * 3, 0.0, [1.05, 1.95], 2, method="bethe")
+    exact, _ = density([1.0, 2.0, 3.0], [0.1] * 3, [0.8] * 3, 0.0, [1.05, 1.95], 2)
+    assert close == pytest.approx(exact, abs=1e-6)
+    assert share.sum(axis=1) == pytest.approx([1, 1])
+
+
+def test_bethe_integrates_over_strengths_as_the_exact_sum_does():
+    case = [1.0, 3.0, 5.0], [0.05] * 3, [0.7] * 3, 2.0, [1.01, 3.02], 2
+    close, share = density(*case, keep="strongest", method="bethe")
+    exact, exact_share = density(*case, keep="strongest")
+    assert close == pytest.approx(exact, abs=1e-8)
+    np.testing.assert_allclose(share, exact_share, atol=1e-8)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_min_factor_messages_are_sums_over_all_partitions(rank):
+    """Equations 5.14 to 5.20, with the sets A and B written out."""
+    rng = np.random.default_rng(rank)
+    s = 5
+    below, at, above = rng.uniform(0.1, 1, (3, s))
+    got = messages(below, at, above, rank)
+    for i in range(s):
+        expected = np.zeros(3)
+        others = [k for k in range(s) if k != i]
+        for a in itertools.combinations(others, rank - 1):
+            expected[0] += np.prod(below[list(a)]) * np.prod([above[b] for b in others if b not in a])
+        for k in others:
+            rest = [m for m in range(s) if m != k]
+            for a in itertools.combinations(rest, rank - 1):
+                b = [m for m in rest if m not in a]
+                value = at[k] * np.prod([below[m] for m in a if m != i]) * np.prod([above[m] for m in b if m != i])
+                expected[1 if i in a else 2] += value
+        np.testing.assert_allclose(got[i], expected)
+
+
+def test_min_factors_are_exact_for_one_signal_and_for_signals_apart():
+    rng = np.random.default_rng(0)
+    mean = np.arange(6) + rng.uniform(-0.2, 0.2, 6)
+    for sigma, detection, n in ((0.4, 0.7, 1), (0.05, 1.0, 3), (0.05, 0.9, 3)):
+        time = np.sort(mean + sigma * rng.standard_normal(6))[:n]
+        window = (-10.0, 20.0)
+        exact, share = density(mean, [sigma] * 6, [detection] * 6, 0.0, list(time), n, window=window)
+        found = min_factor_inference(mean, np.full(6, sigma), np.full(6, detection), time)
+        assert found.converged
+        assert found.log_likelihood == pytest.approx(exact, abs=1e-6)
+        np.testing.assert_allclose(found.probability, share, atol=1e-6)
+
+
+def test_min_factors_are_approximate_where_arrivals_overlap():
+    mean, sigma, time = np.array([1.0, 1.3, 2.0, 3.0]), np.full(4, 0.25), np.array([1.05, 1.4])
+    exact, _ = density(mean, sigma, [1.0] * 4, 0.0, list(time), 2, window=(-10.0, 20.0))
+    found = min_factor_inference(mean, sigma, np.ones(4), time)
+    assert 1e-4 < abs(found.log_likelihood - exact) < 1
+
+
+def test_parameters_are_checked():
+    for wrong, words in (
+        ({"detection": 1.2}, "detection"), ({"sigma": 0.0}, "sigma"), ({"clutter_rate": -1}, "clutter_rate"),
+        ({"keep": "loudest"}, "choose from"), ({"method": "magic"}, "choose from"),
+        ({"keep": "strongest", "confidence_ratio": lambda c: c}, "earliest"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            SignalModel(**wrong)
+
+
+def test_log_likelihood_of_positions_uses_their_distances():
+    item = prepared([3.0, 4.0], [0.2] * 2, [0.7] * 2, 1.0, [3.0], 1)
+    positions = np.array([[0.0, 0.0], [-1.0, 0.0]])
+    got = log_likelihood(item, positions, "plane", np.zeros(2))
+    expected = [math.log(oracle([3.0, 4.0], [0.2] * 2, [0.7] * 2, 1.0, [3.0], 1)[0])]
+    expected.append(math.log(oracle([4.0, 5.0], [0.2] * 2, [0.7] * 2, 1.0, [3.0], 1)[0]))
+    np.testing.assert_allclose(got, expected, atol=1e-5)
