@@ -372,6 +372,13 @@ def test_long_and_short_lists_together_keep_their_places():
             np.testing.assert_allclose(m.METRICS[name](s[a:b], grade[a:b], [0, b - a]), values[q : q + 1])
 
 
+def test_a_depth_past_every_list_costs_nothing():
+    s, grade, offsets = [3.0, 2.0, 1.0], [0, 2, 1], [0, 3]
+    for name in ("ndcg", "average_precision", "recall", "mrr", "err", "rbo"):
+        np.testing.assert_array_equal(m.METRICS[name](s, grade, offsets, 10**15), m.METRICS[name](s, grade, offsets))
+    assert m.precision(s, grade, offsets, 10**15) == [2e-15]
+
+
 def test_no_lists_give_no_values():
     for spec in SPECS:
         assert apply(spec, np.zeros(0), np.zeros(0), [0]).shape == (0,)
@@ -486,7 +493,6 @@ def test_a_wrong_specification_names_what_is_known(spec, said):
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:overflow encountered in exp2:RuntimeWarning")
 def test_bad_input_is_named(call, said):
     with pytest.raises(ValueError, match=said):
         call()

@@ -65,8 +65,9 @@ def err_ia(
     n_topics = np.zeros(ranking.n_lists)
     for column in dense.T:
         n_topics += per_list_total(column, ranking.offsets) > 0
-    full = np.append(0.0, np.cumsum(d * (1.0 - alpha) ** np.arange(len(d))))
-    depth = np.diff(ranking.offsets) if k is None else np.full(ranking.n_lists, k)
+    depth = np.diff(ranking.offsets) if k is None else np.full(ranking.n_lists, int(k))
+    i = np.arange(1.0, depth.max(initial=0) + 1.0)
+    full = np.append(0.0, np.cumsum((1.0 - alpha) ** (i - 1.0) / i))
     return ratio(_novel_gain(ranking, dense, alpha, d), n_topics * full[depth], empty)
 
 

@@ -118,13 +118,13 @@ def checked_column(x: ArrayLike, ranking: Ranking, what: str) -> Floats:
 
 
 def checked_depth(k: int | None, offsets: Ints) -> int:
-    """Number of places that count: k, or the longest list."""
+    """Number of places that any list can fill: the length of the longest, or k if that is less."""
     longest = int(np.diff(offsets).max(initial=0))
     if k is None:
         return longest
     if isinstance(k, bool) or k != int(k) or k < 1:
         raise ValueError(f"k is {k!r}; it must be a whole number of at least 1, or None for the whole list")
-    return int(k)
+    return min(int(k), longest)
 
 
 def _no_nan(x: Floats, what: str, way_out: str) -> None:
