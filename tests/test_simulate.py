@@ -354,3 +354,9 @@ def test_no_ballots():
     assert len(simulate.mallows("abc", 0.5, 0)) == 0
     assert len(simulate.battles(THETA, 0)) == 0
     assert len(simulate.multinomial_preferences(THETA, 0)) == 0
+
+
+def test_every_name_is_there():
+    assert all(callable(getattr(simulate, name)) for name in simulate.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = simulate.nothing

@@ -1,9 +1,14 @@
 """Data drawn from every model, seeded: the same ``random_state`` gives the same bytes."""
 
+from typing import TYPE_CHECKING, Any
+
 from placet.simulate.features import queries, ratings
 from placet.simulate.orders import mallows, mallows_mixture, plackett_luce
 from placet.simulate.partitions import ordered_partitions
 from placet.simulate.votes import battles, multinomial_preferences
+
+if TYPE_CHECKING:
+    from placet.simulate.signals import ranked_signals
 
 __all__ = [
     "battles",
@@ -13,5 +18,15 @@ __all__ = [
     "ordered_partitions",
     "plackett_luce",
     "queries",
+    "ranked_signals",
     "ratings",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``ranked_signals`` is loaded when used: tracking is heavier than all the rest."""
+    if name == "ranked_signals":
+        from placet.simulate.signals import ranked_signals
+
+        return ranked_signals
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,14 +1,17 @@
 """Graded queries with features, and ratings that are mostly missing."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 
 from placet.data import Queries, Rankings
 from placet.data.columns import offsets_from_sizes
 from placet.simulate.orders import Floats, Seed, chunks, finite_column, joined
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 def queries(
@@ -51,14 +54,16 @@ def queries(
     return Queries(X, np.searchsorted(bounds, latent, side="right").astype(np.float64), offsets_from_sizes(size))
 
 
-def _sparse(n: int, n_features: int, density: float, rng: np.random.Generator) -> sparse.csr_matrix:
+def _sparse(n: int, n_features: int, density: float, rng: np.random.Generator) -> "csr_matrix":
     """Normal entries where a coin of the given density falls."""
+    from scipy.sparse import csr_matrix
+
     if not 0 < density <= 1:
         raise ValueError(f"density must lie above 0 and not above 1, not {density}")
     per_row = rng.binomial(n_features, density, n)
     columns = [np.sort(rng.choice(n_features, k, replace=False)) for k in per_row]
     index = joined(columns)
-    return sparse.csr_matrix((rng.normal(size=len(index)), index, offsets_from_sizes(per_row)), shape=(n, n_features))
+    return csr_matrix((rng.normal(size=len(index)), index, offsets_from_sizes(per_row)), shape=(n, n_features))
 
 
 def ratings(
