@@ -68,7 +68,7 @@ class Table:
 
 
 def in_memory(source: Any) -> bool:
-    """Whether ``source`` is a table already: a mapping of columns, a data frame or a ``Table``; no path or open file."""
+    """Whether ``source`` is a table already: a mapping of columns, a data frame, a ``Table``; no path or open file."""
     return not (isinstance(source, str | os.PathLike) or hasattr(type(source), "read"))
 
 

@@ -154,7 +154,7 @@ def _checked(parsed: list[Block], points: int, features: int, labels: int, dtype
     sets = blocks.column(parsed, "labels") if parsed else np.empty(0, dtype=object)
     X = blocks.matrix(parsed, features, True, Store(False, None, dtype))
     n = len(sets)
-    while n > points and X.indptr[n] == X.indptr[n - 1] and len(sets[n - 1]) == 0:
+    while n > max(points, 0) and X.indptr[n] == X.indptr[n - 1] and len(sets[n - 1]) == 0:
         n -= 1
     if n != points:
         raise DataError(f"{name}: {n} points, but the header says {points}; correct the header or complete the file")
