@@ -19,7 +19,7 @@ import math
 import numpy as np
 from numba import njit
 
-from placet.kernels.pmop import find_tiers, longest
+from placet.kernels.pmop import find_tiers, longest, row_sum, scale_rows
 from placet.kernels.vector import exp
 
 MOST_ROWS = 1000  # binom(1000, 500) = 2.7e299 is the last round number of items that float64 can count
@@ -52,7 +52,7 @@ def forward_table(s, m, w, f):
         f[i, 0] = 1.0
         f[i - 1, i] = 0.0  # no i items among i - 1
         forward_row(f[i - 1], w[i], f[i], low, high)
-    return s[:m].sum() / m + math.log(f[n, m])
+    return row_sum(s, 0, m) / m + math.log(f[n, m])
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
@@ -106,16 +106,16 @@ def subset_moments(s, first, second):
         if size > top:
             shrink = math.exp(top - size)
             total *= shrink
-            first *= shrink
-            second *= shrink
+            scale_rows(first, 0, n, shrink)
+            scale_rows(second, 0, n, shrink)
             top = size
         share = math.exp(size - top)
         total += share
         for i in range(n):
             first[i] += share * member[i] / m
             second[i] += share * member[i] / (m * m)
-    first /= total
-    second /= total
+    scale_rows(first, 0, n, 1.0 / total)
+    scale_rows(second, 0, n, 1.0 / total)
     return top + math.log(total)
 
 
@@ -133,10 +133,11 @@ def pmop_exact(s, grade, offsets, weight, grad):
             i, j = start[t], start[t + 1]
             order = np.argsort(-s[i:b])
             n = b - i
-            value += weight[q] * (subset_moments(s[i:b][order], first[:n], second[:n]) - s[i:j].mean())
+            value += weight[q] * (subset_moments(s[i:b][order], first[:n], second[:n]) - row_sum(s, i, j) / (j - i))
             for r in range(n):
                 grad[i + order[r]] += weight[q] * first[r]
-            grad[i:j] -= weight[q] / (j - i)
+            for r in range(i, j):
+                grad[r] -= weight[q] / (j - i)
     return value
 
 
@@ -159,45 +160,70 @@ def pmop_exact_curvature(s, grade, offsets, weight, out):
     return 0.0
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def slope_row(before, turning, w, v, i, rate, low, high, row):
+    """row[j], the derivative of f_j(i) along v for j in low..high: w_ij turns by w_ij (v_i - v_j) rate."""
+    stay, take = turning[low : high + 1], turning[low - 1 : high]
+    kept, way, y, out = before[low - 1 : high], w[low : high + 1], v[low - 1 : high], row[low : high + 1]
+    x = v[i - 1]
+    for j in range(len(out)):
+        out[j] = stay[j] + way[j] * (take[j] + (x - y[j]) * rate * kept[j])
+
+
 @njit(cache=True, nogil=True)
-def forward_slopes(s, v, m, w, f, df):
+def forward_slopes(v, m, w, f, df):
     """df[i, j], the derivative of f_j(i) along v; returns that of log e_m.  O(m (N - m))."""
-    n = len(s)
+    n = len(v)
     df[0, 0] = 0.0
     for i in range(1, n + 1):
         df[i, 0] = 0.0
         df[i - 1, i] = 0.0
-        for j in range(max(1, m - (n - i)), min(i, m) + 1):
-            turn = (v[i - 1] - v[j - 1]) / m
-            df[i, j] = df[i - 1, j] + w[i, j] * (df[i - 1, j - 1] + turn * f[i - 1, j - 1])
-    return v[:m].sum() / m + df[n, m] / f[n, m]
+        slope_row(f[i - 1], df[i - 1], w[i], v, i, 1.0 / m, max(1, m - (n - i)), min(i, m), df[i])
+    return row_sum(v, 0, m) / m + df[n, m] / f[n, m]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def through_slope(before, turning, w, v, i, rate, after, turned, low, high):
+    """The derivative of `through` along v: each of its three factors turns once."""
+    take, kept, way, y = turning[low - 1 : high], before[low - 1 : high], w[low : high + 1], v[low - 1 : high]
+    rest, turn = after[low : high + 1], turned[low : high + 1]
+    x = v[i - 1]
+    total = 0.0
+    for j in range(len(rest)):
+        total += way[j] * ((take[j] + (x - y[j]) * rate * kept[j]) * rest[j] + kept[j] * turn[j])
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def backward_slope_row(after, turned, w, v, i, rate, low, high, row):
+    """row[j], the derivative of g_j(i - 1) along v for j in low..high."""
+    stay, take = turned[low : high + 1], turned[low + 1 : high + 2]
+    kept, way, y, out = after[low + 1 : high + 2], w[low + 1 : high + 2], v[low : high + 1], row[low : high + 1]
+    x = v[i - 1]
+    for j in range(len(y)):
+        out[j] = stay[j] + way[j] * (take[j] + (x - y[j]) * rate * kept[j])
 
 
 @njit(cache=True, nogil=True)
-def inclusion_slopes(v, m, w, f, df, member, out):
-    """out[i], the derivative of P(i in S) given |S| = m along v; those of g by the rule that gave g.  O(m (N - m))."""
+def inclusion_slopes(v, m, w, f, df, member, g, dg, out):
+    """out[i], the derivative of P(i in S) given |S| = m along v; ``g`` and ``dg`` are scratch.  O(m (N - m))."""
     n = len(v)
-    g, dg = np.zeros((2, n + 2)), np.zeros((2, n + 2))
-    g[0, m] = 1.0
-    now = 0
+    after, row, turned, turned_row = g[0], g[1], dg[0], dg[1]
+    after[:] = 0.0
+    turned[:] = 0.0
+    after[m] = 1.0
     for i in range(n, 0, -1):
-        total = 0.0
-        for j in range(max(1, m - (n - i)), min(i, m) + 1):
-            turn = (v[i - 1] - v[j - 1]) / m
-            before = df[i - 1, j - 1] + turn * f[i - 1, j - 1]
-            total += w[i, j] * (before * g[now, j] + f[i - 1, j - 1] * dg[now, j])
-        out[i - 1] = (total - member[i - 1] * df[n, m]) / f[n, m]
-        low = max(0, m - (n - i) - 1)
-        g[1 - now, max(low - 1, 0)] = 0.0
-        dg[1 - now, max(low - 1, 0)] = 0.0
-        for j in range(low, min(i - 1, m) + 1):
-            g[1 - now, j] = g[now, j]
-            dg[1 - now, j] = dg[now, j]
-            if j < m:
-                turn = (v[i - 1] - v[j]) / m
-                g[1 - now, j] += w[i, j + 1] * g[now, j + 1]
-                dg[1 - now, j] += w[i, j + 1] * (dg[now, j + 1] + turn * g[now, j + 1])
-        now = 1 - now
+        low, high = max(1, m - (n - i)), min(i, m)
+        slope = through_slope(f[i - 1], df[i - 1], w[i], v, i, 1.0 / m, after, turned, low, high)
+        out[i - 1] = (slope - member[i - 1] * df[n, m]) / f[n, m]
+        low, high = max(0, m - (n - i) - 1), min(i - 1, m)
+        for edge in (m + 1, max(low - 1, 0)):
+            row[edge] = 0.0
+            turned_row[edge] = 0.0
+        backward_row(after, w[i], row, low, high)
+        backward_slope_row(after, turned, w[i], v, i, 1.0 / m, low, high, turned_row)
+        after, row = row, after
+        turned, turned_row = turned_row, turned
 
 
 @njit(cache=True, nogil=True)
@@ -206,20 +232,20 @@ def subset_slopes(s, v, out):
     n = len(s)
     w, f, df = np.empty((n + 1, n + 2)), np.empty((n + 1, n + 2)), np.empty((n + 1, n + 2))
     after, row, member, turn = np.empty(n + 2), np.empty(n + 2), np.empty(n), np.empty(n)
-    mean = np.zeros(n)
+    g, dg, mean = np.empty((2, n + 2)), np.empty((2, n + 2)), np.zeros(n)
     out[:] = 0.0
     top, total, drift = -np.inf, 0.0, 0.0
     for m in range(1, n + 1):
         size = forward_table(s, m, w, f)
         inclusions(n, m, w, f, after, row, member)
-        slope = forward_slopes(s, v, m, w, f, df)
-        inclusion_slopes(v, m, w, f, df, member, turn)
+        slope = forward_slopes(v, m, w, f, df)
+        inclusion_slopes(v, m, w, f, df, member, g, dg, turn)
         if size > top:
             shrink = math.exp(top - size)
             total *= shrink
             drift *= shrink
-            mean *= shrink
-            out *= shrink
+            scale_rows(mean, 0, n, shrink)
+            scale_rows(out, 0, n, shrink)
             top = size
         share = math.exp(size - top)
         total += share
