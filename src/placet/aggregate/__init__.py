@@ -12,6 +12,7 @@ import numpy as np
 
 from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.consensus import Consensus
+from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.resample import resampled
 from placet.aggregate.rules import RULES
 from placet.data import Comparisons, Rankings
@@ -20,6 +21,9 @@ __all__ = ["MODELS", "RULES", "Consensus", "consensus"]
 
 MODELS: dict[str, type] = {
     "bradley-terry": BradleyTerry,
+    "plackett-luce": PlackettLuce,
+    "pmop-fd": PMOPFullDecomposition,
+    "pmop": PMOP,
 }
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator."""
 
@@ -68,6 +72,7 @@ def consensus(
 
 def _refit(model: Any, sample: Rankings | Comparisons) -> Any:
     """Scores of the same model on resampled data, started from the scores it has where it can."""
-    again = type(model)(**model.get_params(deep=False))
+    params = model.get_params(deep=False)
+    again = type(model)(**(params | {"stderr": None} if "stderr" in params else params))
     start = {"start": model.theta_} if "start" in inspect.signature(again.fit).parameters else {}
     return again.fit(sample, **start).consensus_.scores

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from placet.data import Comparisons, Rankings
+from placet.data import Comparisons, DataError, Rankings
 from placet.data.columns import Floats, Ints
-from placet.data.connectivity import beats_components, beats_components_of_pairs, require_connected
+from placet.data.connectivity import components, components_of_pairs
+from placet.kernels import orders
 from placet.kernels import pairs as kernels
 
 WAY_OUT = "give a prior (such as prior=10), leave items out, or add comparisons between the groups"
@@ -23,9 +24,9 @@ def notes_of_pairs(
     reach = [kernels.spreads(i, j, over, under, forward, 20) for forward in (True, False)]
     if all(last == n and everyone for last, everyone in reach):
         return []
-    component = beats_components_of_pairs(i, j, wins_i, wins_j, ties, n)
+    component = components_of_pairs(np.concatenate([i[over], j[under]]), np.concatenate([j[over], i[under]]), n)
     if prior is None:
-        require_connected(component, items, WAY_OUT)
+        _refuse_groups(component, items)
     beaten, beats = np.zeros(n, bool), np.zeros(n, bool)
     beats[i[over]] = beats[j[under]] = True
     beaten[j[over]] = beaten[i[under]] = True
@@ -34,11 +35,15 @@ def notes_of_pairs(
 
 def notes_of_rankings(data: Rankings, weight: Floats, prior: Any) -> list[str]:
     """As `notes_of_pairs`, for ballots; those of weight zero say nothing."""
-    component = beats_components(data.item, data.tier, data.offsets, data.n_items, weight)
-    if prior is None:
-        require_connected(component, data.items, WAY_OUT)
-    if component.max(initial=0) == 0:
+    columns = (data.item, data.tier, data.offsets)
+    if all(orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
         return []
+    sizes, says = np.diff(data.offsets), weight > 0
+    rows = np.repeat(says, sizes)
+    offsets = np.append(0, np.cumsum(sizes[says]))
+    component = components(data.item[rows], data.tier[rows], offsets, data.n_items)
+    if prior is None:
+        _refuse_groups(component, data.items)
     counts = weight[data.ballot] > 0
     last = np.zeros(len(data), np.int64)
     np.maximum.at(last, data.ballot, data.tier)
@@ -46,6 +51,15 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any) -> list[str]:
     beats[data.item[counts & (data.tier < last[data.ballot])]] = True
     beaten[data.item[counts & (data.tier > 0)]] = True
     return _notes(component, beats, beaten, data.items)
+
+
+def _refuse_groups(component: Ints, items: Sequence[Hashable]) -> None:
+    n = int(component.max(initial=-1)) + 1
+    if n > 1:
+        raise DataError(
+            f"no finite scores exist: {len(component)} items fall into {n} groups that do not all beat one another "
+            f"({_groups(component, items)}); {WAY_OUT}"
+        )
 
 
 def _notes(component: Ints, beats: Any, beaten: Any, items: Sequence[Hashable]) -> list[str]:

@@ -117,7 +117,7 @@ def laplacian_fill(i, j, weight, out):
 
 @njit(cache=True, nogil=True)
 def count_draws(cells, block, draws_in, place, n_cells):
-    """How often each cell was drawn: draws_in[b] times a vote of block b, at ``place`` in it, and vote k is in cells[k]."""
+    """How often each cell was drawn: draws_in[b] times a vote of block b, at ``place`` in it; vote k is in cells[k]."""
     counts = np.zeros(n_cells)
     k = 0
     for b in range(len(draws_in)):

@@ -1,0 +1,253 @@
+"""Likelihoods of ballots as aggregation models: a loss of row scores, each looked up as s = theta[item]."""
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+
+from placet import optim
+from placet.aggregate import information
+from placet.aggregate.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
+from placet.aggregate.consensus import Consensus
+from placet.aggregate.existence import agent_factor, data_kind, notes_of_rankings
+from placet.aggregate.pairwise import LEAST_PRECISION
+from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.data import Comparisons, Lists, Rankings
+from placet.data.columns import Floats
+from placet.kernels import orders
+from placet.losses import CURVATURES, HVPS, LOSSES
+
+WIDEST = 600.0
+"""Scores further apart than this are left to the losses, whose sums of exponentials stay logarithms."""
+
+MOST_ROW_PAIRS = 200_000_000
+MOST_PRODUCT_ROWS = 20_000_000
+
+
+class Ballots:
+    """Minus the log posterior of ballots, divided by ``scale`` so that neither the weights' sum nor the prior exceed 1.
+
+    ``strict``: ballots tie only in their lowest tier, so Plackett-Luce has a closed Hessian (`placet.kernels.orders`).
+    """
+
+    def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
+        precision = 0.0 if prior is None else 1.0 / prior**2
+        largest = float(weight.max(initial=0.0))
+        total = largest * float((weight / largest).sum()) if largest > 0 else 0.0
+        self.scale = max(min(total, 1e308), precision) or 1.0
+        self.precision = 0.0 if prior is None else max(precision / self.scale, LEAST_PRECISION)
+        self.item, self.offsets, self.n = ballots.item, ballots.offsets, ballots.n_items
+        self.tier, self.weight, self.loss = ballots.tier, weight / self.scale, loss
+        self.tops = orders.strict_places(self.tier, self.offsets)
+        self.strict = loss == "pl-partition" and bool((self.tops >= 0).all()) and self._row_pairs() <= MOST_ROW_PAIRS
+
+    def _row_pairs(self) -> int:
+        sizes = np.diff(self.offsets)
+        each = np.where(sizes == self.n, self.tops, sizes).astype(np.float64)
+        return int((each * each).sum())
+
+    @cached_property
+    def lists(self) -> Lists:
+        return Lists(-self.tier.astype(np.float64), self.offsets, self.weight)
+
+    def value(self, theta: Floats) -> tuple[float, Floats]:
+        """Value and gradient by item.  O(rows), or O(places) where ballots are strict and complete."""
+        top = theta.max(initial=-np.inf)
+        grad = self.precision * theta
+        prior = 0.5 * self.precision * float(theta @ theta)
+        if self.strict and self.n and top - theta.min() < WIDEST:
+            shifted = theta - top
+            columns = (self.item, self.offsets, self.tops, self.weight)
+            return orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior, grad
+        value, by_row = LOSSES[self.loss](theta[self.item], self.lists)
+        return value + prior, grad + self.by_item(by_row)
+
+    def times(self, theta: Floats, v: Floats) -> Floats:
+        """Hessian at theta times v.  O(rows)."""
+        rows = HVPS[self.loss](theta[self.item], self.lists, v[self.item])
+        return self.by_item(rows) + self.precision * v
+
+    def hessian(self, theta: Floats) -> Floats:
+        """The dense Hessian of strict ballots."""
+        H = np.zeros((self.n, self.n))
+        orders.hessian(np.exp(theta - theta.max()), self.item, self.offsets, self.tops, self.weight, H)
+        return information.held(H, self.precision)
+
+    def diagonal(self, theta: Floats) -> Floats:
+        """The Hessian's diagonal, or the bound that the loss states; 1 where it is 0."""
+        d = self.by_item(CURVATURES[self.loss](theta[self.item], self.lists)) + self.precision
+        return np.where(d > 0, d, 1.0)
+
+    def row_gradient(self, theta: Floats) -> Floats:
+        """Gradient (rows,) of every ballot as if its weight were 1."""
+        return LOSSES[self.loss](theta[self.item], Lists(self.lists.grade, self.offsets))[1]
+
+    def outer_products(self, theta: Floats) -> Floats:
+        """Sum over ballots of the outer product of their gradients."""
+        return information.outer_products(self.row_gradient(theta), self.item, self.offsets, self.weight, self.n)
+
+    def by_item(self, rows: Floats) -> Floats:
+        return np.bincount(self.item, rows, self.n).astype(np.float64, copy=False)
+
+
+def minimised(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
+    """Newton's method with the closed Hessian, else with Hessian products in units of the Hessian's diagonal."""
+    if b.strict and b.n <= MOST_SIMULATED:
+        return information.newton(b.value, b.hessian, theta, tol=tol, max_iter=max_iter)
+    unit = 1 / np.sqrt(b.diagonal(theta))
+
+    def fun(y: Floats) -> tuple[float, Floats]:
+        value, grad = b.value(y * unit)
+        return value, grad * unit
+
+    found = optim.newton(fun, lambda y, v: b.times(y * unit, v * unit) * unit, theta / unit, tol=tol, max_iter=max_iter)
+    return optim.Fit(found.x * unit, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
+
+
+def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.Generator) -> tuple[Any, Any, list[str]]:
+    """Covariance or standard errors, and what to note about how they were got."""
+    if kind is None or b.n == 0:
+        return None, None, []
+    if b.n > MOST_SIMULATED:
+        return (
+            None,
+            _sampled(b, theta, rng),
+            [f"more than {MOST_SIMULATED} items: standard errors are sampled, and differences leave correlations out"],
+        )
+    notes = []
+    robust = b.outer_products(theta) if kind == "sandwich" else None
+    if b.strict:
+        H = b.hessian(theta)
+    elif len(b.item) * b.n <= MOST_PRODUCT_ROWS or kind == "sandwich":
+        H = information.by_columns(lambda v: b.times(theta, v), b.n)
+        H = H if b.precision > 0 else information.held(H, 0.0)
+    else:
+        H = information.held(b.outer_products(theta), b.precision)
+        notes.append("standard errors are from the outer products of the ballots' gradients")
+    try:
+        return information.covariance(H, robust, b.scale), None, notes
+    except np.linalg.LinAlgError:
+        return None, None, [*notes, "no standard errors: the information matrix is not positive definite"]
+
+
+def _sampled(b: Ballots, theta: Floats, rng: np.random.Generator) -> Floats:
+    """Standard errors for many items; ballots' gradients times normal numbers are draws with their outer products."""
+    rows = b.row_gradient(theta)
+    root = np.sqrt(b.weight)
+    sizes = np.diff(b.offsets)
+
+    def draw() -> Floats:
+        noise = np.repeat(root * rng.standard_normal(len(root)), sizes)
+        return b.by_item(rows * noise) + np.sqrt(b.precision) * rng.standard_normal(b.n)
+
+    return information.sampled_stderr(lambda v: b.times(theta, v), b.diagonal(theta), draw) / np.sqrt(b.scale)
+
+
+class _BallotModel(BaseEstimator):
+    """What the models share; each names its method, its loss and its probability that one item beats another."""
+
+    method: str
+    loss: str
+    win: Callable[..., Any]
+
+    def __init__(
+        self,
+        prior: float | None = 10.0,
+        stderr: str | None = "observed",
+        agent_weight: Any = None,
+        max_iter: int = 200,
+        tol: float = 1e-10,
+        random_state: int = 0,
+    ):
+        self.prior = prior
+        self.stderr = stderr
+        self.agent_weight = agent_weight
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, data: Rankings | Comparisons, start: Any = None) -> Any:
+        """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
+        data_kind(data)
+        if self.stderr not in STDERRS:
+            raise ValueError(f"stderr {self.stderr!r} is unknown; choose from {list(STDERRS)}")
+        if self.prior is not None and not 0 < self.prior < np.inf:
+            raise ValueError(f"prior must be a positive standard deviation or None, not {self.prior}")
+        ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
+        b = Ballots(ballots, ballots.weight * agent_factor(self.agent_weight, ballots), self.loss, self.prior)
+        notes = (
+            []
+            if self.prior is None
+            else [f"prior: scores are normal with mean 0 and standard deviation {self.prior:g}"]
+        )
+        notes += notes_of_rankings(ballots, b.weight, self.prior)
+        theta = np.zeros(b.n) if start is None else np.array(start, dtype=np.float64)
+        self.fit_ = minimised(b, theta, self.max_iter, self.tol)
+        self.theta_ = self.fit_.x - self.fit_.x.mean() if b.n else self.fit_.x
+        covariance, stderr, more = uncertainty_of(b, self.theta_, self.stderr, np.random.default_rng(self.random_state))
+        if not self.fit_.converged:
+            more.append(self.fit_.message)
+        self.consensus_ = Consensus(
+            data.items,
+            self.theta_,
+            method=self.method,
+            params=self.get_params(deep=False),
+            stderr=stderr,
+            covariance=covariance,
+            win=type(self).win,
+            fit=self.fit_,
+            notes=(*notes, *more),
+            tolerance=SCORE_TOLERANCE,
+        )
+        return self
+
+
+class PlackettLuce(_BallotModel):
+    """Items leave one by one; the next is i with probability e^{theta_i} over the sum of those left, ties summed over.
+
+    The likelihood of a ballot with ties is the sum over all orders that agree with it (loss "pl-partition"), exactly; a
+    ballot that ties everything says nothing, and neither does an item's absence.
+    ``prior``: scores are normal with mean 0 and this standard deviation (default 10, which weighs as much as 1/25 of a
+    vote between equals); ``None``: no prior, and a ``DataError`` where no finite scores exist.  ``stderr``: "observed"
+    information, "sandwich" by ballot, or None.  ``agent_weight``: agents' names to what their ballots count (or 1).
+
+    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "a"], ["c", "a", "b"]], weight=[3, 2, 2])
+    >>> PlackettLuce().fit(ballots).consensus_.ranking
+    ['a', 'b', 'c']
+    """
+
+    method = "plackett-luce"
+    loss = "pl-partition"
+    win = staticmethod(partial(win_probability, family="none", tie=0.0))
+
+
+def _two_thirds(x: Any, y: Any) -> Any:
+    """The full-decomposition model gives a tie of two items 1/3, whatever their scores."""
+    return 2 / 3 * expit(np.subtract(x, y))
+
+
+class PMOPFullDecomposition(_BallotModel):
+    """Tiers are chosen one after the other, tier X from R with probability sum_X e^theta / (C |X| sum_R e^theta).
+
+    Probabilistic model over ordered partitions, full decomposition (loss "pmop-fd"); C = (2^|R| - 1) / |R|.  Parameters
+    as `PlackettLuce`.  Not convex where ballots tie: the answer is the optimum nearest to the start, all scores equal.
+    """
+
+    method = "pmop-fd"
+    loss = "pmop-fd"
+    win = staticmethod(_two_thirds)
+
+
+class PMOP(_BallotModel):
+    """Tiers are chosen one after the other, tier X from R in proportion to e^{mean of theta over X}, among all subsets.
+
+    Probabilistic model over ordered partitions, general state (loss "pmop-exact"), the normaliser exact.  Parameters as
+    `PlackettLuce`.
+    """
+
+    method = "pmop"
+    loss = "pmop-exact"
+    win = staticmethod(partial(win_probability, family="davidson", tie=0.0))

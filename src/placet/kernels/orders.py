@@ -1,0 +1,174 @@
+"""Plackett-Luce on ballots that rank their first items strictly and leave the rest as one lowest tier.
+
+With e_i = e^{theta_i} and Z_k the sum of e over the items from place k on, minus the log likelihood of a ballot is the
+sum over its ``tops`` strict places of log Z_k - theta_k.  With a_k, Q_k the sums over places up to k of 1 / Z, 1 / Z^2,
+the gradient is e_k a_k - 1 at the places and e_i a_last below, and the Hessian of places k < l is -e_k e_l Q_k.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+SAFE_REST = 1e-3
+
+
+@njit(cache=True, nogil=True)
+def strict_places(tier, offsets):
+    """Places above the lowest tier of every ballot, or -1 where one of them ties.  O(places)."""
+    tops = np.zeros(len(offsets) - 1, np.int64)
+    for b in range(len(offsets) - 1):
+        a, z = offsets[b], offsets[b + 1]
+        k = a
+        while k < z and tier[k] < tier[z - 1]:
+            if k > a and tier[k] == tier[k - 1]:
+                tops[b] = -1
+                break
+            k += 1
+        if tops[b] == 0:
+            tops[b] = k - a
+    return tops
+
+
+@njit(cache=True, nogil=True)
+def _places(e, total, item, a, z, top, n_items, Z):
+    """Z of every strict place, from the last to the first.
+
+    A complete ballot's rest is the total less its places, unless these hold nearly all of it and digits would be lost.
+    """
+    rest = 0.0
+    if z - a == n_items:
+        rest = total
+        for k in range(top):
+            rest -= e[item[a + k]]
+    if rest <= SAFE_REST * total:
+        rest = 0.0
+        for r in range(a + top, z):
+            rest += e[item[r]]
+    for k in range(top - 1, -1, -1):
+        rest += e[item[a + k]]
+        Z[k] = rest
+
+
+@njit(cache=True, nogil=True)
+def value_and_gradient(theta, e, item, offsets, tops, weight, grad):
+    """Value; gradient added into ``grad``.  ``e`` = e^theta, with no theta above 0.  O(places) for complete ballots."""
+    n = len(e)
+    total, value, common = e.sum(), 0.0, 0.0
+    Z = np.empty(tops.max() if len(tops) else 0)
+    for b in range(len(tops)):
+        a, z, top, w = offsets[b], offsets[b + 1], tops[b], weight[b]
+        if top <= 0 or w == 0.0:
+            continue
+        complete = z - a == n
+        _places(e, total, item, a, z, top, n, Z)
+        last = 0.0
+        for k in range(top):
+            last += w / Z[k]
+        running = 0.0
+        for k in range(top):
+            i = item[a + k]
+            running += w / Z[k]
+            value += w * (math.log(Z[k]) - theta[i])
+            grad[i] += e[i] * (running - last if complete else running) - w
+        if complete:
+            common += last
+        else:
+            for r in range(a + top, z):
+                grad[item[r]] += e[item[r]] * last
+    for i in range(n):
+        grad[i] += e[i] * common
+    return value
+
+
+@njit(cache=True, nogil=True)
+def hessian(e, item, offsets, tops, weight, H):
+    """Hessian added into ``H`` (n, n).  O(places^2) for complete ballots, O(rows^2) for others, and O(n^2) once."""
+    n = len(e)
+    total, common, common_square = e.sum(), 0.0, 0.0
+    Z = np.empty(tops.max() if len(tops) else 0)
+    tilt = np.zeros(n)
+    for b in range(len(tops)):
+        a, z, top, w = offsets[b], offsets[b + 1], tops[b], weight[b]
+        if top <= 0 or w == 0.0:
+            continue
+        complete = z - a == n
+        _places(e, total, item, a, z, top, n, Z)
+        last, last_square = 0.0, 0.0
+        for k in range(top):
+            last += w / Z[k]
+            last_square += w / (Z[k] * Z[k])
+        stop = a + top if complete else z
+        running, square = 0.0, 0.0
+        for r in range(a, stop):
+            i = item[r]
+            if r < a + top:
+                running += w / Z[r - a]
+                square += w / (Z[r - a] * Z[r - a])
+            # a complete ballot's rows all have -last_square e e' from the common part: here only what differs from it
+            missing = last_square - square
+            if complete:
+                tilt[i] += missing
+                H[i, i] += e[i] * (running - last) - e[i] * e[i] * missing
+                for q in range(a, r):
+                    j = item[q]
+                    H[i, j] -= e[i] * e[j] * missing
+                    H[j, i] -= e[i] * e[j] * missing
+            else:
+                H[i, i] += e[i] * running - e[i] * e[i] * square
+                for q in range(r + 1, stop):
+                    j = item[q]
+                    H[i, j] -= e[i] * e[j] * square
+                    H[j, i] -= e[i] * e[j] * square
+        if complete:
+            common += last
+            common_square += last_square
+    for i in range(n):
+        H[i, i] += e[i] * common
+        for j in range(n):
+            H[i, j] += e[i] * e[j] * (tilt[i] + tilt[j] - common_square)
+
+
+@njit(cache=True, nogil=True)
+def add_outer_products(g, item, offsets, weight, out):
+    """out += sum over ballots of weight times the outer product of its gradient ``g`` (rows,).  O(sum of rows^2)."""
+    for b in range(len(offsets) - 1):
+        for r in range(offsets[b], offsets[b + 1]):
+            x = weight[b] * g[r]
+            for q in range(offsets[b], offsets[b + 1]):
+                out[item[r], item[q]] += x * g[q]
+
+
+@njit(cache=True, nogil=True)
+def spreads(item, tier, offsets, weight, n_items, forward, sweeps):
+    """Whether item 0 reaches every item along "some ballot puts it above" (or below); False also if sweeps run out.
+
+    On a ballot every item below the best reached tier (above the worst) is reached.  O(sweeps x rows).
+    """
+    reached = np.zeros(n_items, np.bool_)
+    reached[:1] = True
+    left = n_items - 1
+    for _ in range(sweeps):
+        before = left
+        for b in range(len(offsets) - 1):
+            a, z = offsets[b], offsets[b + 1]
+            if weight[b] == 0.0 or z == a:
+                continue
+            step = 1 if forward else -1
+            r = a if forward else z - 1
+            while a <= r < z and not reached[item[r]]:
+                r += step
+            if not a <= r < z:
+                continue
+            edge = tier[r]
+            r = z - 1 if forward else a
+            while tier[r] != edge:
+                if not reached[item[r]]:
+                    reached[item[r]] = True
+                    left -= 1
+                r -= step
+            if left <= 0:
+                return True
+        if left == before:
+            break
+    return left <= 0
