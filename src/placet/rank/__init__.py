@@ -2,5 +2,6 @@
 
 from placet.rank.files import load
 from placet.rank.linear import LinearRanker
+from placet.rank.trees import TreeRanker, objective
 
-__all__ = ["LinearRanker", "load"]
+__all__ = ["LinearRanker", "TreeRanker", "load", "objective"]

@@ -17,6 +17,7 @@ FORMAT = 1
 # kind in the file -> where its class lives; nothing else can be loaded
 KINDS = {
     "LinearRanker": "placet.rank.linear",
+    "TreeRanker": "placet.rank.trees",
 }
 
 
