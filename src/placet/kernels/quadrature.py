@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from placet.kernels import vector
+from placet.kernels.softmax import total
 
 LARGEST = 600.0  # beyond it in either direction a factor is a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite
 MAX_NODES = 2048
@@ -28,10 +29,9 @@ _MANTISSA = (1 << 52) - 1
 _ONE = _EXPONENT_BIAS << 52
 _LN2 = 0.6931471805599453
 _SAFETY = 3.0
-_RES = -8.0 * math.pi**2
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _phis(a, n, v, phi, bend):
     """phi_i = y / (e^y - 1) and bend_i = - d phi_i / d log y, at y = a_i v."""
     for i in range(n):
@@ -40,14 +40,6 @@ def _phis(a, n, v, phi, bend):
         p = y * (1.0 + e) / -e
         phi[i] = p
         bend[i] = p * (y + p - 1.0)
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
-def _sum(x, n):
-    total = 0.0
-    for i in range(n):
-        total += x[i]
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -59,8 +51,8 @@ def _mode(a, n, phi, bend):
     for _ in range(60):
         v = math.exp(x)
         _phis(a, n, v, phi, bend)
-        slope = 1.0 - v + _sum(phi, n)
-        curvature = v + _sum(bend, n)
+        slope = 1.0 - v + total(phi[:n])
+        curvature = v + total(bend[:n])
         if slope > 0:
             low = x
         else:
@@ -74,7 +66,7 @@ def _mode(a, n, phi, bend):
     return x, curvature
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _ratios(a, n, scale, v, phi, ratio):
     """Factors 1 - e^{-a_i v} relative to those at the mode, and phi_i."""
     for i in range(n):
@@ -95,7 +87,7 @@ def _drop(a, n, scale, x0, x, phi, ratio):
         for i in range(first, min(n, first + ITEMS_BETWEEN_RESCALING)):
             product *= ratio[i]
         fall -= math.log(product)
-    return fall, v - 1.0 - _sum(phi, n)
+    return fall, v - 1.0 - total(phi[:n])
 
 
 @njit(cache=True, nogil=True)
@@ -121,18 +113,18 @@ def _end(a, n, scale, x0, cut, side, phi, ratio):
     return x - x0, abs(slope)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _products(a, n, scale, v, first, last, product, exponent):
-    """prod_i (1 - e^{-a_i v}) / (the same at the mode) at nodes first..last, as product * 2^exponent."""
-    for t in range(first, last):
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _products(a, n, scale, v, product, exponent):
+    """prod_i (1 - e^{-a_i v}) / (the same at the mode) at the nodes v, as product * 2^exponent."""
+    for t in range(len(v)):
         product[t] = 1.0
         exponent[t] = 0
     for start in range(0, n, ITEMS_BETWEEN_RESCALING):
         for i in range(start, min(n, start + ITEMS_BETWEEN_RESCALING)):
             ai, ci = -a[i], -scale[i]
-            for t in range(first, last):
+            for t in range(len(v)):
                 product[t] *= ci * vector.expm1(ai * v[t])
-        for t in range(first, last):
+        for t in range(len(v)):
             bits = vector.to_bits(product[t])
             exponent[t] += (bits >> 52) - _EXPONENT_BIAS
             product[t] = vector.from_bits((bits & _MANTISSA) | _ONE)
@@ -148,13 +140,13 @@ def _coordinate(x, width, x2, width2):
     return z, slope
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _place(x_left, z0, step, first, last, width, x2, width2, x, dx):
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _place(x_left, z0, step, width, x2, width2, x, dx):
     """Nodes x and dx/dz at z0, z0 + step, ...: explicit with one centre, by Newton from the node before with two."""
     if width2 > 0:
         at = x_left
-        for t in range(first, last):
-            goal = z0 + (t - first) * step
+        for t in range(len(x)):
+            goal = z0 + t * step
             for _ in range(12):
                 z, slope = _coordinate(at, width, x2, width2)
                 at += (goal - z) / slope
@@ -163,42 +155,42 @@ def _place(x_left, z0, step, first, last, width, x2, width2, x, dx):
             x[t] = at
             dx[t] = 1.0 / _coordinate(at, width, x2, width2)[1]
     else:
-        for t in range(first, last):
-            e = vector.exp(z0 + (t - first) * step)
+        for t in range(len(x)):
+            e = vector.exp(z0 + t * step)
             x[t] = 0.5 * width * (e - 1.0 / e)
             dx[t] = 0.5 * width * (e + 1.0 / e)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _lift(x0, first, last, v, weight):
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _lift(x0, v, weight):
     """v = e^{x0 + x} in place of x, and dx/dz times e^x."""
-    for t in range(first, last):
+    for t in range(len(v)):
         weight[t] *= vector.exp(v[t])
         v[t] = vector.exp(x0 + v[t])
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _weigh(v0, first, last, v, product, exponent, weight):
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _weigh(v0, v, product, exponent, weight):
     """g(x) dx/dz relative to g(x0): ``weight`` holds (v / v0) dx/dz before."""
-    for t in range(first, last):
+    for t in range(len(v)):
         weight[t] *= product[t] * vector.exp((v0 - v[t]) + exponent[t] * _LN2)
 
 
 @njit(cache=True, nogil=True)
-def _unresolved(weight, first, last, logs):
+def _unresolved(weight, logs):
     """Mass that the nodes of one level may miss: sum of w exp(-8 pi^2 / bend), bend minus the second difference of log w.
 
     A Gaussian of variance s^2 sampled at a step h has an error of 2 exp(-2 pi^2 s^2 / h^2), and h^2 / s^2 is that bend;
     both levels together have half the step.
     """
-    total = 0.0
-    for t in range(first, last):
+    for t in range(len(weight)):
         logs[t] = math.log(weight[t])
-    for t in range(first + 1, last - 1):
+    missed = 0.0
+    for t in range(1, len(weight) - 1):
         bend = 2.0 * logs[t] - logs[t - 1] - logs[t + 1]
         if bend > 0.5:
-            total += max(weight[t], weight[t - 1], weight[t + 1]) * math.exp(_RES / bend)
-    return total
+            missed += max(weight[t - 1], weight[t], weight[t + 1]) * math.exp(-8.0 * math.pi**2 / bend)
+    return missed
 
 
 @njit(cache=True, nogil=True)
@@ -230,28 +222,27 @@ def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponen
     z_left, z_right = _coordinate(x_left, width, x2, width2)[0], _coordinate(x_right, width, x2, width2)[0]
     last = 4 * int(math.ceil(cut / 7.0))
     step = (z_right - z_left) / last
-    first, total, z0 = 0, 0.0, z_left + step
+    first, mass, z0 = 0, 0.0, z_left + step
     while True:
-        _place(x_left, z0, step, first, last, width, x2, width2, v, weight)
-        _lift(x0, first, last, v, weight)
-        _products(a, n, scale, v, first, last, product, exponent)
-        _weigh(v0, first, last, v, product, exponent, weight)
-        new = _sum(weight[first:last], last - first)
-        change = abs(new - total) / (new + total)
-        total += new
-        if first > 0 and (
-            _SAFETY * change * change + _unresolved(weight, first, last, product) / total <= tol or 2 * last > MAX_NODES
-        ):
+        x, dx = v[first:last], weight[first:last]
+        _place(x_left, z0, step, width, x2, width2, x, dx)
+        _lift(x0, x, dx)
+        _products(a, n, scale, x, product[first:last], exponent[first:last])
+        _weigh(v0, x, product[first:last], exponent[first:last], dx)
+        new = total(dx)
+        change = abs(new - mass) / (new + mass)
+        mass += new
+        if first > 0 and (_SAFETY * change * change + _unresolved(dx, product) / mass <= tol or 2 * last > MAX_NODES):
             break
         if first > 0:
             step *= 0.5
         z0, first, last = z_left + 0.5 * step, last, 2 * last
     for t in range(last):
-        weight[t] /= total
-    return peak + math.log(total * 0.5 * step), last
+        weight[t] /= mass
+    return peak + math.log(mass * 0.5 * step), last
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _moment(ai, v, weight, last, term):
     """Terms of E[phi_i]."""
     for t in range(last):
@@ -263,15 +254,15 @@ def _moment(ai, v, weight, last, term):
 @njit(cache=True, nogil=True)
 def slopes(a, n, v, weight, last, term, out):
     """out_i = d log P / d d_i = E[phi_i]; returns their sum.  O(n nodes)."""
-    total = 0.0
+    summed = 0.0
     for i in range(n):
         _moment(a[i], v, weight, last, term)
-        out[i] = _sum(term, last)
-        total += out[i]
-    return total
+        out[i] = total(term[:last])
+        summed += out[i]
+    return summed
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _second_moment(ai, v, weight, last, term):
     """Terms of E[phi_i (1 - y_i)], which is E[phi_i^2 + d phi_i / d d_i]."""
     for t in range(last):
@@ -285,10 +276,10 @@ def diagonal(a, n, v, weight, last, term, slope, out):
     """out_i = d^2 log P / d d_i^2 = E[phi_i (1 - y_i)] - E[phi_i]^2.  O(n nodes)."""
     for i in range(n):
         _second_moment(a[i], v, weight, last, term)
-        out[i] = _sum(term, last) - slope[i] * slope[i]
+        out[i] = total(term[:last]) - slope[i] * slope[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _add_phi(ai, ui, v, last, term):
     """term += u_i phi_i at every node."""
     for t in range(last):
@@ -297,7 +288,7 @@ def _add_phi(ai, ui, v, last, term):
         term[t] += ui * y * (1.0 + e) / -e
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _row(ai, ui, mean, v, weight, along, last, term):
     """Terms of E[phi_i (sum_j u_j phi_j - mean)] + u_i E[phi_i (1 - y_i - phi_i)]."""
     for t in range(last):
@@ -318,9 +309,9 @@ def hessian_product(a, n, v, weight, last, term, slope, u, out):
     for i in range(n):
         _add_phi(a[i], u[i], v, last, along)
         mean += u[i] * slope[i]
-    total = 0.0
+    summed = 0.0
     for i in range(n):
         _row(a[i], u[i], mean, v, weight, along, last, term)
-        out[i] = _sum(term, last)
-        total += out[i]
-    return total
+        out[i] = total(term[:last])
+        summed += out[i]
+    return summed

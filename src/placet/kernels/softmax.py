@@ -17,34 +17,50 @@ def longest(offsets):
     return n
 
 
+@njit(cache=True, nogil=True)
+def largest(x):
+    """Maximum of x, in four chains so that no comparison waits for the one before."""
+    m0 = m1 = m2 = m3 = x[0]
+    body = len(x) // 4 * 4
+    for r in range(0, body, 4):
+        m0, m1, m2, m3 = max(m0, x[r]), max(m1, x[r + 1]), max(m2, x[r + 2]), max(m3, x[r + 3])
+    for r in range(body, len(x)):
+        m0 = max(m0, x[r])
+    return max(max(m0, m1), max(m2, m3))
+
+
 @njit(cache=True, nogil=True, fastmath={"contract"})
+def fill_exp(x, top, out):
+    """out = e^{x - top}."""
+    for r in range(len(x)):
+        out[r] = vector.exp(x[r] - top)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def total(x):
+    """Sum of x in vector registers."""
+    t = 0.0
+    for r in range(len(x)):
+        t += x[r]
+    return t
+
+
+@njit(cache=True, nogil=True)
 def exponentials(s, a, b, out):
-    """out = e^{s - max} over rows a..b; returns the maximum and log sum e^s.  Four sums, so that the loop is not a chain."""
-    top = s[a]
-    for r in range(a, b):
-        top = max(top, s[r])
-    for r in range(a, b):
-        out[r] = vector.exp(s[r] - top)
-    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-    body = a + (b - a) // 4 * 4
-    for r in range(a, body, 4):
-        t0 += out[r]
-        t1 += out[r + 1]
-        t2 += out[r + 2]
-        t3 += out[r + 3]
-    for r in range(body, b):
-        t0 += out[r]
-    return top, top + math.log((t0 + t1) + (t2 + t3))
+    """out = e^{s - max} over rows a..b; returns the maximum and log sum e^s."""
+    top = largest(s[a:b])
+    fill_exp(s[a:b], top, out[a:b])
+    return top, top + math.log(total(out[a:b]))
 
 
 @njit(cache=True, nogil=True)
 def softmax(s, a, b, out):
     """out = softmax of s over rows a..b; returns log sum e^s."""
-    top, total = exponentials(s, a, b, out)
-    lift = math.exp(top - total)
+    top, log_sum = exponentials(s, a, b, out)
+    lift = math.exp(top - log_sum)
     for r in range(a, b):
         out[r] *= lift
-    return total
+    return log_sum
 
 
 @njit(cache=True, nogil=True)
@@ -57,10 +73,10 @@ def attrank(s, grade, offsets, weight, grad):
         if b - a < 2:
             continue
         softmax(grade[a:b], 0, b - a, target)
-        total = softmax(s, a, b, grad)
+        log_sum = softmax(s, a, b, grad)
         cross = 0.0
         for r in range(a, b):
-            cross += target[r - a] * (total - s[r])
+            cross += target[r - a] * (log_sum - s[r])
             grad[r] = weight[q] * (grad[r] - target[r - a])
         value += weight[q] * cross
     return value
