@@ -1,0 +1,82 @@
+"""Reading about 200 MB of svmlight text: Placet, XGBoost and scikit-learn, in one run; peak memory in processes of their own.
+
+    python benchmarks/bench_io.py [--mb 200] [--rounds 5]
+
+The text is made in a temporary folder and removed: 46 features as in LETOR 4 (six decimals, a third of them zero but written),
+100 rows per query; then the same with 17 significant digits.
+"""
+
+import argparse
+import tempfile
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import xgboost
+from harness import compare
+from sklearn.datasets import load_svmlight_file
+
+from placet.io import read_letor
+
+FEATURES = 46
+
+
+def make(path: Path, megabytes: float, number: str) -> None:
+    """Write svmlight text of about that size."""
+    rng = np.random.default_rng(0)
+    pattern = " ".join(f"{k + 1}:{number}" for k in range(FEATURES))
+    row = size = 0
+    with open(path, "w") as file:
+        while size < megabytes * 1e6:
+            X = rng.random((2000, FEATURES))
+            X[X < 1 / 3] = 0
+            lines = (f"{(row + r) % 3} qid:{(row + r) // 100} {pattern % tuple(x)}\n" for r, x in enumerate(X.tolist()))
+            size += sum(map(file.write, lines))
+            row += 2000
+
+
+def by_xgboost(path: Path) -> xgboost.DMatrix:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # text is deprecated there since 3.1, and still read
+        return xgboost.DMatrix(f"{path}?format=libsvm")
+
+
+def by_sklearn(path: Path) -> object:
+    return load_svmlight_file(str(path), query_id=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--mb", type=float, default=200)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    xgboost.set_config(verbosity=0)
+    with tempfile.TemporaryDirectory() as folder:
+        small = Path(folder) / "small.svm"
+        make(small, 0.1, "%.6f")
+        read_letor(small)  # kernels compiled and loaded
+        path = Path(folder) / "large.svm"
+        for number, words in (("%.6f", "six decimals"), ("%.17g", "17 digits")):
+            make(path, args.mb, number)
+            queries = read_letor(path)
+            arrays = queries.X.nbytes + queries.grade.nbytes + queries.offsets.nbytes
+            note = {"placet": f"arrays {arrays / 2**20:.1f} MB"}
+            del queries
+            name = f"read {args.mb:g} MB svmlight, {words}"
+            ours = {
+                "placet": partial(read_letor, path),
+                "placet float32": partial(read_letor, path, dtype=np.float32),
+                "xgboost": partial(by_xgboost, path),
+            }
+            rows = compare(name, ours, repeat=args.rounds, notes=note, memory=True)
+            slow = {"placet": partial(read_letor, path), "scikit-learn": partial(by_sklearn, path)}
+            compare(f"{name} (scikit-learn)", slow, repeat=1, notes=note)
+            share = rows["placet"]["peak_mb"] * 2**20 / arrays
+            print(f"peak memory of placet: {share:.2f} times the arrays it returns\n")
+            if number == "%.6f" and args.mb < 50:
+                break
+
+
+if __name__ == "__main__":
+    main()
