@@ -1,6 +1,8 @@
 """Metrics against plain Python over every way to break ties, properties over the table, specifications, errors."""
 
 import math
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -73,6 +75,7 @@ def test_err_takes_the_largest_grade_passed_unless_told():
     np.testing.assert_allclose(m.err([1.0], [1], [0, 1], max_grade=4), [1 / 16])  # (2^1 - 1)/2^4
 
 
+@pytest.mark.jit
 def test_long_tied_blocks_agree_with_sampling_of_their_orders():
     rng = np.random.default_rng(0)
     grade = rng.integers(0, 5, 300)
@@ -357,6 +360,15 @@ def test_evaluate_gives_what_each_metric_gives_and_sorts_once(monkeypatch):
     ranking = m.rank(s, offsets)
     monkeypatch.setattr("placet.metrics.ranking.descending", None)
     np.testing.assert_array_equal(m.ndcg(ranking, grade, offsets, 10), alone["ndcg@10"])
+
+
+def test_the_common_metrics_load_neither_numba_nor_scipy():
+    code = (
+        "import sys; from placet.metrics import evaluate; "
+        "evaluate(['ndcg@10', 'map', 'p@5', 'r@5', 'psp@3(normalise=list)'], [1.0], [1], [0, 1], propensity=[0.5]); "
+        "assert not {'numba', 'scipy', 'sklearn'} & set(sys.modules), 'a heavy package was imported'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_long_and_short_lists_together_keep_their_places():
