@@ -91,64 +91,61 @@ def attrank(s, grade) -> float:
 
 
 def stage_integral(tied, rest, digits=40):
-    """(log P, gradient at the tied, gradient at the rest) of "all tied before all the rest", by integration in 40 digits.
+    """(log P, gradient at the tied, gradient at the rest) of "all tied before all the rest", integrated in 40 digits.
 
     P = integral over u in (0, 1) of prod_i (1 - u^{a_i}), a_i = e^{w_i} / sum of e^{w_j} over the rest; u = exp(-e^x).
+    The trapezoid rule on an analytic function that vanishes at both ends: the step is halved until nothing changes.
+    Equal scores are worked out once.
     """
     with mpmath.workdps(digits):
-        tied = [mpmath.mpf(w) for w in tied]
-        rest = [mpmath.mpf(w) for w in rest]
+        scores, where, counts = np.unique(np.asarray(tied, float), return_inverse=True, return_counts=True)
         top = max(rest)
-        left = top + mpmath.log(sum(mpmath.exp(w - top) for w in rest))
-        a = [mpmath.exp(w - left) for w in tied]
-
-        def slope(x):
-            v = mpmath.exp(x)
-            return 1 - v + sum(y / mpmath.expm1(y) if (y := ai * v) < 500 else mpmath.mpf(0) for ai in a)
-
-        low, high = mpmath.mpf(-1), mpmath.log(len(a) + 1) + 1
-        for _ in range(30):
-            middle = (low + high) / 2
-            low, high = (middle, high) if slope(middle) > 0 else (low, middle)
-        mode = low
+        left = mpmath.mpf(top) + mpmath.log(mpmath.fsum(mpmath.exp(mpmath.mpf(w) - top) for w in rest))
+        a = [mpmath.exp(mpmath.mpf(w) - left) for w in scores]
 
         def log_g(x):
             v = mpmath.exp(x)
-            return x - v + sum(mpmath.log(-mpmath.expm1(-ai * v)) for ai in a)
+            return x - v + mpmath.fsum(int(n) * mpmath.log(-mpmath.expm1(-ai * v)) for ai, n in zip(a, counts))
 
-        peak, cut = log_g(mode), -(digits - 8) * mpmath.log(10)
-        ends = []
+        def phi(y):
+            return y / mpmath.expm1(y) if y < 500 else mpmath.mpf(0)
+
+        # log g is concave with its peak in (0, log(n + 1)): thirds of a bracket, then doubling and halving towards the ends.
+        low, high = mpmath.mpf(-1), mpmath.log(len(tied) + 1) + 1
+        while high - low > mpmath.mpf(10) ** -4:
+            one, two = (2 * low + high) / 3, (low + 2 * high) / 3
+            low, high = (one, high) if log_g(one) < log_g(two) else (low, two)
+        peak, cut, ends = log_g(low), 75, []
         for sign in (-1, 1):
-            reach = mpmath.mpf(1) / 64
-            while log_g(mode + sign * reach) - peak > cut:
-                reach *= 2
-            near = reach / 2
-            for _ in range(8):
-                middle = (near + reach) / 2
-                near, reach = (middle, reach) if log_g(mode + sign * middle) - peak > cut else (near, middle)
-            ends.append(mode + sign * reach)
-        total, moments, step = mpmath.mpf(0), [mpmath.mpf(0)] * len(a), None
-        # The trapezoid rule on an analytic function that vanishes at both ends: halve the step until nothing changes.
-        n = 64
-        while True:
+            near, far = mpmath.mpf(0), mpmath.mpf(1) / 64
+            while log_g(low + sign * far) > peak - cut:
+                near, far = far, 2 * far
+            for _ in range(5):
+                middle = (near + far) / 2
+                near, far = (middle, far) if log_g(low + sign * middle) > peak - cut else (near, middle)
+            ends.append(low + sign * far)
+
+        def level(n, first):
+            """Sums over nodes first, first + step, ... of n intervals: mass and moments."""
             h = (ends[1] - ends[0]) / n
-            new_total, new_moments = mpmath.mpf(0), [mpmath.mpf(0)] * len(a)
-            for t in range(n + 1):
-                x = ends[0] + t * h
-                v = mpmath.exp(x)
-                g = mpmath.exp(log_g(x) - peak) * h
-                new_total += g
-                for i, ai in enumerate(a):
-                    y = ai * v
-                    new_moments[i] += g * (y / mpmath.expm1(y)) if y < 500 else 0
-            change = abs(new_total / total - 1) if total else mpmath.inf
-            total, moments, step = new_total, new_moments, h
-            if change < mpmath.mpf(10) ** -(digits // 2 - 2):
-                break
+            xs = [ends[0] + t * h for t in range(first, n, 1 + first)]
+            weights = [mpmath.exp(log_g(x) - peak) for x in xs]
+            nodes = [(w, mpmath.exp(x)) for w, x in zip(weights, xs) if w > mpmath.mpf(10) ** -25]
+            return mpmath.fsum(weights), [mpmath.fsum(w * phi(ai * v) for w, v in nodes) for ai in a]
+
+        n = 64
+        mass, moments = level(n, 0)
+        while True:
             n *= 2
-        at_tied = [m / total for m in moments]
-        at_rest = [-sum(at_tied) * mpmath.exp(w - left) for w in rest]
-        return float(peak + mpmath.log(total)), np.array(at_tied, float), np.array(at_rest, float)
+            more, extra = level(n, 1)
+            settled = abs(more / mass - 1) < mpmath.mpf(10) ** -9  # the error of the finer rule is the square
+            mass, moments = mass + more, [m + e for m, e in zip(moments, extra)]
+            if settled:
+                break
+        at_tied = np.array([float(m / mass) for m in moments])[where]
+        total = mpmath.fsum(int(k) * m / mass for k, m in zip(counts, moments))
+        at_rest = [float(-total * mpmath.exp(mpmath.mpf(w) - left)) for w in rest]
+        return float(peak + mpmath.log(mass * (ends[1] - ends[0]) / n)), at_tied, np.array(at_rest)
 
 
 VALUES: dict[str, Callable[..., float]] = {
@@ -235,8 +232,9 @@ def cosine(s, grade) -> float:
     p = ideal_gains(grade)
     if not any(p):
         return 0.0
-    size = math.hypot(*s) or 1.0
-    return 0.5 * sum((u - t / size) ** 2 for u, t in zip(p, s))
+    size = math.hypot(*s)
+    along = sum(u * t / size for u, t in zip(p, s)) if size else 0.0  # no direction: the mean over all
+    return 0.5 * (sum(u * u for u in p) + 1.0) - along
 
 
 # ---- StructRank
