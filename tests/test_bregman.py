@@ -283,8 +283,14 @@ def test_scores_of_0_are_met():
     assert np.isfinite(CURVATURES["bregman-qnorm"]([0.0, 1.0, 2.0], lists)).all()
     value, grad = LOSSES["cosine"](np.zeros(3), lists)
     p = normalised_gains(lists)
-    assert value == pytest.approx(0.5 * p @ p)
-    assert LOSSES["cosine"](-1e-3 * grad, lists)[0] < value
+    twice = Lists([2, 1, 0, 2, 1, 0], [0, 3, 6])
+    directions = np.random.default_rng(0).normal(size=(200, 3))
+    everywhere = np.mean([LOSSES["cosine"](np.concatenate([u, -u]), twice)[0] / 2 for u in directions])
+    assert value == pytest.approx(everywhere)
+    np.testing.assert_array_equal(grad, -p)
+    assert LOSSES["cosine"](1e-3 * p, lists)[0] < value
+    many = Lists(np.ones(50), [0, 50])  # |p| is small: 0 must not be the least
+    assert LOSSES["cosine"](np.ones(50), many)[0] < LOSSES["cosine"](np.zeros(50), many)[0]
     np.testing.assert_allclose(LOSSES["cosine"](p, lists)[0], LOSSES["cosine"](1000 * p, lists)[0])
 
 

@@ -25,7 +25,8 @@ def euclidean(s):
 def cosine(s, target, offsets, weight, grad):
     """1/2 |p - u|^2 with u = s / |s|; gradient -(p - <p, u> u) / |s|.  Lists with p = 0 give 0.  O(rows).
 
-    At s = 0 there is no direction: u = 0 and the gradient is -p, the way down of any small step.
+    At s = 0 there is no direction: the value is its mean over all of them, (|p|^2 + 1) / 2, and the gradient -p, so
+    that any small step down the gradient lowers the loss.
     """
     value = 0.0
     for k in range(len(offsets) - 1):
@@ -33,7 +34,7 @@ def cosine(s, target, offsets, weight, grad):
         if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
             continue
         n = euclidean(s[lo:hi])
-        along = one = 0.0
+        along, one = 0.0, 0.0 if n > 0.0 else 0.5
         for i in range(lo, hi):
             u = s[i] / n if n > 0.0 else 0.0
             along += target[i] * u

@@ -291,8 +291,8 @@ def cosine(
 ) -> tuple[float, Array]:
     """1/2 |p - s / |s||^2: the divergence of psi = |x|^2 / 2 at the direction of the scores, so it depends on no scale.
 
-    Not convex.  A list whose scores are all 0 has no direction: the value is |p|^2 / 2 and the gradient -p, the way$
-    down of any small step.
+    Not convex.  A list whose scores are all 0 has no direction: the value is the mean over all, (|p|^2 + 1) / 2, and
+    the gradient -p, so that any small step down the gradient lowers the loss.
     """
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(cosine_kernels.cosine, s, lists, in_order=False)
