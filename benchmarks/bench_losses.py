@@ -67,7 +67,16 @@ def growth(quick: bool) -> None:
     from rich.console import Console
 
     rng = np.random.default_rng(1)
-    for name in ("pl-partition", "pl-topk", "listmle", "pl-lower-bound", "attrank"):
+    for name in (
+        "pl-partition",
+        "pl-topk",
+        "listmle",
+        "pl-lower-bound",
+        "attrank",
+        "pmop-fd",
+        "rank-regress",
+        "ranksvm",
+    ):
         for shape in ("lists of 100", "one list"):
             line = []
             for n in (100, 1_000, 10_000, 100_000) + (() if quick else (1_000_000,)):
@@ -91,12 +100,35 @@ def seconds(run, repeat: int = 5) -> float:
     return min(found)
 
 
+def pmop(quick: bool) -> None:
+    """PMOP-FD against one np.exp of the same rows (target: within 6 times, one thread); the exact form (target: 5 ms)."""
+    rng = np.random.default_rng(2)
+    n = 120_000 if quick else 1_200_000
+    grade = np.sort(rng.integers(0, 5, (n // 120, 120)))[:, ::-1].astype(float).ravel()
+    s, lists = rng.normal(size=n), Lists(np.ascontiguousarray(grade), np.arange(0, n + 1, 120))
+    contestants = {"placet": lambda: LOSSES["pmop-fd"](s, lists), "np.exp": lambda: np.exp(s)}
+    compare(f"pmop-fd rows={n} threads={get_threads()}", contestants, repeat=15)
+    hundred = Lists(np.repeat([2.0, 1.0, 0.0], [30, 30, 40]), [0, 100])
+    run = {name: (lambda name=name: LOSSES[name](s[:100], hundred)) for name in ("pmop-exact", "pmop-gibbs", "pmop-mh")}
+    compare("pmop-exact rows=100", run, repeat=15)
+
+
+def pairs(quick: bool) -> None:
+    """One list of 100,000 rows (target: 0.2 s), and 2 million pairs in one list."""
+    rng = np.random.default_rng(3)
+    n = 10_000 if quick else 100_000
+    for rows, names in ((n, ("ranksvm", "rank-regress")), (2_000, ("ranknet", "rao-kupper", "davidson"))):
+        s, lists = rng.normal(size=rows), Lists(rng.integers(0, 5, rows), [0, rows])
+        run = {name: (lambda name=name, s=s, lists=lists: LOSSES[name](s, lists)) for name in names}
+        compare(f"{names[0]} rows={rows}", run, repeat=5)
+
+
 # Other families: write ``def part(quick: bool) -> None`` here (or import it) and add its line.
-# Wanted: pmop-fd against np.exp (1.2 million rows in lists of 120), pmop-exact (100 rows in 3 tiers), hinge and quadratic (one list of
-# 100,000 rows).
 PARTS = {
     "partition": partition,
     "growth": growth,
+    "pmop": pmop,
+    "pairs": pairs,
 }
 
 

@@ -134,7 +134,7 @@ def tier_logs(s, start, n_tiers, rest, tier, scratch):
         rest[t] = left
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def fd_wide(s, start, n_tiers, weight, grad, rest, tier):
     """The same as `fd_narrow` for scores of any size: sums stay logarithms.
 
@@ -147,7 +147,7 @@ def fd_wide(s, start, n_tiers, weight, grad, rest, tier):
         total += rest[t] - tier[t] + log_subsets(n) + math.log((start[t + 1] - start[t]) / n)
         share = 1.0 + share * math.exp(rest[t] - before)
         before = rest[t]
-        for r in range(start[t], start[t + 1]):
+        for r in range(np.uint64(start[t]), np.uint64(start[t + 1])):
             grad[r] = weight * (share * exp(s[r] - rest[t]) - exp(s[r] - tier[t]))
     return weight * total
 
@@ -171,7 +171,7 @@ def pmop_fd(s, grade, offsets, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
     """One list's diagonal: p sum_k a_k - p^2 sum_k a_k^2, p the share of R_t, a_k = sum_{R_t} e^s / sum_{R_k} e^s."""
     tier_logs(s, start, n_tiers, rest, tier, out)
@@ -181,9 +181,10 @@ def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
         before = rest[t]
         first = 1.0 + first * shrink
         second = 1.0 + second * shrink * shrink
-        for r in range(start[t], start[t + 1]):
+        for r in range(np.uint64(start[t]), np.uint64(start[t + 1])):
             p = exp(s[r] - rest[t])
-            out[r] = weight * max(p * (first - p * second), 0.0)
+            bend = p * (first - p * second)
+            out[r] = weight * (bend if bend > 0.0 else 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -198,14 +199,14 @@ def pmop_fd_curvature(s, grade, offsets, weight, out):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def fd_hvp_list(s, start, n_tiers, weight, out, v, rest, tier, mean_rest, mean_tier):
     """Hessian times v of one list; means of v under the softmax over R_t and X_t, then their sums over the stages."""
     tier_logs(s, start, n_tiers, rest, tier, out)
     below = 0.0
     for t in range(n_tiers - 1, -1, -1):
         here = 0.0
-        for r in range(start[t], start[t + 1]):
+        for r in range(np.uint64(start[t]), np.uint64(start[t + 1])):
             here += exp(s[r] - tier[t]) * v[r]
         below += (here - below) * math.exp(tier[t] - rest[t])
         mean_tier[t], mean_rest[t] = here, below
@@ -215,7 +216,7 @@ def fd_hvp_list(s, start, n_tiers, weight, out, v, rest, tier, mean_rest, mean_t
         before = rest[t]
         share = 1.0 + share * shrink
         pulled = mean_rest[t] + pulled * shrink
-        for r in range(start[t], start[t + 1]):
+        for r in range(np.uint64(start[t]), np.uint64(start[t + 1])):
             p, own = exp(s[r] - rest[t]), exp(s[r] - tier[t])
             out[r] = weight * (p * (share * v[r] - pulled) - own * (v[r] - mean_tier[t]))
 
