@@ -13,6 +13,7 @@ import numpy as np
 from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.consensus import Consensus
 from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.resample import resampled
 from placet.aggregate.rules import RULES
 from placet.data import Comparisons, Rankings
@@ -24,6 +25,7 @@ MODELS: dict[str, type] = {
     "plackett-luce": PlackettLuce,
     "pmop-fd": PMOPFullDecomposition,
     "pmop": PMOP,
+    "mpm": MultinomialPreference,
 }
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator."""
 

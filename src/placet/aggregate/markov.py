@@ -2,11 +2,11 @@
 
 import numpy as np
 from scipy.linalg import solve
+from scipy.sparse.csgraph import connected_components
 
 from placet.aggregate.kemeny import pair_tables
-from placet.data import Comparisons, Rankings
+from placet.data import Comparisons, DataError, Rankings
 from placet.data.columns import Floats
-from placet.data.connectivity import beats_components_of_pairs, require_connected
 
 
 def mc4(data: Rankings | Comparisons, jump: float = 0.05) -> Floats:
@@ -47,9 +47,7 @@ def rank_centrality(data: Rankings | Comparisons, prior: float | None = 0.1) -> 
     if n < 2:
         return np.zeros(n)
     if prior is None:
-        i, j = np.nonzero(np.triu(wins + wins.T + ties, 1))
-        parts = beats_components_of_pairs(i, j, wins[i, j], wins[j, i], ties[i, j], n)
-        require_connected(parts, data.items, "give a prior or leave items out")
+        _refuse_groups(wins + ties, data)
     won = wins + ties / 2 + (prior or 0.0)
     met = won + won.T
     np.fill_diagonal(won, 0.0)
@@ -82,3 +80,13 @@ def stationary(walk: Floats) -> Floats:
     for k in range(1, n):
         share[k] = share[:k] @ p[:k, k]
     return share / share.sum()
+
+
+def _refuse_groups(over: Floats, data: Rankings | Comparisons) -> None:
+    count, label = connected_components(over > 0, directed=True, connection="strong")
+    if count > 1:
+        least = int(np.argmin(np.bincount(label)[label]))
+        raise DataError(
+            f"no finite scores exist: {len(label)} items fall into {count} groups that do not all beat one another, "
+            f"such as the one of {data.items[least]!r}; give a prior or leave items out"
+        )

@@ -1,0 +1,352 @@
+"""Multinomial preferences: likelihoods of scores, of variances and of adherences, instance by instance.
+
+An instance has M items and groups of agents that share an adherence t and have T preferences together.  Without
+variances Z(t) = (sum_i e^{t s_i}) (sum_i e^{-t s_i}) - M, and
+
+    f(s) = sum_g T_g log Z(t_g) - net . s + precision / 2 |s|^2,    net_i = sum_n t_n (wins - losses of i with agent n).
+
+Exponentials are shifted by the largest and least score, so they never overflow; A B >= M^2 keeps the difference exact.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def exponentials(s, t, up, down):
+    """up_i = e^{t (s_i - max s)}, down_i = e^{-t (s_i - min s)}; their sums, Z e^-r and r = t (max s - min s)."""
+    high, low = s[0], s[0]
+    for i in range(len(s)):
+        high, low = max(high, s[i]), min(low, s[i])
+    A = B = 0.0
+    for i in range(len(s)):
+        up[i] = np.exp(t * (s[i] - high))
+        down[i] = np.exp(-t * (s[i] - low))
+        A += up[i]
+        B += down[i]
+    r = t * (high - low)
+    return A, B, A * B - len(s) * np.exp(-r), r
+
+
+@njit(cache=True, nogil=True)
+def scores_value(s, net, adherence, total, precision, up, down, sums, grad):
+    """f(s) and its gradient; ``up``, ``down`` (groups, M), ``sums`` (groups, 3) are for `scores_hvp`.  O(groups M)."""
+    value = 0.0
+    for i in range(len(s)):
+        grad[i] = precision * s[i] - net[i]
+        value += s[i] * (0.5 * precision * s[i] - net[i])
+    for g in range(len(adherence)):
+        t = adherence[g]
+        A, B, Z, r = exponentials(s, t, up[g], down[g])
+        sums[g, 0], sums[g, 1], sums[g, 2] = A, B, Z
+        value += total[g] * (np.log(Z) + r)
+        c = total[g] * t / Z
+        for i in range(len(s)):
+            grad[i] += c * (up[g, i] * B - down[g, i] * A)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def scores_hvp(v, adherence, total, precision, up, down, sums, out):
+    """Hessian of f times v, at the scores that `scores_value` saw last.  O(groups M).
+
+    Z'' / Z - Z' Z'^T / Z^2 with Z'' = t^2 (diag(a B + b A) - a b^T - b a^T), a = up, b = down.
+    """
+    for i in range(len(v)):
+        out[i] = precision * v[i]
+    for g in range(len(adherence)):
+        A, B, Z = sums[g, 0], sums[g, 1], sums[g, 2]
+        c = total[g] * adherence[g] * adherence[g] / Z
+        av = bv = 0.0
+        for i in range(len(v)):
+            av += up[g, i] * v[i]
+            bv += down[g, i] * v[i]
+        slope = (av * B - bv * A) / Z
+        for i in range(len(v)):
+            a, b = up[g, i], down[g, i]
+            out[i] += c * ((a * B + b * A) * v[i] - a * bv - b * av - (a * B - b * A) * slope)
+
+
+@njit(cache=True, nogil=True)
+def scores_diagonal(adherence, total, precision, up, down, sums, out):
+    """Writes the diagonal of the Hessian of f.  O(groups M)."""
+    for i in range(len(out)):
+        out[i] = precision
+    for g in range(len(adherence)):
+        A, B, Z = sums[g, 0], sums[g, 1], sums[g, 2]
+        c = total[g] * adherence[g] * adherence[g] / Z
+        for i in range(len(out)):
+            a, b = up[g, i], down[g, i]
+            out[i] += c * (a * B + b * A - 2.0 * a * b - (a * B - b * A) ** 2 / Z)
+
+
+@njit(cache=True, nogil=True)
+def dot(x, y):
+    """Sum of x_i y_i."""
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] * y[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def largest(x):
+    """Largest abs(x_i)."""
+    best = 0.0
+    for i in range(len(x)):
+        best = max(best, abs(x[i]))
+    return best
+
+
+@njit(cache=True, nogil=True)
+def centre(x):
+    """Takes the mean from x."""
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i]
+    for i in range(len(x)):
+        x[i] -= total / len(x)
+
+
+@njit(cache=True, nogil=True)
+def newton_step(grad, diagonal, unit, adherence, total, precision, up, down, sums, step, work):
+    """Writes into ``step`` the solution of H step = -grad by conjugate gradients with the diagonal in front.
+
+    H is a diagonal and three outer products for each group, so few rounds are enough.  It stops at a residual of
+    min(0.1, sqrt of the largest gradient for each preference) |grad|, so the outer convergence is superlinear.
+    """
+    n = len(grad)
+    r, p, hp = work[0], work[1], work[2]
+    rz = 0.0
+    for i in range(n):
+        step[i] = 0.0
+        r[i] = -grad[i]
+        p[i] = r[i] / diagonal[i]
+        rz += r[i] * p[i]
+    target = min(0.1, np.sqrt(largest(grad) / unit)) * np.sqrt(dot(grad, grad))
+    for _ in range(min(2 * n, 200)):
+        scores_hvp(p, adherence, total, precision, up, down, sums, hp)
+        curvature = dot(p, hp)
+        if curvature <= 0.0:
+            break
+        alpha = rz / curvature
+        for i in range(n):
+            step[i] += alpha * p[i]
+            r[i] -= alpha * hp[i]
+        if np.sqrt(dot(r, r)) <= target:
+            break
+        new = 0.0
+        for i in range(n):
+            new += r[i] * r[i] / diagonal[i]
+        for i in range(n):
+            p[i] = r[i] / diagonal[i] + new / rz * p[i]
+        rz = new
+    centre(step)
+
+
+@njit(cache=True, nogil=True)
+def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
+    """Minimises f from ``x`` and into it by Newton's method with halved steps; value, largest gradient, steps."""
+    n, G = len(x), len(t)
+    up, down, sums = np.empty((G, n)), np.empty((G, n)), np.empty((G, 3))
+    grad, step, trial, diagonal, work = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty((3, n))
+    centre(x)
+    value = scores_value(x, net, t, T, precision, up, down, sums, grad)
+    steps = 0
+    while steps < max_iter and largest(grad) > tol * unit:
+        scores_diagonal(t, T, precision, up, down, sums, diagonal)
+        for i in range(n):
+            diagonal[i] = max(diagonal[i], 1e-12 * unit)
+        newton_step(grad, diagonal, unit, t, T, precision, up, down, sums, step, work)
+        slope, before, length = dot(grad, step), value, 1.0
+        for _ in range(40):
+            for i in range(n):
+                trial[i] = x[i] + length * step[i]
+            value = scores_value(trial, net, t, T, precision, up, down, sums, grad)
+            if value <= before + 1e-4 * length * slope + 1e-13 * abs(before):
+                break
+            length *= 0.5
+        for i in range(n):
+            x[i] = trial[i]
+        steps += 1
+    return value, largest(grad) / unit, steps
+
+
+@njit(cache=True, nogil=True)
+def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_iter, tol, grad_norm, n_iter):
+    """Minimises f for every instance, from ``s`` and into it, and adds up the values.
+
+    Entries bounds[l]:bounds[l + 1] are the items of instance l, groups group_bounds[l]:group_bounds[l + 1] its agents.
+    ``grad_norm`` (instances,) gets the largest gradient entry for each unit of T, ``n_iter`` the steps.
+    """
+    values = 0.0
+    for inst in range(len(bounds) - 1):
+        a, b = bounds[inst], bounds[inst + 1]
+        ga, gb = group_bounds[inst], group_bounds[inst + 1]
+        unit = 0.0
+        for g in range(ga, gb):
+            unit += total[g]
+        if b - a < 2 or unit == 0.0:
+            s[a:b] = 0.0
+            continue
+        value, grad_norm[inst], n_iter[inst] = fit_instance(
+            net[a:b], adherence[ga:gb], total[ga:gb], unit, precision, s[a:b], max_iter, tol
+        )
+        values += value
+    return values
+
+
+@njit(cache=True, nogil=True)
+def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
+    """Maximises the likelihood over every agent's adherence in [0, cap] at given scores.
+
+    Agent n took part in the instances instance[offsets[n]:offsets[n + 1]] with ``total`` preferences and agreement
+    sum_i (wins - losses of i) s_i.  The derivative sum_l T_l d log Z_l / dt - agreement rises with t: bisection with
+    Newton steps.  O(sum of M over its instances) for each of about ten steps.
+    """
+    most = 0
+    for inst in range(len(bounds) - 1):
+        most = max(most, bounds[inst + 1] - bounds[inst])
+    up, down = np.empty(most), np.empty(most)
+    for n in range(len(offsets) - 1):
+        agrees = 0.0
+        for k in range(offsets[n], offsets[n + 1]):
+            agrees += agreement[k]
+        if agrees <= 0.0:  # log Z is flat at t = 0, so the derivative starts there at minus the agreement
+            out[n] = 0.0
+            continue
+        low, high, t = 0.0, cap, min(max(out[n], 1e-3), cap)
+        for _ in range(60):
+            slope = curve = 0.0
+            for k in range(offsets[n], offsets[n + 1]):
+                a, b = bounds[instance[k]], bounds[instance[k] + 1]
+                if b - a < 2:
+                    continue
+                x = s[a:b]
+                A, B, Z, _r = exponentials(x, t, up, down)
+                first = second = sa = sb = 0.0
+                for i in range(b - a):
+                    sa += x[i] * up[i]
+                    sb += x[i] * down[i]
+                    second += x[i] * x[i] * (up[i] * B + down[i] * A)
+                first = (sa * B - sb * A) / Z
+                slope += total[k] * first - agreement[k]
+                curve += total[k] * ((second - 2.0 * sa * sb) / Z - first * first)
+            if slope > 0.0:
+                high = t
+            else:
+                low = t
+            step = t - slope / curve if curve > 0.0 else -1.0
+            new = step if low < step < high else 0.5 * (low + high)
+            if abs(new - t) <= 1e-10 * cap or high - low <= 1e-12 * cap:
+                t = new
+                break
+            t = new
+        out[n] = t
+
+
+@njit(cache=True, nogil=True)
+def largest_gap(s, gamma, low, high):
+    """Largest abs(s_i - s_j) / (gamma_i + gamma_j) over pairs i < j with low <= i < high.  O((high - low) M)."""
+    best = 0.0
+    for i in range(low, high):
+        for j in range(i + 1, len(s)):
+            best = max(best, abs(s[i] - s[j]) / (gamma[i] + gamma[j]))
+    return best
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def variance_rows(s, gamma, net, adherence, shift, low, high, out):
+    """Sums over pairs i < j, low <= i < high, of a model with variances, u = (s_i - s_j) / (gamma_i + gamma_j).
+
+    For each group g: Z_g e^{-t shift} = sum e^{t (u - shift)} + e^{-t (u + shift)} in out[g, 2 M], the derivatives of
+    Z_g by s and by beta = log gamma in out[g, :M] and out[g, M:2 M]; in the last row the same for sum_{i < j} net_ij u.
+    O((high - low) M groups).
+    """
+    M = len(s)
+    last = len(adherence)
+    for i in range(low, high):
+        for g in range(last + 1):
+            t = adherence[g] if g < last else 0.0
+            z = own_s = own_b = 0.0
+            for j in range(i + 1, M):
+                spread = 1.0 / (gamma[i] + gamma[j])
+                u = (s[i] - s[j]) * spread
+                if g < last:
+                    plus, minus = np.exp(t * (u - shift)), np.exp(-t * (u + shift))
+                    z += plus + minus
+                    q = t * (plus - minus) * spread
+                else:
+                    z += net[i, j] * u
+                    q = net[i, j] * spread
+                own_s += q
+                own_b -= q * u
+                out[g, j] -= q
+                out[g, M + j] -= q * u * gamma[j]
+            out[g, i] += own_s
+            out[g, M + i] += own_b * gamma[i]
+            out[g, 2 * M] += z
+
+
+@njit(cache=True, nogil=True)
+def net_table(entry, value, tier, offsets, factor, binary, net):
+    """Adds factor[b] C(i, j) to net[i, j] and takes it from net[j, i], for pairs of rows of ballot b; entries -1 are
+    left out.
+
+    C is 1 where ``binary``, else value_i - value_j, for i of an earlier tier.  O(pairs).
+    """
+    for b in range(len(offsets) - 1):
+        for x in range(offsets[b], offsets[b + 1]):
+            for y in range(x + 1, offsets[b + 1]):
+                if tier[x] == tier[y]:
+                    continue
+                c = factor[b] * (1.0 if binary else value[x] - value[y])
+                net[entry[x], entry[y]] += c
+                net[entry[y], entry[x]] -= c
+
+
+@njit(cache=True, nogil=True)
+def discordance(tier, truth, offsets, wrong, pairs):
+    """For every ballot: pairs whose truth differs (truth < 0 is unknown), and how many it has wrong, its ties as half.
+
+    Lower is better in both.  O(pairs).
+    """
+    for b in range(len(offsets) - 1):
+        for x in range(offsets[b], offsets[b + 1]):
+            for y in range(x + 1, offsets[b + 1]):
+                if truth[x] < 0 or truth[y] < 0 or truth[x] == truth[y]:
+                    continue
+                pairs[b] += 1.0
+                if tier[x] == tier[y]:
+                    wrong[b] += 0.5
+                elif (tier[x] < tier[y]) != (truth[x] < truth[y]):
+                    wrong[b] += 1.0
+
+
+@njit(cache=True, nogil=True)
+def inverse(H):
+    """Inverse of a symmetric positive definite table by Cholesky factors, H = L L^T.  O(M^3), in one thread."""
+    n = len(H)
+    L = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            x = H[i, j]
+            for k in range(j):
+                x -= L[i, k] * L[j, k]
+            L[i, j] = np.sqrt(x) if i == j else x / L[j, j]
+    R = np.zeros((n, n))  # row j: column j of L^-1
+    for j in range(n):
+        R[j, j] = 1.0 / L[j, j]
+        for i in range(j + 1, n):
+            x = 0.0
+            for k in range(j, i):
+                x -= L[i, k] * R[j, k]
+            R[j, i] = x / L[i, i]
+    out = np.empty((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            x = 0.0
+            for k in range(i, n):
+                x += R[i, k] * R[j, k]
+            out[i, j] = out[j, i] = x
+    return out

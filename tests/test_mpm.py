@@ -1,0 +1,446 @@
+"""The multinomial preference model against its definition, pair by pair, and what its parameters must do."""
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+from sklearn.base import clone
+
+from placet.aggregate import mpm_fit
+from placet.aggregate.mpm import MultinomialPreference, supervised_adherence
+from placet.aggregate.mpm_data import net_tables, preferences
+from placet.data import Comparisons, DataError, Rankings
+from placet.kernels import mpm as kernels
+
+check = settings(deadline=None, max_examples=40)
+
+
+def loss_by_definition(s, gamma, adherence, counts, precision=0.0):
+    """-log P up to the multinomial coefficient; counts (agents, M, M); gamma ``None`` stands for gamma_i + gamma_j = 1."""
+    M = len(s)
+    total = 0.5 * precision * sum(x * x for x in s)
+    for t, C in zip(adherence, counts):
+        u = {
+            (i, j): t * (s[i] - s[j]) / (1.0 if gamma is None else gamma[i] + gamma[j])
+            for i, j in itertools.permutations(range(M), 2)
+        }
+        Z = math.fsum(math.exp(x) for x in u.values())
+        total -= sum(C[i][j] * (x - math.log(Z)) for (i, j), x in u.items())
+    return total
+
+
+def counts_by_definition(r, strength):
+    """(ballots, M, M) of C(i, j) times weight, from the ballots' own words."""
+    out = np.zeros((len(r), r.n_items, r.n_items))
+    for b, ballot in enumerate(r):
+        rows = slice(r.offsets[b], r.offsets[b + 1])
+        score = dict(zip(r.item[rows].tolist(), r.score[rows].tolist())) if r.score is not None else {}
+        for k, m in itertools.combinations(range(len(ballot)), 2):
+            for x, y in itertools.product(ballot[k], ballot[m]):
+                i, j = r.index[x], r.index[y]
+                size = {"binary": 1, "difference": m - k}.get(strength) or score[i] - score[j]
+                out[b, i, j] += r.weight[b] * size
+    return out
+
+
+@st.composite
+def ballots(draw, n=None, max_ballots=4, min_listed=2):
+    """Partial, tied, weighted ballots that keep scores."""
+    n = draw(st.integers(2, 5)) if n is None else n
+    item, tier, score, sizes = [], [], [], []
+    for _ in range(draw(st.integers(1, max_ballots))):
+        order = draw(st.permutations(range(n)))
+        m = draw(st.integers(min_listed, n))
+        steps = [0, *draw(st.lists(st.integers(0, 3), min_size=m - 1, max_size=m - 1))]
+        item += order[:m]
+        tier += np.cumsum(np.array(steps) > 0).tolist()
+        score += (-np.cumsum(steps)).tolist()
+        sizes.append(m)
+    weight = draw(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=len(sizes), max_size=len(sizes)))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return Rankings(
+        np.array(item), np.array(tier), offsets, weight, items=tuple(range(n)), score=np.array(score, float)
+    )
+
+
+SCORES = st.floats(-3, 3).map(lambda x: round(x, 3))
+
+
+def kernel_value(s, net, t, total, precision):
+    G, M = len(t), len(s)
+    up, down, sums, grad = np.empty((G, M)), np.empty((G, M)), np.empty((G, 3)), np.empty(M)
+    value = kernels.scores_value(s, net, t, total, precision, up, down, sums, grad)
+    return value, grad, (up, down, sums)
+
+
+# Kernels
+
+
+@pytest.mark.parametrize("strength", ["binary", "difference", "rating"])
+@check
+@given(r=ballots(), data=st.data())
+def test_value_and_gradient_are_those_of_the_definition(strength, r, data):
+    n = r.n_items
+    s = np.array(data.draw(st.lists(SCORES, min_size=n, max_size=n)))
+    t = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 1.0]), min_size=len(r), max_size=len(r))))
+    counts = counts_by_definition(r, strength)
+    p = preferences(r, strength)
+    g = mpm_fit.groups(p, t)
+    net = np.bincount(p.entry, t[p.part_agent][p.row_part] * p.net, n)
+    value, grad, _ = kernel_value(s, net, g.adherence, g.total, 0.25)
+    assert value == pytest.approx(loss_by_definition(s, None, t, counts, 0.25), rel=1e-10, abs=1e-9)
+    numeric = [
+        (loss_by_definition(s + h, None, t, counts, 0.25) - loss_by_definition(s - h, None, t, counts, 0.25)) / 2e-5
+        for h in 1e-5 * np.eye(n)
+    ]
+    assert grad == pytest.approx(numeric, abs=1e-5 * (1 + np.abs(numeric).max()))
+
+
+@check
+@given(data=st.data())
+def test_second_derivatives_are_those_of_the_gradient(data):
+    n, G = data.draw(st.integers(2, 6)), data.draw(st.integers(1, 3))
+    draw = lambda k: np.array(data.draw(st.lists(SCORES, min_size=k, max_size=k)))  # noqa: E731
+    s, net, v, t, total = draw(n), draw(n), draw(n), np.abs(draw(G)), 1 + np.abs(draw(G))
+    _, _, kept = kernel_value(s, net, t, total, 0.1)
+    out = np.empty(n)
+    kernels.scores_hvp(v, t, total, 0.1, *kept, out)
+    h = 1e-5
+    after, before = (kernel_value(s + d * v, net, t, total, 0.1)[1] for d in (h, -h))
+    numeric = (after - before) / (2 * h)
+    assert out == pytest.approx(numeric, abs=1e-5 * (1 + np.abs(numeric).max()))
+    columns = []
+    for unit in np.eye(n):
+        column = np.empty(n)
+        kernels.scores_hvp(unit, t, total, 0.1, *kept, column)
+        columns.append(column)
+    H = np.array(columns)
+    kernels.scores_diagonal(t, total, 0.1, *kept, out)
+    assert out == pytest.approx(np.diag(H), rel=1e-9, abs=1e-9)
+    assert pytest.approx(np.eye(n), abs=1e-6) == kernels.inverse(H + np.eye(n)) @ (H + np.eye(n))
+    covariance = mpm_fit._covariance(s, t, total, 0.1)
+    centre = np.eye(n) - 1 / n
+    assert covariance == pytest.approx(centre @ np.linalg.inv(H) @ centre, rel=1e-6, abs=1e-8)
+
+
+def test_standard_errors_of_many_items_are_the_roots_of_the_covariance(monkeypatch):
+    rng = np.random.default_rng(0)
+    s, t, total = rng.normal(size=30), np.array([0.2, 1.0]), np.array([50.0, 900.0])
+    for precision in (0.0, 0.1):
+        covariance = mpm_fit._covariance(s, t, total, precision)
+        with monkeypatch.context() as patch:
+            patch.setattr(mpm_fit, "MOST_SIMULATED", 10)
+            assert mpm_fit._covariance(s, t, total, precision) == pytest.approx(np.sqrt(np.diag(covariance)))
+
+
+@check
+@given(r=ballots(), data=st.data())
+def test_value_and_gradient_with_variances(r, data):
+    n = r.n_items
+    x = np.array(data.draw(st.lists(SCORES, min_size=2 * n, max_size=2 * n)))
+    t = np.array(data.draw(st.lists(st.sampled_from([0.2, 1.0]), min_size=len(r), max_size=len(r))))
+    counts = counts_by_definition(r, "difference")
+    p = preferences(r, "difference")
+    g = mpm_fit.groups(p, t)
+    (net,) = net_tables(p, t)
+    assert net == pytest.approx((t[:, None, None] * (counts - counts.transpose(0, 2, 1))).sum(axis=0))
+    unit = max(float(g.total.sum()), 1.0)
+    value, grad = mpm_fit._over_pairs(x, net, g.adherence, g.total, 0.5, 2.0, unit)
+
+    def definition(y):
+        beta = y[n:]
+        return (loss_by_definition(y[:n], np.exp(beta), t, counts, 0.5) + 0.5 * 2.0 * (beta @ beta)) / unit
+
+    assert value == pytest.approx(definition(x), rel=1e-9, abs=1e-9)
+    numeric = [(definition(x + h) - definition(x - h)) / 2e-5 for h in 1e-5 * np.eye(2 * n)]
+    assert grad == pytest.approx(numeric, abs=1e-4 * (1 + np.abs(numeric).max()))
+
+
+def test_pairs_cut_into_blocks_are_all_pairs():
+    rng = np.random.default_rng(1)
+    M = 700  # several blocks
+    assert len(mpm_fit._blocks(M)) > 2
+    net = rng.normal(size=(M, M))
+    net -= net.T
+    x = rng.normal(size=2 * M)
+    value, grad = mpm_fit._over_pairs(x, net, np.ones(1), np.array([100.0]), 0.1, 1.0, 1.0)
+    out = np.zeros((2, 2 * M + 1))
+    kernels.variance_rows(x[:M], np.exp(x[M:]), net, np.ones(1), 0.0, 0, M, out)
+    expected = 100 * np.log(out[0, -1]) - out[1, -1] + 0.05 * (x[:M] @ x[:M]) + 0.5 * (x[M:] @ x[M:])
+    assert value == pytest.approx(expected)
+    assert grad[:M] == pytest.approx(100 * out[0, :M] / out[0, -1] - out[1, :M] + 0.1 * x[:M])
+
+
+def test_scores_of_ten_thousand_stay_finite():
+    s = np.array([-10_000.0, 0.0, 10_000.0])
+    value, grad, _ = kernel_value(s, np.zeros(3), np.ones(1), np.array([7.0]), 0.0)
+    assert value == pytest.approx(7 * 20_000)
+    assert grad == pytest.approx([-7, 0, 7])
+    x = np.concatenate([s, np.zeros(3)])
+    value, grad = mpm_fit._over_pairs(x, np.zeros((3, 3)), np.ones(1), np.array([7.0]), 0.0, 0.0, 1.0)
+    assert value == pytest.approx(7 * 10_000)
+    assert np.isfinite(grad).all()
+
+
+@check
+@given(r=ballots(max_ballots=3), data=st.data())
+def test_adherence_is_where_its_derivative_vanishes(r, data):
+    s = np.array(data.draw(st.lists(SCORES, min_size=r.n_items, max_size=r.n_items)))
+    counts = counts_by_definition(r, "binary")
+    p = preferences(r, "binary")
+    agreement = np.bincount(p.row_part, p.net * s[p.entry], len(p.total))
+    out = np.ones(len(r))
+    kernels.fit_adherence(s, p.bounds, p.part_instance, p.total, agreement, np.arange(len(r) + 1), 5.0, out)
+    for b, t in enumerate(out):
+        at = lambda x, b=b: loss_by_definition(s, None, [x], counts[b : b + 1])  # noqa: E731
+        around = min(at(max(t - 1e-3, 0.0)), at(min(t + 1e-3, 5.0)))
+        assert at(t) <= around + 1e-9 * (1 + abs(around))
+
+
+# The estimator
+
+
+@pytest.mark.parametrize("strength", ["binary", "difference", "rating"])
+@check
+@given(r=ballots())
+def test_scores_minimise_the_definition(strength, r):
+    model = MultinomialPreference(strength=strength, prior=2.0).fit(r)
+    counts = counts_by_definition(r, strength)
+    loss = lambda s: loss_by_definition(s, None, np.ones(len(r)), counts, 0.25)  # noqa: E731
+    best = minimize(loss, np.zeros(r.n_items), method="BFGS", options={"gtol": 1e-9})
+    assert loss(model.theta_) <= best.fun + 1e-7
+    assert model.theta_ == pytest.approx(best.x - best.x.mean(), abs=2e-3)
+    assert model.fit_.converged
+    assert model.fit_.value == pytest.approx(loss(model.theta_), rel=1e-9, abs=1e-9)
+
+
+def test_variances_minimise_the_definition():
+    r = Rankings.from_orders([list("abcd"), list("bacd"), list("dabc"), ["c", "a"]], weight=[2, 1, 1, 3])
+    model = MultinomialPreference(variance=True, prior=3.0, variance_prior=0.5, tol=1e-9).fit(r)
+    counts = counts_by_definition(r, "difference")
+
+    def loss(x):
+        return loss_by_definition(x[:4], np.exp(x[4:]), np.ones(4), counts, 1 / 9) + 2 * float(x[4:] @ x[4:])
+
+    at = np.concatenate([model.theta_, np.log(model.variance_)])
+    assert np.abs(approx_fprime(at, loss, 1e-6)).max() < 1e-3 * counts.sum()
+    assert loss(at) <= minimize(loss, np.zeros(8), method="BFGS").fun + 1e-6
+    assert model.consensus_.extras["variance"] == pytest.approx(model.variance_)
+
+
+@check
+@given(r=ballots(), data=st.data())
+def test_weight_two_is_the_ballot_twice_and_labels_do_not_matter(r, data):
+    theta = MultinomialPreference().fit(r).theta_
+    b = data.draw(st.integers(0, len(r) - 1))
+    weight = r.weight.copy()
+    weight[b] *= 2
+    heavy = MultinomialPreference().fit(Rankings(r.item, r.tier, r.offsets, weight, items=r.items))
+    twice = MultinomialPreference().fit(r[[*range(len(r)), b]])
+    assert heavy.theta_ == pytest.approx(twice.theta_, abs=1e-5)
+    to = np.array(data.draw(st.permutations(range(r.n_items))))
+    relabelled = MultinomialPreference().fit(Rankings(to[r.item], r.tier, r.offsets, r.weight, items=r.items))
+    assert relabelled.theta_[to] == pytest.approx(theta, abs=1e-5)
+
+
+def simulated(n_items=12, n_agents=6, n_instances=30, seed=0, liars=(0,)):
+    """Ballots of agents of which some order at random; the truth of every instance."""
+    rng = np.random.default_rng(seed)
+    orders, agent, instance, truths = [], [], [], []
+    for q in range(n_instances):
+        s = rng.normal(size=n_items)
+        truths.append([f"{q}:{i}" for i in np.argsort(-s)])
+        for a in range(n_agents):
+            noise = 100.0 if a in liars else 0.5
+            listed = rng.permutation(n_items)[: rng.integers(4, n_items + 1)]
+            order = listed[np.argsort(-(s + noise * rng.gumbel(size=n_items))[listed])]
+            orders.append([f"{q}:{i}" for i in order])
+            agent.append(f"agent {a}")
+            instance.append(q)
+    items = [f"{q}:{i}" for q in range(n_instances) for i in range(n_items)]
+    data = Rankings.from_orders(orders, items=items, agent=agent, instance=instance)
+    return data, Rankings.from_orders(truths, items=items, instance=range(n_instances))
+
+
+def test_instances_together_are_the_instances_alone():
+    data, _ = simulated(n_instances=4)
+    adherence = {f"agent {a}": 0.2 * a for a in range(6)}
+    together = MultinomialPreference(adherence=adherence).fit(data)
+    assert list(together.consensus_) == [0, 1, 2, 3]
+    for name, own in data.by_instance():
+        listed = [x for x in own.items if own.index[x] in set(own.item.tolist())]
+        alone = Rankings.from_orders(own.orders(), items=listed, agent=[own.agents[a] for a in own.agent])
+        c = MultinomialPreference(adherence=adherence).fit(alone).consensus_
+        assert together.consensus_[name].items == c.items
+        assert together.consensus_[name].scores == pytest.approx(c.scores, abs=1e-6)
+        assert together.consensus_[name].stderr == pytest.approx(c.stderr, rel=1e-4)
+        assert together.theta_[[data.index[x] for x in c.items]] == pytest.approx(c.scores, abs=1e-6)
+
+
+def test_an_item_in_several_instances_has_a_score_in_each():
+    data = Rankings.from_orders([["a", "b"], ["b", "a"], ["c", "b", "a"]], instance=["x", "y", "y"])
+    model = MultinomialPreference().fit(data)
+    assert model.consensus_["x"].ranking == ["a", "b"]
+    assert model.consensus_["y"].ranking == ["c", "b", "a"]
+    assert set(model.theta_) == {"x", "y"}
+
+
+def test_learned_adherence_finds_who_orders_at_random_and_helps():
+    data, truth = simulated(liars=(0, 3))
+    plain, learned = MultinomialPreference().fit(data), MultinomialPreference(adherence="learned").fit(data)
+    assert learned.fit_.converged
+    assert learned.adherence_.max() == 1.0
+    assert learned.adherence_[[0, 3]].max() < 0.3 < learned.adherence_[[1, 2, 4, 5]].min()
+    assert learned.consensus_[0].extras["adherence"]["agent 0"] == learned.adherence_[0]
+
+    def inversions(model):
+        return sum(
+            model.theta_[truth.item[x]] < model.theta_[truth.item[y]]
+            for q in range(len(truth))
+            for x, y in itertools.combinations(range(truth.offsets[q], truth.offsets[q + 1]), 2)
+        )
+
+    assert inversions(learned) < 0.9 * inversions(plain)
+
+
+def test_learned_adherence_is_a_maximum_of_the_joint_likelihood():
+    data, _ = simulated(n_items=6, n_instances=5, seed=3)
+    model = MultinomialPreference(adherence="learned", prior=100.0).fit(data)
+
+    def joint(t):
+        return mpm_fit.scores(preferences(data, "difference"), t, 1e-4, 200, 1e-10).value
+
+    at = joint(model.adherence_)
+    for a in range(6):
+        for factor in (0.97, 1.03):
+            t = model.adherence_.copy()
+            t[a] *= factor
+            assert joint(t) >= at - 1e-3 * abs(at) * 1e-3
+
+
+def test_supervised_adherence_by_hand():
+    data = Rankings.from_orders(
+        [["a", "b", "c"], ["c", "b", "a"], [("a", "b"), "c"], ["d", "e"], ["e", "d"]],
+        agent=[1, 2, 3, 1, 2],
+        instance=["x", "x", "x", "y", "y"],
+    )
+    truth = Rankings.from_orders(
+        [["a", ("b", "c")], ["e", "d"]], items=data.items, instance=["x", "y"]
+    )  # pairs of x: ab, ac; of y: ed
+    raw = supervised_adherence(data, truth, rescale=False)
+    assert raw == pytest.approx({1: (1 + 0) / 2, 2: (0 + 1) / 2, 3: 0.75})
+    assert supervised_adherence(data, truth) == pytest.approx({1: 0.0, 2: 0.0, 3: 1.0})
+    model = MultinomialPreference(adherence="supervised", rescale=False).fit(data, truth)
+    assert model.adherence_ == pytest.approx([0.5, 0.5, 0.75])
+    by_hand = MultinomialPreference(adherence=raw).fit(data)
+    assert by_hand.theta_ == pytest.approx(model.theta_)
+
+
+@check
+@given(r=ballots())
+def test_pairs_and_ballots_agree(r):
+    pairs = r.to_comparisons()
+    assert MultinomialPreference().fit(pairs).theta_ == pytest.approx(
+        MultinomialPreference(strength="binary").fit(r).theta_, abs=1e-5
+    )
+
+
+def test_standard_errors_match_many_repeated_fits():
+    rng = np.random.default_rng(0)
+    s = np.array([1.0, 0.3, 0.0, -1.3])
+    p = np.exp(s[:, None] - s[None, :]) * (1 - np.eye(4))
+    p /= p.sum()
+    draws = [rng.multinomial(500, p.ravel()).reshape(4, 4) for _ in range(400)]
+    i, j = np.triu_indices(4, 1)
+    models = [MultinomialPreference().fit(Comparisons(i, j, C[i, j], C[j, i], 0 * i)) for C in draws]
+    theta = np.array([m.theta_ for m in models])
+    assert theta.mean(axis=0) == pytest.approx(s - s.mean(), abs=0.02)
+    assert models[0].consensus_.stderr == pytest.approx(theta.std(axis=0), rel=0.15)
+    assert models[0].consensus_.win_probability(0, 1) == pytest.approx(
+        1 / (1 + np.exp(-2 * (theta[0, 0] - theta[0, 1])))
+    )
+
+
+# What cannot be answered, and what is large
+
+
+def test_without_a_prior_only_finite_scores_are_given():
+    with pytest.raises(DataError, match="no item both wins and loses"):
+        MultinomialPreference(prior=None).fit(Rankings.from_orders([["a", "b"], ["a", ("b", "c")]]))
+    assert MultinomialPreference().fit(Rankings.from_orders([["a", "b"]])).consensus_.ranking == ["a", "b"]
+    middle = Rankings.from_orders([["a", "b", "c"]])
+    assert MultinomialPreference(prior=None).fit(middle).consensus_.ranking == ["a", "b", "c"]
+    data = Rankings.from_orders([["a", "b", "c"], ["d", "e"]], instance=["x", "y"])
+    with pytest.raises(DataError, match=r"instance 'y'.*1 such"):
+        MultinomialPreference(prior=None).fit(data)
+
+
+@pytest.mark.parametrize("variance", [False, True])
+@pytest.mark.parametrize("orders", [[["a"]], [[("a", "b")]], [[], ["a", "b"]], [["a", "b", "c"], ["c", "b", "a"]]])
+def test_hard_cases(orders, variance):
+    c = MultinomialPreference(variance=variance).fit(Rankings.from_orders(orders)).consensus_
+    assert np.isfinite(c.scores).all()
+    if len(orders) < 2 or len(orders[0]) == 3:
+        assert c.scores == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_tiny_and_huge_weights(scale):
+    data = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]], weight=[scale] * 3)
+    c = MultinomialPreference(prior=None).fit(data).consensus_
+    assert c.ranking == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"strength": "stars"}, "strength 'stars' is unknown"),
+        ({"adherence": "guess"}, "adherence 'guess' is unknown"),
+        ({"prior": -1}, "prior must be a positive"),
+        ({"adherence": "supervised"}, "belong together"),
+        ({"adherence": {"nobody": 1.0}}, "adherence of agent 0 is not given"),
+        ({"adherence": {0: -1.0}}, "not negative"),
+    ],
+)
+def test_bad_parameters_are_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        MultinomialPreference(**params).fit(Rankings.from_orders([["a", "b"]]))
+
+
+def test_bad_truth_is_named():
+    data, truth = simulated(n_instances=2)
+    with pytest.raises(DataError, match="belong to instances"):
+        supervised_adherence(data, Rankings.from_orders([["0:1", "0:2"]], items=data.items))
+    with pytest.raises(DataError, match="same items"):
+        supervised_adherence(data, truth.restricted(truth.items[:12]))
+    with pytest.raises(DataError, match="instance 9 of the truth"):
+        supervised_adherence(data, Rankings.from_orders([["0:1", "0:2"]], items=data.items, instance=[9]))
+    with pytest.raises(DataError, match="different labels"):
+        supervised_adherence(data, Rankings.from_orders([[("0:1", "0:2")]], items=data.items, instance=[0]))
+
+
+def test_it_is_an_estimator():
+    model = MultinomialPreference(strength="binary", adherence="learned")
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_many_items_need_no_table_of_pairs():
+    rng = np.random.default_rng(0)
+    n, users, each = 100_000, 2000, 200
+    item = np.concatenate([rng.choice(n, each, replace=False) for _ in range(users)])
+    score = rng.integers(1, 6, len(item)).astype(float)
+    order = np.lexsort((-score, np.repeat(np.arange(users), each)))
+    data = Rankings(
+        item[order], 5 - score[order].astype(int), np.arange(0, len(item) + 1, each), items=range(n), score=score[order]
+    )
+    start = time.perf_counter()
+    model = MultinomialPreference(strength="rating").fit(data)
+    assert time.perf_counter() - start < 20
+    assert model.fit_.converged
+    assert np.corrcoef(model.theta_, np.bincount(data.item, data.score - 3, n))[0, 1] > 0.7
+    assert model.consensus_.stderr.shape == (n,)
