@@ -18,9 +18,7 @@ BLOCK = 256  # rows per logarithm: factors of at most 2 are multiplied first, an
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def softplus_terms(x, s, sign, flat, factor, slope):
-    """softplus(z) = flat + log(factor) at z = sign s_j + x: flat = max(z, 0), factor = 1 + e^{-|z|}; and the slope in
-    z.
-    """
+    """softplus(z) = flat + log(factor), z = sign s_j + x: flat = max(z, 0), factor = 1 + e^{-|z|}; and its slope."""
     for j in range(len(s)):
         z = sign * s[j] + x
         e = exp(-abs(z))
