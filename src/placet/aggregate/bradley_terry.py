@@ -143,7 +143,7 @@ class BradleyTerry(BaseEstimator):
         if self.stderr is not None and n <= MOST_SIMULATED:
             full = pairwise.covariance_of(p, at, robust)
             covariance = full[:n, :n]
-            for k, name in enumerate(extras):
+            for k, name in enumerate(tuple(extras)):
                 extras[f"{name}_stderr"] = float(np.sqrt(full[n + k, n + k]))
         elif self.stderr is not None:
             stderr = pairwise.sampled_stderr(p, at, np.random.default_rng(self.random_state), robust)
