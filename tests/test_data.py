@@ -264,15 +264,17 @@ def test_components_equal_those_of_the_graph_of_pairs(drawn):
     assert r.describe()["strongly connected components"] == len(groups)
 
 
-def test_a_graph_that_is_not_connected_is_explained():
-    from placet.data import connectivity
+def test_describing_comparisons_counts_ties_as_wins_both_ways():
+    c = Comparisons.from_battles("abcc", "bcad", ["a", "tie", "a", "a"])
+    about = c.describe()
+    assert (about["items"], about["votes"], about["ties"], about["pairs"]) == (4, 4, 1, 4)
+    assert about["strongly connected components"] == 2  # a > b = c > a, and d, which only loses
+    assert about["items never compared"] == 0
 
-    r = Rankings.from_orders([["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"]])
-    parts = connectivity.beats_components(r.item, r.tier, r.offsets, r.n_items)
-    with pytest.raises(DataError, match=r"4 items fall into 2 groups .*\[a, b\].*; add a prior") as error:
-        connectivity.require_connected(parts, r.items, "add a prior")
-    assert "[c, d]" in str(error.value)
-    connectivity.require_connected([0, 0, 0], "abc", "nothing")
+
+def test_a_thousand_equal_edges_still_connect():
+    r = Rankings.from_orders([["a", "b"], ["b", "a"]] * 512)
+    assert r.describe()["strongly connected components"] == 1
 
 
 # Generalised rank breaking

@@ -137,9 +137,10 @@ class Comparisons:
         pairs = len(np.unique(np.minimum(self.i, self.j) * self.n_items + np.maximum(self.i, self.j)))
         seen = np.zeros(self.n_items, bool)
         seen[self.i] = seen[self.j] = True
-        parts = connectivity.beats_components_of_pairs(
-            self.i, self.j, self.wins_i, self.wins_j, self.ties, self.n_items
-        )
+        over, under = (self.wins_i > 0) | (self.ties > 0), (self.wins_j > 0) | (self.ties > 0)
+        winner = np.concatenate([self.i[over], self.j[under]])
+        loser = np.concatenate([self.j[over], self.i[under]])
+        parts = connectivity.components_of_pairs(winner, loser, self.n_items)
         return {
             "kind": "comparisons",
             "items": self.n_items,

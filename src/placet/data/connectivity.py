@@ -1,6 +1,7 @@
-"""Do finite scores exist?  For the Plackett-Luce family they do if and only if the graph "beats" is strongly connected.
+"""Do finite scores exist?  For the Plackett-Luce family, if and only if the graph "beats" is strongly connected.
 
-An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items of tier k -> node k
+An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items of tier k
+-> node k
 -> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges, not n^2.
 """
 
@@ -32,7 +33,9 @@ def components(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: in
 
 
 def components_of_pairs(winner: ArrayLike, loser: ArrayLike, n_items: int) -> Labels:
-    """Group of each item (n_items,) from comparisons; a tie counts both ways, so give it as two rows.  O(rows + n_items)."""
+    """Group of each item (n_items,) from comparisons; a tie counts both ways, so give it as two rows.  O(rows +
+    n_items).
+    """
     return _strong(np.asarray(winner, dtype=np.int64), np.asarray(loser, dtype=np.int64), n_items, n_items)
 
 
@@ -40,7 +43,8 @@ def no_finite_scores(labels: Labels, items: Sequence[object] | None = None) -> s
     """What to tell the user when there is more than one group, else None: the groups by size, and the way out.
 
     >>> print(no_finite_scores(np.array([0, 0, 1]), ["ann", "bob", "cy"]))
-    no finite scores: the items fall into 2 groups, and between any two of them no chain of wins leads both ways: 'ann', 'bob' (2 items); 'cy' (1 item). Add a prior (l2 > 0), or keep the items of one group
+    no finite scores: the items fall into 2 groups, and no chain of wins leads both ways between any two: 'ann',
+    'bob' (2 items); 'cy' (1 item). Add a prior (l2 > 0), or keep the items of one group
     """
     sizes = np.bincount(labels)
     if len(sizes) < 2:
@@ -55,8 +59,8 @@ def no_finite_scores(labels: Labels, items: Sequence[object] | None = None) -> s
     if len(order) > 4:
         groups.append(f"and {len(order) - 4} more")
     return (
-        f"no finite scores: the items fall into {len(sizes)} groups, and between any two of them no chain of wins leads both "
-        f"ways: {'; '.join(groups)}. Add a prior (l2 > 0), or keep the items of one group"
+        f"no finite scores: the items fall into {len(sizes)} groups, and no chain of wins leads both ways "
+        f"between any two: {'; '.join(groups)}. Add a prior (l2 > 0), or keep the items of one group"
     )
 
 
@@ -65,7 +69,7 @@ def _strong(start: Labels, end: Labels, n_items: int, n_nodes: int) -> Labels:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    graph = coo_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(n_nodes, n_nodes)).tocsr()
+    graph = coo_array((np.ones(len(start), dtype=bool), (start, end)), shape=(n_nodes, n_nodes)).tocsr()
     label = connected_components(graph, directed=True, connection="strong")[1][:n_items]
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from placet.data import connectivity
-from placet.data.columns import Floats, Ints, list_of_rows
+from placet.data.columns import Floats, Ints, list_of_rows, offsets_from_sizes
 from placet.data.comparisons import pair_keys
 from placet.data.errors import DataError
 
@@ -122,7 +122,9 @@ def describe_rankings(item: Ints, tier: Ints, offsets: Ints, weight: Floats, n_i
     tiers = np.zeros(n_ballots, np.int64)
     np.maximum.at(tiers, ballot, tier + 1)
     seen = np.bincount(item, minlength=n_items) > 0
-    parts = connectivity.beats_components(item, tier, offsets, n_items, weight)
+    counts = weight[ballot] > 0
+    sizes = np.where(weight > 0, size, 0)
+    parts = connectivity.components(item[counts], tier[counts], offsets_from_sizes(sizes), n_items)
     return {
         "kind": "rankings",
         "ballots": n_ballots,
