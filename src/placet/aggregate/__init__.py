@@ -12,10 +12,13 @@ import numpy as np
 
 from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.consensus import Consensus
+from placet.aggregate.cps import CosetPermutation
 from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.mallows import Mallows
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.resample import resampled
 from placet.aggregate.rules import RULES
+from placet.aggregate.spectral import SingularValueProjection
 from placet.data import Comparisons, Rankings
 
 __all__ = ["MODELS", "RULES", "Consensus", "consensus"]
@@ -26,6 +29,9 @@ MODELS: dict[str, type] = {
     "pmop-fd": PMOPFullDecomposition,
     "pmop": PMOP,
     "mpm": MultinomialPreference,
+    "mallows": Mallows,
+    "cps": CosetPermutation,
+    "svp": SingularValueProjection,
 }
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator."""
 

@@ -1,0 +1,182 @@
+"""The coset-permutation distance based stagewise model (Qin, Geng, Liu): an order is drawn place by place.
+
+After i places are filled, the distance of the partial order from a ballot is the mean distance over all ways of
+filling the rest.  The next item is drawn with probability proportional to e^{-sum_n t_n (that distance from ballot n)}.
+"""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from placet.aggregate.consensus import Consensus
+from placet.aggregate.instances import Instance, instances
+from placet.aggregate.places import ballots_of, one_of
+from placet.data import DataError, Rankings
+from placet.data.columns import Floats, Ints
+from placet.optim import Fit, lbfgs
+
+DISTANCES = ("spearman", "footrule", "kendall")
+STAGES_TAUGHT = 10
+
+
+class CosetPermutation(BaseEstimator):
+    """The consensus takes the likeliest item at every place, given the items above it.
+
+    ``distance``: "spearman" (squared differences of places), "footrule" (absolute ones) or "kendall" (pairs).  On a
+    ballot of m of the M items places are those expected among all M, and an item it leaves out could be anywhere.
+    ``weight``: a mapping of agents to t_n, or None for 1; ``fit(data, truth)`` learns them instead, by maximum
+    likelihood of the first 10 places of the labelled orders, ties in them broken by a seeded shuffle, with a prior of
+    ``prior`` standard deviations on t_n / mean distance.  ``theta_`` is minus the place.  O(ballots M^2) for each
+    instance.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]])
+    >>> CosetPermutation("kendall").fit(votes).consensus_.ranking
+    ['a', 'b', 'c']
+    """
+
+    def __init__(
+        self,
+        distance: str = "spearman",
+        weight: Mapping[Hashable, float] | None = None,
+        prior: float = 10.0,
+        random_state: int = 0,
+    ):
+        self.distance = distance
+        self.weight = weight
+        self.prior = prior
+        self.random_state = random_state
+
+    def fit(self, data: Rankings, truth: Rankings | None = None) -> "CosetPermutation":
+        """Fit to ballots; ``truth``: one ballot for each labelled instance, over the same items."""
+        one_of(self.distance, DISTANCES, "distance")
+        rankings = ballots_of(data, "cps")
+        agents = (None,) if rankings.agents is None else rankings.agents
+        if truth is not None:
+            self.weight_, self.fit_ = self._learnt(rankings, truth, len(agents))
+        else:
+            given = self.weight or {}
+            self.weight_ = np.array([float(given.get(name, 1.0)) for name in agents])
+            self.fit_ = Fit(
+                self.weight_, 0.0, 0.0, 0, True, "weights were given; places are filled one after the other"
+            )
+        self.theta_ = np.zeros(rankings.n_items)
+        found: dict[Any, Consensus] = {}
+        for one in instances(rankings):
+            factor = one.weight * (1.0 if one.agent is None else self.weight_[one.agent])
+            scores = filled(one, factor, self.distance)
+            self.theta_[one.item] = scores
+            names = tuple(rankings.items[i] for i in one.item)
+            extras = {"weight": dict(zip(agents, self.weight_.tolist()))}
+            found[one.name] = Consensus(
+                names, scores, method="cps", params=self.get_params(deep=False), fit=self.fit_, extras=extras
+            )
+        self.consensus_: Any = found if rankings.instance is not None else found[None]
+        return self
+
+    def _learnt(self, rankings: Rankings, truth: Rankings, n_agents: int) -> tuple[Floats, Fit]:
+        if rankings.agent is None or rankings.instance is None or truth.instance is None:
+            raise DataError("weights are learned from ballots of named agents, in instances that the truth orders")
+        if truth.items != rankings.items:
+            raise DataError("the truth must be over the same items as the ballots")
+        rng = np.random.default_rng(self.random_state)
+        orders = _orders(truth, rng)
+        stages = [
+            stage
+            for one in instances(rankings)
+            if one.name in orders
+            for stage in _stages(one, orders[one.name], self.distance, n_agents)
+        ]
+        if not stages:
+            raise DataError("no instance of the truth has two items on ballots; weights cannot be learned from it")
+        scale = float(np.mean([np.abs(s).mean() for s in stages])) or 1.0
+        size = len(stages)
+
+        def loss(z: Floats) -> tuple[float, Floats]:
+            value, grad = 0.0, np.zeros(n_agents)
+            for cost in stages:  # the chosen item comes first
+                u = -(cost @ z) / scale
+                p = np.exp(u - u.max())
+                value += np.log(p.sum()) + u.max() - u[0]
+                grad += (cost[0] - p @ cost / p.sum()) / scale
+            penalty = z / self.prior**2
+            return (value + 0.5 * float(penalty @ z)) / size, (grad + penalty) / size
+
+        fit = lbfgs(loss, np.full(n_agents, 1.0 / n_agents), tol=1e-5, max_iter=300)
+        return fit.x / scale, fit
+
+
+def filled(one: Instance, factor: Floats, distance: str) -> Floats:
+    """Minus the place, from 0: at every place the item of least cost; items that cost the same there tie."""
+    M = len(one.item)
+    costs = StageCosts(one, distance)
+    free = np.ones(M, bool)
+    scores = np.zeros(M)
+    place = 0
+    while place < M:
+        left = np.flatnonzero(free)
+        cost = factor @ costs.at(place, left) if len(factor) else np.zeros(len(left))
+        size = float(np.abs(cost).max(initial=0.0))
+        chosen = left[cost <= cost.min() + 1e-12 * size]
+        scores[chosen] = -(place + (len(chosen) - 1) / 2)
+        free[chosen] = False
+        place += len(chosen)
+    return scores
+
+
+class StageCosts:
+    """What taking an item at a place adds to the mean distance from every ballot, but for what all items add alike."""
+
+    def __init__(self, one: Instance, distance: str) -> None:
+        self.distance = distance
+        self.M = len(one.item)
+        self.own = one.place if distance == "kendall" else one.expected()
+        self.here = ~np.isnan(self.own)
+
+    def at(self, place: int, left: Ints) -> Floats:
+        """(ballots, left): cost of each item left at ``place``, from 0; the expected one where a ballot lacks it."""
+        own, here, M = self.own[:, left], self.here[:, left], self.M
+        if self.distance == "spearman":  # (i - x)^2 - mean_{p > i} (p - x)^2 = const + (mean p - i) 2 x
+            gap = (M + place + 2) / 2 - (place + 1)
+            return 2 * gap * np.where(here, own, (M + 1) / 2)
+        if self.distance == "footrule":
+            anywhere = np.arange(1, M + 1, dtype=np.float64)[None, :]
+            return np.where(here, _footrule(own, place, M), _footrule(anywhere, place, M).mean())
+        # pairs with items left that the ballot has above it (ties half), less the half expected of a random fill
+        above = (own[:, None, :] < own[:, :, None]).sum(axis=2) + 0.5 * (
+            (own[:, None, :] == own[:, :, None]).sum(axis=2) - here
+        )
+        others = here.sum(axis=1, keepdims=True) - here
+        return np.where(here, above - others / 2, 0.0)
+
+
+def _footrule(own: Floats, place: int, M: int) -> Floats:
+    """abs(i - x) - mean over later places p of abs(p - x), for i = place + 1 and every x of ``own``."""
+    later = np.arange(place + 2, M + 1)
+    rest = np.abs(own[:, :, None] - later).mean(axis=2) if len(later) else 0.0
+    return np.abs(own - (place + 1)) - rest
+
+
+def _orders(truth: Rankings, rng: np.random.Generator) -> dict[Hashable, Ints]:
+    """Item codes of each instance's ballot, best first, ties shuffled."""
+    names = truth.instances or ()
+    found: dict[Hashable, Ints] = {}
+    for b in range(len(truth)):
+        rows = np.arange(truth.offsets[b], truth.offsets[b + 1])
+        rows = rows[np.lexsort((rng.random(len(rows)), truth.tier[rows]))]
+        found[names[truth.instance[b]]] = truth.item[rows]  # type: ignore[index]
+    return found
+
+
+def _stages(one: Instance, order: Ints, distance: str, n_agents: int) -> Any:
+    """Yields for each of the first places the (items left, agents) costs, the item of the truth first."""
+    costs = StageCosts(one, distance)
+    number = {int(i): k for k, i in enumerate(one.item)}
+    mine = [number[int(i)] for i in order if int(i) in number]
+    for place in range(min(len(mine) - 1, STAGES_TAUGHT)):
+        left = np.array(mine[place:])
+        by_ballot = costs.at(place, left) * one.weight[:, None]
+        table = np.zeros((n_agents, len(left)))
+        np.add.at(table, np.asarray(one.agent), by_ballot)
+        yield np.ascontiguousarray(table.T)

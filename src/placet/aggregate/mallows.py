@@ -1,0 +1,148 @@
+"""Mallows models: orders are less likely the further they are from a centre, P(order) = e^{-t d(order, centre)} / Z."""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from sklearn.base import BaseEstimator
+
+from placet.aggregate import spearman
+from placet.aggregate.consensus import Consensus
+from placet.aggregate.kemeny import kemeny, kemeny_order, pair_tables
+from placet.aggregate.places import ballots_of, one_of, tier_starts
+from placet.aggregate.positional import borda
+from placet.data import Rankings
+from placet.data.columns import Floats, Ints
+from placet.optim import Fit
+
+LARGEST = 50.0
+"""Dispersion beyond which all orders but the centre have vanished: e^-50."""
+
+MOST_EXACT = 60
+"""Items up to which the centre is found exactly unless ``centre`` says otherwise."""
+
+
+class Mallows(BaseEstimator):
+    """A centre order and a dispersion t >= 0, both by maximum likelihood; phi = e^-t.
+
+    ``distance="kendall"``: pairs in the other order.  A tie on a ballot says that the order inside is not known, and
+    has the probability of all its orders together; a ballot of m items is an order of those m, with the centre's
+    order of them. The likeliest centre is then the Kemeny order, whatever t.
+    ``distance="spearman"``: the sum of squared differences of places, ties at their mean place.  The likeliest centre
+    is the order of mean places for complete ballots (the Borda count that leaves absent items out, for others).
+    ``centre``: "exact", "local", or None (exact up to 60 items), for Kendall's distance.
+    ``theta_`` is minus the place in the centre; ``dispersion_`` is t.
+
+    >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "a", "c"]])
+    >>> model = Mallows().fit(votes)
+    >>> model.consensus_.ranking, round(model.dispersion_, 3)
+    (['a', 'b', 'c'], 2.072)
+    """
+
+    def __init__(self, distance: str = "kendall", centre: str | None = None, random_state: int = 0):
+        self.distance = distance
+        self.centre = centre
+        self.random_state = random_state
+
+    def fit(self, data: Rankings) -> "Mallows":
+        """Fit to ballots; one instance at a time."""
+        one_of(self.distance, ("kendall", "spearman"), "distance")
+        one_of(self.centre or "exact", ("exact", "local"), "centre")
+        rankings = ballots_of(data, "mallows")
+        notes: list[str] = []
+        if self.distance == "kendall":
+            self.theta_, note = self._kemeny(rankings)
+            notes += note
+            value, self.dispersion_ = kendall_dispersion(rankings, self.theta_)
+        else:
+            self.theta_ = _minus_places(borda(rankings))
+            value, self.dispersion_ = spearman.dispersion(rankings, self.theta_, LARGEST)
+            if np.diff(rankings.offsets).max(initial=0) > spearman.MOST_EXACT:
+                notes.append(
+                    "the dispersion rests on Bethe's approximation of the normaliser (about 10% of t at worst)"
+                )
+        if self.dispersion_ >= LARGEST * (1 - 1e-6):
+            notes.append("every ballot agrees with the centre, so the dispersion is at its bound")
+        self.fit_ = Fit(np.array([self.dispersion_]), value, 0.0, 1, True, "dispersion by a search in one dimension")
+        self.consensus_ = Consensus(
+            rankings.items,
+            self.theta_,
+            method="mallows",
+            params=self.get_params(deep=False),
+            fit=self.fit_,
+            notes=tuple(notes),
+            extras={"dispersion": self.dispersion_, "phi": math.exp(-self.dispersion_)},
+        )
+        return self
+
+    def _kemeny(self, rankings: Rankings) -> tuple[Floats, list[str]]:
+        how = self.centre or ("exact" if rankings.n_items <= MOST_EXACT else "local")
+        if how == "exact":
+            return kemeny(rankings), []
+        found = kemeny_order(rankings, "local", random_state=self.random_state)
+        theta = np.empty(rankings.n_items)
+        theta[found.order] = -np.arange(rankings.n_items, dtype=np.float64)
+        bound = f"centre by local search: distance {found.distance:g}, no order is below {found.lower_bound:g}"
+        return theta, [] if found.optimal else [bound]
+
+
+def log_normaliser(t: Any, n: int) -> Any:
+    """log Z of Kendall's distance: the sum over j = 1 .. n of log((1 - q^j) / (1 - q)), q = e^-t.  O(n).
+
+    >>> round(float(np.exp(log_normaliser(0.0, 4))))  # 4! orders of equal probability
+    24
+    """
+    j = np.arange(2, n + 1)
+    if t < 1e-9:
+        return float(np.log(j).sum()) - t * n * (n - 1) / 4
+    return float((np.log(-np.expm1(-t * j)) - math.log(-math.expm1(-t))).sum())
+
+
+def kendall_dispersion(rankings: Rankings, theta: Floats) -> tuple[float, float]:
+    """-log likelihood and t of largest likelihood at a centre given by scores (its ties are orders of equal distance).
+
+    A ballot with tiers of g_1, g_2, ... items has probability q^d Z_{g_1} Z_{g_2} ... / Z_m, d its inversions between
+    tiers.
+    """
+    distance = _inversions(rankings, theta)
+    sizes, weights = _counted(np.diff(rankings.offsets), rankings.weight)
+    first, size = tier_starts(rankings)
+    opens = np.zeros(len(first), bool)
+    opens[1:] = (first[1:] != first[:-1]) | (rankings.ballot[1:] != rankings.ballot[:-1])
+    opens[:1] = True
+    tier_sizes, tier_weights = _counted(size[opens], rankings.weight[rankings.ballot[opens]])
+
+    def loss(t: float) -> float:
+        whole = sum(w * log_normaliser(t, m) for m, w in zip(sizes, weights))
+        return t * distance + whole - sum(w * log_normaliser(t, m) for m, w in zip(tier_sizes, tier_weights))
+
+    return least(loss, LARGEST)
+
+
+def least(loss: Any, largest: float) -> tuple[float, float]:
+    """Value and place of the least of a smooth function with one minimum over [0, largest]."""
+    found = minimize_scalar(loss, bounds=(0.0, largest), method="bounded", options={"xatol": 1e-9})
+    value, at = min((float(loss(0.0)), 0.0), (float(found.fun), float(found.x)))
+    end = float(loss(largest))
+    return (end, largest) if end <= value + 1e-12 * (1 + abs(value)) else (value, at)
+
+
+def _inversions(rankings: Rankings, theta: Floats) -> float:
+    """Weighted pairs that ballots put against the order of ``theta``; half for those that it ties.  O(pairs)."""
+    wins, _ = pair_tables(rankings)
+    below = theta[:, None] < theta[None, :]
+    level = theta[:, None] == theta[None, :]
+    return float(wins[below].sum() + wins[level].sum() / 2)
+
+
+def _counted(sizes: Ints, weight: Floats) -> tuple[list[int], list[float]]:
+    total = np.bincount(sizes, weight) if len(sizes) else np.zeros(0)
+    kept = [m for m in range(2, len(total)) if total[m] > 0]
+    return kept, [float(total[m]) for m in kept]
+
+
+def _minus_places(scores: Floats) -> Floats:
+    """Minus the place, from 0, of every item in the order of scores; equal scores share the mean place."""
+    _, group, size = np.unique(-np.round(scores, 9), return_inverse=True, return_counts=True)
+    return -(np.cumsum(size) - size + (size - 1) / 2)[group]

@@ -1,0 +1,294 @@
+"""Mallows, coset-permutation and spectral models: normalisers by enumeration, likelihoods by definition."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import placet
+from placet.aggregate import MODELS, spearman
+from placet.aggregate.cps import CosetPermutation, StageCosts
+from placet.aggregate.instances import instances
+from placet.aggregate.mallows import LARGEST, Mallows, kendall_dispersion, log_normaliser
+from placet.aggregate.spectral import SingularValueProjection, mean_differences, projected
+from placet.data import Comparisons, DataError, Rankings
+
+check = settings(deadline=None, max_examples=40)
+
+
+def kendall(order, centre):
+    return sum(
+        (order.index(x) < order.index(y)) != (centre.index(x) < centre.index(y))
+        for x, y in itertools.combinations(order, 2)
+    )
+
+
+def squared(order, centre):
+    return sum((order.index(x) - centre.index(x)) ** 2 for x in order)
+
+
+def absolute(order, centre):
+    return sum(abs(order.index(x) - centre.index(x)) for x in order)
+
+
+@st.composite
+def ballots(draw, max_items=5, ties=True):
+    n = draw(st.integers(1, max_items))
+    orders = []
+    for _ in range(draw(st.integers(1, 4))):
+        order = draw(st.permutations(range(n)))[: draw(st.integers(0, n))]
+        cuts = draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order)))
+        ballot: list[tuple[int, ...]] = []
+        for x, joined in zip(order, cuts):
+            if ties and joined and ballot:
+                ballot[-1] += (x,)
+            else:
+                ballot.append((x,))
+        orders.append(ballot)
+    weight = draw(st.lists(st.sampled_from([0.5, 1.0, 2.0]), min_size=len(orders), max_size=len(orders)))
+    return Rankings.from_orders(orders, items=range(n), weight=weight)
+
+
+# Mallows
+
+
+@pytest.mark.parametrize("n", range(7))
+@pytest.mark.parametrize("t", [0.0, 1e-12, 1e-6, 0.1, 1.0, 20.0])
+def test_normalisers_by_enumeration(n, t):
+    orders = [list(order) for order in itertools.permutations(range(n))]
+    exact = math.fsum(math.exp(-t * kendall(order, list(range(n)))) for order in orders)
+    assert log_normaliser(t, n) == pytest.approx(math.log(exact), abs=1e-7)
+    exact = math.fsum(math.exp(-t * squared(order, list(range(n)))) for order in orders)
+    assert spearman.log_normaliser(t, n) == pytest.approx(math.log(exact), abs=1e-9)
+
+
+def test_bethe_permanent_is_exact_without_choice_and_close_otherwise():
+    gap = np.subtract.outer(np.arange(10), np.arange(10)) ** 2
+    for t in (0.0, 0.01, 0.1, 0.5, 2.0):
+        exact = spearman.log_permanent(np.exp(-t * gap))
+        assert spearman.log_bethe_permanent(-t * gap) == pytest.approx(exact, abs=2.5)
+    assert spearman.log_bethe_permanent(-20.0 * gap) == pytest.approx(0.0, abs=1e-6)
+    # what is fitted with is its derivative, the mean distance
+    slope = lambda f, t: (f(t + 1e-4) - f(t - 1e-4)) / 2e-4  # noqa: E731
+    for t in (0.01, 0.05, 0.3):
+        exact = slope(lambda x: spearman.log_permanent(np.exp(-x * gap)), t)
+        assert slope(lambda x: spearman.log_bethe_permanent(-x * gap), t) == pytest.approx(exact, rel=0.13)
+
+
+def loss_by_definition(r, centre, t):
+    """Ballots as sets of orders of their items: P is the sum over the orders that a ballot allows."""
+    total = 0.0
+    for b, ballot in enumerate(r):
+        listed = [x for tier in ballot for x in tier]
+        own = [x for x in centre if x in listed]
+        ways = [list(itertools.chain(*w)) for w in itertools.product(*map(itertools.permutations, ballot))]
+        Z = sum(math.exp(-t * kendall(list(o), own)) for o in itertools.permutations(listed))
+        total -= r.weight[b] * math.log(sum(math.exp(-t * kendall(o, own)) for o in ways) / Z)
+    return total
+
+
+@check
+@given(r=ballots())
+def test_kendall_likelihood_by_definition(r):
+    model = Mallows().fit(r)
+    centre = [int(i) for i in np.argsort(-model.theta_, kind="stable")]
+    assert model.fit_.value == pytest.approx(loss_by_definition(r, centre, model.dispersion_), abs=1e-7)
+    best = min(
+        loss_by_definition(r, list(c), t)
+        for c in itertools.permutations(centre)
+        for t in (0.0, 0.2, 0.5, 1.0, 2.0, 8.0)
+    )
+    assert model.fit_.value <= best + 1e-7
+    near = [max(model.dispersion_ + d, 0.0) for d in (-0.01, 0.01)]
+    assert model.fit_.value <= min(loss_by_definition(r, centre, min(t, LARGEST)) for t in near) + 1e-9
+
+
+def test_dispersion_is_found_again_in_drawn_orders():
+    rng = np.random.default_rng(0)
+    n, t = 8, 0.6
+    orders = []
+    for _ in range(1500):
+        order: list[int] = []
+        for i in range(n):
+            chance = np.exp(-t * np.arange(i, -1, -1.0))
+            order.insert(int(rng.choice(i + 1, p=chance / chance.sum())), i)
+        orders.append(order)
+    model = Mallows().fit(Rankings.from_orders(orders, items=range(n)))
+    assert model.consensus_.ranking == list(range(n))
+    assert model.dispersion_ == pytest.approx(t, abs=0.03)
+    assert model.consensus_.extras["phi"] == pytest.approx(math.exp(-model.dispersion_))
+
+
+def test_spearman_centre_and_dispersion_by_enumeration():
+    rng = np.random.default_rng(1)
+    n, t = 5, 0.15
+    orders = [list(o) for o in itertools.permutations(range(n))]
+    p = np.array([math.exp(-t * squared(o, list(range(n)))) for o in orders])
+    drawn = rng.choice(len(orders), 3000, p=p / p.sum())
+    r = Rankings.from_orders([orders[k] for k in drawn], items=range(n))
+    model = Mallows("spearman").fit(r)
+    assert model.consensus_.ranking == list(range(n))
+    assert model.dispersion_ == pytest.approx(t, abs=0.02)
+    mean = np.mean([squared(orders[k], list(range(n))) for k in drawn])
+    q = np.array([math.exp(-model.dispersion_ * squared(o, list(range(n)))) for o in orders])
+    expected = sum(w * squared(o, list(range(n))) for w, o in zip(q / q.sum(), orders))
+    assert expected == pytest.approx(
+        mean, rel=1e-3
+    )  # the likelihood is largest where the mean distance is the observed one
+
+
+def test_partial_and_tied_ballots_with_spearman():
+    r = Rankings.from_orders([["a", "b", "c", "d"], ["a", ("b", "c")], ["d"], ["b", "a"]])
+    model = Mallows("spearman").fit(r)
+    distance, weight = spearman.distances(r, model.theta_)
+    assert model.consensus_.ranking[0] == "a"
+    assert distance[2] == 0
+    assert distance[3] == pytest.approx(2.0)  # a and b are exchanged
+    assert weight == {2: 1.0, 3: 1.0, 4: 1.0}
+
+
+def test_hard_cases_of_mallows():
+    one = Mallows().fit(Rankings.from_orders([["a", "b", "c"]]))
+    assert one.dispersion_ == LARGEST
+    assert any("agrees with the centre" in note for note in one.consensus_.notes)
+    for distance in ("kendall", "spearman"):
+        tied = Mallows(distance).fit(Rankings.from_orders([[("a", "b", "c")], []]))
+        assert len(set(tied.theta_)) == 1
+        assert np.isfinite(tied.dispersion_)
+    level = Rankings.from_orders([["a", "b"], ["b", "a"]])
+    assert kendall_dispersion(level, np.array([0.0, -1.0]))[1] == pytest.approx(0.0, abs=1e-6)
+    local = Mallows(centre="local").fit(Rankings.from_orders([list("abc"), list("bca"), list("cab")]))
+    assert any("no order is below" in note for note in local.consensus_.notes)
+    with pytest.raises(ValueError, match="distance 'hamming' is unknown"):
+        Mallows("hamming").fit(level)
+    with pytest.raises(DataError, match="whole ballots"):
+        Mallows().fit(Comparisons.from_battles(["a"], ["b"], ["a"]))
+
+
+# Coset-permutation stagewise
+
+
+@pytest.mark.parametrize(("name", "distance"), [("spearman", squared), ("footrule", absolute), ("kendall", kendall)])
+@check
+@given(data=st.data())
+def test_stage_costs_are_mean_distances_of_all_completions(name, distance, data):
+    n = data.draw(st.integers(2, 5))
+    ballot = list(data.draw(st.permutations(range(n))))
+    above = list(data.draw(st.permutations(range(n))))[: data.draw(st.integers(0, n - 1))]
+    left = [i for i in range(n) if i not in above]
+    (one,) = instances(Rankings.from_orders([ballot], items=range(n)))
+    costs = StageCosts(one, name).at(len(above), np.array(left))[0]
+
+    def mean_distance(first):
+        rest = [i for i in left if i != first]
+        return np.mean([distance([*above, first, *way], ballot) for way in itertools.permutations(rest)])
+
+    by_definition = np.array([mean_distance(x) for x in left])
+    assert costs - costs.mean() == pytest.approx(by_definition - by_definition.mean(), abs=1e-9)
+
+
+@pytest.mark.parametrize("distance", ["spearman", "footrule", "kendall"])
+@check
+@given(r=ballots())
+def test_relabelling_and_weights_of_cps(distance, r):
+    theta = CosetPermutation(distance).fit(r).theta_
+    to = np.roll(np.arange(r.n_items), 1)
+    again = Rankings(to[r.item], r.tier, r.offsets, r.weight, items=r.items)
+    assert CosetPermutation(distance).fit(again).theta_[to] == pytest.approx(theta)
+    double = CosetPermutation(distance).fit(r[np.repeat(np.arange(len(r)), 2)]).theta_
+    assert double == pytest.approx(theta)
+
+
+def test_spearman_stages_are_a_borda_count():
+    r = Rankings.from_orders([list("abcd"), list("bdca"), list("abdc")])
+    assert CosetPermutation().fit(r).consensus_.ranking == placet.consensus(r, "borda").ranking
+
+
+def simulated(n_instances=40, n_items=6, seed=0):
+    """Four agents, of which the last orders at random; the true orders."""
+    rng = np.random.default_rng(seed)
+    orders, agent, instance, truth = [], [], [], []
+    for q in range(n_instances):
+        s = rng.normal(size=n_items)
+        truth.append([f"{q}:{i}" for i in np.argsort(-s)])
+        for a in range(4):
+            order = np.argsort(-(s + (100.0 if a == 3 else 0.4) * rng.normal(size=n_items)))
+            orders.append([f"{q}:{i}" for i in order])
+            agent.append(a)
+            instance.append(q)
+    items = [f"{q}:{i}" for q in range(n_instances) for i in range(n_items)]
+    return (
+        Rankings.from_orders(orders, items=items, agent=agent, instance=instance),
+        Rankings.from_orders(truth, items=items, instance=range(n_instances)),
+    )
+
+
+@pytest.mark.parametrize("distance", ["spearman", "footrule", "kendall"])
+def test_weights_are_learned_from_labelled_instances(distance):
+    data, truth = simulated()
+    model = CosetPermutation(distance).fit(data, truth)
+    assert model.fit_.converged
+    assert abs(model.weight_[3]) < 0.2 * model.weight_[:3].min()
+    assert set(model.consensus_) == set(range(40))
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_cps_says_what_it_needs():
+    data, truth = simulated(2)
+    with pytest.raises(ValueError, match="distance 'cayley' is unknown"):
+        CosetPermutation("cayley").fit(data)
+    with pytest.raises(DataError, match="named agents"):
+        CosetPermutation().fit(Rankings.from_orders([["a", "b"]]), truth)
+    with pytest.raises(DataError, match="same items"):
+        CosetPermutation().fit(data, truth.restricted(truth.items[:6]))
+
+
+# Singular value projection
+
+
+def test_row_means_where_all_pairs_are_known():
+    r = Rankings.from_orders([list("abcd"), list("bacd"), list("dabc")])
+    c = SingularValueProjection().fit(r).consensus_
+    (one,) = instances(r)
+    Y, known = mean_differences(one, "difference")
+    assert pytest.approx(-Y.T) == Y
+    assert known.all()
+    assert c.scores == pytest.approx(Y.mean(axis=1), abs=1e-6)
+
+
+def test_missing_pairs_are_completed():
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=30)
+    Y = s[:, None] - s[None, :]
+    known = np.triu(rng.random((30, 30)) < 0.6, 1)
+    known = (known | known.T).astype(float) + np.eye(30)
+    X, change, _ = projected(Y * known, known, 2000, 1e-8)
+    assert change <= 1e-8
+    assert pytest.approx(Y, abs=1e-4) == X
+    assert pytest.approx(-X.T, abs=1e-6) == X
+
+
+@pytest.mark.parametrize("strength", ["difference", "binary"])
+def test_projection_of_instances_and_hard_cases(strength):
+    data, _ = simulated(5)
+    model = SingularValueProjection(strength).fit(data)
+    assert set(model.consensus_) == set(range(5))
+    assert np.isfinite(model.theta_).all()
+    for orders in ([["a"]], [[("a", "b")]], [[], ["a", "b"]]):
+        scores = SingularValueProjection(strength).fit(Rankings.from_orders(orders)).theta_
+        assert np.isfinite(scores).all()
+    with pytest.raises(ValueError, match="strength 'stars' is unknown"):
+        SingularValueProjection("stars").fit(data)
+
+
+@pytest.mark.parametrize("name", ["mpm", "mallows", "cps", "svp"])
+def test_models_answer_through_consensus(name):
+    votes = Rankings.from_orders([list("abcd"), list("abdc"), list("bacd"), ["a", "c"]])
+    c = placet.consensus(votes, name)
+    assert c.ranking[0] == "a"
+    assert c.method == name
+    assert MODELS[name]().fit(votes).theta_.shape == (4,)
