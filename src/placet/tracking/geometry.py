@@ -89,8 +89,21 @@ def weighted_mean(points: Array, weight: Array, geometry: str) -> Array:
     return np.array([mean[0], wrapped(mean[1])])
 
 
-def moments(points: Array, weight: Array, geometry: str) -> tuple[Array, Array]:
-    """Weighted mean (2,) and covariance (2, 2) of positions; the covariance is in km^2 when geographic."""
+def moments(points: Array, weight: Array, geometry: str) -> tuple[Array, Array, float]:
+    """Weighted mean (2,), covariance (2, 2; km^2 when geographic) and how far the points are two clouds.
+
+    The last is the share of the variance along the longest axis that a cut at the mean explains: 2 / pi for a normal
+    distribution, 3 / 4 for a uniform one, near 1 for two clouds apart.
+    """
     mean = weighted_mean(points, weight, geometry)
     gap = local(points, mean, geometry)
-    return mean, (gap * weight[:, None]).T @ gap
+    covariance = (gap * weight[:, None]).T @ gap
+    size, axes = np.linalg.eigh(covariance)
+    along = gap @ axes[:, 1]
+    right = float(weight[along > 0].sum())
+    if size[1] <= 0 or not 0 < right < 1:
+        return mean, covariance, 0.0
+    moment = float(
+        weight[along > 0] @ along[along > 0]
+    )  # the same on both sides, so the cut explains m^2 / (p (1 - p))
+    return mean, covariance, moment**2 / (right * (1 - right)) / float(size[1])

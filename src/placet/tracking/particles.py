@@ -27,6 +27,7 @@ class Filtered(NamedTuple):
     mean: Array  # (steps, 2)
     covariance: Array  # (steps, 2, 2)
     ess: Array  # (steps,)
+    split: Array  # (steps,): how far the particles are two clouds (``moments``)
     association: list[Array]  # (signals, active beacons) for each step
     log_likelihood: float
     cloud: list[Array]
@@ -61,7 +62,8 @@ def particle_filter(
     geographic = geometry == "geographic"
     state = _initial(n, plan, start, start_sd, geographic, rng)
     log_weight = np.full(n, -np.log(n))
-    result = Filtered(np.empty((len(days), 2)), np.empty((len(days), 2, 2)), np.empty(len(days)), [], 0.0, [])
+    t = len(days)
+    result = Filtered(np.empty((t, 2)), np.empty((t, 2, 2)), np.empty(t), np.empty(t), [], 0.0, [])
     log_weight += _reach_from_start(plan, state, geographic)
     total = _log_sum(log_weight)
     log_weight -= total
@@ -78,7 +80,8 @@ def particle_filter(
             log_weight -= gain
             weight = np.exp(log_weight)
             result.ess[k] = 1 / (weight @ weight)
-            result.mean[k], result.covariance[k] = moments(np.ascontiguousarray(state[:, :2]), weight, geometry)
+            points = np.ascontiguousarray(state[:, :2])
+            result.mean[k], result.covariance[k], result.split[k] = moments(points, weight, geometry)
             u = rng.random(3)
             few = state[_draw(log_weight, u[0], ASSOCIATION_PARTICLES), :2]
             result.association.append(association_probabilities(item, np.ascontiguousarray(few), geometry).mean(axis=0))

@@ -11,6 +11,7 @@ from placet.tracking.track import Track
 
 RADIUS = float(np.sqrt(5.991))  # 95 % of a normal distribution in two dimensions
 GREY = "0.75"
+COLOURS = [0, 2, 4, 6, 8, 10, 12, 16, 18, 1, 3, 5, 7, 9, 11, 13, 17, 19]  # strong ones first; grey is for clutter
 
 
 def plot_track(track: Track, arrivals: Arrivals, target: str | Path, truth: Array | None = None) -> None:
@@ -98,4 +99,4 @@ def _ellipses(axes: Any, track: Track, x: Array, y: Array, most: int = 40) -> No
 def _colour(i: int) -> Any:
     from matplotlib import colormaps
 
-    return colormaps["tab20"](i % 20)
+    return colormaps["tab20"](COLOURS[i % len(COLOURS)])

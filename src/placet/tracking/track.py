@@ -10,7 +10,9 @@ from placet.tracking.geometry import Array, exact_distance, local, weighted_mean
 from placet.tracking.particles import Filtered
 
 LIKELY = 10.0  # chains whose log-likelihood is lower by more than this have lost the float
-DISAGREE = 2.0  # standard deviations within a chain by which the chains' means may differ
+R_HAT = 1.2  # chains whose means spread by more, relative to their own spread, disagree
+TWO_CLOUDS = 0.9  # share of variance explained by a cut in two (0.64 for a normal cloud) above which there are two
+ON_END = 5  # so many steps on end without agreement, and the track is not determined
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Track:
     ``offsets[k]:offsets[k + 1]`` belong to step k.
     ``log_likelihood``: of the whole run (jointly with the end position when it was given).
     ``chain_position`` (chains, steps, 2) and ``chain_log_likelihood`` (chains,) show whether independent runs agree;
-    ``agree`` (steps,): False where the chains that explain the signals about equally well are apart.
+    ``agree`` (steps,): False where the chains that explain the signals about equally well are apart, or the position is
+    one of two clouds within a chain.
     """
 
     day: Array
@@ -52,8 +55,10 @@ class Track:
 
     @property
     def determined(self) -> bool:
-        """Whether the chains agree at every step (always, with one chain: then nothing was tried)."""
-        return bool(self.agree.all())
+        """Whether nowhere five steps on end are without agreement."""
+        apart = ~self.agree
+        runs = np.convolve(apart.astype(int), np.ones(ON_END, int)) if len(apart) else np.zeros(1, int)
+        return bool(runs.max() < min(ON_END, len(apart)))
 
     @property
     def source(self) -> np.ndarray:
@@ -89,16 +94,16 @@ class Track:
                 "more particles would help."
             )
         if chains == 1:
-            words.append("One chain only: whether the track is determined was not tried.")
-        elif self.determined:
+            words.append("One chain only: whether others would agree was not tried.")
+        if self.determined and chains > 1:
             words.append(
                 f"The {chains - lost.sum()} chains that count agree: nothing speaks against a determined track."
             )
-        else:
+        if not self.determined:
             apart = self.day[~self.agree]
             words.append(
-                "NOT DETERMINED: chains that explain the signals about equally well are apart on "
-                f"{len(apart)} of {len(self)} steps (first on day {apart[0]:g}, last on day {apart[-1]:g}). "
+                "NOT DETERMINED: chains that explain the signals about equally well are apart, or see two places at "
+                f"once, on {len(apart)} of {len(self)} steps (first on day {apart[0]:g}, last on day {apart[-1]:g}). "
                 "Signals of at least three beacons, or a known end, are needed."
             )
         return "\n".join(words)
@@ -123,7 +128,9 @@ def combined(
         apart = local(places[:, k], position[k], geometry)
         within = sum(w * run.covariance[k] for w, run in zip(weight, runs))
         covariance[k] = within + (apart * weight[:, None]).T @ apart
-        agree[k] = _agree(apart[counts], np.array([run.covariance[k] for run in runs])[counts])
+        kept = [run for run, used in zip(runs, counts) if used]
+        covariances, split = (np.array([getattr(run, name)[k] for run in kept]) for name in ("covariance", "split"))
+        agree[k] = _agree(apart[counts], covariances, split)
         for w, run in zip(weight, runs):
             association[arrivals.offsets[k] : arrivals.offsets[k + 1], beacon[k]] += w * run.association[k]
     return Track(
@@ -144,18 +151,18 @@ def combined(
     )
 
 
-def _agree(apart: Array, covariance: Array) -> bool:
-    """Whether every two means lie within DISAGREE standard deviations (of the wider chain, along the line between
-    them).
+def _agree(apart: Array, covariance: Array, split: Array) -> bool:
+    """Whether the chains have one cloud each and their means differ little, by the largest R-hat of any axis.
+
+    R-hat = sqrt(1 + B / W); B is the covariance of the means, W the mean covariance within chains.
     """
-    for a in range(len(apart)):
-        for b in range(a):
-            gap = apart[a] - apart[b]
-            length = float(np.hypot(*gap))
-            if length == 0:
-                continue
-            along = gap / length
-            spread = max(float(along @ covariance[c] @ along) for c in (a, b))
-            if length > DISAGREE * np.sqrt(spread):
-                return False
-    return True
+    if (split > TWO_CLOUDS).any():
+        return False
+    if len(apart) < 2:
+        return True
+    between = np.cov(apart.T)
+    within = covariance.mean(axis=0)
+    if np.trace(within) <= 0:
+        return bool(np.trace(between) <= 0)
+    ratio = np.linalg.eigvals(np.linalg.pinv(within) @ between).real.max()
+    return bool(np.sqrt(1 + max(ratio, 0.0)) <= R_HAT)

@@ -136,7 +136,7 @@ class RankedSignalTracker:
         weight = np.full(self.trajectories, 1 / self.trajectories)
         for k, item in enumerate(steps):
             points = np.ascontiguousarray(paths[k, :, :2])
-            run.mean[k], run.covariance[k] = moments(points, weight, geometry)
+            run.mean[k], run.covariance[k], run.split[k] = moments(points, weight, geometry)
             run.association[k] = association_probabilities(item, points, geometry).mean(axis=0)
         return run._replace(cloud=list(paths))
 

@@ -1,0 +1,67 @@
+"""What the tracking experiments share: the scene of section 5.5.1, and how a result meets its expected values."""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from placet.simulate.signals import RankedSignals, ranked_signals, simulated_path
+from placet.tracking import Beacons, RankedSignalTracker
+
+HERE = Path(__file__).parent
+DETECTION, SIGMA, CAPACITY, WINDOW = 0.7, 0.02, 4, (0.0, 15.0)
+
+
+def beacons() -> Beacons:
+    """Ten beacons spread over a square of side 10; sound takes one time unit for one unit of length."""
+    return Beacons(np.random.default_rng(7).uniform(0, 10, (10, 2)), speed=1.0)
+
+
+def scene(path: str, steps: int, clutter_rate: float, seed: int) -> RankedSignals:
+    """Signals of a float on its way, as section 5.5.1 draws them."""
+    rng = np.random.default_rng(seed)
+    return ranked_signals(
+        beacons(), simulated_path(path, steps, rng), capacity=CAPACITY, detection=DETECTION, clutter_rate=clutter_rate,
+        sigma=SIGMA, window=WINDOW, rng=rng,
+    )  # fmt: skip
+
+
+def tracker(clutter_rate: float, diffusion: float, **options) -> RankedSignalTracker:
+    """A tracker that knows how the scene was drawn."""
+    return RankedSignalTracker(
+        beacons=beacons(), detection=DETECTION, sigma=SIGMA, clutter_rate=clutter_rate, diffusion=diffusion, **options
+    )
+
+
+def arguments(about: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--quick", action="store_true", help="a smaller run, for continuous integration")
+    return parser.parse_args()
+
+
+def folder(name: str) -> Path:
+    """Where the numbers and pictures of an experiment go; nothing in it is kept."""
+    (HERE / name).mkdir(exist_ok=True)
+    return HERE / name
+
+
+def report(name: str, ours: dict[str, float]) -> None:
+    """Write <name>/ours.csv, compare it with expected_<name>.csv (quantity, low, high), and exit with 1 on a miss."""
+    with open(folder(name) / "ours.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("quantity", "value"), *((key, f"{value:.6g}") for key, value in ours.items())])
+    missed = 0
+    with open(HERE / f"expected_{name}.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["quantity"] not in ours:
+                continue  # a quick run leaves some out
+            value = ours.pop(row["quantity"])
+            good = float(row["low"]) <= value <= float(row["high"])
+            missed += not good
+            print(
+                f"{'ok  ' if good else 'MISS'} {row['quantity']} = {value:.6g} (expected {row['low']} .. {row['high']})"
+            )
+    for key, value in ours.items():
+        print(f"     {key} = {value:.6g}")
+    sys.exit(1 if missed else 0)
