@@ -1,6 +1,8 @@
 """Contestants side by side: interleaved in one process, medians, ratios, peak memory each in a process of its own.
 
-    compare("pl-partition N=1000", {"placet": fn, "published": fn}, repeat=5)
+    contestants = {"placet": fn, "published": fn}
+    peaks = {who: peak_memory(run) for who, run in contestants.items()}      # first, while there are no threads
+    compare("pl-partition N=1000", contestants, repeat=5, peaks=peaks)
 
 The first name is ours; a ratio is the other's time over ours.  Results go to benchmarks/results/<name>.json.
 """
@@ -27,14 +29,13 @@ def compare(
     *,
     repeat: int = 5,
     notes: Mapping[str, str] | None = None,
-    memory: bool = False,
+    peaks: Mapping[str, int] | None = None,
 ) -> dict[str, dict[str, float]]:
     """Time every contestant ``repeat`` times in turn after one call that warms it up; print and write the medians.
 
-    With ``memory`` each contestant also runs once in a forked child, whose growth in peak resident memory is taken.
+    ``peaks`` is bytes of peak memory per contestant, from `peak_memory`.
     ``notes`` is a word per contestant for the last column, such as its error.
     """
-    peaks = {who: peak_memory(run) for who, run in contestants.items()} if memory else {}
     for run in contestants.values():
         run()
     seconds: dict[str, list[float]] = {who: [] for who in contestants}
@@ -45,7 +46,7 @@ def compare(
             seconds[who].append(time.perf_counter() - start)
     rows = {
         who: {"seconds": statistics.median(times), "fastest": min(times)}
-        | ({"peak_mb": peaks[who] / 2**20} if memory else {})
+        | ({"peak_mb": peaks[who] / 2**20} if peaks else {})
         for who, times in seconds.items()
     }
     _show(name, rows, notes or {})
@@ -57,13 +58,19 @@ def compare(
     return rows
 
 
-def peak_memory(run: Callable[[], object]) -> int:
-    """Bytes by which ``run`` raises the peak of resident memory, measured in a child process."""
+def peak_memory(run: Callable[[], object], patience: float = 120.0) -> int:
+    """Bytes by which ``run`` raises the peak of resident memory, measured in a forked child.
+
+    Call it before this process has run anything on several threads: a fork takes no threads along, and pools then wait for ever.
+    """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_measured, args=(run, sender))
     child.start()
     sender.close()
+    if not receiver.poll(patience):
+        child.kill()
+        raise RuntimeError(f"no answer from the child in {patience:.0f} s; were threads started before the fork?")
     try:
         return receiver.recv()
     finally:
@@ -71,6 +78,7 @@ def peak_memory(run: Callable[[], object]) -> int:
 
 
 def _measured(run: Callable[[], object], sender) -> None:
+    run()  # imports and compiled code are not what is measured
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is resident now
     before = _high_water()
     run()

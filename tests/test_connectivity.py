@@ -67,6 +67,11 @@ def test_message_names_the_groups_and_the_way_out():
     assert "and 6 more" in str(no_finite_scores(np.arange(10)))
 
 
+def test_a_pair_seen_often_still_counts():
+    """256 equal edges are one edge, not none."""
+    assert components_of_pairs([0] * 256 + [1] * 512, [1] * 256 + [0] * 512, 2).max() == 0
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_nothing_to_connect(n):
     assert no_finite_scores(components([], [], [0], n)) is None

@@ -1,9 +1,10 @@
-"""Optimisers: functions that return a `Fit`.  One criterion: the largest gradient component of the per-unit-weight objective."""
+"""Optimisers: functions that return a `Fit`.  One criterion: the largest component of the gradient per unit weight."""
 
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,12 +84,12 @@ def newton(
     rel_tol: float | None = None,
     callback: Callback | None = None,
 ) -> Fit:
-    """Minimise ``fun`` by Newton steps: conjugate gradients on ``hvp(x, v)`` cut short far from the optimum, then a line search."""
+    """Minimise ``fun`` by Newton steps: conjugate gradients on ``hvp(x, v)``, cut short far off; then a line search."""
     x = np.array(x0, dtype=np.float64)
     value, gradient = fun(x)
     n_iter, small_step = 0, False
     while n_iter < max_iter and not small_step and np.abs(gradient).max(initial=0.0) > tol:
-        step = _newton_step(lambda v, at=x: hvp(at, v), gradient)
+        step = _newton_step(partial(hvp, x), gradient)
         found = _line_search(fun, x, value, gradient, step)
         if found is None:
             break
@@ -113,9 +114,10 @@ def sgd(
     rel_tol: float | None = None,
     callback: Callback | None = None,
 ) -> Fit:
-    """Follow ``grad_fun(x, rng) -> (value, gradient)``, an estimate from a batch drawn with ``rng``, for ``n_iter`` steps.
+    """Follow ``grad_fun(x, rng) -> (value, gradient)``, from a batch that ``rng`` draws, for ``n_iter`` steps.
 
-    ``method``: "plain" x -= lr g; "adagrad" x -= lr g / sqrt(sum g^2); "adam" with decay 0.9 and 0.999.  Without ``tol`` and
+    ``method``: "plain" x -= lr g; "adagrad" x -= lr g / sqrt(sum g^2); "adam" with decay 0.9 and 0.999.  Without
+    ``tol`` and
     ``rel_tol`` there is no criterion: all steps are taken and ``converged`` is False.
     """
     steps = {"plain": _plain, "adagrad": _adagrad, "adam": _adam}
@@ -188,7 +190,9 @@ def _newton_step(hvp: Callable[[Array], Array], gradient: Array) -> Array:
 def _line_search(
     fun: Objective, x: Array, value: float, gradient: Array, step: Array
 ) -> tuple[Array, float, Array] | None:
-    """Halve the step until the value falls by 1e-4 of what the slope promises; near the last digits a smaller gradient will do."""
+    """Halve the step until the value falls by 1e-4 of what the slope promises; near the last digits a smaller
+    gradient will do.
+    """
     slope = float(gradient @ step)
     norm, rounding = np.abs(gradient).max(), 1e-13 * max(1.0, abs(value))
     for halving in range(40):

@@ -1,8 +1,7 @@
 """Do finite scores exist?  For the Plackett-Luce family, if and only if the graph "beats" is strongly connected.
 
-An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items of tier k
--> node k
--> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges, not n^2.
+An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items of tier k ->
+node k -> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges, not n^2.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ Labels = NDArray[np.int64]
 
 
 def components(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int) -> Labels:
-    """Group of each item (n_items,), numbered from 0 by first item; rows of a ballot sorted by tier.  O(rows + n_items).
+    """Group of each item (n_items,), numbered by first item; rows of a ballot sorted by tier.  O(rows + n_items).
 
     >>> components([0, 1, 1, 2, 0], [0, 1, 0, 1, 2], [0, 2, 5], n_items=4)  # 0 > 1, then 1 > 2 > 0; 3 never appears
     array([0, 0, 0, 1])
@@ -33,9 +32,7 @@ def components(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: in
 
 
 def components_of_pairs(winner: ArrayLike, loser: ArrayLike, n_items: int) -> Labels:
-    """Group of each item (n_items,) from comparisons; a tie counts both ways, so give it as two rows.  O(rows +
-    n_items).
-    """
+    """Group of each item (n_items,) from comparisons; a tie is two rows, one each way.  O(rows + n_items)."""
     return _strong(np.asarray(winner, dtype=np.int64), np.asarray(loser, dtype=np.int64), n_items, n_items)
 
 

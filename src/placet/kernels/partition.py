@@ -1,8 +1,9 @@
 """Exact Plackett-Luce likelihood of an ordered partition: stage k is "all of tier k before all of the tiers below it".
 
-With L_k and rest_k as in `plackett_luce`, stage k has log P_k = f(d_i = s_i - L_{k+1}, i in tier k) (`quadrature`).  Its slopes g_i
-go to the tied rows, and minus their sum G_k to the rows below in proportion to their softmax shares: a row of tier t receives
-e^{s - L_t} B_t with B_{t+1} = rest_t B_t + G_t.  The lowest tier adds nothing.  O(rows + nodes * tied), scratch O(rows of a list).
+With L_k and rest_k as in `plackett_luce`, stage k has log P_k = f(d_i = s_i - L_{k+1}, i in tier k) (`quadrature`).
+Its slopes g_i go to the tied rows, and minus their sum G_k to the rows below by their softmax shares: a row of tier t
+receives e^{s - L_t} B_t with B_{t+1} = rest_t B_t + G_t.  The lowest tier adds nothing.
+O(rows + nodes * tied rows), scratch O(rows of a list).
 """
 
 import math
@@ -83,7 +84,9 @@ def partition(s, grade, offsets, weight, grad, tol):
 
 @njit(cache=True, nogil=True)
 def partition_curvature(s, grade, offsets, weight, out, tol):
-    """Diagonal of the Hessian: g^2 - E[phi (1 - y)] at tied rows, G p - p^2 (G + 1'H1) at rows below, H the Hessian of log P."""
+    """Diagonal of the Hessian: g^2 - E[phi (1 - y)] at tied rows, G p - p^2 (G + 1'H1) at rows below, H the
+    Hessian of log P.
+    """
     n, tied = longest(offsets), _largest_tied(grade, offsets)
     starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
     own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n)

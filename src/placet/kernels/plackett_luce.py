@@ -1,8 +1,8 @@
 """Plackett-Luce stages: tiers leave from the top, and stage k costs ``count[k]`` draws against all rows that are left.
 
-With L_k the log-sum-exp over R_k (the rows of tiers k, k + 1, ...), l_k that over tier k alone, share_k = e^{l_k - L_k} and
-rest_k = e^{L_{k+1} - L_k}, every sum over stages is a recurrence whose terms lie in [0, 1] times counts:
-A_k = sum_{j <= k} count_j e^{L_k - L_j} = rest_{k-1} A_{k-1} + count_k.  So nothing overflows, at any scores, in O(rows).
+With L_k the log-sum-exp over R_k (the rows of tiers k, k + 1, ...), l_k that over tier k alone, share_k = e^{l_k - L_k}
+and rest_k = e^{L_{k+1} - L_k}, every sum over stages is a recurrence whose terms lie in [0, 1] times counts:
+A_k = sum_{j <= k} count_j e^{L_k - L_j} = rest_{k-1} A_{k-1} + count_k.  So nothing overflows, in O(rows).
 """
 
 import math
@@ -62,7 +62,9 @@ def places(grade, a, b, k):
 
 @njit(cache=True, nogil=True)
 def ordered_stages(s, grade, a, b, uniform, k, order, x, e, own, starts):
-    """One tier per ordered place and one for the rest: scores ``x`` in that order, e^{x - max} of each tier; number of tiers."""
+    """One tier per ordered place and one for the rest: scores ``x`` in that order, e^{x - max} of each tier;
+    number of tiers.
+    """
     shuffled(grade, a, b, uniform, order)
     top = places(grade, a, b, k)
     n = b - a

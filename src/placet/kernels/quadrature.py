@@ -1,12 +1,14 @@
 """P(all n tied items before all the rest), exact to a tolerance, with a few dozen nodes.
 
 With a_i = e^{d_i}, d_i the score of a tied item minus the log-sum-exp of the rest,
-P = integral of e^{-v} prod_i (1 - e^{-a_i v}) dv over v > 0 = integral of g(x) dx, v = e^x, g = exp(x - v) prod_i (1 - e^{-a_i v}).
+P = integral of e^{-v} prod_i (1 - e^{-a_i v}) dv over v > 0 = integral of g(x) dx with v = e^x and
+g(x) = exp(x - v) prod_i (1 - e^{-a_i v}).
 
-log g is strictly concave: its slope is 1 - v + sum_i phi(a_i v) with phi(y) = y / (e^y - 1) falling from 1 to 0, so the mode has
-1 < v < n + 1, and g(x0 + t) <= g(x0) exp(-v0 (e^t - 1 - t)), which bounds the window on both sides.  The integrand is analytic
-and vanishes at both ends of the window, so the trapezoid rule converges exponentially; x = x0 + c sinh(z) shortens the tails.
-Every new level of nodes halves the step, and its difference from the level before squares the error.
+log g is strictly concave: its slope is 1 - v + sum_i phi(a_i v) with phi(y) = y / (e^y - 1) falling from 1 to 0.  So
+the mode has 1 < v < n + 1, and g(x0 + t) <= g(x0) exp(-v0 (e^t - 1 - t)) bounds the window on both sides.  g is
+analytic and vanishes at both ends, so the trapezoid rule converges exponentially; x = x0 + c sinh(z) shortens tails.
+Where many items saturate together left of the mode, g ends in a cliff, and the nodes are made dense there too.
+Every level of nodes halves the step; what it changes, squared, and what it may have stepped over say when to stop.
 
 Derivatives are moments of phi under the normalised integrand: d log P / d d_i = E[phi_i].
 """
@@ -19,7 +21,8 @@ from numba import njit
 from placet.kernels import vector
 from placet.kernels.softmax import total
 
-LARGEST = 600.0  # beyond it in either direction a factor is a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite
+# Beyond it in either direction a factor is a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite.
+LARGEST = 600.0
 MAX_NODES = 2048
 ITEMS_BETWEEN_RESCALING = (
     16  # a factor relative to the mode's is above e^-40 in the window: 16 of them cannot underflow
@@ -28,7 +31,7 @@ _EXPONENT_BIAS = 1023
 _MANTISSA = (1 << 52) - 1
 _ONE = _EXPONENT_BIAS << 52
 _LN2 = 0.6931471805599453
-_SAFETY = 3.0
+_SAFETY = 3.0  # over 4,000 stages of all shapes the error then stays below tol for tol <= 1e-10, below 2 tol at 1e-4
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
@@ -132,7 +135,7 @@ def _products(a, n, scale, v, product, exponent):
 
 @njit(cache=True, nogil=True)
 def _coordinate(x, width, x2, width2):
-    """z(x) and dz/dx, x counted from the mode: dense within ``width`` of the mode and within ``width2`` of x2, if that is > 0."""
+    """z(x) and dz/dx, x counted from the mode: dense within ``width`` of it and, if > 0, within ``width2`` of x2."""
     z, slope = math.asinh(x / width), 1.0 / math.hypot(x, width)
     if width2 > 0:
         z += math.asinh((x - x2) / width2)
@@ -178,7 +181,7 @@ def _weigh(v0, v, product, exponent, weight):
 
 @njit(cache=True, nogil=True)
 def _unresolved(weight, logs):
-    """Mass that the nodes of one level may miss: sum of w exp(-8 pi^2 / bend), bend minus the second difference of log w.
+    """Mass that one level may miss: sum of w exp(-8 pi^2 / bend), bend minus the second difference of log w.
 
     A Gaussian of variance s^2 sampled at a step h has an error of 2 exp(-2 pi^2 s^2 / h^2), and h^2 / s^2 is that bend;
     both levels together have half the step.
@@ -195,7 +198,7 @@ def _unresolved(weight, logs):
 
 @njit(cache=True, nogil=True)
 def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponent):
-    """log P for the n values ``d``; leaves a_i, the nodes v_t and their normalised weights.  Returns (log P, number of nodes).
+    """(log P, number of nodes) for the n values ``d``; leaves a_i, the nodes v_t and their normalised weights.
 
     O(n) per node; scratch of n (a, scale, phi, ratio) and of MAX_NODES (v, weight, product, exponent).
     """
@@ -220,7 +223,7 @@ def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponen
     if width2 > 0.8 * width or x2 > -width2:
         width2 = 0.0
     z_left, z_right = _coordinate(x_left, width, x2, width2)[0], _coordinate(x_right, width, x2, width2)[0]
-    last = 4 * int(math.ceil(cut / 7.0))
+    last = 4 * math.ceil(cut / 7.0)
     step = (z_right - z_left) / last
     first, mass, z0 = 0, 0.0, z_left + step
     while True:
@@ -300,7 +303,7 @@ def _row(ai, ui, mean, v, weight, along, last, term):
 
 @njit(cache=True, nogil=True)
 def hessian_product(a, n, v, weight, last, term, slope, u, out):
-    """out = H u, H the Hessian of log P in d: covariances of phi, and E[d phi_i / d d_i] on the diagonal; returns its sum.
+    """out = H u and its sum, H the Hessian of log P in d: covariances of phi, and E[d phi_i / d d_i] on the diagonal.
 
     O(n nodes), scratch O(nodes).
     """

@@ -1,8 +1,8 @@
 """Exponentials without branches or calls, so that LLVM can run a loop over them in vector registers.
 
 x = n log 2 + r with n an integer and abs(r) <= log(2) / 2; then e^r - 1 by its series and a power of two from its bits.
-Callers compile with ``fastmath={"contract"}`` (fused multiply-add, twice as fast) but never with "reassoc", which would undo the
-rounding to an integer.  Measured: 1.05 ns per `exp`, as fast as ``np.exp``; the error stays under 1.1 units in the last place.
+Callers compile with ``fastmath={"contract"}`` (fused multiply-add, twice as fast) but never with "reassoc", which would
+undo the rounding to an integer.  Measured: 1.05 ns per `exp`, as fast as ``np.exp``, within 1.1 units of the last bit.
 """
 
 from numba import njit, types
@@ -58,7 +58,9 @@ def _split(x):
 
 @njit(inline="always")
 def exp(x):
-    """e^x within 1 or 2 units in the last place; x is held to [-708, 709], so that nothing is zero, subnormal or infinite."""
+    """e^x within 1 or 2 units in the last place; x is held to [-708, 709], so that nothing is zero, subnormal or
+    infinite.
+    """
     scale, p = _split(min(max(x, -708.0), 709.0))
     return scale * p + scale
 

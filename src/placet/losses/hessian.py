@@ -11,8 +11,9 @@ from placet.losses.apply import Array, checked, over_lists
 
 
 def product(kernel: Callable[..., float], s: ArrayLike, lists: Lists, v: ArrayLike, *args: object) -> Array:
-    """Hessian times ``v`` (rows,), from ``kernel(s, grade, offsets, weight, out, v, *args)``; the kernel returns any number."""
-    s, (grade, offsets, weight) = checked(s, lists)
+    """Hessian times ``v`` (rows,), from ``kernel(s, grade, offsets, weight, out, v, *args)``, whose value is unused."""
+    s, lists = checked(s, lists)
+    grade, offsets, weight = np.asarray(lists.grade), np.asarray(lists.offsets), lists.weight
     v = np.ascontiguousarray(v, dtype=np.float64)
     if v.shape != s.shape:
         raise ValueError(f"the vector has shape {v.shape} and the scores {s.shape}; both must be (rows,)")

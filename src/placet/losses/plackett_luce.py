@@ -30,7 +30,7 @@ def _top(k: int | None) -> int:
 
 
 def listmle(s: ArrayLike, lists: Lists, *, random_state: int = 0) -> tuple[float, Array]:
-    """Full order: sum_j log sum_{l >= j} e^{s_l} - s_j over places j; tied rows are put in a seeded random order.  O(rows)."""
+    """Full order: sum_j log sum_{l >= j} e^{s_l} - s_j over places j; tied rows in a seeded random order.  O(rows)."""
     return over_lists(kernels.ordered, s, lists, _draws(lists, random_state), _ALL_ROWS)
 
 
@@ -65,8 +65,8 @@ def pl_topk_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, k: int | None = Non
 def pl_lower_bound(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
     """Minus the log of Hino's lower bound of the partition's likelihood.  O(rows).
 
-    prod over tiers m above the lowest of n_m! prod_{i in X_m} e^{s_i} / sum_{j in R_m} e^{s_j}: every item of the tier is
-    drawn against the whole of R_m.
+    prod over tiers m above the lowest of n_m! prod_{i in X_m} e^{s_i} / sum_{j in R_m} e^{s_j}: every item of the
+    tier is drawn against the whole of R_m.
     """
     return over_lists(kernels.lower_bound, s, lists)
 
@@ -84,7 +84,8 @@ def pl_lower_bound_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
 def pl_partition(s: ArrayLike, lists: Lists, *, tol: float = 1e-11) -> tuple[float, Array]:
     """Exact likelihood of the ordered partition: - sum over tiers m above the lowest of log P(X_m before R_{m+1}).
 
-    P = integral over u in (0, 1) of prod_{i in X_m} (1 - u^{a_i}), a_i = e^{s_i} / sum_{j in R_{m+1}} e^{s_j}: the sum over all
+    P = integral over u in (0, 1) of prod_{i in X_m} (1 - u^{a_i}), a_i = e^{s_i} / sum_{j in R_{m+1}} e^{s_j}: the
+    sum over all
     orders inside each tier.  ``tol`` is the error allowed in log P and in its gradient; training can do with 1e-4, at a
     third of the cost.  O(rows + nodes * tied rows), 16 to 160 nodes.
     """
