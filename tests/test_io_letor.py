@@ -61,6 +61,11 @@ def test_most_numbers_need_no_care():
     )
 
 
+@pytest.mark.parametrize("text", ["753398352865428550e-2", "1868873260916941456e-37", "15541731305716253e35"])
+def test_numbers_whose_truncated_product_lies_just_below_a_half(text):
+    assert table(f"1 qid:1 1:{text}\n").X[0, 0] == float(text)
+
+
 @pytest.mark.parametrize(
     "text",
     ["nan", "inf", "-inf", "Infinity", "1_000", "0x10", "1e", "e5", ".", "-", "", "1.2.3", "1d5", "１", "1,5", "--1"],
@@ -93,7 +98,7 @@ def letor_text(draw):
     lines = []
     names = draw(
         st.sampled_from(
-            [["1", "2", "30"], ["a", "b c".replace(" ", "_"), "é"], ["7", "007", "-1"], ["1" * 18, "9" * 19]]
+            [["1", "2", "30"], ["a", "b c".replace(" ", "_"), "é"], ["7", "007", "-1"], ["1" * 18, "1" * 19, "9" * 20]]
         )
     )
     width = draw(st.integers(1, 6))
@@ -290,8 +295,9 @@ def test_full_rows_go_straight_into_one_table(threads, monkeypatch):
     np.testing.assert_array_equal(table("\n".join(lines)).X, expected)
     gaps = [line + ("\n\n# gap\n" if k % 11 == 0 else "") for k, line in enumerate(lines)]
     np.testing.assert_array_equal(table("\n".join(gaps)).X, expected)
-    long_first = ["# " + "x" * 240, *lines]  # the estimate of rows from the first block is too low
-    np.testing.assert_array_equal(table("\n".join(long_first)).X, expected)
+    first = lines[0] + " # " + "x" * 200  # the estimate of rows from the first block is far too low
+    many = table("\n".join([first, *(lines[1:] * 6)]))
+    np.testing.assert_array_equal(many.restore(many.X), np.vstack([expected[:1], *[expected[1:]] * 6]))
     wider = [*lines, "0 qid:x 1:1 2:2 3:3 4:4"]
     np.testing.assert_array_equal(table("\n".join(wider)).X[:500, :3], expected)
     ragged = [*lines[:300], "0 qid:x 2:9", *lines[300:]]

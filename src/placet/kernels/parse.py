@@ -50,9 +50,9 @@ def count(text):
 def scaled(m, ten):
     """(m 10^ten correctly rounded, True), or (0, False) when 64 bits of the power do not settle the last bit.
 
-    m < 2^53 and abs(ten) <= 22: one exactly rounded operation (Clinger).  Otherwise the upper half h of m times the
-    truncated power is below the true product by less than 1, so the rounding is settled unless h ends within 1 of a
-    half (1 in 256).
+    m < 2^53 and abs(ten) <= 22: one exactly rounded operation (Clinger).  Otherwise h, the upper half of m (shifted to
+    64 bits) times the truncated power, is below the true product by less than 2, so the rounding is settled unless the
+    bits that are dropped are one half or one unit less (about 1 number in 1000).
     """
     if m < 9007199254740992:
         if ten == 0:
