@@ -1,10 +1,13 @@
 """Likelihoods of ballots as aggregation models: a loss of row scores, each looked up as s = theta[item]."""
 
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
@@ -20,11 +23,17 @@ from placet.data.columns import Floats
 from placet.kernels import orders
 from placet.losses import CURVATURES, HVPS, LOSSES
 
+Map = Callable[[Floats], Floats]
+
 WIDEST = 600.0
 """Scores further apart than this are left to the losses, whose sums of exponentials stay logarithms."""
 
+ROUGH, GRADIENT = 1e-4, 1e-9
+"""Largest gradient entries at which L-BFGS and Newton's method by products stop."""
+
+PRODUCT_TOLERANCE = 1e-6
 MOST_ROW_PAIRS = 200_000_000
-MOST_PRODUCT_ROWS = 20_000_000
+MOST_PRODUCT_ROWS = 4_000_000
 
 
 class Ballots:
@@ -94,17 +103,44 @@ class Ballots:
 
 
 def minimised(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
-    """Newton's method with the closed Hessian, else with Hessian products in units of the Hessian's diagonal."""
+    """Newton's method: with the closed Hessian; else by Hessian products, in units in which the Hessian is near to one.
+
+    These units are the outer products of the ballots' gradients near the optimum, which L-BFGS finds first in the
+    units of the start; with many items, the Hessian's diagonal.
+    """
     if b.strict and b.n <= MOST_SIMULATED:
         return information.newton(b.value, b.hessian, theta, tol=tol, max_iter=max_iter)
-    unit = 1 / np.sqrt(b.diagonal(theta))
+    if b.n > MOST_SIMULATED:
+        unit = 1 / np.sqrt(b.diagonal(theta))
+        back, forward, y = (lambda y: y * unit), (lambda g: g * unit), theta / unit
+    else:
+        back, forward, y = _units(b, theta)
+        with warnings.catch_warnings():  # what matters is where Newton's method stops
+            warnings.simplefilter("ignore", optim.ConvergenceWarning)
+            theta = back(optim.lbfgs(_mapped(b, back, forward), y, tol=ROUGH, max_iter=max_iter).x)
+        back, forward, y = _units(b, theta)
+    times = lambda y, v: forward(b.times(back(y), back(v)))  # noqa: E731
+    found = optim.newton(_mapped(b, back, forward), times, y, tol=GRADIENT, max_iter=max_iter)
+    return replace(found, x=back(found.x))
+
+
+def _units(b: Ballots, theta: Floats) -> tuple[Map, Map, Floats]:
+    """back, forward, y with theta = back(y), gradient by y = forward(gradient), and outer products near to one in y."""
+    J = b.outer_products(theta)
+    J[np.arange(b.n), np.arange(b.n)] += 0.1 * np.diag(J) + max(b.precision, LEAST_PRECISION)
+    root = np.linalg.cholesky(J)
+    back = partial(solve_triangular, root, lower=True, trans="T")
+    return back, partial(solve_triangular, root, lower=True), root.T @ theta
+
+
+def _mapped(b: Ballots, back: Map, forward: Map) -> Callable[[Floats], tuple[float, Floats]]:
+    """The objective in coordinates y with theta = back(y), whose gradient is forward(gradient)."""
 
     def fun(y: Floats) -> tuple[float, Floats]:
-        value, grad = b.value(y * unit)
-        return value, grad * unit
+        value, grad = b.value(back(y))
+        return value, forward(grad)
 
-    found = optim.newton(fun, lambda y, v: b.times(y * unit, v * unit) * unit, theta / unit, tol=tol, max_iter=max_iter)
-    return optim.Fit(found.x * unit, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
+    return fun
 
 
 def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.Generator) -> tuple[Any, Any, list[str]]:
@@ -200,7 +236,7 @@ class _BallotModel(BaseEstimator):
             win=type(self).win,
             fit=self.fit_,
             notes=(*notes, *more),
-            tolerance=SCORE_TOLERANCE,
+            tolerance=SCORE_TOLERANCE if b.strict else PRODUCT_TOLERANCE,
         )
         return self
 

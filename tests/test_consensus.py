@@ -1,0 +1,190 @@
+"""The result type and the short way: ranks, ties, intervals, bootstrap, the pair to ask next, errors that name the way out."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from placet.aggregate import MODELS, RULES, Consensus, consensus, uncertainty
+from placet.aggregate.resample import resampled, resampled_counts
+from placet.data import Comparisons, DataError, Rankings
+
+BALLOTS = Rankings.from_orders(
+    [["a", "b", "c"], ["b", "a", "c"], ["a", ("b", "c")], ["c", "a", "b"]], weight=[4, 2, 3, 1]
+)
+
+
+def test_ties_share_a_rank_and_stay_together():
+    c = Consensus("dcba", [2.0, 3.0, 2.0, 1.0], method="m")
+    assert c.ranking == ["c", ("d", "b"), "a"]
+    assert c.ranks.tolist() == [2, 1, 2, 4]
+    assert c.order.tolist() == [1, 0, 2, 3]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(-3, 3), max_size=9))
+def test_ranks_are_one_more_than_the_number_above(scores):
+    c = Consensus(range(len(scores)), scores, method="m")
+    assert c.ranks.tolist() == [1 + sum(other > s for other in scores) for s in scores]
+    flat = [k for group in c.ranking for k in (group if isinstance(group, tuple) else (group,))]
+    assert flat == sorted(range(len(scores)), key=lambda k: (-scores[k], k))
+
+
+def test_scores_closer_than_the_tolerance_tie():
+    assert Consensus("ab", [1.0, 1.0 + 1e-12], method="m").ranking == [("a", "b")]
+    assert Consensus("ab", [1.0, 1.0 + 1e-6], method="m").ranking == ["b", "a"]
+    assert Consensus("ab", [1.0, 1.0 + 1e-6], method="m", tolerance=1e-5).ranking == [("a", "b")]
+
+
+def test_without_uncertainty_the_error_names_the_bootstrap():
+    c = Consensus("ab", [1.0, 2.0], method="borda")
+    for ask in (c.interval, c.rank_interval, lambda: c.prob_above("a", "b"), lambda: c.top_k_probability(1)):
+        with pytest.raises(ValueError, match="bootstrap=200"):
+            ask()
+    with pytest.raises(ValueError, match="no probability of winning"):
+        c.win_probability("a", "b")
+    assert c.to_frame()["stderr"].to_list() == [None, None]
+    assert c.to_frame()["rank_low"].to_list() == [None, None]
+
+
+def test_bad_results_are_refused():
+    with pytest.raises(ValueError, match="item 'b' has score nan"):
+        Consensus("ab", [1.0, np.nan], method="m")
+    with pytest.raises(ValueError, match="there are 2 items"):
+        Consensus("ab", [1.0, 2.0, 3.0], method="m")
+    with pytest.raises(ValueError, match="'z' is not among the 2 items"):
+        Consensus("ab", [1.0, 2.0], method="m", stderr=[1, 1]).prob_above("a", "z")
+    with pytest.raises(ValueError, match="level must be"):
+        Consensus("ab", [1.0, 2.0], method="m", stderr=[1, 1]).interval(95)
+
+
+def test_normal_answers_follow_from_the_covariance():
+    C = np.array([[1.0, 0.8, 0.0], [0.8, 1.0, 0.0], [0.0, 0.0, 4.0]])
+    c = Consensus("abc", [1.0, 0.5, 0.0], method="m", covariance=C)
+    np.testing.assert_allclose(c.stderr, [1, 1, 2])
+    assert c.prob_above("a", "b") == pytest.approx(norm.cdf(0.5 / np.sqrt(0.4)))
+    assert c.prob_above("a", "b") + c.prob_above("b", "a") == pytest.approx(1)
+    np.testing.assert_allclose(c.interval(0.9)[1] - c.scores, norm.ppf(0.95) * c.stderr)
+    first = np.random.default_rng(1).multivariate_normal(c.scores, C, 200_000).argmax(axis=1)
+    np.testing.assert_allclose(c.top_k_probability(1), np.bincount(first) / 200_000, atol=0.03)
+    assert c.top_k_probability(2).sum() == pytest.approx(2)
+    P = c.rank_probabilities()
+    np.testing.assert_allclose(P.sum(axis=0), 1)
+    np.testing.assert_allclose(P[:, 0], c.top_k_probability(1))
+    low, high = c.rank_interval(0.95)
+    assert (low <= c.ranks).all()
+    assert (c.ranks <= high).all()
+
+
+def test_certain_scores_have_certain_ranks():
+    c = Consensus(range(50), np.arange(50.0), method="m", stderr=np.full(50, 1e-3))
+    low, high = c.rank_interval()
+    np.testing.assert_array_equal(low, c.ranks)
+    np.testing.assert_array_equal(high, c.ranks)
+
+
+def test_rank_intervals_of_many_items_agree_with_simulation():
+    rng = np.random.default_rng(0)
+    scores, stderr = rng.normal(size=3000), rng.uniform(0.05, 0.3, 3000)
+    simulated = uncertainty.rank_quantiles(uncertainty.simulated(scores, stderr, None, rng), 0.95)
+    pooled = uncertainty.rank_interval_of_many(scores, stderr, 0.95, 0)
+    for a, b in zip(simulated, pooled):
+        assert np.abs(a - b).mean() < 25  # of 3000 ranks
+        assert np.corrcoef(a, b)[0, 1] > 0.999
+
+
+def test_draws_answer_in_place_of_the_normal_approximation():
+    draws = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
+    c = Consensus("ab", [0.0, 1.0], method="m", draws=draws)
+    assert c.prob_above("b", "a") == 0.625
+    np.testing.assert_allclose(c.top_k_probability(1), [0.375, 0.625])
+    np.testing.assert_allclose(c.stderr, draws.std(axis=0, ddof=1))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(-3, 3), st.floats(0.1, 4), st.floats(0.01, 0.99))
+def test_wrong_order_is_the_probability_of_different_signs(gap, variance, share):
+    learnt = share * variance
+    sd, rest = np.sqrt(learnt), np.sqrt(variance - learnt)
+    oracle = quad(lambda m: norm.pdf(m, gap, sd) * norm.cdf(-abs(m) / rest), gap - 9 * sd, gap + 9 * sd, points=[0.0])[
+        0
+    ]
+    assert uncertainty.wrong_order(gap, variance, learnt) == pytest.approx(oracle, abs=1e-6)
+
+
+def test_the_next_pair_is_the_uncertain_close_one():
+    c = consensus(
+        Comparisons([0, 0, 1, 2], [1, 2, 2, 3], [60, 90, 90, 2], [40, 10, 10, 1], [0, 0, 0, 0], items="abcd"),
+        "bradley-terry",
+    )
+    assert set(c.next_pairs(1)[0]) == {"c", "d"}
+    assert len({frozenset(p) for p in c.next_pairs(6)}) == 6
+    assert len(c.next_pairs(100)) == 6
+    loose = Consensus(c.items, c.scores, method="m", stderr=c.stderr, win=c.win)
+    assert set(loose.next_pairs(1)[0]) == {"c", "d"}
+
+
+def test_the_frame_is_best_first_and_the_result_can_be_pickled():
+    c = pickle.loads(pickle.dumps(consensus(BALLOTS)))
+    frame = c.to_frame()
+    assert frame.columns == ["item", "score", "stderr", "rank", "rank_low", "rank_high"]
+    assert frame["item"].to_list() == ["a", "b", "c"]
+    assert frame["score"].is_sorted(descending=True)
+    assert repr(c).startswith("Consensus(plackett-luce: a ")
+
+
+def test_unknown_methods_and_data_are_explained():
+    with pytest.raises(ValueError, match=r"method 'plackett' is unknown; choose from \[.*'plackett-luce'"):
+        consensus(BALLOTS, "plackett")
+    with pytest.raises(TypeError, match=r"not list; Rankings\.from_orders"):
+        consensus([["a", "b"]])
+    with pytest.raises(TypeError, match="colour"):
+        consensus(BALLOTS, colour="red")
+    with pytest.raises(ValueError, match="at least 2 rounds"):
+        consensus(BALLOTS, bootstrap=1)
+
+
+@pytest.mark.parametrize("method", ["borda", "bradley-terry", "plackett-luce", "pmop-fd"])
+def test_the_bootstrap_serves_rules_and_models(method):
+    c = consensus(BALLOTS, method, bootstrap=20)
+    assert c.draws.shape == (20, 3)
+    assert (c.stderr > 0).any()
+    assert "20 bootstrap rounds" in c.notes[-1]
+    np.testing.assert_array_equal(c.draws, consensus(BALLOTS, method, bootstrap=20).draws)
+    assert not np.array_equal(c.draws, consensus(BALLOTS, method, bootstrap=20, random_state=1).draws)
+
+
+def test_resampling_keeps_the_total_and_the_expectation():
+    rng = np.random.default_rng(0)
+    weight = np.array([5.0, 0.0, 20.0, 75.0])
+    draws = np.array([resampled_counts(weight, rng) for _ in range(3000)])
+    assert (draws.sum(axis=1) == 100).all()
+    assert (draws[:, 1] == 0).all()
+    np.testing.assert_allclose(draws.mean(axis=0), weight, atol=0.6)
+    np.testing.assert_allclose(draws.var(axis=0), weight * (1 - weight / 100), rtol=0.12, atol=0.1)
+    fractional = resampled_counts(np.array([0.5, 0.25, 0.0]), rng)
+    assert fractional[2] == 0
+    assert resampled_counts(np.array([1e300, 1e300]), rng).max() in (1e300, 2e300)
+    assert resampled(BALLOTS, rng).weight.sum() == 10
+
+
+def test_every_method_of_the_tables_gives_a_consensus():
+    assert {"bradley-terry", "plackett-luce", "pmop-fd", "pmop"} <= set(MODELS)
+    for method in ("bradley-terry", "plackett-luce", "pmop-fd", "pmop"):
+        c = consensus(BALLOTS, method)
+        assert c.ranking[0] == "a"
+        assert c.method == method
+        assert c.scores.mean() == pytest.approx(0, abs=1e-12)
+        table = c.win_probabilities()
+        assert ((table + table.T)[~np.eye(3, dtype=bool)] <= 1 + 1e-12).all()
+    assert not set(MODELS) & set(RULES)
+
+
+def test_no_prior_and_no_answer_names_the_groups():
+    for method in ("bradley-terry", "plackett-luce", "pmop-fd", "pmop"):
+        with pytest.raises(DataError, match=r"do not all beat one another .*give a prior"):
+            consensus(Rankings.from_orders([["a", "b"], ["c", "d"], ["b", "a"]]), method, prior=None)
