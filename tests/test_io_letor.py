@@ -197,6 +197,11 @@ def test_float32_overflow_is_named():
         assert table("1 qid:1 1:1\n1 qid:1 1:1e300\n", dtype=np.float32, on_error="skip").X.tolist() == [[1]]
 
 
+def test_other_types_are_refused():
+    with pytest.raises(ValueError, match=r"dtype int64 is not possible; choose from \[float32, float64\]"):
+        table("1 qid:1 1:1\n", dtype=int)
+
+
 def test_bounds_of_features():
     assert table("1 qid:1 1:1\n", n_features=5).n_features == 5
     assert table("1 qid:1 0:1\n", zero_based=True).n_features == 1

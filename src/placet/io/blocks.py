@@ -67,6 +67,13 @@ class Block:
         return Block(columns, indptr, index, value, int(index.max(initial=-1)), self.lines, self.bad)
 
 
+def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """float32 or float64; the values of a matrix have no other type."""
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype {np.dtype(dtype)} is not possible; choose from [float32, float64]")
+    return np.dtype(dtype)
+
+
 def threads() -> int:
     """How many threads read: the variable PLACET_THREADS, else every core."""
     return max(1, int(os.environ.get("PLACET_THREADS", os.cpu_count() or 1)))
@@ -282,8 +289,8 @@ def finished(
 
 
 def _too_wide(block: Block, dtype: DTypeLike) -> set[int]:
-    """Rows with a value that is finite in float64 but not in ``dtype``; they are noted and returned."""
-    wide = np.flatnonzero(np.abs(block.value) > np.finfo(np.dtype(dtype)).max)
+    """Rows with a value that is finite in float64 but not in float32; they are noted and returned."""
+    wide = np.flatnonzero(np.abs(block.value) > np.finfo(np.float32).max)
     rows = np.searchsorted(block.indptr, wide, side="right") - 1
     for k, row in zip(wide.tolist(), rows.tolist()):
         text = f"value {float(block.value[k])!r} does not fit {np.dtype(dtype)}"

@@ -39,6 +39,7 @@ def read_letor(
     not one: then all are text.
     """
     problems = Problems(name_of(source), on_error)
+    dtype = blocks.checked_dtype(dtype)
     base = 0 if zero_based else 1
     limit = _limit(n_features, max_features, base)
     parsed, store = read_blocks(source, base, limit, group is None, False, dtype, dense=sparse is not True)

@@ -65,6 +65,7 @@ def read_xmc(source: Source, *, dtype: DTypeLike = np.float64, on_error: OnError
     """Points, features and labels from extreme classification text; the header's counts are checked."""
     name = name_of(source)
     problems = Problems(name, on_error)
+    dtype = blocks.checked_dtype(dtype)
     with open_bytes(source) as file:
         desks = blocks.whole_lines(file, name)
         first = next(desks, None)
