@@ -48,6 +48,19 @@ def test_local_displacements_are_kilometres_even_over_the_date_line():
     assert np.linalg.eigvalsh(covariance).min() >= -1e-12
 
 
+def test_two_clouds_are_told_from_one():
+    rng = np.random.default_rng(0)
+    one = rng.standard_normal((20_000, 2)) @ [[3.0, 1.0], [0.0, 0.5]]
+    weight = np.full(len(one), 1 / len(one))
+    assert moments(one, weight, "plane")[2] == pytest.approx(2 / np.pi, abs=0.02)
+    assert 0.64 < moments(rng.uniform(0, 1, (20_000, 2)), weight, "plane")[2] < 0.78
+    two = one + np.outer(rng.random(len(one)) < 0.2, [0.0, 30.0])
+    assert moments(two, weight, "plane")[2] > 0.95
+    four = 0.1 * one + rng.choice([-1.0, 1.0], (len(one), 2)) * [20.0, 20.0]
+    assert moments(four, weight, "plane")[2] > 0.9
+    assert moments(np.ones((5, 2)), np.full(5, 0.2), "plane")[2] == 0
+
+
 @pytest.mark.parametrize("tau", [0.0, 3.0])
 def test_two_moves_are_one_longer_move(tau):
     D = np.array([[2.0, 0.5], [0.5, 1.0]])

@@ -77,7 +77,7 @@ def draw_way(axes: Any, track: Track, truth: Array | None = None) -> None:
     axes.legend(fontsize=7)
 
 
-def _ellipses(axes: Any, track: Track, x: Array, y: Array, most: int = 40) -> None:
+def _ellipses(axes: Any, track: Track, x: Array, y: Array, most: int = 25) -> None:
     from matplotlib.patches import Ellipse
 
     geographic = track.geometry == "geographic"
@@ -93,7 +93,7 @@ def _ellipses(axes: Any, track: Track, x: Array, y: Array, most: int = 40) -> No
         size, axis = np.linalg.eigh(covariance)
         width, height = 2 * RADIUS * np.sqrt(np.maximum(size, 0))
         angle = np.degrees(np.arctan2(axis[1, 0], axis[0, 0]))
-        axes.add_patch(Ellipse((x[k], y[k]), width, height, angle=angle, color="tab:red", alpha=0.15, linewidth=0))
+        axes.add_patch(Ellipse((x[k], y[k]), width, height, angle=angle, color="tab:red", alpha=0.12, linewidth=0))
 
 
 def _colour(i: int) -> Any:

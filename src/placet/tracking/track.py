@@ -10,7 +10,7 @@ from placet.tracking.geometry import Array, exact_distance, local, weighted_mean
 from placet.tracking.particles import Filtered
 
 LIKELY = 10.0  # chains whose log-likelihood is lower by more than this have lost the float
-R_HAT = 1.2  # chains whose means spread by more, relative to their own spread, disagree
+APART = 3.0  # standard deviations of the wider chain between the means of two chains that disagree
 TWO_CLOUDS = 0.9  # share of variance explained by a cut in two (0.64 for a normal cloud) above which there are two
 ON_END = 5  # so many steps on end without agreement, and the track is not determined
 
@@ -152,17 +152,18 @@ def combined(
 
 
 def _agree(apart: Array, covariance: Array, split: Array) -> bool:
-    """Whether the chains have one cloud each and their means differ little, by the largest R-hat of any axis.
+    """Whether every chain has one cloud and no two means are APART standard deviations from each other.
 
-    R-hat = sqrt(1 + B / W); B is the covariance of the means, W the mean covariance within chains.
+    The standard deviation is that of the wider of the two chains, along the line between their means.
     """
     if (split > TWO_CLOUDS).any():
         return False
-    if len(apart) < 2:
-        return True
-    between = np.cov(apart.T)
-    within = covariance.mean(axis=0)
-    if np.trace(within) <= 0:
-        return bool(np.trace(between) <= 0)
-    ratio = np.linalg.eigvals(np.linalg.pinv(within) @ between).real.max()
-    return bool(np.sqrt(1 + max(ratio, 0.0)) <= R_HAT)
+    for a in range(len(apart)):
+        gap = apart[:a] - apart[a]
+        square = (gap**2).sum(axis=1)
+        spread = np.maximum(
+            np.einsum("bi,bij,bj->b", gap, covariance[:a], gap), np.einsum("bi,ij,bj->b", gap, covariance[a], gap)
+        )
+        if (square**2 > APART**2 * spread).any():
+            return False
+    return True
