@@ -70,7 +70,8 @@ class BradleyTerry(BaseEstimator):
             raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
         x = pairwise.start_of(pairs, start)
         self.fit_, at = pairwise.newton(pairs, x, max_iter=self.max_iter, tol=self.tol)
-        self.theta_ = self.fit_.x[: counts.n_items] - self.fit_.x[: counts.n_items].mean()
+        theta = self.fit_.x[: counts.n_items]
+        self.theta_ = theta - theta.mean() if len(theta) else theta
         self.consensus_ = self._consensus(counts, pairs, at, notes)
         return self
 

@@ -169,6 +169,8 @@ def hessian(p: Pairs, at: Derivatives) -> Floats:
 def solve(p: Pairs, at: Derivatives, b: Floats, accuracy: float) -> Floats:
     """H^-1 b, exactly or to a relative ``accuracy``; without a prior, the solution whose scores add up to zero."""
     n = p.n_items
+    if len(b) == 0:
+        return b
     if len(b) <= DIRECT:
         factor, failed = lapack.dpotrf(hessian(p, at), lower=1, overwrite_a=1)
         if failed:
@@ -276,6 +278,8 @@ def covariance_of(p: Pairs, at: Derivatives, robust: Derivatives | None = None) 
 
 def inverse_of(H: Floats) -> Floats:
     """Inverse of a positive definite matrix, which is overwritten.  O(n^3)."""
+    if len(H) == 0:
+        return H
     factor, failed = lapack.dpotrf(H.T, lower=1, overwrite_a=1)
     inverse, failed_too = lapack.dpotri(factor, lower=1, overwrite_c=1)
     if failed or failed_too:
@@ -286,6 +290,8 @@ def inverse_of(H: Floats) -> Floats:
 def centred(covariance: Floats, n_items: int) -> Floats:
     """The covariance when the mean of the first ``n_items`` unknowns is taken off them."""
     covariance = covariance.copy()
+    if n_items == 0:
+        return covariance
     covariance[:n_items] -= covariance[:n_items].mean(axis=0)
     covariance[:, :n_items] -= covariance[:, :n_items].mean(axis=1, keepdims=True)
     return covariance
@@ -312,6 +318,6 @@ def sampled_stderr(p: Pairs, at: Derivatives, rng: np.random.Generator, robust: 
             product = p.precision * x
             kernels.laplacian_product(p.i, p.j, at.curvature, x, product)
             x -= product / diagonal
-        spread += x**2
+        spread += (x - x.mean()) ** 2  # scores have mean zero, whatever the prior leaves open
     known = 1 / diagonal if robust is None else 0.0
     return np.sqrt((known + spread / rounds) / p.scale)

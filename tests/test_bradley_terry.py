@@ -1,0 +1,301 @@
+"""Bradley-Terry: derivatives, agreement with a slow optimiser and with choix, recovery, coverage, and the hard cases."""
+
+import math
+
+import choix
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.base import clone
+
+from placet.aggregate import consensus, pairwise
+from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate.pair_bootstrap import sampler
+from placet.data import Comparisons, DataError, Rankings
+
+FAMILIES = ["none", "rao-kupper", "davidson"]
+
+
+def drawn(n, votes, seed, *, tie=0.0, order=0.0, family="none"):
+    """Scores and ordered votes of a model, one by one."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=n)
+    theta -= theta.mean()
+    a = rng.integers(0, n, votes)
+    b = (a + rng.integers(1, n, votes)) % n
+    p_a, p_b = plain_probabilities(theta[a] - theta[b] + order, tie, family)
+    u = rng.random(votes)
+    outcome = np.where(u < p_a, "a", np.where(u < p_a + p_b, "b", "tie"))
+    return theta, Comparisons.from_battles(a, b, outcome, items=range(n), ordered=True)
+
+
+def plain_probabilities(d, tie, family):
+    if family == "davidson":
+        total = np.exp(d / 2) + np.exp(-d / 2) + np.exp(tie)
+        return np.exp(d / 2) / total, np.exp(-d / 2) / total
+    return 1 / (1 + np.exp(tie - d)), 1 / (1 + np.exp(tie + d))
+
+
+def plain_value(x, c, family, prior, with_order):
+    """Minus the log posterior from the probabilities, in plain NumPy."""
+    n = c.n_items
+    order = x[-1] if with_order else 0.0
+    d = x[c.i] - x[c.j] + order
+    if family == "none":
+        p, q = plain_probabilities(d, 0.0, family)
+        value = -((c.wins_i + c.ties / 2) @ np.log(p) + (c.wins_j + c.ties / 2) @ np.log(q))
+    else:
+        p, q = plain_probabilities(d, x[n], family)
+        value = -(c.wins_i @ np.log(p) + c.wins_j @ np.log(q) + c.ties @ np.log(1 - p - q))
+    return value + 0.5 * (x @ x) / prior**2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("with_order", [False, True])
+def test_derivatives_are_those_of_the_plain_likelihood(family, with_order):
+    _, c = drawn(5, 60, 3, tie=0.5, family="davidson")
+    p = pairwise.scaled(c.i, c.j, c.wins_i, c.wins_j, c.ties, 5, family, 2.0, with_order)
+    x = np.random.default_rng(1).normal(size=5 + p.n_extra) * 0.5
+    x[5:] = 0.3
+    f = lambda z: plain_value(z, c, family, 2.0, with_order)  # noqa: E731
+    assert pairwise.value(p, x) * p.scale == pytest.approx(f(x), rel=1e-12)
+    h, eye = 1e-5, np.eye(len(x))
+    at = pairwise.derivatives(p, x)
+    gradient = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in eye]
+    np.testing.assert_allclose(at.gradient * p.scale, gradient, rtol=1e-5, atol=1e-6)
+    slope = lambda z: pairwise.derivatives(p, z).gradient  # noqa: E731
+    H = [(slope(x + h * e) - slope(x - h * e)) / (2 * h) for e in eye]
+    np.testing.assert_allclose(pairwise.hessian(p, at), H, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("with_order", [False, True])
+def test_the_optimum_is_that_of_a_slow_optimiser(family, with_order):
+    _, c = drawn(6, 200, 5, tie=0.4, order=0.3, family="rao-kupper")
+    model = BradleyTerry(ties=family, order_effect=with_order, prior=3.0).fit(c)
+    assert model.fit_.converged
+    data = c if with_order else c.pooled()
+    start = np.full(6 + (family != "none") + with_order, 0.1)
+    slow = minimize(plain_value, start, args=(data, family, 3.0, with_order), method="BFGS", options={"gtol": 1e-7})
+    np.testing.assert_allclose(model.fit_.x, slow.x, atol=2e-5)
+    np.testing.assert_allclose(model.fit_.value * votes(c), slow.fun, rtol=1e-8)
+
+
+def votes(c):
+    return float(c.wins_i.sum() + c.wins_j.sum() + c.ties.sum())
+
+
+def test_without_a_prior_scores_are_those_of_choix():
+    _, c = drawn(12, 2000, 0)
+    c = c.pooled()
+    table = np.zeros((12, 12))
+    table[c.i, c.j], table[c.j, c.i] = c.wins_i, c.wins_j
+    expected = choix.ilsr_pairwise_dense(table, tol=1e-12)
+    result = consensus(c, "bradley-terry", prior=None)
+    np.testing.assert_allclose(result.scores, expected - expected.mean(), atol=1e-8)
+    assert not [note for note in result.notes if "prior" in note]
+
+
+@pytest.mark.parametrize("size", [40, pairwise.DIRECT + 50])
+def test_scores_are_recovered_and_intervals_cover(size):
+    """Below and above the size at which systems are factored."""
+    theta, c = drawn(size, 60 * size, 2)
+    fit = consensus(c, "bradley-terry")
+    assert np.corrcoef(fit.scores, theta)[0, 1] > 0.95
+    low, high = fit.interval(0.95)
+    assert 0.90 <= np.mean((low <= theta) & (theta <= high)) <= 0.99
+
+
+@pytest.mark.parametrize(("family", "tie"), [("rao-kupper", 0.6), ("davidson", 0.2)])
+def test_tie_and_order_parameters_are_recovered(family, tie):
+    _, c = drawn(10, 20_000, 4, tie=tie, order=0.3, family=family)
+    extras = consensus(c, "bradley-terry", ties=family, order_effect=True).extras
+    assert abs(extras["tie"] - tie) < 4 * extras["tie_stderr"] < 0.2
+    assert abs(extras["order_effect"] - 0.3) < 4 * extras["order_effect_stderr"] < 0.2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sandwich_and_bootstrap_agree_with_the_information_where_the_model_holds(family):
+    _, c = drawn(8, 6000, 6, tie=0.0 if family == "none" else 0.4, family=family)
+    plain = consensus(c, "bradley-terry", ties=family)
+    robust = consensus(c, "bradley-terry", ties=family, stderr="sandwich")
+    boot = consensus(c, "bradley-terry", ties=family, bootstrap=300)
+    np.testing.assert_allclose(robust.stderr, plain.stderr, rtol=0.1)
+    np.testing.assert_allclose(boot.stderr, plain.stderr, rtol=0.2)
+    np.testing.assert_allclose(boot.draws.mean(axis=0), plain.scores, atol=0.02)
+
+
+def test_the_bootstrap_of_shared_steps_equals_a_fit_to_each_sample():
+    _, c = drawn(6, 300, 7)
+    c = c.pooled()
+    model = BradleyTerry().fit(c)
+    shared = model.bootstrap(c, 5, random_state=3).draws
+    draw = sampler(np.concatenate([c.wins_i, c.wins_j, c.ties]), np.random.default_rng(3))
+    for row in shared:
+        won, lost, tied = np.split(draw(), 3)
+        sample = Comparisons(c.i, c.j, won, lost, tied, items=c.items)
+        np.testing.assert_allclose(BradleyTerry(stderr=None).fit(sample).theta_, row, atol=1e-5)
+
+
+@pytest.mark.parametrize("weight", [[3, 1, 2], [40_000, 1, 9000]])
+def test_samplers_draw_votes_in_proportion(weight):
+    draw = sampler(np.array(weight, float), np.random.default_rng(0))
+    draws = np.array([draw() for _ in range(2000)])
+    assert (draws.sum(axis=1) == sum(weight)).all()
+    p = np.array(weight) / sum(weight)
+    np.testing.assert_allclose(draws.mean(axis=0), weight, rtol=0.02, atol=0.1)
+    np.testing.assert_allclose(draws.var(axis=0), sum(weight) * p * (1 - p), rtol=0.15, atol=0.1)
+
+
+def test_sampled_standard_errors_agree_with_the_inverse():
+    _, c = drawn(300, 9000, 8)
+    c = c.pooled()
+    p = pairwise.scaled(c.i, c.j, c.wins_i, c.wins_j, c.ties, 300, "none", 10.0, False)
+    fit, at = pairwise.newton(p, pairwise.start_of(p), max_iter=50, tol=1e-10)
+    exact = np.sqrt(np.diag(pairwise.covariance_of(p, at)))
+    sampled = pairwise.sampled_stderr(p, at, np.random.default_rng(0))
+    np.testing.assert_allclose(sampled, exact, rtol=0.1)
+    robust = pairwise.sampled_stderr(p, at, np.random.default_rng(0), pairwise.meat(p, fit.x))
+    np.testing.assert_allclose(robust.mean(), exact.mean(), rtol=0.1)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10_000), st.sampled_from(FAMILIES))
+def test_naming_order_and_splitting_of_rows_do_not_matter(seed, family):
+    rng = np.random.default_rng(seed)
+    i, j = np.triu_indices(4, 1)
+    won, lost, tied = rng.integers(0, 4, (3, 6)).astype(float)
+    base = consensus(Comparisons(i, j, won, lost, tied, items="abcd"), "bradley-terry", ties=family)
+    twice = Comparisons(np.tile(j, 2), np.tile(i, 2), *(np.tile(x / 2, 2) for x in (lost, won, tied)), items="abcd")
+    np.testing.assert_allclose(consensus(twice, "bradley-terry", ties=family).scores, base.scores, atol=1e-6)
+    k = np.array([2, 0, 3, 1])
+    renamed = consensus(Comparisons(k[i], k[j], won, lost, tied, items="wxyz"), "bradley-terry", ties=family)
+    np.testing.assert_allclose(renamed.scores[k], base.scores, atol=1e-6)
+    np.testing.assert_allclose(renamed.stderr[k], base.stderr, rtol=1e-5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.booleans())
+def test_counting_through_a_table_equals_counting_one_by_one(seed, weighted):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 3, 30)
+    b = (a + rng.integers(1, 3, 30)) % 3
+    outcome = rng.choice(["a", "b", "tie"], 30)
+    weight = rng.random(30) if weighted else None
+    c = Comparisons.from_battles(a, b, outcome, weight=weight, items=range(3))
+    w = np.ones(30) if weight is None else weight
+    for i, j, *counts in zip(c.i, c.j, c.wins_i, c.wins_j, c.ties):
+        met = ((a == i) & (b == j)) | ((a == j) & (b == i))
+        winner = np.where(outcome == "a", a, np.where(outcome == "b", b, -1))
+        np.testing.assert_allclose(counts, [w[met & (winner == x)].sum() for x in (i, j, -1)])
+
+
+def test_undefeated_and_winless_items_are_finite_wide_and_named():
+    c = Comparisons.from_battles("aaabbc", "bbbccb", ["a", "a", "a", "a", "a", "a"], items=["a", "b", "c", "d"])
+    fit = consensus(c, "bradley-terry")
+    assert fit.ranking[0] == "a"
+    assert fit.stderr[0] > 3
+    assert fit.stderr[3] == pytest.approx(10 * math.sqrt(3 / 4), rel=0.2)
+    text = " ".join(fit.notes)
+    assert "undefeated, so only the prior bounds the score above: [a]" in text
+    assert "never compared, so the score is the prior's: [d]" in text
+    with pytest.raises(DataError, match=r"\[b, c\].*give a prior"):
+        consensus(c, "bradley-terry", prior=None)
+
+
+def test_cycles_and_all_ties_tie():
+    cycle = Comparisons.from_battles("abc", "bca", ["a", "a", "a"])
+    for family in FAMILIES:
+        assert consensus(cycle, "bradley-terry", ties=family, prior=None).ranking == [("a", "b", "c")]
+    tied = Comparisons.from_battles("abc", "bca", ["tie"] * 3)
+    assert consensus(tied, "bradley-terry", prior=None).ranking == [("a", "b", "c")]
+    for family in ("rao-kupper", "davidson"):
+        assert consensus(tied, "bradley-terry", ties=family).ranking == [("a", "b", "c")]
+        with pytest.raises(DataError, match="every result is a tie"):
+            consensus(tied, "bradley-terry", ties=family, prior=None)
+
+
+def test_one_item_and_no_votes():
+    nothing = Comparisons([], [], [], [], [], items=["only"])
+    fit = consensus(nothing, "bradley-terry")
+    assert fit.ranking == ["only"]
+    assert fit.scores.tolist() == [0.0]
+    assert consensus(Comparisons([], [], [], [], [], items=[]), "bradley-terry").ranking == []
+
+
+def test_disconnected_groups_are_named():
+    c = Comparisons([0, 2], [1, 3], [3, 2], [1, 2], [0, 0], items="abcd")
+    notes = " ".join(consensus(c, "bradley-terry").notes)
+    assert "2 groups" in notes
+    assert "[a, b]; [c, d]" in notes
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_extreme_weights_stay_finite(size):
+    c = Comparisons([0, 0, 1], [1, 2, 2], np.array([3, 1, 2]) * size, np.array([1, 1, 1]) * size, [0, 0, 0])
+    fit = consensus(c, "bradley-terry")
+    assert fit.fit.converged
+    assert np.isfinite(fit.stderr).all()
+    if size > 1:
+        expected = consensus(Comparisons(c.i, c.j, [3, 1, 2], [1, 1, 1], [0, 0, 0]), "bradley-terry", prior=None)
+        np.testing.assert_allclose(fit.scores, expected.scores, atol=1e-8)
+    else:
+        assert fit.ranking == [(0, 1, 2)]
+    won = Comparisons([0], [1], [size], [0.0], [0.0])
+    assert np.isfinite(consensus(won, "bradley-terry").scores).all()
+
+
+def test_a_vote_repeated_a_million_times_is_its_weight():
+    one = Comparisons([0], [1], [1e6], [2e5], [0])
+    fit = consensus(one, "bradley-terry", prior=None)
+    assert fit.scores[0] - fit.scores[1] == pytest.approx(math.log(5))
+    assert fit.stderr[0] == pytest.approx(math.sqrt(1 / 1e6 + 1 / 2e5) / 2)
+
+
+def test_agents_count_with_their_weight():
+    c = Comparisons.from_battles("aab", "bba", ["a", "a", "a"], agent=["u", "u", "v"])
+    pooled = consensus(Comparisons([0], [1], [1.0], [3.0], [0], items="ab"), "bradley-terry")
+    weighted = consensus(c, "bradley-terry", agent_weight={"u": 0.5, "v": 3})
+    np.testing.assert_allclose(weighted.scores, pooled.scores)
+    with pytest.raises(ValueError, match="'w', who is not among the 2 agents"):
+        consensus(c, "bradley-terry", agent_weight={"w": 1})
+
+
+def test_parameters_are_checked_and_cloned():
+    c = Comparisons([0], [1], [1], [1], [0])
+    for params, message in (
+        ({"ties": "elo"}, "ties 'elo' is unknown; choose from"),
+        ({"stderr": "huge"}, "stderr 'huge' is unknown"),
+        ({"prior": -1}, "prior must be a positive standard deviation"),
+        ({"order_effect": True}, "needs to know who came first"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            consensus(c, "bradley-terry", **params)
+    assert clone(BradleyTerry(ties="davidson")).get_params()["ties"] == "davidson"
+
+
+def test_a_warm_start_reaches_the_same_scores_in_fewer_steps():
+    _, c = drawn(30, 3000, 9)
+    cold = BradleyTerry().fit(c)
+    warm = BradleyTerry().fit(c, start=cold.theta_)
+    assert warm.fit_.n_iter < cold.fit_.n_iter
+    np.testing.assert_allclose(warm.theta_, cold.theta_, atol=1e-8)
+
+
+def test_ballots_are_broken_into_pairs():
+    ballots = Rankings.from_orders([["a", "b", "c"], ["c", "a"]])
+    fit = consensus(ballots, "bradley-terry")
+    np.testing.assert_allclose(fit.scores, consensus(ballots.to_comparisons(), "bradley-terry").scores)
+    assert any("independent votes" in note for note in fit.notes)
+
+
+def test_many_items_with_few_votes():
+    theta, c = drawn(5000, 40_000, 10)
+    fit = consensus(c, "bradley-terry")
+    assert fit.covariance is None
+    assert 0.9 < np.mean(np.abs(fit.scores - theta) < 1.96 * fit.stderr) < 0.99
+    low, high = fit.rank_interval()
+    assert np.mean((low <= fit.ranks) & (fit.ranks <= high)) > 0.99
+    assert len(fit.next_pairs(3)) == 3
