@@ -43,11 +43,11 @@ def intervals(
 
 
 def heat_map(names: Sequence[object], table: Array, label: str) -> str:
-    """Square table of probabilities: row against column, darker is more probable, blank where undefined."""
+    """Square table of probabilities that the row beats the column; the colour says who wins more often of the two."""
     head = "".join(f'<th class="tilt"><span>{escape(str(name))}</span></th>' for name in names)
     rows = []
-    for name, values in zip(names, table):
-        cells = "".join(_cell(value) for value in values)
+    for k, name in enumerate(names):
+        cells = "".join(_cell(win, loss) for win, loss in zip(table[k], table[:, k]))
         rows.append(f'<tr><th scope="row">{escape(str(name))}</th>{cells}</tr>')
     return (
         f'<div class="wide"><table class="heat"><caption>{escape(label)}</caption>'
@@ -55,12 +55,12 @@ def heat_map(names: Sequence[object], table: Array, label: str) -> str:
     )
 
 
-def _cell(value: float) -> str:
-    if np.isnan(value):
+def _cell(win: float, loss: float) -> str:
+    if np.isnan(win):
         return "<td></td>"
-    side = "up" if value >= 0.5 else "down"
-    strength = abs(value - 0.5) * 2
-    return f'<td class="{side}" style="--p:{strength:.2f}" title="{value:.3f}">{100 * value:.0f}</td>'
+    lead = (win - loss) / (win + loss) if win + loss > 0 else 0.0
+    side = "up" if lead >= 0 else "down"
+    return f'<td class="{side}" style="--p:{abs(lead):.2f}" title="{win:.3f}">{100 * win:.0f}</td>'
 
 
 def rank_strips(names: Sequence[object], probability: Array) -> str:

@@ -1,0 +1,130 @@
+"""The command: data on stdout, words on stderr, exit code 2 on bad data, nothing half-written."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import placet
+from placet.cli.evaluate import split_specs, with_compat
+
+
+def run(*args, check=0):
+    """Run ``placet`` as a user would; returns (stdout, stderr)."""
+    code = "from placet.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, check=False)
+    assert done.returncode == check, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    run("simulate", "battles", "--out", path / "votes.csv", "--items", 5, "--n", 300)
+    run("simulate", "plackett-luce", "--out", path / "ballots.txt", "--items", 5, "--n", 40, "-p", "top=3")
+    run("simulate", "queries", "--out", path / "search.letor", "--items", 6, "--n", 20)
+    return path
+
+
+def test_version():
+    assert run("--version")[0].strip() == placet.__version__
+
+
+def test_simulated_files_are_described(folder):
+    out, _ = run("describe", folder / "votes.csv")
+    assert dict(line.split("\t") for line in out.splitlines())["votes"] == "300.0"
+    out, _ = run("describe", folder / "ballots.txt", "--json")
+    assert json.loads(out)["ballots"] == 40
+    assert json.loads(run("describe", folder / "search.letor", "--json")[0])["queries"] == 20
+
+
+def test_the_same_seed_gives_the_same_bytes(folder, tmp_path):
+    run("simulate", "battles", "--out", tmp_path / "again.csv", "--items", 5, "--n", 300)
+    assert (tmp_path / "again.csv").read_bytes() == (folder / "votes.csv").read_bytes()
+
+
+def test_aggregate_prints_a_table_and_writes_a_report(folder, tmp_path):
+    out, err = run("aggregate", folder / "votes.csv", "--report", tmp_path / "page.html")
+    head, *rows = (line.split("\t") for line in out.splitlines())
+    assert head == ["item", "score", "stderr", "rank", "rank_low", "rank_high"]
+    assert [row[3] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert "prior" in err
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    out, _ = run("aggregate", folder / "ballots.txt", "--method", "borda", "--json")
+    assert len(json.loads(out)["ranking"]) == 5
+    run("aggregate", folder / "ballots.txt", "-m", "copeland", "--out", tmp_path / "table.csv")
+    assert (tmp_path / "table.csv").read_text().startswith("item,score")
+
+
+def test_evaluate_equals_the_library(folder, tmp_path):
+    queries = placet.read_letor(folder / "search.letor")
+    scores = np.random.default_rng(0).normal(size=len(queries.grade))
+    (tmp_path / "scores.txt").write_text("\n".join(map(repr, scores.tolist())) + "\n")
+    out, _ = run("evaluate", tmp_path / "scores.txt", folder / "search.letor", "--metric", "ndcg@3,map(threshold=2)")
+    rows = {line.split("\t")[0]: float(line.split("\t")[1]) for line in out.splitlines()[1:]}
+    expected = np.nanmean(placet.metric("ndcg@3")(scores, queries.grade, queries.offsets))
+    assert rows["ndcg@3"] == pytest.approx(expected)
+    assert set(rows) == {"ndcg@3", "average_precision(threshold=2)"}
+    out, _ = run("evaluate", tmp_path / "scores.txt", folder / "search.letor", "--per-query", "--json")
+    assert len(json.loads(out)) == 20
+
+
+def test_evaluate_a_trec_run(tmp_path):
+    (tmp_path / "run").write_text("q1 Q0 d1 1 2.0 x\nq1 Q0 d2 2 1.0 x\n")
+    (tmp_path / "qrels").write_text("q1 0 d2 1\nq1 0 d3 1\nq2 0 d1 0\n")
+    out, err = run("evaluate", tmp_path / "run", tmp_path / "qrels", "-m", "map,p@1")
+    rows = {line.split("\t")[0]: float(line.split("\t")[1]) for line in out.splitlines()[1:]}
+    assert rows["average_precision"] == pytest.approx(0.25)  # d2 at rank 2, d3 never found
+    assert "1 of 2 queries have no value" in err
+
+
+def test_convert_and_back(folder, tmp_path):
+    run("convert", folder / "ballots.txt", tmp_path / "ballots.toi")
+    run("convert", tmp_path / "ballots.toi", tmp_path / "ballots.txt")
+    assert (
+        placet.read_ballots(tmp_path / "ballots.txt").collapsed()
+        == placet.read_ballots(folder / "ballots.txt").collapsed()
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "words"),
+    [
+        ("model_a,model_b,winner\nx,y,lefft\n", ["describe"], "lefft"),
+        ("", ["describe"], "empty"),
+        ("model_a,model_b,winner\nx,y,model_a\n", ["aggregate", "--method", "bordaa"], "method 'bordaa' is unknown"),
+        ("model_a,model_b,winner\nx,y,model_a\n", ["aggregate", "-p", "prior"], "is not of the form name=value"),
+        ("model_a,model_b,winner\nx,y,model_a\n", ["aggregate", "-p", "prior=none"], "no finite scores"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_line(tmp_path, text, args, words):
+    path = tmp_path / "votes.csv"
+    path.write_text(text)
+    out, err = run(args[0], path, *args[1:], check=2)
+    assert out == ""
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_a_missing_file_and_a_failed_write_leave_nothing(folder, tmp_path):
+    _, err = run("describe", tmp_path / "none.csv", check=2)
+    assert "none.csv" in err
+    run("convert", folder / "votes.csv", tmp_path / "votes.letor", check=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_runs_and_writes_what_it_says(tmp_path):
+    out, err = run("demo", "--out", tmp_path / "demo")
+    assert "item-1" in out
+    for name in ("votes.csv", "leaderboard.html", "ballots.txt", "search.letor", "pl-partition.placet"):
+        assert (tmp_path / "demo" / name).stat().st_size > 0
+        assert name.split(".")[0] in out + err
+
+
+def test_specifications_split_outside_brackets():
+    assert split_specs("ndcg@5(gain=linear,compat=letor), map") == ["ndcg@5(gain=linear,compat=letor)", "map"]
+    assert with_compat("map(threshold=2)", "letor") == "map(threshold=2,compat=letor)"
+    assert with_compat("map", "letor") == "map(compat=letor)"
+    assert with_compat("map", "") == "map"
