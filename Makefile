@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 # pip and uv both take package names; uv is used when it is there because it is faster
-INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q,$(BIN)/python -m pip install -q --disable-pip-version-check)
+INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q --compile-bytecode,$(BIN)/python -m pip install -q --disable-pip-version-check)
 STAMPS := $(VENV)/stamps
 JOBS ?= 2
 

@@ -193,13 +193,15 @@ def test_from_ranks_and_from_scores_agree():
     assert np.array_equal(r.score, s.score)
 
 
-@pytest.mark.parametrize("make", ["pandas", "polars", "pyarrow", "duckdb", "dict"])
+@pytest.mark.parametrize("make", ["pandas", "polars", "lazy", "pyarrow", "duckdb", "dict"])
 def test_any_data_frame_is_a_source(make):
     columns = {"user": ["u", "u", "v"], "film": ["a", "b", "a"], "stars": [3.0, 4.0, 5.0]}
     if make == "pandas":
         frame = pytest.importorskip("pandas").DataFrame(columns)
     elif make == "polars":
         frame = pytest.importorskip("polars").DataFrame(columns)
+    elif make == "lazy":
+        frame = pytest.importorskip("polars").LazyFrame(columns)
     elif make == "pyarrow":
         frame = pytest.importorskip("pyarrow").table(columns)
     elif make == "duckdb":
@@ -421,6 +423,13 @@ def test_float32_and_names_are_kept():
     assert q.X.dtype == np.float32
     assert q.features == ("u", "v", "w")
     assert not q.X.flags.writeable
+
+
+def test_features_come_from_a_lazy_frame():
+    polars = pytest.importorskip("polars")
+    q = Queries.from_arrays(polars.LazyFrame({"u": [1.0, 2.0], "v": [3.0, 4.0]}), [0, 1], [1, 1])
+    assert q.features == ("u", "v")
+    assert q.X.tolist() == [[1, 3], [2, 4]]
 
 
 def test_query_weights_by_query_or_by_row():

@@ -130,7 +130,8 @@ def unique_names(values: Iterable[Hashable], what: str) -> Names:
 
 def is_frame(data: Any) -> bool:
     """Whether ``data`` is something with named columns: a mapping or any data frame that Narwhals knows."""
-    return isinstance(data, Mapping) or hasattr(data, "columns") or hasattr(data, "__dataframe__")
+    # asked of the type: on a lazy frame the columns themselves may be costly to know
+    return isinstance(data, Mapping) or hasattr(type(data), "columns") or hasattr(type(data), "__dataframe__")
 
 
 def column(frame: Any, name: str) -> Any:
