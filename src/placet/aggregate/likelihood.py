@@ -82,7 +82,7 @@ class Ballots:
     def hessian(self, theta: Floats) -> Floats:
         """The dense Hessian of strict ballots."""
         H = np.zeros((self.n, self.n))
-        orders.hessian(np.exp(theta - theta.max()), self.item, self.offsets, self.tops, self.weight, H)
+        orders.hessian(np.exp(theta - theta.max(initial=-np.inf)), self.item, self.offsets, self.tops, self.weight, H)
         return information.held(H, self.precision)
 
     def diagonal(self, theta: Floats) -> Floats:

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-SAFE_REST = 1e-3
+SAFE_REST = 1e-2
 
 
 @njit(cache=True, nogil=True)
@@ -32,22 +32,22 @@ def strict_places(tier, offsets):
 
 @njit(cache=True, nogil=True)
 def _places(e, total, item, a, z, top, n_items, Z):
-    """Z of every strict place, from the last to the first.
+    """Z of every strict place, from the last to the first, and whether the ballot goes through its complement.
 
     A complete ballot's rest is the total less its places, unless these hold nearly all of it and digits would be lost.
     """
-    rest = 0.0
-    if z - a == n_items:
-        rest = total
-        for k in range(top):
-            rest -= e[item[a + k]]
-    if rest <= SAFE_REST * total:
+    rest = total
+    for k in range(top):
+        rest -= e[item[a + k]]
+    complement = z - a == n_items and rest > SAFE_REST * total
+    if not complement:
         rest = 0.0
         for r in range(a + top, z):
             rest += e[item[r]]
     for k in range(top - 1, -1, -1):
         rest += e[item[a + k]]
         Z[k] = rest
+    return complement
 
 
 @njit(cache=True, nogil=True)
@@ -60,8 +60,7 @@ def value_and_gradient(theta, e, item, offsets, tops, weight, grad):
         a, z, top, w = offsets[b], offsets[b + 1], tops[b], weight[b]
         if top <= 0 or w == 0.0:
             continue
-        complete = z - a == n
-        _places(e, total, item, a, z, top, n, Z)
+        complete = _places(e, total, item, a, z, top, n, Z)
         last = 0.0
         for k in range(top):
             last += w / Z[k]
@@ -92,8 +91,7 @@ def hessian(e, item, offsets, tops, weight, H):
         a, z, top, w = offsets[b], offsets[b + 1], tops[b], weight[b]
         if top <= 0 or w == 0.0:
             continue
-        complete = z - a == n
-        _places(e, total, item, a, z, top, n, Z)
+        complete = _places(e, total, item, a, z, top, n, Z)
         last, last_square = 0.0, 0.0
         for k in range(top):
             last += w / Z[k]

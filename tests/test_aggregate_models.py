@@ -1,0 +1,227 @@
+"""Plackett-Luce and PMOP on ballots: the closed Hessian, agreement with choix, recovery, coverage, and the hard cases."""
+
+import math
+
+import choix
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placet.aggregate import consensus, existence, information
+from placet.aggregate.likelihood import Ballots, PlackettLuce
+from placet.data import Comparisons, DataError, Lists, Rankings
+from placet.data.connectivity import components
+from placet.kernels import orders
+from placet.losses import LOSSES
+
+MODELS = ["plackett-luce", "pmop-fd", "pmop"]
+
+
+def drawn(n, ballots, seed, *, tiers):
+    """Scores and ballots of Plackett-Luce, cut into tiers of the given sizes; the items left over are absent."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=n)
+    theta -= theta.mean()
+    size = sum(tiers)
+    best = np.argsort(-(theta + rng.gumbel(size=(ballots, n))), axis=1)[:, :size]
+    tier = np.tile(np.repeat(np.arange(len(tiers)), tiers), ballots)
+    return theta, Rankings.from_codes(best.ravel(), tier, np.arange(0, ballots * size + 1, size), range(n))
+
+
+@st.composite
+def strict_ballots(draw):
+    """Small weighted ballots that tie in their lowest tier only; some complete, some not."""
+    n = draw(st.integers(2, 6))
+    made = []
+    for _ in range(draw(st.integers(1, 5))):
+        items = draw(st.permutations(range(n)))[: draw(st.integers(1, n))]
+        top = draw(st.integers(0, len(items)))
+        made.append([*items[:top], *([tuple(items[top:])] if top < len(items) else [])])
+    weight = draw(st.lists(st.floats(0, 3), min_size=len(made), max_size=len(made)))
+    return Rankings.from_orders(made, items=range(n), weight=weight)
+
+
+@settings(deadline=None, max_examples=80)
+@given(strict_ballots(), st.integers(0, 1000), st.sampled_from([0.5, 3.0, 30.0]))
+def test_the_closed_form_is_the_loss(ballots, seed, spread):
+    theta = spread * np.random.default_rng(seed).normal(size=ballots.n_items)
+    b = Ballots(ballots, ballots.weight, "pl-partition", 2.0)
+    assert b.strict
+    value, gradient = b.value(theta)
+    H = b.hessian(theta)
+    b.strict = False
+    slow_value, slow_gradient = b.value(theta)
+    assert value == pytest.approx(slow_value, rel=1e-9, abs=1e-12)
+    np.testing.assert_allclose(gradient, slow_gradient, atol=1e-10)
+    np.testing.assert_allclose(H, information.by_columns(lambda v: b.times(theta, v), b.n), atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["pl-partition", "pmop-fd", "pmop-exact"])
+def test_the_outer_products_are_those_of_each_ballot(loss):
+    _, ballots = drawn(6, 9, 0, tiers=(2, 1, 2))
+    theta = np.random.default_rng(1).normal(size=6)
+    b = Ballots(ballots, ballots.weight, loss, None)
+    expected = np.zeros((6, 6))
+    for k in range(len(ballots)):
+        one = ballots[k : k + 1]
+        grad = np.bincount(one.item, LOSSES[loss](theta[one.item], one.lists())[1], 6)
+        expected += np.outer(grad, grad) * b.weight[k]
+    np.testing.assert_allclose(b.outer_products(theta), expected, atol=1e-12)
+    rows = (b.row_gradient(theta), b.item, b.offsets, b.weight)
+    by_loops = np.zeros((6, 6))
+    orders.add_outer_products(*rows, by_loops)
+    np.testing.assert_allclose(by_loops, expected, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=80)
+@given(strict_ballots())
+def test_the_quick_check_of_connection_is_never_wrong(ballots):
+    says = ballots.weight > 0
+    kept = ballots[np.flatnonzero(says)]
+    one_group = components(kept.item, kept.tier, kept.offsets, ballots.n_items).max() == 0
+    columns = (ballots.item, ballots.tier, ballots.offsets, ballots.weight, ballots.n_items)
+    assert all(orders.spreads(*columns, forward, 20) for forward in (True, False)) == one_group
+    if one_group:
+        assert existence.notes_of_rankings(ballots, ballots.weight, None) == []
+    else:
+        with pytest.raises(DataError, match="groups that do not all beat one another"):
+            existence.notes_of_rankings(ballots, ballots.weight, None)
+
+
+def test_without_a_prior_scores_are_those_of_choix():
+    _, ballots = drawn(6, 40, 2, tiers=(1,) * 6)
+    expected = choix.ilsr_rankings(6, ballots.item.reshape(-1, 6).tolist(), tol=1e-10)
+    result = consensus(ballots, prior=None)
+    np.testing.assert_allclose(result.scores, expected - expected.mean(), atol=1e-7)
+    assert result.fit.converged
+
+
+@pytest.mark.parametrize("tiers", [(1,) * 12, (1, 1, 1, 9), (1, 1, 1, 1), (3, 4, 5)], ids=str)
+def test_scores_are_recovered_and_intervals_cover(tiers):
+    theta, ballots = drawn(12, 600, 3, tiers=tiers)
+    fit = consensus(ballots)
+    assert fit.fit.converged
+    assert np.corrcoef(fit.scores, theta)[0, 1] > 0.95 if sum(tiers) == 12 else True
+    if sum(tiers) == 12:  # else items are absent by merit, which the model must not see as chance
+        low, high = fit.interval(0.95)
+        assert np.mean((low <= theta) & (theta <= high)) >= 0.75
+
+
+def test_intervals_cover_over_many_samples():
+    inside = []
+    for seed in range(25):
+        theta, ballots = drawn(5, 80, seed, tiers=(2, 1, 2))
+        low, high = consensus(ballots).interval(0.9)
+        inside.append((low <= theta) & (theta <= high))
+    assert 0.84 <= np.mean(inside) <= 0.95
+
+
+@pytest.mark.parametrize("tiers", [(1,) * 6, (2, 2, 2)], ids=["strict", "tied"])
+def test_sandwich_and_bootstrap_agree_with_the_information_where_the_model_holds(tiers):
+    _, ballots = drawn(6, 200, 4, tiers=tiers)
+    plain = consensus(ballots)
+    np.testing.assert_allclose(consensus(ballots, stderr="sandwich").stderr, plain.stderr, rtol=0.25)
+    np.testing.assert_allclose(consensus(ballots, bootstrap=40).stderr, plain.stderr, rtol=0.45)
+
+
+@pytest.mark.parametrize("method", MODELS)
+def test_the_optimum_has_no_slope(method):
+    rng = np.random.default_rng(5)
+    made = [[tuple(g) for g in np.split(rng.permutation(5), np.sort(rng.choice(4, 2, False)) + 1)] for _ in range(60)]
+    ballots = Rankings.from_orders(made, items=range(5))
+    fit = consensus(ballots, method, prior=2.0)
+    f = lambda x: LOSSES[loss_of(method)](x[ballots.item], ballots.lists())[0] + x @ x / 8  # noqa: E731
+    x, h = np.array(fit.scores), 1e-5
+    slope = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(5)]
+    np.testing.assert_allclose(slope, 0, atol=1e-4)
+    assert fit.fit.converged
+    H = np.array([[second(f, x, a, b) for a in np.eye(5)] for b in np.eye(5)])
+    centre = np.eye(5) - 0.2
+    np.testing.assert_allclose(fit.covariance, centre @ np.linalg.inv(H) @ centre, atol=2e-3)
+
+
+def loss_of(method):
+    return {"plackett-luce": "pl-partition", "pmop-fd": "pmop-fd", "pmop": "pmop-exact"}[method]
+
+
+def second(f, x, a, b, h=1e-3):
+    return (f(x + h * a + h * b) - f(x + h * a - h * b) - f(x - h * a + h * b) + f(x - h * a - h * b)) / (4 * h * h)
+
+
+@pytest.mark.parametrize("method", MODELS)
+def test_the_probability_of_winning_is_that_of_a_ballot_of_two(method):
+    c = consensus(Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b", "c"], ["c", ("a", "b")]]), method)
+    s = c.scores[:2]
+    expected = math.exp(-LOSSES[loss_of(method)](s, Lists([1.0, 0.0], [0, 2]))[0])
+    assert c.win_probability("a", "b") == pytest.approx(expected, rel=1e-9)
+
+
+def test_plackett_luce_on_pairs_is_bradley_terry():
+    votes = Comparisons([0, 0, 1], [1, 2, 2], [4, 2, 3], [2, 3, 1], [0, 0, 0], items="abc")
+    one, other = consensus(votes), consensus(votes, "bradley-terry")
+    np.testing.assert_allclose(one.scores, other.scores, atol=1e-8)
+    np.testing.assert_allclose(one.stderr, other.stderr, rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", MODELS)
+def test_hard_cases(method):
+    one = consensus(Rankings.from_orders([["a", "b", "c"]]), method)
+    assert one.ranking == ["a", "b", "c"]
+    assert (one.stderr > 2).all()
+    assert any("undefeated" in note and "[a]" in note for note in one.notes)
+    assert any("winless" in note and "[c]" in note for note in one.notes)
+    assert consensus(Rankings.from_orders([["only"]]), method).ranking == ["only"]
+    assert consensus(Rankings.from_orders([], items=[]), method).ranking == []
+    assert consensus(Rankings.from_orders([[("a", "b", "c")]]), method).ranking == [("a", "b", "c")]
+    cycle = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])
+    assert consensus(cycle, method, prior=None).ranking == [("a", "b", "c")]
+    groups = consensus(Rankings.from_orders([["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"]]), method)
+    assert any("2 groups" in note and "[a, b]; [c, d]" in note for note in groups.notes)
+
+
+@pytest.mark.parametrize("method", MODELS)
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_extreme_weights_stay_finite(method, size):
+    ballots = [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"], ["a", ("b", "c")]]
+    fit = consensus(Rankings.from_orders(ballots, weight=np.full(4, size)), method)
+    assert np.isfinite(fit.scores).all()
+    assert np.isfinite(fit.stderr).all()
+    if size > 1:
+        expected = consensus(Rankings.from_orders(ballots), method, prior=None)
+        np.testing.assert_allclose(fit.scores, expected.scores, atol=1e-6)
+    else:
+        np.testing.assert_allclose(fit.scores, 0, atol=1e-8)
+    mixed = consensus(Rankings.from_orders(ballots, weight=[1e300, 1e300, 1e300, 1e-300]), method)
+    np.testing.assert_allclose(mixed.scores, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", MODELS)
+def test_a_ballot_repeated_is_its_weight(method):
+    ballots = Rankings.from_orders([["a", "b", "c"], ["c", ("a", "b")]], weight=[3, 2])
+    repeated = Rankings.from_orders([["a", "b", "c"]] * 3 + [["c", ("a", "b")]] * 2)
+    np.testing.assert_allclose(consensus(ballots, method).scores, consensus(repeated, method).scores, atol=1e-6)
+    million = Rankings.from_orders([["a", "b"], ["b", "a"]], weight=[1e6, 1e6 / 4])
+    if method == "plackett-luce":
+        fit = consensus(million)
+        assert fit.scores[0] - fit.scores[1] == pytest.approx(math.log(4), abs=1e-5)
+
+
+def test_agents_count_with_their_weight_and_warm_starts_agree():
+    ballots = Rankings.from_orders([["a", "b", "c"], ["c", "b", "a"], ["b", "a"]], agent=["u", "v", "u"])
+    weighted = consensus(ballots, agent_weight={"v": 2.0})
+    expected = consensus(Rankings.from_orders(ballots.orders(), weight=[1, 2, 1]))
+    np.testing.assert_allclose(weighted.scores, expected.scores, atol=1e-9)
+    with pytest.raises(ValueError, match="name no agents"):
+        consensus(Rankings.from_orders([["a", "b"]]), agent_weight={"u": 1})
+    warm = PlackettLuce(agent_weight={"v": 2.0}).fit(ballots, start=weighted.scores)
+    np.testing.assert_allclose(warm.theta_, weighted.scores, atol=1e-8)
+    assert warm.fit_.n_iter <= 2
+
+
+def test_many_items_with_few_ballots():
+    _, ballots = drawn(4200, 2000, 6, tiers=(1,) * 8)
+    fit = consensus(ballots)
+    assert fit.covariance is None
+    assert np.isfinite(fit.stderr).all()
+    assert any("standard errors are sampled" in note for note in fit.notes)
