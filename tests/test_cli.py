@@ -23,8 +23,8 @@ def run(*args, check=0):
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli")
     run("simulate", "battles", "--out", path / "votes.csv", "--items", 5, "--n", 300)
-    run("simulate", "plackett-luce", "--out", path / "ballots.txt", "--items", 5, "--n", 40, "-p", "top=3")
-    run("simulate", "queries", "--out", path / "search.letor", "--items", 6, "--n", 20)
+    run("simulate", "plackett-luce", "--out", path / "ballots.txt", "--items", 5, "--n", 40, "--top", 3)
+    run("simulate", "queries", "--out", path / "search.letor", "--rows", 6, "--n", 20)
     return path
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from placet.data import DataError
 from placet.simulate.signals import ranked_signals, simulated_path
-from placet.simulate.signals_cli import simulate_ranked_signals
+from placet.cli.signals import simulate_ranked_signals
 from placet.tracking import (
     Arrivals,
     Beacons,
@@ -27,7 +27,7 @@ from placet.tracking import (
     write_beacons,
     write_track,
 )
-from placet.tracking.cli import track as track_command
+from placet.cli.track import track as track_command
 
 SEA = """id,lat,lon,ping_offset_s,clock_drift_s_per_day,deployed,recovered
 A,-60,179.0,0,0,2009-01-01,2011-01-01

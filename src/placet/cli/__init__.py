@@ -7,6 +7,7 @@ import warnings
 import typer
 
 from placet.cli import aggregate, data, demo, evaluate, simulate
+from placet.cli.track import track
 
 app = typer.Typer(
     name="placet",
@@ -19,7 +20,8 @@ app.command("describe")(data.describe)
 app.command("convert")(data.convert)
 app.command("aggregate")(aggregate.aggregate)
 app.command("evaluate")(evaluate.evaluate)
-app.command("simulate")(simulate.simulate)
+app.add_typer(simulate.app, name="simulate")
+app.command("track")(track)
 app.command("demo")(demo.demo)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from placet.cli.output import say, show_table
+from placet.cli.simulate import names, truth
 
 
 def demo(
@@ -21,13 +22,13 @@ def demo(
 
 def _votes(out: Path, seed: int) -> None:
     """A leaderboard from pairwise votes with ties."""
+    from placet import simulate
     from placet.aggregate import consensus
-    from placet.cli.simulate import drawn
     from placet.io import read, write
     from placet.report import write_consensus_page
 
     path = out / "votes.csv"
-    write(drawn("battles", 12, 3000, 0.7, seed, {"tie": -0.5}), path)
+    write(simulate.battles(truth(12, 0.7, seed), 3000, tie=-0.5, items=names(12), random_state=seed), path)
     votes = read(path)
     say(f"1. {path}: {votes!r}, simulated; true order item-1, item-2, ...")
     result = consensus(votes, "bradley-terry", ties="davidson")
@@ -40,12 +41,13 @@ def _votes(out: Path, seed: int) -> None:
 
 def _ballots(out: Path, seed: int) -> None:
     """A consensus of ballots with ties that stop early, by a model and by rules."""
+    from placet import simulate
     from placet.aggregate import consensus
-    from placet.cli.simulate import drawn
     from placet.io import read, write
 
     path = out / "ballots.txt"
-    write(drawn("plackett-luce", 8, 300, 0.8, seed, {"partition": 3, "subset": 6}), path)
+    drawn = simulate.plackett_luce(truth(8, 0.8, seed), 300, partition=3, subset=6, items=names(8), random_state=seed)
+    write(drawn, path)
     ballots = read(path)
     say(f"2. {path}: {ballots!r}, with ties and absences")
     rows = [[method, " > ".join(_place(p) for p in consensus(ballots, method).ranking)] for method in METHODS]
@@ -62,13 +64,13 @@ def _place(place: object) -> str:
 
 def _search(out: Path, seed: int) -> None:
     """Rankers trained on graded search results, measured on queries they have not seen."""
-    from placet.cli.simulate import drawn
+    from placet import simulate
     from placet.io import read, write
     from placet.metrics import evaluate, summary
     from placet.rank import LinearRanker
 
     path = out / "search.letor"
-    write(drawn("queries", 40, 150, 1.0, seed, {"n_features": 12}), path)
+    write(simulate.queries(150, 40, 12, random_state=seed), path)
     queries = read(path)
     train, test = queries[:100], queries[100:]
     say(f"3. {path}: {queries!r}; trained on 100 queries, measured on the other 50")

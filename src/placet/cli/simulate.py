@@ -1,51 +1,113 @@
 """``placet simulate``: data drawn from a model, to try things on."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from placet.cli.aggregate import parameters
 from placet.cli.output import say
+from placet.cli.signals import simulate_ranked_signals
+
+app = typer.Typer(no_args_is_help=True, help="Draw data from a model and write them to a file.")
+app.command("ranked-signals")(simulate_ranked_signals)
+
+Out = Annotated[Path, typer.Option(help="File to write; its ending chooses the format.")]
+Items = Annotated[int, typer.Option(min=1, help="Number of items.")]
+N = Annotated[int, typer.Option("--n", min=1, help="How many are drawn.")]
+Spread = Annotated[float, typer.Option(min=0, help="Standard deviation of the true scores.")]
+Seed = Annotated[int, typer.Option(help="Seed: the same seed gives the same bytes.")]
 
 
-def simulate(
-    model: Annotated[str, typer.Argument(help="plackett-luce, mallows, battles, ratings, queries.")],
-    out: Annotated[Path, typer.Option(help="File to write; its ending chooses the format.")],
-    items: Annotated[int, typer.Option(help="Items, or rows per query.")] = 10,
-    n: Annotated[int, typer.Option("--n", help="Ballots, votes, users or queries.")] = 100,
-    spread: Annotated[float, typer.Option(help="Standard deviation of the true scores.")] = 1.0,
-    param: Annotated[
-        list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the simulator.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed: the same seed gives the same bytes.")] = 0,
+@app.command("plackett-luce")
+def plackett_luce(
+    out: Out,
+    items: Items = 10,
+    n: N = 100,
+    spread: Spread = 1.0,
+    top: Annotated[int | None, typer.Option(help="Order the first so many; the rest are last.")] = None,
+    tiers: Annotated[int | None, typer.Option(help="Ties: a random partition into so many tiers.")] = None,
+    subset: Annotated[int | None, typer.Option(help="Items on each ballot; the others are absent.")] = None,
+    seed: Seed = 0,
 ) -> None:
-    """Draw data from a model and write them to a file."""
-    from placet.io import write
+    """Ballots: full orders, top-k lists, or ordered partitions with ties."""
+    options = {"top": top, "partition": tiers, "subset": subset}
+    _write(
+        out, lambda s: s.plackett_luce(truth(items, spread, seed), n, items=names(items), random_state=seed, **options)
+    )
 
-    data = drawn(model, items, n, spread, seed, parameters(param or []))
-    write(data, out)
-    say(f"{out}: {data!r}")
+
+@app.command("mallows")
+def mallows(
+    out: Out,
+    items: Items = 10,
+    n: N = 100,
+    phi: Annotated[float, typer.Option(min=0, max=1, help="0: every ballot is the center; 1: all orders alike.")] = 0.7,
+    seed: Seed = 0,
+) -> None:
+    """Full orders around one center."""
+    _write(out, lambda s: s.mallows(names(items), phi, n, random_state=seed))
 
 
-def drawn(model: str, items: int, n: int, spread: float, seed: int, params: dict[str, Any]) -> Any:
-    """Data from a simulator; item k is called item-k, and true scores fall with k."""
+@app.command("battles")
+def battles(
+    out: Out,
+    items: Items = 10,
+    n: N = 100,
+    spread: Spread = 1.0,
+    model: Annotated[str, typer.Option(help="bradley-terry, rao-kupper or davidson.")] = "davidson",
+    tie: Annotated[float, typer.Option(help="Logarithm of the tie parameter.")] = 0.0,
+    first: Annotated[float, typer.Option(help="Advantage of the one that comes first.")] = 0.0,
+    seed: Seed = 0,
+) -> None:
+    """Pairwise votes with ties."""
+    options: dict[str, Any] = {"model": model, "tie": tie, "first": first, "random_state": seed}
+    _write(out, lambda s: s.battles(truth(items, spread, seed), n, items=names(items), **options))
+
+
+@app.command("ratings")
+def ratings(
+    out: Out,
+    items: Items = 100,
+    n: N = 100,
+    observed: Annotated[float, typer.Option(min=0, max=1, help="Share of ratings that are there.")] = 0.05,
+    levels: Annotated[int, typer.Option(min=2, help="Levels of the scale.")] = 5,
+    seed: Seed = 0,
+) -> None:
+    """Ratings of items by users, mostly missing; --n is the number of users."""
+    _write(out, lambda s: s.ratings(n, items, observed=observed, levels=levels, random_state=seed))
+
+
+@app.command("queries")
+def queries(
+    out: Out,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of each query.")] = 20,
+    n: N = 100,
+    features: Annotated[int, typer.Option(min=1, help="Number of features.")] = 10,
+    grades: Annotated[int, typer.Option(min=1, help="Number of grades.")] = 5,
+    noise: Annotated[float, typer.Option(min=0, help="Standard deviation of the noise beside the truth.")] = 1.0,
+    seed: Seed = 0,
+) -> None:
+    """Graded search results with features and heavy ties; --n is the number of queries."""
+    _write(out, lambda s: s.queries(n, rows, features, grades, noise=noise, random_state=seed))
+
+
+def names(n: int) -> list[str]:
+    """item-1, item-2, ..."""
+    return [f"item-{k + 1}" for k in range(n)]
+
+
+def truth(n: int, spread: float, seed: int) -> Any:
+    """True scores that fall with the item's number."""
     import numpy as np
 
-    from placet import simulate as s
+    return spread * np.sort(np.random.default_rng(seed).standard_normal(n))[::-1]
 
-    if items < 1 or n < 1:
-        raise ValueError(f"--items {items} and --n {n} must be at least 1")
-    names = [f"item-{k + 1}" for k in range(items)]
-    theta = spread * np.sort(np.random.default_rng(seed).standard_normal(items))[::-1]
-    common: dict[str, Any] = {"random_state": seed, **params}
-    makers = {
-        "plackett-luce": lambda: s.plackett_luce(theta, n, items=names, **common),
-        "mallows": lambda: s.mallows(names, n_ballots=n, **{"phi": 0.7, **common}),
-        "battles": lambda: s.battles(theta, n, items=names, **common),
-        "ratings": lambda: s.ratings(n, items, **common),
-        "queries": lambda: s.queries(n, items, **{"n_features": 10, **common}),
-    }
-    if model not in makers:
-        raise ValueError(f"model {model!r} is unknown; choose from {list(makers)}")
-    return makers[model]()
+
+def _write(out: Path, draw: Callable[[Any], Any]) -> None:
+    from placet import simulate
+    from placet.io import write
+
+    data = draw(simulate)
+    write(data, out)
+    say(f"{out}: {data!r}")
