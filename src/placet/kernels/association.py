@@ -128,6 +128,18 @@ def log_suffix(pair, unheard, suffix):
 
 
 @njit(cache=True, nogil=True)
+def add_source(n_pairs, partner, factor, out, divide, ways):
+    """One source with any number of pairs, from large subsets to small: the smaller ones still lack this source."""
+    for m in range(len(ways) - 1, -1, -1):
+        total = 0.0
+        for k in range(n_pairs):
+            j = partner[k]
+            if m >> j & 1:
+                total += ways[m ^ (1 << j)] * factor[k]
+        ways[m] = ways[m] + total / out if divide else ways[m] * out + total
+
+
+@njit(cache=True, nogil=True)
 def log_subset_sum(n_pairs, partner, factor, unheard, start, ways):
     """Log of the sum over all associations of the product of their factors, by subsets of the signals.
 
@@ -147,16 +159,14 @@ def log_subset_sum(n_pairs, partner, factor, unheard, start, ways):
             if common < 1e-200:
                 log_common += math.log(common)
                 common = 1.0
-        for m in range(full, -1, -1):
-            # From large subsets to small ones: the smaller ones still belong to the sources before i.
-            if n_pairs[i] == 0 and divide:
-                break
-            total = 0.0
-            for k in range(n_pairs[i]):
-                j = partner[i, k]
-                if m >> j & 1:
-                    total += ways[m ^ (1 << j)] * factor[i, k]
-            ways[m] = ways[m] + total / out if divide else ways[m] * out + total
+        if n_pairs[i] == 1 and divide:
+            ratio = factor[i, 0] / out
+            bit = 1 << partner[i, 0]
+            for block in range(bit, full + 1, 2 * bit):
+                for m in range(block, block + bit):
+                    ways[m] += ways[m - bit] * ratio
+        elif n_pairs[i] > 0 or not divide:
+            add_source(n_pairs[i], partner[i], factor[i], out, divide, ways)
     value = ways[full] * common
     return math.log(value) + log_common if value > SMALLEST else -np.inf
 
@@ -181,27 +191,32 @@ def log_likelihood(
     """
     s, r = distance.shape[1], len(time)
     limit, partner, factor = np.empty((s, r)), np.empty((s, r), np.int64), np.empty((s, r))
-    n_pairs, unheard, away = np.empty(s, np.int64), np.empty(s), np.empty(s)
+    n_pairs, unheard, away, reach = np.empty(s, np.int64), np.empty(s), np.empty(s), np.zeros(s)
     start, ways, prefix = np.empty(1 << r), np.empty(1 << r), np.empty((s + 1, 1 << r))
     clutter_products(clutter, label, start)
     for i in range(s):
         for j in range(r):
             limit[i, j] = min(farthest(sigma[i], detection[i], clutter[j], label[j], i), 700.0)
+            reach[i] = max(reach[i], sigma[i] * math.sqrt(2 * max(limit[i, j], 0.0)))
+    slow, narrow, peak = 1 / speed, 1 / sigma, detection / (sigma * SQRT_2PI)
     for p in range(len(distance)):
         for i in range(s):
-            mean = shift[i] + distance[p, i] / speed[i]
+            mean = shift[i] + distance[p, i] * slow[i]
             away[i] = 0.0
             if ranked:
                 # With P_D near 1 the chance to go unheard is the tail itself, and needs all its digits.
                 exactly = detection[i] > 0.99
                 away[i] = outside(mean, sigma[i], low, cut) if exactly else quickly_outside(mean, sigma[i], low, cut)
+            n_pairs[i] = 0
+            if r == 0 or mean > time[r - 1] + reach[i] or mean < time[0] - reach[i]:
+                continue
             n = 0
             for j in range(r):
-                z = (time[j] - mean) / sigma[i]
+                z = (time[j] - mean) * narrow[i]
                 square = 0.5 * z * z
                 if square <= limit[i, j]:
                     partner[i, n] = j
-                    factor[i, n] = detection[i] / (sigma[i] * SQRT_2PI) * math.exp(-square)
+                    factor[i, n] = peak[i] * math.exp(-square)
                     n += 1
             n_pairs[i] = n
         total = -np.inf

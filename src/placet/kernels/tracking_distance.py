@@ -12,7 +12,7 @@ def plane(position, beacon, out):
     """``out[p, i]`` = Euclidean distance of particle ``p`` and beacon ``i``.  O(particles x beacons)."""
     for p in range(len(position)):
         for i in range(len(beacon)):
-            out[p, i] = np.hypot(position[p, 0] - beacon[i, 0], position[p, 1] - beacon[i, 1])
+            out[p, i] = np.sqrt((position[p, 0] - beacon[i, 0]) ** 2 + (position[p, 1] - beacon[i, 1]) ** 2)
 
 
 @njit(cache=True, nogil=True)

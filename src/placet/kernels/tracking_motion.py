@@ -131,21 +131,16 @@ def move_towards(
 
 
 @njit(cache=True, nogil=True)
-def systematic(log_weight, top, u, out):
-    """Indices drawn in proportion to e^log_weight at the points (k + u) / len(out); ``top`` = the largest log weight.
-
-    O(particles + draws).
-    """
-    total = 0.0
-    for p in range(len(log_weight)):
-        total += math.exp(log_weight[p] - top)
-    p, below = 0, math.exp(log_weight[0] - top)
-    last = len(log_weight) - 1
+def systematic(weight, u, out):
+    """Indices drawn in proportion to ``weight`` at the points (k + u) / len(out).  O(particles + draws)."""
+    total = weight.sum()
+    last = len(weight) - 1
+    p, below = 0, weight[0]
     for k in range(len(out)):
         target = (k + u) / len(out) * total
         while below <= target and p < last:
             p += 1
-            below += math.exp(log_weight[p] - top)
+            below += weight[p]
         out[k] = p
 
 

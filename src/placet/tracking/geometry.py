@@ -66,7 +66,8 @@ def exact_distance(a: ArrayLike, b: ArrayLike, geometry: str) -> Array:
         return np.hypot(a[:, 0] - b[:, 0], a[:, 1] - b[:, 1])
     from pyproj import Geod
 
-    metres = Geod(ellps="WGS84").inv(a[:, 1], a[:, 0], b[:, 1], b[:, 0])[2]
+    # As lists: pyproj takes an array of one element for a number, which NumPy no longer likes.
+    metres = Geod(ellps="WGS84").inv(a[:, 1].tolist(), a[:, 0].tolist(), b[:, 1].tolist(), b[:, 0].tolist())[2]
     return np.asarray(metres) / 1000
 
 
@@ -89,22 +90,28 @@ def weighted_mean(points: Array, weight: Array, geometry: str) -> Array:
     return np.array([mean[0], wrapped(mean[1])])
 
 
-def moments(points: Array, weight: Array, geometry: str) -> tuple[Array, Array, float]:
-    """Weighted mean (2,), covariance (2, 2; km^2 when geographic) and how far the points are two clouds.
-
-    The last is the share of the variance that a cut at the mean explains, along the best of four axes from the longest
-    on: 2 / pi for a normal distribution, 3 / 4 for a uniform one, near 1 for two clouds apart.
-    """
+def moments(points: Array, weight: Array, geometry: str) -> tuple[Array, Array]:
+    """Weighted mean (2,) and covariance (2, 2) of positions; the covariance is in km^2 when geographic."""
     mean = weighted_mean(points, weight, geometry)
     gap = local(points, mean, geometry)
-    covariance = (gap * weight[:, None]).T @ gap
+    return mean, (gap * weight[:, None]).T @ gap
+
+
+def two_clouds(points: Array, geometry: str) -> float:
+    """How far equally weighted positions are two clouds: the share of the variance that a cut at the mean explains.
+
+    The cut is across the best of four axes from the longest on.  2 / pi for a normal distribution, 3 / 4 for a
+    uniform one, near 1 for two clouds apart, 0 for a single point.
+    """
+    weight = np.full(len(points), 1 / len(points))
+    mean, covariance = moments(points, weight, geometry)
     long, short = np.linalg.eigh(covariance)[1].T[::-1]
     axes = np.column_stack([long, long + short, short, long - short])
-    along = gap @ axes
+    along = local(points, mean, geometry) @ axes
     above = along > 0
-    right = weight @ above
-    moment = weight @ (along * above)  # the same on both sides of the mean, so the cut explains m^2 / (p (1 - p))
+    right = above.mean(axis=0)
+    moment = (along * above).mean(axis=0)  # the same on both sides of the mean: the cut explains m^2 / (p (1 - p))
     variance = ((covariance @ axes) * axes).sum(axis=0)
     cut = (variance > 0) & (right > 0) & (right < 1)
     split = moment[cut] ** 2 / (right[cut] * (1 - right[cut]) * variance[cut])
-    return mean, covariance, float(split.max(initial=0.0))
+    return float(split.max(initial=0.0))

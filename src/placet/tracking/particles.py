@@ -10,13 +10,13 @@ from numpy.random import Generator
 
 from placet.data import DataError
 from placet.kernels import tracking_motion
-from placet.tracking.geometry import Array, moments
+from placet.tracking.geometry import Array, moments, two_clouds
 from placet.tracking.model import Evidence, association_probabilities, log_likelihood
 from placet.tracking.motion import Plan
 
 PARTICLES_PER_RANGE = 2048
 TRAJECTORIES_PER_RANGE = 50
-ASSOCIATION_PARTICLES = 128
+SHAPE_PARTICLES, ASSOCIATION_PARTICLES = 512, 128  # enough for what is told of a step beside its moments
 
 
 class Filtered(NamedTuple):
@@ -27,7 +27,7 @@ class Filtered(NamedTuple):
     mean: Array  # (steps, 2)
     covariance: Array  # (steps, 2, 2)
     ess: Array  # (steps,)
-    split: Array  # (steps,): how far the particles are two clouds (``moments``)
+    split: Array  # (steps,): how far the particles are two clouds
     association: list[Array]  # (signals, active beacons) for each step
     log_likelihood: float
     cloud: list[Array]
@@ -80,15 +80,16 @@ def particle_filter(
             log_weight -= gain
             weight = np.exp(log_weight)
             result.ess[k] = 1 / (weight @ weight)
-            points = np.ascontiguousarray(state[:, :2])
-            result.mean[k], result.covariance[k], result.split[k] = moments(points, weight, geometry)
+            result.mean[k], result.covariance[k] = moments(np.ascontiguousarray(state[:, :2]), weight, geometry)
             u = rng.random(3)
-            few = state[_draw(log_weight, u[0], ASSOCIATION_PARTICLES), :2]
-            result.association.append(association_probabilities(item, np.ascontiguousarray(few), geometry).mean(axis=0))
+            few = state[_draw(weight, u[0], SHAPE_PARTICLES), :2]
+            result.split[k] = two_clouds(few, geometry)
+            few = np.ascontiguousarray(few[:: SHAPE_PARTICLES // ASSOCIATION_PARTICLES])
+            result.association.append(association_probabilities(item, few, geometry).mean(axis=0))
             if keep:
-                result.cloud.append(state[_draw(log_weight, u[1], keep)])
+                result.cloud.append(state[_draw(weight, u[1], keep)])
             if result.ess[k] < threshold * n:
-                state = state[_draw(log_weight, u[2], n)]
+                state = state[_draw(weight, u[2], n)]
                 log_weight[:] = -np.log(n)
     return result._replace(log_likelihood=total)
 
@@ -170,9 +171,9 @@ def _log_sum(log_weight: Array) -> float:
     return top + float(np.log(np.exp(log_weight - top).sum())) if top > -np.inf else -np.inf
 
 
-def _draw(log_weight: Array, u: float, n: int) -> np.ndarray:
+def _draw(weight: Array, u: float, n: int) -> np.ndarray:
     out = np.empty(n, np.int64)
-    tracking_motion.systematic(log_weight, float(log_weight.max()), u, out)
+    tracking_motion.systematic(weight, u, out)
     return out
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from placet.data import DataError
 from placet.tracking.arrivals import Arrivals
 from placet.tracking.beacons import Beacons
-from placet.tracking.geometry import Array, checked_points, exact_distance, moments
+from placet.tracking.geometry import Array, checked_points, exact_distance, moments, two_clouds
 from placet.tracking.model import Evidence, SignalModel, association_probabilities, evidence
 from placet.tracking.motion import Plan, checked_diffusion, plan
 from placet.tracking.particles import Filtered, backward_pass, particle_filter
@@ -136,7 +136,8 @@ class RankedSignalTracker:
         weight = np.full(self.trajectories, 1 / self.trajectories)
         for k, item in enumerate(steps):
             points = np.ascontiguousarray(paths[k, :, :2])
-            run.mean[k], run.covariance[k], run.split[k] = moments(points, weight, geometry)
+            run.mean[k], run.covariance[k] = moments(points, weight, geometry)
+            run.split[k] = two_clouds(points, geometry)
             run.association[k] = association_probabilities(item, points, geometry).mean(axis=0)
         return run._replace(cloud=list(paths))
 

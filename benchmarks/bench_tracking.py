@@ -1,0 +1,146 @@
+"""Tracking: ours with unlabelled signals and clutter, beside Stone Soup's particle filter with the labels given.
+
+10 beacons, 4 signals a step, 300 steps, 10,000 particles.  Then the cost against particles and steps, the likelihood alone, and memory.
+
+    python benchmarks/bench_tracking.py [--quick]
+"""
+
+import sys
+import time
+from datetime import datetime, timedelta
+
+import numpy as np
+from harness import compare, peak_memory
+
+from placet.simulate.signals import RankedSignals, ranked_signals, simulated_path
+from placet.tracking import Beacons, RankedSignalTracker
+from placet.tracking.geometry import distances
+from placet.tracking.model import evidence, log_likelihood
+
+STEPS, PARTICLES, DIFFUSION, SIGMA = 300, 10_000, 0.005, 0.02
+
+
+def scene(steps: int = STEPS) -> tuple[Beacons, RankedSignals]:
+    rng = np.random.default_rng(0)
+    beacons = Beacons(rng.uniform(0, 10, (10, 2)), speed=1.0)
+    way = simulated_path("line", STEPS, rng)[:steps]
+    return beacons, ranked_signals(
+        beacons, way, capacity=4, detection=0.7, clutter_rate=4.0, sigma=SIGMA, window=(0.0, 15.0), rng=rng
+    )
+
+
+def placet(steps: int = STEPS, particles: int = PARTICLES, **options) -> np.ndarray:
+    beacons, drawn = scene(steps)
+    tracker = RankedSignalTracker(
+        beacons=beacons,
+        detection=0.7,
+        clutter_rate=4.0,
+        sigma=SIGMA,
+        diffusion=DIFFUSION,
+        particles=particles,
+        chains=1,
+    )
+    return tracker.track(drawn.arrivals, drawn.position[0], **options).error(drawn.position)
+
+
+def stone_soup(particles: int = PARTICLES) -> np.ndarray:
+    """The same signals, clutter left out and every other signal labelled with its beacon."""
+    from stonesoup.models.transition.linear import CombinedLinearGaussianTransitionModel, RandomWalk
+    from stonesoup.predictor.particle import ParticlePredictor
+    from stonesoup.resampler.particle import ESSResampler
+    from stonesoup.types.detection import Detection
+    from stonesoup.types.hypothesis import SingleHypothesis
+    from stonesoup.types.numeric import Probability
+    from stonesoup.types.particle import Particle  # noqa: F401 - imported before the states that need it
+    from stonesoup.types.state import ParticleState, StateVector, StateVectors
+    from stonesoup.updater.particle import ParticleUpdater
+
+    beacons, drawn = scene()
+    walk = CombinedLinearGaussianTransitionModel([RandomWalk(DIFFUSION), RandomWalk(DIFFUSION)])
+    predictor, updater = ParticlePredictor(walk), ParticleUpdater(None, ESSResampler())
+    now = datetime(2020, 1, 1)
+    state = ParticleState(
+        StateVectors(np.repeat(drawn.position[0][:, None], particles, axis=1)),
+        weight=np.full(particles, Probability(1 / particles)),
+        timestamp=now,
+    )
+    offsets, found = drawn.arrivals.offsets, []
+    for k in range(STEPS):
+        rows = slice(offsets[k], offsets[k + 1])
+        true = drawn.source[rows] >= 0
+        time, source = drawn.arrivals.time[rows][true], drawn.source[rows][true]
+        state = predictor.predict(state, timestamp=now + timedelta(seconds=k + 1))
+        if len(time):
+            model = range_model(beacons.position[source])
+            state = updater.update(SingleHypothesis(state, Detection(StateVector(time), measurement_model=model)))
+        found.append(np.asarray(state.mean, dtype=float).ravel())
+    return np.hypot(*(np.array(found) - drawn.position).T)
+
+
+def range_model(places: np.ndarray):
+    """Distances to the given places with independent Gaussian noise, as Stone Soup takes a measurement."""
+    from stonesoup.base import Property
+    from stonesoup.models.measurement.nonlinear import NonLinearGaussianMeasurement
+    from stonesoup.types.state import StateVectors
+
+    class Ranges(NonLinearGaussianMeasurement):
+        places: np.ndarray = Property(doc="Positions (n, 2)")
+
+        @property
+        def ndim_meas(self) -> int:
+            return len(self.places)
+
+        def function(self, state, noise=False, **kwargs):
+            x = np.asarray(state.state_vector, dtype=float)
+            return StateVectors(np.hypot(x[0] - self.places[:, :1], x[1] - self.places[:, 1:]))
+
+    return Ranges(ndim_state=2, mapping=(0, 1), noise_covar=SIGMA**2 * np.eye(len(places)), places=places)
+
+
+def likelihood_alone() -> float:
+    """Microseconds for one particle in one step, distances included, one thread: the median over steps of the scene."""
+    beacons, drawn = scene()
+    tracker = RankedSignalTracker(beacons=beacons, detection=0.7, clutter_rate=4.0, sigma=SIGMA, diffusion=DIFFUSION)
+    items = evidence(tracker.model, beacons, drawn.arrivals)
+    rng = np.random.default_rng(1)
+    spent = []
+    for item, here in zip(items, drawn.position):
+        cloud = here + np.sqrt(DIFFUSION) * rng.standard_normal((PARTICLES, 2))
+        begin = time.perf_counter()
+        log_likelihood(item, cloud, "plane", np.zeros(PARTICLES))
+        spent.append(time.perf_counter() - begin)
+        assert distances(cloud[:1], item.position, "plane").shape == (1, 10)
+    return 1e6 * float(np.median(spent)) / PARTICLES
+
+
+def linear(quick: bool) -> None:
+    """Seconds against particles and against steps; the last column is what one particle costs in one step."""
+    sizes = [(100, 5000), (100, 10_000), (100, 20_000), (50, 10_000), (200, 10_000)]
+    for steps, particles in sizes if quick else [*sizes, (100, 80_000), (300, 10_000)]:
+        begin = time.perf_counter()
+        placet(steps, particles)
+        spent = time.perf_counter() - begin
+        print(
+            f"{steps:5d} steps {particles:7d} particles {spent:7.2f} s {1e6 * spent / (steps * particles):6.2f} us each"
+        )
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    used = peak_memory(lambda: placet(10 if quick else 60, 100_000, smooth=True), patience=600.0)
+    print(f"100,000 particles, smoothed: {used / 2**20:.0f} MB more than before")
+    ours, theirs = placet(), stone_soup()
+    notes = {
+        "placet, no labels": f"rms error {np.sqrt((ours**2).mean()):.3f}",
+        "stone soup, labels given": f"rms error {np.sqrt((theirs**2).mean()):.3f}",
+    }
+    contestants = {"placet, no labels": placet, "stone soup, labels given": stone_soup}
+    compare("tracking 10 beacons 300 steps", contestants, repeat=1 if quick else 3, notes=notes)
+    print(f"likelihood: {likelihood_alone():.2f} us for each particle and step")
+    linear(quick)
+    if used > 2**30:
+        sys.exit("100,000 particles need more than 1 GB")
+
+
+if __name__ == "__main__":
+    main()
