@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from placet import aggregate, data, io, losses, metrics, optim, simulate, tracking
+    from placet import aggregate, data, io, losses, metrics, optim, rank, simulate, tracking
     from placet.aggregate import Consensus, consensus
     from placet.data import Comparisons, DataError, Lists, Queries, Rankings
     from placet.io import (
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         read_xmc,
     )
     from placet.metrics import metric
+    from placet.rank import load
 
 # Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
 _HOME = {
@@ -40,8 +41,9 @@ _HOME = {
     ),
     "placet.metrics": ("metric",),
     "placet.aggregate": ("Consensus", "consensus"),
+    "placet.rank": ("load",),
 }
-_MODULES = ("aggregate", "data", "io", "losses", "metrics", "optim", "simulate", "tracking")
+_MODULES = ("aggregate", "data", "io", "losses", "metrics", "optim", "rank", "simulate", "tracking")
 _OWNER = {name: home for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *_MODULES, *_OWNER]

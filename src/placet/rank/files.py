@@ -2,15 +2,14 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from placet.data import DataError
+from placet.io.files import writing
 
 FORMAT = 1
 
@@ -18,6 +17,8 @@ FORMAT = 1
 KINDS = {
     "LinearRanker": "placet.rank.linear",
     "TreeRanker": "placet.rank.trees",
+    "NeuralRanker": "placet.rank.neural",
+    "LabelRanker": "placet.rank.labels",
 }
 
 
@@ -34,19 +35,21 @@ def write(path: str | os.PathLike[str], kind: str, params: Mapping[str, Any], st
     rest = {name: value for name, value in state.items() if name not in arrays}
     header = {"placet": placet.__version__, "format": FORMAT, "kind": kind, "params": dict(params), "state": rest}
     try:
-        text = json.dumps(header, allow_nan=False)
+        text = json.dumps(header, allow_nan=False, default=_plain)
     except (TypeError, ValueError) as error:
         raise ValueError(f"this model cannot be saved: a parameter is not plain data ({error})") from None
     data = save(arrays, metadata={"placet": text})
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with writing(path) as file:
+        file.write(data)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, and mappings, as JSON knows them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} of type {type(value).__name__}")
 
 
 def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -60,17 +63,26 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, A
         header = json.loads(text) if text else None
     except (SafetensorError, json.JSONDecodeError) as error:
         raise DataError(f"{path}: this is not a saved model, or it is damaged ({error})") from None
-    if not isinstance(header, dict) or header.get("kind") not in KINDS:
-        kind = header.get("kind") if isinstance(header, dict) else None
-        raise DataError(f"{path}: kind of model {kind!r} is unknown; known are {sorted(KINDS)}")
-    if header["format"] > FORMAT:
+    if not isinstance(header, dict):
+        raise DataError(f"{path}: these are tensors, but not a model that Placet saved")
+    version, kind = header.get("format"), header.get("kind")
+    if not isinstance(version, int) or version > FORMAT:
         raise DataError(
-            f"{path}: written by a newer Placet ({header['placet']}, format {header['format']}); update to read it"
+            f"{path}: format {version!r}, written by Placet {header.get('placet')!r}, is newer than {FORMAT}; "
+            "update Placet to read it"
         )
-    return header["kind"], header["params"], {**header["state"], **arrays}
+    if kind not in KINDS:
+        raise DataError(f"{path}: kind of model {kind!r} is unknown; known are {sorted(KINDS)}")
+    params, state = header.get("params"), header.get("state")
+    if not isinstance(params, dict) or not isinstance(state, dict):
+        raise DataError(f"{path}: the saved model is damaged: it has no parameters or no state")
+    return str(kind), params, {**state, **arrays}
 
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Any saved model; it predicts as the one that was saved.  Nothing is unpickled."""
     kind, params, state = read(path)
-    return getattr(import_module(KINDS[kind]), kind).from_saved(params, state)
+    try:
+        return getattr(import_module(KINDS[kind]), kind).from_saved(params, state)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None

@@ -1,36 +1,41 @@
 """A linear score of the features, fitted to any loss."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data import Lists, Queries
-from placet.kernels import ranges
+from placet.data import DataError, Queries
 from placet.losses import HVPS, LEARNT, LOSSES
 from placet.metrics import metric as metric_of
 from placet.optim import Fit, lbfgs, newton, sgd
-from placet.rank.products import Products, moments
-from placet.rank.ranker import Ranker
+from placet.rank.objective import SAMPLED, Objective, parameters_for, times
+from placet.rank.products import ROWS_AT_ONCE, Products
+from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
 
 Array = NDArray[np.float64]
 SOLVERS = ("lbfgs", "newton", "sgd")
-SAMPLED = frozenset({"pmop-gibbs", "pmop-mh"})
-KINKED = frozenset({"ranksvm"})  # no gradient vanishes at a kink: these stop by improvement alone
-ROWS_AT_ONCE = 65_536
-SCALES = frozenset({"w1", "w2"})  # multiply all scores, as the length of the weights does already: left at their start
+KINKED = frozenset({"ranksvm"})  # no gradient vanishes at a kink: these stop by improvement as well
+EVERY_STEP = 10  # steps that are all tried on the validation set; later ones as often as they are 1/10 further
 
 
 class LinearRanker(Ranker):
     """``s = X @ w``, with ``w`` minimising  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |w|^2.
 
     With ``standardize`` the penalty is on weights of features brought to mean 0 and deviation 1, without copying them.
-    ``second_order=0.15`` adds products of standardised features whose absolute correlation with the grade exceeds 0.15.
-    ``rel_tol=1e-5, max_iter=100`` stops as in the PMOP paper.  Losses that sample use ``solver="sgd"``.
-    The cosine does not depend on the length of ``w`` and is not penalised.
-    Parameters that a loss learns jointly (``losses.LEARNT``) are in ``learnt_``.  With a validation set the weights of
-    the iteration with the best ``metric`` on it are kept.
+    ``second_order=0.15`` adds products of standardised features whose absolute correlation with the grade exceeds 0.15
+    (they are held: memory grows by their number).  The cosine does not depend on the length of ``w`` and is not
+    penalised.  Parameters that a loss learns jointly (``losses.LEARNT``) are in ``learnt_``.
+
+    ``solver`` "lbfgs" or "newton" stops when the largest component of the gradient is ``tol`` times what it was at the
+    start (all weights 0), whatever the scale of the loss; float32 features give gradients to about 1e-4.  ``rel_tol``
+    adds a second way: ``rel_tol=1e-5, max_iter=100`` stops as in the PMOP paper.  ``solver="sgd"``, for losses that
+    sample, takes ``max_iter`` steps of kind ``step`` ("adagrad", "adam" or "plain") and length ``learning_rate``, on
+    ``batch`` queries drawn for each (None: all).
+
+    With a validation set the weights of the step with the best ``metric`` on it are kept; after the first steps it is
+    tried less often, so that it costs a small share of the fit.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -49,10 +54,12 @@ class LinearRanker(Ranker):
         solver: str = "lbfgs",
         standardize: bool = True,
         second_order: float | None = None,
-        tol: float = 1e-5,
+        tol: float = 1e-3,
         rel_tol: float | None = None,
         max_iter: int = 1000,
+        step: str = "adagrad",
         learning_rate: float = 0.1,
+        batch: int | None = None,
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
         random_state: int = 0,
@@ -65,181 +72,169 @@ class LinearRanker(Ranker):
         self.tol = tol
         self.rel_tol = rel_tol
         self.max_iter = max_iter
+        self.step = step
         self.learning_rate = learning_rate
+        self.batch = batch
         self.metric = metric
         self.loss_params = loss_params
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        _check(self.loss, self.solver, self.l2)
-        X, lists = in_order(queries)
-        self.pairs_ = np.zeros((0, 2), np.int64)
-        self.mean_ = self.scale_ = np.zeros(0)
+        self._check()
+        self.pairs_, self.mean_, self.scale_ = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)
         if self.second_order is not None:
-            products = Products.selected(X, np.asarray(lists.grade), self.second_order)
-            self.pairs_, self.mean_, self.scale_ = products.pairs, products.mean, products.scale
-            X = products.table(X)
-        objective = Objective(X, lists, self.loss, self.l2, self.standardize, dict(self.loss_params or {}))
-        best = Best(self, objective, valid)
-        fit = self._solve(objective, best if valid is not None else None)
-        self._set(objective, fit.x if best.x is None else best.x)
+            chosen = Products.selected(queries.X, queries.grade, self.second_order)
+            self.pairs_, self.mean_, self.scale_ = chosen.pairs, chosen.mean, chosen.scale
+        params = parameters_for(self.loss, self.loss_params, self.tol)
+        X = self._table(queries.X)
+        objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params)
+        watch = Watch(self._judge(objective, valid), lambda n, found: self._tell(n, self.max_iter, found))
+        try:
+            fit: Fit | None = self._solve(objective, queries, watch)
+        except KeyboardInterrupt:
+            if watch.x is None:
+                raise
+            fit = None
+        x = watch.chosen(None if fit is None else fit.x)
+        self.coef_, self.intercept_ = objective.raw_weights(x)
+        self.learnt_ = objective.learnt_at(x)
         self.fit_summary_ = {
-            "converged": fit.converged,
-            "n_iter": fit.n_iter,
-            "value": fit.value,
-            "message": fit.message,
-            "validation": best.value,
+            "converged": fit is not None and fit.converged,
+            "n_iter": watch.n_iter if fit is None else fit.n_iter,
+            "message": "interrupted" if fit is None else fit.message,
+            "interrupted": fit is None,
+            "value": watch.value,
+            "validation": watch.best,
         }
 
-    def _solve(self, objective: "Objective", callback: Any) -> Fit:
-        x0 = objective.start
+    def _solve(self, objective: Objective, queries: Queries, watch: "Watch") -> Fit:
+        """Minimise the objective in units of its gradient at the start."""
         if self.solver == "sgd":
-            rng = np.random.default_rng(self.random_state)
+            draw = _drawn(objective, queries, self.batch)
+            steps: dict[str, Any] = {"method": self.step, "lr": self.learning_rate, "n_iter": self.max_iter}
+            return sgd(draw, objective.start, rng=np.random.default_rng(self.random_state), callback=watch, **steps)
+        unit = float(np.abs(objective(objective.start)[1]).max(initial=0.0)) or 1.0
 
-            def draw(x: Array) -> tuple[float, Array]:
-                return objective(x, random_state=int(rng.integers(2**31)))
+        def scaled(x: Array) -> tuple[float, Array]:
+            value, grad = objective(x)
+            return value / unit, grad / unit
 
-            fun = draw if self.loss in SAMPLED else objective
-            return sgd(fun, x0, method="adagrad", lr=self.learning_rate, n_iter=self.max_iter, callback=callback)
+        def after(x: Array, value: float) -> None:
+            watch(x, value * unit)
+
+        common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": after}
         if self.solver == "newton":
-            return newton(objective, objective.hvp, x0, tol=self.tol, max_iter=self.max_iter, callback=callback)
-        rel_tol = 1e-8 if self.rel_tol is None and self.loss in KINKED else self.rel_tol
-        return lbfgs(objective, x0, tol=self.tol, rel_tol=rel_tol, max_iter=self.max_iter, callback=callback)
+            bend = lambda x, v: objective.hvp(x, v) / unit  # noqa: E731
+            return newton(scaled, bend, objective.start, rel_tol=self.rel_tol, **common)
+        rel_tol = 1e-6 if self.rel_tol is None and self.loss in KINKED else self.rel_tol
+        return lbfgs(scaled, objective.start, rel_tol=rel_tol, **common)
 
-    def _set(self, objective: "Objective", x: Array) -> None:
-        self.coef_, self.intercept_ = objective.raw_weights(x)
-        self.learnt_ = objective.parameters(x)
+    def _judge(self, objective: Objective, valid: Queries | None) -> Callable[[Array], float] | None:
+        """x -> mean of the metric on the validation set."""
+        if valid is None:
+            return None
+        metric, X = metric_of(self.metric), self._table(valid.X)
+
+        def judge(x: Array) -> float:
+            return mean_defined(metric(times(X, objective.raw_weights(x)[0]), valid.grade, valid.offsets))
+
+        return judge
+
+    def _table(self, X: Any) -> Any:
+        """The features with the chosen products, if any."""
+        return Products(self.pairs_, self.mean_, self.scale_).table(X) if len(self.pairs_) else X
 
     def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
-        if not len(self.pairs_):
-            return times(X, self.coef_) + self.intercept_
-        products = Products(self.pairs_, self.mean_, self.scale_)
-        blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
-        return np.concatenate([times(products.table(block), self.coef_) for block in blocks]) + self.intercept_
+        if len(self.pairs_):
+            blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
+            parts = [times(self._table(block), self.coef_) for block in blocks]
+            s = np.concatenate(parts) if parts else np.zeros(0)
+        else:
+            s = times(X, self.coef_)
+        s += self.intercept_
+        bad = ~np.isfinite(s)
+        if bad.any():
+            raise DataError(
+                f"row {int(np.argmax(bad))}: a feature is NaN or infinite ({bad.sum()} such rows); replace such "
+                "values, or use TreeRanker, which knows what to do with NaN"
+            )
+        return s
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: what each column adds to s_i - s_j, largest first; the parts sum to it."""
-        rows = X.X if isinstance(X, Queries) else X
-        pair = np.vstack([np.asarray(rows[k].toarray()).ravel() if hasattr(rows, "tocsr") else rows[k] for k in (i, j)])
-        if len(self.pairs_):
-            pair = Products(self.pairs_, self.mean_, self.scale_).table(pair)
+        pair = two_rows(self, X, i, j)
+        pair = self._table(np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair, dtype=np.float64))
         names = list(self.features_ if self.features_ is not None else range(self.n_features_in_))
         names += [(names[a], names[b]) for a, b in self.pairs_]
-        part = (pair[0] - pair[1]) * self.coef_
-        return [(names[k], float(part[k])) for k in np.argsort(-np.abs(part), kind="stable")]
+        return largest_first(names, (pair[0] - pair[1]) * self.coef_)
+
+    def _check(self) -> None:
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss {self.loss!r} is unknown; choose from {sorted(LOSSES)}")
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver {self.solver!r} is unknown; choose from {list(SOLVERS)}")
+        if self.solver == "newton" and (self.loss not in HVPS or self.loss in LEARNT):
+            raise ValueError(
+                f"solver 'newton' needs a Hessian and no learnt parameters, which {self.loss!r} does not offer; "
+                "use 'lbfgs'"
+            )
+        if self.loss in SAMPLED and self.solver != "sgd":
+            raise ValueError(f"loss {self.loss!r} is sampled: use solver='sgd'")
+        if not self.l2 >= 0:
+            raise ValueError(f"l2 {self.l2} must not be negative")
+        if not self.tol > 0 or self.max_iter < 1:
+            raise ValueError(f"tol {self.tol} must be above 0 and max_iter {self.max_iter} at least 1")
+        if self.batch is not None and (self.batch < 1 or self.solver != "sgd"):
+            raise ValueError(f"batch {self.batch} must be at least 1, and belongs to solver='sgd'")
 
 
-class Objective:
-    """Penalised loss per unit weight in x = (weights of standardised columns, learnt parameters), and its gradient.
+class Watch:
+    """Keeps the step to go home with: the best on the validation set (``judge``), else the last.  A callback."""
 
-    s = (X - shift) / scale @ w = X @ (w / scale) - shift @ (w / scale), so that the table is never copied.
-    """
-
-    def __init__(self, X: Any, lists: Lists, loss: str, l2: float, standardize: bool, params: dict[str, Any]) -> None:
-        self.X, self.lists, self.loss, self.params = X, lists, loss, params
-        self.l2 = 0.0 if loss == "cosine" else l2  # the cosine does not see the length of the weights
-        self.n = X.shape[1]
-        self.shift: Array
-        self.scale: Array
-        self.shift, self.scale = moments(X) if standardize else (np.zeros(self.n), np.ones(self.n))
-        self.total = float(np.asarray(lists.weight).sum())
-        self.learnt = [name for name in LEARNT.get(loss, {}) if name not in params and name not in SCALES]
-        self.start = np.concatenate([self.first_weights(), [LEARNT[loss][name] for name in self.learnt]])
-
-    def first_weights(self) -> Array:
-        """Zeros; for the cosine, which has no gradient at 0, the covariance of each column with the grade."""
-        if self.loss != "cosine":
-            return np.zeros(self.n)
-        grade = np.asarray(self.lists.grade, dtype=np.float64)
-        return self.pull_back(grade - grade.mean()) / len(grade)
-
-    def raw_weights(self, x: Array) -> tuple[Array, float]:
-        """Weights of the columns as they are, and the constant."""
-        w = x[: self.n] / self.scale
-        return w, -float(self.shift @ w)
-
-    def parameters(self, x: Array) -> dict[str, float]:
-        """The learnt parameters."""
-        return dict(zip(self.learnt, x[self.n :].tolist()))
-
-    def scores(self, x: Array) -> Array:
-        w, constant = self.raw_weights(x)
-        return times(self.X, w) + constant
-
-    def pull_back(self, g: Array) -> Array:
-        """Gradient in the weights of standardised columns from the gradient in row scores."""
-        return (transposed_times(self.X, g) - self.shift * g.sum()) / self.scale
-
-    def __call__(self, x: Array, **more: Any) -> tuple[float, Array]:
-        learnt = self.parameters(x)
-        extra = {"parameter_gradient": True} if learnt else {}
-        value, g, *slopes = LOSSES[self.loss](self.scores(x), self.lists, **self.params, **learnt, **extra, **more)
-        slope = [slopes[0][k] for k in self.learnt]
-        w = x[: self.n]
-        grad = np.concatenate([self.pull_back(g), slope]) / self.total
-        grad[: self.n] += self.l2 * w
-        return value / self.total + 0.5 * self.l2 * float(w @ w), grad
-
-    def hvp(self, x: Array, v: Array) -> Array:
-        """Hessian times v; the learnt parameters are held."""
-        w = v[: self.n] / self.scale
-        along = times(self.X, w) - float(self.shift @ w)
-        g = HVPS[self.loss](self.scores(x), self.lists, along, **self.params, **self.parameters(x))
-        return self.pull_back(g) / self.total + self.l2 * v
-
-
-class Best:
-    """Remembers the iterate with the best validation metric; called after each iteration."""
-
-    def __init__(self, ranker: LinearRanker, objective: Objective, valid: Queries | None) -> None:
-        self.ranker, self.objective, self.valid = ranker, objective, valid
-        self.metric = metric_of(ranker.metric)
+    def __init__(self, judge: Callable[[Array], float] | None, tell: Callable[[int, float | None], None]) -> None:
+        self.judge, self.tell = judge, tell
+        self.n_iter = self.judged = 0
         self.x: Array | None = None
         self.value: float | None = None
+        self.best: float | None = None
 
     def __call__(self, x: Array, value: float) -> None:
-        assert self.valid is not None
-        self.ranker._set(self.objective, x)
-        scores = self.ranker._scores(self.valid.X, self.valid.offsets)
-        found = float(np.nanmean(self.metric(scores, self.valid.grade, self.valid.offsets)))
-        if self.value is None or found > self.value:
-            self.x, self.value = x.copy(), found
+        self.n_iter += 1
+        self.value = float(value)
+        found = None
+        if self.judge is None:
+            self.x = x.copy()
+        elif self.n_iter <= EVERY_STEP or self.n_iter >= 1.1 * self.judged:
+            found = self._try(x)
+        self.tell(self.n_iter, found)
+
+    def chosen(self, last: Array | None) -> Array:
+        """What to keep, when the optimiser stopped at ``last`` (None: it was interrupted)."""
+        if last is not None:
+            if self.judge is None:
+                return last
+            self._try(last)
+        assert self.x is not None
+        return self.x
+
+    def _try(self, x: Array) -> float:
+        assert self.judge is not None
+        self.judged, found = self.n_iter, self.judge(x)
+        if self.best is None or found > self.best:
+            self.x, self.best = x.copy(), found
+        return found
 
 
-def in_order(queries: Queries) -> tuple[Any, Lists]:
-    """Rows with grades never rising inside a query, as kernels like them; copied only if they were not so."""
-    lists = Lists(queries.grade, queries.offsets, queries.weight)
-    if ranges.is_descending(queries.grade, queries.offsets):
-        return queries.X, lists
-    order = ranges.descending_order(queries.grade, queries.offsets)
-    return queries.X[order], lists._replace(grade=queries.grade[order])
+def _drawn(
+    objective: Objective, queries: Queries, batch: int | None
+) -> Callable[[Array, np.random.Generator], tuple[float, Array]]:
+    """(x, rng) -> the objective on ``batch`` queries drawn with ``rng``; sampled losses draw from it too."""
+    lists = queries.lists()
 
+    def estimate(x: Array, rng: np.random.Generator) -> tuple[float, Array]:
+        part = objective
+        if batch is not None and batch < len(queries):
+            part = objective.part(np.sort(rng.choice(len(queries), batch, replace=False)), lists)
+        return part(x, **({"random_state": rng} if objective.loss in SAMPLED else {}))
 
-def times(X: Any, w: Array) -> Array:
-    """X @ w in double precision out; the product runs in the type of X."""
-    return np.asarray(X @ w.astype(X.dtype, copy=False), dtype=np.float64)
-
-
-def transposed_times(X: Any, g: Array) -> Array:
-    """X.T @ g; blocks of rows are added in double precision, so that float32 features lose no digits over many rows."""
-    if not isinstance(X, np.ndarray):
-        return np.asarray(X.T @ g.astype(X.dtype, copy=False), dtype=np.float64)
-    out = np.zeros(X.shape[1])
-    for a in range(0, len(X), ROWS_AT_ONCE):
-        out += g[a : a + ROWS_AT_ONCE].astype(X.dtype, copy=False) @ X[a : a + ROWS_AT_ONCE]
-    return out
-
-
-def _check(loss: str, solver: str, l2: float) -> None:
-    if loss not in LOSSES:
-        raise ValueError(f"loss {loss!r} is unknown; choose from {sorted(LOSSES)}")
-    if solver not in SOLVERS:
-        raise ValueError(f"solver {solver!r} is unknown; choose from {list(SOLVERS)}")
-    if solver == "newton" and (loss not in HVPS or loss in LEARNT):
-        raise ValueError(
-            f"solver 'newton' needs a Hessian and no learnt parameters, and {loss!r} does not fit; use 'lbfgs'"
-        )
-    if loss in SAMPLED and solver != "sgd":
-        raise ValueError(f"loss {loss!r} is sampled: use solver='sgd'")
-    if not l2 >= 0:
-        raise ValueError(f"l2 {l2} must not be negative")
+    return estimate

@@ -10,6 +10,7 @@ from placet.data import DataError
 
 Array = NDArray[np.float64]
 ROWS_AT_ONCE = 16_384
+ENTRIES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -65,21 +66,51 @@ class Products:
 def moments(X: Any) -> tuple[Array, Array]:
     """Mean and standard deviation of every column, in double precision; a constant column gets deviation 1.
 
-    Squares are of deviations from the mean, block by block, so that float32 columns far from 0 keep their digits.
+    Squares are of deviations from the mean, block by block, so that float32 columns far from 0 keep their digits and
+    nothing of the size of ``X`` is made.  O(entries) time.
     """
     n_rows, n_features = X.shape
+    blocks = [slice(a, a + ROWS_AT_ONCE) for a in range(0, n_rows, ROWS_AT_ONCE)]
     if not isinstance(X, np.ndarray):
-        mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-        square = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-        variance = np.maximum(square - mean**2, 0.0)
-    else:
-        mean, variance = np.zeros(n_features), np.zeros(n_features)
-        for a in range(0, n_rows, ROWS_AT_ONCE):
-            mean += X[a : a + ROWS_AT_ONCE].sum(axis=0, dtype=np.float64)
-        mean /= max(n_rows, 1)
-        for a in range(0, n_rows, ROWS_AT_ONCE):
-            variance += ((X[a : a + ROWS_AT_ONCE] - mean) ** 2).sum(axis=0)
-        variance /= max(n_rows, 1)
+        return _deviation(*_sparse_moments(X))
+    mean, variance = np.zeros(n_features), np.zeros(n_features)
+    for rows in blocks:
+        mean += X[rows].sum(axis=0, dtype=np.float64)
+    mean /= max(n_rows, 1)
+    refuse_nan(mean)
+    for rows in blocks:
+        gap = X[rows] - mean
+        variance += np.einsum("rf,rf->f", gap, gap)
+    return _deviation(mean, variance / max(n_rows, 1))
+
+
+def _sparse_moments(X: Any) -> tuple[Array, Array]:
+    """Mean and variance of the columns of a CSR matrix; entries that are not stored are 0."""
+    n_rows, n_features = X.shape
+    parts = [slice(a, a + ENTRIES_AT_ONCE) for a in range(0, X.nnz, ENTRIES_AT_ONCE)]
+    mean, variance, stored = np.zeros(n_features), np.zeros(n_features), np.zeros(n_features)
+    for part in parts:
+        mean += np.bincount(X.indices[part], X.data[part], n_features)
+        stored += np.bincount(X.indices[part], minlength=n_features)
+    mean /= max(n_rows, 1)
+    refuse_nan(mean)
+    for part in parts:
+        variance += np.bincount(X.indices[part], (X.data[part] - mean[X.indices[part]]) ** 2, n_features)
+    variance += (n_rows - stored) * mean**2
+    return mean, variance / max(n_rows, 1)
+
+
+def _deviation(mean: Array, variance: Array) -> tuple[Array, Array]:
     scale = np.sqrt(variance)
     flat = scale <= 1e-7 * np.maximum(1e-30, np.abs(mean))
     return mean, np.where(flat | (scale == 0), 1.0, scale)
+
+
+def refuse_nan(mean: Array) -> None:
+    """Refuse columns with a value that is not finite, seen by their mean."""
+    bad = ~np.isfinite(mean)
+    if bad.any():
+        raise DataError(
+            f"feature {int(np.argmax(bad))} has NaN or infinite values ({bad.sum()} such features); replace them, "
+            "or use TreeRanker, which knows what to do with NaN"
+        )
