@@ -1,17 +1,18 @@
 """``placet aggregate``: from a file of votes, ballots or ratings to a consensus."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from placet.cli.output import say, show_json, show_table
+from placet.cli.output import READ_HELP, parameters, say, show_json, show_table
 
 
 def aggregate(
     file: Annotated[Path, typer.Argument(help="Votes, ballots, PrefLib, ratings.")],
-    method: Annotated[str, typer.Option("--method", "-m", help="A model or rule; 'list' names them all.")] = "",
+    method: Annotated[str, typer.Option("--method", "-m", help="A model or rule; a wrong name lists them all.")] = "",
     format: Annotated[str, typer.Option(help="Format of the file; guessed if not given.")] = "",
+    option: Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)] = None,
     param: Annotated[list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the method.")] = None,
     bootstrap: Annotated[int, typer.Option(help="Rounds of resampling; 0 for none.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -28,7 +29,7 @@ def aggregate(
     from placet.data import Comparisons, DataError, Rankings
     from placet.io import read
 
-    data = read(file, format=format or None)
+    data = read(file, format or None, **parameters(option or []))
     if not isinstance(data, Rankings | Comparisons):
         raise DataError(f"{file}: {type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
     chosen = method or ("bradley-terry" if isinstance(data, Comparisons) else "plackett-luce")
@@ -52,27 +53,3 @@ def aggregate(
 
         write_consensus_page(report, result, data, title=f"Consensus of {file.name}", level=level)
         say(f"report: {report}")
-
-
-def parameters(pairs: list[str]) -> dict[str, Any]:
-    """``name=value`` texts as values: numbers, true/false/none, or text."""
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise ValueError(f"--param {pair!r} is not of the form name=value")
-        values[name.strip().replace("-", "_")] = value_of(text.strip())
-    return values
-
-
-def value_of(text: str) -> Any:
-    """A number, true, false, none, or the text itself."""
-    plain = {"true": True, "false": False, "none": None}
-    if text.lower() in plain:
-        return plain[text.lower()]
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text

@@ -1,9 +1,11 @@
-"""How results leave the command: tables and JSON on stdout, words on stderr."""
+"""How options come in and results leave: name=value texts; tables and JSON on stdout, words on stderr."""
 
 import json
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+READ_HELP = "name=value, passed to the reader of --format, such as the name of a column."
 
 
 def say(words: str) -> None:
@@ -53,3 +55,27 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and value != value:
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def parameters(pairs: list[str]) -> dict[str, Any]:
+    """``name=value`` texts as values: numbers, true/false/none, or text."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ValueError(f"{pair!r} is not of the form name=value")
+        values[name.strip().replace("-", "_")] = value_of(text.strip() or text)
+    return values
+
+
+def value_of(text: str) -> Any:
+    """A number, true, false, none, or the text itself."""
+    plain = {"true": True, "false": False, "none": None}
+    if text.lower() in plain:
+        return plain[text.lower()]
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

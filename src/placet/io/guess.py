@@ -1,5 +1,6 @@
 """One way in and one way out: the format guessed from the suffix and the first lines, or named."""
 
+import inspect
 import os
 import re
 from collections.abc import Callable
@@ -71,8 +72,10 @@ _XMC = re.compile(r"\s*[0-9]+ +[0-9]+ +[0-9]+\s*")
 _BALLOT = re.compile(rf"\s*(?:{_NUMBER}\s*:\s*\S.*|[^:]*>.*)")
 
 
-def read(source: Source, format: str | None = None, *, on_error: OnError = "raise") -> Any:
+def read(source: Source, format: str | None = None, *, on_error: OnError = "raise", **options: Any) -> Any:
     """Read any file that Placet knows; ``format`` is a key of ``READERS``, or is guessed.
+
+    ``options`` are those of the reader of ``format``, such as the names of columns.
 
     By suffix (before that of the compression): ``SUFFIXES``.  Tables (``TABLES``): by their columns, battles (a pair
     of ``SIDES`` with ``winner`` or a pair of ``SCORES``), ratings (``user``, ``item``, ``rating`` and their other
@@ -85,9 +88,13 @@ def read(source: Source, format: str | None = None, *, on_error: OnError = "rais
     if format is not None:
         if format not in READERS:
             raise ValueError(f"format {format!r} is unknown; choose from {list(READERS)}")
-        if format in ("battles", "ratings", "ballots") and bare_suffix(source) in TABLES:
+        if unknown := set(options) - set(inspect.signature(READERS[format]).parameters):
+            raise ValueError(f"the reader of {format!r} has no option {min(unknown)!r}")
+        if not options and format in ("battles", "ratings", "ballots") and bare_suffix(source) in TABLES:
             return _read_table(source, on_error, format)
-        return READERS[format](source, on_error=on_error)
+        return READERS[format](source, on_error=on_error, **options)
+    if options:
+        raise ValueError(f"options {sorted(options)} belong to a reader; name its format, one of {list(READERS)}")
     head, source = peek(source)
     if bare_suffix(source) in TABLES or head[:4] == b"PAR1":
         return _read_table(source, on_error, None)
