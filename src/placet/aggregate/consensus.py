@@ -144,8 +144,8 @@ class Consensus:
     def next_pairs(self, k: int = 10) -> list[tuple[Hashable, Hashable]]:
         """The ``k`` pairs to ask about next, most useful first.
 
-        Usefulness is the expected fall, after one more answer, in the number of wrongly ordered pairs that involve
-        either item; pairs are chosen one after the other, each given the expected information of those before.
+        Usefulness is how far one more answer is expected to lower p (1 - p), p the probability of being above, summed
+        over the pairs that involve either item; pairs are chosen in turn, each given what those before will tell.
         """
         self._need_uncertainty()
         pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self._win(), k)

@@ -118,21 +118,22 @@ def difference_variance(stderr: Any, covariance: Floats | None, i: Any, j: Any) 
     return covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
 
 
-def wrong_order(gap: Any, variance: Any, learnt: Any) -> Any:
-    """Probability that the order we shall name is wrong, once a variance ``learnt`` of ``variance`` has been resolved.
+def order_variance_fall(gap: Any, variance: Any, learnt: Any) -> Any:
+    """Expected fall of p (1 - p), p the probability of being above, once ``learnt`` of the ``variance`` is resolved.
 
-    The truth is t ~ N(gap, variance) and the estimate m ~ N(gap, learnt), with Cov(m, t) = learnt; the order is wrong
-    when they differ in sign.  With rho^2 = learnt / variance that is 2 T(gap / sd(t), sqrt(1 - rho^2) / rho), T Owen's
-    function: Phi(-|gap| / sd(t)) when nothing is learnt, 0 when all is.
+    The difference is N(gap, variance) now; then its mean m ~ N(gap, learnt) and p = Phi(m / sd of the rest), so the
+    fall is the variance of p.  With h = gap / sd and r = learnt / variance, E p^2 is the probability that two normal
+    numbers of correlation r are below h: the fall is 2 T(h, 1) - 2 T(h, sqrt((1 - r) / (1 + r))), T Owen's function.
     """
-    rho2 = np.clip(learnt / variance, 1e-300, 1.0)
-    return 2 * owens_t(gap / np.sqrt(variance), np.sqrt((1 - rho2) / rho2))
+    h, r = gap / np.sqrt(variance), np.clip(learnt / variance, 0.0, 1.0)
+    exact = 2 * (owens_t(h, 1.0) - owens_t(h, np.sqrt((1 - r) / (1 + r))))
+    return np.where(r < 1e-6, r * np.exp(-h * h) / (2 * np.pi), exact)
 
 
 def next_pairs(
     scores: Floats, stderr: Floats | None, covariance: Floats | None, win: Callable[..., Any], k: int
 ) -> list[tuple[int, int]]:
-    """The ``k`` pairs with the largest expected fall in wrongly ordered pairs that involve either item.
+    """The ``k`` pairs with the largest expected fall of p (1 - p), summed over all pairs that involve either item.
 
     One answer about (i, j) carries the information w = p_i p_j (p_i the probability that i wins) on s_i - s_j, so with
     u = C (e_i - e_j) the covariance falls by w u u' / (1 + w (u_i - u_j)).  Candidates are cut to the best by the fall
@@ -148,8 +149,7 @@ def next_pairs(
         v = difference_variance(None if variance is None else np.sqrt(variance), C, left, right)
         v = np.maximum(v, 1e-300)
         gap = scores[left] - scores[right]
-        now = wrong_order(gap, v, 0.0 * v)
-        own = np.where(open_, now - wrong_order(gap, v, information * v * v / (1 + information * v)), -np.inf)
+        own = np.where(open_, order_variance_fall(gap, v, information * v * v / (1 + information * v)), -np.inf)
         best = np.argsort(-own, kind="stable")[: max(200, 4 * k)]
         best = best[open_[best]]
         if C is not None:
@@ -169,7 +169,7 @@ def next_pairs(
 
 
 def _fall_around(scores: Floats, C: Floats, i: int, j: int, information: float) -> float:
-    """Expected fall in wrongly ordered pairs (i, x) and (j, x) over all x after one answer about (i, j).  O(n)."""
+    """Expected fall of p (1 - p) over the pairs (i, x) and (j, x), all x, after one answer about (i, j).  O(n)."""
     u = C[:, i] - C[:, j]
     shrink = information / (1 + information * (u[i] - u[j]))
     diagonal = np.diag(C)
@@ -181,7 +181,7 @@ def _fall_around(scores: Floats, C: Floats, i: int, j: int, information: float) 
         v = np.maximum((diagonal + C[x, x] - 2 * C[:, x])[other], 1e-300)
         gap = (scores - scores[x])[other]
         learnt = np.minimum(shrink * (u[other] - u[x]) ** 2, v)
-        total += float((wrong_order(gap, v, 0.0 * v) - wrong_order(gap, v, learnt)).sum())
+        total += float(order_variance_fall(gap, v, learnt).sum())
     return total
 
 
