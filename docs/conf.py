@@ -1,5 +1,7 @@
 """Sphinx: MyST pages, the API from docstrings; warnings are errors (`make docs`)."""
 
+import re
+
 import placet
 
 project = "Placet"
@@ -14,3 +16,33 @@ html_theme = "furo"
 html_title = "Placet"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+
+# Docstrings are written to be read in the source: plain words, formulas, ``code`` and doctests.  Everything else that
+# reStructuredText would give a meaning to is escaped here, so that no formula needs marks of its own.
+_CODE = re.compile(r"(``.+?``)")
+_NAME = re.compile(r"`([^`]+)`")
+_MARKS = re.compile(r"([|*\\])|(?<=\w)(_)(?!\w)")
+
+
+def _escaped(text: str) -> str:
+    parts = _CODE.split(_NAME.sub(r"``\1``", text) if "``" not in text else text)
+    return "".join(part if part.startswith("``") else _MARKS.sub(r"\\\g<0>", part) for part in parts)
+
+
+def _plain(app, what, name, obj, options, lines) -> None:
+    """Escape prose; keep doctests; bring indented continuation lines back to the margin of their paragraph."""
+    doctest = False
+    for k, line in enumerate(lines):
+        doctest = line.lstrip().startswith(">>>") or (doctest and bool(line.strip()))
+        if not doctest:
+            lines[k] = _escaped(line.lstrip())
+
+
+def _skip(app, what, name, obj, skip, options) -> bool | None:
+    """Methods that scikit-learn adds have documentation of their own."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing|set_params|get_params", name) else None
+
+
+def setup(app) -> None:
+    app.connect("autodoc-process-docstring", _plain)
+    app.connect("autodoc-skip-member", _skip)
