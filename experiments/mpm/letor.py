@@ -1,0 +1,97 @@
+"""Rank aggregation data of LETOR 4.0 in five folds, their truth as ballots, and LETOR's evaluation of scores."""
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+
+from placet import read_letor_agg
+from placet.data import Rankings
+from placet.io.letor_agg import LetorAgg
+from placet.metrics import average_precision, ndcg, precision
+
+SETS = ("MQ2008-agg", "MQ2007-agg")
+MEASURES = tuple(f"N@{k}" for k in range(1, 6)) + tuple(f"P@{k}" for k in range(1, 6)) + ("MAP",)
+
+
+def data_folder() -> Path | None:
+    """The folder of PLACET_DATA, else ../shared/data beside the project, if it holds the sets."""
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    for folder in (os.environ.get("PLACET_DATA"), beside):
+        if folder and (Path(folder) / "letor4" / SETS[0]).is_dir():
+            return Path(folder) / "letor4"
+    return None
+
+
+def parts(name: str, folder: Path | None) -> list[LetorAgg]:
+    """S1 .. S5 of a set, or five small simulated parts of the same shape where there is no folder."""
+    if folder is None:
+        return [simulated(seed) for seed in range(5)]
+    return [read_letor_agg(folder / name / f"S{k}.txt.xz") for k in range(1, 6)]
+
+
+def folds(n: int = 5) -> list[tuple[list[int], int, int]]:
+    """Training parts, validation part and test part of each fold."""
+    return [([(f + j) % 5 for j in range(3)], (f + 3) % 5, (f + 4) % 5) for f in range(n)]
+
+
+def truth(part: LetorAgg) -> Rankings:
+    """One ballot for each query: its documents by grade."""
+    query = np.repeat(np.arange(len(part)), np.diff(part.offsets))
+    order = np.lexsort((-part.grade, query))
+    tier = (part.grade.max() - part.grade[order]).astype(int)
+    items = part.rankings.items
+    return Rankings(order, tier, part.offsets, instance=np.arange(len(part)), instances=part.qid, items=items)
+
+
+def joined(some: list[LetorAgg]) -> tuple[Rankings, Rankings]:
+    """Ballots and truth of several parts as one set each; queries of different parts are different instances."""
+    shift = np.cumsum([0] + [len(p.grade) for p in some])
+    queries = np.cumsum([0] + [len(p) for p in some])
+    ballots, labels = [p.rankings for p in some], [truth(p) for p in some]
+    items = tuple(range(shift[-1]))
+    instances = tuple(range(queries[-1]))
+
+    def together(rs: list[Rankings], agents: bool) -> Rankings:
+        rows = np.cumsum([0] + [len(r.item) for r in rs])
+        return Rankings(
+            np.concatenate([r.item + a for r, a in zip(rs, shift)]),
+            np.concatenate([r.tier for r in rs]),
+            np.concatenate([[0], *(r.offsets[1:] + a for r, a in zip(rs, rows))]),
+            agent=np.concatenate([r.agent for r in rs]) if agents else None,
+            instance=np.concatenate([r.instance + a for r, a in zip(rs, queries)]),
+            items=items,
+            agents=rs[0].agents,
+            instances=instances,
+            score=np.concatenate([r.score for r in rs]) if agents else None,
+        )
+
+    return together(ballots, True), together(labels, False)
+
+
+def evaluate(scores: np.ndarray, part: LetorAgg) -> np.ndarray:
+    """Percent of MEASURES by LETOR's script; P and MAP take grades 1 and 2 as relevant (see README.md)."""
+    by_place = [ndcg(scores, part.grade, part.offsets, k=k, compat="letor").mean() for k in range(1, 6)]
+    hits = [precision(scores, part.grade, part.offsets, k=k, threshold=1, compat="letor").mean() for k in range(1, 6)]
+    ap = average_precision(scores, part.grade, part.offsets, threshold=1, compat="letor").mean()
+    return 100 * np.array([*by_place, *hits, ap])
+
+
+def simulated(seed: int, queries: int = 30, engines: int = 8, documents: int = 15) -> LetorAgg:
+    """Engines of growing noise rank a part of the documents; the grade is that of the document's hidden relevance."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for q in range(queries):
+        relevance = rng.normal(size=documents)
+        grade = np.digitize(relevance, [0.3, 1.2])
+        place = np.full((documents, engines), np.nan)
+        for e in range(engines):
+            listed = rng.random(documents) < 0.35 + 0.15 * grade
+            seen = relevance + (0.3 + 0.5 * e) * rng.normal(size=documents)
+            depth = 1 + np.argsort(np.argsort(-seen)) * 7 + rng.integers(0, 7, documents)
+            place[listed, e] = depth[listed]
+        for d in range(documents):
+            ranks = " ".join(f"{e + 1}:{'NULL' if np.isnan(x) else int(x)}" for e, x in enumerate(place[d]))
+            lines.append(f"{grade[d]} qid:{seed}{q:03d} {ranks} #docid = D{d}")
+    return read_letor_agg(io.BytesIO("\n".join(lines).encode()))
