@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from placet import aggregate, data, io, losses, metrics, optim, rank, simulate, tracking
+    from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, simulate, tracking
     from placet.aggregate import Consensus, consensus
     from placet.data import Comparisons, DataError, Lists, Queries, Rankings
     from placet.io import (
@@ -43,7 +43,7 @@ _HOME = {
     "placet.aggregate": ("Consensus", "consensus"),
     "placet.rank": ("load",),
 }
-_MODULES = ("aggregate", "data", "io", "losses", "metrics", "optim", "rank", "simulate", "tracking")
+_MODULES = ("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "simulate", "tracking")
 _OWNER = {name: home for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *_MODULES, *_OWNER]

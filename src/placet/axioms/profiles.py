@@ -1,0 +1,258 @@
+"""Profiles: a few ballots that can be enumerated, changed one at a time, and turned into ``Rankings``.
+
+A distribution over rankings is a profile of strict ballots whose weights are probabilities; only shares of the weight
+are looked at, so counts serve as well.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, combinations_with_replacement, permutations, product
+from math import comb
+
+import numpy as np
+
+from placet.data import Comparisons, Rankings
+from placet.data.columns import Floats, Names
+
+Ballot = tuple[int, ...]
+"""Tier of every item, 0 is best, -1 is absent."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Ballots as tiers of the items, with weights; ``agent`` names the voters where one voter may cast several.
+
+    >>> Profile(((0, 1, 2), (2, 0, 0)), (3.0, 2.0), ("a", "b", "c")).rankings().orders()
+    [['a', 'b', 'c'], [('b', 'c'), 'a']]
+    """
+
+    ballots: tuple[Ballot, ...]
+    weight: tuple[float, ...]
+    items: Names
+    agent: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, rankings: Rankings) -> "Profile":
+        """The same ballots; ballots of weight 0 and empty ones are left out.  O(ballots n)."""
+        tiers = np.full((len(rankings), rankings.n_items), -1)
+        tiers[rankings.ballot, rankings.item] = rankings.tier
+        keep = (rankings.weight > 0) & (np.diff(rankings.offsets) > 0)
+        agent = None if rankings.agent is None else tuple(rankings.agent[keep].tolist())
+        ballots = tuple(map(tuple, tiers[keep].tolist()))
+        return cls(ballots, tuple(rankings.weight[keep].tolist()), rankings.items, agent)
+
+    @classmethod
+    def of_orders(cls, orders: list[list[int]], weight: list[float], items: Names | None = None) -> "Profile":
+        """Strict ballots, each a list of item numbers, best first; those of weight 0 are left out."""
+        n = len(orders[0])
+        ballots = tuple(tuple(np.argsort(order).tolist()) for order, w in zip(orders, weight) if w > 0)
+        return cls(ballots, tuple(float(w) for w in weight if w > 0), letters(n) if items is None else items)
+
+    def rankings(self) -> Rankings:
+        """The profile as ballots; scores are minus tiers, so that rules of scores can be asked too.  O(ballots n)."""
+        tiers = np.array(self.ballots, np.int64).reshape(len(self.ballots), len(self.items))
+        order = np.argsort(tiers, axis=1, kind="stable")
+        tier = np.take_along_axis(tiers, order, 1)
+        listed = tier >= 0
+        offsets = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
+        agent = None if self.agent is None else np.array(self.agent, np.int64)
+        weight, score = np.array(self.weight), -tier[listed].astype(np.float64)
+        return Rankings(order[listed], tier[listed], offsets, weight, agent, items=self.items, score=score)
+
+    @cached_property
+    def strict(self) -> bool:
+        """Whether no ballot ties two items."""
+        return all(len(set(b)) == len(b) for b in (tuple(t for t in ballot if t >= 0) for ballot in self.ballots))
+
+    @property
+    def total(self) -> float:
+        return float(sum(self.weight))
+
+    def changed(self, which: int, ballot: Ballot, amount: float) -> "Profile":
+        """The profile after ``amount`` of the weight of ballot ``which`` goes to another ballot."""
+        ballots, weight = list(self.ballots), list(self.weight)
+        if amount >= weight[which]:
+            ballots[which] = ballot
+            return replace(self, ballots=tuple(ballots))
+        weight[which] -= amount
+        agent = None if self.agent is None else (*self.agent, self.agent[which])
+        return replace(self, ballots=(*ballots, ballot), weight=(*weight, amount), agent=agent)
+
+    def picked(self, which: tuple[int, ...]) -> "Profile":
+        """The chosen ballots alone."""
+        agent = None if self.agent is None else tuple(self.agent[k] for k in which)
+        ballots, weight = tuple(self.ballots[k] for k in which), tuple(self.weight[k] for k in which)
+        return replace(self, ballots=ballots, weight=weight, agent=agent)
+
+    def pooled(self) -> "Profile":
+        """Equal ballots as one, their weights added; nobody is named."""
+        weight: dict[Ballot, float] = {}
+        for ballot, w in zip(self.ballots, self.weight):
+            weight[ballot] = weight.get(ballot, 0.0) + w
+        return replace(self, ballots=tuple(weight), weight=tuple(weight.values()), agent=None)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What ballots say about pairs: ``wins`` (n, n) weight for row above column, ``ties`` (n, n) weight of ties."""
+
+    wins: Floats
+    ties: Floats
+
+    @cached_property
+    def compared(self) -> Floats:
+        """Weight of the ballots that list both."""
+        return self.wins + self.wins.T + self.ties
+
+    @cached_property
+    def share(self) -> Floats:
+        """P(row above column): ties count half, ballots that list only one of the two do not count; NaN if none do.
+
+        A majority is a share above 1/2, which is more weight for than against.
+        """
+        blank = np.full(self.wins.shape, np.nan)
+        return np.divide(self.wins + self.ties / 2, self.compared, out=blank, where=self.compared > 0)
+
+
+def pairs_of(data: Profile | Rankings | Comparisons) -> Pairs:
+    """Pairwise weights.  O(pairs on ballots + n^2)."""
+    from placet.aggregate.kemeny import pair_tables
+
+    if not isinstance(data, Profile):
+        return Pairs(*pair_tables(data))
+    tier, weight = np.array(data.ballots), np.array(data.weight)
+    listed = tier >= 0
+    both = (listed[:, :, None] & listed[:, None, :]) * weight[:, None, None]
+    wins = ((tier[:, :, None] < tier[:, None, :]) * both).sum(axis=0)
+    ties = ((tier[:, :, None] == tier[:, None, :]) * both).sum(axis=0)
+    np.fill_diagonal(ties, 0.0)
+    return Pairs(wins, ties)
+
+
+def first_shares(data: Profile | Rankings) -> Floats:
+    """P^1: the share of the weight that puts an item first; items tied for the first place share it.  O(rows)."""
+    if isinstance(data, Profile):
+        top = (np.array(data.ballots) == 0) * 1.0
+        return np.array(data.weight) @ (top / top.sum(axis=1, keepdims=True)) / data.total
+    top = data.tier == 0
+    sharing = np.bincount(data.ballot[top], minlength=len(data))
+    points = np.divide(data.weight, sharing, out=np.zeros(len(data)), where=sharing > 0)[data.ballot[top]]
+    total = data.weight[sharing > 0].sum()
+    return np.bincount(data.item[top], points, data.n_items) / (total if total > 0 else 1.0)
+
+
+# Which profiles there are
+
+
+@dataclass(frozen=True)
+class Domain:
+    """All profiles of up to ``voters`` ballots over ``n_items`` items, fewest ballots first.
+
+    ``ties`` lets ballots tie items, ``weights`` are the weights that a ballot may have, and ``ordered`` tells voters
+    apart (needed only where a rule may look at who voted).
+
+    >>> Domain(3, 5).size(), Domain(3, 5, ordered=True).size(), Domain(3, 2, ties=True).size()
+    (461, 9330, 104)
+    """
+
+    n_items: int = 3
+    voters: int = 4
+    ties: bool = False
+    weights: tuple[float, ...] = (1.0,)
+    ordered: bool = False
+
+    def ballots(self) -> list[Ballot]:
+        """Every ballot: n! orders, or all ordered partitions."""
+        n = self.n_items
+        if not self.ties:
+            return list(permutations(range(n)))
+        return [t for t in product(range(n), repeat=n) if set(t) == set(range(max(t) + 1))]
+
+    def cast(self) -> list[tuple[Ballot, float]]:
+        """Every ballot with every weight."""
+        return list(product(self.ballots(), self.weights))
+
+    def count(self, voters: int) -> int:
+        """How many profiles have this number of voters."""
+        m = len(self.cast())
+        return m**voters if self.ordered else comb(m + voters - 1, voters)
+
+    def size(self) -> int:
+        return sum(map(self.count, range(1, self.voters + 1)))
+
+    def of(self, voters: int) -> Iterator[Profile]:
+        """Every profile of this number of voters."""
+        cast = self.cast()
+        chosen = product(cast, repeat=voters) if self.ordered else combinations_with_replacement(cast, voters)
+        return map(self.profile, chosen)
+
+    def profile(self, cast: tuple[tuple[Ballot, float], ...]) -> Profile:
+        ballots, weight = zip(*cast)
+        return Profile(ballots, weight, letters(self.n_items))
+
+    def __iter__(self) -> Iterator[Profile]:
+        return chain.from_iterable(map(self.of, range(1, self.voters + 1)))
+
+
+def letters(n: int) -> Names:
+    """Names for n items: A, B, ..., or 1, 2, ... where letters run out."""
+    names: tuple[Hashable, ...] = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:n])
+    return names if n <= 26 else tuple(range(1, n + 1))
+
+
+# How a profile changes
+
+
+def amounts(weight: float) -> list[float]:
+    """What may move of a ballot's weight: one vote, and all of it."""
+    return [weight] if weight <= 1 else [1.0, weight]
+
+
+def lifts(ballot: Ballot, item: int, strict: bool) -> list[Ballot]:
+    """The ballot with ``item`` one step up and all others as they stand; every lift is a chain of such steps.
+
+    In a strict profile the item changes places with the one above; else an item that ties leaves its tier upwards, and
+    one that stands alone joins the tier above.
+    """
+    own = ballot[item]
+    alone = sum(t == own for t in ballot) == 1
+    if own < 0 or (own == 0 and alone):
+        return []
+    if strict:
+        return [tuple(own - 1 if k == item else own if t == own - 1 else t for k, t in enumerate(ballot))]
+    if alone:
+        return [tuple(t - 1 if t >= own else t for t in ballot)]
+    return [tuple(t + 1 if t > own or (t == own and k != item) else t for k, t in enumerate(ballot))]
+
+
+def rearrangements(ballot: Ballot, x: int, y: int, strict: bool) -> Iterator[Ballot]:
+    """The ballot with one third item moved elsewhere, so that x and y stand to each other as before.
+
+    Moves of third items reach every ballot that agrees on x and y.
+    """
+    for z in range(len(ballot)):
+        if z in (x, y) or ballot[z] < 0:
+            continue
+        others = [t if k != z else -1 for k, t in enumerate(ballot)]
+        levels = sorted({t for t in others if t >= 0})
+        dense = [levels.index(t) if t >= 0 else -1 for t in others]
+        for place in range(len(levels) + 1):
+            gap = tuple(place if k == z else t + (t >= place) if t >= 0 else -1 for k, t in enumerate(dense))
+            if gap != ballot:
+                yield gap
+            if not strict and place < len(levels):
+                joined = tuple(place if k == z else t for k, t in enumerate(dense))
+                if joined != ballot:
+                    yield joined
+
+
+def reversed_ballot(ballot: Ballot) -> Ballot:
+    """The ballot upside down."""
+    last = max(ballot)
+    return tuple(last - t if t >= 0 else -1 for t in ballot)
+
+
+def relabelled(profile: Profile, code: tuple[int, ...]) -> Profile:
+    """The profile in which item k stands where item ``code[k]`` stood."""
+    return replace(profile, ballots=tuple(tuple(b[c] for c in code) for b in profile.ballots))

@@ -1,0 +1,180 @@
+"""How many ballots decide the winner: the fewest that, cast differently, would change it."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from placet.aggregate.places import shared, tier_starts
+from placet.axioms.outcome import Relation, Rule, relation, tiers
+from placet.data import Rankings
+from placet.data.columns import Floats
+
+CHALLENGERS = 3
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Fewest ballots that must be cast differently until the winner is level with, or behind, the challenger.
+
+    ``to_tie`` and ``to_change`` count ballots, each of which may become any complete ballot.  Where all weights are
+    whole numbers, a ballot of weight w counts as w ballots.  ``exact`` numbers are proved; others are the best that
+    ``tried`` runs of the rule have found, so the true number is at most that.  None: no change was found, or there is
+    no sole winner.
+    """
+
+    winner: Hashable | None
+    challenger: Hashable | None
+    to_tie: int | None
+    to_change: int | None
+    exact: bool
+    tried: int = 0
+
+
+def sensitivity(rule: Rule, rankings: Rankings, above: Relation) -> Sensitivity:
+    """Exact for positional rules, O(n ballots log ballots); else a search that converts ballots one rival at a time."""
+    top = tiers(above)[0] if len(above) else ()
+    if len(top) != 1 or len(above) < 2:
+        return Sensitivity(None, None, 0 if len(top) > 1 else None, None, exact=True)
+    if rule.h is not None:
+        return _positional(rule, rankings, top[0])
+    return _searched(rule, rankings, above, top[0])
+
+
+# Positional rules: points add up, so each ballot's best change is its own
+
+
+def _positional(rule: Rule, rankings: Rankings, winner: int) -> Sensitivity:
+    assert rule.h is not None  # the caller has seen to it
+    points = item_points(rankings, rule.h, rule.unlisted)
+    weight, n = rankings.weight, rankings.n_items
+    h = rule.h(n)
+    widest = float(h.max() - h.min())
+    scores = np.array([weight @ points(k) for k in range(n)])
+    close = 1e-9 * float(np.abs(scores).max(initial=0.0))
+    own = points(winner)
+    heaviest = 1.0 if whole_numbers(weight) else float(weight.max())
+    best: tuple[float, float, int] = (np.inf, np.inf, -1)
+    for rival in np.argsort(-scores, kind="stable"):
+        if rival == winner:
+            continue
+        lead = float(scores[winner] - scores[rival])
+        if lead - close > 2 * widest * heaviest * best[0]:
+            break  # rivals come by falling score, and one ballot gains at most twice the widest fall
+        gain = widest - (points(int(rival)) - own)
+        tie, change = (fewest(gain, weight, lead + slack) for slack in (-close, close))
+        best = min(best, (change, tie, int(rival)))
+    change, tie, rival = best
+    if not np.isfinite(change):
+        return Sensitivity(rankings.items[winner], None, None, None, exact=True)
+    return Sensitivity(rankings.items[winner], rankings.items[rival], int(tie), int(change), exact=True)
+
+
+def whole_numbers(weight: Floats) -> bool:
+    """Whether weights are counts of ballots."""
+    return bool((weight == np.floor(weight)).all())
+
+
+def fewest(gain: Floats, weight: Floats, need: float) -> float:
+    """Fewest ballots whose gains add up to more than ``need``: the largest gains first; infinite where none suffice.
+
+    With whole weights the ballots of a row change one by one, else a row changes as a whole.  O(ballots log ballots).
+
+    >>> fewest(np.array([2.0, 1.0]), np.array([2.0, 5.0]), 4.5)
+    3.0
+    """
+    useful = (gain > 0) & (weight > 0)
+    gain, weight = gain[useful], weight[useful]
+    whole = whole_numbers(weight)
+    count = weight if whole else np.ones(len(weight))
+    value = gain if whole else gain * weight
+    order = np.argsort(-value, kind="stable")
+    value, count = value[order], count[order]
+    total = np.cumsum(value * count)
+    row = int(np.searchsorted(total, need, side="right"))
+    if row == len(total):
+        return np.inf
+    before = float(total[row - 1]) if row else 0.0
+    return float(count[:row].sum()) + min(floor((need - before) / value[row]) + 1.0, float(count[row]))
+
+
+def item_points(rankings: Rankings, h: Any, unlisted: str) -> Any:
+    """A function from an item to the points (ballots,) that each ballot gives it by the positional rule ``h``."""
+    n, sizes = rankings.n_items, np.diff(rankings.offsets)
+    first, size = tier_starts(rankings)
+    whole = h(n)
+    if unlisted == "absent":
+        row_points = np.empty(len(first))
+        for m in np.unique(sizes[sizes > 0]):
+            rows = sizes[rankings.ballot] == m
+            own = h(int(m)) if m < n else whole
+            row_points[rows] = shared(own, first[rows], size[rows]) - own.mean() + whole.mean()
+        default = np.full(len(sizes), whole.mean())
+    else:
+        row_points = shared(whole, first, size)
+        rest = np.concatenate([np.cumsum(whole[::-1])[::-1], [0.0]])[sizes] / np.maximum(n - sizes, 1)
+        default = rest if unlisted == "last" else np.full(len(sizes), whole[-1])
+    order = np.argsort(rankings.item, kind="stable")
+    bounds = np.searchsorted(rankings.item[order], np.arange(n + 1))
+
+    def points(item: int) -> Floats:
+        values = default.copy()
+        rows = order[bounds[item] : bounds[item + 1]]
+        values[rankings.ballot[rows]] = row_points[rows]
+        return values
+
+    return points
+
+
+# Any rule: convert ballots to a rival, those that favour the winner most first
+
+
+def _searched(rule: Rule, rankings: Rankings, above: Relation, winner: int) -> Sensitivity:
+    tier = np.full((len(rankings), rankings.n_items), -1)
+    tier[rankings.ballot, rankings.item] = rankings.tier
+    whole = whole_numbers(rankings.weight)
+    most = int(rankings.weight.sum()) if whole else len(rankings)
+    rivals = [k for level in tiers(above) for k in level if k != winner][:CHALLENGERS]
+    tried, best, by = 0, most + 1, None
+
+    def changes(count: int, rival: int) -> bool:
+        nonlocal tried
+        tried += 1
+        after = relation(rule.run(_converted(rankings, tier, winner, rival, count, whole)), rankings.n_items)
+        return bool(after[:, winner].any())
+
+    for rival in rivals:
+        if best <= 1 or not changes(best - 1, rival):
+            continue
+        low, high = 0, best - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if changes(middle, rival) else (middle, high)
+        best, by = high, rankings.items[rival]
+    return Sensitivity(rankings.items[winner], by, None, best if by is not None else None, exact=False, tried=tried)
+
+
+def _converted(rankings: Rankings, tier: Any, winner: int, rival: int, count: int, whole: bool) -> Rankings:
+    """The ballots after ``count`` of them put the rival first and the winner last, and the others as before."""
+    gap = np.where((tier[:, winner] >= 0) & (tier[:, rival] >= 0), tier[:, winner] - tier[:, rival], 0)
+    order = np.argsort(gap, kind="stable")
+    size = rankings.weight[order] if whole else np.ones(len(order))
+    moved = np.clip(count - (np.cumsum(size) - size), 0, size)
+    amount = np.empty(len(order))
+    amount[order] = moved if whole else moved * rankings.weight[order]
+    rows = np.flatnonzero(amount > 0)
+    new = np.where(tier[rows] >= 0, tier[rows] + 1, -1)
+    new[:, rival], new[:, winner] = 0, tier.shape[1] + 1
+    weight = np.concatenate([rankings.weight - amount, amount[rows]])
+    return _rankings(np.vstack([tier, new])[weight > 0], weight[weight > 0], rankings)
+
+
+def _rankings(tier: Any, weight: Floats, like: Rankings) -> Rankings:
+    order = np.argsort(tier, axis=1, kind="stable")
+    ordered = np.take_along_axis(tier, order, 1)
+    listed = ordered >= 0
+    offsets = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
+    score = -ordered[listed].astype(np.float64)
+    return Rankings(order[listed], ordered[listed], offsets, weight, items=like.items, score=score)

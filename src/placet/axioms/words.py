@@ -1,0 +1,224 @@
+"""Findings in words that need no theory."""
+
+from collections.abc import Hashable, Sequence
+
+from placet.axioms.agreement import Agreement, Contested
+from placet.axioms.checks import Witness, place
+from placet.axioms.outcome import Relation, tiers
+from placet.axioms.profiles import Profile, pairs_of
+from placet.axioms.sensitivity import Sensitivity
+
+SMALL = "no one two three four five six seven eight nine ten".split()
+MEANING = {
+    "non-dictatorship": "no single voter always gets their way",
+    "universality": "there is always one full ranking, without ties",
+    "transitivity": "if A is above B and B above C, then A is above C",
+    "pareto": "what everybody prefers is followed",
+    "iia": "how A and B stand depends only on how voters rank A against B",
+    "anonymity": "it does not matter who cast which ballot",
+    "monotonicity": "moving up on a ballot never hurts",
+    "consistency": "who wins in two groups of voters wins with both together",
+    "majority": "an item put first by more than half of the voters wins",
+    "condorcet": "an item that beats every other one against one wins",
+    "strong-condorcet": "every majority between two items is followed",
+    "neutrality": "it does not matter what the items are called",
+}
+"""What each axiom asks of a rule."""
+
+
+def number(value: float) -> str:
+    """A count in words up to ten, in figures beyond; fractions with two digits."""
+    if value != round(value):
+        return f"{value:.2f}"
+    return SMALL[round(value)] if 0 <= value <= 10 else f"{round(value):,}"
+
+
+def part(weight: float, total: float) -> str:
+    """ "three of five voters", or a percentage where weights are not counts."""
+    if abs(total - round(total)) > 1e-9 or abs(weight - round(weight)) > 1e-9 or total < 1.5:
+        return f"{weight / total:.1%} of the voters"
+    if round(weight) == round(total):
+        return f"all {number(total)} voters"
+    return f"{number(weight)} of {number(total)} voters"
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """1 pair, 2 pairs."""
+    return f"{n:,} {one if n == 1 else many}"
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def listed(names: Sequence[Hashable], most: int = 5) -> str:
+    """A, B and C; after the first few, how many more there are."""
+    shown = [str(name) for name in names[:most]]
+    if len(names) > most:
+        return ", ".join(shown) + f" and {len(names) - most} more"
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1] if shown else "nothing"
+
+
+def ranking_words(above: Relation, items: Sequence[Hashable]) -> str:
+    """A > B = C."""
+    return " > ".join(" = ".join(str(items[k]) for k in level) for level in tiers(above))
+
+
+def profile_words(profile: Profile) -> str:
+    """2 x A > B > C; 1 x B = C > A."""
+    pooled = profile.pooled()
+    texts = []
+    for ballot, weight in zip(pooled.ballots, pooled.weight):
+        levels = [
+            [str(profile.items[k]) for k, t in enumerate(ballot) if t == level] for level in range(max(ballot) + 1)
+        ]
+        texts.append(f"{weight:.4g} x " + " > ".join(" = ".join(level) for level in levels))
+    return "; ".join(texts)
+
+
+def ending(above: Relation, x: int, y: int, names: Sequence[Hashable]) -> str:
+    """How x and y end."""
+    if above[y, x]:
+        return f"{names[y]} ends above {names[x]}"
+    return f"{names[x]} ends above {names[y]}" if above[x, y] else f"{names[x]} and {names[y]} end level"
+
+
+def tell(witness: Witness) -> str:
+    """One sentence on what a witness shows.
+
+    >>> from placet.axioms.checks import strong_condorcet
+    >>> from placet.data import Rankings
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> tell(strong_condorcet("borda", votes))
+    'Three of five voters put A above B, yet B ends above A.'
+    """
+    return capital(_TELLERS[witness.axiom](witness)) + "."
+
+
+def _code(w: Witness) -> list[int]:
+    items = w.profiles[0].items
+    return [items.index(name) for name in w.items]
+
+
+def _seen(w: Witness, which: int = 0) -> Relation:
+    above = w.outcomes[which]
+    assert above is not None  # only universality has witnesses without an outcome
+    return above
+
+
+def _universality(w: Witness) -> str:
+    if w.outcomes[0] is None:
+        return f"on these {number(len(w.profiles[0].ballots))} ballots the rule has no answer: {w.reason}"
+    return f"{w.items[0]} and {w.items[1]} end level, so there is no single ranking"
+
+
+def _transitivity(w: Witness) -> str:
+    x, y, z = w.items
+    return f"{x} ends above {y} and {y} above {z}, yet {x} does not end above {z}"
+
+
+def _pair(w: Witness) -> str:
+    x, y = _code(w)
+    pairs = pairs_of(w.profiles[0])
+    tied = f" and {number(pairs.ties[x, y])} tie them" if pairs.ties[x, y] else ""
+    who = part(float(pairs.wins[x, y]), float(pairs.compared[x, y]))
+    return f"{who} put {w.items[0]} above {w.items[1]}{tied}, yet {ending(_seen(w), x, y, w.profiles[0].items)}"
+
+
+def _condorcet(w: Witness) -> str:
+    x, y = _code(w)
+    end = ending(_seen(w), x, y, w.profiles[0].items)
+    return f"at least {w.share:.1%} of the voters put {w.items[0]} above each other item in turn, yet {end}"
+
+
+def _majority(w: Witness) -> str:
+    x, y = _code(w)
+    total = w.profiles[0].total
+    who = part((w.share or 0.0) * total, total)
+    return f"{who} put {w.items[0]} first, yet {ending(_seen(w), x, y, w.profiles[0].items)}"
+
+
+def _iia(w: Witness) -> str:
+    x, y = _code(w)
+    items = w.profiles[0].items
+    both = f"in two elections the same share of voters, {w.share:.1%}, puts {w.items[0]} above {w.items[1]}"
+    return f"{both}, yet {ending(_seen(w), x, y, items)} in the one and {ending(_seen(w, 1), x, y, items)} in the other"
+
+
+def _monotonicity(w: Witness) -> str:
+    x = _code(w)[0]
+    before, after = (place(_seen(w, k), x) for k in (0, 1))
+    low, high = (f"{p[0] + 1}" if p[0] == p[1] else f"{p[0] + 1}-{p[1] + 1}" for p in (before, after))
+    return f"{w.items[0]} moves up on a ballot, and falls from place {low} to place {high}"
+
+
+def _consistency(w: Witness) -> str:
+    parts = f"{number(len(w.profiles[0].ballots))} and {number(len(w.profiles[1].ballots))}"
+    return f"{w.items[0]} wins with either group of voters ({parts}), yet not with both together"
+
+
+def _neutrality(w: Witness) -> str:
+    return f"{w.items[0]} and {w.items[1]} exchange names on every ballot, and the outcome does not follow"
+
+
+def _anonymity(w: Witness) -> str:
+    items = w.profiles[0].items
+    before, after = (ranking_words(_seen(w, k), items) for k in (0, 1))
+    return f"the same ballots in other hands give {after} instead of {before}"
+
+
+def _dictator(w: Witness) -> str:
+    return f"voter {(w.voter or 0) + 1} gets their way on every profile that was tried"
+
+
+_TELLERS = {
+    "non-dictatorship": _dictator,
+    "universality": _universality,
+    "transitivity": _transitivity,
+    "pareto": _pair,
+    "iia": _iia,
+    "anonymity": _anonymity,
+    "monotonicity": _monotonicity,
+    "consistency": _consistency,
+    "majority": _majority,
+    "condorcet": _condorcet,
+    "strong-condorcet": _pair,
+    "neutrality": _neutrality,
+}
+
+
+def sensitivity_words(s: Sensitivity) -> str:
+    """How firmly the winner stands."""
+    if s.winner is None:
+        return "There is no sole winner, so one ballot may decide."
+    if s.to_change is None:
+        return f"No change of ballots was found that takes the first place from {s.winner}."
+    ballots = "ballot" if s.to_change == 1 else "ballots"
+    if not s.exact:
+        found = f"It takes at most {number(s.to_change)} {ballots}, cast differently, to put {s.challenger} or another"
+        return f"{found} above {s.winner} ({s.tried} changes of ballots were tried)."
+    level = f"; {number(s.to_tie or 0)} would make them level" if s.to_tie != s.to_change else ""
+    return f"It takes {number(s.to_change)} {ballots}, cast differently, to put {s.challenger} above {s.winner}{level}."
+
+
+def agreement_words(a: Agreement) -> str:
+    """Whether the choice of the rule matters."""
+    same = len(set(a.winners)) == 1
+    winners = f"all {number(len(a.rules))} rules have the same winner" if same else "the winner depends on the rule"
+    if not a.contested:
+        return f"All {number(len(a.rules))} rules give the same ranking."
+    depend = "depends" if len(a.contested) == 1 else "depend"
+    return (
+        f"{len(a.contested):,} of {counted(a.pairs, 'pair', 'pairs')} {depend} on the rule that is chosen; {winners}."
+    )
+
+
+def contested_words(c: Contested) -> str:
+    """Who says what about a contested pair."""
+    voices = (
+        (c.above, f"put {c.x} above {c.y}", f"puts {c.x} above {c.y}"),
+        (c.below, f"put {c.y} above {c.x}", f"puts {c.y} above {c.x}"),
+        (c.level, "tie them", "ties them"),
+    )
+    said = [f"{listed(who, 20)} {one if len(who) == 1 else many}" for who, many, one in voices if who]
+    return capital("; ".join(said)) + "."

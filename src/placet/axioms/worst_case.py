@@ -1,0 +1,149 @@
+"""The worst distribution for a positional rule, by linear programming (HiGHS).
+
+Over all distributions P on orders of n items: the largest share with which an axiom's premise can hold while B scores
+at least as much as A.  The relaxed axiom holds beyond that share and at no smaller one.
+"""
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linprog
+
+from placet.axioms.profiles import Profile, letters
+from placet.data.columns import Floats, Ints
+
+MOST_ITEMS = 8
+PREMISES = ("pareto", "iia", "majority", "condorcet", "strong-condorcet")
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCase:
+    """The largest ``share`` at which the axiom fails (at least 1/2), and a distribution that attains it.
+
+    IIA needs two distributions, which agree on the share and disagree on who is ahead (one may tie them).  ``share`` is
+    NaN, and there is no distribution, where the axiom holds without exception.
+    """
+
+    axiom: str
+    share: float
+    profiles: tuple[Profile, ...]
+
+    @property
+    def margin(self) -> float:
+        """The margin epsilon: the relaxed axiom holds for every larger one."""
+        return self.share - 0.5
+
+
+def worst_case(axiom: str, h: ArrayLike) -> WorstCase:
+    """The worst distribution over the n! orders for points ``h``, where A deserves to be above B and is not.
+
+    maximise t  subject to  P >= 0, sum P = 1, f(A) <= f(B), and the premise at level t: P(A above B) >= t (strong
+    Condorcet), P(A above z) >= t for every z (Condorcet), P(A first) >= t (majority), P(A above B) = 1 (Pareto).  For
+    IIA two distributions with P(A above B) = Q(A above B) = t, f(A) <= f(B) under P and f(A) >= f(B) under Q.
+    n! + 1 variables, at most n + 1 rows; 720 orders at n = 6.
+
+    >>> round(worst_case("strong-condorcet", [2, 1, 0]).margin, 6)  # 1/2 - 1/3
+    0.166667
+    """
+    points = np.asarray(h, np.float64)
+    n = len(points)
+    if axiom not in PREMISES:
+        raise ValueError(f"axiom {axiom!r} has no worst case; choose from {list(PREMISES)}")
+    if not 2 <= n <= MOST_ITEMS:
+        raise ValueError(f"{n} items have too many orders; from 2 to {MOST_ITEMS}, or use the margins for any n")
+    place = np.array(list(permutations(range(n))))
+    behind = points[place[:, 0]] - points[place[:, 1]]
+    if axiom == "iia":
+        share, weights = _largest_common(behind, _premises(axiom, place)[0])
+    else:
+        share, weights = _largest(behind, _premises(axiom, place), exactly=axiom == "pareto")
+    return WorstCase(axiom, share, tuple(_profile(place, weight) for weight in weights))
+
+
+def _profile(place: Ints, weight: Floats) -> Profile:
+    kept = np.flatnonzero(weight)
+    ballots = tuple(tuple(row) for row in place[kept].tolist())
+    return Profile(ballots, tuple(weight[kept].tolist()), letters(place.shape[1]))
+
+
+def _premises(axiom: str, place: Ints) -> Floats:
+    """(rows, orders): what the premise asks to be frequent."""
+    if axiom == "majority":
+        return (place[:, 0] == 0)[None, :].astype(np.float64)
+    rivals = place[:, 1:] if axiom == "condorcet" else place[:, 1:2]
+    return (place[:, :1] < rivals).T.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class PlacesCase:
+    """Places (A, B), from 0, with their weights, that attain the largest share."""
+
+    share: float
+    places: tuple[tuple[int, int], ...]
+    weight: tuple[float, ...]
+
+
+def condorcet_case(h: ArrayLike) -> PlacesCase:
+    """The Condorcet criterion's worst case for any n.
+
+    The other n - 2 items may be averaged over all their orders: points of A and B do not change, and the least share of
+    A does not fall.  So only the places (i, j) of A and B matter; A is then above one of the others with probability
+    (n - i - 1 - [i < j]) / (n - 2), i from 0.  n (n - 1) + 1 variables, 4 rows.
+    """
+    points = np.asarray(h, np.float64)
+    n = len(points)
+    place = np.array(list(permutations(range(n), 2)))
+    ahead = place[:, 0] < place[:, 1]
+    premises = [ahead.astype(np.float64)]
+    if n > 2:
+        premises.append((n - place[:, 0] - 1 - ahead) / (n - 2))
+    share, (weight,) = _largest(points[place[:, 0]] - points[place[:, 1]], np.array(premises))
+    kept = np.flatnonzero(weight)
+    return PlacesCase(share, tuple(map(tuple, place[kept].tolist())), tuple(weight[kept].tolist()))
+
+
+def _largest(behind: Floats, premises: Floats, exactly: bool = False) -> tuple[float, list[Floats]]:
+    """The largest t with premises @ P >= t, behind @ P <= 0, P a distribution; with ``exactly``, t = 1."""
+    upper = np.vstack([np.append(_scaled(behind), 0.0), np.column_stack([-premises, np.ones(len(premises))])])
+    total = np.append(np.ones(len(behind)), 0.0)[None, :]
+    return _solved(upper, total, np.ones(1), (1.0, 1.0) if exactly else (0.0, 1.0), parts=1)
+
+
+def _largest_common(behind: Floats, ahead: Floats) -> tuple[float, list[Floats]]:
+    """The largest t = ahead @ P = ahead @ Q with behind @ P <= 0 <= behind @ Q, P and Q distributions."""
+    if not behind.any():
+        return np.nan, []  # points that are all equal tie everything, always
+    zero, one = np.zeros(len(behind)), np.ones(len(behind))
+    gap = _scaled(behind)
+    upper = np.vstack([np.concatenate([gap, zero, [0.0]]), np.concatenate([zero, -gap, [0.0]])])
+    equal = np.vstack(
+        [
+            np.concatenate([one, zero, [0.0]]),
+            np.concatenate([zero, one, [0.0]]),
+            np.concatenate([ahead, zero, [-1.0]]),
+            np.concatenate([zero, ahead, [-1.0]]),
+        ]
+    )
+    return _solved(upper, equal, np.array([1.0, 1.0, 0.0, 0.0]), (0.0, 1.0), parts=2)
+
+
+def _scaled(behind: Floats) -> Floats:
+    return behind / (float(np.abs(behind).max()) or 1.0)
+
+
+def _solved(
+    upper: Floats, equal: Floats, value: Floats, level: tuple[float, float], parts: int
+) -> tuple[float, list[Floats]]:
+    """The largest last variable, and the distributions before it; NaN and none where nothing is feasible."""
+    goal = np.zeros(upper.shape[1])
+    goal[-1] = -1.0
+    bounds = [(0.0, None)] * (len(goal) - 1) + [level]
+    answer = linprog(goal, upper, np.zeros(len(upper)), equal, value, bounds, method="highs-ds")
+    if answer.status == 2:
+        return np.nan, []
+    if answer.status != 0:
+        raise RuntimeError(f"HiGHS stopped without an answer: {answer.message}")
+    weights = [np.where(part > 1e-11, part, 0.0) for part in np.split(answer.x[:-1], parts)]
+    return float(answer.x[-1]), [weight / weight.sum() for weight in weights]
