@@ -6,7 +6,7 @@ import warnings
 
 import typer
 
-from placet.cli import aggregate, data, demo, evaluate, simulate
+from placet.cli import aggregate, data, demo, evaluate, rank, simulate
 from placet.cli.track import track
 
 app = typer.Typer(
@@ -20,6 +20,9 @@ app.command("describe")(data.describe)
 app.command("convert")(data.convert)
 app.command("aggregate")(aggregate.aggregate)
 app.command("evaluate")(evaluate.evaluate)
+app.command("train")(rank.train)
+app.command("score")(rank.score)
+app.command("compare")(rank.compare)
 app.add_typer(simulate.app, name="simulate")
 app.command("track")(track)
 app.command("demo")(demo.demo)

@@ -12,7 +12,11 @@ from placet.metrics import summary
 
 Candidate = tuple[str, Mapping[str, Any]]
 
-RANKERS = {"linear": "placet.rank.linear:LinearRanker", "trees": "placet.rank.trees:TreeRanker"}
+RANKERS = {
+    "linear": "placet.rank.linear:LinearRanker",
+    "trees": "placet.rank.trees:TreeRanker",
+    "neural": "placet.rank.neural:NeuralRanker",
+}
 """Short names of the rankers that take any loss."""
 
 SHORT_LIST: tuple[Candidate, ...] = (

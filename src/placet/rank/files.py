@@ -79,6 +79,13 @@ def read(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any], dict[str, A
     return str(kind), params, {**state, **arrays}
 
 
+def is_saved(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks like a saved model: eight bytes of length, then JSON."""
+    with open(path, "rb") as file:
+        head = file.read(9)
+    return len(head) == 9 and head[8:] == b"{" and int.from_bytes(head[:8], "little") < os.path.getsize(path)
+
+
 def load(path: str | os.PathLike[str]) -> Any:
     """Any saved model; it predicts as the one that was saved.  Nothing is unpickled."""
     kind, params, state = read(path)

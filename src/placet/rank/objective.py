@@ -140,10 +140,17 @@ def times(X: Any, w: Array) -> Array:
 
 
 def transposed_times(X: Any, g: Array) -> Array:
-    """X.T @ g; blocks of rows are added in double precision, so that float32 features lose no digits over many rows."""
+    """X.T @ g; the product runs in the type of X, on g brought to at most 1, which float32 can hold.
+
+    Blocks of rows are added in double precision, so that float32 features lose no digits over many rows.
+    """
+    unit = float(np.abs(g).max(initial=0.0)) if X.dtype == np.float32 else 1.0
+    if unit == 0.0 or not np.isfinite(unit):
+        return np.full(X.shape[1], unit)
     if not isinstance(X, np.ndarray):
-        return np.asarray(X.T @ g.astype(X.dtype, copy=False), dtype=np.float64)
+        return unit * np.asarray(X.T @ (g / unit).astype(X.dtype, copy=False), dtype=np.float64)
     out = np.zeros(X.shape[1])
     for a in range(0, len(X), ROWS_AT_ONCE):
-        out += g[a : a + ROWS_AT_ONCE].astype(X.dtype, copy=False) @ X[a : a + ROWS_AT_ONCE]
-    return out
+        part = g[a : a + ROWS_AT_ONCE] if unit == 1.0 else g[a : a + ROWS_AT_ONCE] / unit
+        out += part.astype(X.dtype, copy=False) @ X[a : a + ROWS_AT_ONCE]
+    return unit * out
