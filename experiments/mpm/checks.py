@@ -13,8 +13,9 @@ def expected(name: str) -> list[dict[str, str]]:
 
 
 def write(name: str, header: list[str], rows: list[list[object]]) -> Path:
-    """ours_<name>.csv, written beside the expected one; rows of other sets and methods that it holds already are kept."""
-    path = HERE / f"ours_{name}.csv"
+    """<name>/ours.csv; rows of other sets and methods that it holds already are kept."""
+    path = HERE / name / "ours.csv"
+    path.parent.mkdir(exist_ok=True)
     fresh = {tuple(row[:2]) for row in rows}
     if path.exists():
         with open(path, newline="") as file:

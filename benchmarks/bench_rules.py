@@ -1,0 +1,110 @@
+"""Kemeny against the PuLP solver of corankco, the time of every rule, and the multinomial preference model.
+
+python benchmarks/bench_rules.py            # everything
+python benchmarks/bench_rules.py --quick    # small sizes
+"""
+
+import argparse
+import time
+
+import numpy as np
+from harness import compare
+
+from placet.aggregate import MODELS, RULES
+from placet.aggregate.kemeny import kemeny_order
+from placet.data import Rankings
+
+
+def uniform(n: int, ballots: int, seed: int) -> list[list[int]]:
+    rng = np.random.default_rng(seed)
+    return [rng.permutation(n).tolist() for _ in range(ballots)]
+
+
+def mallows(n: int, phi: float, ballots: int, seed: int) -> list[list[int]]:
+    """Orders by repeated insertion around 0, 1, ..., n - 1."""
+    rng = np.random.default_rng(seed)
+    orders = []
+    for _ in range(ballots):
+        order: list[int] = []
+        for i in range(n):
+            chance = phi ** np.arange(i, -1, -1.0)
+            order.insert(int(rng.choice(i + 1, p=chance / chance.sum())), i)
+        orders.append(order)
+    return orders
+
+
+def kemeny_against_pulp(n: int, ballots: int) -> None:
+    from corankco.algorithms.exact.exactalgorithmpulp import ExactAlgorithmPulp
+    from corankco.dataset import Dataset
+    from corankco.scoringscheme import ScoringScheme
+
+    orders = uniform(n, ballots, seed=0)
+    votes = Rankings.from_orders(orders, items=range(n))
+    dataset = Dataset.from_raw_list([[{x} for x in order] for order in orders])
+    scheme = ScoringScheme.get_unifying_scoring_scheme_p(1.0)
+    found: dict[str, float] = {}
+
+    def ours() -> None:
+        result = kemeny_order(votes)
+        assert result.optimal
+        found["placet"] = result.distance
+
+    def theirs() -> None:
+        found["corankco"] = ExactAlgorithmPulp().compute_consensus_rankings(dataset, scheme, True).kemeny_score
+
+    compare(f"kemeny exact {n} items {ballots} uniform ballots", {"placet": ours, "corankco PuLP": theirs}, repeat=1)
+    print("distances", found)
+
+
+def certified(name: str, orders: list[list[int]]) -> None:
+    votes = Rankings.from_orders(orders, items=range(len(orders[0])))
+    start = time.perf_counter()
+    result = kemeny_order(votes, time_limit=120)
+    print(f"{name}: {result}, {result.components} components, {time.perf_counter() - start:.2f} s")
+
+
+def ratings(users: int, items: int, total: int) -> Rankings:
+    """Simulated ratings, 1 to 5 stars, with popular and rare items."""
+    rng = np.random.default_rng(0)
+    share = rng.pareto(1.0, items) + 0.1
+    user = np.sort(rng.integers(0, users, total))
+    item = rng.choice(items, total, p=share / share.sum())
+    key = np.unique(user * items + item)
+    user, item = key // items, key % items
+    stars = np.clip(np.round(3.5 + 0.7 * rng.normal(size=items)[item] + rng.normal(size=len(item))), 1, 5)
+    order = np.lexsort((-stars, user))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=users))])
+    return Rankings(item[order], (5 - stars[order]).astype(int), offsets, items=range(items), score=stars[order])
+
+
+def multinomial(quick: bool) -> None:
+    votes = ratings(100, 200, 5_000) if quick else ratings(943, 1682, 130_000)
+    for variance in (False, True):
+        MODELS["mpm"]("rating", variance=variance).fit(votes)
+        start = time.perf_counter()
+        model = MODELS["mpm"]("rating", variance=variance).fit(votes)
+        print(f"mpm, variances {variance}: {votes}, {time.perf_counter() - start:.2f} s; {model.fit_.message}")
+    large = ratings(1_000, 2_000, 100_000) if quick else ratings(138_000, 27_000, 25_000_000)
+    start = time.perf_counter()
+    MODELS["mpm"]("rating").fit(large)
+    print(f"mpm: {large}, {time.perf_counter() - start:.2f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    certified("warm up", uniform(6, 5, 0))
+    kemeny_against_pulp(*((12, 9) if quick else (40, 25)))
+    certified("kemeny, Mallows phi 0.97", mallows(40 if quick else 100, 0.97, 30, 0))
+    certified("kemeny, Mallows phi 0.99", mallows(40 if quick else 100, 0.99, 20, 1))
+    many = Rankings.from_orders(uniform(100, 200 if quick else 5_000, 1), items=range(100))
+    jobs = ("borda", "copeland", "median-rank", "footrule", "mc4", "rank-centrality", "rrf", "kemeny-local")
+    compare(
+        f"rules on {len(many)} ballots of 100", {name: lambda name=name: RULES[name](many) for name in jobs}, repeat=3
+    )
+    multinomial(quick)
+
+
+if __name__ == "__main__":
+    main()
