@@ -14,6 +14,8 @@ from placet.data.columns import Floats
 from placet.kernels import pairs as kernels
 
 MOST_SHARED_STEPS = 30
+STEP = 1e-4
+WIDEST = 600.0
 BLOCK = 4096
 
 
@@ -39,7 +41,7 @@ def bootstrap_draws(
         p = base._replace(wins_i=sample[0], wins_j=sample[1], ties=sample[2])
         if prior is None:
             notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, counts.items, None)
-        found = None if shared is None else shared_newton(p, x, shared, tol)
+        found = None if shared is None else shared_newton(p, x, shared)
         if found is None:
             found = pairwise.newton(p, x, max_iter=max_iter, tol=tol)[0].x
         theta = found[: counts.n_items]
@@ -71,18 +73,39 @@ def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
     return draw
 
 
-def shared_newton(p: pairwise.Pairs, x: Floats, inverse: Floats, tol: float) -> Floats | None:
-    """Newton steps with the inverse Hessian of another sample; None unless they shrink fast enough to be worth it."""
+def gradients(p: pairwise.Pairs) -> Callable[[Floats], Floats]:
+    """The gradient as a function of x; plain Bradley-Terry needs one exponential for each item, not for each pair."""
+    if p.n_extra or p.family != "none":
+        return lambda x: pairwise.derivatives(p, x).gradient
+    won, count = p.wins_i + 0.5 * p.ties, p.wins_i + p.wins_j + p.ties
+    fixed = np.zeros(p.n_items)
+    kernels.scatter(p.i, p.j, won, fixed)
+
+    def gradient(x: Floats) -> Floats:
+        if np.ptp(x) > WIDEST:
+            return pairwise.derivatives(p, x).gradient
+        out = p.precision * x - fixed
+        kernels.expected_wins(np.exp(x - x.max()), p.i, p.j, count, out)
+        return out
+
+    return gradient
+
+
+def shared_newton(p: pairwise.Pairs, x: Floats, inverse: Floats) -> Floats | None:
+    """Newton steps with the inverse Hessian of another sample; None unless they shrink fast enough to be worth it.
+
+    They end when no score moves by more than STEP, which is far below any standard error that a bootstrap can show.
+    """
     size = np.inf
+    gradient = gradients(p)
     for _ in range(MOST_SHARED_STEPS):
-        at = pairwise.derivatives(p, x)
-        step = inverse @ at.gradient
+        step = inverse @ gradient(x)
         new = float(np.abs(step).max(initial=0.0))
         if not new < 0.5 * size:
             return None
         x, size = x - step, new
         if p.family == "rao-kupper" and x[p.n_items] <= 0:
             return None
-        if size <= np.sqrt(tol):
+        if size <= STEP:
             return x
     return None

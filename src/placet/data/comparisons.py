@@ -87,7 +87,8 @@ class Comparisons:
         code, names = _encode_pairs(both, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
         if agent is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
-            _refuse_codes(code[:n], code[n:], None, names, None)
+            if (code[:n] == code[n:]).any():
+                _refuse_codes(code[:n], code[n:], None, names, None)
             return cls(*_tabulated(code[:n], code[n:], result, weight, len(names)), None, names)
         weight = np.ones(n) if weight is None else weight
         wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))

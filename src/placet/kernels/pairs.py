@@ -81,6 +81,21 @@ def scatter(i, j, values, out):
         out[item] += total
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def expected_wins(phi, i, j, count, out):
+    """out_i += v, out_j -= v for the expected wins v = count phi_i / (phi_i + phi_j) of i over j; phi = e^theta."""
+    r = 0
+    while r < len(i):
+        item, total = i[r], 0.0
+        x = phi[item]
+        while r < len(i) and i[r] == item:
+            v = count[r] * x / (x + phi[j[r]])
+            total += v
+            out[j[r]] -= v
+            r += 1
+        out[item] += total
+
+
 @njit(cache=True, nogil=True)
 def laplacian_product(i, j, weight, v, out):
     """out += L v, where v' L v = sum over rows of weight (v_i - v_j)^2."""
