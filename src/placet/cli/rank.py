@@ -27,6 +27,9 @@ def train(
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", help="name=value, a parameter of the ranker.")
     ] = None,
+    loss_param: Annotated[
+        list[str] | None, typer.Option("--loss-param", help="name=value, a parameter of the loss.")
+    ] = None,
     features: Annotated[int, typer.Option(help="Number of features, where files may omit the last ones.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
@@ -36,7 +39,7 @@ def train(
         raise ValueError(f"{save.parent}: no such folder to save the model in; make it first")
     rows = read_queries(file, features or None)
     held_out = None if valid is None else read_queries(valid, rows.n_features)
-    given = parameters(param or [])
+    given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
     try:
         with showing_progress(metric) as progress:
             if ranker == "auto":

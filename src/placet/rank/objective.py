@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +34,13 @@ TRAINING_TOLERANCE = 1e-4
 
 def parameters_for(loss: str, given: Mapping[str, Any] | None, tol: float = 1.0) -> dict[str, Any]:
     """Parameters of the loss in training: those given, and integrals no more exact than a fit to ``tol`` needs."""
+    if loss not in LOSSES:
+        raise ValueError(f"loss {loss!r} is unknown; choose from {sorted(LOSSES)}")
     params = dict(given or {})
+    known = [p.name for p in signature(LOSSES[loss]).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        raise ValueError(f"loss {loss!r} has no parameter {unknown[0]!r}; it has {known}")
     if loss == "pl-partition":
         params.setdefault("tol", max(min(TRAINING_TOLERANCE, tol), 1e-14))
     return params

@@ -1,0 +1,131 @@
+"""Trees on any loss: LightGBM's and XGBoost's own loops, early stopping, explanations."""
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import xgboost as xgb
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_matrix
+
+from placet.data import DataError, Queries
+from placet.losses import CURVATURES, LEARNT, LOSSES
+from placet.metrics import ndcg
+from placet.rank import LinearRanker, TreeRanker, objective
+from placet.rank.slopes import FLOOR, Slopes
+from placet.simulate import queries
+
+DATA = queries(70, (1, 8), 3, grades=3, noise=0.2, random_state=2)
+TRAIN, TEST = DATA[:50], DATA[50:]
+SMALL = {"n_trees": 30, "min_rows": 3, "leaves": 8}
+QUIET = {"verbosity": -1, "min_data_in_leaf": 3, "num_leaves": 8, "deterministic": True, "force_row_wise": True}
+
+
+def mixed(data, seed=0):
+    """Columns with the rows of queries far apart."""
+    order = np.random.default_rng(seed).permutation(len(data.grade))
+    return np.asarray(data.X)[order], data.grade[order], np.array(data.qid)[data.query][order]
+
+
+@pytest.mark.parametrize("loss", sorted(CURVATURES))
+def test_every_loss_with_a_curvature_learns_an_order(loss):
+    ranker = TreeRanker(loss, **SMALL).fit(TRAIN)
+    chance = np.nanmean(ndcg(np.zeros(len(TEST.grade)), TEST.grade, TEST.offsets, 10))
+    assert ranker.score(TEST) > chance + 0.4 * (1 - chance)
+    assert set(ranker.learnt_) == set(LEARNT.get(loss, {})) - {"w1", "w2"}
+
+
+@pytest.mark.parametrize("loss", ["pmop-fd", "ranknet", "bregman-square"])
+def test_slopes_are_gradient_and_curvature_in_the_callers_order(loss):
+    X, y, qid = mixed(TRAIN)
+    s = np.random.default_rng(1).normal(size=len(y))
+    grouped = Queries.from_arrays(X, y, qid)
+    inner = s[grouped.row]
+    g = grouped.restore(LOSSES[loss](inner, grouped.lists())[1])
+    h = grouped.restore(CURVATURES[loss](inner, grouped.lists()))
+    found_g, found_h = objective(loss, qid)(y, s)
+    assert_allclose(found_g, g / h.mean(), atol=1e-12)
+    assert_allclose(found_h, np.maximum(h / h.mean(), FLOOR), atol=1e-12)
+
+
+def test_learnt_parameters_reach_their_optimum():
+    slopes = Slopes("davidson")
+    slopes.see(TRAIN.grade, TRAIN.offsets, TRAIN.weight)
+    s = LinearRanker("davidson").fit(TRAIN).predict(TRAIN)
+    for _ in range(30):
+        slopes.at(s)
+    slope = LOSSES["davidson"](s, TRAIN.lists(), **slopes.learnt, parameter_gradient=True)[2]["beta"]
+    assert abs(slope) < 1e-2
+    fixed = TreeRanker("davidson", **SMALL, loss_params={"beta": 0.5}).fit(TRAIN)
+    assert fixed.learnt_ == {}
+
+
+def test_lightgbms_own_loop_grows_the_same_trees():
+    X, y, qid = mixed(TRAIN)
+    weight = np.linspace(1, 2, 50)
+    params = {**QUIET, "learning_rate": 0.1, "lambda_l2": 1.0, "objective": objective("pmop-fd", qid, weight=weight)}
+    own = lgb.train(params, lgb.Dataset(X, y), 30)
+    ours = TreeRanker("pmop-fd", **SMALL).fit(X, y, qid=qid, weight=weight)
+    assert np.corrcoef(own.predict(X), ours.predict(X))[0, 1] > 0.99
+    assert ours.score(X, y, qid) > 0.9
+
+
+def test_xgboosts_own_loop_and_the_scikit_learn_interface_take_it():
+    X, y, qid = mixed(TRAIN)
+    chance = np.nanmean(ndcg(np.zeros(len(TEST.grade)), TEST.grade, TEST.offsets, 10))
+    params = {"max_depth": 3, "min_child_weight": 0, "eta": 0.2, "nthread": 1}
+    booster = xgb.train(params, xgb.DMatrix(X, y), 30, obj=objective("pl-partition", qid))
+    s = booster.predict(xgb.DMatrix(np.asarray(TEST.X)))
+    assert np.nanmean(ndcg(s, TEST.grade, TEST.offsets, 10)) > chance + 0.4 * (1 - chance)
+    model = lgb.LGBMRegressor(objective=objective("ranknet", qid), n_estimators=30, **{**QUIET, "min_child_samples": 3})
+    s = model.fit(X, y).predict(np.asarray(TEST.X))
+    assert np.nanmean(ndcg(s, TEST.grade, TEST.offsets, 10)) > chance + 0.4 * (1 - chance)
+
+
+def test_objective_refuses_what_does_not_fit():
+    with pytest.raises(ValueError, match="loss 'pmop-gibbs' has no curvature"):
+        objective("pmop-gibbs", [0, 0])
+    with pytest.raises(ValueError, match="no parameter 'beta'"):
+        objective("ranknet", [0, 0], beta=1.0)
+    with pytest.raises(DataError, match="qid has 3 entries; there are 2 labels"):
+        objective("ranknet", [0, 0, 1])(np.zeros(2), np.zeros(2))
+    with pytest.raises(DataError, match=r"weight has shape \(2,\); give one for each of 1 queries"):
+        objective("ranknet", [0, 0], weight=[1.0, 1.0])(np.zeros(2), np.zeros(2))
+
+
+def test_early_stopping_keeps_the_best_round():
+    values = []
+    ranker = TreeRanker("pmop-fd", n_trees=200, min_rows=3, patience=10, metric="map")
+    ranker.fit(TRAIN, valid=TEST, progress=lambda step, steps, value: values.append(value))
+    assert ranker.n_trees_ == 1 + int(np.argmax(values))
+    assert len(values) == ranker.n_trees_ + 10 == ranker.fit_summary_["rounds"]
+    assert ranker.score(TEST) == pytest.approx(max(values))  # by its own metric
+    assert ranker.fit_summary_["validation"] == pytest.approx(max(values))
+
+
+def test_csr_and_dense_grow_the_same_trees_and_a_seed_the_same_bytes():
+    X = np.where(np.random.default_rng(0).random(TRAIN.X.shape) < 0.5, 0.0, TRAIN.X)
+    dense = TreeRanker(**SMALL).fit(Queries(X, TRAIN.grade, TRAIN.offsets))
+    sparse = TreeRanker(**SMALL).fit(Queries(csr_matrix(X), TRAIN.grade, TRAIN.offsets))
+    assert_allclose(dense.predict(X), sparse.predict(csr_matrix(X)), atol=1e-9)
+    drawn = {**SMALL, "rows": 0.5, "columns": 0.7, "random_state": 7}
+    assert TreeRanker(**drawn).fit(TRAIN).trees_.tobytes() == TreeRanker(**drawn).fit(TRAIN).trees_.tobytes()
+    assert (TreeRanker(**drawn).fit(TRAIN).predict(TEST) != TreeRanker(**SMALL).fit(TRAIN).predict(TEST)).any()
+
+
+def test_explanations_sum_to_the_difference():
+    ranker = TreeRanker(**SMALL).fit(TRAIN)
+    s = ranker.predict(TEST)
+    for X in (TEST, csr_matrix(TEST.X)):
+        parts = ranker.explain(X, 2, 11)
+        assert sum(part for _, part in parts) == pytest.approx(s[2] - s[11], abs=1e-6)
+        assert {name for name, _ in parts} == {0, 1, 2}
+
+
+def test_engine_parameters_reach_lightgbm_and_no_split_is_said():
+    stumps = TreeRanker(**SMALL, engine={"num_leaves": 2}).fit(TRAIN)
+    assert all(tree["num_leaves"] == 2 for tree in stumps._booster().dump_model()["tree_info"])
+    with pytest.warns(UserWarning, match=r"no tree could be grown .* lower min_rows \(1000\)"):
+        flat = TreeRanker(min_rows=1000).fit(TRAIN)
+    assert not flat.predict(TEST).any()
+    with pytest.raises(ValueError, match="n_trees 0"):
+        TreeRanker(n_trees=0).fit(TRAIN)
