@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placet.data import DataError
+from placet.kernels import tracking_motion
 from placet.losses.apply import get_threads, set_threads
 from placet.simulate.signals import ranked_signals, simulated_path
 from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
@@ -171,7 +172,7 @@ def test_filter_and_smoother_agree_with_sums_over_a_grid(end):
     truth = [[4.4, 4.0], [4.9, 4.3], [5.2, 4.1]]
     rng = np.random.default_rng(3)
     arrivals = ranked_signals(
-        SQUARE, truth, capacity=3, detection=0.6, clutter_rate=1.0, sigma=0.3, window=(0, 15), rng=rng
+        SQUARE, truth, capacity=3, detection=0.6, clutter_rate=1.0, sigma=0.3, window=(0, 15), random_state=rng
     ).arrivals
     start = np.array([4.2, 4.2])
     filtered, smoothed, total = grid_smoother(tracker, arrivals, start, end, 1.5, 8.0, 56)
@@ -187,7 +188,7 @@ def simulated(n=40, seed=0, **options):
     beacons = Beacons(rng.uniform(0, 10, (10, 2)), speed=1.0)
     way = simulated_path("line", n, rng)
     settings = {"detection": 0.7, "clutter_rate": 4.0, "sigma": 0.02} | options
-    drawn = ranked_signals(beacons, way, capacity=4, window=(0, 10), rng=rng, **settings)
+    drawn = ranked_signals(beacons, way, capacity=4, window=(0, 10), random_state=rng, **settings)
     return RankedSignalTracker(beacons=beacons, diffusion=0.02, particles=3000, **settings), drawn
 
 
@@ -254,7 +255,7 @@ def test_two_beacons_do_not_determine_a_track_and_it_says_so():
         clutter_rate=0.2,
         sigma=0.05,
         window=(0, 10),
-        rng=np.random.default_rng(0),
+        random_state=0,
     )
     tracker = RankedSignalTracker(
         beacons=beacons, detection=0.95, clutter_rate=0.2, sigma=0.05, diffusion=0.02, particles=400, chains=8
@@ -274,7 +275,7 @@ def test_clock_offset_drift_and_emission_shift_the_arrivals():
     tracker = {"detection": 0.95, "clutter_rate": 0.0, "sigma": 0.01, "diffusion": 0.2, "particles": 2000, "chains": 1}
     drawn = ranked_signals(
         shifted, way, detection=1.0, clutter_rate=0, sigma=0.01, window=(-5, 300), clock=(2.0, -3.0),
-        rng=np.random.default_rng(1),
+        random_state=1,
     )  # fmt: skip
     track = RankedSignalTracker(beacons=shifted, **tracker).track(drawn.arrivals, way[0])
     assert track.error(way).max() < 0.1
@@ -323,7 +324,7 @@ def test_strongest_tracks_what_earliest_would_lose():
     beacons = Beacons(rng.uniform(0, 10, (8, 2)), speed=1.0)
     way = simulated_path("line", 40, rng)
     common = {"detection": 0.8, "clutter_rate": 3.0, "sigma": 0.05}
-    drawn = ranked_signals(beacons, way, capacity=4, window=(0, 12), keep="strongest", rng=rng, **common)
+    drawn = ranked_signals(beacons, way, capacity=4, window=(0, 12), keep="strongest", random_state=rng, **common)
     assert drawn.arrivals.confidence is not None
     options = {"beacons": beacons, "diffusion": 0.05, "particles": 3000, "chains": 1} | common
     right = RankedSignalTracker(keep="strongest", **options).track(drawn.arrivals, way[0])
@@ -412,3 +413,14 @@ def test_bad_parameters_are_told_in_words():
         evidence(SignalModel(), SQUARE, arrivals)
     with pytest.raises(DataError, match="no confidence"):
         evidence(SignalModel(confidence_ratio=lambda c: c), SQUARE, Arrivals.from_lists([[1.0]]))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(1, 40), st.floats(0, 0.999))
+def test_systematic_draws_give_everyone_their_share_to_within_one(weight, n, u):
+    weight = np.array(weight) + 1e-3
+    out = np.empty(n, np.int64)
+    tracking_motion.systematic(weight, u, out)
+    share = n * weight / weight.sum()
+    assert (np.abs(np.bincount(out, minlength=len(weight)) - share) < 1 + 1e-6).all()
+    assert (np.diff(out) >= 0).all()

@@ -175,7 +175,7 @@ def test_the_likelihood_agrees_with_simulation(keep):
     n = 20_000
     drawn = ranked_signals(
         beacons, np.zeros((n, 2)), capacity=1, detection=[0.7, 0.9], clutter_rate=0.8, sigma=[0.4, 0.5], window=WINDOW,
-        keep=keep, rng=np.random.default_rng(5),
+        keep=keep, random_state=5,
     )  # fmt: skip
     before = drawn.arrivals.time < 2.5
     case = [2.0, 3.5], [0.4, 0.5], [0.7, 0.9], 0.8

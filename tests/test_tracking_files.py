@@ -9,9 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from placet.cli.signals import simulate_ranked_signals
+from placet.cli.track import track as track_command
 from placet.data import DataError
 from placet.simulate.signals import ranked_signals, simulated_path
-from placet.cli.signals import simulate_ranked_signals
 from placet.tracking import (
     Arrivals,
     Beacons,
@@ -27,7 +28,6 @@ from placet.tracking import (
     write_beacons,
     write_track,
 )
-from placet.cli.track import track as track_command
 
 SEA = """id,lat,lon,ping_offset_s,clock_drift_s_per_day,deployed,recovered
 A,-60,179.0,0,0,2009-01-01,2011-01-01
@@ -61,7 +61,7 @@ def sea_track(tmp_path, n=8):
         sigma=2.0,
         window=(0, 1000),
         day=day,
-        rng=np.random.default_rng(0),
+        random_state=0,
     )
     tracker = RankedSignalTracker(
         beacons=beacons, detection=0.9, clutter_rate=1.0, sigma=2.0, diffusion=60.0, particles=1500
@@ -243,7 +243,7 @@ def scene(n=60):
     rng = np.random.default_rng(3)
     beacons = Beacons(rng.uniform(0, 10, (10, 2)), speed=1.0)
     way = simulated_path("walk", n, rng, diffusion=0.01)
-    drawn = ranked_signals(beacons, way, detection=0.7, clutter_rate=3.0, sigma=0.05, window=(0, 12), rng=rng)
+    drawn = ranked_signals(beacons, way, detection=0.7, clutter_rate=3.0, sigma=0.05, window=(0, 12), random_state=rng)
     tracker = RankedSignalTracker(
         beacons=beacons, detection=0.6, clutter_rate=2.0, sigma=0.08, diffusion=0.02, particles=600, chains=1,
         trajectories=30, candidates=200,

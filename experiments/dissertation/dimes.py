@@ -40,7 +40,7 @@ def main() -> None:
         way = draw_way(sources, start, end, seed=k)
         drawn = ranked_signals(
             sources, way, capacity=4, detection=0.9, clutter_rate=1.0, sigma=5.0, window=WINDOW, clock=clock,
-            day=FIRST + np.arange(STEPS, dtype=float), epoch=EPOCH, rng=np.random.default_rng(k),
+            day=FIRST + np.arange(STEPS, dtype=float), epoch=EPOCH, random_state=k,
         )  # fmt: skip
         tracker = RankedSignalTracker(
             beacons=sources, detection=0.9, clutter_rate=1.0, sigma=5.0, particles=2000 if quick else 10_000, chains=2,

@@ -24,7 +24,7 @@ def main() -> None:
     way = np.column_stack([2 + 5 * t, 5 + 6 * np.abs(t - 0.6)])
     drawn = ranked_signals(
         beacons, way, capacity=4, detection=0.95, clutter_rate=1.0, sigma=0.05, window=(0, 12),
-        rng=np.random.default_rng(1),
+        random_state=1,
     )  # fmt: skip
     ours = RankedSignalTracker(
         beacons=beacons, detection=0.95, clutter_rate=1.0, sigma=0.05, diffusion=0.01, particles=500 if quick else 1000,

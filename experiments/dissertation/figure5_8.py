@@ -1,8 +1,13 @@
 """Figure 5.8: mean squared error against the noise level, the ranked model against the baseline of equation 5.72.
 
 For each noise level lambda (P_C = lambda / (1 + lambda)) both models track the same simulated straight lines with the
-same random numbers. The intervals are 95 % bootstrap intervals over runs; the ratio is the geometric mean over runs
-of ranked / baseline.
+same random numbers.  The intervals are 95 % bootstrap intervals over runs; one ratio is that of the means, the other the
+geometric mean over runs of ranked / baseline.
+
+The dissertation gives neither the length of the track nor the motion noise nor the particles.  Where tracks get lost, a
+single lost run decides a mean: with 80 steps, diffusion 0.04 and 2,000 particles the ratios of the means for lambda 1, 2, 4,
+6, 8 were 1.30, 0.04, 0.77, 2.52, 0.55, while the geometric means were 0.95, 0.81, 0.84, 0.71, 0.62.  The settings below
+keep both models on the track but for rare runs.
 """
 
 import csv

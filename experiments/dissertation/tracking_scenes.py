@@ -24,7 +24,7 @@ def scene(path: str, steps: int, clutter_rate: float, seed: int) -> RankedSignal
     rng = np.random.default_rng(seed)
     return ranked_signals(
         beacons(), simulated_path(path, steps, rng), capacity=CAPACITY, detection=DETECTION, clutter_rate=clutter_rate,
-        sigma=SIGMA, window=WINDOW, rng=rng,
+        sigma=SIGMA, window=WINDOW, random_state=rng,
     )  # fmt: skip
 
 

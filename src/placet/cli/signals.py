@@ -29,7 +29,7 @@ def simulate_ranked_signals(
     beacons = Beacons(rng.uniform(0, 10, (n_beacons, 2)), speed=1.0)
     drawn = ranked_signals(
         beacons, simulated_path(path, steps, rng), capacity=capacity, detection=detection, clutter_rate=clutter_rate,
-        sigma=sigma, window=(0.0, 10.0), rng=rng,
+        sigma=sigma, window=(0.0, 10.0), random_state=rng,
     )  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     names = [beacons.names[i] if i >= 0 else "clutter" for i in drawn.source]

@@ -23,7 +23,7 @@ def ranked_signals(
     beacons: Beacons, position: ArrayLike, *, capacity: int = 4, detection: ArrayLike = 0.9, clutter_rate: float = 1.0,
     sigma: ArrayLike = 5.0, window: tuple[float, float], clutter: Any = None, keep: str = "earliest",
     day: ArrayLike | None = None, clock: tuple[float, float] = (0.0, 0.0), epoch: str = "1970-01-01",
-    rng: np.random.Generator,
+    random_state: int | np.random.Generator = 0,
 ) -> RankedSignals:  # fmt: skip
     """Draw what a float at ``position`` (steps, 2) records on each ``day`` (by default 1, 2, ...).
 
@@ -34,12 +34,13 @@ def ranked_signals(
 
     >>> beacons = Beacons([[0, 0], [3, 4]], speed=1.0)
     >>> drawn = ranked_signals(beacons, [[0, 0], [1, 1]], sigma=0.01, detection=1, clutter_rate=0, window=(-1, 9),
-    ...                        rng=np.random.default_rng(0))
+    ...                        random_state=0)
     >>> drawn.source.tolist(), np.round(drawn.arrivals.time).tolist()
-    ([0, 1, 0, 1], [-0.0, 5.0, 1.0, 4.0])
+    ([0, 1, 0, 1], [0.0, 5.0, 1.0, 4.0])
     """
     if keep not in KEEP:
         raise ValueError(f"keep {keep!r} is unknown; choose from {list(KEEP)}")
+    rng = np.random.default_rng(random_state)
     position = checked_points(position, beacons.geometry, "position")
     n, s = len(position), len(beacons)
     days = np.arange(1.0, n + 1) if day is None else np.asarray(day, dtype=np.float64)
