@@ -1,0 +1,129 @@
+"""Documents with sparse features and labels, checked once."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data import DataError
+from placet.data.columns import list_of_rows
+from placet.rank.label_losses import Own
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True)
+class Documents:
+    """``X`` (documents, features) float32 and ``Y`` (documents, labels) grades, CSR; a document's grades never rise."""
+
+    X: "csr_matrix"
+    Y: "csr_matrix"
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def __getitem__(self, which: NDArray[np.int64]) -> "Documents":
+        return Documents(self.X[which], self.Y[which])
+
+    def own(self) -> Own:
+        """What a loss takes."""
+        return Own(self.Y.indices.astype(np.int64), self.Y.data, self.Y.indptr.astype(np.int64))
+
+    def labelled(self) -> NDArray[np.bool_]:
+        """Documents that have labels."""
+        return np.diff(self.Y.indptr) > 0
+
+    def useful(self) -> NDArray[np.bool_]:
+        """Documents that have two tiers or more, and so an order to learn."""
+        own = self.own()
+        counts = np.diff(own.offsets)
+        steps = np.zeros(len(self), bool)
+        inside = own.document[1:] == own.document[:-1]
+        steps[own.document[1:][inside & (own.grade[1:] != own.grade[:-1])]] = True
+        return (counts > 0) & ((counts < self.Y.shape[1]) | steps)
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple["Documents", "Documents"]:
+        """The documents without a random ``share`` of them (at least one), and these."""
+        order = rng.permutation(len(self))
+        held = min(max(1, round(share * len(self))), max(len(self) - 1, 0))
+        return self[np.sort(order[held:])], self[np.sort(order[:held])]
+
+    def refuse_unlike(self, other: "Documents") -> None:
+        """Refuse other numbers of features or labels."""
+        for what, a, b in (("features", self.X, other.X), ("labels", self.Y, other.Y)):
+            if a.shape[1] != b.shape[1]:
+                raise DataError(
+                    f"the validation set has {a.shape[1]} {what} and the training set {b.shape[1]}; "
+                    "read both with one header"
+                )
+
+
+def checked_features(X: Any) -> "csr_matrix":
+    """Float32 CSR rows; a feature that a row has twice counts as the sum, an empty row is allowed."""
+    matrix = _as_csr(X, "features")
+    _refuse_outside(matrix, "feature")
+    bad = ~np.isfinite(matrix.data)
+    if bad.any():
+        at = int(np.argmax(bad))
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        raise DataError(
+            f"document {row}, feature {matrix.indices[at]}: {matrix.data[at]} is not finite ({int(bad.sum())} such "
+            "values); replace them"
+        )
+    out = matrix.astype(np.float32)
+    out.sum_duplicates()
+    return out
+
+
+def checked_labels(Y: Any) -> "csr_matrix":
+    """Grades as float64 CSR, each document's in descending order; stored zeros say that a document lacks the label."""
+    matrix = _as_csr(Y, "labels").astype(np.float64)
+    _refuse_outside(matrix, "label")
+    bad = ~(np.isfinite(matrix.data) & (matrix.data >= 0))
+    if bad.any():
+        at = int(np.argmax(bad))
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        raise DataError(
+            f"document {row}, label {matrix.indices[at]}: grade {matrix.data[at]} is not a finite number of at least 0 "
+            f"({int(bad.sum())} such grades); labels that a document lacks have 0"
+        )
+    document = list_of_rows(matrix.indptr.astype(np.int64))
+    order = np.lexsort((matrix.indices, -matrix.data, document))
+    by_label = np.lexsort((matrix.indices, document))
+    again = (document[1:] == document[:-1]) & (matrix.indices[by_label][1:] == matrix.indices[by_label][:-1])
+    if again.any():
+        at = int(np.argmax(again))
+        raise DataError(
+            f"document {document[at]}: label {matrix.indices[by_label][at]} occurs more than once ({int(again.sum())} such "
+            "labels); keep one of each"
+        )
+    out = type(matrix)((matrix.data[order], matrix.indices[order], matrix.indptr), shape=matrix.shape)
+    out.eliminate_zeros()
+    return out
+
+
+def _as_csr(table: Any, what: str) -> "csr_matrix":
+    """A CSR matrix of its own, from one that is sparse in any form, or from a dense table."""
+    from scipy.sparse import csr_matrix
+
+    try:
+        matrix = csr_matrix(table) if not hasattr(table, "tocsr") else csr_matrix(table.tocsr())
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be a table of documents x {what}, sparse or dense: {error}") from None
+    if matrix.dtype.kind not in "fiub":
+        raise DataError(f"{what} must be numbers, not {matrix.dtype}")
+    return matrix
+
+
+def _refuse_outside(matrix: "csr_matrix", what: str) -> None:
+    """Refuse column numbers that the matrix does not have; SciPy does not look."""
+    bad = (matrix.indices < 0) | (matrix.indices >= matrix.shape[1])
+    if bad.any():
+        at = int(np.argmax(bad))
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        raise DataError(
+            f"document {row}: {what} {matrix.indices[at]} is not in 0..{matrix.shape[1] - 1} ({int(bad.sum())} such "
+            f"{what}s); correct it, or make the matrix wider"
+        )

@@ -1,0 +1,461 @@
+"""LabelRanker: losses of labels against the plain lists, what is learnt, bad input, files."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from placet import DataError, metrics
+from placet.data import Lists
+from placet.io import MultiLabel
+from placet.io.label_scores import judge_labels, read_label_scores, write_label_scores
+from placet.kernels import labels as kernels
+from placet.losses import LEARNT, LOSSES
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'placet[neural]')")
+pytestmark = pytest.mark.jit
+
+import placet  # noqa: E402
+from placet.rank import LabelRanker, load  # noqa: E402
+from placet.rank import network as net  # noqa: E402
+from placet.rank.label_data import checked_features, checked_labels  # noqa: E402
+from placet.rank.label_losses import COLLAPSED, collapsed, loss_of_labels, whole  # noqa: E402
+from placet.rank.labels import Criterion, as_documents, best_labels, mean_loss, sampled_loss  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+@st.composite
+def batches(draw, max_grade=3):
+    """Scores (documents, labels) and grades, 0 where a document lacks the label; some have none, some have all."""
+    n, n_labels = draw(st.integers(1, 4)), draw(st.integers(2, 7))
+    grade = draw(st.lists(st.integers(0, max_grade), min_size=n * n_labels, max_size=n * n_labels))
+    seed = draw(st.integers(0, 2**32 - 1))
+    s = np.random.default_rng(seed).normal(size=(n, n_labels)) * draw(st.sampled_from([0.1, 1.0, 20.0]))
+    return s.astype(np.float32), np.array(grade, float).reshape(n, n_labels)
+
+
+def plain(loss, s, grade, **params):
+    """The loss of each document as a list of all labels, as it stands in the table of losses."""
+    n, n_labels = s.shape
+    value, grad, *_ = LOSSES[loss](s.astype(float).ravel(), Lists(grade.ravel(), n_labels * np.arange(n + 1)), **params)
+    return value, grad.reshape(n, n_labels)
+
+
+def own_of(grade):
+    return as_documents(np.ones((len(grade), 1)), grade).own()
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_every_loss_of_labels_is_the_loss_of_the_plain_lists(loss):
+    rng = np.random.default_rng(3)
+    s = (0.1 * rng.normal(size=(5, 9))).astype(np.float32)
+    grade = rng.integers(0, 2, (5, 9)).astype(float)
+    params = {"random_state": 5} if "random_state" in (LOSSES[loss].__kwdefaults__ or {}) else {}
+    if params:  # ties are broken by the rows' order, so put the own labels first in the plain list too
+        order = np.argsort(-grade, axis=1, kind="stable")
+        s, grade = np.take_along_axis(s, order, 1), np.take_along_axis(grade, order, 1)
+    value, grad, _ = loss_of_labels(loss, torch.from_numpy(s), own_of(grade), params)
+    expected, slope = plain(loss, s, grade, **params)
+    np.testing.assert_allclose(value, expected, rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(grad.numpy(), slope, rtol=1e-5, atol=2e-6)
+
+
+@given(batches(), st.sampled_from(sorted(COLLAPSED)))
+@settings(deadline=None, max_examples=150)
+def test_one_row_stands_for_all_other_labels(batch, loss):
+    s, grade = batch
+    value, grad = collapsed(loss, torch.from_numpy(s), own_of(grade), {})
+    expected, slope = plain(loss, s, grade)
+    np.testing.assert_allclose(value, expected, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(grad.numpy(), slope, rtol=2e-5, atol=2e-6)
+
+
+@given(batches())
+@settings(deadline=None, max_examples=50)
+def test_the_whole_table_keeps_more_than_two_tiers(batch):
+    s, grade = batch
+    value, grad, _ = whole("ranknet", torch.from_numpy(s), own_of(grade), {})
+    expected, slope = plain("ranknet", s, grade)
+    np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(grad.numpy(), slope, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", sorted(COLLAPSED))
+def test_scores_far_apart_stay_finite_and_right(loss):
+    grade = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    s = np.array([[1e4, 9e3, -1e4, -1.1e4], [-1e4, -2e4, 1e4, 0.0]], np.float32)
+    value, grad = collapsed(loss, torch.from_numpy(s), own_of(grade), {})
+    expected, slope = plain(loss, s, grade)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    np.testing.assert_allclose(grad.numpy(), slope, atol=1e-6)
+
+
+def test_blocks_of_documents_do_not_change_the_loss(monkeypatch):
+    rng = np.random.default_rng(0)
+    s = torch.from_numpy(rng.normal(size=(7, 11)).astype(np.float32))
+    own = own_of((rng.random((7, 11)) < 0.3).astype(float))
+    value, grad = collapsed("pl-partition", s, own, {})
+    monkeypatch.setattr("placet.rank.label_losses.CELLS_AT_ONCE", 25)
+    again, grad_again = collapsed("pl-partition", s, own, {})
+    assert value == again
+    np.testing.assert_array_equal(grad, grad_again)
+
+
+@pytest.mark.parametrize("loss", ["pl-partition", "ranknet", "rao-kupper"])
+def test_the_gradient_goes_back_to_weights_and_learnt_parameters(loss):
+    rng = np.random.default_rng(1)
+    table = torch.tensor(rng.normal(size=(3, 6)), dtype=torch.float32, requires_grad=True)
+    own = own_of((rng.random((3, 6)) < 0.4).astype(float))
+    criterion = Criterion(loss, None, rng)
+    mean_loss(criterion, table, own).backward()
+    learnt = {**criterion.learnt_values(), "parameter_gradient": True} if LEARNT.get(loss) else {}
+    _, grad, slopes = loss_of_labels(loss, table, own, {**criterion.params, **learnt})
+    np.testing.assert_allclose(table.grad, grad / 3, rtol=1e-6)
+    for name, tensor in criterion.learnt.items():
+        assert float(tensor.grad) == pytest.approx(slopes[name] / 3)
+        assert slopes[name] != 0
+
+
+@given(st.integers(1, 6), st.integers(1, 12), st.integers(0, 10**6), st.data())
+@settings(deadline=None, max_examples=100)
+def test_the_best_labels_are_those_of_a_stable_sort(n, n_labels, seed, data):
+    k = data.draw(st.integers(1, n_labels))
+    s = np.random.default_rng(seed).integers(-2, 3, (n, n_labels)).astype(np.float32)
+    label, score = np.empty((n, k), np.int64), np.empty((n, k), np.float32)
+    kernels.largest(s, label, score)
+    expected = np.argsort(-s, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(label, expected)
+    np.testing.assert_array_equal(score, np.take_along_axis(s, expected, 1))
+
+
+def test_own_labels_first_in_any_order():
+    order = np.empty(8, np.int64)
+    kernels.labelled_first(np.array([0, 2, 2]), np.array([3, 1]), 4, order)
+    assert order.tolist() == [3, 1, 0, 2, 4, 5, 6, 7]
+
+
+def simulated(n=240, features=30, n_labels=12, own=3, seed=0):
+    """Sparse documents whose best labels under a linear truth are their own."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, features)) * (rng.random((n, features)) < 0.3)
+    utility = X @ np.random.default_rng(99).normal(size=(features, n_labels))
+    Y = (utility >= np.sort(utility, axis=1)[:, [-own]]).astype(float)
+    return csr_matrix(X), csr_matrix(Y)
+
+
+QUICK = {"hidden": (24,), "learning_rate": 1e-2, "epochs": 15, "batch": 16}
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["pl-partition", "pl-lower-bound", "ranknet", "ranksvm", "attrank", "pmop-fd", "davidson", "listmle", "pmop-gibbs"],
+)
+def test_labels_are_learnt(loss):
+    X, Y = simulated()
+    ranker = LabelRanker(loss, **QUICK).fit(X[:200], Y[:200])
+    assert ranker.score(X[200:], Y[200:], "p@3") > 0.5  # by chance: 0.25
+    assert ranker.predict(X[200:], k=3).shape == (40, 3)
+
+
+def test_predictions_are_those_of_the_network_and_metrics_those_of_all_scores():
+    X, Y = simulated()
+    ranker = LabelRanker(**QUICK).fit(X[:200], Y[:200])
+    network = net.layers(ranker.weights_, ranker.sizes_.tolist())
+    tensors = [tuple(torch.from_numpy(part) for part in layer) for layer in network]
+    s = net.forward(tensors, net.as_input(checked_features(X))).numpy()
+    np.testing.assert_allclose(net.scores(network, X), s, atol=1e-5)
+    np.testing.assert_array_equal(
+        ranker.predict(X, 4), np.argsort(-net.scores(network, X), axis=1, kind="stable")[:, :4]
+    )
+    full = metrics.psp(
+        net.scores(network, X).astype(float).ravel(), Y.toarray().ravel(), 12 * np.arange(241), 3,
+        propensity=np.tile(metrics.propensities(np.bincount(Y[:200].indices, minlength=12), 200), 240),
+    )  # fmt: skip
+    assert ranker.score(X, Y, "psp@3") == pytest.approx(full.mean())
+
+
+def test_prediction_in_blocks_is_the_same(monkeypatch):
+    X, Y = simulated()
+    ranker = LabelRanker(**QUICK).fit(X, Y)
+    at_once = ranker.top(X, 3)
+    monkeypatch.setattr("placet.rank.labels.CELLS_AT_ONCE", 50)
+    in_blocks = ranker.top(X, 3)
+    np.testing.assert_array_equal(at_once.label, in_blocks.label)
+    np.testing.assert_allclose(at_once.score, in_blocks.score, rtol=1e-5)
+
+
+def test_grades_make_more_than_two_tiers():
+    X, Y = simulated(n=400)
+    graded = Y.toarray() * (1 + (np.arange(12) >= 6))  # of the own labels, the later half are better
+    both = graded[((graded == 2).any(1)) & ((graded == 1).any(1))]
+    rows = csr_matrix(X.toarray()[((graded == 2).any(1)) & ((graded == 1).any(1))])
+    ranker = LabelRanker(metric="ndcg@3", **QUICK).fit(rows, csr_matrix(both))
+    best = ranker.predict(rows, 1)[:, 0]
+    assert (both[np.arange(len(best)), best] == 2).mean() > 0.8
+    flat = LabelRanker(metric="ndcg@3", **QUICK).fit(rows, csr_matrix(both > 0).astype(float)).predict(rows, 1)[:, 0]
+    assert (both[np.arange(len(flat)), flat] == 2).mean() < 0.75
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
+    X, Y = simulated()
+    a, b, c = (LabelRanker(random_state=seed, **QUICK).fit(X, Y).weights_ for seed in (0, 0, 1))
+    assert a.tobytes() == b.tobytes() != c.tobytes()
+
+
+def test_sampled_seeds_too():
+    X, Y = simulated()
+    a, b = (LabelRanker(negatives=4, random_state=3, **QUICK).fit(X, Y).weights_ for _ in range(2))
+    assert a.tobytes() == b.tobytes()
+
+
+def test_the_learning_rate_is_chosen_on_validation():
+    X, Y = simulated()
+    options = QUICK | {"learning_rate": (1e-6, 1e-2), "epochs": 8}
+    ranker = LabelRanker(**options).fit(X, Y)
+    tried = ranker.fit_summary_["tried"]
+    assert ranker.fit_summary_["learning_rate"] == 1e-2
+    assert ranker.fit_summary_["validation"] == max(tried.values()) > tried["1e-06"]
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    X, Y = simulated(n=60)
+    seen = []
+    ranker = LabelRanker(patience=2, **QUICK | {"epochs": 60}).fit(
+        X[:40], Y[:40], valid=(X[40:], Y[40:]), progress=lambda step, steps, value: seen.append((step, steps, value))
+    )
+    values = [value for _, _, value in seen]
+    best = ranker.fit_summary_["best_epoch"]
+    assert values[best - 1] == max(values) == ranker.fit_summary_["validation"] == ranker.score(X[40:], Y[40:])
+    assert len(values) == best + 2 < 60
+    assert seen[0][:2] == (1, 60)
+
+
+def test_an_interrupt_keeps_what_was_found():
+    X, Y = simulated()
+
+    def stop(step, steps, value):
+        if step == 3:
+            raise KeyboardInterrupt
+
+    ranker = LabelRanker(**QUICK | {"learning_rate": (1e-2, 1e-3)}).fit(X, Y, progress=stop)
+    assert ranker.fit_summary_["interrupted"]
+    assert list(ranker.fit_summary_["tried"]) == ["0.01"]
+    assert ranker.score(X, Y, "p@3") > 0.4
+
+
+def test_saved_and_loaded(tmp_path):
+    X, Y = simulated()
+    ranker = LabelRanker(metric="ndcg@3", **QUICK).fit(X, Y)
+    ranker.save(tmp_path / "labels.placet")
+    again = load(tmp_path / "labels.placet")
+    assert again.get_params() == ranker.get_params()
+    assert again.fit_summary_ == ranker.fit_summary_
+    np.testing.assert_array_equal(again.predict(X, 5), ranker.predict(X, 5))
+    np.testing.assert_array_equal(again.top(X, 5).score, ranker.top(X, 5).score)
+    assert again.score(X, Y, "psp@3") == ranker.score(X, Y, "psp@3")
+
+
+@pytest.mark.parametrize("loss", ["pl-partition", "ranknet"])
+def test_negatives_are_enough_to_learn(loss):
+    X, Y = simulated(n_labels=60)
+    ranker = LabelRanker(loss, negatives=15, **QUICK).fit(X[:200], Y[:200])
+    assert ranker.score(X[200:], Y[200:], "p@3") > 0.2  # by chance: 0.05
+
+
+def test_sampling_all_labels_is_no_sampling():
+    rng = np.random.default_rng(0)
+    X, Y = simulated(n=10)
+    data = as_documents(X, Y)
+    sizes = [30, 5, 12]
+    network = [
+        tuple(torch.from_numpy(part) for part in layer) for layer in net.layers(net.first_weights(sizes, rng), sizes)
+    ]
+    criterion = Criterion("pl-partition", {"tol": 1e-10}, rng)
+    whole_value = mean_loss(criterion, net.forward(network, net.as_input(data.X)), data.own())
+    assert float(sampled_loss(criterion, network, data, 12, rng)) == pytest.approx(float(whole_value), rel=1e-5)
+
+
+def test_sampled_sums_are_right_in_the_mean():
+    """With one own label the loss is log(1 + e^{-d}): e^{loss} - 1 is linear in the sum over the others."""
+    rng = np.random.default_rng(0)
+    sizes = [1, 1, 40]
+    weights = net.first_weights(sizes, rng) * 4
+    network = [tuple(torch.from_numpy(part) for part in layer) for layer in net.layers(weights, sizes)]
+    data = as_documents(np.ones((1, 1)), np.eye(1, 40, 7))
+    criterion = Criterion("pl-partition", {"tol": 1e-10}, rng)
+    exact = np.expm1(float(mean_loss(criterion, net.forward(network, net.as_input(data.X)), data.own())))
+    values = np.array([float(sampled_loss(criterion, network, data, 10, rng)) for _ in range(800)])
+    ratios = np.expm1(values) / exact
+    assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(800)
+    assert values.mean() < np.log1p(exact)  # the stated bias of the logarithm
+
+
+# bad input
+
+
+def test_documents_without_labels_and_with_all_teach_nothing_but_are_scored():
+    X, Y = simulated()
+    table = Y.toarray()
+    table[:5], table[5:9] = 0, 1
+    ranker = LabelRanker(**QUICK).fit(X, csr_matrix(table), valid=(X[100:], Y[100:]))
+    assert ranker.fit_summary_["left_out"] == 9
+    alone = LabelRanker(**QUICK).fit(X[9:], csr_matrix(table[9:]), valid=(X[100:], Y[100:]))
+    np.testing.assert_array_equal(ranker.weights_, alone.weights_)
+    with_empty = ranker.evaluate(X[:20], csr_matrix(table[:20]), ["p@3"])[0]
+    assert with_empty == pytest.approx(ranker.evaluate(X[5:20], csr_matrix(table[5:20]), ["p@3"])[0])
+
+
+def test_a_document_with_all_labels_in_two_grades_teaches():
+    table = np.where(np.arange(12) < 3, 2.0, 1.0)[None].repeat(40, 0)
+    X = csr_matrix(np.ones((40, 2)))
+    ranker = LabelRanker(metric="ndcg@3", **QUICK).fit(X, table)
+    assert sorted(ranker.predict(X[:1], 3)[0].tolist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("table", [np.zeros((20, 4)), np.ones((20, 4))])
+def test_nothing_to_learn_is_an_error(table):
+    with pytest.raises(DataError, match="0 of 15 documents for training have labels above others"):
+        LabelRanker(**QUICK).fit(np.ones((20, 2)), table)
+
+
+def test_a_feature_twice_counts_as_the_sum():
+    twice = csr_matrix((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    np.testing.assert_array_equal(checked_features(twice).toarray(), [[0, 3, 0], [5, 0, 0]])
+    assert twice.nnz == 3, "the caller's matrix is left alone"
+
+
+def test_documents_without_features_have_the_scores_that_all_have_in_common():
+    X, Y = simulated()
+    table = X.toarray()
+    table[::7] = 0
+    ranker = LabelRanker(**QUICK).fit(csr_matrix(table), Y)
+    top = ranker.top(csr_matrix(table), 12)
+    assert np.isfinite(top.score).all()
+    assert (top.label[::7] == top.label[0]).all()
+
+
+def broken(index, columns=4, value=1.0):
+    """A CSR matrix with a column number that it does not have."""
+    matrix = csr_matrix(np.eye(20, columns))
+    matrix.indices[2], matrix.data[2] = index, value
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "words"),
+    [
+        (np.ones((20, 3)), broken(4), r"document 2: label 4 is not in 0..3 \(1 such labels\)"),
+        (np.ones((20, 3)), broken(-1), r"document 2: label -1 is not in 0..3"),
+        (broken(9), np.eye(20, 5), r"document 2: feature 9 is not in 0..3"),
+        (np.ones((20, 3)), broken(2, value=-1.0), r"document 2, label 2: grade -1.0"),
+        (np.ones((20, 3)), broken(2, value=np.nan), r"document 2, label 2: grade nan"),
+        (broken(2, value=np.inf), np.eye(20, 5), r"document 2, feature 2: inf is not finite \(1 such values\)"),
+        (np.ones((19, 3)), np.eye(20, 5), r"X has 19 documents and Y has 20"),
+        (np.array([["a"]]), np.eye(1), "features must be numbers|features must be a table"),
+    ],
+)
+def test_bad_documents_are_named(X, Y, words):
+    with pytest.raises(DataError, match=words):
+        LabelRanker(**QUICK).fit(X, Y)
+
+
+def test_a_label_twice_is_an_error():
+    twice = csr_matrix((np.ones(3), np.array([1, 0, 1]), np.array([0, 0, 3])), shape=(2, 3))
+    with pytest.raises(DataError, match=r"document 1: label 1 occurs more than once \(1 such labels\)"):
+        checked_labels(twice)
+
+
+def test_stored_zeros_are_labels_that_a_document_lacks():
+    stored = csr_matrix((np.array([0.0, 2.0, 1.0]), np.array([0, 1, 2]), np.array([0, 3])), shape=(1, 4))
+    assert checked_labels(stored).indices.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"loss": "plackett"}, "loss 'plackett' is unknown"),
+        ({"learning_rate": (1e-3, 0.0)}, "learning_rate must be above 0"),
+        ({"validation": 1.0}, "validation 1.0 must be a share"),
+        ({"negatives": 0}, "negatives must be above 0"),
+        ({"negatives": 5, "hidden": ()}, "negatives need a hidden layer"),
+        ({"batch": 0}, "batch must be above 0"),
+        ({"loss_params": {"toll": 1}}, "no parameter 'toll'"),
+    ],
+)
+def test_bad_parameters_are_named(options, words):
+    X, Y = simulated(n=20)
+    with pytest.raises(ValueError, match=words):
+        LabelRanker(**options).fit(X, Y)
+
+
+def test_other_numbers_of_features_and_labels_are_refused():
+    X, Y = simulated(n=40)
+    ranker = LabelRanker(**QUICK).fit(X, Y)
+    with pytest.raises(DataError, match="fitted on 30 features; these rows have 29"):
+        ranker.predict(X[:, :29])
+    with pytest.raises(DataError, match="fitted on 12 labels; these documents have 11"):
+        ranker.score(X, Y[:, :11])
+    with pytest.raises(DataError, match="validation set has 11 labels"):
+        LabelRanker(**QUICK).fit(X, Y, valid=(X, Y[:, :11]))
+    with pytest.raises(ValueError, match="k 13 is not in 1..12"):
+        ranker.predict(X, 13)
+
+
+def test_a_linear_network_and_multilabel_data():
+    X, Y = simulated()
+    options = QUICK | {"hidden": ()}
+    assert LabelRanker(**options).fit(MultiLabel(X, Y)).score(MultiLabel(X, Y), metric="p@3") > 0.6
+
+
+# files of scores
+
+
+def test_scores_of_labels_read_back_equal(tmp_path):
+    scores = csr_matrix(
+        (np.array([0.5, 0.0, -1e-30, 3.0]), np.array([2, 0, 1, 3]), np.array([0, 2, 2, 4])), shape=(3, 4)
+    )
+    write_label_scores(scores, tmp_path / "scores.txt")
+    assert (tmp_path / "scores.txt").read_text() == "3 4\n2:0.5 0:0\n\n1:-1e-30 3:3\n"
+    back = read_label_scores(tmp_path / "scores.txt")
+    for name in ("data", "indices", "indptr", "shape"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(scores, name))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("3\n", r":1: the header '3' is not two whole numbers"),
+        ("1 2\n0:1 2:1\n", r":2: label 2 is not in 0..1 \(1 such line\)"),
+        ("1 2\n0:1 0:1\n", r":2: label 0 occurs more than once"),
+        ("1 2\n0:x\n", r":2: '0:x' is not label:score"),
+        ("2 2\n0:1\n", r"1 points, but the header says 2"),
+        ("1 2\n0:nan\n", r"'0:nan' is not label:score"),
+    ],
+)
+def test_bad_files_of_scores_are_named(tmp_path, text, words):
+    (tmp_path / "s.txt").write_text(text)
+    with pytest.raises(DataError, match=words):
+        read_label_scores(tmp_path / "s.txt")
+
+
+def test_true_labels_that_were_not_proposed_are_not_retrieved():
+    scores = csr_matrix((np.array([2.0, 1.0]), np.array([3, 0]), np.array([0, 2, 2])), shape=(2, 4))
+    judged = judge_labels(scores, csr_matrix([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]))
+    assert judged.name.tolist() == [0, 1, 3, 2]
+    assert judged.score.tolist() == [1.0, -np.inf, 2.0, -np.inf]
+    assert judged.grade.tolist() == [1.0, 1.0, 0.0, 1.0]
+    assert judged.offsets.tolist() == [0, 3, 4]
+    with pytest.raises(DataError, match="2 points and 4 labels, the truth of 1 points"):
+        judge_labels(scores, csr_matrix([[1.0, 1.0, 0.0, 0.0]]))
+
+
+def test_placet_load_knows_it():
+    assert placet.rank.files.KINDS["LabelRanker"] == "placet.rank.labels"
+    assert (
+        best_labels(
+            [(np.ones((2, 3), np.float32), np.zeros(3, np.float32))], csr_matrix(np.eye(2, dtype=np.float32)), 1
+        ).n_labels
+        == 3
+    )

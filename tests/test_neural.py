@@ -1,0 +1,235 @@
+"""NeuralRanker and torch_loss: gradients against the losses, what is learnt, determinism, files."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+
+import placet
+from placet.data import Lists, Queries
+from placet.losses import LEARNT, LOSSES
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'placet[neural]')")
+pytestmark = pytest.mark.jit
+
+from placet.rank import LinearRanker, NeuralRanker, load, torch_loss  # noqa: E402
+from placet.rank import network as net  # noqa: E402
+from placet.rank.training import Criterion  # noqa: E402
+
+torch.set_num_threads(1)
+DATA = placet.simulate.queries(60, (1, 9), 4, noise=0.3, random_state=1)
+QUICK = {"hidden": (16,), "learning_rate": 1e-2, "epochs": 12, "batch": 8}
+RAGGED = Lists([2, 0, 1, 1, 0, 0, 3], [0, 3, 4, 7], [1.0, 2.0, 0.5])
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_the_loss_of_the_table_with_its_gradient(loss):
+    s = 0.1 * np.random.default_rng(0).normal(size=7)
+    scores = torch.tensor(s, requires_grad=True)
+    value = torch_loss(loss, scores, RAGGED)
+    (3.0 * value).backward()
+    expected, grad = LOSSES[loss](s, RAGGED)
+    assert value.item() == pytest.approx(expected)
+    np.testing.assert_allclose(scores.grad, 3.0 * grad, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", sorted(LEARNT))
+def test_learnt_parameters_receive_gradients(loss):
+    s = np.random.default_rng(0).normal(size=7)
+    params = {
+        name: torch.tensor(start + 0.3, dtype=torch.float64, requires_grad=True) for name, start in LEARNT[loss].items()
+    }
+    torch_loss(loss, torch.tensor(s), RAGGED, **params).backward()
+    numbers = {name: value.item() for name, value in params.items()}
+    for name, value in params.items():
+        up, down = ({**numbers, name: numbers[name] + step} for step in (1e-5, -1e-5))
+        slope = (LOSSES[loss](s, RAGGED, **up)[0] - LOSSES[loss](s, RAGGED, **down)[0]) / 2e-5
+        assert float(value.grad) == pytest.approx(slope, rel=1e-4, abs=1e-6)
+
+
+def test_gradients_pass_through_a_network_of_ones_own():
+    """The derivative in a weight of a layer before the loss, by finite differences in double precision."""
+    X = torch.tensor(np.random.default_rng(1).normal(size=(7, 3)))
+    w = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    torch_loss("pl-partition", torch.tanh(X @ w), RAGGED).backward()
+    for k in range(3):
+        step = 1e-6 * torch.eye(3, dtype=torch.float64)[k]
+        up, down = (torch_loss("pl-partition", torch.tanh(X @ (w.detach() + d)), RAGGED).item() for d in (step, -step))
+        assert float(w.grad[k]) == pytest.approx((up - down) / 2e-6, rel=1e-5)
+
+
+def test_a_second_derivative_is_refused():
+    scores = torch.zeros(7, requires_grad=True)
+    (grad,) = torch.autograd.grad(torch_loss("ranknet", scores, RAGGED), scores, create_graph=True)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        grad.sum().backward()
+
+
+@pytest.mark.parametrize("sizes", [(5, 1), (5, 4, 1), (5, 4, 3, 2)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_numpy_and_torch_give_the_same_scores(sizes, sparse):
+    rng = np.random.default_rng(2)
+    X = (rng.normal(size=(6, 5)) * (rng.random((6, 5)) < 0.5)).astype(np.float32)
+    X[2] = 0
+    rows = csr_matrix(X) if sparse else X
+    network = net.layers(net.first_weights(sizes, rng), sizes)
+    tensors = [tuple(torch.from_numpy(part) for part in layer) for layer in network]
+    expected = X.astype(float)
+    for k, (W, b) in enumerate(network):
+        expected = (np.maximum(expected, 0) if k else expected) @ (W.T if k else W).astype(float) + b
+    np.testing.assert_allclose(net.scores(network, rows), expected, atol=1e-6)
+    np.testing.assert_allclose(net.forward(tensors, net.as_input(rows)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_every_loss_is_learnt(loss):
+    ranker = NeuralRanker(loss, **QUICK).fit(DATA[:45])
+    assert ranker.score(DATA[45:], metric="ndcg@5") > 0.75  # a random order has 0.62
+    assert set(ranker.learnt_) <= set(LEARNT.get(loss, {}))
+
+
+def test_a_network_finds_what_a_line_cannot():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 2))
+    grade, qid = (np.abs(X[:, 0]) > 0.7).astype(float), np.repeat(np.arange(90), 10)
+    data = Queries.from_arrays(X, grade, qid)
+    options = {"hidden": (32,), "learning_rate": 1e-2, "epochs": 30}
+    assert NeuralRanker("pl-partition", **options).fit(data[:60]).score(data[60:]) > 0.97
+    assert LinearRanker("pl-partition").fit(data[:60]).score(data[60:]) < 0.9
+
+
+def test_sparse_and_dense_rows_agree():
+    data = placet.simulate.queries(40, 6, 8, density=0.3, random_state=2)
+    dense = Queries(data.X.toarray(), data.grade, data.offsets)
+    options = QUICK | {"standardize": False}
+    a, b = NeuralRanker(**options).fit(data), NeuralRanker(**options).fit(dense)
+    np.testing.assert_allclose(a.predict(data), b.predict(dense), atol=1e-3)
+    scaled = NeuralRanker(**QUICK).fit(data)
+    np.testing.assert_allclose(scaled.predict(data), scaled.predict(dense), atol=1e-4)
+
+
+def test_features_far_from_zero_keep_their_digits():
+    shifted = Queries(DATA.X + 1e7, DATA.grade, DATA.offsets)
+    a, b = NeuralRanker(**QUICK).fit(DATA), NeuralRanker(**QUICK).fit(shifted)
+    assert b.score(shifted) == pytest.approx(a.score(DATA), abs=0.01)
+    assert b.score(shifted) > 0.95
+
+
+def test_queries_weigh_as_often_as_they_count():
+    twice = Queries(
+        np.concatenate([DATA[:10].X, DATA[:10].X]), np.tile(DATA[:10].grade, 2),
+        np.concatenate([DATA[:10].offsets, DATA[:10].offsets[1:] + DATA[:10].offsets[-1]]),
+    )  # fmt: skip
+    options = QUICK | {"batch": 100, "standardize": False}
+    weighted = Queries(DATA[:10].X, DATA[:10].grade, DATA[:10].offsets, np.full(10, 7.0))
+    np.testing.assert_allclose(
+        NeuralRanker(**options).fit(twice).predict(DATA), NeuralRanker(**options).fit(weighted).predict(DATA), atol=2e-3
+    )
+    zero = Queries(DATA.X, DATA.grade, DATA.offsets, (np.arange(len(DATA)) < 10).astype(float))
+    alone = NeuralRanker(**options).fit(DATA[:10]).predict(DATA)
+    np.testing.assert_allclose(NeuralRanker(**options).fit(zero).predict(DATA), alone, atol=2e-3)
+
+
+def test_l2_shrinks_the_weights():
+    sizes = [np.square(NeuralRanker(l2=l2, **QUICK).fit(DATA).weights_).sum() for l2 in (0.0, 1.0)]
+    assert sizes[1] < 0.5 * sizes[0]
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
+    a, b, c = (NeuralRanker("pmop-gibbs", random_state=k, **QUICK).fit(DATA).weights_ for k in (0, 0, 1))
+    assert a.tobytes() == b.tobytes() != c.tobytes()
+
+
+def test_training_leaves_the_global_random_states_alone():
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    expected = torch.rand(3), np.random.rand(3)  # noqa: NPY002
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    NeuralRanker(**QUICK).fit(DATA)
+    assert torch.equal(torch.rand(3), expected[0])
+    np.testing.assert_array_equal(np.random.rand(3), expected[1])  # noqa: NPY002
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    noisy = placet.simulate.queries(60, 8, 4, noise=2.0, random_state=3)
+    seen = []
+    ranker = NeuralRanker(**QUICK | {"epochs": 80, "patience": 3}).fit(
+        noisy[:30], valid=noisy[30:], progress=lambda step, steps, value: seen.append(value)
+    )
+    summary = ranker.fit_summary_
+    assert max(seen) == seen[summary["best_epoch"] - 1] == summary["validation"] == ranker.score(noisy[30:])
+    assert len(seen) == summary["epochs"] == summary["best_epoch"] + 3 < 80
+
+
+def test_an_interrupt_keeps_the_epochs_so_far():
+    def stop(step, steps, value):
+        if step == 4:
+            raise KeyboardInterrupt
+
+    stopped = NeuralRanker(**QUICK).fit(DATA, progress=stop)
+    assert stopped.fit_summary_["interrupted"]
+    np.testing.assert_array_equal(stopped.weights_, NeuralRanker(**QUICK | {"epochs": 4}).fit(DATA).weights_)
+
+
+def test_saved_loaded_and_cloned(tmp_path):
+    ranker = NeuralRanker("davidson", **QUICK).fit(DATA)
+    ranker.save(tmp_path / "net.placet")
+    again = load(tmp_path / "net.placet")
+    np.testing.assert_array_equal(again.predict(DATA), ranker.predict(DATA))
+    assert again.learnt_ == ranker.learnt_ != {"beta": 0.0}
+    assert again.get_params() == ranker.get_params() == clone(ranker).get_params()
+
+
+def test_a_divergent_training_says_so():
+    with pytest.raises(ValueError, match="diverged in its first epoch at learning_rate=1e\\+30; lower it"):
+        NeuralRanker("ranknet", **QUICK | {"learning_rate": 1e30}).fit(DATA)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"loss": "plackett"}, "loss 'plackett' is unknown; choose from"),
+        ({"batch": 0}, "batch must be above 0"),
+        ({"learning_rate": -1.0}, "learning_rate must be above 0"),
+        ({"loss_params": {"alpha": 1}}, "no parameter 'alpha'"),
+    ],
+)
+def test_bad_parameters_are_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        NeuralRanker(**options).fit(DATA)
+
+
+def test_sampled_losses_draw_anew_at_every_step():
+    criterion = Criterion("pmop-gibbs", None, np.random.default_rng(0))
+    assert criterion.drawn() != criterion.drawn()
+    fixed = Criterion("pmop-gibbs", {"random_state": 3}, np.random.default_rng(0))
+    assert fixed.drawn() == fixed.drawn()
+
+
+def test_without_pytorch_the_package_loads_predicts_and_says_what_to_install(tmp_path):
+    NeuralRanker(**QUICK).fit(DATA).save(tmp_path / "net.placet")
+    (tmp_path / "torch.py").write_text("raise ImportError('not here')")
+    program = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import numpy as np
+import placet.rank
+ranker = placet.rank.load({str(tmp_path / "net.placet")!r})
+assert np.isfinite(ranker.predict(np.zeros((2, 4)))).all()
+try:
+    placet.rank.NeuralRanker().fit(np.eye(2), [0, 1], qid=[0, 0])
+except ImportError as error:
+    print(error)
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'placet[neural]'" in out.stdout
+
+
+def test_importing_rankers_does_not_load_pytorch():
+    program = "import sys, placet.rank; print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
