@@ -30,9 +30,9 @@ class LinearRanker(Ranker):
 
     ``solver`` "lbfgs" or "newton" stops when the largest component of the gradient is ``tol`` times what it was at the
     start (all weights 0), whatever the scale of the loss; float32 features give gradients to about 1e-4.  ``rel_tol``
-    adds a second way: ``tol=1e-6, rel_tol=1e-5, max_iter=100`` stops as in the PMOP paper.  ``solver="sgd"``, for losses that
-    sample, takes ``max_iter`` steps of kind ``step`` ("adagrad", "adam" or "plain") and length ``learning_rate``, on
-    ``batch`` queries drawn for each (None: all).
+    adds a second way: ``tol=1e-6, rel_tol=1e-5, max_iter=100`` stops as in the PMOP paper.  ``solver="sgd"``, for
+    losses that sample, takes ``max_iter`` steps of kind ``step`` ("adagrad", "adam" or "plain") and length
+    ``learning_rate``, on ``batch`` queries drawn for each (None: all).
 
     With a validation set the weights of the step with the best ``metric`` on it are kept; after the first steps it is
     tried less often, so that it costs a small share of the fit.

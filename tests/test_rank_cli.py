@@ -1,0 +1,227 @@
+"""train, score and compare through the command itself."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import placet
+from placet.cli import main
+from placet.io import write
+from placet.metrics import compare, ndcg
+from placet.simulate import queries
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("search")
+    data = queries(60, 9, 4, noise=0.5, random_state=0)
+    write(data[:40], folder / "train.letor")
+    write(data[40:], folder / "valid.letor")
+    write(queries(10, 5, 3), folder / "narrow.letor")
+    write(queries(10, 5, 6), folder / "wide.letor")
+    return folder
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys):
+    def run(*words, code=0):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", ["placet", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        out, err = capsys.readouterr()
+        assert (stopped.value.code or 0) == code, err
+        return out if code == 0 else err
+
+    return run
+
+
+@pytest.fixture
+def model(run, folder):
+    if not (folder / "m.placet").exists():
+        run("train", "train.letor", "--valid", "valid.letor", "--loss", "pl-partition", "--save", "m.placet")
+    return "m.placet"
+
+
+@pytest.mark.parametrize("ranker", ["linear", "trees"])
+def test_train_then_score(run, folder, ranker):
+    words = ["-p", "n_trees=10", "-p", "min_rows=3"] if ranker == "trees" else ["-p", "l2=0.01"]
+    out = run(
+        "train", "train.letor", "--valid", "valid.letor", "--ranker", ranker, "--loss", "ranknet", "--save", "r.placet",
+        "--metric", "ndcg@5", "--json", *words,
+    )  # fmt: skip
+    about = json.loads(out)
+    ranker = placet.load(folder / "r.placet")
+    valid = placet.read_letor(folder / "valid.letor")
+    assert about["loss"] == ranker.loss == "ranknet"
+    assert about["validation"] == pytest.approx(ranker.score(valid, metric="ndcg@5"))
+    lines = run("score", "r.placet", "valid.letor").splitlines()
+    np.testing.assert_array_equal([float(line) for line in lines], ranker.predict(valid))
+    run("score", "r.placet", "valid.letor", "--out", "scores.txt")
+    assert (folder / "scores.txt").read_text().splitlines() == lines
+
+
+def test_scores_are_in_the_order_of_the_file(run, folder, model):
+    lines = (folder / "valid.letor").read_text().splitlines()
+    order = np.random.default_rng(0).permutation(len(lines))
+    (folder / "mixed.letor").write_text("\n".join(lines[k] for k in order) + "\n")
+    straight = run("score", model, "valid.letor").splitlines()
+    assert run("score", model, "mixed.letor").splitlines() == [straight[k] for k in order]
+
+
+def test_parameters_of_ranker_and_loss(run, folder):
+    run("train", "train.letor", "--save", "s.placet", "-p", "l2=0.5", "--loss", "davidson", "--loss-param", "beta=0.25")
+    ranker = placet.load(folder / "s.placet")
+    assert (ranker.l2, ranker.loss_params, ranker.learnt_) == (0.5, {"beta": 0.25}, {})
+
+
+def test_auto_says_what_it_tried(run, folder, model):
+    out = run(
+        "train", "train.letor", "--valid", "valid.letor", "--ranker", "auto", "--save", "a.placet", "-p", "budget=2"
+    )
+    assert "tried\t2" in out
+    assert placet.load(folder / "a.placet").loss == "pmop-fd"
+    assert "give them with --valid" in run("train", "train.letor", "--ranker", "auto", "--save", "a.placet", code=2)
+    err = run(
+        "train", "train.letor", "--valid", "valid.letor", "--ranker", "auto", "--loss", "ranknet", "--save", "x", code=2
+    )
+    assert "chooses loss and parameters itself" in err
+
+
+def test_compare_scores_and_models(run, folder, model):
+    valid = placet.read_letor(folder / "valid.letor")
+    noise = np.random.default_rng(0).normal(size=len(valid.grade))
+    (folder / "noise.txt").write_text("\n".join(map(repr, noise.tolist())) + "\n")
+    rows = json.loads(run("compare", model, "noise.txt", model, "valid.letor", "-m", "ndcg@10,map", "--json"))
+    assert [(row["metric"], row["system"]) for row in rows] == [
+        (metric, system) for metric in ("ndcg@10", "average_precision") for system in (model, "noise.txt", model)
+    ]
+    a, b = (ndcg(s, valid.grade, valid.offsets, 10) for s in (placet.load(folder / model).predict(valid), noise))
+    gap = compare(b, a)
+    assert rows[0]["minus first"] is None
+    assert [rows[1][key] for key in ("mean", "minus first", "low", "high", "p")] == pytest.approx(
+        [b.mean(), gap.difference, gap.low, gap.high, gap.p_value]
+    )
+    assert gap.p_value < 0.01
+    assert (rows[2]["minus first"], rows[2]["p"]) == (0.0, 1.0)
+    table = run("compare", model, "noise.txt", "valid.letor").splitlines()
+    assert table[0].split("\t")[:3] == ["metric", "system", "mean"]
+    assert "at least two systems" in run("compare", model, "valid.letor", code=2)
+    (folder / "short.txt").write_text("1.0\n")
+    assert "1 scores for 180 rows" in run("compare", model, "short.txt", "valid.letor", code=2)
+
+
+def test_rows_that_do_not_fit_the_model_are_refused(run, model):
+    assert "narrow.letor: its rows have 3 features; 4 are expected" in run("score", model, "narrow.letor", code=2)
+    assert "wide.letor: its rows have 6 features; 4 are expected" in run("score", model, "wide.letor", code=2)
+    err = run("train", "train.letor", "--valid", "wide.letor", "--save", "x.placet", code=2)
+    assert "wide.letor: its rows have 6 features; 4 are expected" in err
+    assert "not a saved model" in run("score", "valid.letor", "valid.letor", code=2)
+    assert "none.letor" in run("score", model, "none.letor", code=2)
+
+
+def test_sparse_rows_may_omit_their_last_features(run, folder):
+    rng = np.random.default_rng(0)
+    lines = [f"{k % 3} qid:{k // 6} {1 + k % 40}:{rng.random():.3f}" for k in range(120)]
+    (folder / "sparse.letor").write_text("\n".join(lines) + "\n")
+    (folder / "less.letor").write_text("\n".join(lines[:30]) + "\n")
+    run("train", "sparse.letor", "--save", "p.placet", "--features", "50")
+    assert placet.load(folder / "p.placet").n_features_in_ == 50
+    straight = run("score", "p.placet", "sparse.letor").splitlines()
+    assert run("score", "p.placet", "less.letor").splitlines() == straight[:30]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("1 qid:1 1:0.5\n0 qid:2 1:0.1\n", "none of the 2 queries has two different grades (2 have one row"),
+        (
+            "1 qid:1 1:0.5\n1 qid:1 1:0.1\n",
+            "none of the 1 queries has two different grades (0 have one row, 1 have equal",
+        ),
+        ("", "bad.letor: "),
+        ("1 qid:1 1:x\n", "bad.letor:1: feature 1 has the value 'x'"),
+    ],
+)
+def test_training_rows_that_teach_nothing(run, folder, content, words):
+    (folder / "bad.letor").write_text(content)
+    assert words in run("train", "bad.letor", "--save", "x.placet", code=2)
+    assert not (folder / "x.placet").exists()
+
+
+def test_votes_are_no_rows_with_features(run, folder):
+    (folder / "votes.csv").write_text("a,b,winner\nx,y,a\n")
+    assert "votes.csv: these are Comparisons" in run("train", "votes.csv", "--save", "x.placet", code=2)
+
+
+def test_validation_rows_that_say_nothing(run, folder):
+    (folder / "empty.letor").write_text("")
+    assert "empty.letor: " in run("train", "train.letor", "--valid", "empty.letor", "--save", "x.placet", code=2)
+    (folder / "zeros.letor").write_text("0 qid:1 1:1 2:1 3:1 4:1\n0 qid:1 1:2 2:1 3:1 4:1\n")
+    err = run("train", "train.letor", "--valid", "zeros.letor", "--save", "x.placet", code=2)
+    assert "ndcg@10 is undefined in all 1 queries of the validation set" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--ranker", "forest"], "ranker 'forest' is unknown"),
+        (["--loss", "plackett"], "loss 'plackett' is unknown"),
+        (["-p", "depth=3"], "--param depth is unknown to LinearRanker"),
+        (["-p", "l2"], "not of the form name=value"),
+        (["--loss-param", "beta=1"], "loss 'pmop-fd' has no parameter 'beta'"),
+        (["--loss", "pmop-mh"], "use solver='sgd'"),
+        (["--metric", "fame"], "metric 'fame' is unknown"),
+        (["--save", "nowhere/x.placet"], "no such folder"),
+    ],
+)
+def test_parameters_that_are_wrong(run, words, said):
+    assert said in run("train", "train.letor", "--valid", "valid.letor", "--save", "x.placet", *words, code=2)
+
+
+INTERRUPTED = """
+import os, signal, sys
+from placet.cli import main
+from placet.rank.ranker import Ranker
+
+tell = Ranker._tell
+def tell_and_interrupt(self, step, steps, value):
+    tell(self, step, steps, value)
+    if step == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+
+Ranker._tell = tell_and_interrupt
+main()
+"""
+
+
+@pytest.mark.parametrize("ranker", ["linear", "trees"])
+def test_an_interrupt_saves_the_best_model_so_far(folder, ranker):
+    words = ["train", "train.letor", "--valid", "valid.letor", "--ranker", ranker, "--save", f"{ranker}.placet"]
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, *words], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"interrupted: {ranker}.placet holds the best model so far" in done.stderr
+    summary = placet.load(folder / f"{ranker}.placet").fit_summary_
+    assert summary["interrupted"]
+    assert summary.get("n_iter", summary.get("rounds")) == 3
+
+
+def test_progress_is_drawn_only_on_a_terminal(monkeypatch, capsys):
+    from placet.cli.rank import showing_progress
+
+    with showing_progress("ndcg@10") as silent:
+        assert silent is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with showing_progress("ndcg@10") as draw:
+        draw(3, 10, 0.1234)
+        time.sleep(0.2)
+        draw(4, 10, None)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "ndcg@10 0.1234" in err
