@@ -86,9 +86,11 @@ def start_of(p: Pairs, theta: Any = None) -> Floats:
 def log_odds(p: Pairs) -> Floats:
     """log of wins over losses, half a vote added to either: the scores, were all opponents average.  O(pairs)."""
     n = p.n_items
-    half = 0.5 / p.scale + 0.5 * (np.bincount(p.i, p.ties, n) + np.bincount(p.j, p.ties, n))
-    won = np.bincount(p.i, p.wins_i, n) + np.bincount(p.j, p.wins_j, n) + half
-    lost = np.bincount(p.i, p.wins_j, n) + np.bincount(p.j, p.wins_i, n) + half
+    lead, total = np.zeros(n), np.full(n, 1.0 / p.scale)
+    kernels.scatter(p.i, p.j, p.wins_i - p.wins_j, lead)
+    kernels.laplacian_diagonal(p.i, p.j, p.wins_i + p.wins_j + p.ties, total)
+    least = LEAST_PRECISION * total  # where half a vote is lost in rounding
+    won, lost = np.maximum(total + lead, least), np.maximum(total - lead, least)
     theta = np.log(won / lost)
     return theta - theta.mean() if n else theta
 

@@ -214,8 +214,11 @@ def _tabulated(
         level = level + level.T
     else:
         won, level = table(slice(None)), np.zeros((n_items, n_items))
-    i, j = np.nonzero(np.triu(won + won.T + level) > 0)
-    return i, j, won[i, j].astype(np.float64), won[j, i].astype(np.float64), level[i, j].astype(np.float64)
+    lost = np.ascontiguousarray(won.T)
+    pair = np.flatnonzero(np.triu((won + lost + level) > 0))
+    i = pair // n_items
+    counts = [cells.ravel()[pair].astype(np.float64) for cells in (won, lost, level)]
+    return i, pair - i * n_items, counts[0], counts[1], counts[2]
 
 
 def _refuse_codes(i: Ints, j: Ints, agent: Ints | None, items: Names, agents: Names | None) -> None:
