@@ -1,6 +1,7 @@
 """Properties that every loss of the tables keeps.  A family adds its names to the exceptions below where a property is not meant."""
 
 import inspect
+import sys
 
 import numpy as np
 import oracle
@@ -202,6 +203,7 @@ def test_likelihood_sums_to_1_over_all_outcomes(name, params, n):
     assert total == pytest.approx(1.0, abs=1e-9)
 
 
+@pytest.mark.jit
 @cases()
 def test_two_threads_give_the_same_bytes(name, params):
     rng = np.random.default_rng(5)
@@ -242,6 +244,29 @@ def test_no_rows_and_single_rows_cost_nothing(name, params):
         value, grad = LOSSES[name](s, lists, **params)
         assert value == 0
         np.testing.assert_array_equal(grad, np.zeros(len(s)))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_frozen_columns_compile_nothing_new(name):
+    """Data sets hand over read-only columns; a kernel of its own for each mixture of them would take seconds each."""
+    s, grade, offsets, weight = np.zeros(4), np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 4]), np.ones(1)
+    expected = LOSSES[name](s, Lists(grade, offsets, weight))
+    kernels = [
+        k for m in list(sys.modules.values()) if m.__name__.startswith("placet.kernels") for k in vars(m).values()
+    ]
+    before = sum(len(k.signatures) for k in kernels if hasattr(k, "signatures"))
+    for column in (s, grade, offsets, weight):
+        column.flags.writeable = False
+        value, grad = LOSSES[name](s, Lists(grade, offsets, weight))
+        assert value == expected[0]
+        np.testing.assert_array_equal(grad, expected[1])
+    assert sum(len(k.signatures) for k in kernels if hasattr(k, "signatures")) == before
+
+
+@pytest.mark.parametrize("name", HVPS)
+def test_a_vector_of_another_length_is_refused(name):
+    with pytest.raises(ValueError, match=r"the vector has shape \(3,\) and the scores \(2,\)"):
+        HVPS[name]([0.0, 1.0], Lists([1, 0], [0, 2]), [1.0, 2.0, 3.0])
 
 
 def test_tables_agree():

@@ -197,6 +197,13 @@ def test_fully_connected_never_stores_pairs_of_edges():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
 
 
+@pytest.mark.parametrize("name", ["w1", "w2"])
+@pytest.mark.parametrize("w", [-0.1, math.nan, math.inf])
+def test_weights_of_a_distribution_are_not_negative(name, w):
+    with pytest.raises(ValueError, match=f"{name} must be a finite number of at least 0"):
+        structrank([1.0, 2.0], Lists([1, 0], [0, 2]), **{name: w})
+
+
 @pytest.mark.parametrize("connections", ["all", 0, -1, 1.5, None])
 def test_connections_are_checked(connections):
     with pytest.raises(ValueError, match="connections must be 'full', 'none' or a number of partners >= 1"):

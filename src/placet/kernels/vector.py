@@ -5,7 +5,9 @@ Callers compile with ``fastmath={"contract"}`` (fused multiply-add, twice as fas
 undo the rounding to an integer.  Measured: 1.05 ns per `exp`, as fast as ``np.exp``, within 1.1 units of the last bit.
 """
 
-from numba import njit, types
+import struct
+
+from numba import config, njit, types
 from numba.extending import intrinsic
 
 _LOG2_E = 1.4426950408889634
@@ -14,24 +16,35 @@ _LN2_LOW = 1.90821492927058770002e-10
 _TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held in the low bits
 
 
-@intrinsic
-def to_bits(typingctx, x):
-    """The 64 bits of a float as an integer."""
+if config.DISABLE_JIT:  # the same bits in plain Python, so that kernels can be run, and debugged, uncompiled
 
-    def build(context, builder, signature, args):
-        return builder.bitcast(args[0], context.get_value_type(types.int64))
+    def to_bits(x):
+        """The 64 bits of a float as an integer."""
+        return struct.unpack("<q", struct.pack("<d", x))[0]
 
-    return types.int64(types.float64), build
+    def from_bits(n):
+        """The float that has these 64 bits."""
+        return struct.unpack("<d", struct.pack("<Q", int(n) & 0xFFFFFFFFFFFFFFFF))[0]
 
+else:
 
-@intrinsic
-def from_bits(typingctx, n):
-    """The float that has these 64 bits."""
+    @intrinsic
+    def to_bits(typingctx, x):
+        """The 64 bits of a float as an integer."""
 
-    def build(context, builder, signature, args):
-        return builder.bitcast(args[0], context.get_value_type(types.float64))
+        def build(context, builder, signature, args):
+            return builder.bitcast(args[0], context.get_value_type(types.int64))
 
-    return types.float64(types.int64), build
+        return types.int64(types.float64), build
+
+    @intrinsic
+    def from_bits(typingctx, n):
+        """The float that has these 64 bits."""
+
+        def build(context, builder, signature, args):
+            return builder.bitcast(args[0], context.get_value_type(types.float64))
+
+        return types.float64(types.int64), build
 
 
 @njit(inline="always")

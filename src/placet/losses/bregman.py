@@ -12,15 +12,14 @@ Ravikumar, Tewari and Yang, On NDCG consistency of listwise ranking methods, AIS
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from placet.data import Lists
 from placet.kernels import bregman as kernels
 from placet.kernels import cosine as cosine_kernels
 from placet.kernels import ranges
-from placet.losses.apply import checked, over_lists
+from placet.losses.apply import Array, checked, frozen, over_lists
 
-Array = NDArray[np.float64]
 Map = Callable[[Array], ArrayLike]
 Coefficients = tuple[float, float, float, float]
 
@@ -71,7 +70,7 @@ def discounts(n: int, discount: str | Map = "log2") -> Array:
     >>> discounts(3)
     array([1.       , 0.63092975, 0.5      ])
     """
-    place = np.arange(1.0, n + 1.0)
+    place = np.arange(1.0, n + 1.0, dtype=np.float64)
     values = np.ascontiguousarray(_named("discount", discount, DISCOUNTS)(place), dtype=np.float64)
     if values.shape != place.shape:
         raise ValueError(f"discount gives shape {values.shape} for {n} places")
@@ -91,23 +90,22 @@ def normalised_gains(lists: Lists, gain: str | Map = "exp2", discount: str | Map
     >>> normalised_gains(Lists([1, 0, 0], [0, 3]))
     array([1., 0., 0.])
     """
-    grade = np.ascontiguousarray(lists[0], dtype=np.float64)
-    offsets = np.ascontiguousarray(lists[1], dtype=np.int64)
+    grade, offsets = frozen(lists[0]), frozen(lists[1], np.int64)
     longest = int(np.diff(offsets).max(initial=0))
-    value, p = gains(grade, gain), np.zeros(len(grade))
+    value, p = frozen(gains(grade, gain)), np.zeros(len(grade))
     if ranges.is_descending(value, offsets):
         kernels.targets(value, offsets, discounts(longest, discount), p)
         return p
     order = ranges.descending_order(value, offsets)
-    kernels.targets(value[order], offsets, discounts(longest, discount), p)
+    kernels.targets(frozen(value[order]), offsets, discounts(longest, discount), p)
     back = np.empty_like(p)
     back[order] = p
     return back
 
 
 def _with_targets(s: ArrayLike, lists: Lists, gain: str | Map, discount: str | Map) -> tuple[Array, Lists]:
-    s, lists = checked(s, lists)
-    return s, Lists(normalised_gains(lists, gain, discount), lists.offsets, lists.weight)
+    s, grade, offsets, weight = checked(s, lists)
+    return s, Lists(normalised_gains(Lists(grade, offsets), gain, discount), offsets, weight)
 
 
 def _coefficients(psi: str | Sequence[str], alpha: ArrayLike | None, beta: float, q: float | None) -> Coefficients:
@@ -128,7 +126,7 @@ def _coefficients(psi: str | Sequence[str], alpha: ArrayLike | None, beta: float
     total = dict.fromkeys(PSI, 0.0)
     for name, w in zip(names, weights.tolist()):
         total[name] += w
-    return beta * total["ce"], total["square"], total["qnorm"], 0.0 if q is None else q
+    return beta * total["ce"], total["square"], total["qnorm"], 0.0 if q is None else float(q)
 
 
 def conjugate(
@@ -149,7 +147,7 @@ def conjugate(
     (1.25, array([ 0.5, -1. ]))
     """
     a, b, c, exponent = _coefficients(psi, alpha, beta, q)
-    s = np.ascontiguousarray(s, dtype=np.float64)
+    s = frozen(s)
     x = np.zeros(len(s))
     return float(kernels.conjugate(s, a, b, c, kernels.exponent(exponent, max(len(s), 1)), x)) if len(s) else 0.0, x
 
@@ -204,8 +202,7 @@ def bregman_hvp(
 ) -> Array:
     """Hessian of ``bregman`` times ``v``, (rows,)."""
     s, lists = _with_targets(s, lists, gain, discount)
-    v = np.ascontiguousarray(v, dtype=np.float64)
-    return over_lists(kernels.bregman_hvp, s, lists, v, *_coefficients(psi, alpha, beta, q), in_order=False)[1]
+    return over_lists(kernels.bregman_hvp, s, lists, *_coefficients(psi, alpha, beta, q), rows=[v], in_order=False)[1]
 
 
 def bregman_ce(
@@ -309,4 +306,4 @@ def cosine_hvp(
 ) -> Array:
     """Hessian of ``cosine`` times ``v``, (rows,)."""
     s, lists = _with_targets(s, lists, gain, discount)
-    return over_lists(cosine_kernels.cosine_hvp, s, lists, np.ascontiguousarray(v, dtype=np.float64), in_order=False)[1]
+    return over_lists(cosine_kernels.cosine_hvp, s, lists, rows=[v], in_order=False)[1]

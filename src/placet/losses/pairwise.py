@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from placet.data import Lists
 from placet.kernels import pairwise as kernels
 from placet.kernels import ranges
-from placet.losses import hessian
-from placet.losses.apply import Array, checked, over_lists
+from placet.losses.apply import Array, checked, frozen, over_lists
 
 Slopes = dict[str, float]
 
@@ -30,12 +29,12 @@ def ranknet(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
 
 def ranknet_curvature(s: ArrayLike, lists: Lists) -> Array:
     """Diagonal of the Hessian: sum over the row's pairs of p (1 - p), p = 1 / (1 + e^d)."""
-    return hessian.product(kernels.rao_kupper_second, s, lists, _ones(s), 0.0, 0.0, False)
+    return over_lists(kernels.rao_kupper_second, s, lists, 0.0, 0.0, False, rows=[_ones(s)])[1]
 
 
 def ranknet_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
     """Hessian times ``v``: sum over the row's pairs of p (1 - p) (v_i - v_j)."""
-    return hessian.product(kernels.rao_kupper_second, s, lists, v, 1.0, 0.0, False)
+    return over_lists(kernels.rao_kupper_second, s, lists, 1.0, 0.0, False, rows=[v])[1]
 
 
 def ranksvm(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
@@ -48,12 +47,12 @@ def ranksvm_curvature(s: ArrayLike, lists: Lists) -> Array:
 
     The hinge has no second derivative; this is that of max(0, 1 - d)^2 / 2, which bends where the hinge slopes.
     """
-    return hessian.product(kernels.hinge_second, s, lists, _ones(s), 0.0)
+    return over_lists(kernels.hinge_second, s, lists, 0.0, rows=[_ones(s)])[1]
 
 
 def ranksvm_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
     """sum over the row's pairs with d < 1 of (v_i - v_j): as `ranksvm_curvature`, for max(0, 1 - d)^2 / 2."""
-    return hessian.product(kernels.hinge_second, s, lists, v, 1.0)
+    return over_lists(kernels.hinge_second, s, lists, 1.0, rows=[v])[1]
 
 
 def rank_regress(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
@@ -63,19 +62,18 @@ def rank_regress(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
 
 def rank_regress_curvature(s: ArrayLike, lists: Lists) -> Array:
     """Diagonal of the Hessian: twice the number of rows in other tiers."""
-    return hessian.product(kernels.quadratic_second, s, lists, _ones(s), 0.0)
+    return over_lists(kernels.quadratic_second, s, lists, 0.0, rows=[_ones(s)])[1]
 
 
 def rank_regress_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
     """Hessian times ``v``: 2 sum over the rows j of other tiers of (v_i - v_j)."""
-    return hessian.product(kernels.quadratic_second, s, lists, v, 1.0)
+    return over_lists(kernels.quadratic_second, s, lists, 1.0, rows=[v])[1]
 
 
 def _tied_pairs(s: ArrayLike, lists: Lists) -> float:
-    _, columns = checked(s, lists)
-    grade, offsets, weight = (np.asarray(column) for column in columns)
+    _, grade, offsets, weight = checked(s, lists)
     if not ranges.is_descending(grade, offsets):
-        grade = grade[ranges.descending_order(grade, offsets)]
+        grade = frozen(grade[ranges.descending_order(grade, offsets)])
     return kernels.count_ties(grade, offsets, weight)
 
 
@@ -108,13 +106,13 @@ def rao_kupper(
 def rao_kupper_curvature(s: ArrayLike, lists: Lists, *, alpha: float = 0.0) -> Array:
     """Diagonal of the Hessian in s: sum of p (1 - p), p = logistic(log theta - d), for a tie also at log theta + d."""
     eta = float(np.logaddexp(0.0, alpha))
-    return hessian.product(kernels.rao_kupper_second, s, lists, _ones(s), 0.0, eta, True)
+    return over_lists(kernels.rao_kupper_second, s, lists, 0.0, eta, True, rows=[_ones(s)])[1]
 
 
 def rao_kupper_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, alpha: float = 0.0) -> Array:
     """Hessian in s times ``v``; the weights of `rao_kupper_curvature` times (v_i - v_j)."""
     eta = float(np.logaddexp(0.0, alpha))
-    return hessian.product(kernels.rao_kupper_second, s, lists, v, 1.0, eta, True)
+    return over_lists(kernels.rao_kupper_second, s, lists, 1.0, eta, True, rows=[v])[1]
 
 
 def davidson(
@@ -137,9 +135,9 @@ def davidson(
 
 def davidson_curvature(s: ArrayLike, lists: Lists, *, beta: float = 0.0) -> Array:
     """Diagonal of the Hessian in s: sum of the variances of a result that counts 1/2, -1/2 or, for a tie, 0."""
-    return hessian.product(kernels.davidson_second, s, lists, _ones(s), 0.0, math.exp(beta))
+    return over_lists(kernels.davidson_second, s, lists, 0.0, math.exp(beta), rows=[_ones(s)])[1]
 
 
 def davidson_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, beta: float = 0.0) -> Array:
     """Hessian in s times ``v``; the weights of `davidson_curvature` times (v_i - v_j)."""
-    return hessian.product(kernels.davidson_second, s, lists, v, 1.0, math.exp(beta))
+    return over_lists(kernels.davidson_second, s, lists, 1.0, math.exp(beta), rows=[v])[1]

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from placet.data import Lists
 from placet.kernels import partition
 from placet.kernels import plackett_luce as kernels
-from placet.losses import hessian
 from placet.losses.apply import Array, over_lists
 
 _ALL_ROWS = np.iinfo(np.int64).max
@@ -26,7 +25,7 @@ def _top(k: int | None) -> int:
         return _ABOVE_LOWEST_TIER
     if k < 0:
         raise ValueError(f"k must be at least 0, or None for every row above the lowest tier, not {k}")
-    return k
+    return int(k)
 
 
 def listmle(s: ArrayLike, lists: Lists, *, random_state: int = 0) -> tuple[float, Array]:
@@ -41,7 +40,7 @@ def listmle_curvature(s: ArrayLike, lists: Lists, *, random_state: int = 0) -> A
 
 def listmle_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, random_state: int = 0) -> Array:
     """Hessian times ``v``: sum over the stages of p (v - p.v).  O(rows)."""
-    return hessian.product(kernels.ordered_hvp, s, lists, v, _draws(lists, random_state), _ALL_ROWS)
+    return over_lists(kernels.ordered_hvp, s, lists, _draws(lists, random_state), _ALL_ROWS, rows=[v])[1]
 
 
 def pl_topk(s: ArrayLike, lists: Lists, *, k: int | None = None, random_state: int = 0) -> tuple[float, Array]:
@@ -59,7 +58,7 @@ def pl_topk_curvature(s: ArrayLike, lists: Lists, *, k: int | None = None, rando
 
 def pl_topk_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, k: int | None = None, random_state: int = 0) -> Array:
     """Hessian of `pl_topk` times ``v``."""
-    return hessian.product(kernels.ordered_hvp, s, lists, v, _draws(lists, random_state), _top(k))
+    return over_lists(kernels.ordered_hvp, s, lists, _draws(lists, random_state), _top(k), rows=[v])[1]
 
 
 def pl_lower_bound(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
@@ -78,7 +77,7 @@ def pl_lower_bound_curvature(s: ArrayLike, lists: Lists) -> Array:
 
 def pl_lower_bound_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
     """Hessian times ``v``: sum over tiers m of n_m p (v - p.v), p the softmax over R_m."""
-    return hessian.product(kernels.lower_bound_hvp, s, lists, v)
+    return over_lists(kernels.lower_bound_hvp, s, lists, rows=[v])[1]
 
 
 def pl_partition(s: ArrayLike, lists: Lists, *, tol: float = 1e-11) -> tuple[float, Array]:
@@ -99,7 +98,7 @@ def pl_partition_curvature(s: ArrayLike, lists: Lists, *, tol: float = 1e-11) ->
 
 def pl_partition_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, tol: float = 1e-11) -> Array:
     """Hessian of `pl_partition` times ``v``, from the same nodes."""
-    return hessian.product(partition.partition_hvp, s, lists, v, _tolerance(tol))
+    return over_lists(partition.partition_hvp, s, lists, _tolerance(tol), rows=[v])[1]
 
 
 def _tolerance(tol: float) -> float:

@@ -15,14 +15,13 @@ from placet.kernels import pmop as fd
 from placet.kernels import pmop_exact as exact
 from placet.kernels import pmop_sampling as sampling
 from placet.kernels import ranges
-from placet.losses import hessian
-from placet.losses.apply import Array, checked, over_lists
+from placet.losses.apply import Array, checked, frozen, over_lists
 
 UNIFORMS_AT_ONCE = 1 << 22
 
 
 def _scale(stage_scale: ArrayLike) -> Array:
-    scale = np.ascontiguousarray(stage_scale, dtype=np.float64)
+    scale = frozen(stage_scale)
     if scale.ndim != 1 or len(scale) == 0 or not np.isfinite(scale).all():
         raise ValueError(f"stage_scale must hold one finite number or more, first stage first, not {stage_scale!r}")
     return scale
@@ -52,8 +51,8 @@ def pmop_fd_curvature(s: ArrayLike, lists: Lists, *, stage_scale: ArrayLike | No
 def pmop_fd_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, stage_scale: ArrayLike | None = None) -> Array:
     """Hessian times ``v``, exact: sum_k c_k^2 (p_k (v - p_k.v) - q_k (v - q_k.v)).  Indefinite where tiers tie."""
     if stage_scale is None:
-        return hessian.product(fd.pmop_fd_hvp, s, lists, v)
-    return hessian.product(fd.pmop_fd_staged_hvp, s, lists, v, _scale(stage_scale))
+        return over_lists(fd.pmop_fd_hvp, s, lists, rows=[v])[1]
+    return over_lists(fd.pmop_fd_staged_hvp, s, lists, _scale(stage_scale), rows=[v])[1]
 
 
 def _countable(lists: Lists) -> Lists:
@@ -84,7 +83,7 @@ def pmop_exact_curvature(s: ArrayLike, lists: Lists) -> Array:
 
 def pmop_exact_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
     """Hessian times ``v``, exact: sum_k Cov(1_i / |S|, mean of v over S).  Three times the cost of `pmop_exact`."""
-    return hessian.product(exact.pmop_exact_hvp, s, _countable(lists), v)
+    return over_lists(exact.pmop_exact_hvp, s, _countable(lists), rows=[v])[1]
 
 
 def _contrast(
@@ -93,10 +92,9 @@ def _contrast(
     """Chains of all lists, in blocks that need about UNIFORMS_AT_ONCE numbers, drawn here in the order of the lists."""
     if n_steps < 1:
         raise ValueError(f"n_steps must be at least 1, not {n_steps}")
-    x, columns = checked(s, lists)
-    grade, offsets, weight = (np.asarray(column) for column in columns)
+    x, grade, offsets, weight = checked(s, lists)
     order = ranges.descending_order(grade, offsets)
-    x, grade = x[order], grade[order]
+    x, grade = frozen(x[order]), frozen(grade[order])
     ends = np.append(0, np.cumsum(n_steps * sampling.uniforms_needed(grade, offsets, rule)))
     blocks = np.unique(np.append(np.searchsorted(ends, np.arange(0, ends[-1], UNIFORMS_AT_ONCE)), len(ends) - 1))
     rng = np.random.default_rng(random_state)
@@ -146,8 +144,7 @@ def pmop_mh(
 
 def _reversed(s: ArrayLike, lists: Lists) -> tuple[Array, Lists]:
     """The lists from the worst row to the best, scores and grades negated: sorted rows stay sorted."""
-    x, columns = checked(s, lists)
-    grade, offsets, weight = (np.asarray(column) for column in columns)
+    x, grade, offsets, weight = checked(s, lists)
     return -x[::-1], Lists(-grade[::-1], len(x) - offsets[::-1], weight[::-1])
 
 

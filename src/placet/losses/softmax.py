@@ -4,7 +4,6 @@ from numpy.typing import ArrayLike
 
 from placet.data import Lists
 from placet.kernels import softmax as kernels
-from placet.losses import hessian
 from placet.losses.apply import Array, over_lists
 
 
@@ -23,4 +22,4 @@ def attrank_curvature(s: ArrayLike, lists: Lists) -> Array:
 
 def attrank_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
     """Hessian times ``v``: p (v - p.v), p = softmax(s)."""
-    return hessian.product(kernels.attrank_hvp, s, lists, v)
+    return over_lists(kernels.attrank_hvp, s, lists, rows=[v])[1]

@@ -9,13 +9,11 @@ Huang and Frey, Structured ranking learning using cumulative distribution networ
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from placet.data import Lists
 from placet.kernels import structrank as kernels
-from placet.losses.apply import checked, over_lists
-
-Array = NDArray[np.float64]
+from placet.losses.apply import Array, checked, over_lists
 
 
 def _run(
@@ -24,14 +22,16 @@ def _run(
     """Value, gradient (or curvature) and the derivatives in w1 and w2, (2,)."""
     if not (connections in ("full", "none") or (isinstance(connections, (int, np.integer)) and connections >= 1)):
         raise ValueError(f"connections must be 'full', 'none' or a number of partners >= 1, not {connections!r}")
-    s, lists = checked(s, lists)
-    offsets = np.asarray(lists.offsets)
-    slope = np.zeros((2, len(s)))  # one place per list: sums do not depend on which thread comes first
+    for name, w in (("w1", w1), ("w2", w2)):
+        if not 0.0 <= w < np.inf:
+            raise ValueError(f"{name} must be a finite number of at least 0, not {w}: else no distribution function")
+    offsets = checked(s, lists).offsets
+    slope = np.zeros((2, offsets[-1]))  # one place per list: sums do not depend on which thread comes first
     if connections == "none":
         value, out = over_lists(kernels.disconnected, s, lists, slope, float(w1), second)
     else:
         n_partners = 0 if connections == "full" else int(connections)
-        seeds = np.zeros(len(s) + 1, np.uint64)
+        seeds = np.zeros(offsets[-1] + 1, np.uint64)
         seeds[offsets[:-1]] = np.random.default_rng(random_state).integers(
             2**63, size=len(offsets) - 1, dtype=np.uint64
         )
