@@ -83,10 +83,10 @@ def local(points: Array, origin: Array, geometry: str) -> Array:
 def weighted_mean(points: Array, weight: Array, geometry: str) -> Array:
     """Mean position; longitudes are averaged as differences from the first, so that the date line does no harm."""
     if geometry == "plane":
-        return weight @ points
+        return np.einsum("n,na->a", weight, points)
     gap = points - points[0]
     gap[:, 1] = wrapped(gap[:, 1])
-    mean = points[0] + weight @ gap
+    mean = points[0] + np.einsum("n,na->a", weight, gap)
     return np.array([mean[0], wrapped(mean[1])])
 
 
@@ -94,7 +94,8 @@ def moments(points: Array, weight: Array, geometry: str) -> tuple[Array, Array]:
     """Weighted mean (2,) and covariance (2, 2) of positions; the covariance is in km^2 when geographic."""
     mean = weighted_mean(points, weight, geometry)
     gap = local(points, mean, geometry)
-    return mean, (gap * weight[:, None]).T @ gap
+    # Not by BLAS, whose own threads would both slow this down and let the last digits depend on their number.
+    return mean, np.einsum("na,nb->ab", gap * weight[:, None], gap)
 
 
 def two_clouds(points: Array, geometry: str) -> float:

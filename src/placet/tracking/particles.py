@@ -79,7 +79,7 @@ def particle_filter(
             total += gain
             log_weight -= gain
             weight = np.exp(log_weight)
-            result.ess[k] = 1 / (weight @ weight)
+            result.ess[k] = 1 / np.square(weight).sum()
             result.mean[k], result.covariance[k] = moments(np.ascontiguousarray(state[:, :2]), weight, geometry)
             u = rng.random(3)
             few = state[_draw(weight, u[0], SHAPE_PARTICLES), :2]
