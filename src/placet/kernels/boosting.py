@@ -1,0 +1,46 @@
+"""Weak learners: the best split of a gradient by binned features, and regression trees kept as arrays."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def best_split(bins, n_bins, d, columns):
+    """Feature, bin and gain of the best stump for the gradient ``d`` (rows,): rows with a bin <= the one found go left.
+
+    Gain = (sum_left d)^2 / n_left + (sum_right d)^2 / n_right, the square of the projection of d on the best function
+    that is constant on both sides.  ``bins`` (features, rows) numbers the bins of each feature from 0; ``columns`` are
+    the features to try.  O(rows columns + bins columns).
+    """
+    n_rows = bins.shape[1]
+    total = 0.0
+    for i in range(n_rows):
+        total += d[i]
+    best_feature, best_bin, best_gain = -1, 0, 0.0
+    sums, counts = np.zeros(256), np.zeros(256)
+    for f in columns:
+        sums[:], counts[:] = 0.0, 0.0
+        for i in range(n_rows):
+            sums[bins[f, i]] += d[i]
+            counts[bins[f, i]] += 1.0
+        left, n_left = 0.0, 0.0
+        for b in range(n_bins[f] - 1):
+            left += sums[b]
+            n_left += counts[b]
+            if n_left == 0.0 or n_left == n_rows:
+                continue
+            gain = left * left / n_left + (total - left) * (total - left) / (n_rows - n_left)
+            if gain > best_gain:
+                best_feature, best_bin, best_gain = f, b, gain
+    return best_feature, best_bin, best_gain
+
+
+@njit(cache=True, nogil=True)
+def add_trees(X, feature, threshold, left, right, value, roots, out):
+    """Add the leaf values of all trees to ``out`` (rows,); a node with feature -1 is a leaf.  O(rows trees depth)."""
+    for i in range(X.shape[0]):
+        for root in roots:
+            node = root
+            while feature[node] >= 0:
+                node = left[node] if X[i, feature[node]] <= threshold[node] else right[node]
+            out[i] += value[node]

@@ -1,0 +1,239 @@
+"""Weak ranking functions for boosting: columns, stumps and regression trees; each proposes h for a gradient.
+
+A family has ``propose(d, rows, columns) -> (h on all training rows, function) | None`` with h chosen by the gradient d
+on ``rows``, and the functions are plain tuples: ("column", k) or ("tree", nodes), where nodes are the five arrays of
+``kernels.boosting.add_trees``.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+from placet.data import DataError
+from placet.kernels import boosting as kernels
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LEARNERS = ("feature", "stump", "tree", "listwise")
+EXPONENTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
+N_BINS = 255
+
+
+class Nodes(NamedTuple):
+    """A regression tree; node 0 is the root, a node with feature -1 is a leaf; x <= threshold goes left."""
+
+    feature: Ints
+    threshold: Array
+    left: Ints
+    right: Ints
+    value: Array
+
+    def __call__(self, X: Array) -> Array:
+        out = np.zeros(X.shape[0])
+        kernels.add_trees(X, *self, np.zeros(1, np.int64), out)
+        return out
+
+    def times(self, factor: float) -> "Nodes":
+        return self._replace(value=factor * self.value)
+
+
+class Columns:
+    """h = a column of a table: features as they are, or listwise terms made from them."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.transposed = table.T
+        squares = table.multiply(table) if hasattr(table, "multiply") else np.square(table, dtype=np.float64)
+        self.norm = np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float64)).ravel()
+
+    def propose(self, d: Array, rows: Ints | None, columns: Ints | None) -> tuple[Array, Any] | None:
+        """The column with the largest |<d, h>| / |h|.  O(entries)."""
+        if rows is None:
+            dots, norm = np.asarray(self.transposed @ d.astype(self.table.dtype)), self.norm
+        else:
+            part = self.table[rows]
+            dots = np.asarray(part.T @ d[rows].astype(self.table.dtype))
+            squares = part.multiply(part) if hasattr(part, "multiply") else np.square(part, dtype=np.float64)
+            norm = np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float64)).ravel()
+        margin = np.abs(dots) / np.where(norm > 0, norm, np.inf)
+        if columns is not None:
+            allowed = np.zeros(len(margin), bool)
+            allowed[columns] = True
+            margin = np.where(allowed, margin, -1.0)
+        k = int(margin.argmax())
+        return (self.column(k), ("column", k)) if margin[k] > 0 else None
+
+    def column(self, k: int) -> Array:
+        found = self.table[:, [k]]
+        return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)[:, 0]
+
+
+class Stumps:
+    """h = one value on each side of a threshold of one feature, the means of -d; thresholds between quantiles."""
+
+    def __init__(self, X: Array) -> None:
+        self.X = X
+        self.edges = [_edges(X[:, f]) for f in range(X.shape[1])]
+        self.bins = np.empty((X.shape[1], X.shape[0]), np.uint8)
+        for f, edges in enumerate(self.edges):
+            self.bins[f] = np.searchsorted(edges, X[:, f], side="left")
+        self.n_bins = np.array([len(edges) + 1 for edges in self.edges])
+
+    def propose(self, d: Array, rows: Ints | None, columns: Ints | None) -> tuple[Array, Any] | None:
+        """The stump with the largest |<d, h>| / |h|.  O(entries)."""
+        bins = self.bins if rows is None else np.ascontiguousarray(self.bins[:, rows])
+        own = d if rows is None else d[rows]
+        tried = np.arange(len(self.edges)) if columns is None else columns
+        f, b, gain = kernels.best_split(bins, self.n_bins, own, tried)
+        if gain <= 0.0 or f < 0:
+            return None
+        left = bins[f] <= b
+        value = np.array([0.0, -own[left].mean(), -own[~left].mean()])
+        nodes = Nodes(
+            np.array([f, -1, -1]),
+            np.array([self.edges[f][b], 0.0, 0.0]),
+            np.array([1, 0, 0]),
+            np.array([2, 0, 0]),
+            value,
+        )
+        return np.where(self.bins[f] <= b, value[1], value[2]), ("tree", nodes)
+
+
+class Trees:
+    """h = a regression tree fitted to -d by least squares, grown by LightGBM or scikit-learn."""
+
+    def __init__(self, X: Array, engine: str, leaves: int, min_rows: int, seed: int) -> None:
+        self.X, self.engine, self.leaves, self.min_rows, self.seed = X, engine, leaves, min_rows, seed
+        self.grown = 0
+        self.data: Any = None
+
+    def propose(self, d: Array, rows: Ints | None, columns: Ints | None) -> tuple[Array, Any] | None:
+        self.grown += 1
+        nodes = (_lightgbm_tree if self.engine == "lightgbm" else _sklearn_tree)(self, -d, rows, columns)
+        if nodes is None:
+            return None
+        return nodes(self.X), ("tree", nodes)
+
+
+def _edges(x: Array) -> Array:
+    """Thresholds between the different values of a column, at most ``N_BINS``; a value on one goes left."""
+    values = np.unique(x)
+    if len(values) > N_BINS:
+        values = np.unique(np.quantile(x, np.linspace(0.0, 1.0, N_BINS), method="lower"))
+    middle = 0.5 * (values[1:] + values[:-1])
+    return np.where(middle < values[1:], middle, values[:-1])
+
+
+def _sklearn_tree(family: Trees, target: Array, rows: Ints | None, columns: Ints | None) -> Nodes | None:
+    from sklearn.tree import DecisionTreeRegressor
+
+    X = family.X if rows is None else family.X[rows]
+    names = np.arange(family.X.shape[1]) if columns is None else columns
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=family.leaves, min_samples_leaf=family.min_rows, random_state=family.seed + family.grown
+    )
+    grown = tree.fit(X[:, names], target if rows is None else target[rows]).tree_
+    if grown.node_count < 2:
+        return None
+    inner = grown.feature >= 0
+    feature = np.where(inner, names[np.where(inner, grown.feature, 0)], -1)
+    left, right = np.where(inner, grown.children_left, 0), np.where(inner, grown.children_right, 0)
+    return Nodes(
+        feature.astype(np.int64),
+        np.ascontiguousarray(grown.threshold, np.float64),
+        left.astype(np.int64),
+        right.astype(np.int64),
+        np.ascontiguousarray(grown.value[:, 0, 0], np.float64),
+    )
+
+
+def _lightgbm_tree(family: Trees, target: Array, rows: Ints | None, columns: Ints | None) -> Nodes | None:
+    from placet.rank.trees import lightgbm
+
+    lgb = lightgbm()
+    names = None if columns is None else columns.tolist()
+    common = {"verbosity": -1, "min_data_in_leaf": family.min_rows, "deterministic": True, "force_row_wise": True}
+    grow = {
+        **common,
+        "objective": "regression",
+        "boost_from_average": False,
+        "learning_rate": 1.0,
+        "num_leaves": family.leaves,
+        "lambda_l2": 0.0,
+        "min_sum_hessian_in_leaf": 0.0,
+        "num_threads": 1,
+    }
+    if family.data is None:  # binned once; later rounds change the target and the weights of rows
+        family.data = lgb.Dataset(family.X, target, params=common, free_raw_data=False)
+    weight = np.ones(len(target))
+    if rows is not None:
+        weight[:] = 0.0
+        weight[rows] = 1.0
+    # LightGBM counts rows of weight 0 in a leaf, so a part of the rows is a data set of its own
+    data = family.data if rows is None else family.data.subset(np.sort(rows))
+    data.construct()
+    data.set_label(target if rows is None else target[np.sort(rows)])
+    if names is not None:
+        grow["feature_contri"] = [1.0 if f in set(names) else 0.0 for f in range(family.X.shape[1])]
+    booster = lgb.Booster(grow, data)
+    booster.update()
+    return _flat(booster.dump_model()["tree_info"][0]["tree_structure"])
+
+
+def _flat(root: dict[str, Any]) -> Nodes | None:
+    """LightGBM's nested description as arrays, or None for a tree without a split."""
+    if "left_child" not in root:
+        return None
+    found: list[list[float]] = []
+
+    def add(node: dict[str, Any]) -> int:
+        at = len(found)
+        if "left_child" not in node:
+            found.append([-1, 0.0, 0, 0, node["leaf_value"]])
+            return at
+        found.append([node["split_feature"], node["threshold"], 0, 0, 0.0])
+        found[at][2], found[at][3] = add(node["left_child"]), add(node["right_child"])
+        return at
+
+    add(root)
+    table = np.array(found, dtype=np.float64)
+    whole = [np.ascontiguousarray(table[:, k], np.int64) for k in (0, 2, 3)]
+    return Nodes(whole[0], np.ascontiguousarray(table[:, 1]), whole[1], whole[2], np.ascontiguousarray(table[:, 4]))
+
+
+def listwise_table(X: Any, sums: Array, scale: Array) -> Array:
+    """Columns b(x_i) exp(w T_ik / scale_k) for b = 1 and every feature, all kernels k and w in ``EXPONENTS``.
+
+    (rows, kernels len(EXPONENTS) (features + 1)): the terms of a sum of products over the other rows.
+    """
+    if not isinstance(X, np.ndarray):
+        raise DataError("listwise learners need dense features; use X.toarray()")
+    base = np.column_stack([np.ones(len(X)), X])
+    factors = [np.exp(np.clip(w * sums[:, k] / scale[k], -30.0, 30.0)) for k in range(sums.shape[1]) for w in EXPONENTS]
+    return np.concatenate([base * factor[:, None] for factor in factors], axis=1)
+
+
+def families(
+    learners: Sequence[str], X: Any, listwise: Array | None, engine: str, leaves: int, min_rows: int, seed: int
+) -> dict[str, Any]:
+    """The families that propose, by name; stumps and trees need dense features."""
+    found: dict[str, Any] = {}
+    needs_dense = {"stump", "tree"} & set(learners)
+    if needs_dense and not isinstance(X, np.ndarray):
+        raise DataError(f"learners {sorted(needs_dense)} need dense features; use X.toarray(), or 'feature'")
+    dense = np.ascontiguousarray(X, np.float64) if needs_dense else None
+    for name in learners:
+        if name == "feature":
+            found[name] = Columns(np.asfortranarray(X) if isinstance(X, np.ndarray) else csc_array(X))
+        elif name == "listwise":
+            found[name] = Columns(np.asfortranarray(listwise))
+        elif name == "stump":
+            assert dense is not None
+            found[name] = Stumps(dense)
+        else:
+            assert dense is not None
+            found[name] = Trees(dense, engine, leaves, min_rows, seed)
+    return found
