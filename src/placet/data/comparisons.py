@@ -158,12 +158,10 @@ class Comparisons:
 def outcome_codes(outcome: Sequence[str]) -> Ints:
     """0 for "a", 1 for "b", 2 for "tie"; anything else is an error that shows the first one."""
     if isinstance(outcome, np.ndarray):
-        if outcome.dtype.kind == "U" and outcome.ndim == 1:
-            b = outcome == OUTCOMES[1]
-            rest = np.flatnonzero(~(b | (outcome == OUTCOMES[0])))
-            if (outcome[rest] == OUTCOMES[2]).all():
-                found = b.astype(np.int64)
-                found[rest] = 2
+        if outcome.dtype.kind == "U" and outcome.dtype.isnative and outcome.ndim == 1:
+            letters = np.ascontiguousarray(outcome).view(np.uint32).reshape(len(outcome), -1)
+            found, known = _matched(letters, OUTCOMES)
+            if known:
                 return found
         outcome = outcome.tolist()
     code = {name: k for k, name in enumerate(OUTCOMES)}
@@ -175,6 +173,21 @@ def outcome_codes(outcome: Sequence[str]) -> Ints:
             f"row {bad[0]}: outcome {outcome[bad[0]]!r} is not a, b or tie ({len(bad)} such rows); "
             "correct or remove them"
         ) from None
+
+
+def _matched(letters: Any, words: Sequence[str]) -> tuple[Ints, bool]:
+    """Which word each row of letters spells (rows padded with 0), and whether every row spells one."""
+    found, known = np.zeros(len(letters), np.int64), 0
+    for k, word in enumerate(words):
+        if len(word) <= letters.shape[1]:
+            spelt = np.array([ord(letter) for letter in word] + [0] * (letters.shape[1] - len(word)), np.uint32)
+            same_word = letters[:, 0] == spelt[0]
+            for column in range(1, letters.shape[1]):
+                same_word &= letters[:, column] == spelt[column]
+            known += int(np.count_nonzero(same_word))
+            if k:
+                found[same_word] = k
+    return found, known == len(letters)
 
 
 def pair_keys(n_items: int, agent: Ints | None) -> int:
@@ -209,16 +222,19 @@ def _tabulated(
         mass = None if weight is None else weight[which]
         return np.bincount(key[which], mass, n_items * n_items).reshape(n_items, n_items)
 
-    if tied.any():
-        won, level = table(~tied), table(tied)
-        level = level + level.T
-    else:
-        won, level = table(slice(None)), np.zeros((n_items, n_items))
+    any_tied = bool(tied.any())
+    won = table(~tied if any_tied else slice(None))
     lost = np.ascontiguousarray(won.T)
-    pair = np.flatnonzero(np.triu((won + lost + level) > 0))
+    met = won + lost
+    if any_tied:
+        level = table(tied)
+        level = level + level.T
+        met = met + level
+    pair = np.flatnonzero(np.triu(met > 0))
     i = pair // n_items
-    counts = [cells.ravel()[pair].astype(np.float64) for cells in (won, lost, level)]
-    return i, pair - i * n_items, counts[0], counts[1], counts[2]
+    ties = level.ravel()[pair].astype(np.float64) if any_tied else np.zeros(len(pair))
+    wins_i, wins_j = (cells.ravel()[pair].astype(np.float64) for cells in (won, lost))
+    return i, pair - i * n_items, wins_i, wins_j, ties
 
 
 def _refuse_codes(i: Ints, j: Ints, agent: Ints | None, items: Names, agents: Names | None) -> None:
