@@ -1,0 +1,172 @@
+"""Speed of the rankers: python benchmarks/bench_rank.py [part ...] [--threads 1] [--quick]
+
+Parts are the keys of PARTS at the end.  Threads go to the losses, to BLAS, to PyTorch and to LightGBM alike.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from harness import compare, peak_memory
+from threadpoolctl import threadpool_limits
+
+from placet.data import Queries
+from placet.losses.apply import get_threads, set_threads
+from placet.rank import LinearRanker, TreeRanker
+from placet.rank.objective import Objective
+
+N_FEATURES = 136
+
+
+def search_data(n_queries: int, seed: int = 0) -> Queries:
+    """Queries of 40 to 200 rows, 120 on average, float32 features, grades 0-4 mostly low, rows in no order of grade."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(40, 201, n_queries)
+    sizes[-1] += 120 * n_queries - sizes.sum() if abs(120 * n_queries - sizes.sum()) < sizes[-1] else 0
+    n = int(sizes.sum())
+    X = rng.standard_normal((n, N_FEATURES), dtype=np.float32)
+    latent = X[:, :8].sum(axis=1) / 3 + rng.standard_normal(n)
+    grade = np.searchsorted(np.quantile(latent, [0.5, 0.8, 0.93, 0.98]), latent).astype(float)
+    return Queries(X, grade, np.append(0, np.cumsum(sizes)))
+
+
+def padded_listmle(data: Queries, w: np.ndarray, batch: int = 500):
+    """One pass of ListMLE in PyTorch as it is usually written: lists padded to one length, sorted by label, in batches."""
+    import torch
+
+    sizes = np.diff(data.offsets)
+    longest = int(sizes.max())
+    X = torch.zeros(len(data), longest, N_FEATURES)
+    grade = torch.full((len(data), longest), -1.0)
+    for q in range(len(data)):
+        rows = slice(data.offsets[q], data.offsets[q + 1])
+        X[q, : sizes[q]] = torch.from_numpy(np.array(data.X[rows]))
+        grade[q, : sizes[q]] = torch.from_numpy(data.grade[rows].astype(np.float32))
+    order = grade.argsort(dim=1, descending=True, stable=True)
+    absent = grade.gather(1, order) < 0
+
+    def run() -> tuple[float, np.ndarray]:
+        weights = torch.tensor(w, dtype=torch.float32, requires_grad=True)
+        total = 0.0
+        for a in range(0, len(data), batch):
+            s = (X[a : a + batch] @ weights).gather(1, order[a : a + batch])
+            s = s.masked_fill(absent[a : a + batch], -1e9)
+            tails = torch.logcumsumexp(s.flip(1), dim=1).flip(1)
+            loss = (tails - s).masked_fill(absent[a : a + batch], 0.0).sum()
+            loss.backward()
+            total += float(loss.detach())
+        return total, weights.grad.numpy()
+
+    return run
+
+
+def evaluation(quick: bool) -> None:
+    """One evaluation of the objective by L-BFGS: scores, loss, gradient in the weights."""
+    import torch
+
+    torch.set_num_threads(get_threads())
+    data = search_data(1_000 if quick else 10_000)
+    w = 0.05 * np.random.default_rng(1).standard_normal(N_FEATURES)
+    w32 = w.astype(np.float32)
+    g32 = np.random.default_rng(2).standard_normal(len(data.grade)).astype(np.float32)
+    of = {
+        name: Objective(data.X, data.lists(), name, 1e-4, True, {"tol": 1e-4} if name == "pl-partition" else {})
+        for name in ("pmop-fd", "pl-partition", "listmle")
+    }
+
+    def fresh(name: str):
+        def run():
+            of[name]._last = None  # the scores of the last x are kept; an optimiser asks for a new x
+            return of[name](w)
+
+        return run
+
+    compare(
+        f"linear evaluation rows={len(data.grade)} threads={get_threads()}",
+        {
+            "placet pmop-fd": fresh("pmop-fd"),
+            "two products": lambda: (data.X @ w32, g32 @ data.X),
+            "placet pl-partition tol=1e-4": fresh("pl-partition"),
+            "placet listmle": fresh("listmle"),
+            "padded PyTorch ListMLE": padded_listmle(data, w),
+        },
+        repeat=7,
+        notes={"two products": "X @ w and X.T @ g, without which nothing goes"},
+    )
+
+
+def memory(quick: bool) -> None:
+    """Peak of training over the size of the table."""
+    from rich.console import Console
+
+    data = search_data(1_000 if quick else 10_000)
+    sparse = search_data(200)
+    LinearRanker(max_iter=2, tol=0.1).fit(sparse, valid=sparse)  # compiled before the child is forked
+
+    def fit() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            LinearRanker(max_iter=5).fit(data, valid=data)
+
+    grown = peak_memory(fit)
+    Console().print(
+        f"memory of LinearRanker.fit, validated on the same rows: table {data.X.nbytes / 2**20:.0f} MB, "
+        f"peak {1 + grown / data.X.nbytes:.2f} times that"
+    )
+
+
+def trees(quick: bool) -> None:
+    """100 trees on 2,000 queries of 120 rows."""
+    import lightgbm as lgb
+
+    data = search_data(300 if quick else 2_000)
+    same = {"num_leaves": 31, "min_data_in_leaf": 20, "learning_rate": 0.1, "lambda_l2": 1.0, "verbosity": -1}
+
+    def lambdarank() -> None:
+        params = {**same, "objective": "lambdarank", "num_threads": get_threads()}
+        lgb.train(params, lgb.Dataset(data.X, data.grade, group=np.diff(data.offsets)), 100)
+
+    def ours(loss: str):
+        return lambda: TreeRanker(loss, 100, engine={"num_threads": get_threads()}).fit(data)
+
+    compare(
+        f"100 trees rows={len(data.grade)} threads={get_threads()}",
+        {
+            "placet pmop-fd": ours("pmop-fd"),
+            "LightGBM lambdarank": lambdarank,
+            "placet pl-partition": ours("pl-partition"),
+        },
+        repeat=1 if quick else 2,
+    )
+
+
+def predict(quick: bool) -> None:
+    """Scores of many rows."""
+    train = search_data(50)
+    X = np.random.default_rng(0).standard_normal((100_000 if quick else 1_000_000, N_FEATURES), dtype=np.float32)
+    linear = LinearRanker(tol=0.1).fit(train)
+    w = linear.coef_.astype(np.float32)
+    label = f"rows={len(X)} threads={get_threads()}"
+    compare(f"linear predict {label}", {"placet": lambda: linear.predict(X), "X @ w": lambda: X @ w}, repeat=7)
+    forest = TreeRanker(n_trees=20, engine={"num_threads": get_threads()}).fit(train)
+    booster = forest._booster()
+    compare(
+        f"trees predict {label}",
+        {"placet": lambda: forest.predict(X), "LightGBM": lambda: booster.predict(X)},
+        repeat=3,
+    )
+
+
+PARTS = {"memory": memory, "evaluation": evaluation, "predict": predict, "trees": trees}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help=f"of {list(PARTS)}; all if none is given")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    given = parser.parse_args()
+    set_threads(given.threads)
+    with threadpool_limits(given.threads):
+        for part in given.parts or PARTS:
+            PARTS[part](given.quick)
