@@ -1,5 +1,7 @@
 """LabelRanker: losses of labels against the plain lists, what is learnt, bad input, files."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from placet import DataError, metrics
 from placet.data import Lists
-from placet.io import MultiLabel
+from placet.io import MultiLabel, write_xmc
 from placet.io.label_scores import judge_labels, read_label_scores, write_label_scores
 from placet.kernels import labels as kernels
 from placet.losses import LEARNT, LOSSES
@@ -381,6 +383,8 @@ def test_stored_zeros_are_labels_that_a_document_lacks():
         ({"negatives": 0}, "negatives must be above 0"),
         ({"negatives": 5, "hidden": ()}, "negatives need a hidden layer"),
         ({"batch": 0}, "batch must be above 0"),
+        ({"hidden": (24, 0)}, r"hidden \(24, 0\) must be widths"),
+        ({"hidden": "24"}, "hidden '24' must be widths"),
         ({"loss_params": {"toll": 1}}, "no parameter 'toll'"),
     ],
 )
@@ -459,3 +463,52 @@ def test_placet_load_knows_it():
         ).n_labels
         == 3
     )
+
+
+# the command line
+
+
+def run(*words):
+    from typer.testing import CliRunner
+
+    from placet.cli import app
+
+    result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    return result.stdout, result.stderr
+
+
+def test_train_score_and_evaluate_from_the_command_line(tmp_path):
+    X, Y = simulated()
+    train, test, model, scores = (tmp_path / name for name in ("train.xmc", "test.txt", "m.placet", "s.txt"))
+    write_xmc(MultiLabel(X[:200], Y[:200]), train)
+    write_xmc(MultiLabel(X[200:], Y[200:]), test)
+    params = [word for name in ("hidden=24", "learning_rate=0.01", "batch=16") for word in ("-p", name)]
+    out, _ = run("train", train, "--ranker", "labels", "--save", model, "-m", "p@3", *params, "--json")
+    ranker = load(model)
+    assert json.loads(out)["validation"] == ranker.fit_summary_["validation"]
+    run("score", model, test, "-k", 5, "--out", scores)
+    assert run("score", model, test)[0] == scores.read_text()
+    assert scores.read_text().startswith("40 12\n")
+    out, words = run("evaluate", scores, test, "--train", train, "--metric", "p@1,psp@5,ndcg@5,psndcg@5", "--json")
+    found = {name: entry["mean"] for name, entry in json.loads(out).items()}
+    expected = ranker.evaluate(X[200:], Y[200:], ["p@1", "psp@5", "ndcg@5", "psndcg@5"])
+    assert list(found.values()) == pytest.approx(expected)
+    assert "--train" not in words
+    out, words = run("evaluate", scores, test, "--metric", "psp@5", "--json")
+    assert "propensities are those of" in words
+    assert json.loads(out)["psp@5"]["mean"] != found["psp@5"]
+
+
+def test_files_that_do_not_belong_together_are_refused(tmp_path):
+    X, Y = simulated(n=40)
+    write_xmc(MultiLabel(X, Y), tmp_path / "a.xmc")
+    write_xmc(MultiLabel(X[:, :20], Y[:, :8]), tmp_path / "b.xmc")
+    model = tmp_path / "m.placet"
+    LabelRanker(**QUICK).fit(X, Y).save(model)
+    with pytest.raises(DataError, match=r"b.xmc: its points have 20 features; 30 are expected"):
+        run("score", model, tmp_path / "b.xmc")
+    run("score", model, tmp_path / "a.xmc", "--out", tmp_path / "s.txt")
+    with pytest.raises(DataError, match=r"b.xmc: 8 labels; label 11 of"):
+        run("evaluate", tmp_path / "s.txt", tmp_path / "a.xmc", "--train", tmp_path / "b.xmc", "-m", "psp@5")
+    with pytest.raises(DataError, match="scores are of 40 points and 12 labels, the truth of 40 points and 8 labels"):
+        run("evaluate", tmp_path / "s.txt", tmp_path / "b.xmc", "-m", "p@5")

@@ -1,21 +1,27 @@
 """``placet evaluate``: how good is a ranking, by metrics over lists."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from placet.cli.output import say, show_json, show_table
 
+if TYPE_CHECKING:
+    from placet.io import Judged
+
 
 def evaluate(
     scores: Annotated[
-        Path, typer.Argument(help="Scores, one per line in the order of the labels' rows, or a TREC run.")
+        Path, typer.Argument(help="Scores, one per line in the order of the labels' rows, a TREC run, or label:score.")
     ],
-    labels: Annotated[Path, typer.Argument(help="LETOR / svmlight file, or TREC qrels.")],
+    labels: Annotated[Path, typer.Argument(help="LETOR / svmlight file, TREC qrels, or extreme classification text.")],
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10,map",
     compat: Annotated[str, typer.Option(help="Conventions of another package: lightgbm, xgboost, trec_eval, ...")] = "",
     per_query: Annotated[bool, typer.Option("--per-query", help="One row per query.")] = False,
+    train: Annotated[
+        Path | None, typer.Option(help="Training points, from which propensities of labels are taken (psp, psndcg).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
     """Score a run or a file of scores against graded labels.
@@ -23,13 +29,20 @@ def evaluate(
     The mean is over the queries in which a metric is defined; how many were left out is said.
     """
     from placet.io import read_judged
+    from placet.io.label_scores import is_xmc, read_judged_labels
     from placet.metrics import evaluate as evaluate_all
     from placet.metrics import metric as metric_of
     from placet.metrics import summary
 
     specs = [metric_of(with_compat(text, compat)) for text in split_specs(metric)]
-    judged = read_judged(scores, labels)
-    values = evaluate_all(specs, judged.score, judged.grade, judged.offsets, name=judged.name)
+    propensity = None
+    if is_xmc(labels):
+        judged = read_judged_labels(scores, labels)
+        if any(spec.name in ("psp", "psndcg") for spec in specs):
+            propensity = row_propensities(judged, labels, train)
+    else:
+        judged = read_judged(scores, labels)
+    values = evaluate_all(specs, judged.score, judged.grade, judged.offsets, name=judged.name, propensity=propensity)
     if per_query:
         rows = [[qid, *(float(v[q]) for v in values.values())] for q, qid in enumerate(judged.qid)]
         head = ["qid", *values]
@@ -51,6 +64,23 @@ def evaluate(
     for spec, s in table:
         if s.n_undefined:
             say(f"{spec}: {s.n_undefined} of {s.n_lists + s.n_undefined} queries have no value and are not in the mean")
+
+
+def row_propensities(judged: "Judged", labels: Path, train: Path | None) -> Any:
+    """The propensity of each row's label, counted in the training points (or else in the labels themselves)."""
+    import numpy as np
+
+    from placet.data import DataError
+    from placet.io import read_xmc
+    from placet.metrics import propensities
+
+    if train is None:
+        say(f"propensities are those of {labels} itself; give the training points with --train to take theirs")
+    points = read_xmc(train or labels)
+    label, n_labels = np.asarray(judged.name, dtype=np.int64), points.Y.shape[1]
+    if (label >= n_labels).any():
+        raise DataError(f"{train}: {n_labels} labels; label {label.max()} of {labels} is not among them")
+    return propensities(points.Y.getnnz(axis=0), len(points))[label]
 
 
 def split_specs(text: str) -> list[str]:

@@ -14,14 +14,23 @@ from placet.cli.output import say, show_json, show_table
 
 if TYPE_CHECKING:
     from placet.data import Queries
+    from placet.io import MultiLabel
     from placet.io.judged import Judged
 
 
 def train(
-    file: Annotated[Path, typer.Argument(metavar="TRAIN", help="Graded rows with features: LETOR / svmlight.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TRAIN", help="Graded rows with features: LETOR / svmlight; for labels: extreme classification."
+        ),
+    ],
     save: Annotated[Path, typer.Option(help="File to write the model to.")],
     valid: Annotated[Path | None, typer.Option(help="Validation rows: the best state on them is kept.")] = None,
-    ranker: Annotated[str, typer.Option(help="linear, trees, neural, or auto: the best of a short list.")] = "linear",
+    ranker: Annotated[
+        str,
+        typer.Option(help="linear, trees, neural, labels (extreme multi-label), or auto: the best of a short list."),
+    ] = "linear",
     loss: Annotated[str, typer.Option(help="Any loss of placet.losses.LOSSES (auto chooses its own).")] = "",
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metric on the validation rows.")] = "ndcg@10",
     param: Annotated[
@@ -37,8 +46,9 @@ def train(
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
     if not save.parent.is_dir():
         raise ValueError(f"{save.parent}: no such folder to save the model in; make it first")
-    rows = read_queries(file, features or None)
-    held_out = None if valid is None else read_queries(valid, rows.n_features)
+    read_rows = read_documents if ranker == "labels" else read_queries
+    rows: Any = read_rows(file, features or None)
+    held_out: Any = None if valid is None else read_rows(valid, rows.X.shape[1])
     given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
     try:
         with showing_progress(metric) as progress:
@@ -59,14 +69,23 @@ def train(
 
 def score(
     model: Annotated[Path, typer.Argument(help="A model that placet train (or .save) wrote.")],
-    file: Annotated[Path, typer.Argument(help="Rows with features: LETOR / svmlight.")],
+    file: Annotated[Path, typer.Argument(help="Rows with features: LETOR / svmlight, or extreme classification.")],
     out: Annotated[Path | None, typer.Option(help="Write the scores to a file instead of stdout.")] = None,
+    k: Annotated[int, typer.Option("-k", help="Of a ranker of labels: how many labels to propose for each point.")] = 5,
 ) -> None:
-    """Score rows: one number per line, in the order of the file; higher is better."""
+    """Score rows: one number per line, in the order of the file; higher is better.
+
+    A ranker of labels writes a header ``points labels``, then for each point ``label:score ...``, best first.
+    """
     from placet.io.files import write_lines
-    from placet.rank import load
+    from placet.io.label_scores import write_label_scores
+    from placet.rank import LabelRanker, load
 
     ranker = load(model)
+    if isinstance(ranker, LabelRanker):
+        found = ranker.top(read_documents(file, ranker.n_features_in_).X, k)
+        write_label_scores(found.matrix(), sys.stdout if out is None else out)
+        return
     rows = read_queries(file, ranker.n_features_in_)
     lines = (repr(value) for value in rows.restore(ranker.predict(rows)).tolist())
     if out is not None:
@@ -132,6 +151,17 @@ def read_queries(path: Path, n_features: int | None = None) -> "Queries":
         X = rows.X
         return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)))
     raise DataError(f"{path}: its rows have {rows.n_features} features; {n_features} are expected")
+
+
+def read_documents(path: Path, n_features: int | None = None) -> "MultiLabel":
+    """Points with features and labels from extreme classification text, which says its own numbers of both."""
+    from placet.data import DataError
+    from placet.io import read_xmc
+
+    documents = read_xmc(path)
+    if n_features is not None and documents.X.shape[1] != n_features:
+        raise DataError(f"{path}: its points have {documents.X.shape[1]} features; {n_features} are expected")
+    return documents
 
 
 def _ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:

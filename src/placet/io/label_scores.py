@@ -10,10 +10,11 @@ import numpy as np
 
 from placet.data import DataError
 from placet.data.columns import list_of_rows, offsets_from_sizes
-from placet.io.files import Source, name_of, read_lines, write_lines
+from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, read_lines, write_lines
 from placet.io.judged import Judged
 from placet.io.numerals import decimal, whole, written
 from placet.io.problems import Problems, shown
+from placet.io.xmc import read_xmc
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -76,6 +77,18 @@ def write_label_scores(scores: "csr_matrix", target: Source) -> None:
             yield " ".join(f"{label}:{written(value)}" for label, value in pairs)
 
     write_lines(target, lines())
+
+
+def is_xmc(source: Source) -> bool:
+    """Whether a source is extreme classification text: by its suffix, or by a header of three whole numbers."""
+    head, _ = peek(source)
+    header = next(iter(first_lines(head, 1)), "").split()
+    return bare_suffix(source) == ".xmc" or (len(header) == 3 and all(whole(token) is not None for token in header))
+
+
+def read_judged_labels(scores: Source, labels: Source) -> Judged:
+    """Scores of labels met with the true labels of extreme classification text."""
+    return judge_labels(read_label_scores(scores), read_xmc(labels).Y)
 
 
 def judge_labels(scores: "csr_matrix", Y: "csr_matrix") -> Judged:

@@ -16,6 +16,7 @@ RANKERS = {
     "linear": "placet.rank.linear:LinearRanker",
     "trees": "placet.rank.trees:TreeRanker",
     "neural": "placet.rank.neural:NeuralRanker",
+    "labels": "placet.rank.labels:LabelRanker",
 }
 """Short names of the rankers that take any loss."""
 

@@ -96,8 +96,8 @@ def checked_labels(Y: Any) -> "csr_matrix":
     if again.any():
         at = int(np.argmax(again))
         raise DataError(
-            f"document {document[at]}: label {matrix.indices[by_label][at]} occurs more than once ({int(again.sum())} such "
-            "labels); keep one of each"
+            f"document {document[at]}: label {matrix.indices[by_label][at]} occurs more than once "
+            f"({int(again.sum())} such labels); keep one of each"
         )
     out = type(matrix)((matrix.data[order], matrix.indices[order], matrix.indptr), shape=matrix.shape)
     out.eliminate_zeros()

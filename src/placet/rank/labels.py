@@ -61,7 +61,7 @@ class LabelRanker(BaseEstimator):
     def __init__(
         self,
         loss: str = "pl-partition",
-        hidden: Sequence[int] = (256,),
+        hidden: int | Sequence[int] = (256,),
         *,
         learning_rate: float | Sequence[float] = (1e-4, 1e-3, 1e-2),
         l2: float = 0.0,
@@ -117,7 +117,7 @@ class LabelRanker(BaseEstimator):
         self.n_features_in_ = data.X.shape[1]
         self.n_documents_ = len(data)
         self.label_counts_ = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
-        self.sizes_ = np.array([data.X.shape[1], *self.hidden, data.Y.shape[1]])
+        self.sizes_ = np.array([data.X.shape[1], *net.widths(self.hidden), data.Y.shape[1]])
         tried = self._search(train[np.flatnonzero(useful)], held_out, progress)
         best = max(tried, key=lambda rate: -np.inf if (v := tried[rate].validation) is None else v)
         refuse_diverged(tried[best], best)
@@ -195,7 +195,7 @@ class LabelRanker(BaseEstimator):
             raise ValueError(f"validation {self.validation} must be a share between 0 and 1")
         if self.negatives is not None:
             check_positive(negatives=self.negatives)
-            if not self.hidden or self.l2:
+            if not net.widths(self.hidden) or self.l2:
                 raise ValueError("negatives need a hidden layer and l2=0: only what a batch touches is changed")
         Criterion(self.loss, self.loss_params, np.random.default_rng(0))
 

@@ -24,6 +24,14 @@ def pytorch() -> Any:
     return torch
 
 
+def widths(hidden: int | Sequence[int]) -> list[int]:
+    """Widths of the hidden layers; a number is one layer, () none."""
+    found = [hidden] if isinstance(hidden, int | np.integer) else list(hidden)
+    if not all(isinstance(width, int | np.integer) and width > 0 for width in found):
+        raise ValueError(f"hidden {hidden!r} must be widths of layers above 0, such as 256 or (256, 64)")
+    return [int(width) for width in found]
+
+
 def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
     """Views (W, b) of the flat weights; ``sizes`` are the widths from the features to the scores."""
     found, at = [], 0

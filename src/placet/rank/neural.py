@@ -41,7 +41,7 @@ class NeuralRanker(Ranker):
     def __init__(
         self,
         loss: str = "pmop-fd",
-        hidden: Sequence[int] = (256,),
+        hidden: int | Sequence[int] = (256,),
         *,
         learning_rate: float = 1e-3,
         l2: float = 0.0,
@@ -69,7 +69,7 @@ class NeuralRanker(Ranker):
         check_positive(learning_rate=self.learning_rate, batch=self.batch, epochs=self.epochs, patience=self.patience)
         rng = np.random.default_rng(self.random_state)
         criterion = Criterion(self.loss, self.loss_params, rng)
-        self.sizes_ = np.array([queries.n_features, *self.hidden, 1])
+        self.sizes_ = np.array([queries.n_features, *net.widths(self.hidden), 1])
         self.mean_, self.scale_ = np.zeros(queries.n_features), np.ones(queries.n_features)
         if self.standardize:
             mean, self.scale_ = moments(queries.X)

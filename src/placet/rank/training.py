@@ -56,18 +56,19 @@ def known(value: float, gradients: Sequence[Any], inputs: Sequence[Any]) -> Any:
 
 @cache
 def _known() -> Any:
-    torch = pytorch()
+    autograd: Any = pytorch().autograd
+    function: Any = autograd.Function
 
-    class Known(torch.autograd.Function):
+    class Known(function):
         """A number whose gradients came with it; used once in a sum they are passed on without a copy."""
 
         @staticmethod
         def forward(ctx: Any, value: float, gradients: Sequence[Any], *inputs: Any) -> Any:
             ctx.gradients = gradients
-            return torch.tensor(value, dtype=torch.float64, device=inputs[0].device)
+            return inputs[0].new_tensor(value, dtype=pytorch().float64)
 
         @staticmethod
-        @torch.autograd.function.once_differentiable
+        @autograd.function.once_differentiable
         def backward(ctx: Any, slope: Any) -> tuple[Any, ...]:
             factor = float(slope)
             return (None, None, *(g if factor == 1.0 else g * factor for g in ctx.gradients))
@@ -180,6 +181,6 @@ def _adams(network: list[tuple[Any, ...]], learnt: list[Any], rate: float, l2: f
     outer = {id(tensor) for tensor in tables}
     dense = [W for W, _ in network if id(W) not in outer]
     rest = [b for _, b in network if id(b) not in outer] + learnt
-    groups = [{"params": dense, "weight_decay": l2}, {"params": rest}]
+    groups: list[dict[str, Any]] = [{"params": dense, "weight_decay": l2}, {"params": rest}]
     adam = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
     return [adam, torch.optim.SparseAdam(tables, lr=rate)] if sparse else [adam]
