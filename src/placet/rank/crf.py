@@ -1,0 +1,312 @@
+"""Continuous conditional random fields: scores of a list that lean on each other through a relation.
+
+Qin, Liu, Zhang, Wang and Li, Global ranking using continuous conditional random fields, NIPS 2008.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data import DataError, Queries
+from placet.losses import LEARNT, LOSSES
+from placet.metrics import metric as metric_of
+from placet.optim import ConvergenceWarning, Fit, lbfgs
+from placet.rank import similarity
+from placet.rank.objective import LEVELLED, parameters_for
+from placet.rank.ranker import Ids, Ranker, mean_defined, restored
+
+Array = NDArray[np.float64]
+FORMS = ("feedback", "distillation")
+LONGEST_DENSE = 5000  # rows of a list whose eigenvalues are taken
+LARGEST = 50.0  # of log alpha and log beta
+
+
+class ContinuousCRF(Ranker):
+    """Scores are the mean of a Gaussian field over the list; alpha_k > 0 trust each feature, beta >= 0 the relation.
+
+    ``form="feedback"`` (pseudo-relevance feedback; S similar rows have similar scores):
+    y = (a I + beta (D - S))^-1 X alpha, a = sum(alpha), D the row sums of S, which must be symmetric and not negative.
+    ``form="distillation"`` (R_ij > 0: row i is the parent of j, and should be above it):
+    y = (2 X alpha + beta (row sums - column sums of R)) / (2 a).  The printed equation lacks the 2 below, which changes
+    no order.  With beta = 0 both are a weighted mean of the features, X alpha / a.
+
+    ``relation``: a name in ``Queries.relations``, or, for feedback, "cosine" of the features (no matrix is made).
+    Features should be normalised; all of them count as evidence for relevance.
+
+    ``loss="likelihood"`` maximises the field's own density at the grades (brought to [0, 1]), where lists have at most
+    5,000 rows; any loss of the table is fitted to c_0 + c_1 y instead, with gradients by one more solution of the same
+    system (c_0 and c_1 > 0 give y, a mean of features, the level and scale that the loss expects, and change no order).
+    Systems are solved by conjugate gradients, O(entries of S) memory, so that long lists are no problem.
+
+    >>> import placet
+    >>> data = placet.simulate.queries(60, 8, 3, w=[1, 1, 1], noise=0.3, random_state=1)
+    >>> field = ContinuousCRF("cosine").fit(data[:40])
+    >>> field.beta_ >= 0, field.score(data[40:]) > 0.9
+    (True, True)
+    """
+
+    _state = ("alpha_", "beta_")
+
+    def __init__(
+        self,
+        relation: str = "cosine",
+        form: str = "feedback",
+        loss: str = "likelihood",
+        *,
+        l2: float = 1e-3,
+        tol: float = 1e-4,
+        max_iter: int = 300,
+        metric: str = "ndcg@10",
+        loss_params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.relation = relation
+        self.form = form
+        self.loss = loss
+        self.l2 = l2
+        self.tol = tol
+        self.max_iter = max_iter
+        self.metric = metric
+        self.loss_params = loss_params
+
+    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+        self._check()
+        field = self._field(queries)
+        objective = _Likelihood(field, queries) if self.loss == "likelihood" else _Loss(field, queries, self)
+        n = queries.n_features + 1
+        judge = None if valid is None else self._judge(valid, n)
+        kept: list[tuple[float, Array]] = []
+
+        def penalised(x: Array) -> tuple[float, Array]:
+            value, grad = objective(np.clip(x, -LARGEST, LARGEST))
+            grad[:n] += self.l2 * x[:n]
+            return value + 0.5 * self.l2 * float(x[:n] @ x[:n]), grad
+
+        def after(x: Array, value: float) -> None:
+            if judge is not None:
+                kept.append((judge(x), x.copy()))
+            self._tell(len(kept), self.max_iter, kept[-1][0] if kept else None)
+
+        start = np.concatenate([np.full(n, -np.log(n - 1)), objective.start])
+        start[n - 1] -= np.log(max(field.mean_degree, 1.0))
+        fit = _minimum(penalised, start, self.tol, self.max_iter, after)
+        best = max(kept, key=lambda pair: pair[0]) if kept else (None, fit.x)
+        self.alpha_, self.beta_ = _parameters(best[1], n)
+        self.fit_summary_ = {
+            "converged": fit.converged,
+            "n_iter": fit.n_iter,
+            "message": fit.message,
+            "value": objective(np.clip(fit.x, -LARGEST, LARGEST))[0],
+            "validation": best[0],
+        }
+
+    def _judge(self, valid: Queries, n: int) -> Any:
+        field, metric = self._field(valid), metric_of(self.metric)
+
+        def judge(x: Array) -> float:
+            return mean_defined(metric(field.mean(*_parameters(x, n)), valid.grade, valid.offsets))
+
+        return judge
+
+    def _field(self, queries: Queries) -> "_Feedback | _Distillation":
+        if not isinstance(queries.X, np.ndarray):
+            raise DataError("a continuous random field needs dense features; use X.toarray()")
+        kind = _Feedback if self.form == "feedback" else _Distillation
+        return kind(np.ascontiguousarray(queries.X, np.float64), queries.offsets, self.relation, queries.relations)
+
+    def predict(self, X: Any, qid: Ids | None = None) -> Array:
+        """A score for every row, in the order given.  The list matters: give ``qid``, or the rows are one list."""
+        queries = self._seen(X, qid)
+        scores = self._field(queries).mean(self.alpha_, float(self.beta_))
+        return scores if isinstance(X, Queries) else restored(queries, scores)
+
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+        return self.predict(Queries(X, np.zeros(X.shape[0]), offsets, features=self.features_))
+
+    def _check(self) -> None:
+        if self.form not in FORMS:
+            raise ValueError(f"form {self.form!r} is unknown; choose from {list(FORMS)}")
+        if self.form == "distillation" and self.relation == "cosine":
+            raise ValueError("form 'distillation' needs a directed relation of the Queries, not 'cosine'")
+        if self.loss != "likelihood" and (self.loss not in LOSSES or self.loss in LEARNT):
+            raise ValueError(
+                f"loss {self.loss!r} is unknown here; choose 'likelihood' or one of {sorted(set(LOSSES) - set(LEARNT))}"
+            )
+        if not (self.l2 >= 0 and self.tol > 0 and self.max_iter >= 1):
+            raise ValueError("l2 must not be negative, tol be above 0, max_iter at least 1")
+
+
+class _Feedback:
+    """mu = A^-1 X alpha with A = a I + beta L, L = D - S."""
+
+    def __init__(self, X: Array, offsets: NDArray[np.int64], relation: str, relations: Any) -> None:
+        self.X, self.offsets = X, offsets
+        if relation == "cosine":
+            U = similarity.unit_rows(X, offsets)
+            self.product = lambda v: similarity.cosine_product(U, offsets, v)
+            self.block = lambda a, b: _without_diagonal(U[a:b] @ U[a:b].T)
+        else:
+            S = _symmetric(similarity.relation(relations, relation), relation)
+            self.product = lambda v: S @ v
+            self.block = lambda a, b: S[a:b, a:b].toarray()
+        self.degree = np.asarray(self.product(np.ones(len(X))), dtype=np.float64)
+        self.mean_degree = float(self.degree.mean()) if len(X) else 0.0
+
+    def laplacian(self, v: Array) -> Array:
+        return self.degree * v - self.product(v)
+
+    def solve(self, a: float, beta: float, right: Array) -> Array:
+        """A^-1 right, by conjugate gradients with the diagonal as preconditioner, for all lists at once."""
+        if beta == 0.0 or not len(right):
+            return right / a
+        diagonal = a + beta * self.degree
+        x = right / diagonal
+        r = right - a * x - beta * self.laplacian(x)
+        z = r / diagonal
+        p, rz = z.copy(), float(r @ z)
+        goal = 1e-24 * float(right @ (right / diagonal))
+        for _ in range(1000):
+            if rz <= goal:
+                break
+            image = a * p + beta * self.laplacian(p)
+            step = rz / float(p @ image)
+            x += step * p
+            r -= step * image
+            z = r / diagonal
+            rz, before = float(r @ z), rz
+            p = z + (rz / before) * p
+        return x
+
+    def mean(self, alpha: Array, beta: float) -> Array:
+        return self.solve(float(alpha.sum()), beta, self.X @ alpha)
+
+    def pull_back(self, mu: Array, g: Array, alpha: Array, beta: float) -> tuple[Array, float]:
+        """Derivatives in alpha and beta of a function of mu with gradient g: one more solution."""
+        z = self.solve(float(alpha.sum()), beta, g)
+        return z @ self.X - float(z @ mu), -float(z @ self.laplacian(mu))
+
+    def eigenvalues(self) -> Array:
+        """Of L, list by list, (rows,)."""
+        found = []
+        for a, b in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist()):
+            if b - a > LONGEST_DENSE:
+                raise DataError(
+                    f"a list of {b - a} rows is too long for the likelihood, which takes eigenvalues of at most "
+                    f"{LONGEST_DENSE} rows; use another loss, such as loss='pmop-fd'"
+                )
+            S = self.block(a, b)
+            found.append(np.linalg.eigvalsh(np.diag(S.sum(axis=1)) - S))
+        return np.maximum(np.concatenate(found), 0.0) if found else np.zeros(0)
+
+
+class _Distillation:
+    """mu = (2 X alpha + beta (row sums - column sums of R)) / (2 a)."""
+
+    def __init__(self, X: Array, offsets: NDArray[np.int64], relation: str, relations: Any) -> None:
+        R = similarity.relation(relations, relation)
+        self.X, self.offsets = X, offsets
+        self.lead = np.asarray(R.sum(axis=1)).ravel() - np.asarray(R.sum(axis=0)).ravel()
+        self.mean_degree = float(np.abs(self.lead).mean()) if len(X) else 0.0
+
+    def mean(self, alpha: Array, beta: float) -> Array:
+        return (self.X @ alpha + 0.5 * beta * self.lead) / float(alpha.sum())
+
+    def pull_back(self, mu: Array, g: Array, alpha: Array, beta: float) -> tuple[Array, float]:
+        a = float(alpha.sum())
+        return (g @ self.X - float(g @ mu)) / a, 0.5 * float(g @ self.lead) / a
+
+    def eigenvalues(self) -> Array:
+        return np.zeros(len(self.X))
+
+    def laplacian(self, v: Array) -> Array:
+        return np.zeros_like(v)
+
+
+class _Likelihood:
+    """-log density of the grades per unit weight, precision 2 A: (y - mu)' A (y - mu) - log det A / 2 + const.
+
+    A list's weight multiplies its part.  x = (log alpha, log beta).
+    """
+
+    start = np.zeros(0)
+
+    def __init__(self, field: Any, queries: Queries) -> None:
+        low, high = queries.grade.min(), queries.grade.max()
+        self.field, self.y = field, (queries.grade - low) / (high - low)
+        self.eigen = field.eigenvalues()
+        self.weight = queries.weight[queries.query]
+        self.total = float(queries.weight.sum())
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        alpha, beta = _parameters(x, len(x))
+        a = float(alpha.sum())
+        mu = self.field.mean(alpha, beta)
+        gap = self.y - mu
+        rough = self.field.laplacian(gap)
+        weighted = self.weight * gap
+        spectrum = a + beta * self.eigen
+        value = float(weighted @ (a * gap + beta * rough)) - 0.5 * float(self.weight @ np.log(spectrum / np.pi))
+        d_alpha, d_beta = self.field.pull_back(mu, -2.0 * self.weight * (a * gap + beta * rough), alpha, beta)
+        d_alpha = d_alpha + float(weighted @ gap) - 0.5 * float(self.weight @ (1.0 / spectrum))
+        d_beta += float(weighted @ rough) - 0.5 * float(self.weight @ (self.eigen / spectrum))
+        return value / self.total, np.append(alpha * d_alpha, beta * d_beta) / self.total
+
+
+class _Loss:
+    """Any loss of the table at c_0 + c_1 mu, per unit weight.  x = (log alpha, log beta, log c_1, c_0)."""
+
+    def __init__(self, field: Any, queries: Queries, ranker: ContinuousCRF) -> None:
+        self.field, self.lists, self.total = field, queries.lists(), float(queries.weight.sum())
+        self.loss, self.params = LOSSES[ranker.loss], parameters_for(ranker.loss, ranker.loss_params, ranker.tol)
+        self.start = np.zeros(2 if ranker.loss in LEVELLED else 1)
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        n = len(x) - len(self.start)
+        alpha, beta = _parameters(x, n)
+        mu = self.field.mean(alpha, beta)
+        factor, constant = float(np.exp(x[n])), float(x[n + 1 :].sum())
+        value, g = self.loss(constant + factor * mu, self.lists, **self.params)
+        d_alpha, d_beta = self.field.pull_back(mu, factor * g, alpha, beta)
+        level = np.array([factor * float(g @ mu), float(g.sum())])[: len(self.start)]
+        return value / self.total, np.concatenate([alpha * d_alpha, [beta * d_beta], level]) / self.total
+
+
+def _parameters(x: Array, n: int) -> tuple[Array, float]:
+    """alpha and beta from their logarithms, the first n entries of x."""
+    return np.exp(x[: n - 1]), float(np.exp(x[n - 1]))
+
+
+def _without_diagonal(S: Array) -> Array:
+    np.fill_diagonal(S, 0.0)
+    return S
+
+
+def _symmetric(S: Any, name: str) -> Any:
+    """A similarity without its diagonal, refused where it is asymmetric or negative."""
+    gap = abs(S - S.T)
+    if gap.nnz and gap.max() > 1e-9 * max(abs(S).max(), 1e-300):
+        i, j = (int(k[0]) for k in (gap > 0.5 * gap.max()).nonzero())
+        raise DataError(
+            f"relation {name!r} is not symmetric: entry ({i}, {j}) is {S[i, j]:g} and ({j}, {i}) is {S[j, i]:g}; "
+            "form 'feedback' needs a similarity: use (S + S.T) / 2, or form='distillation' for a directed relation"
+        )
+    if S.nnz and S.min() < 0:
+        raise DataError(f"relation {name!r} has {int((S.data < 0).sum())} negative entries; a similarity has none")
+    from scipy.sparse import diags_array
+
+    return (S - diags_array(S.diagonal())).tocsr()
+
+
+def _minimum(fun: Any, start: Array, tol: float, max_iter: int, callback: Any) -> Fit:
+    import warnings
+
+    unit = float(np.abs(fun(start)[1]).max(initial=0.0)) or 1.0
+
+    def scaled(x: Array) -> tuple[float, Array]:
+        value, grad = fun(x)
+        return value / unit, grad / unit
+
+    with warnings.catch_warnings():  # fit_summary_ says whether it converged
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return lbfgs(scaled, start, tol=tol, max_iter=max_iter, callback=callback)

@@ -1,0 +1,265 @@
+"""Choosing the surrogate itself: weights of a dictionary of convex functions, by the metric on held-out queries."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from placet.data import Queries
+from placet.losses.bregman import PSI
+from placet.metrics import metric as metric_of
+from placet.optim import lbfgs
+from placet.rank.objective import Objective, times
+from placet.rank.ranker import Ranker, mean_defined
+
+Array = NDArray[np.float64]
+GRID = 1 / 64  # points of the search are multiples of it, so that the same point is never fitted twice
+
+
+@dataclass
+class Search:
+    """Where a pattern search ended: the best point, its value, and every point tried with its value, in order."""
+
+    x: Array
+    value: float
+    tried: list[tuple[Array, float]] = field(default_factory=list)
+
+
+def pattern_search(
+    fun: Callable[[Array], float],
+    starts: Iterable[Array],
+    *,
+    step: float = 0.5,
+    least_step: float = 1 / 16,
+    max_evaluations: int = 200,
+) -> Search:
+    """Maximise ``fun`` over x >= 0 without derivatives, from every start; ``fun`` may be piecewise constant.
+
+    From a point, one coordinate is moved by the step up or down; the first better point is taken and the step doubled
+    (up to its first length), and when none is better the step is halved, until it is below ``least_step``.  Points are
+    rounded to multiples of ``GRID`` and remembered.  ``max_evaluations`` are shared among the starts.
+
+    >>> found = pattern_search(lambda x: -abs(x[0] - 0.75) - abs(x[1]), [np.ones(2)])
+    >>> found.x, len(found.tried) < 20
+    (array([0.75, 0.  ]), True)
+    """
+    known: dict[bytes, float] = {}
+    tried: list[tuple[Array, float]] = []
+    points = [np.asarray(x, dtype=np.float64) for x in starts]
+
+    def value_at(x: Array) -> float:
+        key = x.tobytes()
+        if key not in known and len(tried) >= limit:
+            return -math.inf
+        if key not in known:
+            known[key] = float(fun(x))
+            tried.append((x, known[key]))
+        return known[key]
+
+    limit = 0
+    for k, start in enumerate(points):
+        limit = len(tried) + (max_evaluations - len(tried)) // (len(points) - k)
+        x = _on_grid(start)
+        value, length = value_at(x), step
+        while length >= least_step and len(tried) < limit:
+            found = _better(value_at, x, value, length)
+            if found is None:
+                length /= 2
+            else:
+                x, value = found
+                length = min(2 * length, step)
+    best = max(tried, key=lambda point: point[1])
+    return Search(best[0], best[1], tried)
+
+
+def _better(value_at: Callable[[Array], float], x: Array, value: float, length: float) -> tuple[Array, float] | None:
+    for k in range(len(x)):
+        for sign in (1.0, -1.0):
+            y = x.copy()
+            y[k] = max(y[k] + sign * length, 0.0)
+            if np.array_equal(x, y):
+                continue
+            found = value_at(_on_grid(y))
+            if found > value:
+                return _on_grid(y), found
+    return None
+
+
+def _on_grid(x: Array) -> Array:
+    return np.round(np.maximum(x, 0.0) / GRID) * GRID
+
+
+class SurrogateSearch(Ranker):
+    """A linear ranker fitted to the surrogate of psi = sum_k alpha_k psi_k, with alpha >= 0 chosen by the metric.
+
+    For each alpha the weights minimise the Bregman surrogate of psi on the training queries, starting from the weights
+    of the nearest alpha tried so far; alpha maximises ``metric`` on held-out queries: the validation set, or else a
+    share ``held_out`` of the training queries drawn by ``random_state`` (the final fit then takes all of them).  The
+    search is ``pattern_search`` from all ones, each psi_k alone, and a small random point.
+
+    ``psi``: the dictionary, names of ``placet.losses.bregman.PSI``; ``beta``: the factor of "ce".  ``final``: an
+    unfitted ranker with ``loss`` and ``loss_params`` (such as ``ConsistentBooster``) that is fitted to the surrogate
+    chosen, in place of the linear one.
+
+    All positive alpha are consistent with NDCG; they differ on finite data.  The scale of alpha changes nothing but the
+    strength of ``l2``: beta psi has the surrogate beta D(p, s / beta), and a linear score takes up the factor.
+
+    >>> import placet
+    >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
+    >>> search = SurrogateSearch(("ce", "square"), max_evaluations=10).fit(data[:40])
+    >>> search.alpha_.shape, search.score(data[40:]) > 0.9
+    ((2,), True)
+    """
+
+    _state = ("alpha_", "coef_", "intercept_", "tried_")
+
+    def __init__(
+        self,
+        psi: Sequence[str] = PSI,
+        *,
+        l2: float = 1e-3,
+        beta: float = 0.01,
+        held_out: float = 0.25,
+        final: Ranker | None = None,
+        step: float = 0.5,
+        least_step: float = 1 / 16,
+        max_evaluations: int = 60,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        metric: str = "ndcg@10",
+        random_state: int = 0,
+    ) -> None:
+        self.psi = psi
+        self.l2 = l2
+        self.beta = beta
+        self.held_out = held_out
+        self.final = final
+        self.step = step
+        self.least_step = least_step
+        self.max_evaluations = max_evaluations
+        self.tol = tol
+        self.max_iter = max_iter
+        self.metric = metric
+        self.random_state = random_state
+
+    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+        self._check(len(queries), valid)
+        rng = np.random.default_rng(self.random_state)
+        train, judge = queries, valid
+        if judge is None:
+            order = rng.permutation(len(queries))
+            n = min(max(1, round(self.held_out * len(queries))), len(queries) - 1)
+            train, judge = queries[np.sort(order[n:])], queries[np.sort(order[:n])]
+        path = Path(train, self.psi, self.l2, self.beta, self.tol, self.max_iter)
+        metric = metric_of(self.metric)
+
+        def quality(alpha: Array) -> float:
+            if not alpha.any():
+                return -math.inf  # no surrogate at all
+            w, _ = path.at(alpha)
+            found = mean_defined(metric(times(judge.X, w), judge.grade, judge.offsets))
+            self._tell(len(path.known), self.max_evaluations, found)
+            return found if math.isfinite(found) else -math.inf
+
+        search = pattern_search(
+            quality,
+            starts(len(self.psi), rng),
+            step=self.step,
+            least_step=self.least_step,
+            max_evaluations=self.max_evaluations,
+        )
+        self.alpha_ = search.x
+        self.tried_ = np.array([[*x, value] for x, value in search.tried if math.isfinite(value)])
+        whole = path if train is queries else Path(queries, self.psi, self.l2, self.beta, self.tol, self.max_iter)
+        if whole is not path:
+            whole.known.append((self.alpha_, path.nearest(self.alpha_)))
+        self.coef_, self.intercept_ = whole.at(self.alpha_)
+        self.final_ = self._finally(queries, valid)
+        self.fit_summary_ = {
+            "alpha": dict(zip(self.psi, self.alpha_.tolist())),
+            "validation": search.value,
+            "evaluations": len(search.tried),
+        }
+
+    def _finally(self, queries: Queries, valid: Queries | None) -> Ranker | None:
+        if self.final is None:
+            return None
+        params = {"psi": tuple(self.psi), "alpha": self.alpha_.tolist(), "beta": self.beta}
+        return clone(self.final).set_params(loss="bregman", loss_params=params).fit(queries, valid=valid)
+
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+        if self.final_ is not None:
+            return self.final_._scores(X, offsets)
+        return times(X, self.coef_) + self.intercept_
+
+    def save(self, path: Any) -> None:
+        """Write the linear ranker to one file; one of another kind is saved by ``final_.save``."""
+        self._check_fitted()
+        if self.final_ is not None:
+            raise ValueError("this search ends in a ranker of another kind; save that: search.final_.save(path)")
+        super().save(path)
+
+    @classmethod
+    def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> "SurrogateSearch":
+        ranker = super().from_saved(params, state)
+        ranker.final_ = None
+        return ranker
+
+    def _check(self, n: int, valid: Queries | None) -> None:
+        if isinstance(self.psi, str) or not len(self.psi) or any(name not in PSI for name in self.psi):
+            raise ValueError(f"psi {self.psi!r} must be one or more of {list(PSI)}")
+        if not (self.l2 >= 0 and self.beta > 0 and self.tol > 0 and self.max_iter >= 1 and self.max_evaluations >= 1):
+            raise ValueError(
+                "l2 must not be negative, beta and tol be above 0, max_iter and max_evaluations at least 1"
+            )
+        if valid is None and (n < 2 or not 0 < self.held_out < 1):
+            raise ValueError(
+                f"held_out {self.held_out} must lie between 0 and 1 and leave queries on both sides of {n}; "
+                "or give a validation set"
+            )
+
+
+def starts(n: int, rng: np.random.Generator) -> list[Array]:
+    """All ones, each coordinate alone, and a small random point."""
+    return [np.ones(n), *np.eye(n), np.round(rng.uniform(0.0, 0.25, n) / GRID + 1) * GRID]
+
+
+class Path:
+    """Linear weights for one alpha after the other, each started from those of the nearest alpha before."""
+
+    def __init__(self, queries: Queries, psi: Sequence[str], l2: float, beta: float, tol: float, max_iter: int) -> None:
+        self.tol, self.max_iter, self.beta, self.psi = tol, max_iter, beta, tuple(psi)
+        params = {"psi": self.psi, "beta": beta}
+        self.objective = Objective(queries.X, queries.lists(), "bregman", l2, True, params)
+        self.known: list[tuple[Array, Array]] = []
+
+    def nearest(self, alpha: Array) -> Array:
+        """Where to start: the weights of the nearest direction, brought to the scale of this alpha."""
+        if not self.known:
+            return self.objective.start
+        before, x = min(self.known, key=lambda pair: float(np.abs(pair[0] / pair[0].sum() - alpha / alpha.sum()).sum()))
+        return x * (alpha.sum() / before.sum())
+
+    def at(self, alpha: Array) -> tuple[Array, float]:
+        """Weights and constant that minimise the surrogate of alpha."""
+        import warnings
+
+        from placet.optim import ConvergenceWarning
+
+        self.objective.params["alpha"] = alpha
+        self.objective._last = None
+        unit = float(np.abs(self.objective(self.objective.start)[1]).max(initial=0.0)) or 1.0
+
+        def scaled(x: Array) -> tuple[float, Array]:
+            value, grad = self.objective(x)
+            return value / unit, grad / unit
+
+        with warnings.catch_warnings():  # an alpha that is not fitted to the end is judged by its metric all the same
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            x = lbfgs(scaled, self.nearest(alpha), tol=self.tol, max_iter=self.max_iter, rel_tol=1e-7).x
+        self.known.append((alpha, x))
+        return self.objective.raw_weights(x)
