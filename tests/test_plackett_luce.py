@@ -41,6 +41,10 @@ HARD = {
     "500 unsaturated": (from_few([-8.0, -7.0, -6.5], 500), [0.0]),
     "500 near saturation": (from_few([2.5, 3.0, 3.2, 3.7], 500), [0.0]),
     "500 of all kinds": (from_few([-50, -20, -5, -1, 0, 1, 5, 20, 50], 500), [0.0, 3.0]),
+    "500 over +-50": (from_few(np.linspace(-50, 50, 9), 500), np.linspace(-50, 50, 7)),
+    "500 far below the rest": (from_few([-50.0, -47.0, -41.0], 500), [50.0, 44.0, -10.0]),
+    "500 far above the rest": (from_few([50.0, 47.0, 41.0], 500), [-50.0, -44.0, -48.0]),
+    "levels that agree by chance": (np.append(np.full(212, 14.1), [13.8] * 3), [0.0]),
     "thousands below": (RNG.normal(0, 1, 6), RNG.normal(0, 1, 3000)),
 }
 
@@ -54,9 +58,10 @@ def test_partition_agrees_with_40_digits(name):
     value, grad = LOSSES["pl-partition"](s, lists)
     assert abs(value + log_p) / scale < 1e-11
     assert np.abs(grad + np.append(at_tied, at_rest)).max() / scale < 1e-11
-    rough_value, rough_grad = LOSSES["pl-partition"](s, lists, tol=1e-4)
-    assert abs(rough_value + log_p) / scale < 3e-4
-    assert np.abs(rough_grad - grad).max() / scale < 3e-4
+    for tol in (1e-4, 1e-6, 1e-8):
+        rough_value, rough_grad = LOSSES["pl-partition"](s, lists, tol=tol)
+        assert abs(rough_value + log_p) / scale < tol
+        assert np.abs(rough_grad - grad).max() / scale < tol
 
 
 def test_tolerance_is_kept_over_many_stages():
@@ -64,15 +69,16 @@ def test_tolerance_is_kept_over_many_stages():
     rng = np.random.default_rng(0)
     for _ in range(600):
         n = int(np.exp(rng.uniform(np.log(2), np.log(300))))
-        spread, shift = rng.choice([0, 0.1, 0.3, 1, 3, 10, 50]), rng.uniform(-10, 15)
+        spread, shift = rng.choice([0, 0.1, 0.3, 1, 3, 10, 50]), rng.uniform(-10, 20)
         shape = rng.integers(3)
         tied = shift + spread * [rng.normal(size=n), rng.uniform(-1, 1, n), (rng.random(n) < 0.1) * 1.0][shape]
         s, lists = two_tiers(tied, [0.0])
         fine_value, fine_grad = LOSSES["pl-partition"](s, lists, tol=1e-14)
-        for tol, allowed in ((1e-11, 1e-10), (1e-7, 1e-6), (1e-4, 3e-4)):
+        for tol in (1e-11, 1e-8, 1e-6, 1e-4, 1e-2):
             value, grad = LOSSES["pl-partition"](s, lists, tol=tol)
-            assert abs(value - fine_value) <= allowed * max(1.0, fine_value)
-            assert np.abs(grad - fine_grad).max() <= allowed
+            assert abs(value - fine_value) <= tol * max(1.0, fine_value)
+            assert np.abs(grad - fine_grad)[:-1].max() <= tol
+            assert abs(grad[-1] - fine_grad[-1]) <= 10 * tol * max(1.0, fine_value)
 
 
 def test_node_count_follows_the_tolerance():

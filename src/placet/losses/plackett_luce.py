@@ -84,9 +84,11 @@ def pl_partition(s: ArrayLike, lists: Lists, *, tol: float = 1e-11) -> tuple[flo
     """Exact likelihood of the ordered partition: - sum over tiers m above the lowest of log P(X_m before R_{m+1}).
 
     P = integral over u in (0, 1) of prod_{i in X_m} (1 - u^{a_i}), a_i = e^{s_i} / sum_{j in R_{m+1}} e^{s_j}: the
-    sum over all
-    orders inside each tier.  ``tol`` is the error allowed in log P and in its gradient; training can do with 1e-4, at a
-    third of the cost.  O(rows + nodes * tied rows), 16 to 160 nodes.
+    sum over all orders inside each tier.  ``tol``: the error of each stage in log P, relative to max(1, |log P|), and
+    in the gradient of each tied row, estimated from the nodes themselves; over thousands of stages of all shapes it was
+    kept at every ``tol`` from 1e-11 up (ten times that for the rows below, which receive minus the sum of the tied
+    rows); below 1e-11 rounding counts.  Training can do with 1e-4, at a third of the cost.
+    O(rows + nodes * tied rows), 16 to 160 nodes, rarely 320.
     """
     return over_lists(partition.partition, s, lists, _tolerance(tol))
 
