@@ -1,0 +1,113 @@
+"""Scores of rows by small parametric functions with gradients by hand: kernel smoother, linear, one hidden layer.
+
+A scorer has ``start(rng, norm)``, the first parameters with w1, w2 at the end; ``forward(a, X, own)``, scores of the
+rows of one list and the function that brings a gradient in scores back to a gradient in ``a``; and ``n_nonnegative``,
+how many of the parameters must not be negative.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Back = Callable[[Array], Array]
+SCORERS = ("nadaraya-watson", "linear", "network")
+ROWS_AT_ONCE = 512
+
+
+def all_scores(scorer: Any, a: Array, X: Array) -> Array:
+    """Scores of any number of rows, block by block."""
+    parts = [scorer.forward(a, X[k : k + ROWS_AT_ONCE], None)[0] for k in range(0, len(X), ROWS_AT_ONCE)]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def within(theta: Array, norm: float) -> Array:
+    """theta, scaled to half the norm where it is longer."""
+    length = float(np.abs(theta).sum())
+    return theta if length <= norm else theta * (0.5 * norm / length)
+
+
+class NadarayaWatson:
+    """s(x) = sum_i K_i y_i / sum_i K_i,  K_i = exp(-1/2 sum_f a_f^2 (x_f - x_if)^2), over the rows kept.
+
+    O(rows kept x rows x features) by matrix products, in blocks of rows; d s / d a_f = -a_f sum_i p_i (y_i - s) (x_if -
+    x_f)^2 with p = K / sum K.
+    """
+
+    def __init__(self, rows: Array, labels: Array) -> None:
+        self.rows, self.labels = rows, labels
+        self.squares = rows * rows
+        self.n_nonnegative = rows.shape[1]
+
+    def start(self, rng: np.random.Generator, norm: float) -> Array:
+        return within(rng.uniform(0.0, 1.0, self.n_nonnegative + 2), norm)
+
+    def forward(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Back]:
+        blocks = [X[k : k + ROWS_AT_ONCE] for k in range(0, len(X), ROWS_AT_ONCE)]
+        parts = [self._block(a, block, own) for block in blocks]
+        s = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0)
+
+        def back(g: Array) -> Array:
+            out, at = np.zeros(len(a)), 0
+            for block, (p, own_s) in zip(blocks, parts):
+                W = p * (self.labels - own_s[:, None]) * g[at : at + len(block), None]
+                at += len(block)
+                # sum_ri W_ri (x_if - x_rf)^2; the rows of W sum to 0, so the squares of x_rf drop out
+                out += W.sum(axis=0) @ self.squares - 2.0 * np.einsum("rf,rf->f", block, W @ self.rows)
+            return -a * out
+
+        return s, back
+
+    def _block(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Array]:
+        """Weights p (rows of X, rows kept) and scores."""
+        exponent = (X * a**2) @ self.rows.T - 0.5 * (self.squares @ a**2)
+        if own is not None:
+            exponent[:, own[0] : own[1]] = -np.inf
+        exponent -= exponent.max(axis=1, keepdims=True)  # |x|^2 is the same for all i and drops out with it
+        p = np.exp(exponent, out=exponent)
+        p /= p.sum(axis=1, keepdims=True)
+        return p, p @ self.labels
+
+
+class Linear:
+    """s = X a."""
+
+    n_nonnegative = 0
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+
+    def start(self, rng: np.random.Generator, norm: float) -> Array:
+        a = rng.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
+        return within(np.concatenate([a, rng.uniform(0.0, 1.0, 2)]), norm)
+
+    def forward(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Back]:
+        return X @ a, lambda g: g @ X
+
+
+class Network:
+    """s = tanh(X V + c) u, parameters (V, c, u) in one row."""
+
+    n_nonnegative = 0
+
+    def __init__(self, n_features: int, hidden: int) -> None:
+        self.n_features, self.hidden = n_features, hidden
+
+    def start(self, rng: np.random.Generator, norm: float) -> Array:
+        n_inner = (self.n_features + 1) * self.hidden
+        inner = rng.uniform(-1.0, 1.0, n_inner) / np.sqrt(self.n_features)
+        outer = rng.uniform(-1.0, 1.0, self.hidden) / np.sqrt(self.hidden)
+        return within(np.concatenate([inner, outer, rng.uniform(0.0, 1.0, 2)]), norm)
+
+    def forward(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Back]:
+        n = self.n_features * self.hidden
+        V, c, u = a[:n].reshape(self.n_features, self.hidden), a[n : n + self.hidden], a[n + self.hidden :]
+        layer = np.tanh(X @ V + c)
+
+        def back(g: Array) -> Array:
+            inner = np.outer(g, u) * (1.0 - layer**2)
+            return np.concatenate([(X.T @ inner).ravel(), inner.sum(axis=0), g @ layer])
+
+        return layer @ u, back

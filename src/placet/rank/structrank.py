@@ -1,0 +1,268 @@
+"""StructRank: a joint distribution of all preferences of a list, and a score fitted to it by constrained steps.
+
+Huang and Frey, Structured ranking learning using cumulative distribution networks, NIPS 2008.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data import DataError, Lists, Queries
+from placet.kernels import edge_pairs
+from placet.kernels import structrank as kernels
+from placet.losses import LOSSES
+from placet.metrics import metric as metric_of
+from placet.rank import scorers
+from placet.rank.ranker import Ranker, mean_defined
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+HALVINGS = 60
+
+
+def cumulative_network(
+    s: ArrayLike, above: ArrayLike, below: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None = None
+) -> tuple[float, Array]:
+    """-log F of a cumulative distribution network with multivariate sigmoids, and its gradient.
+
+    Function c holds the edges offsets[c]:offsets[c + 1], each "row above[e] over row below[e]" with margin r_e =
+    s_above - s_below:  sum_c weight_c log(1 + sum_{e in c} e^(-r_e)).  O(edges).  RankNet is one function per edge;
+    ListMLE one per row, over the rows after it; ListNet one per row, over all others, weighted by its share of the
+    labels' softmax; fully connected StructRank (w1 = w2 = 1) one per ordered pair of edges.
+
+    >>> value, grad = cumulative_network([0.0, 0.0, 0.0], [0, 0, 1], [1, 2, 2], [0, 2, 3])  # ListMLE: log 3 + log 2
+    >>> round(value, 6)
+    1.791759
+    """
+    s = np.asarray(s, dtype=np.float64)
+    i, j, cut = (np.asarray(x, dtype=np.int64) for x in (above, below, offsets))
+    w = np.ones(len(cut) - 1) if weight is None else np.asarray(weight, dtype=np.float64)
+    function = np.repeat(np.arange(len(w)), np.diff(cut))
+    r = -(s[i] - s[j])
+    top = np.zeros(len(w))
+    np.maximum.at(top, function, r)
+    e = np.exp(r - top[function])
+    total = np.exp(-top) + np.bincount(function, e, len(w))
+    pull = w[function] * e / total[function]
+    grad: Array = np.bincount(j, pull, len(s)).astype(np.float64) - np.bincount(i, pull, len(s))
+    return float(w @ (top + np.log(total))), grad
+
+
+@dataclass
+class Graph:
+    """The order graph of one list: from its grades, or from given edges (rows numbered inside the list)."""
+
+    grade: Array
+    above: Ints | None = None
+    below: Ints | None = None
+
+    @property
+    def n_edges(self) -> int:
+        if self.above is not None:
+            return len(self.above)
+        counts = np.unique(self.grade, return_counts=True)[1]
+        return int((len(self.grade) ** 2 - (counts**2).sum()) // 2)
+
+    def loss(self, s: Array, w: Array, connections: str | int, seed: int) -> tuple[float, Array, Array]:
+        """Mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); gradients in s and in w.
+
+        The mean, where the paper has the sum: so that a step is of the same size for short lists and long ones.
+        """
+        n = self.n_edges
+        terms = n if connections == "none" else n * n if connections == "full" else n * int(connections)
+        if self.above is None:
+            lists = Lists(self.grade, np.array([0, len(s)]), np.array([1.0 / terms]))
+            value, grad, slope = LOSSES["structrank"](
+                s, lists, w1=w[0], w2=w[1], connections=connections, random_state=seed, parameter_gradient=True
+            )
+            return value, grad, np.array([slope["w1"], slope["w2"]])
+        return self._given(s, w, connections, seed, terms)
+
+    def _given(self, s: Array, w: Array, connections: str | int, seed: int, terms: int) -> tuple[float, Array, Array]:
+        assert self.above is not None
+        assert self.below is not None
+        r = s[self.above] - s[self.below]
+        if connections == "none":
+            z = np.abs(w[0] * r)
+            value = float((np.log1p(np.exp(-z)) + np.maximum(-w[0] * r, 0.0)).sum())
+            ga, gb = np.exp(-np.logaddexp(0.0, w[0] * r)), np.zeros(len(r))
+        else:
+            a, b, ga, gb = -w[0] * r, -w[1] * r, np.zeros(len(r)), np.zeros(len(r))
+            value = (
+                edge_pairs.all_pairs(a, b, ga, gb)
+                if connections == "full"
+                else kernels.some_pairs(a, b, int(connections), np.uint64(seed), ga, gb)
+            )
+        push = w[0] * ga + w[1] * gb
+        grad = np.bincount(self.below, push, len(s)) - np.bincount(self.above, push, len(s))
+        return value / terms, grad / terms, -np.array([r @ ga, r @ gb]) / terms
+
+
+class StructRank(Ranker):
+    """A score fitted to -log F of all preferences of a list, F a product of sigmoids over pairs of edges.
+
+    Every edge (row i preferred to j) has the margin r_e = s_i - s_j; a pair of edges costs log(1 + e^(-w1 r_e) +
+    e^(-w2 r_f)).  ``connections``: "full" (all pairs), "none" (edges alone), or a number of random partners for each
+    edge, drawn again in every epoch, so that training averages over random networks.  Edges come from grades, or with
+    ``preferences`` from that relation of the ``Queries`` (entry i, j above 0: row i is preferred to row j).
+
+    ``scorer``: "nadaraya-watson", s(x) = sum_i K(x_i, x) y_i / sum_i K(x_i, x) over all training rows with K = exp(-1/2
+    sum_f a_f^2 (x_f - x_if)^2) and bandwidths a >= 0; "linear"; or "network", one layer of ``hidden`` tanh units.
+    ``own_list=False`` leaves the rows of a list out of the sum over i while it trains on that list (the paper keeps
+    them in, so that a training row sees its own label).
+
+    Constraints: a, w1, w2 >= 0 and |theta|_1 <= ``norm``, theta = (parameters of the scorer, w1, w2).  A step of
+    ``rate`` down the gradient of one list is halved until it is feasible; the rate is divided by sqrt(2) after each
+    epoch.  ``starts`` random starts; the epoch with the best ``metric`` on the validation set (without one: of the
+    training loss) is kept.  ``norm`` may be a sequence: the same choice is made among them.
+
+    >>> import placet
+    >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
+    >>> ranker = StructRank("linear", connections=2, epochs=5, starts=1).fit(data[:40])
+    >>> ranker.score(data[40:]) > 0.9
+    True
+    """
+
+    _state = ("theta_", "rows_", "labels_")
+
+    def __init__(
+        self,
+        scorer: str = "nadaraya-watson",
+        connections: str | int = "full",
+        *,
+        norm: float | Sequence[float] = 50.0,
+        rate: float = 0.5,
+        epochs: int = 10,
+        starts: int = 3,
+        hidden: int = 8,
+        own_list: bool = True,
+        preferences: str | None = None,
+        metric: str = "average_precision",
+        random_state: int = 0,
+    ) -> None:
+        self.scorer = scorer
+        self.connections = connections
+        self.norm = norm
+        self.rate = rate
+        self.epochs = epochs
+        self.starts = starts
+        self.hidden = hidden
+        self.own_list = own_list
+        self.preferences = preferences
+        self.metric = metric
+        self.random_state = random_state
+
+    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+        norms = np.atleast_1d(np.asarray(self.norm, dtype=np.float64)).tolist()
+        self._check(norms)
+        if not isinstance(queries.X, np.ndarray):
+            raise DataError("StructRank needs dense features; use X.toarray()")
+        graphs = order_graphs(queries, self.preferences)
+        keeps = self.scorer == "nadaraya-watson"
+        self.rows_ = np.array(queries.X, np.float64) if keeps else np.zeros((0, queries.n_features))
+        self.labels_ = np.array(queries.grade) if keeps else np.zeros(0)
+        scorer = self._scorer(queries.n_features)
+        judge = self._judge(scorer, valid)
+        best: tuple[float, Array, dict[str, Any]] | None = None
+        for norm in norms:
+            for start in range(self.starts):
+                rng = np.random.default_rng([self.random_state, start])
+                for epoch, theta, value in self._descend(scorer, queries, graphs, norm, rng):
+                    quality = -value if judge is None else judge(theta)
+                    self._tell(epoch, self.epochs, None if judge is None else quality)
+                    if best is None or quality > best[0]:
+                        best = quality, theta, {"norm": norm, "start": start, "epoch": epoch, "value": value}
+        assert best is not None
+        self.theta_ = best[1]
+        self.fit_summary_ = {**best[2], "validation": None if judge is None else best[0]}
+
+    def _descend(
+        self, scorer: Any, queries: Queries, graphs: list[Graph], norm: float, rng: np.random.Generator
+    ) -> Any:
+        """Yields (epoch, theta, mean loss of the epoch)."""
+        theta = scorer.start(rng, norm)
+        rate = self.rate
+        X = np.asarray(queries.X, dtype=np.float64)
+        informative = [q for q in range(len(queries)) if graphs[q].n_edges]
+        for epoch in range(1, self.epochs + 1):
+            total = 0.0
+            for q in rng.permutation(informative):
+                a, b = int(queries.offsets[q]), int(queries.offsets[q + 1])
+                own = None if self.own_list else (a, b)
+                s, pull_back = scorer.forward(theta[:-2], X[a:b], own)
+                seed = int(rng.integers(2**31))
+                value, g, slope = graphs[q].loss(s, theta[-2:], self.connections, seed)
+                total += float(queries.weight[q]) * value
+                gradient = float(queries.weight[q]) * np.concatenate([pull_back(g), slope])
+                theta = feasible_step(theta, gradient, rate, norm, scorer.n_nonnegative)
+            rate /= np.sqrt(2.0)
+            yield epoch, theta.copy(), total / float(queries.weight[informative].sum())
+
+    def _judge(self, scorer: Any, valid: Queries | None) -> Any:
+        if valid is None:
+            return None
+        metric, X = metric_of(self.metric), np.asarray(valid.X, dtype=np.float64)
+
+        def judge(theta: Array) -> float:
+            return mean_defined(metric(scorers.all_scores(scorer, theta[:-2], X), valid.grade, valid.offsets))
+
+        return judge
+
+    def _scorer(self, n_features: int) -> Any:
+        if self.scorer == "nadaraya-watson":
+            return scorers.NadarayaWatson(self.rows_, self.labels_)
+        return scorers.Linear(n_features) if self.scorer == "linear" else scorers.Network(n_features, self.hidden)
+
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+        dense = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+        return scorers.all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], dense)
+
+    def _check(self, norms: list[float]) -> None:
+        if self.scorer not in scorers.SCORERS:
+            raise ValueError(f"scorer {self.scorer!r} is unknown; choose from {list(scorers.SCORERS)}")
+        c = self.connections
+        if not (c in ("full", "none") or (isinstance(c, (int, np.integer)) and c >= 1)):
+            raise ValueError(f"connections must be 'full', 'none' or a number of partners >= 1, not {c!r}")
+        if not norms or not all(n > 0 for n in norms) or not self.rate > 0:
+            raise ValueError(f"norm {self.norm} and rate {self.rate} must be above 0")
+        if self.epochs < 1 or self.starts < 1 or self.hidden < 1:
+            raise ValueError("epochs, starts and hidden must be at least 1")
+
+
+def feasible_step(theta: Array, gradient: Array, rate: float, norm: float, n_nonnegative: int) -> Array:
+    """theta - rate gradient with the rate halved until |theta|_1 <= norm and the first entries and w1, w2 are >= 0.
+
+    The first ``n_nonnegative`` and the last two entries must not be negative.  On the boundary with a gradient that
+    points out of it no step is feasible, and theta stays.
+    """
+    for _ in range(HALVINGS):
+        new = theta - rate * gradient
+        low = min(new[:n_nonnegative].min(initial=0.0), new[-2:].min())
+        if low >= 0.0 and np.abs(new).sum() <= norm:
+            return new
+        rate *= 0.5
+    return theta
+
+
+def order_graphs(queries: Queries, preferences: str | None) -> list[Graph]:
+    """The order graph of each query: by grades, or the entries above 0 of a relation."""
+    bounds = list(zip(queries.offsets[:-1].tolist(), queries.offsets[1:].tolist()))
+    if preferences is None:
+        return [Graph(np.ascontiguousarray(queries.grade[a:b])) for a, b in bounds]
+    known = queries.relations or {}
+    if preferences not in known:
+        raise DataError(f"preferences {preferences!r} is not a relation of these queries; they have {sorted(known)}")
+    matrix = known[preferences]
+    graphs = []
+    for a, b in bounds:
+        part = (matrix[a:b, a:b] > 0).tocoo()
+        own = part.row == part.col
+        if own.any():
+            raise DataError(f"row {a + int(part.row[own][0])} is preferred to itself ({int(own.sum())} such rows)")
+        graphs.append(Graph(queries.grade[a:b], part.row.astype(np.int64), part.col.astype(np.int64)))
+    if not any(graph.n_edges for graph in graphs):
+        raise DataError(f"relation {preferences!r} holds no entry above 0: there is nothing to learn an order from")
+    return graphs
