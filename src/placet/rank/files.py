@@ -19,6 +19,7 @@ KINDS = {
     "TreeRanker": "placet.rank.trees",
     "NeuralRanker": "placet.rank.neural",
     "LabelRanker": "placet.rank.labels",
+    "SupervisedFusion": "placet.rank.fusion",
 }
 
 

@@ -1,0 +1,160 @@
+"""Meta-search with labels: the rank lists of many engines become features, and any loss learns how to fuse them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data import DataError, Queries
+from placet.data.columns import list_of_rows
+from placet.rank import files
+from placet.rank.auto import RANKERS
+from placet.rank.ranker import Ranker
+
+Array = NDArray[np.float64]
+
+MEMBERS: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("linear", {"loss": "pmop-fd", "l2": 0.1}),
+    ("linear", {"loss": "pl-lower-bound", "l2": 0.1}),
+    ("trees", {"loss": "pmop-fd", "learning_rate": 0.03, "leaves": 8, "min_rows": 100, "l2": 10.0, "columns": 0.3,
+               "rows": 0.5, "n_trees": 400}),
+)  # fmt: skip
+
+
+class SupervisedFusion(Ranker):
+    """Ranks by engines (rows x engines, lower is better, NaN where not listed) fused into one score per document.
+
+    Being listed at all is evidence, so absence is a feature, not a gap.  ``fusion_features`` says what the members see.
+    ``members``: pairs of a ranker's short name ("linear", "trees") and its parameters; each is fitted to the same
+    features, and a document's score is the sum of the members' scores, standardised inside its query.
+
+    >>> nan = float("nan")
+    >>> rank = [[1, 2], [2, nan], [nan, 1], [3, 1], [1, 3], [nan, 2]]
+    >>> qid = [7, 7, 7, 8, 8, 8]
+    >>> fusion = SupervisedFusion([("linear", {"loss": "ranknet"})]).fit(rank, [1, 0, 0, 0, 1, 0], qid=qid)
+    >>> fusion.predict(rank, qid=qid).round(1)
+    array([ 1.3, -0.2, -1.1, -0.2,  1.3, -1.1])
+    """
+
+    _missing = "keep"
+
+    def __init__(
+        self,
+        members: Sequence[tuple[str, Mapping[str, Any]]] = MEMBERS,
+        *,
+        metric: str = "ndcg@5",
+        random_state: int = 0,
+    ) -> None:
+        self.members = members
+        self.metric = metric
+        self.random_state = random_state
+
+    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+        seen = _as_features(queries)
+        held_out = None if valid is None else _as_features(valid)
+        self.members_ = []
+        for name, params in self.members:
+            member = _new(name, {"metric": self.metric, "random_state": self.random_state, **params})
+            self.members_.append(member.fit(seen, valid=held_out))
+        self.fit_summary_ = {"members": [member.fit_summary_ for member in self.members_]}
+
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+        features = fusion_features(X, offsets)
+        seen = Queries(features, np.zeros(len(features)), offsets)
+        return np.sum([standardised(member.predict(seen), offsets) for member in self.members_], axis=0)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fusion with all its members to one file."""
+        self._check_fitted()
+        state: dict[str, Any] = {name: getattr(self, name) for name in self._common}
+        for k, member in enumerate(self.members_):
+            state |= {f"{k}/{name}": getattr(member, name) for name in (*member._common, *member._state)}
+        files.write(path, type(self).__name__, self.get_params(deep=False), state)
+
+    @classmethod
+    def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> Self:
+        """The fusion that ``save`` wrote, or a ``DataError``."""
+        own = {name: value for name, value in state.items() if "/" not in name}
+        fusion = super().from_saved(params, own)
+        fusion.members_ = []
+        for k, (name, given) in enumerate(fusion.members):
+            inner = {key.partition("/")[2]: value for key, value in state.items() if key.startswith(f"{k}/")}
+            fusion.members_.append(_class(name).from_saved(dict(given), inner))
+        return fusion
+
+
+def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Array:
+    """What a fusion sees of each document, (rows, 5 engines + 24).
+
+    By engine: listed or not, place on the query's list scaled to (0, 1], reciprocal place, 1 / log2(1 + place), and
+    minus log(1 + rank).  Over engines: sums of these and of 1 / (1 + rank / 10), means over the lists it is on, the
+    best and third best place; the same standardised inside the query.  O(rows x engines x log rows).
+    """
+    rank = np.asarray(rank, dtype=np.float64)
+    if rank.ndim != 2 or (rank < 0).any() or np.isinf(rank).any():
+        raise DataError("ranks must be a table of documents x engines, not negative, NaN where an engine did not list")
+    listed = ~np.isnan(rank)
+    place = _places(rank, offsets)
+    length = _per_query(np.add, listed.astype(np.float64), offsets)
+    on = lambda values: np.where(listed, values, 0.0)  # noqa: E731
+    by_place = on(1.0 - (place - 1.0) / np.maximum(length, 1.0))
+    reciprocal, logged, by_rank = on(1.0 / place), on(1.0 / np.log2(1.0 + place)), on(-np.log1p(rank))
+    tables = (listed.astype(np.float64), by_place, reciprocal, logged, by_rank)
+    sums = [values.sum(axis=1) for values in (*tables, on(1.0 / (1.0 + rank / 10.0)))]
+    lists = np.maximum(sums[0], 1.0)
+    third = max(rank.shape[1] - 3, 0)
+    sums += [by_place.sum(axis=1) / lists, logged.sum(axis=1) / lists]
+    sums += [values.max(axis=1) for values in (by_place, reciprocal)]
+    sums += [np.sort(values, axis=1)[:, third] for values in (by_place, reciprocal)]
+    return np.column_stack([*tables, *sums, *(standardised(values, offsets) for values in sums)])
+
+
+def standardised(values: Array, offsets: NDArray[np.int64]) -> Array:
+    """Values brought to mean 0 and deviation 1 inside each list; 0 where a list's values are all equal."""
+    size = np.maximum(np.diff(offsets), 1)[list_of_rows(offsets)]
+    centred = values - _per_query(np.add, values, offsets) / size
+    deviation = np.sqrt(_per_query(np.add, centred**2, offsets) / size)
+    flat = deviation <= 1e-12 * np.maximum(1.0, np.abs(values))
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, deviation))
+
+
+def _places(rank: Array, offsets: NDArray[np.int64]) -> Array:
+    """Place 1, 2, ... of each document among those of its query that the engine lists; equal ranks share the best."""
+    query = list_of_rows(offsets)
+    out = np.ones_like(rank)
+    for k in range(rank.shape[1]):
+        value = np.where(np.isnan(rank[:, k]), np.inf, rank[:, k])
+        order = np.lexsort((value, query))
+        starts = np.ones(len(order), bool)
+        starts[1:] = (value[order][1:] != value[order][:-1]) | (query[order][1:] != query[order][:-1])
+        first = np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))
+        out[order, k] = first - offsets[:-1][query[order]] + 1.0
+    return out
+
+
+def _per_query(reduce: np.ufunc, values: Array, offsets: NDArray[np.int64]) -> Array:
+    """Reduction over the rows of each list, given back to each of its rows."""
+    full = np.diff(offsets) > 0
+    found = reduce.reduceat(values, offsets[:-1][full], axis=0) if full.any() else values[:0]
+    return found[np.repeat(np.arange(full.sum()), np.diff(offsets)[full])]
+
+
+def _as_features(queries: Queries) -> Queries:
+    return Queries(
+        fusion_features(queries.X, queries.offsets), queries.grade, queries.offsets, queries.weight, queries.qid
+    )
+
+
+def _class(name: str) -> Any:
+    if name not in RANKERS:
+        raise ValueError(f"member {name!r} is unknown; choose from {sorted(RANKERS)}")
+    module, kind = RANKERS[name].split(":")
+    return getattr(import_module(module), kind)
+
+
+def _new(name: str, params: Mapping[str, Any]) -> Any:
+    """A ranker with these parameters; one that is not the ranker's own is refused by it."""
+    return _class(name)(**params)
