@@ -16,7 +16,7 @@ OF_PAIRS = ("borda", "copeland", "kemeny-local", "mc4")
 
 @dataclass(frozen=True)
 class Contested:
-    """A pair on which rules differ: who puts ``x`` above ``y``, who puts it below, and who ties the two."""
+    """A pair that rules order in opposite ways: who puts ``x`` above ``y``, who puts it below, and who ties the two."""
 
     x: Hashable
     y: Hashable
@@ -30,14 +30,16 @@ class Agreement:
     """Several rules on the same ballots.
 
     ``winners`` of each rule (several where they tie); ``distance`` (rules, rules) is the share of pairs on which two
-    rules differ, a tie against an order counting half; ``contested`` are the pairs that not all rules order alike, most
-    evenly split first; ``pairs`` is the number of all pairs.
+    rules differ, a tie against an order counting half; ``contested`` are the pairs that two rules order in opposite
+    ways, most evenly split first; ``levelled`` is how many others some rule ties and another orders, ``pairs`` how many
+    there are in all.
     """
 
     rules: tuple[str, ...]
     winners: tuple[tuple[Hashable, ...], ...]
     distance: Floats
     contested: tuple[Contested, ...]
+    levelled: int
     pairs: int
 
 
@@ -57,12 +59,12 @@ def agreement(
     x, y = np.triu_indices(n, 1)
     sign = np.array([a[x, y].astype(np.int64) - a[y, x] for a in outcomes.values()])
     distance = np.array([[np.abs(s - t).mean() / 2 if len(x) else 0.0 for t in sign] for s in sign])
-    differ = (sign != sign[:1]).any(axis=0)
-    balance = np.abs(sign[:, differ].sum(axis=0))
-    which = np.flatnonzero(differ)[np.argsort(balance, kind="stable")]
+    opposed = (sign > 0).any(axis=0) & (sign < 0).any(axis=0)
+    levelled = (sign != sign[:1]).any(axis=0) & ~opposed
+    which = np.flatnonzero(opposed)[np.argsort(np.abs(sign[:, opposed].sum(axis=0)), kind="stable")]
     contested = tuple(_contested(data.items[x[k]], data.items[y[k]], names, sign[:, k]) for k in which)
     winners = tuple(tuple(data.items[k] for k in tiers(a)[0]) if n else () for a in outcomes.values())
-    return Agreement(names, winners, distance, contested, len(x))
+    return Agreement(names, winners, distance, contested, int(levelled.sum()), len(x))
 
 
 def _contested(x: Hashable, y: Hashable, names: tuple[str, ...], sign: Any) -> Contested:

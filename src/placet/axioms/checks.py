@@ -305,8 +305,8 @@ AXIOMS: dict[str, Callable[..., Witness | None]] = {
 """Name -> ``axiom(rule, profiles) -> Witness | None``; those of ``RELAXED`` take ``epsilon`` too."""
 
 RELAXED = ("iia", "majority", "condorcet", "strong-condorcet")
-OF_VOTERS = ("non-dictatorship", "anonymity")
-"""Axioms that speak of who voted: a search must tell voters apart."""
+ORDERED = ("non-dictatorship",)
+"""Axioms for which a search must tell voters apart; anonymity changes their order itself."""
 
 
 # Inside

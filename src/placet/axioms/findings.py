@@ -122,9 +122,7 @@ def _pareto_line(f: "Audit") -> Finding:
     if not total:
         return Finding("pareto", "does not apply", None, "On no pair of items do all voters agree.")
     if not broken:
-        return Finding(
-            "pareto", "kept", None, f"All voters agree on {total:,} pairs, and the ranking follows all of them."
-        )
+        return Finding("pareto", "kept", None, f"All voters agree on {pairs}, and the ranking follows.")
     which = words.listed([f"{x} above {y}" for x, y in broken])
     text = f"All voters agree on {pairs}; the ranking does not follow {len(broken):,} of them: {which}."
     return Finding("pareto", "broken", None, text)
@@ -145,12 +143,26 @@ def _majorities_lines(f: "Audit") -> list[Finding]:
     ]
 
 
+def verdict_words(v: Verdict) -> tuple[str, float | None, str]:
+    """A verdict on a rule as such: in one word, with its margin, and in a sentence."""
+    if v.kept:
+        return "kept", v.margin, words.capital(words.MEANING[v.axiom]) + "."
+    if v.witness is None:
+        scope = "all" if v.complete else "a sample of"
+        return "not broken", None, f"No violation in {scope} {v.searched:,} profiles that were searched."
+    return "broken", v.margin, words.tell(v.witness) + _bound(v)
+
+
+def _bound(v: Verdict) -> str:
+    if v.margin is None or not v.proved:
+        return ""
+    if v.margin < 0.5 - 1e-9:
+        return f" It cannot happen beyond a share of {0.5 + v.margin:.1%}."
+    return " It can happen at any share."
+
+
 def _theory_line(v: Verdict, rule: str, n: int) -> Finding:
-    bound = ""
-    if v.margin is not None and v.margin < 0.5 - 1e-9:
-        bound = f" It cannot happen beyond a share of {0.5 + v.margin:.1%}."
-    elif v.margin is not None:
-        bound = " It can happen at any share."
-    seen = words.tell(v.witness) if v.witness is not None else ""
-    text = f"With {n} items {rule} can break '{words.MEANING[v.axiom]}': {seen}{bound}"
-    return Finding(f"{v.axiom} in theory", "broken", v.margin, text)
+    _, margin, text = verdict_words(v)
+    return Finding(
+        f"{v.axiom} in theory", "broken", margin, f"With {n} items {rule} can break '{words.MEANING[v.axiom]}': {text}"
+    )

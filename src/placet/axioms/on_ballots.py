@@ -90,6 +90,7 @@ def audit(
     data: Rankings | Comparisons,
     *,
     near: float = 0.02,
+    rivals: int = 3,
     compare: Sequence[Any] | None = None,
     **params: Any,
 ) -> Audit:
@@ -97,7 +98,9 @@ def audit(
 
     ``rule`` is a name of ``RULES`` or ``MODELS`` (``params`` are its own), a function from ballots to scores, a model,
     or the ``Consensus`` that was reached on these very ballots.  ``near`` is the margin up to which a duel counts as a
-    near miss; ``compare`` names the rules to compare with.  Deterministic: ties are kept and shown, never broken.
+    near miss; ``rivals`` is how many of the next best items are tried in the search for the fewest ballots that change
+    the winner (0: only where the number is exact without a search); ``compare`` names the rules to compare with.
+    Deterministic: ties are kept and shown, never broken.
     O(pairs on ballots + n^2) and the runs of the rules.
 
     >>> votes = Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
@@ -134,7 +137,7 @@ def audit(
         contradicted=tuple(_duel(data.items, pairs, above, *broken[k]) for k in order),
         near=tuple(_duel(data.items, pairs, above, x, y) for x, y in np.argwhere(close)),
         near_winners=_near_winners(data.items, first, least, share, near),
-        sensitivity=sensitivity(chosen, data, above) if isinstance(data, Rankings) else None,
+        sensitivity=sensitivity(chosen, data, above, rivals) if isinstance(data, Rankings) else None,
         agreement=agreement(data, compare, known=(chosen.name, above)),
         theory=tuple(verdicts(chosen, data.n_items)) if _has_theory(chosen, data) else (),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.axioms.checks import AXIOMS, OF_VOTERS, RELAXED, Witness
+from placet.axioms.checks import AXIOMS, ORDERED, RELAXED, Witness
 from placet.axioms.outcome import Observer
 from placet.axioms.positional import (
     Margins,
@@ -53,7 +53,7 @@ def search(
     """Look for a witness among the profiles of a domain, fewest voters first.
 
     Numbers of voters whose profiles are no more than what is left of ``limit`` are enumerated; of the first that has
-    more, as many profiles as are left are drawn.  Axioms that speak of voters are searched with voters told apart.
+    more, as many profiles as are left are drawn.  Non-dictatorship is searched with voters told apart.
 
     >>> search("condorcet", "plurality", Domain(3, 5)).witness
     Witness(condorcet broken by plurality for ('A', 'B'), ballots: 3)
@@ -65,7 +65,7 @@ def search(
     if epsilon and axiom not in RELAXED:
         raise ValueError(f"axiom {axiom!r} has no relaxed form; epsilon is for {list(RELAXED)}")
     chosen = domain or Domain()
-    if axiom in OF_VOTERS:
+    if axiom in ORDERED:
         chosen = Domain(chosen.n_items, chosen.voters, chosen.ties, chosen.weights, ordered=True)
     stream = _Counted(_bounded(chosen, limit, np.random.default_rng(random_state)))
     extra = {"epsilon": epsilon} if axiom in RELAXED else {}

@@ -12,8 +12,6 @@ from placet.axioms.outcome import Relation, Rule, relation, tiers
 from placet.data import Rankings
 from placet.data.columns import Floats
 
-CHALLENGERS = 3
-
 
 @dataclass(frozen=True)
 class Sensitivity:
@@ -33,14 +31,17 @@ class Sensitivity:
     tried: int = 0
 
 
-def sensitivity(rule: Rule, rankings: Rankings, above: Relation) -> Sensitivity:
-    """Exact for positional rules, O(n ballots log ballots); else a search that converts ballots one rival at a time."""
+def sensitivity(rule: Rule, rankings: Rankings, above: Relation, rivals: int = 3) -> Sensitivity | None:
+    """Exact for positional rules, O(n ballots log ballots); else a search that converts ballots to one rival at a time.
+
+    The search tries the ``rivals`` next best items; none, no search, and ``None`` where the number is not exact.
+    """
     top = tiers(above)[0] if len(above) else ()
     if len(top) != 1 or len(above) < 2:
         return Sensitivity(None, None, 0 if len(top) > 1 else None, None, exact=True)
     if rule.h is not None:
         return _positional(rule, rankings, top[0])
-    return _searched(rule, rankings, above, top[0])
+    return _searched(rule, rankings, above, top[0], rivals) if rivals > 0 else None
 
 
 # Positional rules: points add up, so each ballot's best change is its own
@@ -131,12 +132,12 @@ def item_points(rankings: Rankings, h: Any, unlisted: str) -> Any:
 # Any rule: convert ballots to a rival, those that favour the winner most first
 
 
-def _searched(rule: Rule, rankings: Rankings, above: Relation, winner: int) -> Sensitivity:
+def _searched(rule: Rule, rankings: Rankings, above: Relation, winner: int, most_rivals: int) -> Sensitivity:
     tier = np.full((len(rankings), rankings.n_items), -1)
     tier[rankings.ballot, rankings.item] = rankings.tier
     whole = whole_numbers(rankings.weight)
     most = int(rankings.weight.sum()) if whole else len(rankings)
-    rivals = [k for level in tiers(above) for k in level if k != winner][:CHALLENGERS]
+    rivals = [k for level in tiers(above) for k in level if k != winner][:most_rivals]
     tried, best, by = 0, most + 1, None
 
     def changes(count: int, rival: int) -> bool:

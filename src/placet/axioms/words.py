@@ -203,14 +203,14 @@ def sensitivity_words(s: Sensitivity) -> str:
 
 def agreement_words(a: Agreement) -> str:
     """Whether the choice of the rule matters."""
-    same = len(set(a.winners)) == 1
-    winners = f"all {number(len(a.rules))} rules have the same winner" if same else "the winner depends on the rule"
-    if not a.contested:
-        return f"All {number(len(a.rules))} rules give the same ranking."
-    depend = "depends" if len(a.contested) == 1 else "depend"
-    return (
-        f"{len(a.contested):,} of {counted(a.pairs, 'pair', 'pairs')} {depend} on the rule that is chosen; {winners}."
-    )
+    many = number(len(a.rules))
+    common = [name for name in a.winners[0] if all(name in winners for winners in a.winners)] if a.rules else []
+    if not a.contested and not a.levelled:
+        return f"All {many} rules give the same ranking."
+    first = f"{listed(common)} wins by all {many} rules, alone or with others" if common else "the winner depends on it"
+    tied = f"{a.levelled:,} more are tied by some rules only" if a.levelled else "none is tied by some rules only"
+    opposed = f"Of {a.pairs:,} pairs {len(a.contested):,} depend on the rule that is chosen"
+    return f"{opposed}, and {tied}; {first}."
 
 
 def contested_words(c: Contested) -> str:

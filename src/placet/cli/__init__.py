@@ -6,7 +6,7 @@ import warnings
 
 import typer
 
-from placet.cli import aggregate, data, demo, evaluate, rank, simulate
+from placet.cli import aggregate, audit, data, demo, evaluate, rank, simulate
 from placet.cli.track import track
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command("describe")(data.describe)
 app.command("convert")(data.convert)
 app.command("aggregate")(aggregate.aggregate)
+app.command("audit")(audit.audit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("train")(rank.train)
 app.command("score")(rank.score)

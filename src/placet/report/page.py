@@ -11,6 +11,7 @@ import numpy as np
 
 import placet
 from placet.aggregate import MODELS, RULES, Consensus
+from placet.axioms import audit
 from placet.data import Comparisons, Rankings
 from placet.io.files import writing
 from placet.report import figures
@@ -18,6 +19,7 @@ from placet.report.style import CSS
 
 MOST_ROWS = 200
 MOST_CELLS = 40
+MOST_AUDITED = 500
 
 
 def consensus_page(
@@ -30,6 +32,7 @@ def consensus_page(
         ("How sure the ranks are", _ranks(consensus)),
         ("The voters", _agents(consensus)),
         ("What to know", _notes(consensus)),
+        ("Audit", _audit(consensus, data)),
         ("Method", _method(consensus)),
         ("Data", figures.key_values([(k, v) for k, v in data.describe().items() if v is not None])),
     ]
@@ -110,6 +113,19 @@ def _agents(c: Consensus) -> str:
 
 def _notes(c: Consensus) -> str:
     return "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in c.notes) + "</ul>" if c.notes else ""
+
+
+def _audit(c: Consensus, data: Rankings | Comparisons) -> str:
+    """What the ranking keeps and breaks on these ballots, in words."""
+    known = c.method in MODELS or c.method in RULES
+    if not known or len(c.items) < 2 or tuple(c.items) != tuple(data.items) or len(c.items) > MOST_AUDITED:
+        return ""
+    lines = audit(c, data, rivals=0).findings
+    rows = "".join(
+        f"<tr><td>{escape(f.check)}</td><td>{escape(f.verdict)}</td><td>{escape(f.words)}</td></tr>" for f in lines
+    )
+    head = "<tr><th>asked</th><th>verdict</th><th>in words</th></tr>"
+    return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
 
 
 def _method(c: Consensus) -> str:
