@@ -1,0 +1,112 @@
+"""Speed of label ranking: python benchmarks/bench_labels.py [part ...] [--threads 2] [--quick] [--data FOLDER]
+
+loss    983 labels, 19 own, 128 documents: the loss with its gradient against the forward and backward pass of the network
+scale   200,000 labels, 75 own: `pl-partition` against binary cross-entropy, both with gradients
+epoch   one epoch of Delicious (target: 10 s on 2 cores)
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from harness import compare
+
+import placet
+from placet.losses.apply import set_threads
+from placet.rank import LabelRanker
+from placet.rank import network as net
+from placet.rank.label_losses import Own
+from placet.rank.labels import mean_loss
+from placet.rank.training import Criterion
+
+DATA = Path(__file__).parents[2] / "shared" / "data" / "xmc" / "delicious"
+BATCH = 128
+
+
+def own_labels(n_labels: int, n_own: int, rng: np.random.Generator) -> Own:
+    label = np.concatenate([np.sort(rng.choice(n_labels, n_own, replace=False)) for _ in range(BATCH)])
+    return Own(label, np.ones(len(label)), n_own * np.arange(BATCH + 1))
+
+
+def loss_of(name: str, table: torch.Tensor, own: Own) -> Callable[[], None]:
+    """A run of the loss and its gradient in the table of scores."""
+    criterion = Criterion(name, None, np.random.default_rng(0))
+
+    def run() -> None:
+        table.grad = None
+        mean_loss(criterion, table, own).backward()
+
+    return run
+
+
+def cross_entropy(table: torch.Tensor, own: Own) -> Callable[[], None]:
+    cell = torch.from_numpy(own.document), torch.from_numpy(own.label)
+
+    def run() -> None:
+        table.grad = None
+        target = torch.zeros_like(table)
+        target[cell] = 1.0
+        torch.nn.functional.binary_cross_entropy_with_logits(table, target).backward()
+
+    return run
+
+
+def loss(options: argparse.Namespace) -> None:
+    rng, sizes = np.random.default_rng(0), (500, 256, 983)
+    X = placet.simulate.queries(1, BATCH, sizes[0], density=0.037, random_state=1).X
+    network = [
+        tuple(torch.from_numpy(part).requires_grad_() for part in layer)
+        for layer in net.layers(net.first_weights(sizes, rng), sizes)
+    ]
+    rows, back = net.as_input(X), torch.ones(BATCH, sizes[-1])
+    own = own_labels(sizes[-1], 19, rng)
+    table = net.forward(network, rows).detach().requires_grad_()
+
+    def passes() -> None:
+        net.forward(network, rows).backward(back)
+
+    runs = {"pl-partition": loss_of("pl-partition", table, own), "network": passes}
+    runs |= {name: loss_of(name, table, own) for name in ("pl-lower-bound", "ranknet", "ranksvm")}
+    runs["binary cross-entropy"] = cross_entropy(table, own)
+    compare(f"labels 983 own 19 threads {options.threads}", runs, repeat=31)
+
+
+def scale(options: argparse.Namespace) -> None:
+    n_labels = 20_000 if options.quick else 200_000
+    rng = np.random.default_rng(0)
+    table = torch.from_numpy(rng.normal(size=(BATCH, n_labels)).astype(np.float32)).requires_grad_()
+    own = own_labels(n_labels, 75, rng)
+    runs = {"pl-partition": loss_of("pl-partition", table, own), "binary cross-entropy": cross_entropy(table, own)}
+    compare(f"labels {n_labels} own 75 threads {options.threads}", runs, repeat=9)
+
+
+def epoch(options: argparse.Namespace) -> None:
+    train = placet.read_xmc(options.data / "train.txt.xz")
+
+    def fit(name: str) -> Callable[[], object]:
+        return lambda: LabelRanker(name, learning_rate=1e-3, epochs=1).fit(train)
+
+    names = ("pl-partition", "pl-lower-bound") + (() if options.quick else ("ranknet", "ranksvm"))
+    compare(f"epoch of Delicious threads {options.threads}", {name: fit(name) for name in names}, repeat=3)
+
+
+PARTS = {"loss": loss, "scale": scale, "epoch": epoch}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="part", help=f"any of {', '.join(PARTS)}")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    set_threads(options.threads)
+    for part in options.parts:
+        PARTS[part](options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Extreme sizes: one batch of 128 documents with 75 labels each of 100,000 sparse features, from 12,500 to 200,000 labels.
+
+Beside `pl-partition` in the same run: binary cross-entropy over all labels, and, with 2,000 labels drawn, a plain sampled softmax and
+`pl-partition` over the same labels.  Time of the loss with its gradient, of a whole step (forward, loss, backward, Adam), and peak memory, each size and
+loss in a process of its own.
+"""
+
+import argparse
+import csv
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+SIZES, QUICK_SIZES = (12_500, 50_000, 200_000), (2_000, 8_000)
+FEATURES, DOCUMENT, OWN, BATCH, HIDDEN, DRAWN = 100_000, 100, 75, 128, 256, 2_000
+LOSSES = ("pl-partition", "binary cross-entropy", "pl-partition, sampled", "softmax, sampled")
+
+
+def batch(n_labels: int, seed: int):
+    """Documents with 100 of 100,000 features and 75 labels each; labels by weight 1/sqrt(rank), so that some are frequent."""
+    from scipy.sparse import csr_matrix
+
+    from placet.rank.label_data import Documents
+
+    rng = np.random.default_rng(seed)
+    weight = -0.5 * np.log(1.0 + np.arange(n_labels))
+    own = [np.sort(np.argpartition(-(weight + rng.gumbel(size=n_labels)), OWN)[:OWN]) for _ in range(BATCH)]
+    column = np.concatenate([np.sort(rng.choice(FEATURES, DOCUMENT, replace=False)) for _ in range(BATCH)])
+    X = csr_matrix(
+        (rng.random(len(column), np.float32), column, DOCUMENT * np.arange(BATCH + 1)), shape=(BATCH, FEATURES)
+    )
+    Y = csr_matrix((np.ones(BATCH * OWN), np.concatenate(own), OWN * np.arange(BATCH + 1)), shape=(BATCH, n_labels))
+    return Documents(X, Y)
+
+
+def cross_entropy(table, own):
+    """Binary cross-entropy summed over all labels of a document, mean over documents."""
+    import torch
+
+    target = torch.zeros_like(table)
+    target[torch.from_numpy(own.document), torch.from_numpy(own.label)] = 1.0
+    return torch.nn.functional.binary_cross_entropy_with_logits(table, target, reduction="sum") / len(table)
+
+
+def sampled_softmax(network, documents, rng):
+    """Cross-entropy of the own labels against the softmax over the labels of the batch and ``DRAWN`` others."""
+    import torch
+
+    from placet.rank import network as net
+
+    here = np.unique(documents.Y.indices)
+    n_labels = documents.Y.shape[1]
+    drawn = np.setdiff1d(rng.choice(n_labels, min(n_labels, DRAWN + len(here)), replace=False), here)[:DRAWN]
+    index = torch.from_numpy(np.concatenate([here, drawn]).astype(np.int64))
+    *inner, (W, b) = network
+    vectors = torch.nn.functional.embedding(index, W, sparse=True)
+    hidden = net.hidden(inner, net.as_input(documents.X), sparse=True)
+    log_p = torch.log_softmax(torch.nn.functional.linear(hidden, vectors, b[index]), dim=1)
+    own = documents.own()
+    return -log_p[torch.from_numpy(own.document), torch.from_numpy(np.searchsorted(here, own.label))].sum() / len(log_p)
+
+
+def measure(loss: str, n_labels: int, repeat: int) -> dict[str, float]:
+    """Seconds of the loss, of a step, and the growth of peak memory over what Python and the batch need."""
+    import torch
+
+    from placet.rank import network as net
+    from placet.rank.labels import mean_loss, sampled_loss
+    from placet.rank.training import Criterion, _adams
+
+    documents, rng = batch(n_labels, 0), np.random.default_rng(1)
+    criterion, own, sampled = Criterion("pl-partition", None, rng), documents.own(), loss.endswith("sampled")
+    sizes = (FEATURES, HIDDEN, n_labels)
+    warm = torch.zeros(2, 3, requires_grad=True)
+    mean_loss(
+        criterion, warm, own._replace(label=np.array([0, 1, 2]), grade=np.ones(3), offsets=np.array([0, 2, 3]))
+    ).backward()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    weights = net.first_weights(sizes, rng)
+    network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in net.layers(weights, sizes)]
+    optimisers = _adams(network, [], 1e-3, 0.0, sampled)
+    table_loss = mean_loss if loss.startswith("pl") else None
+
+    def objective():
+        if loss == "pl-partition, sampled":
+            return sampled_loss(criterion, network, documents, DRAWN, rng)
+        if loss == "softmax, sampled":
+            return sampled_softmax(network, documents, rng)
+        table = net.forward(network, net.as_input(documents.X))
+        return mean_loss(criterion, table, own) if table_loss else cross_entropy(table, own)
+
+    def step():
+        objective().backward()
+        for optimiser in optimisers:
+            optimiser.step()
+            optimiser.zero_grad()
+
+    seconds = {"step": timed(step, repeat)}
+    if not sampled:
+        with torch.no_grad():
+            table = net.forward(network, net.as_input(documents.X))
+        table.requires_grad_()
+
+        def alone():
+            table.grad = None
+            (mean_loss(criterion, table, own) if table_loss else cross_entropy(table, own)).backward()
+
+        seconds["loss"] = timed(alone, repeat)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return seconds | {"peak_mb": peak / 1024}
+
+
+def timed(run, repeat: int) -> float:
+    run()
+    found = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes; nothing is compared")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--one", nargs=2, metavar=("LOSS", "LABELS"), help="measure one and print JSON")
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(options.one[0], int(options.one[1]), options.repeat)))
+        return
+    found = {}
+    sizes = QUICK_SIZES if options.quick else SIZES
+    print("labels\tloss\tloss ms\tstep ms\tpeak MB")
+    for n in sizes:
+        for loss in LOSSES:
+            words = [sys.executable, __file__, "--one", loss, str(n), "--repeat", str(options.repeat)]
+            found[n, loss] = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+            row = found[n, loss]
+            print(
+                f"{n}\t{loss}\t{1e3 * row.get('loss', np.nan):.1f}\t{1e3 * row['step']:.1f}\t{row['peak_mb']:.0f}",
+                flush=True,
+            )
+    small, large = sizes[-2], sizes[-1]
+    ours, other = found[large, "pl-partition"], found[large, "binary cross-entropy"]
+    values = {
+        "loss, pl-partition over binary cross-entropy": ours["loss"] / other["loss"],
+        "step, pl-partition over binary cross-entropy": ours["step"] / other["step"],
+        "peak memory, pl-partition over binary cross-entropy": ours["peak_mb"] / other["peak_mb"],
+        "growth of the loss over growth of the labels": ours["loss"]
+        / found[small, "pl-partition"]["loss"]
+        / (large / small),
+    }
+    report(values, [(n, loss, *row.values()) for (n, loss), row in found.items()], options.quick)
+
+
+def report(values: dict[str, float], rows: list, quick: bool) -> None:
+    folder = HERE / "labels_scale"
+    folder.mkdir(exist_ok=True)
+    with open(folder / "ours.csv", "w", newline="") as file:
+        csv.writer(file).writerows(
+            [("quantity", "value"), *((key, f"{value:.4g}") for key, value in values.items()), *rows]
+        )
+    with open(HERE / "expected_labels_scale.csv", newline="") as file:
+        expected = {row["quantity"]: float(row["high"]) for row in csv.DictReader(file)}
+    missed = [key for key, value in values.items() if value > expected[key] and not quick]
+    for key, value in values.items():
+        print(f"{'MISS' if key in missed else 'ok  '} {key} = {value:.3g} (at most {expected[key]:g})")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
