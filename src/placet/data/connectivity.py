@@ -4,8 +4,6 @@ An item beats the items of lower tiers on the same ballot.  Tiers are linked thr
 node k -> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges, not n^2.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -34,31 +32,6 @@ def components(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: in
 def components_of_pairs(winner: ArrayLike, loser: ArrayLike, n_items: int) -> Labels:
     """Group of each item (n_items,) from comparisons; a tie is two rows, one each way.  O(rows + n_items)."""
     return _strong(np.asarray(winner, dtype=np.int64), np.asarray(loser, dtype=np.int64), n_items, n_items)
-
-
-def no_finite_scores(labels: Labels, items: Sequence[object] | None = None) -> str | None:
-    """What to tell the user when there is more than one group, else None: the groups by size, and the way out.
-
-    >>> print(no_finite_scores(np.array([0, 0, 1]), ["ann", "bob", "cy"]))
-    no finite scores: the items fall into 2 groups, and no chain of wins leads both ways between any two: 'ann',
-    'bob' (2 items); 'cy' (1 item). Add a prior (l2 > 0), or keep the items of one group
-    """
-    sizes = np.bincount(labels)
-    if len(sizes) < 2:
-        return None
-    order = np.argsort(-sizes, kind="stable")
-    groups = []
-    for group in order[:4]:
-        members = np.flatnonzero(labels == group)[:4]
-        names = ", ".join(repr(int(i) if items is None else items[i]) for i in members)
-        more = ", ..." if sizes[group] > len(members) else ""
-        groups.append(f"{names}{more} ({sizes[group]} item{'s' if sizes[group] > 1 else ''})")
-    if len(order) > 4:
-        groups.append(f"and {len(order) - 4} more")
-    return (
-        f"no finite scores: the items fall into {len(sizes)} groups, and no chain of wins leads both ways "
-        f"between any two: {'; '.join(groups)}. Add a prior (l2 > 0), or keep the items of one group"
-    )
 
 
 def _strong(start: Labels, end: Labels, n_items: int, n_nodes: int) -> Labels:

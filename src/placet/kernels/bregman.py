@@ -42,7 +42,7 @@ def targets(gain, offsets, discount, out):
 
 
 @njit(cache=True, nogil=True)
-def largest(x):
+def max_abs(x):
     """max |x_i|, 0 for no entries."""
     top = 0.0
     for i in range(len(x)):
@@ -59,7 +59,7 @@ def exponent(q, m):
 @njit(cache=True, nogil=True)
 def power_norm(x, q):
     """|x|_q = (sum |x_i|^q)^(1/q), scaled by the largest entry.  O(m)."""
-    top = largest(x)
+    top = max_abs(x)
     if top == 0.0:
         return 0.0
     total = 0.0
@@ -192,7 +192,7 @@ def mixed_point(s, a, b, c, q, x):
         for i in range(m):
             x[i] = np.exp(entropy_root(s[i], a, 2.0 * b, 0.0, 2.0, np.inf))
     elif c > 0.0:  # grad psi* is homogeneous: solve for scores of size 1, from an upper bound of the norm
-        scale = largest(s)
+        scale = max_abs(s)
         unit = np.empty(m)
         for i in range(m):
             x[i] = 0.0
@@ -250,7 +250,7 @@ def bregman(s, target, offsets, weight, grad, a, b, c, q):
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         p = target[lo:hi]
-        if hi - lo < 2 or largest(p) == 0.0:
+        if hi - lo < 2 or max_abs(p) == 0.0:
             continue
         qk = exponent(q, hi - lo)
         x = grad[lo:hi]
@@ -288,9 +288,9 @@ def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
     """Diagonal of hess psi*(s) times the weight; 1 / (2 (b + c)) where all scores are 0 and a = 0.  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
+        if hi - lo < 2 or max_abs(target[lo:hi]) == 0.0:
             continue
-        if a == 0.0 and largest(s[lo:hi]) == 0.0:
+        if a == 0.0 and max_abs(s[lo:hi]) == 0.0:
             for i in range(lo, hi):
                 out[i] = weight[k] / (2.0 * (b + c))
             continue
@@ -308,10 +308,10 @@ def bregman_hvp(s, target, offsets, weight, out, v, a, b, c, q):
     """hess psi*(s) v times the weight: how the gradient changes along v (grad psi*(v) at s = 0, a = 0).  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
+        if hi - lo < 2 or max_abs(target[lo:hi]) == 0.0:
             continue
         qk = exponent(q, hi - lo)
-        if a == 0.0 and largest(s[lo:hi]) == 0.0:
+        if a == 0.0 and max_abs(s[lo:hi]) == 0.0:
             conjugate(v[lo:hi], a, b, c, qk, out[lo:hi])
             for i in range(lo, hi):
                 out[i] *= weight[k]

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from placet.kernels.bregman import largest
+from placet.kernels.bregman import max_abs
 
 # Scores all smaller than this have no direction.
 TINY = 1e-150
@@ -12,7 +12,7 @@ TINY = 1e-150
 @njit(cache=True, nogil=True)
 def euclidean(s):
     """|s|_2 without overflow; 0 where every |s_i| is below ``TINY``."""
-    top = largest(s)
+    top = max_abs(s)
     if top < TINY:
         return 0.0
     total = 0.0
@@ -31,7 +31,7 @@ def cosine(s, target, offsets, weight, grad):
     value = 0.0
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
+        if hi - lo < 2 or max_abs(target[lo:hi]) == 0.0:
             continue
         n = euclidean(s[lo:hi])
         along, one = 0.0, 0.0 if n > 0.0 else 0.5
@@ -53,7 +53,7 @@ def cosine_curvature(s, target, offsets, weight, out):
     """|p| (2 |u_i| + |1 - 3 u_i^2|) / |s|^2, a positive bound on the Hessian's diagonal; |p| at s = 0.  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
-        if hi - lo < 2 or largest(target[lo:hi]) == 0.0:
+        if hi - lo < 2 or max_abs(target[lo:hi]) == 0.0:
             continue
         n, size = euclidean(s[lo:hi]), euclidean(target[lo:hi])
         for i in range(lo, hi):
@@ -69,7 +69,7 @@ def cosine_hvp(s, target, offsets, weight, out, v):
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         n = euclidean(s[lo:hi])
-        if hi - lo < 2 or largest(target[lo:hi]) == 0.0 or n == 0.0:
+        if hi - lo < 2 or max_abs(target[lo:hi]) == 0.0 or n == 0.0:
             continue
         pu = pv = uv = 0.0
         for i in range(lo, hi):

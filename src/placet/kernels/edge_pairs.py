@@ -9,7 +9,7 @@ cells are paired, and the sums at the nodes are read back at the values: O(30 E 
 import numpy as np
 from numba import njit
 
-from placet.kernels.bregman import largest
+from placet.kernels.bregman import max_abs
 
 # With exponents within this bound 1 + e^a + e^b and the product of three of them are numbers.
 PLAIN = 200.0
@@ -38,7 +38,7 @@ def plain_sums(a, b, ga, gb):
     eb = np.empty(n)
     for f in range(n):
         eb[f] = np.exp(b[f])
-    block = max(1, int(700.0 / (max(largest(a), largest(b)) + 1.1)))  # (1 + e^a + e^b)^block is a number
+    block = max(1, int(700.0 / (max(max_abs(a), max_abs(b)) + 1.1)))  # (1 + e^a + e^b)^block is a number
     value = 0.0
     for e in range(n):
         ea = np.exp(a[e])
@@ -147,7 +147,7 @@ def node_sums(a, b, ga, gb):
 def all_pairs(a, b, ga, gb):
     """sum over e, f of log(1 + e^a_e + e^b_f); derivatives go to the zeros in ``ga``, ``gb``.  O(E^2); many: O(E)."""
     n = len(a)
-    if max(largest(a), largest(b)) <= PLAIN:
+    if max(max_abs(a), max_abs(b)) <= PLAIN:
         through_nodes = NODE_PAIR_COST * cells(a)[1] * cells(b)[1] * NODES * NODES + EDGE_COST * n
         return node_sums(a, b, ga, gb) if through_nodes < float(n) * n else plain_sums(a, b, ga, gb)
     value = 0.0

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from placet.kernels.pmop import find_tiers, longest
+from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
 BLOCK = 256  # rows per logarithm: factors of at most 2 are multiplied first, and 2^256 is far from overflow

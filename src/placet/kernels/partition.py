@@ -13,7 +13,7 @@ from numba import njit
 
 from placet.kernels import quadrature
 from placet.kernels.plackett_luce import mean_below, tier_stages
-from placet.kernels.softmax import longest
+from placet.kernels.ranges import longest
 
 
 @njit(cache=True, nogil=True)

@@ -10,19 +10,8 @@ import math
 import numpy as np
 from numba import njit
 
-from placet.kernels.softmax import exponentials, longest
-
-
-@njit(cache=True, nogil=True)
-def tiers(grade, a, b, starts):
-    """Fill ``starts`` with the first row of each tier of rows a..b, then b; return the number of tiers."""
-    n_tiers = 0
-    for r in range(a, b):
-        if r == a or grade[r] != grade[r - 1]:
-            starts[n_tiers] = r
-            n_tiers += 1
-    starts[n_tiers] = b
-    return n_tiers
+from placet.kernels.ranges import find_tiers, longest
+from placet.kernels.softmax import exponentials
 
 
 @njit(cache=True, nogil=True)
@@ -171,7 +160,7 @@ def ordered_hvp(s, grade, offsets, weight, out, v, uniform, k):
 @njit(cache=True, nogil=True)
 def tier_stages(s, grade, a, b, starts, e, own, left, share, rest):
     """Tiers of a list, e = softmax inside each tier (written at the list's rows), L_k and shares; number of tiers."""
-    n_tiers = tiers(grade, a, b, starts)
+    n_tiers = find_tiers(grade, a, b, starts)
     for t in range(n_tiers):
         top, own[t] = exponentials(s, starts[t], starts[t + 1], e)
         lift = math.exp(top - own[t])

@@ -11,36 +11,15 @@ import math
 import numpy as np
 from numba import njit
 
+from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
 LOG_2 = math.log(2.0)
-ONE = np.uint64(1)
 NARROW = (
     150.0  # scores this close to the first row's need no other shift: e^{+-150} times any count is far from the limits
 )
 PROPER = 1.0 - 0.5 ** np.arange(61)  # 2^n - 1 = 2^n PROPER[n]; from n = 54 on it is 1
 FOLD = 1e100  # factors are multiplied up to here before their logarithm is taken
-
-
-@njit(cache=True, nogil=True)
-def longest(offsets):
-    """Rows of the longest list.  O(lists)."""
-    rows = 0
-    for q in range(len(offsets) - 1):
-        rows = max(rows, offsets[q + 1] - offsets[q])
-    return rows
-
-
-@njit(cache=True, nogil=True)
-def find_tiers(grade, a, b, start):
-    """Number of tiers of the list of rows a..b; their first rows go to ``start``, followed by b.  O(rows)."""
-    n_tiers = min(1, b - a)
-    start[0] = a
-    for r in range(np.uint64(a) + ONE, np.uint64(b)):
-        start[n_tiers] = r  # kept if a tier starts here; written always, since the branch would be mispredicted
-        n_tiers += grade[r] != grade[r - ONE]
-    start[n_tiers] = b
-    return n_tiers
 
 
 @njit(cache=True, nogil=True)

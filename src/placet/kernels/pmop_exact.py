@@ -19,7 +19,8 @@ import math
 import numpy as np
 from numba import njit
 
-from placet.kernels.pmop import find_tiers, longest, row_sum, scale_rows
+from placet.kernels.pmop import row_sum, scale_rows
+from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
 MOST_ROWS = 1000  # binom(1000, 500) = 2.7e299 is the last round number of items that float64 can count

@@ -8,8 +8,9 @@ import math
 import numpy as np
 from numba import njit
 
-from placet.kernels.pmop import find_tiers, log_subsets, longest
+from placet.kernels.pmop import log_subsets
 from placet.kernels.pmop_exact import forward_table
+from placet.kernels.ranges import find_tiers, longest
 
 GIBBS, HASTINGS, AS_PUBLISHED = 0, 1, 2
 

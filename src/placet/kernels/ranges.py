@@ -1,7 +1,9 @@
-"""Order of rows inside lists: checked and made without leaving compiled code."""
+"""Lists of rows: their order, checked and made without leaving compiled code; their lengths and their tiers."""
 
 import numpy as np
 from numba import njit
+
+ONE = np.uint64(1)  # rows count as unsigned in a loop: a signed one would be tested for counting from the end
 
 
 @njit(cache=True, nogil=True)
@@ -26,3 +28,24 @@ def descending_order(grade, offsets):
         a, b = offsets[q], offsets[q + 1]
         order[a:b] = a + np.argsort(-grade[a:b], kind="mergesort")
     return order
+
+
+@njit(cache=True, nogil=True)
+def longest(offsets):
+    """Rows of the longest list.  O(lists)."""
+    rows = 0
+    for q in range(len(offsets) - 1):
+        rows = max(rows, offsets[q + 1] - offsets[q])
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def find_tiers(grade, a, b, start):
+    """Number of tiers of the list of rows a..b; their first rows go to ``start``, followed by b.  O(rows)."""
+    n_tiers = min(1, b - a)
+    start[0] = a
+    for r in range(np.uint64(a) + ONE, np.uint64(b)):
+        start[n_tiers] = r  # kept if a tier starts here; written always, since the branch would be mispredicted
+        n_tiers += grade[r] != grade[r - ONE]
+    start[n_tiers] = b
+    return n_tiers

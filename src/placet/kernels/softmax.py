@@ -6,15 +6,7 @@ import numpy as np
 from numba import njit
 
 from placet.kernels import vector
-
-
-@njit(cache=True, nogil=True)
-def longest(offsets):
-    """Rows of the longest list."""
-    n = 0
-    for q in range(len(offsets) - 1):
-        n = max(n, offsets[q + 1] - offsets[q])
-    return n
+from placet.kernels.ranges import longest
 
 
 @njit(cache=True, nogil=True)
