@@ -20,6 +20,12 @@ KINDS = {
     "NeuralRanker": "placet.rank.neural",
     "LabelRanker": "placet.rank.labels",
     "SupervisedFusion": "placet.rank.fusion",
+    "ListwiseReranker": "placet.rank.reranker",
+    "ContinuousCRF": "placet.rank.crf",
+    "ConsistentBooster": "placet.rank.boosting",
+    "SurrogateSearch": "placet.rank.surrogate",
+    "StructRank": "placet.rank.structrank",
+    "DiversityReranker": "placet.rank.diversity",
 }
 
 

@@ -44,7 +44,7 @@ def pattern_search(
     rounded to multiples of ``GRID`` and remembered.  ``max_evaluations`` are shared among the starts.
 
     >>> found = pattern_search(lambda x: -abs(x[0] - 0.75) - abs(x[1]), [np.ones(2)])
-    >>> found.x, len(found.tried) < 20
+    >>> found.x, len(found.tried) < 30
     (array([0.75, 0.  ]), True)
     """
     known: dict[bytes, float] = {}
