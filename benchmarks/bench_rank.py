@@ -100,12 +100,12 @@ def memory(quick: bool) -> None:
     from rich.console import Console
 
     data = search_data(1_000 if quick else 10_000)
-    sparse = search_data(200)
-    LinearRanker(max_iter=2, tol=0.1).fit(sparse, valid=sparse)  # compiled before the child is forked
+    small = search_data(200)
+    LinearRanker(tol=0.1).fit(small, valid=small)  # compiled before the child is forked
 
     def fit() -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # five steps do not converge
             LinearRanker(max_iter=5).fit(data, valid=data)
 
     grown = peak_memory(fit)

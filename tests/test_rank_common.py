@@ -229,8 +229,17 @@ def test_what_teaches_nothing_is_refused_in_words(ranker):
         clone(ranker).fit(X, np.arange(8))
     with pytest.raises(ValueError, match="give them alone"):
         clone(ranker).fit(TRAIN, TRAIN.grade)
+    with pytest.raises(ValueError, match=r"valid must be Queries or \(X, y, qid\), not 2 things"):
+        clone(ranker).fit(TRAIN, valid=(TRAIN.X, TRAIN.grade))
+    with pytest.raises(DataError, match="all 35 queries have weight 0"):
+        clone(ranker).fit(Queries(TRAIN.X, TRAIN.grade, TRAIN.offsets, np.zeros(35)))
     with pytest.raises(ValueError, match="loss 'plackett'"):
         clone(ranker).set_params(loss="plackett").fit(TRAIN)
+    twice = clone(ranker).fit(TRAIN)
+    with pytest.raises(ValueError, match="loss 'plackett'"):
+        twice.set_params(loss="plackett").fit(TRAIN)
+    with pytest.raises(NotFittedError):
+        twice.predict(TRAIN)
     with pytest.raises(ValueError, match="'pmop-fd' has no parameter 'alpha'"):
         clone(ranker).set_params(loss_params={"alpha": 1.0}).fit(TRAIN)
 

@@ -63,6 +63,9 @@ class Ranker(BaseEstimator):
         self._progress = progress
         try:
             self._fit(queries, held_out)
+        except BaseException:
+            del self.n_features_in_  # what failed is not fitted
+            raise
         finally:
             del self._progress
         return self
@@ -190,6 +193,8 @@ class Ranker(BaseEstimator):
         """The validation set, checked: same columns, and the metric is defined somewhere."""
         if valid is None:
             return None
+        if not isinstance(valid, Queries) and len(valid) != 3:
+            raise ValueError(f"valid must be Queries or (X, y, qid), not {len(valid)} things")
         held_out = valid if isinstance(valid, Queries) else as_queries(*valid, weight=None, missing=self._missing)
         if not len(held_out):
             raise DataError("the validation set is empty; leave it out or give queries")
@@ -247,7 +252,9 @@ def check_columns(X: Any, names: Any, n_features: int, expected: Any) -> None:
 
 
 def refuse_uninformative(queries: Queries) -> None:
-    """Refuse queries none of which has two different grades."""
+    """Refuse queries none of which has two different grades, or none of which counts."""
+    if len(queries) and not queries.weight.any():
+        raise DataError(f"all {len(queries)} queries have weight 0; there is nothing to learn from")
     size = np.diff(queries.offsets)
     change = queries.grade[1:] != queries.grade[:-1]
     inside = queries.query[1:] == queries.query[:-1]
