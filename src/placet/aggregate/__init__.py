@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.bradley_terry import BradleyTerry
-from placet.aggregate.consensus import Consensus
 from placet.aggregate.cps import CosetPermutation
 from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.mallows import Mallows
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.resample import resampled
+from placet.aggregate.result import Consensus
 from placet.aggregate.rules import RULES
 from placet.aggregate.spectral import SingularValueProjection
 from placet.data import Comparisons, Rankings

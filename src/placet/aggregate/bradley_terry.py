@@ -9,9 +9,9 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from placet.aggregate import pairwise
-from placet.aggregate.consensus import Consensus
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
 from placet.aggregate.pair_bootstrap import bootstrap_draws
+from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
 

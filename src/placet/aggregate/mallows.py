@@ -8,10 +8,10 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator
 
 from placet.aggregate import spearman
-from placet.aggregate.consensus import Consensus
 from placet.aggregate.kemeny import kemeny, kemeny_order, pair_tables
 from placet.aggregate.places import ballots_of, one_of, tier_starts
 from placet.aggregate.positional import borda
+from placet.aggregate.result import Consensus
 from placet.data import Rankings
 from placet.data.columns import Floats, Ints
 from placet.optim import Fit

@@ -8,9 +8,9 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from placet.aggregate import mpm_fit
-from placet.aggregate.consensus import Consensus
 from placet.aggregate.existence import data_kind
 from placet.aggregate.mpm_data import Preferences, preferences, supervised_adherence
+from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.columns import Floats

@@ -127,7 +127,7 @@ def reciprocal(data: Rankings, k: float = 60.0) -> Floats:
     if not k > -1:
         raise ValueError(f"k must be above -1, not {k}")
     first, size = tier_starts(rankings)
-    points = shared(1.0 / (k + np.arange(1.0, rankings.n_items + 1.0)), first, size)
+    points = shared(1.0 / (k + np.arange(1, rankings.n_items + 1, dtype=np.float64)), first, size)
     return added(rankings.item, rankings.weight[rankings.ballot] * points, rankings.n_items)
 
 

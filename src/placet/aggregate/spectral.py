@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from placet.aggregate.consensus import Consensus
 from placet.aggregate.instances import Instance, instances
 from placet.aggregate.places import ballots_of
+from placet.aggregate.result import Consensus
 from placet.data import Rankings
 from placet.data.columns import Floats
 from placet.optim import Fit

@@ -80,7 +80,7 @@ def curve(table: dict[str, Curve], choice: str | Curve, what: str) -> Curve:
 
 def discounts(choice: str | Curve, places: int) -> NDArray[np.float64]:
     """Discounts of places 1 .. ``places``."""
-    d = np.asarray(curve(DISCOUNTS, choice, "discount")(np.arange(1.0, places + 1.0)), dtype=np.float64)
+    d = np.asarray(curve(DISCOUNTS, choice, "discount")(np.arange(1, places + 1, dtype=np.float64)), dtype=np.float64)
     if d.shape != (places,) or not np.isfinite(d).all():
         raise ValueError(
             f"the discount must give one finite number per place; for {places} places it gave shape {d.shape}: {d}"
