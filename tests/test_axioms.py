@@ -31,7 +31,7 @@ from placet.axioms import (
 from placet.axioms.outcome import Observer
 from placet.data import DataError, Rankings
 
-check = settings(deadline=None, max_examples=60)
+check = settings(deadline=None, max_examples=30)
 OF_VOTERS = ("non-dictatorship", "anonymity")
 
 # Brute force: the definitions in plain Python, on tuples of ballots (the tier of each item)

@@ -177,6 +177,19 @@ def test_words_are_those_of_a_layman():
     assert any("Where several orders are equally good this rule takes one, the same each time." in s for s in chooses)
 
 
+def test_words_count_voters_and_say_who_was_silent():
+    votes = Rankings.from_orders([["A", "B"], ["A", "B"], ["C", "B"], ["C", "B"], ["C", "B"], ["C"]])
+    text = audit(lambda v: [0.0, 1.0, 2.0], votes).sentences()
+    assert "Both voters who rank both put A above B, yet B ends above A." in text
+    assert any(
+        s.startswith("All voters who rank both items agree on 2 pairs; the ranking does not follow 1") for s in text
+    )
+    half = Rankings.from_orders([["A", "B"], ["B", "A"]], weight=[1.5, 1.0])
+    assert "60.0% of the voters put A above B, yet A and B end level." in audit(lambda v: [0.0, 0.0], half).sentences()
+    one = Rankings.from_orders([["A", "B"]])
+    assert "The one voter puts A above B, yet B ends above A." in audit(lambda v: [0.0, 1.0], one).sentences()
+
+
 def test_near_misses():
     votes = Rankings.from_orders([["A", "B"]] * 51 + [["B", "A"]] * 49)
     assert [(d.x, d.y) for d in audit("borda", votes).near] == [("A", "B")]

@@ -21,7 +21,8 @@ CHOOSES = ("kemeny", "kemeny-local", "footrule")
 class Duel:
     """Two items one against one: ``wins`` of the weight puts ``x`` above ``y``, ``losses`` below, ``ties`` level.
 
-    ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``level`` says that the consensus ties them.
+    ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``level`` says that the consensus ties them;
+    ``silent`` is the weight of ballots that do not list both.
     """
 
     x: Hashable
@@ -30,6 +31,7 @@ class Duel:
     losses: float
     ties: float
     level: bool
+    silent: float = 0.0
 
     @property
     def share(self) -> float:
@@ -43,8 +45,9 @@ class Duel:
         """Three of five voters put x above y, yet y ends above x."""
         tied = f" and {words.number(self.ties)} tie them" if self.ties else ""
         end = f"{self.x} and {self.y} end level" if self.level else f"{self.y} ends above {self.x}"
-        who = words.part(self.wins, self.wins + self.losses + self.ties)
-        return words.capital(f"{who} put {self.x} above {self.y}{tied}, yet {end}.")
+        which = " who rank both" if self.silent > 0 else ""
+        who = words.who_put(self.wins, self.wins + self.losses + self.ties, which)
+        return words.capital(f"{who} {self.x} above {self.y}{tied}, yet {end}.")
 
 
 @dataclass(frozen=True)
@@ -119,12 +122,13 @@ def _winner_line(check: str, winner: Hashable | None, meaning: str, result: Cons
 def _pareto_line(f: "Audit") -> Finding:
     total, broken = len(f.pareto), f.pareto_broken
     pairs = words.counted(total, "pair", "pairs")
+    voters = "voters who rank both items" if f.partial else "voters"
     if not total:
-        return Finding("pareto", "does not apply", None, "On no pair of items do all voters agree.")
+        return Finding("pareto", "does not apply", None, f"On no pair of items do all {voters} agree.")
     if not broken:
-        return Finding("pareto", "kept", None, f"All voters agree on {pairs}, and the ranking follows.")
+        return Finding("pareto", "kept", None, f"All {voters} agree on {pairs}, and the ranking follows.")
     which = words.listed([f"{x} above {y}" for x, y in broken])
-    text = f"All voters agree on {pairs}; the ranking does not follow {len(broken):,} of them: {which}."
+    text = f"All {voters} agree on {pairs}; the ranking does not follow {len(broken):,} of them: {which}."
     return Finding("pareto", "broken", None, text)
 
 

@@ -23,7 +23,7 @@ MOST_THEORY = 200
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What a consensus keeps and breaks on the ballots that it came from.
+    """What a consensus keeps and breaks on the ballots that it came from; ``partial`` where some ballots skip items.
 
     ``condorcet_winner`` beats every other item one against one, ``majority_winner`` is first on more than half of the
     weight (None where there is none, or the data are pairs); ``pareto`` pairs (x, y) have everybody's x above y,
@@ -35,6 +35,7 @@ class Audit:
 
     rule: str
     consensus: Consensus
+    partial: bool
     ties: tuple[tuple[Hashable, ...], ...]
     condorcet_winner: Hashable | None
     majority_winner: Hashable | None
@@ -121,6 +122,7 @@ def audit(
         unanimous = share >= 1 - CLOSE
         close = (share >= 0.5 - CLOSE) & (share <= 0.5 + near + CLOSE) & above
     first = first_shares(data) if isinstance(data, Rankings) else None
+    total = float(data.weight.sum()) if isinstance(data, Rankings) else None
     broken = np.argwhere(ahead & ~above)
     order = np.argsort(-share[broken[:, 0], broken[:, 1]], kind="stable")
     name_pairs = lambda mask: tuple((data.items[x], data.items[y]) for x, y in np.argwhere(mask))  # noqa: E731
@@ -128,14 +130,16 @@ def audit(
     return Audit(
         rule=chosen.name,
         consensus=result,
+        partial=total is not None
+        and bool((pairs.compared < total * (1 - 1e-9))[~np.eye(data.n_items, dtype=bool)].any()),
         ties=tuple(tuple(data.items[k] for k in level) for level in tiers(above) if len(level) > 1),
         condorcet_winner=_winner(data.items, least),
         majority_winner=None if first is None else _winner(data.items, first),
         pareto=name_pairs(unanimous),
         pareto_broken=name_pairs(unanimous & ~above),
         majorities=int(ahead.sum()),
-        contradicted=tuple(_duel(data.items, pairs, above, *broken[k]) for k in order),
-        near=tuple(_duel(data.items, pairs, above, x, y) for x, y in np.argwhere(close)),
+        contradicted=tuple(_duel(data.items, pairs, above, total, *broken[k]) for k in order),
+        near=tuple(_duel(data.items, pairs, above, total, x, y) for x, y in np.argwhere(close)),
         near_winners=_near_winners(data.items, first, least, share, near),
         sensitivity=sensitivity(chosen, data, above, rivals) if isinstance(data, Rankings) else None,
         agreement=agreement(data, compare, known=(chosen.name, above)),
@@ -165,14 +169,22 @@ def _has_theory(rule: Rule, data: Rankings | Comparisons) -> bool:
     return rule.h is not None and isinstance(data, Rankings) and 2 <= data.n_items <= MOST_THEORY
 
 
+def _partial(pairs: Pairs, total: float) -> bool:
+    """Whether some pair is not on every ballot."""
+    others = ~np.eye(len(pairs.wins), dtype=bool)
+    return bool((pairs.compared[others] < total * (1 - 1e-9)).any())
+
+
 def _winner(items: Sequence[Hashable], share: Any) -> Hashable | None:
     won = np.flatnonzero(share > 0.5 + CLOSE)
     return items[won[0]] if len(won) == 1 else None
 
 
-def _duel(items: Sequence[Hashable], pairs: Pairs, above: Relation, x: int, y: int) -> Duel:
+def _duel(items: Sequence[Hashable], pairs: Pairs, above: Relation, total: float | None, x: int, y: int) -> Duel:
     wins, losses, ties = (float(v) for v in (pairs.wins[x, y], pairs.wins[y, x], pairs.ties[x, y]))
-    return Duel(items[x], items[y], wins, losses, ties, not (above[x, y] or above[y, x]))
+    silent = 0.0 if total is None else max(total - float(pairs.compared[x, y]), 0.0)
+    level = not (above[x, y] or above[y, x])
+    return Duel(items[x], items[y], wins, losses, ties, level, silent if silent > 1e-9 * (total or 1.0) else 0.0)
 
 
 def _near_winners(items: Sequence[Hashable], first: Any, least: Any, share: Any, near: float) -> tuple[Finding, ...]:

@@ -33,13 +33,15 @@ def number(value: float) -> str:
     return SMALL[round(value)] if 0 <= value <= 10 else f"{round(value):,}"
 
 
-def part(weight: float, total: float) -> str:
-    """ "three of five voters", or a percentage where weights are not counts."""
-    if abs(total - round(total)) > 1e-9 or abs(weight - round(weight)) > 1e-9 or total < 1.5:
-        return f"{weight / total:.1%} of the voters"
-    if round(weight) == round(total):
-        return f"all {number(total)} voters"
-    return f"{number(weight)} of {number(total)} voters"
+def who_put(weight: float, total: float, which: str = "") -> str:
+    """ "three of five voters put", or a percentage where weights are not counts; ``which`` follows the voters."""
+    if abs(total - round(total)) > 1e-9 or abs(weight - round(weight)) > 1e-9:
+        return f"{weight / total:.1%} of the voters{which} put"
+    weight, total = round(weight), round(total)
+    if weight == total:
+        everyone = {1: f"the one voter{which} puts", 2: f"both voters{which} put"}
+        return everyone.get(total, f"all {number(total)} voters{which} put")
+    return f"{number(weight)} of {number(total)} voters{which} {'puts' if weight == 1 else 'put'}"
 
 
 def counted(n: int, one: str, many: str) -> str:
@@ -121,8 +123,8 @@ def _pair(w: Witness) -> str:
     x, y = _code(w)
     pairs = pairs_of(w.profiles[0])
     tied = f" and {number(pairs.ties[x, y])} tie them" if pairs.ties[x, y] else ""
-    who = part(float(pairs.wins[x, y]), float(pairs.compared[x, y]))
-    return f"{who} put {w.items[0]} above {w.items[1]}{tied}, yet {ending(_seen(w), x, y, w.profiles[0].items)}"
+    who = who_put(float(pairs.wins[x, y]), float(pairs.compared[x, y]))
+    return f"{who} {w.items[0]} above {w.items[1]}{tied}, yet {ending(_seen(w), x, y, w.profiles[0].items)}"
 
 
 def _condorcet(w: Witness) -> str:
@@ -134,8 +136,8 @@ def _condorcet(w: Witness) -> str:
 def _majority(w: Witness) -> str:
     x, y = _code(w)
     total = w.profiles[0].total
-    who = part((w.share or 0.0) * total, total)
-    return f"{who} put {w.items[0]} first, yet {ending(_seen(w), x, y, w.profiles[0].items)}"
+    who = who_put((w.share or 0.0) * total, total)
+    return f"{who} {w.items[0]} first, yet {ending(_seen(w), x, y, w.profiles[0].items)}"
 
 
 def _iia(w: Witness) -> str:
@@ -208,9 +210,8 @@ def agreement_words(a: Agreement) -> str:
     if not a.contested and not a.levelled:
         return f"All {many} rules give the same ranking."
     first = f"{listed(common)} wins by all {many} rules, alone or with others" if common else "the winner depends on it"
-    tied = f"{a.levelled:,} more are tied by some rules only" if a.levelled else "none is tied by some rules only"
-    opposed = f"Of {a.pairs:,} pairs {len(a.contested):,} depend on the rule that is chosen"
-    return f"{opposed}, and {tied}; {first}."
+    opposed = f"Pairs that depend on the rule that is chosen: {len(a.contested):,} of {a.pairs:,}"
+    return f"{opposed} ({a.levelled:,} more are tied by some rules only); {first}."
 
 
 def contested_words(c: Contested) -> str:
