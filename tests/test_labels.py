@@ -379,6 +379,7 @@ def test_stored_zeros_are_labels_that_a_document_lacks():
     [
         ({"loss": "plackett"}, "loss 'plackett' is unknown"),
         ({"learning_rate": (1e-3, 0.0)}, "learning_rate must be above 0"),
+        ({"learning_rate": ()}, "learning_rate is empty"),
         ({"validation": 1.0}, "validation 1.0 must be a share"),
         ({"negatives": 0}, "negatives must be above 0"),
         ({"negatives": 5, "hidden": ()}, "negatives need a hidden layer"),

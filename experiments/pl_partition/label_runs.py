@@ -36,6 +36,7 @@ def arguments(about: str | None) -> argparse.Namespace:
     )
     parser.add_argument("--name", default="D-1K", help="which of the paper's sets it is: D-1K, E-4K, W-31K, D-200K")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rate", type=float, help="learning rate, instead of the search with the first seed")
     parser.add_argument("--methods", default=",".join(METHODS), help=f"any of {','.join(METHODS)}")
     parser.add_argument("--fresh", action="store_true", help="forget earlier runs")
     parser.add_argument(
@@ -68,7 +69,9 @@ def runs(options: argparse.Namespace) -> dict[str, list[dict[str, float]]]:
             if (method, seed) in done:
                 continue
             data = data or read(options.data)
-            rate = done[method, 0]["rate"] if (method, 0) in done else 1e-3 if options.quick else RATES
+            rate = options.rate or (
+                done[method, 0]["rate"] if (method, 0) in done else 1e-3 if options.quick else RATES
+            )
             write(path, method, seed, train(METHODS[method], seed, rate, *data, quick=options.quick))
     done = kept(path)
     return {m: [row for (name, seed), row in sorted(done.items()) if name == m and seed in seeds] for m in METHODS}

@@ -4,6 +4,7 @@ from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles
 from placet.io.guess import READERS, WRITERS, read, write
 from placet.io.judged import Judged, judge, read_judged, read_scores, score_rows
+from placet.io.label_scores import judge_labels, read_label_scores, write_label_scores
 from placet.io.letor import read_letor, read_sizes, write_letor
 from placet.io.letor_agg import LetorAgg, read_letor_agg, write_letor_agg
 from placet.io.preflib import read_preflib, write_preflib
@@ -21,10 +22,12 @@ __all__ = [
     "MultiLabel",
     "Qrels",
     "judge",
+    "judge_labels",
     "read",
     "read_ballots",
     "read_battles",
     "read_judged",
+    "read_label_scores",
     "read_letor",
     "read_letor_agg",
     "read_preflib",
@@ -38,6 +41,7 @@ __all__ = [
     "write",
     "write_ballots",
     "write_battles",
+    "write_label_scores",
     "write_letor",
     "write_letor_agg",
     "write_preflib",

@@ -118,16 +118,9 @@ class LabelRanker(BaseEstimator):
         self.n_documents_ = len(data)
         self.label_counts_ = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
         self.sizes_ = np.array([data.X.shape[1], *net.widths(self.hidden), data.Y.shape[1]])
-        tried = self._search(train[np.flatnonzero(useful)], held_out, progress)
-        best = max(tried, key=lambda rate: -np.inf if (v := tried[rate].validation) is None else v)
-        refuse_diverged(tried[best], best)
-        self.weights_, self.learnt_ = tried[best].weights, tried[best].learnt
-        self.fit_summary_ = tried[best].summary() | {
-            "learning_rate": best,
-            "tried": {f"{rate:g}": tried[rate].validation for rate in tried},
-            "interrupted": any(training.interrupted for training in tried.values()),
-            "left_out": int((~useful).sum()),
-        }
+        best, tried = self._search(train[np.flatnonzero(useful)], held_out, progress)
+        self.weights_, self.learnt_ = best.weights, best.learnt
+        self.fit_summary_ = best.summary() | {"tried": tried, "left_out": int((~useful).sum())}
         return self
 
     def top(self, X: Any, k: int = 5) -> "Top":
@@ -189,6 +182,8 @@ class LabelRanker(BaseEstimator):
 
     def _check(self) -> None:
         check_positive(batch=self.batch, epochs=self.epochs, patience=self.patience)
+        if not self._rates():
+            raise ValueError("learning_rate is empty; give one or several")
         for rate in self._rates():
             check_positive(learning_rate=rate)
         if self.validation is not None and not 0 < self.validation < 1:
@@ -210,21 +205,30 @@ class LabelRanker(BaseEstimator):
     def _share(self, n: int) -> float:
         return self.validation if self.validation is not None else 0.1 if n >= LARGE else 0.25
 
-    def _search(self, train: Documents, held_out: Documents, progress: Progress | None) -> dict[float, Training]:
-        """A training for each learning rate, from the same first weights in the same order of documents."""
-        tried: dict[float, Training] = {}
-        steps = self.epochs * len(self._rates())
+    def _search(
+        self, train: Documents, held_out: Documents, progress: Progress | None
+    ) -> tuple[Training, dict[str, float | None]]:
+        """The best training over the learning rates, from the same first weights, and the validation of each."""
+        best: Training | None = None
+        tried: dict[str, float | None] = {}
+        done, steps = 0, self.epochs * len(self._rates())
         for rate in self._rates():
-            done = sum(training.epochs for training in tried.values())
 
             def tell(step: int, value: float | None, done: int = done) -> None:
                 if progress is not None:
                     progress(done + step, steps, value)
 
-            tried[rate] = self._train(train, held_out, rate, tell)
-            if tried[rate].interrupted:
+            training = self._train(train, held_out, rate, tell)
+            done += training.epochs
+            tried[f"{rate:g}"] = training.validation
+            if best is None or (training.validation or -np.inf) > (best.validation or -np.inf):
+                best = training
+            if training.interrupted:
+                best.interrupted = True
                 break
-        return tried
+        assert best is not None
+        refuse_diverged(best)
+        return best, tried
 
     def _train(self, train: Documents, held_out: Documents, rate: float, tell: Any) -> Training:
         rng = np.random.default_rng(self.random_state)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 Weights = NDArray[np.float32]
 Layer = tuple[Any, Any]
+DRAWN_AT_ONCE = 1 << 20
 
 
 def pytorch() -> Any:
@@ -45,8 +46,13 @@ def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
 
 def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
     """Weights and biases of a layer with n inputs uniform on (-1, 1) / sqrt(n)."""
-    parts = [rng.uniform(-1.0, 1.0, (n_in + 1) * n_out) / np.sqrt(n_in) for n_in, n_out in pairwise(sizes)]
-    return np.concatenate(parts).astype(np.float32)
+    ends = np.cumsum([0, *((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))])
+    weights = np.empty(ends[-1], np.float32)
+    for n_in, (start, end) in zip(sizes, pairwise(ends.tolist())):
+        for a in range(start, end, DRAWN_AT_ONCE):
+            part = weights[a : min(a + DRAWN_AT_ONCE, end)]
+            part[:] = rng.uniform(-1.0, 1.0, len(part)) / np.sqrt(n_in)
+    return weights
 
 
 def scores(network: Sequence[Layer], X: Any) -> Weights:

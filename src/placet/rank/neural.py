@@ -111,7 +111,7 @@ class NeuralRanker(Ranker):
 
     def _keep(self, training: Training) -> None:
         self.weights_, self.learnt_, self.fit_summary_ = training.weights, training.learnt, training.summary()
-        refuse_diverged(training, self.learning_rate)
+        refuse_diverged(training)
 
     def _standardized(self, X: Any) -> Any:
         """Rows as the network takes them, float32."""
@@ -134,7 +134,7 @@ def check_positive(**numbers: float) -> None:
             raise ValueError(f"{name} must be above 0, not {value}")
 
 
-def refuse_diverged(training: Training, learning_rate: float) -> None:
+def refuse_diverged(training: Training) -> None:
     """Refuse a training that never had a finite epoch."""
     if training.diverged and training.best_epoch == 0:
-        raise ValueError(f"training diverged in its first epoch at learning_rate={learning_rate}; lower it")
+        raise ValueError(f"training diverged in its first epoch at learning_rate={training.learning_rate}; lower it")

@@ -113,6 +113,7 @@ class Training:
 
     weights: Weights
     learnt: dict[str, float]
+    learning_rate: float
     epochs: int = 0
     best_epoch: int = 0
     validation: float | None = None
@@ -121,7 +122,7 @@ class Training:
 
     def summary(self) -> dict[str, Any]:
         """What a ranker keeps of it."""
-        names = ("epochs", "best_epoch", "validation", "interrupted", "diverged")
+        names = ("learning_rate", "epochs", "best_epoch", "validation", "interrupted", "diverged")
         return {name: getattr(self, name) for name in names}
 
 
@@ -149,7 +150,7 @@ def descend(
     torch = pytorch()
     network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in layers(weights, sizes)]
     optimisers = _adams(network, list(criterion.learnt.values()), learning_rate, l2, sparse)
-    state = Training(weights.copy(), criterion.learnt_values())
+    state = Training(weights.copy(), criterion.learnt_values(), learning_rate)
     try:
         while state.epochs < epochs and (validate is None or state.epochs - state.best_epoch < patience):
             for batch in epoch():
