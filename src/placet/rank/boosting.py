@@ -35,8 +35,9 @@ class ConsistentBooster(Ranker):
 
     R is the loss per unit weight: any Bregman surrogate ("bregman-ce", "bregman-square", "bregman-qnorm", or "bregman"
     with ``loss_params={"psi": ..., "alpha": ...}``), whose gradient is d = grad psi*(s) - G(r) / |G(r)|_D, or any other
-    loss of the table.  ``start="level"`` begins at the best constant score, which changes no order; "zero" as
-    published.
+    loss of the table.  These losses see the level of the scores, though it changes no order: ``start="level"`` begins
+    at the best constant, and ``centre`` takes the mean from columns; "zero" and False are as published, and waste the
+    features on the level.
 
     ``learners``, one or several that compete in every round: "feature" (x_k), "stump", "tree" (at most ``leaves``
     leaves, by ``engine`` "lightgbm" or "sklearn"), "listwise" (x_k or 1, times exp(w T) with the sums T of ``kernels``
@@ -84,6 +85,7 @@ class ConsistentBooster(Ranker):
         leaves: int = 16,
         min_rows: int = 20,
         start: str = "level",
+        centre: bool = True,
         min_edge: float = 1e-6,
         patience: int = 50,
         metric: str = "ndcg@10",
@@ -103,6 +105,7 @@ class ConsistentBooster(Ranker):
         self.leaves = leaves
         self.min_rows = min_rows
         self.start = start
+        self.centre = centre
         self.min_edge = min_edge
         self.patience = patience
         self.metric = metric
@@ -115,16 +118,18 @@ class ConsistentBooster(Ranker):
         model = Sum(queries.n_features, len(self.kernels) if "listwise" in self._names() else 0)
         model.level = risk.best_level() if self.start == "level" else 0.0
         listwise = self._listwise(queries, model, fitting=True)
-        groups = weak.families(
-            self._names(), queries.X, listwise, self.engine, self.leaves, self.min_rows, self.random_state
-        )
+        how: dict[str, Any] = {"engine": self.engine, "leaves": self.leaves, "min_rows": self.min_rows}
+        groups = weak.families(self._names(), queries.X, listwise, centre=self.centre, seed=self.random_state, **how)
         watch = (
             None if valid is None else Held(valid, self._listwise(valid, model), metric_of(self.metric), model.level)
         )
         self.rounds_, kept, stopped = self._boost(queries, risk, model, groups, watch)
         model.cut(kept)
-        self.level_, self.scale_ = model.level, model.scale
         self.coef_, self.listwise_coef_ = model.coefficients()
+        moved = [
+            groups[name].mean @ w for name, w in (("feature", self.coef_), ("listwise", self.listwise_coef_)) if w.any()
+        ]
+        self.level_, self.scale_ = model.level - float(sum(moved)), model.scale
         self.nodes_, self.node_threshold_, self.node_value_, self.roots_ = model.trees()
         self.fit_summary_ = {
             "stopped": stopped,
@@ -365,10 +370,7 @@ class Held:
 
     def __init__(self, valid: Queries, listwise: Array | None, metric: Any, level: float) -> None:
         self.valid, self.metric = valid, metric
-        self.columns = {
-            "feature": weak.Columns(valid.X),
-            "listwise": listwise if listwise is None else weak.Columns(listwise),
-        }
+        self.tables = {"feature": valid.X, "listwise": listwise}
         self.dense = np.ascontiguousarray(valid.X, np.float64) if isinstance(valid.X, np.ndarray) else None
         self.s = np.full(len(valid.grade), level)
         self.best, self.best_round, self.seen = self._score(), 0, 0
@@ -379,9 +381,7 @@ class Held:
     def see(self, name: str, function: Any, alpha: float) -> float:
         kind, what = function
         if kind == "column":
-            columns = self.columns[name]
-            assert columns is not None
-            self.s = self.s + alpha * columns.column(what)
+            self.s = self.s + alpha * weak.column(self.tables[name], what)  # the mean is missing: it moves all alike
         else:
             assert self.dense is not None
             self.s = self.s + alpha * what(self.dense)

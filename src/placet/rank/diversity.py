@@ -28,7 +28,7 @@ STEP = 4.0  # of the pattern search in -w
 
 
 def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 0.5, k: int | None = None) -> Array:
-    """Maximal marginal relevance: the next row has the largest trade_off b_i - (1 - trade_off) max_j S_ij; scores (rows,).
+    """Maximal marginal relevance: the next row has the largest trade_off b_i - (1 - trade_off) max_j S_ij; scores.
 
     The maximum is over the rows j chosen before it (0 for the first), b the relevance brought to [0, 1] in the list and
     S the cosine of features brought to [0, 1] in the list.  The first ``k`` rows (None: all) are chosen so; the others

@@ -41,34 +41,44 @@ class Nodes(NamedTuple):
 
 
 class Columns:
-    """h = a column of a table: features as they are, or listwise terms made from them."""
+    """h = a column of a table, less its mean over the training rows with ``centre`` (which changes no order)."""
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: Any, centre: bool) -> None:
         self.table = table
-        self.transposed = table.T
-        squares = table.multiply(table) if hasattr(table, "multiply") else np.square(table, dtype=np.float64)
-        self.norm = np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float64)).ravel()
+        n = max(table.shape[0], 1)
+        self.mean = np.asarray(table.mean(axis=0), dtype=np.float64).ravel() if centre else np.zeros(table.shape[1])
+        self.norm = np.sqrt(np.maximum(_squares(table) - n * self.mean**2, 0.0))
+        self.norm[self.norm <= 1e-7 * np.sqrt(n) * np.abs(self.mean)] = 0.0  # constant columns, up to rounding
 
     def propose(self, d: Array, rows: Ints | None, columns: Ints | None) -> tuple[Array, Any] | None:
         """The column with the largest |<d, h>| / |h|.  O(entries)."""
         if rows is None:
-            dots, norm = np.asarray(self.transposed @ d.astype(self.table.dtype)), self.norm
+            part, own, norm = self.table, d, self.norm
         else:
-            part = self.table[rows]
-            dots = np.asarray(part.T @ d[rows].astype(self.table.dtype))
-            squares = part.multiply(part) if hasattr(part, "multiply") else np.square(part, dtype=np.float64)
-            norm = np.sqrt(np.asarray(squares.sum(axis=0), dtype=np.float64)).ravel()
+            part, own = self.table[rows], d[rows]
+            sums = np.asarray(part.sum(axis=0), dtype=np.float64).ravel()
+            square = _squares(part) - 2.0 * self.mean * sums + len(rows) * self.mean**2
+            norm = np.where(self.norm > 0, np.sqrt(np.maximum(square, 0.0)), 0.0)
+        dots = np.asarray(part.T @ own.astype(part.dtype)) - self.mean * own.sum()
         margin = np.abs(dots) / np.where(norm > 0, norm, np.inf)
         if columns is not None:
             allowed = np.zeros(len(margin), bool)
             allowed[columns] = True
             margin = np.where(allowed, margin, -1.0)
         k = int(margin.argmax())
-        return (self.column(k), ("column", k)) if margin[k] > 0 else None
+        return (column(self.table, k) - self.mean[k], ("column", k)) if margin[k] > 0 else None
 
-    def column(self, k: int) -> Array:
-        found = self.table[:, [k]]
-        return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)[:, 0]
+
+def _squares(table: Any) -> Array:
+    """Sums of squares of the columns."""
+    squares = table.multiply(table) if hasattr(table, "multiply") else np.square(table, dtype=np.float64)
+    return np.asarray(squares.sum(axis=0), dtype=np.float64).ravel()
+
+
+def column(table: Any, k: int) -> Array:
+    """A column of a dense or sparse table, dense."""
+    found = table[:, [k]]
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)[:, 0]
 
 
 class Stumps:
@@ -217,7 +227,15 @@ def listwise_table(X: Any, sums: Array, scale: Array) -> Array:
 
 
 def families(
-    learners: Sequence[str], X: Any, listwise: Array | None, engine: str, leaves: int, min_rows: int, seed: int
+    learners: Sequence[str],
+    X: Any,
+    listwise: Array | None,
+    *,
+    centre: bool,
+    engine: str,
+    leaves: int,
+    min_rows: int,
+    seed: int,
 ) -> dict[str, Any]:
     """The families that propose, by name; stumps and trees need dense features."""
     found: dict[str, Any] = {}
@@ -227,9 +245,9 @@ def families(
     dense = np.ascontiguousarray(X, np.float64) if needs_dense else None
     for name in learners:
         if name == "feature":
-            found[name] = Columns(np.asfortranarray(X) if isinstance(X, np.ndarray) else csc_array(X))
+            found[name] = Columns(np.asfortranarray(X) if isinstance(X, np.ndarray) else csc_array(X), centre)
         elif name == "listwise":
-            found[name] = Columns(np.asfortranarray(listwise))
+            found[name] = Columns(np.asfortranarray(listwise), centre)
         elif name == "stump":
             assert dense is not None
             found[name] = Stumps(dense)
