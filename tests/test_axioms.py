@@ -29,6 +29,7 @@ from placet.axioms import (
     worst_case,
 )
 from placet.axioms.outcome import Observer
+from placet.axioms.search import _bounded
 from placet.data import DataError, Rankings
 
 check = settings(deadline=None, max_examples=30)
@@ -372,12 +373,17 @@ def test_search_is_bounded_seeded_and_says_what_it_saw():
     assert [v.searched for v in drawn] == [400, 400]
     assert not drawn[0].complete
     assert drawn[0].kept is None
+    assert search("condorcet", "copeland", Domain(4, 2), limit=200).searched == 200  # of 24 + 300
+    sizes = [len(p.ballots) for p in _bounded(Domain(4, 4), 400, np.random.default_rng(0))]
+    assert [sizes.count(v) for v in (1, 2, 3, 4)] == [24, 300, 38, 38]
     found = [search("strong-condorcet", "plurality", domain, limit=400) for _ in range(2)]
     assert found[0].witness.profiles == found[1].witness.profiles
     with pytest.raises(ValueError, match="'consitency' is unknown; choose from"):
         search("consitency", "borda")
     with pytest.raises(ValueError, match="no relaxed form"):
         search("pareto", "borda", epsilon=0.1)
+    with pytest.raises(ValueError, match="8 items have too many ballots to search; from 1 to 7"):
+        search("pareto", "kemeny", Domain(8))
 
 
 @check

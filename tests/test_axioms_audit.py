@@ -128,6 +128,26 @@ def test_fewest_ballots_are_those_of_exhaustion(orders, h):
     assert searched.tried > 0
 
 
+@check
+@given(st.integers(0, 10_000), st.sampled_from(list(POSITIONAL)), st.booleans())
+def test_no_rival_is_left_out(seed, name, whole):
+    """The fewest over all rivals, of which the audit may skip those that cannot do with fewer."""
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(6).tolist() for _ in range(9)]
+    weight = rng.integers(1, 4, 9) if whole else rng.uniform(0.3, 4, 9)
+    votes = Rankings.from_orders(orders, items=range(6), weight=weight)
+    found = audit(name, votes, compare=()).sensitivity
+    assume(found.winner is not None)
+    h = rule_of(name).h(6)
+    points = item_points(votes, rule_of(name).h, "absent")
+    scores = RULES[name](votes)
+    needed = {}
+    for rival in set(range(6)) - {found.winner}:
+        gain = np.ptp(h) - (points(rival) - points(found.winner))
+        needed[rival] = fewest(gain, votes.weight, scores[found.winner] - scores[rival] + 1e-9 * np.abs(scores).max())
+    assert found.to_change == min(needed.values()) == needed[found.challenger]
+
+
 def test_fewest_counts_votes_where_weights_are_whole_and_rows_where_not():
     assert fewest(np.array([3.0, 1.0]), np.array([2.0, 10.0]), 5.9) == 2
     assert fewest(np.array([3.0, 1.0]), np.array([2.0, 10.0]), 6.0) == 3

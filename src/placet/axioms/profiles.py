@@ -17,6 +17,8 @@ from placet.data.columns import Floats, Names
 
 Ballot = tuple[int, ...]
 """Tier of every item, 0 is best, -1 is absent."""
+MOST_ORDERED, MOST_TIED = 7, 5
+"""Items up to which all ballots can be listed: 5,040 orders, 541 ordered partitions."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,16 @@ class Domain:
     ties: bool = False
     weights: tuple[float, ...] = (1.0,)
     ordered: bool = False
+
+    def __post_init__(self) -> None:
+        most = MOST_TIED if self.ties else MOST_ORDERED
+        if not 1 <= self.n_items <= most:
+            raise ValueError(
+                f"{self.n_items} items have too many ballots to search; from 1 to {most} "
+                "(positional rules have theorems for any number)"
+            )
+        if self.voters < 1 or not self.weights or min(self.weights) <= 0:
+            raise ValueError(f"a domain needs voters and weights above 0, not {self.voters} and {self.weights}")
 
     def ballots(self) -> list[Ballot]:
         """Every ballot: n! orders, or all ordered partitions."""

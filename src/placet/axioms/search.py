@@ -52,8 +52,8 @@ def search(
 ) -> Verdict:
     """Look for a witness among the profiles of a domain, fewest voters first.
 
-    Numbers of voters whose profiles are no more than what is left of ``limit`` are enumerated; of the first that has
-    more, as many profiles as are left are drawn.  Non-dictatorship is searched with voters told apart.
+    Numbers of voters are enumerated while their profiles are no more than what is left of ``limit``; over the numbers
+    that follow, what is left is spread evenly and drawn at random.  Non-dictatorship tells voters apart.
 
     >>> search("condorcet", "plurality", Domain(3, 5)).witness
     Witness(condorcet broken by plurality for ('A', 'B'), ballots: 3)
@@ -89,15 +89,17 @@ class _Counted:
 
 
 def _bounded(domain: Domain, limit: int, rng: np.random.Generator) -> Iterator[Profile]:
-    left = limit
-    for voters in range(1, domain.voters + 1):
-        if domain.count(voters) > left:
-            cast = domain.cast()
-            for _ in range(left):
-                yield domain.profile(tuple(cast[k] for k in rng.integers(len(cast), size=voters)))
-            return
+    left, voters = limit, 1
+    while voters <= domain.voters and domain.count(voters) <= left:
         yield from domain.of(voters)
         left -= domain.count(voters)
+        voters += 1
+    cast = domain.cast()
+    for v in range(voters, domain.voters + 1):
+        share = left // (domain.voters + 1 - v)
+        left -= share
+        for _ in range(share):
+            yield domain.profile(tuple(cast[k] for k in rng.integers(len(cast), size=v)))
 
 
 def verdicts(rule: Any, n_items: int, *, voters: int = 4, ties: bool = False, limit: int = 2000) -> list[Verdict]:
