@@ -75,8 +75,9 @@ def test_being_listed_is_evidence():
 
 def test_saved_and_loaded_it_predicts_the_same_in_any_order(tmp_path):
     rank, grade, qid = searched(30, 5)
-    members = [*LINEAR, ("trees", {"loss": "ranknet", "n_trees": 5, "min_rows": 5})]
-    fusion = SupervisedFusion(members).fit(rank, grade, qid)
+    members = [("linear", [{"l2": 1e6}, {"l2": 0.1}]), ("trees", {"loss": "ranknet", "n_trees": 5, "min_rows": 5})]
+    fusion = SupervisedFusion(members).fit(rank, grade, qid, valid=searched(20, 6))
+    assert fusion.chosen_ == [1, 0]  # a penalty of a million forgets what the lists say
     scores = fusion.predict(rank, qid=qid)
     fusion.save(tmp_path / "fusion.placet")
     assert np.array_equal(placet.load(tmp_path / "fusion.placet").predict(rank, qid=qid), scores)

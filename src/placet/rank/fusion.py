@@ -16,7 +16,9 @@ from placet.rank.ranker import Ranker
 
 Array = NDArray[np.float64]
 
-MEMBERS: tuple[tuple[str, Mapping[str, Any]], ...] = (
+Member = tuple[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
+
+MEMBERS: tuple[Member, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 0.1}),
     ("linear", {"loss": "pl-lower-bound", "l2": 0.1}),
     ("trees", {"loss": "pmop-fd", "learning_rate": 0.03, "leaves": 8, "min_rows": 100, "l2": 10.0, "columns": 0.3,
@@ -29,7 +31,8 @@ class SupervisedFusion(Ranker):
 
     Being listed at all is evidence, so absence is a feature, not a gap.  ``fusion_features`` says what the members see.
     ``members``: pairs of a ranker's short name ("linear", "trees") and its parameters; each is fitted to the same
-    features, and a document's score is the sum of the members' scores, standardised inside its query.
+    features, and a document's score is the sum of the members' scores, standardised inside its query.  A member may
+    name several sets of parameters: the one that is best by ``metric`` on the validation set is kept (else the first).
 
     >>> nan = float("nan")
     >>> rank = [[1, 2], [2, nan], [nan, 1], [3, 1], [1, 3], [nan, 2]]
@@ -40,10 +43,11 @@ class SupervisedFusion(Ranker):
     """
 
     _missing = "keep"
+    _state = ("chosen_",)
 
     def __init__(
         self,
-        members: Sequence[tuple[str, Mapping[str, Any]]] = MEMBERS,
+        members: Sequence[Member] = MEMBERS,
         *,
         metric: str = "ndcg@5",
         random_state: int = 0,
@@ -55,11 +59,25 @@ class SupervisedFusion(Ranker):
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
         seen = _as_features(queries)
         held_out = None if valid is None else _as_features(valid)
-        self.members_ = []
-        for name, params in self.members:
-            member = _new(name, {"metric": self.metric, "random_state": self.random_state, **params})
-            self.members_.append(member.fit(seen, valid=held_out))
+        chosen = [self._best(name, _several(params), seen, held_out) for name, params in self.members]
+        self.chosen_ = [k for k, _ in chosen]
+        self.members_ = [member for _, member in chosen]
         self.fit_summary_ = {"members": [member.fit_summary_ for member in self.members_]}
+
+    def _best(
+        self, name: str, choices: Sequence[Mapping[str, Any]], seen: Queries, valid: Queries | None
+    ) -> tuple[int, Any]:
+        """The set of parameters that is best on the validation set, and the ranker fitted with it."""
+        best: tuple[float, int, Any] | None = None
+        for k, params in enumerate(choices[:1] if valid is None else choices):
+            member = _class(name)(**{"metric": self.metric, "random_state": self.random_state, **params})
+            member.fit(seen, valid=valid)
+            value = 0.0 if valid is None else member.score(valid, metric=self.metric)
+            if best is None or value > best[0]:
+                best = value, k, member
+        if best is None:
+            raise ValueError(f"member {name!r} names no parameters; an empty mapping stands for the ranker's own")
+        return best[1], best[2]
 
     def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
         features = fusion_features(X, offsets)
@@ -69,7 +87,7 @@ class SupervisedFusion(Ranker):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fusion with all its members to one file."""
         self._check_fitted()
-        state: dict[str, Any] = {name: getattr(self, name) for name in self._common}
+        state: dict[str, Any] = {name: getattr(self, name) for name in (*self._common, *self._state)}
         for k, member in enumerate(self.members_):
             state |= {f"{k}/{name}": getattr(member, name) for name in (*member._common, *member._state)}
         files.write(path, type(self).__name__, self.get_params(deep=False), state)
@@ -80,9 +98,9 @@ class SupervisedFusion(Ranker):
         own = {name: value for name, value in state.items() if "/" not in name}
         fusion = super().from_saved(params, own)
         fusion.members_ = []
-        for k, (name, given) in enumerate(fusion.members):
+        for k, ((name, sets), choice) in enumerate(zip(fusion.members, fusion.chosen_)):
             inner = {key.partition("/")[2]: value for key, value in state.items() if key.startswith(f"{k}/")}
-            fusion.members_.append(_class(name).from_saved(dict(given), inner))
+            fusion.members_.append(_class(name).from_saved(dict(_several(sets)[choice]), inner))
         return fusion
 
 
@@ -155,6 +173,5 @@ def _class(name: str) -> Any:
     return getattr(import_module(module), kind)
 
 
-def _new(name: str, params: Mapping[str, Any]) -> Any:
-    """A ranker with these parameters; one that is not the ranker's own is refused by it."""
-    return _class(name)(**params)
+def _several(params: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    return [params] if isinstance(params, Mapping) else params
