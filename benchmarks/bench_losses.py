@@ -73,31 +73,71 @@ def partition(quick: bool, sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) ->
         compare(f"pl-partition N={n} threads={get_threads()}", contestants, repeat=3, notes=notes, peaks=peaks[n])
 
 
+# The longest list each loss is given (a square of it for those that look at all pairs, a cube for `pmop-exact`).
+LONGEST = {
+    "pl-partition": 1_000_000,
+    "pl-topk": 1_000_000,
+    "listmle": 1_000_000,
+    "pl-lower-bound": 1_000_000,
+    "attrank": 1_000_000,
+    "pmop-fd": 1_000_000,
+    "pmop-backward": 1_000_000,
+    "pmop-gibbs": 1_000_000,
+    "pmop-mh": 1_000_000,
+    "pmop-exact": 300,
+    "ranknet": 3_000,
+    "rao-kupper": 3_000,
+    "davidson": 3_000,
+    "ranksvm": 1_000_000,
+    "rank-regress": 1_000_000,
+    "bregman-ce": 1_000_000,
+    "bregman-square": 1_000_000,
+    "bregman-qnorm": 1_000_000,
+    "cosine": 1_000_000,
+    "structrank": 1_000,
+}
+
+
 def growth(quick: bool) -> None:
     """Cost from 100 to 1,000,000 rows, in lists of 100 and in one list; 10 tied rows in each of three top tiers."""
     from rich.console import Console
 
     rng = np.random.default_rng(1)
-    for name in (
-        "pl-partition",
-        "pl-topk",
-        "listmle",
-        "pl-lower-bound",
-        "attrank",
-        "pmop-fd",
-        "rank-regress",
-        "ranksvm",
-    ):
+    sizes = (100, 1_000, 10_000) if quick else (100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
+    Console().print(f"ns per row at rows = {', '.join(map(str, sizes))}; threads={get_threads()}")
+    for name, longest in LONGEST.items():
         for shape in ("lists of 100", "one list"):
             line = []
-            for n in (100, 1_000, 10_000, 100_000) + (() if quick else (1_000_000,)):
+            for n in sizes:
                 size = 100 if shape == "lists of 100" else n
+                if size > longest or (name == "pmop-exact" and n > 100_000):
+                    continue
                 grade = np.zeros(size)
                 grade[:10], grade[10:20], grade[20:30] = 3, 2, 1
                 lists = Lists(np.tile(grade, n // size), np.arange(0, n + 1, size))
                 s = rng.normal(size=n)
-                line.append(f"{seconds(lambda s=s, lists=lists, name=name: LOSSES[name](s, lists)) / n * 1e9:8.1f}")
-            Console().print(f"{name:15} {shape:13} ns per row: {' '.join(line)}")
+                line.append(f"{seconds(lambda s=s, lists=lists, name=name: LOSSES[name](s, lists), 3) / n * 1e9:9.1f}")
+            Console().print(f"{name:15} {shape:13} {' '.join(line)}")
+
+
+def threads(quick: bool) -> None:
+    """One thread and two on the same rows, in turn; the bytes of the results are compared too."""
+    rng = np.random.default_rng(4)
+    n = 120_000 if quick else 1_200_000
+    grade = np.sort(rng.integers(0, 5, (n // 120, 120)))[:, ::-1].astype(float).ravel()
+    s, lists = rng.normal(size=n), Lists(np.ascontiguousarray(grade), np.arange(0, n + 1, 120))
+    before = get_threads()
+
+    def on(k: int, name: str) -> tuple[float, np.ndarray]:
+        set_threads(k)
+        return LOSSES[name](s, lists)
+
+    for name in ("pl-partition", "pmop-fd", "ranknet"):
+        run = {f"{k} threads": (lambda k=k, name=name: on(k, name)) for k in (2, 1)}
+        (value, grad), (other, other_grad) = (go() for go in run.values())
+        same = value == other and grad.tobytes() == other_grad.tobytes()
+        compare(f"{name} rows={n} on 1 and 2 threads", run, repeat=5, notes=dict.fromkeys(run, f"same bytes: {same}"))
+    set_threads(before)
 
 
 def seconds(run, repeat: int = 5) -> float:
@@ -138,6 +178,7 @@ def pairs(quick: bool) -> None:
 PARTS = {
     "partition": partition,
     "growth": growth,
+    "threads": threads,
     "pmop": pmop,
     "pairs": pairs,
 }

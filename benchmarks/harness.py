@@ -33,19 +33,22 @@ def compare(
 ) -> dict[str, dict[str, float]]:
     """Time every contestant ``repeat`` times in turn after one call that warms it up; print and write the medians.
 
+    ``cpu`` adds up the time of all threads of this process: what to read while other programs keep the machine busy.
     ``peaks`` is bytes of peak memory per contestant, from `peak_memory`.
     ``notes`` is a word per contestant for the last column, such as its error.
     """
     for run in contestants.values():
         run()
     seconds: dict[str, list[float]] = {who: [] for who in contestants}
+    cpu: dict[str, list[float]] = {who: [] for who in contestants}
     for _ in range(repeat):
         for who, run in contestants.items():
-            start = time.perf_counter()
+            start, start_cpu = time.perf_counter(), time.process_time()
             run()
             seconds[who].append(time.perf_counter() - start)
+            cpu[who].append(time.process_time() - start_cpu)
     rows = {
-        who: {"seconds": statistics.median(times), "fastest": min(times)}
+        who: {"seconds": statistics.median(times), "fastest": min(times), "cpu": statistics.median(cpu[who])}
         | ({"peak_mb": peaks[who] / 2**20} if peaks else {})
         for who, times in seconds.items()
     }
@@ -58,7 +61,7 @@ def compare(
     return rows
 
 
-def peak_memory(run: Callable[[], object], patience: float = 120.0) -> int:
+def peak_memory(run: Callable[[], object], patience: float = 600.0) -> int:
     """Bytes by which ``run`` raises the peak of resident memory, measured in a forked child.
 
     Call it before this process has run anything on several threads: a fork takes no threads along, and pools then wait for ever.
@@ -95,7 +98,7 @@ def _high_water() -> int:
 def _show(name: str, rows: Mapping[str, Mapping[str, float]], notes: Mapping[str, str]) -> None:
     ours = next(iter(rows.values()))
     table = Table(title=name, title_justify="left")
-    for heading in ("", "median", "fastest", "ratio", "peak MB", "ratio", "note"):
+    for heading in ("", "median", "fastest", "ratio", "cpu", "ratio", "peak MB", "ratio", "note"):
         table.add_column(heading, justify="left" if heading in ("", "note") else "right")
     for who, row in rows.items():
         peak = row.get("peak_mb")
@@ -104,6 +107,8 @@ def _show(name: str, rows: Mapping[str, Mapping[str, float]], notes: Mapping[str
             _time(row["seconds"]),
             _time(row["fastest"]),
             f"{row['seconds'] / ours['seconds']:.2f}",
+            _time(row["cpu"]),
+            f"{row['cpu'] / max(ours['cpu'], 1e-9):.2f}",
             "" if peak is None else f"{peak:.1f}",
             "" if peak is None else f"{peak / max(ours['peak_mb'], 0.1):.1f}",
             notes.get(who, ""),

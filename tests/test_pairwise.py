@@ -2,6 +2,7 @@
 
 import math
 
+import choix
 import numpy as np
 import oracle
 import pytest
@@ -89,6 +90,18 @@ def test_far_apart_scores_keep_their_digits(name):
     ours, our_grad = LOSSES[name](s, one_list(grade))
     assert ours == pytest.approx(value, rel=1e-13)
     np.testing.assert_allclose(our_grad, grad, rtol=1e-12, atol=1e-12)
+
+
+def test_pairs_of_rows_are_the_comparisons_of_choix():
+    rng = np.random.default_rng(9)
+    theta = rng.normal(0, 2, 12)
+    winner, loser = rng.integers(0, 12, (2, 300))
+    winner, loser = winner[winner != loser], loser[winner != loser]
+    rows = np.column_stack([winner, loser]).ravel()
+    lists = Lists(np.tile([1.0, 0.0], len(winner)), np.arange(0, len(rows) + 1, 2))
+    value, _ = LOSSES["ranknet"](theta[rows], lists)
+    expected = choix.log_likelihood_pairwise(list(zip(winner, loser)), theta)
+    assert value == pytest.approx(-expected, rel=1e-12)
 
 
 # ---- hinge

@@ -16,7 +16,7 @@ from placet.kernels.plackett_luce import mean_below, tier_stages
 from placet.kernels.ranges import longest
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _stage(s, first, last, below, tol, item, node, exponent):
     """log P of one stage and its number of nodes; d_i, a_i, nodes and weights stay in the scratch."""
     for r in range(first, last):
