@@ -239,6 +239,10 @@ def test_pairs_are_audited_without_ballots():
     assert found.sensitivity is None
     assert found.majority_winner is None
     assert found.majorities == 3
+    wrong = audit(lambda v: [0.0, 1.0, 2.0], votes).sentences()
+    assert "Both votes put a above b, yet b ends above a." in wrong
+    assert not any("first on more than half" in s or "voter" in s for s in wrong)
+    assert any("some are unanimous (epsilon 0.5000)" in s for s in wrong)
 
 
 def test_what_cannot_be_audited_says_so():

@@ -22,7 +22,7 @@ class Duel:
     """Two items one against one: ``wins`` of the weight puts ``x`` above ``y``, ``losses`` below, ``ties`` level.
 
     ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``level`` says that the consensus ties them;
-    ``silent`` is the weight of ballots that do not list both.
+    ``silent`` is the weight of ballots that do not list both; ``noun`` is what weights count, voters or votes.
     """
 
     x: Hashable
@@ -32,6 +32,7 @@ class Duel:
     ties: float
     level: bool
     silent: float = 0.0
+    noun: str = "voter"
 
     @property
     def share(self) -> float:
@@ -46,7 +47,7 @@ class Duel:
         tied = f" and {words.number(self.ties)} tie them" if self.ties else ""
         end = f"{self.x} and {self.y} end level" if self.level else f"{self.y} ends above {self.x}"
         which = " who rank both" if self.silent > 0 else ""
-        who = words.who_put(self.wins, self.wins + self.losses + self.ties, which)
+        who = words.who_put(self.wins, self.wins + self.losses + self.ties, self.noun, which)
         return words.capital(f"{who} {self.x} above {self.y}{tied}, yet {end}.")
 
 
@@ -70,6 +71,8 @@ def lines(f: "Audit") -> list[Finding]:
         ("majority", f.majority_winner, "is first on more than half of the ballots"),
         ("condorcet", f.condorcet_winner, "beats every other item one against one"),
     ):
+        if check == "majority" and f.of_pairs:
+            continue  # votes on pairs have no first places
         found.append(_winner_line(check, winner, meaning, result, above))
     found += f.near_winners
     found.append(_pareto_line(f))
@@ -122,7 +125,7 @@ def _winner_line(check: str, winner: Hashable | None, meaning: str, result: Cons
 def _pareto_line(f: "Audit") -> Finding:
     total, broken = len(f.pareto), f.pareto_broken
     pairs = words.counted(total, "pair", "pairs")
-    voters = "voters who rank both items" if f.partial else "voters"
+    voters = "votes" if f.of_pairs else "voters who rank both items" if f.partial else "voters"
     if not total:
         return Finding("pareto", "does not apply", None, f"On no pair of items do all {voters} agree.")
     if not broken:
@@ -138,9 +141,9 @@ def _majorities_lines(f: "Audit") -> list[Finding]:
         text = f"The ranking contradicts none of {words.counted(total, 'pairwise majority', 'pairwise majorities')}."
         return [Finding("strong-condorcet", "kept", 0.0, text)]
     epsilon = max(duel.margin for duel in broken)
+    beyond = f"it follows every one of more than {0.5 + epsilon:.1%}" if epsilon < 0.5 - 1e-9 else "some are unanimous"
     text = (
-        f"The ranking contradicts {len(broken):,} of {total:,} pairwise majorities; it follows every one of more than "
-        f"{0.5 + epsilon:.1%} (epsilon {epsilon:.4f})."
+        f"The ranking contradicts {len(broken):,} of {total:,} pairwise majorities; {beyond} (epsilon {epsilon:.4f})."
     )
     return [Finding("strong-condorcet", "broken", epsilon, text)] + [
         Finding("strong-condorcet", "broken", duel.margin, duel.words()) for duel in broken[:5]

@@ -23,8 +23,9 @@ MOST_THEORY = 200
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What a consensus keeps and breaks on the ballots that it came from; ``partial`` where some ballots skip items.
+    """What a consensus keeps and breaks on the ballots that it came from.
 
+    ``of_pairs`` where the data are votes on pairs, ``partial`` where some ballots skip items.
     ``condorcet_winner`` beats every other item one against one, ``majority_winner`` is first on more than half of the
     weight (None where there is none, or the data are pairs); ``pareto`` pairs (x, y) have everybody's x above y,
     ``pareto_broken`` are those that the consensus does not follow; ``contradicted`` are all majorities that it does not
@@ -35,6 +36,7 @@ class Audit:
 
     rule: str
     consensus: Consensus
+    of_pairs: bool
     partial: bool
     ties: tuple[tuple[Hashable, ...], ...]
     condorcet_winner: Hashable | None
@@ -130,6 +132,7 @@ def audit(
     return Audit(
         rule=chosen.name,
         consensus=result,
+        of_pairs=total is None,
         partial=total is not None
         and bool((pairs.compared < total * (1 - 1e-9))[~np.eye(data.n_items, dtype=bool)].any()),
         ties=tuple(tuple(data.items[k] for k in level) for level in tiers(above) if len(level) > 1),
@@ -184,7 +187,8 @@ def _duel(items: Sequence[Hashable], pairs: Pairs, above: Relation, total: float
     wins, losses, ties = (float(v) for v in (pairs.wins[x, y], pairs.wins[y, x], pairs.ties[x, y]))
     silent = 0.0 if total is None else max(total - float(pairs.compared[x, y]), 0.0)
     level = not (above[x, y] or above[y, x])
-    return Duel(items[x], items[y], wins, losses, ties, level, silent if silent > 1e-9 * (total or 1.0) else 0.0)
+    silent = silent if silent > 1e-9 * (total or 1.0) else 0.0
+    return Duel(items[x], items[y], wins, losses, ties, level, silent, "vote" if total is None else "voter")
 
 
 def _near_winners(items: Sequence[Hashable], first: Any, least: Any, share: Any, near: float) -> tuple[Finding, ...]:

@@ -33,15 +33,15 @@ def number(value: float) -> str:
     return SMALL[round(value)] if 0 <= value <= 10 else f"{round(value):,}"
 
 
-def who_put(weight: float, total: float, which: str = "") -> str:
+def who_put(weight: float, total: float, noun: str = "voter", which: str = "") -> str:
     """ "three of five voters put", or a percentage where weights are not counts; ``which`` follows the voters."""
     if abs(total - round(total)) > 1e-9 or abs(weight - round(weight)) > 1e-9:
-        return f"{weight / total:.1%} of the voters{which} put"
+        return f"{weight / total:.1%} of the {noun}s{which} put"
     weight, total = round(weight), round(total)
     if weight == total:
-        everyone = {1: f"the one voter{which} puts", 2: f"both voters{which} put"}
-        return everyone.get(total, f"all {number(total)} voters{which} put")
-    return f"{number(weight)} of {number(total)} voters{which} {'puts' if weight == 1 else 'put'}"
+        everyone = {1: f"the one {noun}{which} puts", 2: f"both {noun}s{which} put"}
+        return everyone.get(total, f"all {number(total)} {noun}s{which} put")
+    return f"{number(weight)} of {number(total)} {noun}s{which} {'puts' if weight == 1 else 'put'}"
 
 
 def counted(n: int, one: str, many: str) -> str:
