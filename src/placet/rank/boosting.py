@@ -129,7 +129,7 @@ class ConsistentBooster(Ranker):
         moved = [
             groups[name].mean @ w for name, w in (("feature", self.coef_), ("listwise", self.listwise_coef_)) if w.any()
         ]
-        self.level_, self.scale_ = model.level - float(sum(moved)), model.scale
+        self.level_, self.scale_ = model.whole_level() - float(sum(moved)), model.scale
         self.nodes_, self.node_threshold_, self.node_value_, self.roots_ = model.trees()
         self.fit_summary_ = {
             "stopped": stopped,
@@ -345,6 +345,10 @@ class Sum:
     def cut(self, n: int) -> None:
         del self.parts[n:]
 
+    def whole_level(self) -> float:
+        """The level at the start and all constants added since."""
+        return self.level + float(sum(alpha for _, (kind, _), alpha in self.parts if kind == "level"))
+
     def coefficients(self) -> tuple[Array, Array]:
         """Weights of the features and of the listwise columns."""
         coef, listwise = np.zeros(self.n_features), np.zeros(self.n_listwise)
@@ -382,7 +386,7 @@ class Held:
         kind, what = function
         if kind == "column":
             self.s = self.s + alpha * weak.column(self.tables[name], what)  # the mean is missing: it moves all alike
-        else:
+        elif kind == "tree":
             assert self.dense is not None
             self.s = self.s + alpha * what(self.dense)
         self.seen += 1

@@ -20,7 +20,7 @@ from placet.rank.ranker import Ids, Ranker, mean_defined, restored
 Array = NDArray[np.float64]
 FORMS = ("feedback", "distillation")
 LONGEST_DENSE = 5000  # rows of a list whose eigenvalues are taken
-LARGEST = 50.0  # of log alpha and log beta
+LARGEST = 12.0  # of |log alpha| and |log beta|: the density has no maximum where related rows all have equal grades
 
 
 class ContinuousCRF(Ranker):
@@ -79,8 +79,8 @@ class ContinuousCRF(Ranker):
         kept: list[tuple[float, Array]] = []
 
         def penalised(x: Array) -> tuple[float, Array]:
-            value, grad = objective(np.clip(x, -LARGEST, LARGEST))
-            grad[:n] += self.l2 * x[:n]
+            value, grad = objective(_held(x, n))
+            grad[:n] = np.where(np.abs(x[:n]) < LARGEST, grad[:n], 0.0) + self.l2 * x[:n]
             return value + 0.5 * self.l2 * float(x[:n] @ x[:n]), grad
 
         def after(x: Array, value: float) -> None:
@@ -97,7 +97,7 @@ class ContinuousCRF(Ranker):
             "converged": fit.converged,
             "n_iter": fit.n_iter,
             "message": fit.message,
-            "value": objective(np.clip(fit.x, -LARGEST, LARGEST))[0],
+            "value": objective(_held(fit.x, n))[0],
             "validation": best[0],
         }
 
@@ -274,7 +274,13 @@ class _Loss:
 
 def _parameters(x: Array, n: int) -> tuple[Array, float]:
     """alpha and beta from their logarithms, the first n entries of x."""
+    x = _held(x, n)
     return np.exp(x[: n - 1]), float(np.exp(x[n - 1]))
+
+
+def _held(x: Array, n: int) -> Array:
+    """The first n entries held within the bounds."""
+    return np.concatenate([np.clip(x[:n], -LARGEST, LARGEST), x[n:]])
 
 
 def _without_diagonal(S: Array) -> Array:

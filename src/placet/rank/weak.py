@@ -1,8 +1,8 @@
 """Weak ranking functions for boosting: columns, stumps and regression trees; each proposes h for a gradient.
 
 A family has ``propose(d, rows, columns) -> (h on all training rows, function) | None`` with h chosen by the gradient d
-on ``rows``, and the functions are plain tuples: ("column", k) or ("tree", nodes), where nodes are the five arrays of
-``kernels.boosting.add_trees``.
+on ``rows``, and the functions are plain tuples: ("column", k), ("level", 0) or ("tree", nodes), where nodes are the
+five arrays of ``kernels.boosting.add_trees``.
 """
 
 from collections.abc import Sequence
@@ -41,10 +41,13 @@ class Nodes(NamedTuple):
 
 
 class Columns:
-    """h = a column of a table, less its mean over the training rows with ``centre`` (which changes no order)."""
+    """h = a column of a table; with ``centre`` less its mean over the training rows, and the constant is one more h.
+
+    Neither changes an order; both let the level of the scores be right without spending features on it.
+    """
 
     def __init__(self, table: Any, centre: bool) -> None:
-        self.table = table
+        self.table, self.centre = table, centre
         n = max(table.shape[0], 1)
         self.mean = np.asarray(table.mean(axis=0), dtype=np.float64).ravel() if centre else np.zeros(table.shape[1])
         self.norm = np.sqrt(np.maximum(_squares(table) - n * self.mean**2, 0.0))
@@ -66,6 +69,8 @@ class Columns:
             allowed[columns] = True
             margin = np.where(allowed, margin, -1.0)
         k = int(margin.argmax())
+        if self.centre and abs(own.sum()) / np.sqrt(max(len(own), 1)) > margin[k]:
+            return np.ones(len(d)), ("level", 0)
         return (column(self.table, k) - self.mean[k], ("column", k)) if margin[k] > 0 else None
 
 
