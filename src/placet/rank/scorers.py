@@ -37,8 +37,9 @@ class NadarayaWatson:
     """
 
     def __init__(self, rows: Array, labels: Array) -> None:
-        self.rows, self.labels = rows, labels
-        self.squares = rows * rows
+        self.rows, self.squares = rows, rows * rows
+        self.pair = np.column_stack([labels, np.ones(len(labels))])
+        self.stacked = np.concatenate([labels[:, None] * rows, rows], axis=1)
         self.n_nonnegative = rows.shape[1]
 
     def start(self, rng: np.random.Generator, norm: float) -> Array:
@@ -50,25 +51,31 @@ class NadarayaWatson:
         s = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0)
 
         def back(g: Array) -> Array:
-            out, at = np.zeros(len(a)), 0
-            for block, (p, own_s) in zip(blocks, parts):
-                W = p * (self.labels - own_s[:, None]) * g[at : at + len(block), None]
+            # sum_ri W_ri (x_if - x_rf)^2 with W_ri = g_r p_ri (y_i - s_r), never made: its rows sum to 0, so the
+            # squares of x_rf drop out, and the rest are products of K with a few columns
+            out, at, n = np.zeros(len(a)), 0, len(a)
+            for block, (K, own_s, total) in zip(blocks, parts):
+                share = g[at : at + len(block)] / total
                 at += len(block)
-                # sum_ri W_ri (x_if - x_rf)^2; the rows of W sum to 0, so the squares of x_rf drop out
-                out += W.sum(axis=0) @ self.squares - 2.0 * np.einsum("rf,rf->f", block, W @ self.rows)
+                down = np.column_stack([share, -share * own_s]).T @ K
+                across = K @ self.stacked
+                out += (down * self.pair.T).sum(axis=0) @ self.squares
+                inner = across[:, :n] - own_s[:, None] * across[:, n:]
+                out -= 2.0 * share @ (block * inner)
             return -a * out
 
         return s, back
 
-    def _block(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Array]:
-        """Weights p (rows of X, rows kept) and scores."""
-        exponent = (X * a**2) @ self.rows.T - 0.5 * (self.squares @ a**2)
+    def _block(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Array, Array]:
+        """Kernels K (rows of X, rows kept) over their largest, scores, and sums of K."""
+        exponent = (X * a**2) @ self.rows.T
+        exponent -= 0.5 * (self.squares @ a**2)  # |x|^2 is the same for all i and drops out
         if own is not None:
             exponent[:, own[0] : own[1]] = -np.inf
-        exponent -= exponent.max(axis=1, keepdims=True)  # |x|^2 is the same for all i and drops out with it
-        p = np.exp(exponent, out=exponent)
-        p /= p.sum(axis=1, keepdims=True)
-        return p, p @ self.labels
+        exponent -= exponent.max(axis=1, keepdims=True)
+        K = np.exp(exponent, out=exponent)
+        both = K @ self.pair
+        return K, both[:, 0] / both[:, 1], both[:, 1]
 
 
 class Linear:

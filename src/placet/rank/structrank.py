@@ -115,9 +115,11 @@ class StructRank(Ranker):
     them in, so that a training row sees its own label).
 
     Constraints: a, w1, w2 >= 0 and |theta|_1 <= ``norm``, theta = (parameters of the scorer, w1, w2).  A step of
-    ``rate`` down the gradient of one list is halved until it is feasible; the rate is divided by sqrt(2) after each
-    epoch.  ``starts`` random starts; the epoch with the best ``metric`` on the validation set (without one: of the
-    training loss) is kept.  ``norm`` may be a sequence: the same choice is made among them.
+    ``rate`` down the gradient of one list is halved until it is feasible: with ``halving="coordinate"`` first each
+    coordinate's own step until it is not negative, then all of them for the norm; with "vector", as published, all
+    together, so that one coordinate near 0 can hold up the others.  The rate is divided by sqrt(2) after each epoch.
+    ``starts`` random starts; the epoch with the best ``metric`` on the validation set (without one: of the training
+    loss) is kept.  ``norm`` may be a sequence: the same choice is made among them.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -139,6 +141,7 @@ class StructRank(Ranker):
         starts: int = 3,
         hidden: int = 8,
         own_list: bool = True,
+        halving: str = "coordinate",
         preferences: str | None = None,
         metric: str = "average_precision",
         random_state: int = 0,
@@ -151,6 +154,7 @@ class StructRank(Ranker):
         self.starts = starts
         self.hidden = hidden
         self.own_list = own_list
+        self.halving = halving
         self.preferences = preferences
         self.metric = metric
         self.random_state = random_state
@@ -158,6 +162,8 @@ class StructRank(Ranker):
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
         norms = np.atleast_1d(np.asarray(self.norm, dtype=np.float64)).tolist()
         self._check(norms)
+        if not self.own_list and len(queries) < 2:
+            raise DataError("own_list=False needs at least two queries: a list is scored by the rows of the others")
         if not isinstance(queries.X, np.ndarray):
             raise DataError("StructRank needs dense features; use X.toarray()")
         graphs = order_graphs(queries, self.preferences)
@@ -197,7 +203,7 @@ class StructRank(Ranker):
                 value, g, slope = graphs[q].loss(s, theta[-2:], self.connections, seed)
                 total += float(queries.weight[q]) * value
                 gradient = float(queries.weight[q]) * np.concatenate([pull_back(g), slope])
-                theta = feasible_step(theta, gradient, rate, norm, scorer.n_nonnegative)
+                theta = feasible_step(theta, gradient, rate, norm, scorer.n_nonnegative, self.halving)
             rate /= np.sqrt(2.0)
             yield epoch, theta.copy(), total / float(queries.weight[informative].sum())
 
@@ -228,22 +234,36 @@ class StructRank(Ranker):
             raise ValueError(f"connections must be 'full', 'none' or a number of partners >= 1, not {c!r}")
         if not norms or not all(n > 0 for n in norms) or not self.rate > 0:
             raise ValueError(f"norm {self.norm} and rate {self.rate} must be above 0")
+        if self.halving not in ("coordinate", "vector"):
+            raise ValueError(f"halving {self.halving!r} is unknown; choose from ['coordinate', 'vector']")
         if self.epochs < 1 or self.starts < 1 or self.hidden < 1:
             raise ValueError("epochs, starts and hidden must be at least 1")
 
 
-def feasible_step(theta: Array, gradient: Array, rate: float, norm: float, n_nonnegative: int) -> Array:
-    """theta - rate gradient with the rate halved until |theta|_1 <= norm and the first entries and w1, w2 are >= 0.
+def feasible_step(
+    theta: Array, gradient: Array, rate: float, norm: float, n_nonnegative: int, halving: str = "coordinate"
+) -> Array:
+    """theta - rate gradient with steps halved until |theta|_1 <= norm and no entry that must not be negative is.
 
-    The first ``n_nonnegative`` and the last two entries must not be negative.  On the boundary with a gradient that
-    points out of it no step is feasible, and theta stays.
+    These are the first ``n_nonnegative`` and the last two.  ``halving``: "coordinate" halves the steps of entries that
+    would be negative by themselves, "vector" all at once.  Where no step is feasible theta stays.
     """
+    bound = np.zeros(len(theta), bool)
+    bound[:n_nonnegative] = bound[-2:] = True
+    step = rate * gradient
+    if halving == "coordinate":
+        for _ in range(HALVINGS):
+            below = bound & (theta - step < 0.0)
+            if not below.any():
+                break
+            step[below] *= 0.5
+        else:
+            step[below] = 0.0
     for _ in range(HALVINGS):
-        new = theta - rate * gradient
-        low = min(new[:n_nonnegative].min(initial=0.0), new[-2:].min())
-        if low >= 0.0 and np.abs(new).sum() <= norm:
+        new = theta - step
+        if not (new[bound] < 0.0).any() and np.abs(new).sum() <= norm:
             return new
-        rate *= 0.5
+        step = 0.5 * step
     return theta
 
 
