@@ -1,0 +1,123 @@
+"""Listwise rankers on real sets: training of a reranker, an epoch of StructRank, 1,000 rounds of boosting; goals beside.
+
+Needs OHSUMED and MQ2008 (PLACET_DATA, or ../shared/data); without them simulated sets of the same shape.  ``--quick`` takes
+a tenth of the work.  Contestants of the StructRank part: pairs of edges summed one by one (as published, O(E^2) for E
+edges), the same sum through Chebyshev nodes (what Placet does), and random connections.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+import numpy as np
+from harness import compare
+
+import placet
+from placet.data import Lists, Queries
+from placet.kernels import edge_pairs
+from placet.losses import LOSSES
+from placet.rank import ConsistentBooster, LinearRanker, ListwiseReranker, StructRank, similarity
+
+
+def training(name: str, shape: tuple[int, tuple[int, int], int]) -> Queries:
+    """The training queries of fold 1."""
+    folder = Path(os.environ.get("PLACET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / name
+    if not folder.is_dir():
+        return placet.simulate.queries(*shape, 3, random_state=0)
+    parts = [placet.read_letor(folder / f"S{k}.txt.xz") for k in (1, 2, 3)]
+    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(p.offsets) for p in parts]))])
+    return Queries(np.vstack([p.X for p in parts]), np.concatenate([p.grade for p in parts]), offsets)
+
+
+def reranker(data: Queries) -> None:
+    base = LinearRanker("bregman-square").fit(data)
+    all_pairs = lambda A, B: A @ B.T  # noqa: E731
+    unit = similarity.unit_rows(data.X, data.offsets)
+    compare(
+        "cosine sums",
+        {
+            "placet": lambda: similarity.sums(("cosine",), data.X, data.offsets),
+            "all pairs": lambda: similarity.sums((all_pairs,), unit, data.offsets),
+        },
+        notes={"placet": "O(rows features)", "all pairs": "O(rows^2 features) by blocks"},
+    )
+    compare(
+        "reranker training",
+        {"placet": lambda: ListwiseReranker(base, ("cosine",), positive=True).fit(data)},
+        repeat=3,
+        notes={"placet": "goal: below 5 s on OHSUMED"},
+    )
+
+
+def one_by_one(s, lists: Lists) -> float:
+    """Pairs of edges of every list, as published."""
+    total = 0.0
+    for a, b in zip(lists.offsets[:-1], lists.offsets[1:]):
+        g, x = lists.grade[a:b], s[a:b]
+        i, j = np.nonzero(g[:, None] > g)
+        r = x[j] - x[i]
+        total += edge_pairs.plain_sums(r, r.copy(), np.zeros(len(r)), np.zeros(len(r)))
+    return total
+
+
+def structrank(data: Queries) -> None:
+    lists = data.lists()
+    s = LinearRanker("ranknet").fit(data).predict(data)
+    nodes, loop = LOSSES["structrank"](s, lists)[0], one_by_one(s, lists)
+    assert abs(nodes - loop) < 1e-9 * loop
+    compare(
+        "structrank loss, all lists",
+        {
+            "placet full": lambda: LOSSES["structrank"](s, lists),
+            "one by one": lambda: one_by_one(s, lists),
+            "random": lambda: LOSSES["structrank"](s, lists, connections=1),
+            "disconnected": lambda: LOSSES["structrank"](s, lists, connections="none"),
+        },
+        repeat=1,
+        notes={
+            "placet full": "Chebyshev nodes, O(E)",
+            "one by one": "as published, O(E^2)",
+            "random": "one partner per edge",
+        },
+    )
+    for scorer in ("nadaraya-watson", "linear"):
+        fit = lambda c, scorer=scorer: StructRank(scorer, c, epochs=1, starts=1).fit(data)  # noqa: E731
+        compare(
+            f"structrank epoch, {scorer}",
+            {
+                "full": lambda fit=fit: fit("full"),
+                "random": lambda fit=fit: fit(1),
+                "disconnected": lambda fit=fit: fit("none"),
+            },
+            repeat=1,
+            notes={"full": "goal: below 60 s on OHSUMED"},
+        )
+
+
+def booster(data: Queries, rounds: int) -> None:
+    compare(
+        f"boosting {rounds} rounds, features",
+        {
+            loss: lambda loss=loss: ConsistentBooster(loss, rounds, min_edge=0.0).fit(data)
+            for loss in ("bregman-ce", "bregman-square")
+        },
+        repeat=1,
+        notes={"bregman-ce": "goal: 1,000 rounds below 10 s on MQ2008"},
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    args = parser.parse_args()
+    ohsumed = training("letor3/OHSUMED", (63, (50, 300), 45))
+    mq2008 = training("letor4/MQ2008", (471, (5, 35), 46))
+    if args.quick:
+        ohsumed, mq2008 = ohsumed[:6], mq2008[:47]
+    reranker(ohsumed)
+    booster(mq2008, 100 if args.quick else 1000)
+    structrank(ohsumed)
+
+
+if __name__ == "__main__":
+    main()
