@@ -22,7 +22,7 @@ import placet  # noqa: E402
 from placet.rank import LabelRanker, load  # noqa: E402
 from placet.rank import network as net  # noqa: E402
 from placet.rank.label_data import checked_features, checked_labels  # noqa: E402
-from placet.rank.label_losses import COLLAPSED, collapsed, loss_of_labels, whole  # noqa: E402
+from placet.rank.label_losses import COLLAPSED, collapsed, loss_of_labels, others_exponentials, whole  # noqa: E402
 from placet.rank.labels import Criterion, as_documents, best_labels, mean_loss, sampled_loss  # noqa: E402
 
 torch.set_num_threads(1)
@@ -92,6 +92,14 @@ def test_scores_far_apart_stay_finite_and_right(loss):
     expected, slope = plain(loss, s, grade)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(grad.numpy(), slope, atol=1e-6)
+
+
+def test_a_document_with_all_labels_has_no_others():
+    s = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    e, total, log_rest = others_exponentials(s, (torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0])), np.array([0, 2, 3]))
+    assert e.tolist() == [[0.0, 0.0], [0.0, 1.0]]
+    assert total.tolist() == [0.0, 1.0]
+    assert log_rest.tolist() == [-np.inf, 4.0]
 
 
 def test_blocks_of_documents_do_not_change_the_loss(monkeypatch):
