@@ -88,6 +88,13 @@ def test_stumps_are_the_best_of_all_thresholds(data):
     np.testing.assert_array_equal(nodes(np.ascontiguousarray(data.X)), h)
 
 
+def test_a_value_on_the_threshold_goes_left():
+    nodes = weak.Nodes(
+        np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([1, 0, 0]), np.array([2, 0, 0]), np.array([0, -1.0, 1.0])
+    )
+    np.testing.assert_array_equal(nodes(np.array([[0.5], [0.6], [0.4]])), [-1, 1, -1])
+
+
 def test_stumps_of_a_column_with_many_values_use_quantiles():
     X = np.random.default_rng(0).normal(size=(5000, 1))
     stumps = weak.Stumps(X)

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 import placet
 from placet.data import DataError, Queries
 from placet.metrics import ndcg
-from placet.rank import LinearRanker, ListwiseReranker, similarity
+from placet.rank import LinearRanker, ListwiseReranker, base_scores, similarity
 from placet.rank.reranker import _Problem
 
 
@@ -57,6 +57,11 @@ def test_cosine_and_gaussian_sums_are_the_double_loops(data):
     np.testing.assert_allclose(got[:, 0], double_loop(lambda i, j: slow_cosine(Z[i], Z[j]), data), atol=1e-10)
     kernel = lambda i, j: np.exp(-np.mean((Z[i] - Z[j]) ** 2) / (2 * 0.4**2))  # noqa: E731
     np.testing.assert_allclose(got[:, 1], double_loop(kernel, data), atol=1e-10)
+
+
+def test_a_constant_column_says_nothing():
+    Z = similarity.normalised(np.array([[5.0, 1.0], [5.0, 2.0]]), np.array([0, 2]))
+    np.testing.assert_array_equal(Z, [[0.0, 0.0], [0.0, 1.0]])
 
 
 def test_block_sums_of_a_user_function_do_not_depend_on_the_block(data, monkeypatch):
@@ -177,6 +182,28 @@ def test_an_unfitted_base_is_cloned_and_fitted_out_of_fold(data):
     ranker = ListwiseReranker(base, folds=3).fit(data)
     assert not hasattr(base, "coef_")
     np.testing.assert_allclose(ranker.base_.coef_, clone(base).fit(data).coef_)
+
+
+def test_training_scores_come_from_fits_on_the_other_folds(data):
+    base = LinearRanker("ranknet", max_iter=5, tol=10.0)
+    _, got = base_scores.fitted(base, data, None, 3, 1)
+    part = np.random.default_rng(1).permutation(len(data)) % 3
+    for k in range(3):
+        other = clone(base).fit(data[part != k])
+        np.testing.assert_allclose(got[part[data.query] == k], other.predict(data[part == k]))
+
+
+def test_the_base_is_kept_where_it_is_the_best_on_the_validation_set(data):
+    """Trained where dissimilarity decides, validated where the base knows all."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(1.0, 1.1, 200), rng.random((200, 3)) ** 4])
+    T = similarity.sums(("cosine",), X, np.arange(0, 201, 10))[:, 0]
+    train = Queries(X, (T < np.quantile(T, 0.2)).astype(float), np.arange(0, 201, 10))
+    valid = Queries(X, np.round(100 * X[:, 0]) - 100, np.arange(0, 201, 10))
+    ranker = ListwiseReranker(0, loss="bregman-square", l2=1e-6).fit(train, valid=valid)
+    assert ranker.fit_summary_["base kept"]
+    assert not ranker.w_.any()
+    assert ListwiseReranker(0, loss="bregman-square", l2=1e-6).fit(train).w_.any()
 
 
 def test_the_validation_set_chooses_and_may_keep_the_base(data):

@@ -184,6 +184,19 @@ def test_it_learns(data, scorer, connections):
     assert np.abs(ranker.theta_).sum() <= 50
 
 
+def test_the_rate_falls_by_the_square_root_of_2_after_each_epoch(data, monkeypatch):
+    rates = []
+
+    def recorded(theta, gradient, rate, *rest):
+        rates.append(rate)
+        return theta
+
+    monkeypatch.setattr("placet.rank.structrank.feasible_step", recorded)
+    StructRank("linear", 1, epochs=3, starts=1, rate=0.5).fit(data)
+    steps = len(rates) // 3
+    np.testing.assert_allclose(rates[::steps], [0.5, 0.5 / np.sqrt(2), 0.25])
+
+
 def test_the_best_start_epoch_and_norm_on_the_validation_set(data):
     train, valid = data[:15], data[15:]
     many = StructRank("linear", epochs=3, starts=3, norm=(1.0, 30.0)).fit(train, valid=valid).fit_summary_
