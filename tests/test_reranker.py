@@ -198,7 +198,7 @@ def test_the_base_is_kept_where_it_is_the_best_on_the_validation_set(data):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(1.0, 1.1, 200), rng.random((200, 3)) ** 4])
     T = similarity.sums(("cosine",), X, np.arange(0, 201, 10))[:, 0]
-    train = Queries(X, (T < np.quantile(T, 0.2)).astype(float), np.arange(0, 201, 10))
+    train = Queries(X, (np.quantile(T, 0.2) > T).astype(float), np.arange(0, 201, 10))
     valid = Queries(X, np.round(100 * X[:, 0]) - 100, np.arange(0, 201, 10))
     ranker = ListwiseReranker(0, loss="bregman-square", l2=1e-6).fit(train, valid=valid)
     assert ranker.fit_summary_["base kept"]
