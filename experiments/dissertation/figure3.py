@@ -127,7 +127,9 @@ def main() -> int:
     if args.quick:
         return 0 if all(np.isfinite(v) for v in ours.values()) else 1
     letor.write(HERE / "figure3" / "ours.csv", ["set", "method", *(f"ndcg@{k}" for k in letor.DEPTHS)], rows)
-    letor.write(HERE / "figure3" / "differences.csv", ["set", "a", "b", "difference", "low", "high", "p"], gaps)
+    letor.write(
+        HERE / "figure3" / "differences" / "ours.csv", ["set", "a", "b", "difference", "low", "high", "p"], gaps
+    )
     plot(rows)
     return letor.check(HERE / "expected_figure3.csv", ours)
 

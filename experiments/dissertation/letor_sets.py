@@ -70,7 +70,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float, float
 
 
 def write(path: Path, header: list[str], rows: list[list[object]]) -> None:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
