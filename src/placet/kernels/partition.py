@@ -13,7 +13,7 @@ from numba import njit
 
 from placet.kernels import quadrature
 from placet.kernels.plackett_luce import mean_below, tier_stages
-from placet.kernels.ranges import longest
+from placet.kernels.ranges import longest, lowest_tier
 
 
 @njit(inline="always")
@@ -32,7 +32,9 @@ def _largest_tied(grade, offsets):
     largest = 0
     for q in range(len(offsets) - 1):
         first = offsets[q]
-        for r in range(offsets[q] + 1, offsets[q + 1]):
+        if first == offsets[q + 1]:
+            continue
+        for r in range(first + 1, lowest_tier(grade, first, offsets[q + 1]) + 1):
             if grade[r] != grade[r - 1]:
                 largest = max(largest, r - first)
                 first = r
