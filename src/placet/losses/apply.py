@@ -19,6 +19,7 @@ from placet.kernels import ranges
 Array = NDArray[np.float64]
 
 ROWS_PER_RANGE = 8192
+TASKS_PER_THREAD = 4
 
 _threads = max(1, int(os.environ.get("PLACET_THREADS", os.cpu_count() or 1)))
 
@@ -111,15 +112,17 @@ def over_lists(
     grad = np.zeros(len(s))
     cuts = cut(offsets)
 
-    def one(k: int) -> float:
-        a, b = cuts[k], cuts[k + 1]
-        return kernel(s, grade, offsets[a : b + 1], weight[a:b], grad, *columns, *args)
+    def some(which: Sequence[int]) -> list[float]:
+        pieces = [(cuts[k], cuts[k + 1]) for k in which]
+        return [kernel(s, grade, offsets[a : b + 1], weight[a:b], grad, *columns, *args) for a, b in pieces]
 
     n = len(cuts) - 1
     if _threads == 1 or n < 2:
-        values = [one(k) for k in range(n)]
+        values = some(range(n))
     else:
-        values = list(_pool(_threads).map(one, range(n)))
+        # a few tasks for each thread: handing a task over costs as much as a short range does
+        tasks = np.array_split(np.arange(n), min(n, TASKS_PER_THREAD * _threads))
+        values = [value for done in _pool(_threads).map(some, tasks) for value in done]
     if order is not None:
         back = np.empty_like(grad)
         back[order] = grad
