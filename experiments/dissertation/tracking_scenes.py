@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from placet.simulate.signals import RankedSignals, ranked_signals, simulated_path
-from placet.tracking import Beacons, RankedSignalTracker
+from placet.tracking import Beacons, RankedSignalTracker, plot_track
 
 HERE = Path(__file__).parent
 DETECTION, SIGMA, CAPACITY, WINDOW = 0.7, 0.02, 4, (0.0, 15.0)
@@ -65,3 +65,26 @@ def report(name: str, ours: dict[str, float]) -> None:
     for key, value in ours.items():
         print(f"     {key} = {value:.6g}")
     sys.exit(1 if missed else 0)
+
+
+def follow(name: str, path: str, quick: bool, rate: float = 4.0) -> None:
+    """Track one target along a path, with and without its known end: picture, numbers, check."""
+    drawn = scene(path, steps=300, clutter_rate=rate, seed=0)
+    run = tracker(rate, diffusion=0.005, particles=2000 if quick else 10_000, chains=2)
+    track = run.track(drawn.arrivals, drawn.position[0])
+    smoothed = run.track(drawn.arrivals, drawn.position[0], drawn.position[-1])
+    plot_track(track, drawn.arrivals, folder(name) / "track.png", truth=drawn.position)
+    print(track.summary())
+    ours = {
+        "root mean squared error": float(np.sqrt((track.error(drawn.position) ** 2).mean())),
+        "largest error": float(track.error(drawn.position).max()),
+        "root mean squared error, smoothed": float(np.sqrt((smoothed.error(drawn.position) ** 2).mean())),
+        "share of associations right": float((track.source == drawn.source).mean()),
+        "changes of the nearest beacon": float(np.sum(np.diff(nearest(drawn.position, run.beacons.position)) != 0)),
+    }
+    report(name, ours)
+
+
+def nearest(position: np.ndarray, beacons: np.ndarray) -> np.ndarray:
+    gap = position[:, None] - beacons
+    return np.hypot(gap[..., 0], gap[..., 1]).argmin(axis=1)
