@@ -136,7 +136,7 @@ def threads(quick: bool) -> None:
         run = {f"{k} threads": (lambda k=k, name=name: on(k, name)) for k in (2, 1)}
         (value, grad), (other, other_grad) = (go() for go in run.values())
         same = value == other and grad.tobytes() == other_grad.tobytes()
-        compare(f"{name} rows={n} on 1 and 2 threads", run, repeat=5, notes=dict.fromkeys(run, f"same bytes: {same}"))
+        compare(f"{name} rows={n} on 1 and 2 threads", run, repeat=25, notes=dict.fromkeys(run, f"same bytes: {same}"))
     set_threads(before)
 
 

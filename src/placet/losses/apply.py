@@ -5,6 +5,7 @@ threads.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -18,8 +19,8 @@ from placet.kernels import ranges
 
 Array = NDArray[np.float64]
 
-ROWS_PER_RANGE = 8192
-TASKS_PER_THREAD = 4
+ROWS_PER_RANGE = 8192  # at least: a call costs as much as some hundred rows
+MOST_RANGES = 64
 
 _threads = max(1, int(os.environ.get("PLACET_THREADS", os.cpu_count() or 1)))
 
@@ -76,10 +77,38 @@ def checked(s: ArrayLike, lists: Lists) -> Columns:
 
 
 def cut(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Lists that start a range, and the number of lists at the end: about ROWS_PER_RANGE rows each, in whole lists."""
+    """Lists that start a range, and the number of lists at the end.
+
+    Whole lists, of about ROWS_PER_RANGE rows together or more, so that there are at most about MOST_RANGES.
+    """
     n_lists = len(offsets) - 1
-    marks = np.arange(0, offsets[-1] + 1, ROWS_PER_RANGE)
+    marks = np.arange(0, offsets[-1] + 1, max(ROWS_PER_RANGE, -(-int(offsets[-1]) // MOST_RANGES)))
     return np.unique(np.append(np.searchsorted(offsets, marks, side="left").clip(0, n_lists), n_lists))
+
+
+def shared(work: Callable[[int], float], n: int) -> list[float]:
+    """``[work(0), ..., work(n - 1)]``: the caller's thread starts at the front and the pool's at the back.
+
+    The caller works too, since to hand everything over and wait costs as much as a short range does; and from the other
+    end, since two threads that touch new memory side by side wait for each other.
+    """
+    values = [0.0] * n
+    left = deque(range(n))
+
+    def take(following: Callable[[], int]) -> None:
+        while left:
+            try:
+                k = following()
+            except IndexError:  # another thread took the last
+                return
+            values[k] = work(k)
+
+    helpers = [_pool(_threads - 1).submit(take, left.pop) for _ in range(min(_threads, n) - 1)]
+    take(left.popleft)
+    for helper in helpers:
+        if not helper.cancel():  # one that has not started has nothing left to do
+            helper.result()
+    return values
 
 
 def _by_row(values: ArrayLike, n_rows: int) -> Array:
@@ -87,6 +116,33 @@ def _by_row(values: ArrayLike, n_rows: int) -> Array:
     if column.shape != (n_rows,):
         raise ValueError(f"the vector has shape {column.shape} and the scores ({n_rows},); both must be (rows,)")
     return column
+
+
+def _summed(
+    kernel: Callable[..., float], lists: Columns, more: Sequence[object], descending: bool
+) -> tuple[float, Array] | None:
+    """Sum of the kernel over ranges and its gradient; nothing if ``descending`` is asked for and some list is not.
+
+    Order is looked at, and the gradient set to zero, range by range: there the kernel finds both in the cache, and no
+    thread does it for all.
+    """
+    s, grade, offsets, weight = lists
+    grad = np.empty(len(s))
+    cuts = cut(offsets)
+    out_of_order = False
+
+    def value_of(k: int) -> float:
+        nonlocal out_of_order
+        a, b = cuts[k], cuts[k + 1]
+        within = offsets[a : b + 1]
+        falling = ranges.clear(grade, within, grad)
+        out_of_order = out_of_order or (descending and not falling)
+        if out_of_order:
+            return 0.0
+        return kernel(s, grade, within, weight[a:b], grad, *more)
+
+    values = shared(value_of, len(cuts) - 1)
+    return None if out_of_order else (float(sum(values)), grad)
 
 
 def over_lists(
@@ -103,28 +159,15 @@ def over_lists(
     it may assume that grades never rise inside a list: scores, grades and the columns of ``rows`` are put in that
     order, and the gradient goes back in the caller's.  ``args`` are passed on as they are.
     """
-    s, grade, offsets, weight = checked(s, lists)
-    columns = [_by_row(column, len(s)) for column in rows]
-    order = None
-    if in_order and not ranges.is_descending(grade, offsets):
-        order = ranges.descending_order(grade, offsets)
-        s, grade, *columns = (frozen(column[order]) for column in (s, grade, *columns))
-    grad = np.zeros(len(s))
-    cuts = cut(offsets)
-
-    def some(which: Sequence[int]) -> list[float]:
-        pieces = [(cuts[k], cuts[k + 1]) for k in which]
-        return [kernel(s, grade, offsets[a : b + 1], weight[a:b], grad, *columns, *args) for a, b in pieces]
-
-    n = len(cuts) - 1
-    if _threads == 1 or n < 2:
-        values = some(range(n))
-    else:
-        # a few tasks for each thread: handing a task over costs as much as a short range does
-        tasks = np.array_split(np.arange(n), min(n, TASKS_PER_THREAD * _threads))
-        values = [value for done in _pool(_threads).map(some, tasks) for value in done]
-    if order is not None:
-        back = np.empty_like(grad)
-        back[order] = grad
-        grad = back
-    return float(sum(values)), grad
+    given = checked(s, lists)
+    columns = [_by_row(column, len(given.s)) for column in rows]
+    found = _summed(kernel, given, (*columns, *args), in_order)
+    if found is not None:
+        return found
+    order = ranges.descending_order(given.grade, given.offsets)
+    sorted_rows = given._replace(s=frozen(given.s[order]), grade=frozen(given.grade[order]))
+    found = _summed(kernel, sorted_rows, (*(frozen(column[order]) for column in columns), *args), False)
+    assert found is not None
+    back = np.empty_like(found[1])
+    back[order] = found[1]
+    return found[0], back

@@ -1,4 +1,4 @@
-"""A stated short list of rankers, tried in order, chosen on a validation set."""
+"""A stated list of rankers, tried in order: the best on a validation set, or the mean of the few best."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from placet.data import Queries
 from placet.metrics import metric as metric_of
-from placet.metrics import summary
+from placet.metrics import Summary, summary
+from placet.rank.blend import Blend
 
 Candidate = tuple[str, Mapping[str, Any]]
 
@@ -17,6 +20,7 @@ RANKERS = {
     "trees": "placet.rank.trees:TreeRanker",
     "neural": "placet.rank.neural:NeuralRanker",
     "labels": "placet.rank.labels:LabelRanker",
+    "booster": "placet.rank.boosting:ConsistentBooster",
 }
 """Short names of the rankers that take any loss."""
 
@@ -51,17 +55,25 @@ class Trial:
 
 @dataclass(frozen=True)
 class Choice:
-    """What ``autorank`` chose and what it tried: ``ranker`` (fitted) was best by ``metric`` on the validation set."""
+    """What ``autorank`` chose and what it tried.
+
+    ``ranker`` (fitted) is the one that was ``best`` by ``metric`` on the validation set, or the blend of the
+    ``members``, best first; ``value`` is its own mean of the metric there.
+    """
 
     ranker: Any
     best: Trial
     metric: str
     trials: tuple[Trial, ...] = field(repr=False)
+    members: tuple[Trial, ...] = field(repr=False)
+    value: float
 
     def __repr__(self) -> str:
         lines = [f"{self.metric} on the validation set, {len(self.trials)} tried:"]
+        if len(self.members) > 1:
+            lines[0] += f" {self.value:.4f} by the mean of {len(self.members)} (*)"
         for trial in self.trials:
-            mark = "*" if trial is self.best else " "
+            mark = "*" if any(trial is member for member in self.members) else " "
             what = f"{trial.value:.4f} +- {trial.stderr:.4f}" if not trial.failure else f"failed: {trial.failure}"
             params = ", ".join(f"{key}={value}" for key, value in trial.params.items())
             lines.append(f"{mark} {trial.ranker}({params})  {what}  {trial.seconds:.1f} s")
@@ -71,14 +83,18 @@ class Choice:
 def autorank(
     train: Queries,
     valid: Queries,
-    budget: int = len(SHORT_LIST),
+    budget: int | None = None,
     *,
     metric: str = "ndcg@10",
     candidates: Sequence[Candidate] = SHORT_LIST,
+    blend: int = 1,
     random_state: int = 0,
     progress: Callable[[int, int, float | None], None] | None = None,
 ) -> Choice:
-    """Fit the first ``budget`` candidates on ``train`` and keep the one with the best ``metric`` on ``valid``.
+    """Fit the first ``budget`` candidates (None: all) on ``train`` and keep the best by ``metric`` on ``valid``.
+
+    ``candidates``: the ``SHORT_LIST``, ``drawn(20)``, or a list of one's own.  ``blend`` > 1 keeps the mean of that
+    many best (``Blend``), which a small validation set misleads less than the choice of one.
 
     Each also stops, or keeps its best step, by the same metric on ``valid``, so the value of the best is an optimistic
     one: measure it on queries of its own.  A tie goes to the earlier.  A candidate that cannot be fitted (trees without
@@ -91,29 +107,41 @@ def autorank(
     ('linear', {'loss': 'pmop-fd', 'l2': 0.001})
     """
     chosen = list(candidates)[:budget]
-    if budget < 1 or not chosen:
+    if not chosen or (budget is not None and budget < 1):
         raise ValueError(f"budget {budget} of {len(candidates)} candidates leaves nothing to try; give at least 1")
-    measure = metric_of(metric)
+    if blend < 1:
+        raise ValueError(f"blend {blend} must be at least 1")
     trials: list[Trial] = []
-    best: tuple[Trial, Any] | None = None
+    best: list[tuple[Trial, Any]] = []
     for name, params in chosen:
-        start = time.perf_counter()
-        ranker = ranker_class(name)(**params, metric=metric, random_state=random_state)
-        try:
-            ranker.fit(train, valid=valid)
-        except ImportError as error:
-            trials.append(Trial(name, params, float("nan"), float("nan"), time.perf_counter() - start, str(error)))
-            continue
-        found = summary(measure(ranker.predict(valid), valid.grade, valid.offsets))
-        trial = Trial(name, params, found.mean, found.stderr, time.perf_counter() - start)
+        ranker = ranker_class(name)(**{"random_state": random_state, **params}, metric=metric)
+        trial = _tried(name, params, ranker, train, valid)
         trials.append(trial)
-        if best is None or trial.value > best[0].value:
-            best = trial, ranker
-        if progress is not None:
-            progress(len(trials), len(chosen), best[0].value)
-    if best is None:
+        if not trial.failure:
+            best = sorted([*best, (trial, ranker)], key=lambda pair: -pair[0].value)[:blend]
+        if progress is not None and best:
+            progress(len(trials), len(chosen), best[0][0].value)
+    if not best:
         raise ImportError(f"none of the {len(trials)} candidates could be fitted: {trials[0].failure}")
-    return Choice(best[1], best[0], metric, tuple(trials))
+    members, rankers = zip(*best)
+    ranker = rankers[0] if len(rankers) == 1 else Blend.of(rankers, train, metric)
+    return Choice(ranker, members[0], metric, tuple(trials), members, _value(ranker, valid).mean)
+
+
+def _tried(name: str, params: Mapping[str, Any], ranker: Any, train: Queries, valid: Queries) -> Trial:
+    """What comes of fitting one candidate."""
+    start = time.perf_counter()
+    try:
+        ranker.fit(train, valid=valid)
+    except ImportError as error:
+        return Trial(name, params, float("nan"), float("nan"), time.perf_counter() - start, str(error))
+    found = _value(ranker, valid)
+    return Trial(name, params, found.mean, found.stderr, time.perf_counter() - start)
+
+
+def _value(ranker: Any, valid: Queries) -> Summary:
+    """Mean and standard error of the ranker's own metric."""
+    return summary(metric_of(ranker.metric)(ranker.predict(valid), valid.grade, valid.offsets))
 
 
 def ranker_class(name: str) -> Any:

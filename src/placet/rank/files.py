@@ -26,6 +26,7 @@ KINDS = {
     "SurrogateSearch": "placet.rank.surrogate",
     "StructRank": "placet.rank.structrank",
     "DiversityReranker": "placet.rank.diversity",
+    "Blend": "placet.rank.blend",
 }
 
 
