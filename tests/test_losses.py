@@ -219,6 +219,22 @@ def test_two_threads_give_the_same_bytes(name, params):
             results.append((value, grad.tobytes()))
     finally:
         threads.set_threads(before)
+
+
+@pytest.mark.parametrize("late", [0, 1999])
+def test_one_list_out_of_order_among_many_ranges(late):
+    # the first or the last list alone is not in descending grade: ranges that saw nothing wrong are done again as well
+    rng = np.random.default_rng(5)
+    grade = np.sort(rng.integers(0, 4, (2000, 20)))[:, ::-1].astype(float)
+    s, offsets = rng.normal(size=grade.size), np.arange(0, grade.size + 1, 20)
+    value, grad = LOSSES["pmop-fd"](s, Lists(grade.ravel(), offsets))
+    turned = grade.copy()
+    turned[late] = turned[late, ::-1]
+    moved, back = s.reshape(grade.shape).copy(), grad.reshape(grade.shape).copy()
+    moved[late], back[late] = moved[late, ::-1].copy(), back[late, ::-1].copy()
+    other, other_grad = LOSSES["pmop-fd"](moved.ravel(), Lists(turned.ravel(), offsets))
+    assert other == pytest.approx(value, rel=1e-13)
+    np.testing.assert_allclose(other_grad, back.ravel(), rtol=1e-12, atol=1e-15)
     assert results[0] == results[1]
 
 

@@ -136,7 +136,8 @@ def _summed(
         a, b = cuts[k], cuts[k + 1]
         within = offsets[a : b + 1]
         falling = ranges.clear(grade, within, grad)
-        out_of_order = out_of_order or (descending and not falling)
+        if descending and not falling:
+            out_of_order = True
         if out_of_order:
             return 0.0
         return kernel(s, grade, within, weight[a:b], grad, *more)
