@@ -185,11 +185,11 @@ def _chosen(
 
     if valid is None:
         raise ValueError("--ranker auto chooses by validation rows; give them with --valid")
-    if loss or set(given) - {"budget"}:
-        raise ValueError("--ranker auto chooses loss and parameters itself; it takes only --param budget=N")
+    if loss or set(given) - {"budget", "blend"}:
+        raise ValueError("--ranker auto chooses loss and parameters itself; it takes only --param budget=N and blend=K")
     choice = autorank(rows, valid, metric=metric, random_state=seed, progress=progress, **given)
     say(repr(choice))
-    return {"validation": choice.best.value, "tried": len(choice.trials)}, choice.ranker
+    return {"validation": choice.value, "tried": len(choice.trials)}, choice.ranker
 
 
 def _judged(path: Path, labels: Path) -> "Judged":

@@ -1,6 +1,7 @@
 """Rankers: scores computed from features, fitted to any loss."""
 
 from placet.rank.auto import autorank
+from placet.rank.blend import Blend
 from placet.rank.boosting import ConsistentBooster
 from placet.rank.crf import ContinuousCRF
 from placet.rank.diversity import DiversityReranker, mmr
@@ -17,6 +18,7 @@ from placet.rank.training import torch_loss
 from placet.rank.trees import TreeRanker
 
 __all__ = [
+    "Blend",
     "ConsistentBooster",
     "ContinuousCRF",
     "DiversityReranker",

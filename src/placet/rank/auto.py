@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from placet.data import Queries
-from placet.metrics import metric as metric_of
 from placet.metrics import Summary, summary
+from placet.metrics import metric as metric_of
 from placet.rank.blend import Blend
 
 Candidate = tuple[str, Mapping[str, Any]]
@@ -124,7 +122,7 @@ def autorank(
     if not best:
         raise ImportError(f"none of the {len(trials)} candidates could be fitted: {trials[0].failure}")
     members, rankers = zip(*best)
-    ranker = rankers[0] if len(rankers) == 1 else Blend.of(rankers, train, metric)
+    ranker = rankers[0] if len(rankers) == 1 else Blend.of(rankers, valid, metric)
     return Choice(ranker, members[0], metric, tuple(trials), members, _value(ranker, valid).mean)
 
 
