@@ -1,0 +1,254 @@
+"""Figure 2: time and memory of one loss with its gradient against the number of items N, a batch of 20 rankings.
+
+Each ranking has tiers of 100, 150, 250 and N - 500 items; scores are uniform on (0, log N) as in the simulation.  Beside our losses,
+on the same scores in the same run and on one thread: PL-Partition as published (10,000 equal intervals, single precision, automatic
+differentiation: `published` of benchmarks/bench_losses.py) and the paper's baselines written in PyTorch the same way, pairs as a matrix.
+The paper gives the time of 1,000 steps on a GPU, and its peak memory; here a thousand times the CPU time of one, on one core, and the
+growth of resident memory in a process of its own, with memory that is freed given back at once, so that nothing is hidden in a pool.
+
+`--quick`: one size, one repeat, nothing compared.  Without PyTorch only our own are measured.
+"""
+
+import argparse
+import csv
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "dissertation"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from bench_losses import BATCH, TIED, batch_of_partitions, published, seconds
+from figure1 import NOTHING
+from harness import peak_memory
+from letor_sets import check
+
+from placet.data import Lists
+from placet.losses import LOSSES
+from placet.losses.apply import set_threads
+
+HERE = Path(__file__).parent
+FOLDER = HERE / "figure2"
+SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
+TORCH = ", PyTorch"
+# All pairs of 100,000 items: the matrix has 4 GB in single precision, and it is needed several times; the paper's ran out of memory too.
+LARGEST = {"RankNet": 100_000, f"RankNet{TORCH}": 10_000, f"RankSVM{TORCH}": 10_000}
+
+COARSE = 1.0  # MB; the kernel counts resident pages in batches, so that less cannot be told apart
+
+Run = Callable[[], tuple[float, np.ndarray]]
+
+
+def ours(s: np.ndarray, lists: Lists) -> dict[str, Run]:
+    """Losses of the table.  AttRank's grades and the oracle's order are those of figure1.py."""
+    n, grade = len(s) // BATCH, np.asarray(lists.grade)
+    places = np.tile(np.maximum(sum(TIED) - np.arange(n), 0.0), BATCH)
+    given: dict[str, tuple[str, np.ndarray, dict[str, float]]] = {
+        "PL-Partition": ("pl-partition", grade, {}),
+        "PL-Partition, tol=1e-4": ("pl-partition", grade, {"tol": 1e-4}),
+        "PL-LB": ("pl-lower-bound", grade, {}),
+        "AttRank": ("attrank", np.where(grade == 0, NOTHING, grade), {}),
+        "RankNet": ("ranknet", grade, {}),
+        "RankSVM": ("ranksvm", grade, {}),
+        "PL-TopK": ("pl-topk", places, {}),
+    }
+    return {
+        who: partial(LOSSES[loss], s, Lists(g, lists.offsets), **params) for who, (loss, g, params) in given.items()
+    }
+
+
+def in_torch(s: np.ndarray, n: int) -> dict[str, Run]:
+    """The published method, and the baselines as one writes them in PyTorch, single precision."""
+
+    def of(loss) -> Run:
+        def run() -> tuple[float, np.ndarray]:
+            import torch
+
+            w = torch.tensor(s.reshape(BATCH, n), dtype=torch.float32, requires_grad=True)
+            value = loss(torch, w)
+            value.backward()
+            return float(value.detach()), w.grad.numpy().ravel()
+
+        return run
+
+    return {
+        f"PL-Partition{TORCH} (published)": lambda: published(s, n),
+        f"PL-LB{TORCH}": of(lower_bound),
+        f"AttRank{TORCH}": of(attrank),
+        f"RankNet{TORCH}": of(lambda torch, w: pairs(w, lambda d: torch.nn.functional.softplus(-d))),
+        f"RankSVM{TORCH}": of(lambda torch, w: pairs(w, lambda d: torch.relu(1 - d))),
+    }
+
+
+def tiers() -> list[tuple[int, int]]:
+    ends = np.cumsum(TIED)
+    return list(zip((ends - TIED).tolist(), ends.tolist()))
+
+
+def lower_bound(torch, w):
+    """Without the constant log n_m!."""
+    return sum((b - a) * torch.logsumexp(w[:, a:], dim=1).sum() - w[:, a:b].sum() for a, b in tiers())
+
+
+def attrank(torch, w):
+    weight = torch.cat([torch.full((b - a,), 3.0 - k) for k, (a, b) in enumerate(tiers())])
+    log_p = torch.log_softmax(w, dim=1)[:, : sum(TIED)]
+    return -(torch.softmax(weight, dim=0) * log_p).sum()
+
+
+def pairs(w, of_difference):
+    return sum(of_difference(w[:, a:b, None] - w[:, None, b:]).sum() for a, b in tiers())
+
+
+def contestants(n: int) -> dict[str, Run]:
+    s, lists = batch_of_partitions(n)
+    peers = in_torch(s, n) if importlib.util.find_spec("torch") else {}
+    return {who: run for who, run in (ours(s, lists) | peers).items() if n <= LARGEST.get(who, n)}
+
+
+def nothing_kept(run: Run) -> Run:
+    """The same, with glibc told to give back every freed block of 64 kB or more: its pools would hide what a second call needs."""
+
+    def alone() -> tuple[float, np.ndarray]:
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(-3, 65_536)  # M_MMAP_THRESHOLD
+            mallopt(-1, 65_536)  # M_TRIM_THRESHOLD
+        return run()
+
+    return alone
+
+
+def errors(n: int, runs: dict[str, Run]) -> None:
+    """Print how far values and gradients of PL-Partition are from those at the least tolerance."""
+    exact, slope = LOSSES["pl-partition"](*batch_of_partitions(n), tol=1e-14)
+    for who, run in runs.items():
+        if who.startswith("PL-Partition"):
+            value, grad = run()
+            print(
+                f"N={n:,} {who}: error {abs(value / exact - 1):.0e}, of the gradient {np.abs(grad - slope).max():.0e}"
+            )
+
+
+def measure(sizes: tuple[int, ...], repeat: int) -> dict[tuple[str, int], tuple[float, float]]:
+    """(method, N): CPU seconds, the least of ``repeat``, and MB of one loss with gradient."""
+    peaks = {}
+    for n in sizes:  # all of these before PyTorch is loaded here: a fork takes no threads along
+        for who, run in contestants(n).items():
+            peaks[who, n] = peak_memory(nothing_kept(run)) / 2**20
+            print(f"N={n:,} {who}: {peaks[who, n]:.1f} MB", file=sys.stderr, flush=True)
+    if importlib.util.find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(1)
+    found = {}
+    for n in sizes:
+        runs = contestants(n)
+        if repeat > 1:
+            errors(n, runs)
+        for who, run in runs.items():
+            found[who, n] = seconds(run, repeat), peaks[who, n]
+            print(f"N={n:,} {who}: {found[who, n][0]:.4g} s", file=sys.stderr, flush=True)
+    return found
+
+
+def cell(x: float | None, k: int) -> str:
+    return "-" if x is None else "< 1" if k and x < COARSE else f"{x:,.1f}"
+
+
+def table(found: dict[tuple[str, int], tuple[float, float]], sizes: tuple[int, ...]) -> None:
+    who_all = list(dict.fromkeys(who for who, _ in found))
+    for k, title in enumerate(("seconds for 1,000 steps on one core", "MB of one step (- : left out)")):
+        print(f"{title}\n{'':36}" + "".join(f"{f'N={n:,}':>13}" for n in sizes))
+        for who in who_all:
+            cells = [found[who, n][k] * (1e3, 1.0)[k] if (who, n) in found else None for n in sizes]
+            print(f"{who:36}" + "".join(f"{cell(x, k):>13}" for x in cells))
+
+
+def claims(found: dict[tuple[str, int], tuple[float, float]]) -> dict[str, float]:
+    """The sentences of section 4.1 as ratios; time first, memory second in `found`."""
+    small, middle, large = 1_000, 10_000, 100_000
+
+    def ratio(a: str, b: str, n: int, k: int = 0) -> float:
+        return max(found[a, n][k], COARSE * k) / max(found[b, n][k], COARSE * k)
+
+    said = {}
+    for kind in ("", TORCH):
+        mine = "PL-Partition" if not kind else f"PL-Partition{TORCH} (published)"
+        if (mine, large) not in found:
+            continue
+        bound, flat = f"PL-LB{kind}", f"AttRank{kind}"
+        for n in (small, middle, large):
+            said[f"time, {mine} over {bound}, N={n}"] = ratio(mine, bound, n)
+        fall = ratio(mine, bound, small) / ratio(mine, bound, large)
+        said[f"time, fall of {mine} over {bound} from N={small} to {large}"] = fall
+        said[f"time, {bound} over {flat}, N={large}"] = ratio(bound, flat, large)
+        said[f"memory, {bound} over {flat}, N={large}"] = ratio(bound, flat, large, 1)
+        for pairwise in (f"RankNet{kind}", f"RankSVM{kind}"):
+            for k, what in enumerate(("time", "memory")):
+                growth = ratio(pairwise, bound, middle, k) / ratio(pairwise, bound, small, k)
+                said[f"{what}, growth from N={small} to {middle}, {pairwise} over {bound}"] = growth
+    theirs = f"PL-Partition{TORCH} (published)"
+    for n in (small, middle, large):
+        if (theirs, n) in found:
+            said[f"time, published over ours, N={n}"] = ratio(theirs, "PL-Partition", n)
+            said[f"memory, published over ours, N={n}"] = ratio(theirs, "PL-Partition", n, 1)
+    return said
+
+
+def plot(found: dict[tuple[str, int], tuple[float, float]], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 5), layout="constrained")
+    colours = dict(
+        zip(("PL-Partition", "PL-LB", "AttRank", "RankNet", "RankSVM", "PL-TopK"), map("C{}".format, range(6)))
+    )
+    for k, axes in enumerate(figure.subplots(1, 2)):
+        for who in dict.fromkeys(who for who, _ in found):
+            if who.endswith("tol=1e-4"):
+                continue
+            ns = sorted(n for name, n in found if name == who)
+            values = [max(found[who, n][k] * (1e3, 1.0)[k], COARSE * k) for n in ns]
+            peer = TORCH in who
+            axes.plot(
+                ns,
+                values,
+                color=colours[who.split(",")[0]],
+                linestyle="--" if peer else "-",
+                marker="s" if peer else "o",
+                label=who,
+            )
+        axes.set(xscale="log", yscale="log", xlabel="items N")
+    figure.axes[0].set_ylabel("seconds for 1,000 steps, one core")
+    figure.axes[1].set_ylabel("MB of one step, at least 1")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=8, loc="outside right upper")
+    figure.savefig(path, dpi=120)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="N = 1,000, one repeat; nothing is compared")
+    options = parser.parse_args()
+    set_threads(1)
+    sizes = SIZES[:1] if options.quick else SIZES
+    found = measure(sizes, 1 if options.quick else 5)
+    table(found, sizes)
+    FOLDER.mkdir(exist_ok=True)
+    plot(found, FOLDER / ("quick.png" if options.quick else "figure2.png"))
+    if options.quick:
+        return 0 if all(np.isfinite(pair).all() for pair in found.values()) else 1
+    with open(FOLDER / "ours.csv", "w", newline="") as file:
+        rows = ((who, n, f"{seconds:.4g}", f"{mb:.4g}") for (who, n), (seconds, mb) in found.items())
+        csv.writer(file).writerows([("method", "N", "cpu seconds of a step", "MB of a step"), *rows])
+    said = claims(found)
+    for words, value in said.items():
+        print(f"{value:10.2f}  {words}")
+    return check(HERE / "expected_figure2.csv", said)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
