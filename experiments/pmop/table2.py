@@ -1,0 +1,132 @@
+"""Table 2: how the time of one training evaluation (value and gradient) grows with the length of the lists."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "dissertation"))
+import letor_sets as letor
+
+import placet
+from placet.losses import LOSSES
+from placet.losses.apply import set_threads
+from placet.rank.objective import SAMPLED, Objective, parameters_for
+
+HERE = Path(__file__).parent
+METHODS = {
+    "Rank Regress": "rank-regress",
+    "RankNet": "ranknet",
+    "Ranking SVM": "ranksvm",
+    "ListMLE": "listmle",
+    "PairTies-D": "davidson",
+    "PairTies-RK": "rao-kupper",
+    "PMOP-FD": "pmop-fd",
+    "PMOP-Gibbs": "pmop-gibbs",
+    "PMOP-MH": "pmop-mh",
+    "pmop-exact": "pmop-exact",
+    "pl-partition": "pl-partition",
+}
+PAIRWISE = {"Rank Regress", "RankNet", "Ranking SVM", "PairTies-D", "PairTies-RK"}
+LENGTHS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+ROWS, ROWS_EXACT, LONGEST_EXACT = 16_384, 1024, 512
+FEATURES = 519  # as many as in the paper
+LONG = 256  # exponents are fitted from here on: below, what does not depend on the length still counts
+REPEAT = 7
+
+
+def cpu(run) -> float:
+    """Least processor time of a few calls, after one that warms up: what the machine's other work disturbs least."""
+    run()
+    times = []
+    for _ in range(REPEAT):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def measured(loss: str, length: int, rows: int, n_features: int) -> tuple[float, float]:
+    """Seconds per list of the loss alone, and of the whole evaluation with its two products with the features."""
+    queries = placet.simulate.queries(rows // length, length, n_features, 5, random_state=length)
+    objective = Objective(queries.X, queries.lists(), loss, 0.0, False, parameters_for(loss, None))
+    rng = np.random.default_rng(0)
+    x = np.append(rng.normal(size=n_features) / np.sqrt(n_features), np.zeros(len(objective.learnt)))
+    draw = {"random_state": rng} if loss in SAMPLED else {}
+    s, params = objective.scores(x), {**objective.params, **objective.learnt_at(x), **draw}
+
+    def whole() -> None:
+        objective._last = None  # scores of the same x are kept; an optimiser asks for a new x each time
+        objective(x, **draw)
+
+    n_lists = len(queries)
+    return cpu(lambda: LOSSES[loss](s, objective.lists, **params)) / n_lists, cpu(whole) / n_lists
+
+
+def exponent(lengths: list[int], seconds: list[float], long: int) -> float:
+    """Slope of log time per list in log length, from lists of ``long`` rows on."""
+    x, y = np.log([(n, t) for n, t in zip(lengths, seconds) if n >= long]).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="lists of up to 512 rows, 20 features")
+    args = parser.parse_args()
+    set_threads(1)
+    n_features = 20 if args.quick else FEATURES
+    ours: dict[str, float] = {}
+    rows: list[list[object]] = []
+    for method, loss in METHODS.items():
+        exact = loss == "pmop-exact"
+        most = min(LONGEST_EXACT if exact else LENGTHS[-1], 256 if args.quick else LENGTHS[-1])
+        lengths = [n for n in LENGTHS if n <= most]
+        total = ROWS_EXACT if exact else 4096 if args.quick else ROWS
+        times = [measured(loss, n, total, n_features) for n in lengths]
+        alone, whole = ([pair[k] for pair in times] for k in (0, 1))
+        long = min(LONG, most // 4)
+        ours[f"{method}, exponent of the loss"] = e = exponent(lengths, alone, long)
+        ours[f"{method}, exponent of the loss, last doubling"] = last = exponent(lengths[-2:], alone[-2:], 0)
+        ours[f"{method}, exponent of an evaluation"] = e_whole = exponent(lengths, whole, long)
+        ours[f"{method}, evaluation, us per row at 128"] = 1e6 * whole[lengths.index(128)] / 128
+        claimed = "max{N^2, NF}" if method in PAIRWISE else "NF" if loss in ("listmle", "pmop-fd", *SAMPLED) else "-"
+        print(
+            f"{method:13s} claimed {claimed:12s} exponent: loss alone {e:.2f}, evaluation {e_whole:.2f}; us per list:"
+        )
+        for name, seconds in (("loss", alone), ("evaluation", whole)):
+            print(
+                f"    {name:10s} us per list  " + "  ".join(f"{n}: {1e6 * t:.1f}" for n, t in zip(lengths, seconds)),
+                flush=True,
+            )
+        rows += [[method, claimed, n, f"{1e6 * a:.2f}", f"{1e6 * w:.2f}"] for n, a, w in zip(lengths, alone, whole)]
+    if args.quick:
+        return 0 if all(np.isfinite(v) for v in ours.values()) else 1
+    letor.write(HERE / "table2" / "ours.csv", ["method", "claimed", "length", "us, loss", "us, evaluation"], rows)
+    plot(rows)
+    return letor.check(HERE / "expected_table2.csv", ours)
+
+
+def plot(rows) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True)
+    for method in METHODS:
+        chosen = [r for r in rows if r[0] == method]
+        for axis, column in zip(axes, (3, 4)):
+            axis.loglog([r[2] for r in chosen], [float(r[column]) for r in chosen], marker=".", label=method)
+    for axis, title in zip(axes, ("the loss alone", f"an evaluation, {FEATURES} features")):
+        axis.set_title(title)
+        axis.set_xlabel("rows in a list")
+    axes[0].set_ylabel("microseconds per list")
+    axes[1].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(HERE / "table2" / "table2.png", dpi=120)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
