@@ -1,7 +1,6 @@
 """Fitting the multinomial preference model: scores, adherences in turn with scores, variances, and covariances."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError
 from placet.data.columns import Floats, Ints, offsets_from_sizes
 from placet.kernels import mpm as kernels
-from placet.losses import apply
+from placet.kernels.threads import shared
 from placet.optim import lbfgs
 
 ROUNDS = 200
@@ -152,7 +151,7 @@ def _over_pairs(
     M = len(net)
     s, gamma = x[:M], np.exp(x[M:])
     cuts = _blocks(M)
-    share = lambda f: _mapped(f, len(cuts) - 1)  # noqa: E731
+    share = lambda f: shared(f, len(cuts) - 1)  # noqa: E731
     shift = max(share(lambda k: kernels.largest_gap(s, gamma, cuts[k], cuts[k + 1])), default=0.0)
 
     def rows(k: int) -> Floats:
@@ -166,15 +165,6 @@ def _over_pairs(
     grad = (total / Z) @ sums[:-1, :-1] - sums[-1, :-1]
     penalty = np.concatenate([np.full(M, precision), np.full(M, spread)]) * x
     return (value + 0.5 * float(penalty @ x)) / unit, (grad + penalty) / unit
-
-
-def _mapped(f: Callable[[int], Any], n: int) -> list[Any]:
-    """f(0), ..., f(n - 1), by threads where there are several blocks."""
-    threads = apply.get_threads()
-    if threads == 1 or n < 2:
-        return [f(k) for k in range(n)]
-    with ThreadPoolExecutor(min(threads, n)) as pool:
-        return list(pool.map(f, range(n)))
 
 
 def _blocks(M: int) -> Ints:

@@ -15,6 +15,7 @@ from placet.data import DataError
 from placet.io.files import refuse_wide
 from placet.io.numerals import decimal
 from placet.io.problems import Problems, shown
+from placet.kernels.threads import get_threads
 
 BLOCK = 1 << 20
 MAX_FEATURES = 1 << 24
@@ -72,11 +73,6 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype {np.dtype(dtype)} is not possible; choose from [float32, float64]")
     return np.dtype(dtype)
-
-
-def threads() -> int:
-    """How many threads read: the variable PLACET_THREADS, else every core."""
-    return max(1, int(os.environ.get("PLACET_THREADS", os.cpu_count() or 1)))
 
 
 class Desk:
@@ -184,7 +180,7 @@ def whole_lines(file: IO[bytes], name: str) -> Iterator[Desk]:
     """
     from placet.kernels import parse
 
-    desks = [Desk() for _ in range(threads() + 2)]
+    desks = [Desk() for _ in range(get_threads() + 2)]
     rest, slot, turn, more = b"", 0, 0, True
     while more:
         desk = desks[turn % len(desks)]
@@ -219,7 +215,7 @@ def plain_size(file: IO[bytes]) -> int | None:
 
 
 def parsed(work: Callable[[Desk], Block], desks: Iterator[Desk], store: Store) -> list[Block]:
-    """``work`` on every desk by several threads, the blocks in order; never more than ``threads() + 1`` desks at a
+    """``work`` on every desk by several threads, the blocks in order; never more than ``get_threads() + 1`` desks at a
     time.
     """
 
@@ -235,7 +231,7 @@ def parsed(work: Callable[[Desk], Block], desks: Iterator[Desk], store: Store) -
     store.prepare(first, block)
     store.put(block, first.slot)
     blocks = [block.kept()]
-    n = threads()
+    n = get_threads()
     with ThreadPoolExecutor(n, thread_name_prefix="placet-io") as pool:
         waiting: deque[Future[Block]] = deque()
         for desk in desks:

@@ -4,11 +4,7 @@ The ranges depend on the data alone and their values are added in order, so a re
 threads.
 """
 
-import os
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +12,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from placet.data import Lists
 from placet.kernels import ranges
+from placet.kernels.threads import get_threads, set_threads, shared
+
+__all__ = ["Array", "Columns", "checked", "cut", "frozen", "get_threads", "over_lists", "set_threads"]
 
 Array = NDArray[np.float64]
 
 ROWS_PER_RANGE = 8192  # at least: a call costs as much as some hundred rows
 MOST_RANGES = 64
-
-_threads = max(1, int(os.environ.get("PLACET_THREADS", os.cpu_count() or 1)))
 
 
 class Columns(NamedTuple):
@@ -32,24 +29,6 @@ class Columns(NamedTuple):
     grade: Array
     offsets: NDArray[np.int64]
     weight: Array
-
-
-def set_threads(n: int) -> None:
-    """Use ``n`` threads from now on (default: the variable PLACET_THREADS, else every core)."""
-    global _threads
-    if n < 1:
-        raise ValueError(f"threads must be at least 1, not {n}")
-    _threads = n
-
-
-def get_threads() -> int:
-    """Number of threads in use."""
-    return _threads
-
-
-@lru_cache(maxsize=4)
-def _pool(n: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(n, thread_name_prefix="placet")
 
 
 def frozen(values: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray:
@@ -84,31 +63,6 @@ def cut(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     n_lists = len(offsets) - 1
     marks = np.arange(0, offsets[-1] + 1, max(ROWS_PER_RANGE, -(-int(offsets[-1]) // MOST_RANGES)))
     return np.unique(np.append(np.searchsorted(offsets, marks, side="left").clip(0, n_lists), n_lists))
-
-
-def shared(work: Callable[[int], float], n: int) -> list[float]:
-    """``[work(0), ..., work(n - 1)]``: the caller's thread starts at the front and the pool's at the back.
-
-    The caller works too, since to hand everything over and wait costs as much as a short range does; and from the other
-    end, since two threads that touch new memory side by side wait for each other.
-    """
-    values = [0.0] * n
-    left = deque(range(n))
-
-    def take(following: Callable[[], int]) -> None:
-        while left:
-            try:
-                k = following()
-            except IndexError:  # another thread took the last
-                return
-            values[k] = work(k)
-
-    helpers = [_pool(_threads - 1).submit(take, left.pop) for _ in range(min(_threads, n) - 1)]
-    take(left.popleft)
-    for helper in helpers:
-        if not helper.cancel():  # one that has not started has nothing left to do
-            helper.result()
-    return values
 
 
 def _by_row(values: ArrayLike, n_rows: int) -> Array:

@@ -1,8 +1,6 @@
 """The particle filter and the backward pass: arrays in, moments out; threads share fixed ranges of particles."""
 
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +8,7 @@ from numpy.random import Generator
 
 from placet.data import DataError
 from placet.kernels import tracking_motion
+from placet.kernels.threads import shared
 from placet.tracking.geometry import Array, moments, two_clouds
 from placet.tracking.model import Evidence, association_probabilities, log_likelihood
 from placet.tracking.motion import Plan
@@ -33,21 +32,9 @@ class Filtered(NamedTuple):
     cloud: list[Array]
 
 
-@contextmanager
-def _workers():
-    """A pool of threads, or None for a single thread."""
-    from placet.losses.apply import get_threads  # here, because the losses take a while to import
-
-    n = get_threads()
-    with ThreadPoolExecutor(n) if n > 1 else nullcontext() as pool:
-        yield pool
-
-
-def _over_ranges(work: Callable[[slice], object], n: int, pool: Executor | None, size: int) -> None:
+def _over_ranges(work: Callable[[slice], object], n: int, size: int) -> None:
     """``work(range)`` for ranges that depend on ``n`` alone, so that no result depends on the number of threads."""
-    ranges = [slice(a, min(a + size, n)) for a in range(0, n, size)]
-    for _ in map(work, ranges) if pool is None else pool.map(work, ranges):
-        pass
+    shared(lambda k: work(slice(k * size, min((k + 1) * size, n))), -(-n // size))
 
 
 def particle_filter(
@@ -67,30 +54,29 @@ def particle_filter(
     log_weight += _reach_from_start(plan, state, geographic)
     total = _log_sum(log_weight)
     log_weight -= total
-    with _workers() as pool:
-        for k, item in enumerate(steps):
-            _advance(state, log_weight, plan, k, item, geometry, rng.standard_normal(state.shape), pool)
-            gain = _log_sum(log_weight)
-            if not gain > -np.inf:
-                raise DataError(
-                    f"day {days[k]:g}: no particle can explain its {len(item.step.time)} signals; raise sigma, "
-                    "diffusion, clutter_rate or particles, and check the start and the labels"
-                )
-            total += gain
-            log_weight -= gain
-            weight = np.exp(log_weight)
-            result.ess[k] = 1 / np.square(weight).sum()
-            result.mean[k], result.covariance[k] = moments(np.ascontiguousarray(state[:, :2]), weight, geometry)
-            u = rng.random(3)
-            few = state[_draw(weight, u[0], SHAPE_PARTICLES), :2]
-            result.split[k] = two_clouds(few, geometry)
-            few = np.ascontiguousarray(few[:: SHAPE_PARTICLES // ASSOCIATION_PARTICLES])
-            result.association.append(association_probabilities(item, few, geometry).mean(axis=0))
-            if keep:
-                result.cloud.append(state[_draw(weight, u[1], keep)])
-            if result.ess[k] < threshold * n:
-                state = state[_draw(weight, u[2], n)]
-                log_weight[:] = -np.log(n)
+    for k, item in enumerate(steps):
+        _advance(state, log_weight, plan, k, item, geometry, rng.standard_normal(state.shape))
+        gain = _log_sum(log_weight)
+        if not gain > -np.inf:
+            raise DataError(
+                f"day {days[k]:g}: no particle can explain its {len(item.step.time)} signals; raise sigma, "
+                "diffusion, clutter_rate or particles, and check the start and the labels"
+            )
+        total += gain
+        log_weight -= gain
+        weight = np.exp(log_weight)
+        result.ess[k] = 1 / np.square(weight).sum()
+        result.mean[k], result.covariance[k] = moments(np.ascontiguousarray(state[:, :2]), weight, geometry)
+        u = rng.random(3)
+        few = state[_draw(weight, u[0], SHAPE_PARTICLES), :2]
+        result.split[k] = two_clouds(few, geometry)
+        few = np.ascontiguousarray(few[:: SHAPE_PARTICLES // ASSOCIATION_PARTICLES])
+        result.association.append(association_probabilities(item, few, geometry).mean(axis=0))
+        if keep:
+            result.cloud.append(state[_draw(weight, u[1], keep)])
+        if result.ess[k] < threshold * n:
+            state = state[_draw(weight, u[2], n)]
+            log_weight[:] = -np.log(n)
     return result._replace(log_likelihood=total)
 
 
@@ -103,18 +89,17 @@ def backward_pass(filtered: Filtered, plan: Plan, geometry: str, n: int, rng: Ge
     out[-1] = clouds[-1][_evenly(len(clouds[-1]), n)]
     has_end = plan.end is not None
     end = plan.end if plan.end is not None else np.zeros(2)
-    with _workers() as pool:
-        for k in range(len(clouds) - 2, -1, -1):
-            move = plan.moves[k + 1]
-            u = rng.random(n)
+    for k in range(len(clouds) - 2, -1, -1):
+        move = plan.moves[k + 1]
+        u = rng.random(n)
 
-            def work(rows: slice, k=k, move=move, u=u) -> None:
-                tracking_motion.trace_back(
-                    clouds[k], out[k + 1, rows], u[rows], move.F, move.Q_root, has_end, end, move.ahead,
-                    move.reach_root, geometry == "geographic", out[k, rows],
-                )  # fmt: skip
+        def work(rows: slice, k=k, move=move, u=u) -> None:
+            tracking_motion.trace_back(
+                clouds[k], out[k + 1, rows], u[rows], move.F, move.Q_root, has_end, end, move.ahead,
+                move.reach_root, geometry == "geographic", out[k, rows],
+            )  # fmt: skip
 
-            _over_ranges(work, n, pool, TRAJECTORIES_PER_RANGE)
+        _over_ranges(work, n, TRAJECTORIES_PER_RANGE)
     return out
 
 
@@ -147,7 +132,6 @@ def _advance(
     item: Evidence,
     geometry: str,
     normal: Array,
-    pool: Executor | None,
 ) -> None:
     """One step of every particle, in place: the move, then the likelihood of the signals added to the log weights."""
     move = plan.moves[k]
@@ -163,7 +147,7 @@ def _advance(
             )  # fmt: skip
         log_likelihood(item, np.ascontiguousarray(state[rows, :2]), geometry, log_weight[rows])
 
-    _over_ranges(work, len(state), pool, PARTICLES_PER_RANGE)
+    _over_ranges(work, len(state), PARTICLES_PER_RANGE)
 
 
 def _log_sum(log_weight: Array) -> float:
