@@ -5,6 +5,7 @@ conjugate gradients use the counts alone, so memory stays O(pairs).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,11 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from placet.data.columns import Floats, Ints
 from placet.kernels import pairs as kernels
+from placet.kernels.threads import shared
 from placet.optim import Fit
 
 DIRECT = 256
+ROWS_PER_RANGE, MOST_RANGES = 16384, 16
 LEAST_PRECISION = 1e-14
 """The prior's share of the largest count is held above this: float64 resolves no less."""
 
@@ -95,6 +98,22 @@ def log_odds(p: Pairs) -> Floats:
     return theta - theta.mean() if n else theta
 
 
+def over_rows(p: Pairs, work: Callable[[slice, Floats], None], size: int) -> Floats:
+    """Sum of what ``work(rows, out)`` adds to ``out`` (size,), zeros at first, over ranges of rows shared by threads.
+
+    The ranges depend on the pairs alone and are added in order: the sum does not depend on the number of threads.
+    """
+    n = min(MOST_RANGES, -(-len(p.i) // ROWS_PER_RANGE))
+    ends = np.linspace(0, len(p.i), n + 1).astype(np.int64)
+
+    def part(k: int) -> Floats:
+        out = np.zeros(size)
+        work(slice(ends[k], ends[k + 1]), out)
+        return out
+
+    return np.add.reduce(shared(part, n)) if n else np.zeros(size)
+
+
 def parameters(p: Pairs, x: Floats) -> tuple[Floats, float, float]:
     """Scores, tie parameter and effect of order; those that are not unknowns are 0."""
     extra = x[p.n_items :]
@@ -107,10 +126,16 @@ def derivatives(p: Pairs, x: Floats) -> Derivatives:
     n, q, rows = p.n_items, p.n_extra, len(p.i)
     slope, curvature = np.empty(rows), np.empty(rows)
     cross, tie_slope, tie_curvature = np.empty((3, rows if p.tie else 0))
-    kernels.advantage(theta, order, p.i, p.j, slope)
-    FAMILIES[p.family](slope, tie, p.wins_i, p.wins_j, p.ties, slope, curvature, cross, tie_slope, tie_curvature)
-    gradient = p.precision * x
-    kernels.scatter(p.i, p.j, slope, gradient)
+    extra = (cross, tie_slope, tie_curvature)
+    family = FAMILIES[p.family]
+
+    def add(rows: slice, gradient: Floats) -> None:
+        kernels.advantage(theta, order, p.i[rows], p.j[rows], slope[rows])
+        counts = (p.wins_i[rows], p.wins_j[rows], p.ties[rows])
+        family(slope[rows], tie, *counts, slope[rows], curvature[rows], *(column[rows] for column in extra))
+        kernels.scatter(p.i[rows], p.j[rows], slope[rows], gradient)
+
+    gradient = over_rows(p, add, len(x)) + p.precision * x
     border, corner = np.zeros((q, n)), np.zeros((q, q))
     if p.tie:
         gradient[n] += tie_slope.sum()
@@ -128,20 +153,24 @@ def derivatives(p: Pairs, x: Floats) -> Derivatives:
 def value(p: Pairs, x: Floats) -> float:
     """Minus the log posterior, in units of ``p.scale``.  O(pairs)."""
     theta, tie, order = parameters(p, x)
-    d = np.empty(len(p.i))
-    kernels.advantage(theta, order, p.i, p.j, d)
-    prior = 0.5 * p.precision * float(x @ x)
-    if p.family == "rao-kupper":
-        up, down = p.wins_i + p.ties, p.wins_j + p.ties
-        win = 2 * tie + np.log(-np.expm1(-2 * tie))
-        return float(up @ softplus(tie - d) + down @ softplus(tie + d) - p.ties.sum() * win) + prior
-    count = p.wins_i + p.wins_j + p.ties
-    size = np.abs(d)
-    linear = float(count @ size - (p.wins_i - p.wins_j) @ d) / 2
-    if p.family == "davidson":
-        b = np.exp(-0.5 * size)
-        return linear + float(count @ np.log1p(b * b + np.exp(tie) * b) - p.ties.sum() * tie) + prior
-    return linear + float(count @ np.log(1 + np.exp(-size))) + prior
+
+    def add(rows: slice, out: Floats) -> None:
+        won, lost, tied = p.wins_i[rows], p.wins_j[rows], p.ties[rows]
+        d = np.empty(len(won))
+        kernels.advantage(theta, order, p.i[rows], p.j[rows], d)
+        if p.family == "rao-kupper":
+            win = 2 * tie + np.log(-np.expm1(-2 * tie))
+            out[0] = (won + tied) @ softplus(tie - d) + (lost + tied) @ softplus(tie + d) - tied.sum() * win
+            return
+        count, size = won + lost + tied, np.abs(d)
+        out[0] = (count @ size - (won - lost) @ d) / 2
+        if p.family == "davidson":
+            b = np.exp(-0.5 * size)
+            out[0] += count @ np.log1p(b * b + np.exp(tie) * b) - tied.sum() * tie
+        else:
+            out[0] += count @ np.log(1 + np.exp(-size))
+
+    return float(over_rows(p, add, 1)[0]) + 0.5 * p.precision * float(x @ x)
 
 
 def softplus(x: Floats) -> Floats:
@@ -179,9 +208,12 @@ def solve(p: Pairs, at: Derivatives, b: Floats, accuracy: float) -> Floats:
             raise np.linalg.LinAlgError("the Hessian is not positive definite")
         return lapack.dpotrs(factor, b, lower=1)[0]
 
+    def flow(v: Floats, rows: slice, out: Floats) -> None:
+        kernels.laplacian_product(p.i[rows], p.j[rows], at.curvature[rows], v, out)
+
     def times(v: Floats) -> Floats:
-        out = p.precision * v
-        kernels.laplacian_product(p.i, p.j, at.curvature, np.ascontiguousarray(v), out)
+        v = np.ascontiguousarray(v)
+        out = over_rows(p, partial(flow, v), len(v)) + p.precision * v
         out[:n] += at.border.T @ v[n:]
         out[n:] = at.border @ v[:n] + at.corner @ v[n:]
         return out
@@ -198,8 +230,11 @@ def solve(p: Pairs, at: Derivatives, b: Floats, accuracy: float) -> Floats:
 
 def diagonal_of(p: Pairs, at: Derivatives) -> Floats:
     """Diagonal of the Hessian; 1 where it is zero, which is where an item was never compared and there is no prior."""
-    diagonal = np.full(p.n_items + p.n_extra, p.precision)
-    kernels.laplacian_diagonal(p.i, p.j, at.curvature, diagonal)
+
+    def add(rows: slice, out: Floats) -> None:
+        kernels.laplacian_diagonal(p.i[rows], p.j[rows], at.curvature[rows], out)
+
+    diagonal = over_rows(p, add, p.n_items + p.n_extra) + p.precision
     diagonal[p.n_items :] = np.diag(at.corner)
     return np.where(diagonal > 0, diagonal, 1.0)
 

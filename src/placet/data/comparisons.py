@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from placet.data import connectivity
 from placet.data.columns import Floats, Ints, Names, encode, frozen, integers, numbers, same, unique_names
@@ -83,16 +83,15 @@ class Comparisons:
         for name, values in (("b", b), ("outcome", result), ("weight", weight), ("agent", agent)):
             if values is not None and len(values) != n:
                 raise DataError(f"{name} has {len(values)} entries; {n} are needed")
-        both = np.concatenate([a, b]) if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) else [*a, *b]
-        code, names = _encode_pairs(both, items)
+        first, second, names = _encode_pairs(a, b, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
         if agent is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
-            if (code[:n] == code[n:]).any():
-                _refuse_codes(code[:n], code[n:], None, names, None)
-            return cls(*_tabulated(code[:n], code[n:], result, weight, len(names)), None, names)
+            if (first == second).any():
+                _refuse_codes(first, second, None, names, None)
+            return cls(*_tabulated(first, second, result, weight, len(names)), None, names)
         weight = np.ones(n) if weight is None else weight
         wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))
-        return cls(code[:n], code[n:], wins_a, wins_b, ties, voter, names, voters, ordered)
+        return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered)
 
     @property
     def n_items(self) -> int:
@@ -155,7 +154,7 @@ class Comparisons:
         }
 
 
-def outcome_codes(outcome: Sequence[str]) -> Ints:
+def outcome_codes(outcome: Sequence[str]) -> NDArray[np.int8]:
     """0 for "a", 1 for "b", 2 for "tie"; anything else is an error that shows the first one."""
     if isinstance(outcome, np.ndarray):
         if outcome.dtype.kind == "U" and outcome.dtype.isnative and outcome.ndim == 1:
@@ -166,7 +165,7 @@ def outcome_codes(outcome: Sequence[str]) -> Ints:
         outcome = outcome.tolist()
     code = {name: k for k, name in enumerate(OUTCOMES)}
     try:
-        return np.fromiter(map(code.__getitem__, outcome), np.int64, len(outcome))
+        return np.fromiter(map(code.__getitem__, outcome), np.int8, len(outcome))
     except (KeyError, TypeError):
         bad = [k for k, value in enumerate(outcome) if not (isinstance(value, str) and value in code)]
         raise DataError(
@@ -175,9 +174,9 @@ def outcome_codes(outcome: Sequence[str]) -> Ints:
         ) from None
 
 
-def _matched(letters: Any, words: Sequence[str]) -> tuple[Ints, bool]:
+def _matched(letters: Any, words: Sequence[str]) -> tuple[NDArray[np.int8], bool]:
     """Which word each row of letters spells (rows padded with 0), and whether every row spells one."""
-    found, known = np.zeros(len(letters), np.int64), 0
+    found, known = np.zeros(len(letters), np.int8), 0
     for k, word in enumerate(words):
         if len(word) <= letters.shape[1]:
             spelt = np.array([ord(letter) for letter in word] + [0] * (letters.shape[1] - len(word)), np.uint32)
@@ -198,43 +197,41 @@ def pair_keys(n_items: int, agent: Ints | None) -> int:
     return span
 
 
-def _encode_pairs(both: Any, items: Sequence[Hashable] | None) -> tuple[Ints, Names]:
+def _encode_pairs(a: Any, b: Any, items: Sequence[Hashable] | None) -> tuple[Ints, Ints, Names]:
     """Codes of both sides of each vote; whole numbers in a small range are numbered without a dictionary."""
-    if isinstance(both, np.ndarray) and both.dtype.kind in "iu" and items is None and both.size:
-        low, high = int(both.min()), int(both.max())
-        if high - low <= 4 * both.size:
-            present = np.zeros(high - low + 1, np.int64)
-            present[both - low] = 1
+    arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    if arrays and a.dtype.kind in "iu" and b.dtype.kind in "iu" and items is None and a.size and b.size:
+        low, high = min(int(a.min()), int(b.min())), max(int(a.max()), int(b.max()))
+        if high - low <= 4 * (a.size + b.size):
+            present = np.zeros(high - low + 1, bool)
+            present[a - low if low else a] = present[b - low if low else b] = True
             if low == 0 and present.all():
-                return both.astype(np.int64, copy=False), tuple(range(high + 1))
-            return (np.cumsum(present) - 1)[both - low], tuple((np.flatnonzero(present) + low).tolist())
-    return encode(both, "item", items)
+                return a.astype(np.int64, copy=False), b.astype(np.int64, copy=False), tuple(range(high + 1))
+            code = np.cumsum(present) - 1
+            return code[a - low], code[b - low], tuple((np.flatnonzero(present) + low).tolist())
+    code, names = encode(np.concatenate([a, b]) if arrays else [*a, *b], "item", items)
+    return code[: len(a)], code[len(a) :], names
 
 
 def _tabulated(
-    a: Ints, b: Ints, result: Ints, weight: Floats | None, n_items: int
+    a: Ints, b: Ints, result: NDArray[np.int8], weight: Floats | None, n_items: int
 ) -> tuple[Ints, Ints, Floats, Floats, Floats]:
-    """Columns i, j, wins_i, wins_j, ties of votes, through a table of who beat whom.  O(votes + n^2)."""
-    key = np.where(result == 1, b, a) * n_items + np.where(result == 1, a, b)
+    """Columns i, j, wins_i, wins_j, ties of votes, through a table of the results of every pair.  O(votes + n^2)."""
+    kind = (result == 0) != (a < b)  # whether j won
     tied = result == 2
-
-    def table(which: Any) -> Any:
-        mass = None if weight is None else weight[which]
-        return np.bincount(key[which], mass, n_items * n_items).reshape(n_items, n_items)
-
-    any_tied = bool(tied.any())
-    won = table(~tied if any_tied else slice(None))
-    lost = np.ascontiguousarray(won.T)
-    met = won + lost
-    if any_tied:
-        level = table(tied)
-        level = level + level.T
-        met = met + level
-    pair = np.flatnonzero(np.triu(met > 0))
+    kinds = 2
+    if tied.any():
+        kinds, kind = 3, np.where(tied, 2, kind)
+    key = np.minimum(a, b)
+    key *= n_items
+    key += np.maximum(a, b)
+    key *= kinds
+    key += kind
+    table = np.bincount(key, weight, kinds * n_items * n_items).reshape(-1, kinds).T
+    pair = np.flatnonzero(sum(table[1:], table[0]) > 0)
+    counts = [column[pair].astype(np.float64, copy=False) for column in table]
     i = pair // n_items
-    ties = level.ravel()[pair].astype(np.float64) if any_tied else np.zeros(len(pair))
-    wins_i, wins_j = (cells.ravel()[pair].astype(np.float64) for cells in (won, lost))
-    return i, pair - i * n_items, wins_i, wins_j, ties
+    return i, pair - i * n_items, counts[0], counts[1], counts[2] if kinds == 3 else np.zeros(len(pair))
 
 
 def _refuse_codes(i: Ints, j: Ints, agent: Ints | None, items: Names, agents: Names | None) -> None:
