@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
@@ -438,9 +437,7 @@ def test_many_items_need_no_table_of_pairs():
     data = Rankings(
         item[order], 5 - score[order].astype(int), np.arange(0, len(item) + 1, each), items=range(n), score=score[order]
     )
-    start = time.perf_counter()
     model = MultinomialPreference(strength="rating").fit(data)
-    assert time.perf_counter() - start < 20
     assert model.fit_.converged
     assert np.corrcoef(model.theta_, np.bincount(data.item, data.score - 3, n))[0, 1] > 0.7
     assert model.consensus_.stderr.shape == (n,)
