@@ -1,4 +1,6 @@
-"""Bradley-Terry and Plackett-Luce beside choix, evalica and scikit-learn; counting of the votes is included.
+"""Bradley-Terry and Plackett-Luce beside choix, evalica, scikit-learn and arena-rank; counting of the votes is included.
+
+arena-rank (`pip install arena-rank`) fixes the versions of all it needs, so it is not among the extras: it takes part if it is there.
 
     python benchmarks/bench_aggregate.py [--quick] [--only votes bootstrap full top ties sparse]
 
@@ -11,12 +13,14 @@ sparse     Bradley-Terry, 100,000 items, 10M votes
 """
 
 import argparse
+import importlib.util
 import time
 from collections.abc import Callable
 
 import choix
 import evalica
 import numpy as np
+import pandas
 from harness import compare
 from scipy.sparse import csr_matrix, vstack
 from sklearn.linear_model import LogisticRegression
@@ -57,6 +61,15 @@ def by_sklearn(n: int, a: np.ndarray, b: np.ndarray, win: np.ndarray) -> np.ndar
     return model.fit(vstack([X, X]), y, sample_weight=np.concatenate([c.wins_i, c.wins_j])).coef_[0]
 
 
+def by_arena(n: int, frame: pandas.DataFrame) -> np.ndarray:
+    from arena_rank.models.bradley_terry import BradleyTerry
+    from arena_rank.utils.data_utils import PairDataset
+
+    model = BradleyTerry(n)
+    model.fit(PairDataset.from_pandas(frame))
+    return np.asarray(model.params["ratings"])
+
+
 def bench_votes(quick: bool) -> None:
     n, m = (200, 50_000) if quick else (1000, 1_000_000)
     _, a, b, win = votes(n, m)
@@ -74,7 +87,10 @@ def bench_votes(quick: bool) -> None:
         "evalica": lambda: evalica.bradley_terry(names_a, names_b, winners),
         "scikit-learn": lambda: by_sklearn(n, a, b, win),
     }
-    compare(f"bradley-terry {n} items {m} votes", contestants, repeat=3)
+    if importlib.util.find_spec("arena_rank"):
+        frame = pandas.DataFrame({"model_a": a, "model_b": b, "winner": np.where(win, "model_a", "model_b")})
+        contestants["arena-rank"] = lambda: by_arena(n, frame)
+    compare(f"bradley-terry {n} items {m} votes", contestants, repeat=5)
 
 
 def bench_bootstrap(quick: bool) -> None:
