@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from placet.data import Queries
+import numpy as np
+
+from placet.data import DataError, Queries
 from placet.metrics import Summary, summary
 from placet.metrics import metric as metric_of
 from placet.rank.blend import Blend
@@ -37,6 +39,13 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("trees", {"loss": "attrank", "learning_rate": 0.05, "leaves": 15}),
 )
 """What ``autorank`` tries, in this order: two kinds of ranker, likelihoods, pairs and NDCG-consistent losses."""
+
+LOSSES_TO_DRAW = {
+    "linear": ("pmop-fd", "pl-partition", "pl-lower-bound", "bregman-ce", "attrank", "ranknet", "cosine"),
+    "trees": ("pmop-fd", "pl-partition", "pl-lower-bound", "attrank", "ranknet"),
+    "booster": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet"),
+}
+"""Which losses ``drawn`` gives to which ranker."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,40 @@ class Choice:
         return "\n".join(lines)
 
 
+def drawn(n: int, random_state: int | np.random.Generator = 0) -> list[Candidate]:
+    """``n`` candidates at random: linear, trees or boosted columns, each with a loss and settings of its own.
+
+    Penalties, rates and sizes are uniform in their logarithm, shares uniform.  Boosted columns are features, or (twice
+    as often) their products with similarities to the rest of the list.  The first of many draws are those of few.
+
+    >>> drawn(1, 11)
+    [('linear', {'loss': 'pmop-fd', 'l2': 0.0099})]
+    """
+    rng = np.random.default_rng(random_state)
+    return [_draw(rng) for _ in range(n)]
+
+
+def _draw(rng: np.random.Generator) -> Candidate:
+    def between(low: float, high: float) -> float:
+        return float(f"{np.exp(rng.uniform(np.log(low), np.log(high))):.2g}")
+
+    def share(low: float) -> float:
+        return float(f"{rng.uniform(low, 1):.2g}")
+
+    name = list(LOSSES_TO_DRAW)[rng.integers(len(LOSSES_TO_DRAW))]
+    params: dict[str, Any] = {"loss": str(rng.choice(LOSSES_TO_DRAW[name]))}
+    if name == "linear":
+        params |= {"l2": between(1e-4, 1)}
+    elif name == "trees":
+        params |= {"learning_rate": between(0.02, 0.2), "leaves": int(between(4, 33)), "min_rows": int(between(5, 101))}
+        params |= {"l2": between(0.1, 100), "rows": share(0.5), "columns": share(0.2)}
+    else:
+        params |= {"rate": between(0.1, 1), "rows": share(0.5)}
+        kernels = (None, ("cosine",), ("gaussian",))[rng.integers(3)]
+        params |= {"columns": share(0.2)} if kernels is None else {"learners": "listwise", "kernels": kernels}
+    return name, params
+
+
 def autorank(
     train: Queries,
     valid: Queries,
@@ -96,7 +139,7 @@ def autorank(
 
     Each also stops, or keeps its best step, by the same metric on ``valid``, so the value of the best is an optimistic
     one: measure it on queries of its own.  A tie goes to the earlier.  A candidate that cannot be fitted (trees without
-    LightGBM, say) is a trial that says why.
+    LightGBM, listwise terms of sparse features) is a trial that says why.
 
     >>> import placet
     >>> data = placet.simulate.queries(40, 8, 3, noise=0.3, random_state=1)
@@ -111,30 +154,26 @@ def autorank(
         raise ValueError(f"blend {blend} must be at least 1")
     trials: list[Trial] = []
     best: list[tuple[Trial, Any]] = []
+    failures: list[Exception] = []
     for name, params in chosen:
         ranker = ranker_class(name)(**{"random_state": random_state, **params}, metric=metric)
-        trial = _tried(name, params, ranker, train, valid)
-        trials.append(trial)
-        if not trial.failure:
-            best = sorted([*best, (trial, ranker)], key=lambda pair: -pair[0].value)[:blend]
-        if progress is not None and best:
+        start = time.perf_counter()
+        try:
+            found = _value(ranker.fit(train, valid=valid), valid)
+        except (ImportError, DataError) as error:
+            failures.append(error)
+            trials.append(Trial(name, params, np.nan, np.nan, time.perf_counter() - start, str(error)))
+            continue
+        trials.append(Trial(name, params, found.mean, found.stderr, time.perf_counter() - start))
+        best = sorted([*best, (trials[-1], ranker)], key=lambda pair: -pair[0].value)[:blend]
+        if progress is not None:
             progress(len(trials), len(chosen), best[0][0].value)
     if not best:
-        raise ImportError(f"none of the {len(trials)} candidates could be fitted: {trials[0].failure}")
+        kind = type(failures[0])
+        raise kind(f"none of the {len(trials)} candidates could be fitted: {failures[0]}") from failures[0]
     members, rankers = zip(*best)
     ranker = rankers[0] if len(rankers) == 1 else Blend.of(rankers, valid, metric)
     return Choice(ranker, members[0], metric, tuple(trials), members, _value(ranker, valid).mean)
-
-
-def _tried(name: str, params: Mapping[str, Any], ranker: Any, train: Queries, valid: Queries) -> Trial:
-    """What comes of fitting one candidate."""
-    start = time.perf_counter()
-    try:
-        ranker.fit(train, valid=valid)
-    except ImportError as error:
-        return Trial(name, params, float("nan"), float("nan"), time.perf_counter() - start, str(error))
-    found = _value(ranker, valid)
-    return Trial(name, params, found.mean, found.stderr, time.perf_counter() - start)
 
 
 def _value(ranker: Any, valid: Queries) -> Summary:
