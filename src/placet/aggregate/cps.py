@@ -90,18 +90,22 @@ class CosetPermutation(BaseEstimator):
         ]
         if not stages:
             raise DataError("no instance of the truth has two items on ballots; weights cannot be learned from it")
-        scale = float(np.mean([np.abs(s).mean() for s in stages])) or 1.0
-        size = len(stages)
+        size = np.array([len(stage) for stage in stages])
+        first = np.concatenate([[0], np.cumsum(size)[:-1]])  # the chosen item comes first
+        cost = np.concatenate(stages)
+        scale = float(np.abs(cost).mean()) or 1.0
+        cost /= scale
 
         def loss(z: Floats) -> tuple[float, Floats]:
-            value, grad = 0.0, np.zeros(n_agents)
-            for cost in stages:  # the chosen item comes first
-                u = -(cost @ z) / scale
-                p = np.exp(u - u.max())
-                value += np.log(p.sum()) + u.max() - u[0]
-                grad += (cost[0] - p @ cost / p.sum()) / scale
+            u = -(cost @ z)
+            top = np.maximum.reduceat(u, first)
+            p = np.exp(u - np.repeat(top, size))
+            total = np.add.reduceat(p, first)
+            value = float((np.log(total) + top - u[first]).sum())
+            p /= np.repeat(total, size)
+            p[first] -= 1.0
             penalty = z / self.prior**2
-            return (value + 0.5 * float(penalty @ z)) / size, (grad + penalty) / size
+            return (value + 0.5 * float(penalty @ z)) / len(size), (penalty - p @ cost) / len(size)
 
         fit = lbfgs(loss, np.full(n_agents, 1.0 / n_agents), tol=1e-5, max_iter=300)
         return fit.x / scale, fit
