@@ -260,6 +260,21 @@ def test_row_means_where_all_pairs_are_known():
     assert c.scores == pytest.approx(Y.mean(axis=1), abs=1e-6)
 
 
+def test_differences_of_ratings():
+    # u rates a, b, c and v rates b, c, d: Y by hand; a and d were never rated together, which one step takes for a tie
+    item, score = [0, 1, 2, 1, 2, 3], [5.0, 3.0, 1.0, 4.0, 4.0, 1.0]
+    ratings = Rankings(item, [0, 1, 2, 0, 0, 1], [0, 3, 6], items=list("abcd"), score=score)
+    (one,) = instances(ratings)
+    Y, known = mean_differences(one, "rating")
+    assert Y.tolist() == [[0, 2, 4, 0], [-2, 0, 1, 3], [-4, -1, 0, 3], [0, -3, -3, 0]]
+    assert known.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1]]
+    U, s, V = np.linalg.svd(Y)
+    once = SingularValueProjection("rating", max_iter=1).fit(ratings)
+    assert once.theta_ == pytest.approx(((U[:, :2] * s[:2]) @ V[:2]).mean(axis=1))
+    with pytest.raises(DataError, match="needs ballots with scores"):
+        SingularValueProjection("rating").fit(Rankings.from_orders([["a", "b"]]))
+
+
 def test_missing_pairs_are_completed():
     rng = np.random.default_rng(0)
     s = rng.normal(size=30)

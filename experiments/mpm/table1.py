@@ -35,7 +35,7 @@ def cps(distance: str) -> Method:
 
 
 def svp(test: LetorAgg, ballots: Rankings, truth: Rankings) -> np.ndarray:
-    return MODELS["svp"](max_iter=20, tol=1e-3).fit(test.rankings).theta_
+    return MODELS["svp"]("rating", max_iter=1).fit(test.rankings).theta_
 
 
 def bradley_terry(test: LetorAgg, ballots: Rankings, truth: Rankings) -> np.ndarray:

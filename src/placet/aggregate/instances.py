@@ -16,7 +16,8 @@ class Instance:
     """One aggregation problem: ``item`` (M,) codes of its items; ``place`` (ballots, M), NaN where a ballot lacks the
     item.
 
-    Places are those on the ballot itself, 1 is best, ties share the mean; ``listed`` (ballots,) counts its items.
+    Places are those on the ballot itself, 1 is best, ties share the mean; ``listed`` (ballots,) counts its items;
+    ``score`` (ballots, M) holds the ballots' own scores or ratings, where they have them.
     """
 
     name: Hashable
@@ -25,6 +26,7 @@ class Instance:
     listed: Ints
     weight: Floats
     agent: Ints | None
+    score: Floats | None = None
 
     def expected(self) -> Floats:
         """Places among all M items: p (M + 1) / (m + 1) on a ballot of m, as if the m had been drawn at random."""
@@ -43,8 +45,15 @@ def instances(data: Rankings) -> Iterator[Instance]:
         ballots = order[bounds[k] : bounds[k + 1]]
         rows, offsets = rows_of(data.offsets, ballots)
         item = np.arange(data.n_items) if data.instance is None else np.unique(data.item[rows])
-        table = np.full((len(ballots), len(item)), np.nan)
-        ballot = np.repeat(np.arange(len(ballots)), np.diff(offsets))
-        table[ballot, np.searchsorted(item, data.item[rows])] = place[rows]
+        cell = np.repeat(np.arange(len(ballots)), np.diff(offsets)), np.searchsorted(item, data.item[rows])
+        shape = len(ballots), len(item)
         agent = None if data.agent is None else data.agent[ballots]
-        yield Instance(name, item, table, np.diff(offsets), data.weight[ballots], agent)
+        score = None if data.score is None else _table(shape, cell, data.score[rows])
+        table = _table(shape, cell, place[rows])
+        yield Instance(name, item, table, np.diff(offsets), data.weight[ballots], agent, score)
+
+
+def _table(shape: tuple[int, int], cell: tuple[Ints, Ints], values: Floats) -> Floats:
+    table = np.full(shape, np.nan)
+    table[cell] = values
+    return table

@@ -6,20 +6,23 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
-from placet.aggregate.places import ballots_of
+from placet.aggregate.places import ballots_of, one_of
 from placet.aggregate.result import Consensus
-from placet.data import Rankings
+from placet.data import DataError, Rankings
 from placet.data.columns import Floats
 from placet.optim import Fit
 
+STRENGTHS = ("difference", "binary", "rating")
+
 
 class SingularValueProjection(BaseEstimator):
-    """Y_ij is the mean over ballots with both of place_j - place_i (or its sign); scores are row means of X, the skew
-    table of rank 2 that is closest to Y where Y is known (Gleich and Lim).
+    """Y_ij is the mean over ballots with both of place_j - place_i; scores are row means of X, the skew table of rank 2
+    that is closest to Y where Y is known (Gleich and Lim).
 
     X <- rank-2 part of X - P(X - Y) from 0, until a step changes X by less than ``tol`` of its size; P keeps known
-    pairs. ``strength``: "difference" of places or "binary" (who is above).  Where all pairs are known scores are the
-    row means of Y. With instances ``consensus_`` is a mapping of instances to `Consensus`.  O(items^3) for each step.
+    pairs, and ``max_iter=1`` takes unknown ones as ties.  ``strength``: "difference" of places, "binary" (who is
+    above) or "rating" (differences of the ballots' own scores).  Where all pairs are known scores are the row means of
+    Y.  With instances ``consensus_`` is a mapping of instances to `Consensus`.  O(items^3) for each step.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "c"]])
     >>> SingularValueProjection().fit(votes).consensus_.ranking
@@ -33,9 +36,12 @@ class SingularValueProjection(BaseEstimator):
 
     def fit(self, data: Rankings) -> "SingularValueProjection":
         """Fit to ballots."""
-        if self.strength not in ("difference", "binary"):
-            raise ValueError(f"strength {self.strength!r} is unknown; choose from ['difference', 'binary']")
+        one_of(self.strength, STRENGTHS, "strength")
         rankings = ballots_of(data, "svp")
+        if self.strength == "rating" and rankings.score is None:
+            raise DataError(
+                "strength 'rating' needs ballots with scores; these have none: use 'difference' or 'binary'"
+            )
         self.theta_ = np.zeros(rankings.n_items)
         found: dict[Any, Consensus] = {}
         worst, steps, value = 0.0, 0, 0.0
@@ -58,7 +64,8 @@ def mean_differences(one: Instance, strength: str) -> tuple[Floats, Floats]:
     """Y and which of its pairs are known (1.0 or 0.0).  O(ballots M^2)."""
     M = len(one.item)
     total, weight = np.zeros((M, M)), np.zeros((M, M))
-    for place, w in zip(one.place, one.weight):
+    places = -one.score if strength == "rating" and one.score is not None else one.place
+    for place, w in zip(places, one.weight):
         gap = place[None, :] - place[:, None]
         here = ~np.isnan(gap)
         gap = np.where(here, np.sign(gap) if strength == "binary" else gap, 0.0)
