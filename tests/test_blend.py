@@ -23,6 +23,13 @@ RANKERS_OF_THREE_KINDS = [
     ConsistentBooster("bregman-ce", 5, learners="listwise", kernels=("cosine", "gaussian")),
 ]
 
+CANDIDATES = [
+    ("linear", {"loss": "cosine"}),
+    ("trees", {"loss": "pmop-fd", "n_trees": 5, "min_rows": 3}),
+    ("linear", {"loss": "pl-partition", "l2": 1e-2}),
+    ("booster", {"loss": "attrank", "n_rounds": 5}),
+]
+
 
 def test_the_score_is_the_mean_of_scores_in_units_of_their_spread():
     blend = Blend(RANKERS_OF_THREE_KINDS).fit(TRAIN, valid=VALID)
@@ -95,8 +102,8 @@ def test_missing_values_go_where_all_members_take_them():
 
 
 def test_autorank_blends_the_best(tmp_path):
-    one = autorank(TRAIN, VALID, budget=4, metric="ndcg@5")
-    some = autorank(TRAIN, VALID, budget=4, metric="ndcg@5", blend=3)
+    one = autorank(TRAIN, VALID, candidates=CANDIDATES, metric="ndcg@5")
+    some = autorank(TRAIN, VALID, candidates=CANDIDATES, metric="ndcg@5", blend=3)
     assert one.members == (one.best,)
     assert one.value == one.best.value
     assert some.best.params == one.best.params
