@@ -179,8 +179,12 @@ def stacked(path: Path) -> Found:
         parts.setdefault((name, kind), {}).setdefault(method, {})[int(number)] = values
     found: Found = {}
     for key, methods in parts.items():
+        n_folds = max(len(done) for done in methods.values())
+        late = [m for m, done in methods.items() if len(done) < n_folds]
+        if late:
+            print(f"{', '.join(key)}: left out, for want of folds (--resume does them): {', '.join(late)}")
         found[key] = {}
-        for method in (m for m in METHODS if m in methods):
+        for method in (m for m in METHODS if m in methods and m not in late):
             table = np.vstack([methods[method][f] for f in sorted(methods[method])])
             found[key][method] = dict(zip(METRICS, table.T))
     return found
