@@ -48,7 +48,10 @@ def test_disconnected_is_the_ranknet_of_the_table(case):
     np.testing.assert_allclose(grad, ranknet_grad, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("params", [{}, pytest.param({"connections": 3}, marks=jit), {"connections": "none"}])
+@pytest.mark.parametrize(
+    "params",
+    [{}, *(pytest.param({"connections": k}, marks=jit) for k in (3, 0.4)), {"connections": "none"}],
+)
 @examples
 @given(case=lists_and_scores())
 def test_derivatives_in_scores_and_weights(params, case):
@@ -147,16 +150,42 @@ def test_random_connections_are_the_ones_their_seed_names():
 
 
 @jit
-def test_random_connections_average_to_the_full_network():
+def test_a_share_of_the_edges_draws_both_ends_of_each_pair():
+    rng = np.random.default_rng(2)
+    s, grade = rng.normal(size=9), np.sort(rng.integers(0, 4, 9))[::-1].astype(float)
+    r = oracle.edge_margins(s.tolist(), grade.tolist())
+    n = len(r)
+    seed = np.random.default_rng(11).integers(2**63, size=1, dtype=np.uint64)[0]
+    draws = [(kernels.partner(seed, 2 * c, n), kernels.partner(seed, 2 * c + 1, n)) for c in range(round(0.7 * n))]
+    expected = sum(oracle.logsumexp([0.0, -r[e], -2 * r[f]]) for e, f in draws)
+    assert structrank(s, Lists(grade, [0, 9]), w2=2.0, connections=0.7, random_state=11)[0] == pytest.approx(expected)
+    least = structrank(s, Lists(grade, [0, 9]), w2=2.0, connections=1e-9, random_state=11)[0]
+    assert least == pytest.approx(oracle.logsumexp([0.0, -r[draws[0][0]], -2 * r[draws[0][1]]]))
+
+
+@jit
+def test_a_share_of_the_edges_needs_memory_for_rows_alone():
+    """One list of 20,000 rows has 10^8 edges, 0.8 GB for one number each."""
+    n = 20_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    value, _ = structrank(np.zeros(n), Lists(np.arange(n) % 2, [0, n]), connections=1e-4)
+    assert value == pytest.approx(1e4 * math.log(3))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kilobytes
+
+
+@jit
+@pytest.mark.parametrize("k", [5, 0.3])
+def test_random_connections_average_to_the_full_network(k):
     rng = np.random.default_rng(3)
     s, grade = rng.normal(size=12), rng.integers(0, 3, 12)
     lists = Lists(grade, [0, 12])
     n = len(oracle.edge_margins(s.tolist(), grade.tolist()))
     full, full_grad = structrank(s, lists, w1=0.5)
-    draws = [structrank(s, lists, w1=0.5, connections=5, random_state=seed) for seed in range(400)]
-    values = np.array([v for v, _ in draws]) * n / 5
+    draws = [structrank(s, lists, w1=0.5, connections=k, random_state=seed) for seed in range(400)]
+    drawn = round(k * n)
+    values = np.array([v for v, _ in draws]) * n * n / drawn
     assert abs(values.mean() - full) < 4 * values.std() / 20
-    grads = np.array([g for _, g in draws]) * n / 5
+    grads = np.array([g for _, g in draws]) * n * n / drawn
     assert (np.abs(grads.mean(axis=0) - full_grad) < 5 * grads.std(axis=0) / 20 + 1e-9).all()
     assert values.std() > 0
 
@@ -204,7 +233,7 @@ def test_weights_of_a_distribution_are_not_negative(name, w):
         structrank([1.0, 2.0], Lists([1, 0], [0, 2]), **{name: w})
 
 
-@pytest.mark.parametrize("connections", ["all", 0, -1, 1.5, None])
+@pytest.mark.parametrize("connections", ["all", 0, -1, 1.5, None, np.nan, True])
 def test_connections_are_checked(connections):
-    with pytest.raises(ValueError, match="connections must be 'full', 'none' or a number of partners >= 1"):
+    with pytest.raises(ValueError, match="connections must be 'full', 'none', a whole number of partners >= 1 or a"):
         structrank([1.0, 2.0], Lists([1, 0], [0, 2]), connections=connections)

@@ -80,6 +80,83 @@ def some_pairs(a, b, n_partners, seed, ga, gb):
 
 
 @njit(cache=True, nogil=True)
+def n_drawn(share, n):
+    """How many pairs of ``n`` edges a share of them is: at least one."""
+    return max(1, int(share * n + 0.5))
+
+
+@njit(cache=True, nogil=True)
+def drawn_pairs(a, b, share, seed, ga, gb):
+    """As ``all_pairs`` over pairs (e, f) of edges both drawn, share * E of them, fixed by the seed.  O(share E)."""
+    value = 0.0
+    for c in range(n_drawn(share, len(a))):
+        e, f = partner(seed, 2 * c, len(a)), partner(seed, 2 * c + 1, len(a))
+        v, pa, pb = pair_term(a[e], b[f])
+        value += v
+        ga[e] += pa
+        gb[f] += pb
+    return value
+
+
+@njit(cache=True, nogil=True)
+def row_above(start, edge):
+    """Row whose edges start[i]:start[i + 1] hold ``edge``.  O(log rows)."""
+    low, high = 0, len(start) - 2
+    while low < high:
+        middle = (low + high + 1) // 2
+        if start[middle] <= edge:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def sparsely(s, grade, offsets, weight, grad, slope, w1, w2, share, seeds, second):
+    """As ``connected`` over the pairs of ``drawn_pairs``, their edges found by number: O(rows + share E log rows).
+
+    Memory is O(rows): no edge is kept.
+    """
+    value = 0.0
+    for k in range(len(offsets) - 1):
+        lo, hi = offsets[k], offsets[k + 1]
+        n = count_edges(grade, lo, hi)
+        if n == 0:
+            continue
+        start, below = np.zeros(hi - lo + 1, np.int64), np.empty(hi - lo, np.int64)
+        j0 = lo
+        for i in range(lo, hi):
+            if j0 < hi and (j0 <= i or grade[j0] == grade[i]):
+                j0 = first_below(grade, i, hi)
+            below[i - lo] = j0
+            start[i - lo + 1] = start[i - lo] + hi - j0
+        one = 0.0
+        for c in range(n_drawn(share, n)):
+            e, f = partner(seeds[lo], 2 * c, n), partner(seeds[lo], 2 * c + 1, n)
+            i, p = row_above(start, e), row_above(start, f)
+            j, q = below[i] + e - start[i], below[p] + f - start[p]
+            i, p = lo + i, lo + p
+            r_e, r_f = s[i] - s[j], s[p] - s[q]
+            v, ge, gf = pair_term(-w1 * r_e, -w2 * r_f)
+            one += v
+            slope[0, lo] -= weight[k] * r_e * ge
+            slope[1, lo] -= weight[k] * r_f * gf
+            first, last = weight[k] * w1 * ge, weight[k] * w2 * gf
+            if second:
+                grad[i] += w1 * first
+                grad[j] += w1 * first
+                grad[p] += w2 * last
+                grad[q] += w2 * last
+            else:
+                grad[i] -= first
+                grad[j] += first
+                grad[p] -= last
+                grad[q] += last
+        value += weight[k] * one
+    return value
+
+
+@njit(cache=True, nogil=True)
 def count_edges(grade, lo, hi):
     """Number of pairs of rows lo..hi with different grades.  O(rows)."""
     n, i = 0, lo

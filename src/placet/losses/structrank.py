@@ -16,12 +16,23 @@ from placet.kernels import structrank as kernels
 from placet.losses.apply import Array, checked, over_lists
 
 
+def check_connections(connections: str | float) -> None:
+    """Raise unless ``connections`` is "full", "none", a whole number of partners or a share of the edges."""
+    if connections in ("full", "none"):
+        return
+    number = 0.0 if isinstance(connections, (str, bool)) or connections is None else float(connections)
+    if 0 < number < 1 or (number >= 1 and number.is_integer()):
+        return
+    raise ValueError(
+        f"connections must be 'full', 'none', a whole number of partners >= 1 or a share below 1, not {connections!r}"
+    )
+
+
 def _run(
-    s: ArrayLike, lists: Lists, w1: float, w2: float, connections: str | int, random_state: int, second: bool
+    s: ArrayLike, lists: Lists, w1: float, w2: float, connections: str | float, random_state: int, second: bool
 ) -> tuple[float, Array, Array]:
     """Value, gradient (or curvature) and the derivatives in w1 and w2, (2,)."""
-    if not (connections in ("full", "none") or (isinstance(connections, (int, np.integer)) and connections >= 1)):
-        raise ValueError(f"connections must be 'full', 'none' or a number of partners >= 1, not {connections!r}")
+    check_connections(connections)
     for name, w in (("w1", w1), ("w2", w2)):
         if not 0.0 <= w < np.inf:
             raise ValueError(f"{name} must be a finite number of at least 0, not {w}: else no distribution function")
@@ -30,13 +41,19 @@ def _run(
     if connections == "none":
         value, out = over_lists(kernels.disconnected, s, lists, slope, float(w1), second)
     else:
-        n_partners = 0 if connections == "full" else int(connections)
         seeds = np.zeros(offsets[-1] + 1, np.uint64)
         seeds[offsets[:-1]] = np.random.default_rng(random_state).integers(
             2**63, size=len(offsets) - 1, dtype=np.uint64
         )
-        value, out = over_lists(kernels.connected, s, lists, slope, float(w1), float(w2), n_partners, seeds, second)
+        kernel, drawn = _network(connections)
+        value, out = over_lists(kernel, s, lists, slope, float(w1), float(w2), drawn, seeds, second)
     return value, out, slope.sum(axis=1)
+
+
+def _network(connections: str | float) -> tuple[Any, float]:
+    if connections == "full":
+        return kernels.connected, 0
+    return (kernels.connected, int(connections)) if float(connections) >= 1 else (kernels.sparsely, float(connections))
 
 
 def structrank(
@@ -45,7 +62,7 @@ def structrank(
     *,
     w1: float = 1.0,
     w2: float = 1.0,
-    connections: str | int = "full",
+    connections: str | float = "full",
     random_state: int = 0,
     parameter_gradient: bool = False,
 ) -> Any:
@@ -53,8 +70,9 @@ def structrank(
 
     ``connections``: "full" takes all E^2 ordered pairs, e = f among them, in O(E) memory and O(E^2) time, or O(E)
     where they are many and no |w r| is beyond 200 (``placet.kernels.edge_pairs`` says how).  A number k pairs every
-    edge with k edges drawn by ``random_state`` for each list, O(kE): on average k / E of the full sum; the draw
-    depends on the order of lists and of tied rows.  "none" takes every edge alone, log(1 + e^(-w1 r_e)), O(E): at w1
+    edge with k edges drawn by ``random_state`` for each list, O(kE): on average k / E of the full sum; a share below 1
+    draws both edges of k E pairs (at least one), in O(rows) memory.  The draw depends on the order of lists and of
+    tied rows.  "none" takes every edge alone, log(1 + e^(-w1 r_e)), O(E): at w1
     = 1 this is RankNet.
 
     >>> value, grad = structrank([0.0, 0.0], Lists([1, 0], [0, 2]))
@@ -73,7 +91,7 @@ def structrank_curvature(
     *,
     w1: float = 1.0,
     w2: float = 1.0,
-    connections: str | int = "full",
+    connections: str | float = "full",
     random_state: int = 0,
 ) -> Array:
     """A bound on the diagonal of the Hessian: w1^2 p_e + w2^2 p_f summed over the pairs whose edges touch the row.

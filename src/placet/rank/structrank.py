@@ -14,6 +14,7 @@ from placet.data import DataError, Lists, Queries
 from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
 from placet.losses import LOSSES
+from placet.losses.structrank import check_connections
 from placet.metrics import metric as metric_of
 from placet.rank import scorers
 from placet.rank.ranker import Ranker, mean_defined
@@ -51,6 +52,15 @@ def cumulative_network(
     return float(w @ (top + np.log(total))), grad
 
 
+def _n_terms(n_edges: int, connections: str | float) -> int:
+    if connections == "none":
+        return n_edges
+    if connections == "full":
+        return n_edges * n_edges
+    share = float(connections)
+    return kernels.n_drawn(share, n_edges) if share < 1 else n_edges * int(share)
+
+
 @dataclass
 class Graph:
     """The order graph of one list: from its grades, or from given edges (rows numbered inside the list)."""
@@ -66,13 +76,13 @@ class Graph:
         counts = np.unique(self.grade, return_counts=True)[1]
         return int((len(self.grade) ** 2 - (counts**2).sum()) // 2)
 
-    def loss(self, s: Array, w: Array, connections: str | int, seed: int) -> tuple[float, Array, Array]:
+    def loss(self, s: Array, w: Array, connections: str | float, seed: int) -> tuple[float, Array, Array]:
         """Mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); gradients in s and in w.
 
         The mean, where the paper has the sum: so that a step is of the same size for short lists and long ones.
         """
         n = self.n_edges
-        terms = n if connections == "none" else n * n if connections == "full" else n * int(connections)
+        terms = _n_terms(n, connections)
         if self.above is None:
             lists = Lists(self.grade, np.array([0, len(s)]), np.array([1.0 / terms]))
             value, grad, slope = LOSSES["structrank"](
@@ -81,7 +91,7 @@ class Graph:
             return value, grad, np.array([slope["w1"], slope["w2"]])
         return self._given(s, w, connections, seed, terms)
 
-    def _given(self, s: Array, w: Array, connections: str | int, seed: int, terms: int) -> tuple[float, Array, Array]:
+    def _given(self, s: Array, w: Array, connections: str | float, seed: int, terms: int) -> tuple[float, Array, Array]:
         assert self.above is not None
         assert self.below is not None
         r = s[self.above] - s[self.below]
@@ -91,11 +101,12 @@ class Graph:
             ga, gb = np.exp(-np.logaddexp(0.0, w[0] * r)), np.zeros(len(r))
         else:
             a, b, ga, gb = -w[0] * r, -w[1] * r, np.zeros(len(r)), np.zeros(len(r))
-            value = (
-                edge_pairs.all_pairs(a, b, ga, gb)
-                if connections == "full"
-                else kernels.some_pairs(a, b, int(connections), np.uint64(seed), ga, gb)
-            )
+            if connections == "full":
+                value = edge_pairs.all_pairs(a, b, ga, gb)
+            elif float(connections) < 1:
+                value = kernels.drawn_pairs(a, b, float(connections), np.uint64(seed), ga, gb)
+            else:
+                value = kernels.some_pairs(a, b, int(connections), np.uint64(seed), ga, gb)
         push = w[0] * ga + w[1] * gb
         grad = np.bincount(self.below, push, len(s)) - np.bincount(self.above, push, len(s))
         return value / terms, grad / terms, -np.array([r @ ga, r @ gb]) / terms
@@ -105,8 +116,9 @@ class StructRank(Ranker):
     """A score fitted to -log F of all preferences of a list, F a product of sigmoids over pairs of edges.
 
     Every edge (row i preferred to j) has the margin r_e = s_i - s_j; a pair of edges costs log(1 + e^(-w1 r_e) +
-    e^(-w2 r_f)).  ``connections``: "full" (all pairs), "none" (edges alone), or a number of random partners for each
-    edge, drawn again in every epoch, so that training averages over random networks.  Edges come from grades, or with
+    e^(-w2 r_f)).  ``connections``: "full" (all pairs), "none" (edges alone), a number of random partners for each
+    edge, or a share below 1 (as many random pairs as that share of the edges).  They are drawn again in every epoch,
+    so that training averages over random networks.  Edges come from grades, or with
     ``preferences`` from that relation of the ``Queries`` (entry i, j above 0: row i is preferred to row j).
 
     ``scorer``: "nadaraya-watson", s(x) = sum_i K(x_i, x) y_i / sum_i K(x_i, x) over all training rows with K = exp(-1/2
@@ -133,7 +145,7 @@ class StructRank(Ranker):
     def __init__(
         self,
         scorer: str = "nadaraya-watson",
-        connections: str | int = "full",
+        connections: str | float = "full",
         *,
         norm: float | Sequence[float] = 50.0,
         rate: float = 0.5,
@@ -229,9 +241,7 @@ class StructRank(Ranker):
     def _check(self, norms: list[float]) -> None:
         if self.scorer not in scorers.SCORERS:
             raise ValueError(f"scorer {self.scorer!r} is unknown; choose from {list(scorers.SCORERS)}")
-        c = self.connections
-        if not (c in ("full", "none") or (isinstance(c, (int, np.integer)) and c >= 1)):
-            raise ValueError(f"connections must be 'full', 'none' or a number of partners >= 1, not {c!r}")
+        check_connections(self.connections)
         if not norms or not all(n > 0 for n in norms) or not self.rate > 0:
             raise ValueError(f"norm {self.norm} and rate {self.rate} must be above 0")
         if self.halving not in ("coordinate", "vector"):
