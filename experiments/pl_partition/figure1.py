@@ -10,6 +10,13 @@ is held out, and each method keeps the scores with the least loss of its own the
 two tiers, as the paper says.
 
 `--quick`: one small size, two seeds, nothing compared.  A run is kept in figure1/runs.csv, so that an interrupted script goes on; --fresh forgets them.
+
+What came out (README.md has the table; 14 minutes of one core): PL-Partition has the least MSE at every size, and all intervals of its paired lead are above 0
+at N = 100 and 1,000, from 0.10 [0.03, 0.18] in log10 over RankSVM (N = 1,000, n = 100) to 2.5 over AttRank.  At N = 10,000 its lead over PL-LB is
+0.027 [-0.005, 0.059] with three seeds: not decided.  PL-LB is behind both pairwise losses at N = 100, and at 1,000.  From n = 100
+to 10,000 the MSE of PL-Partition falls 39 times at N = 100, that of PL-LB and AttRank hardly.  From N = 1,000, n = 1,000 on nearly all
+methods took all the steps.  When training stops matters: at most 1,000 steps made RankNet level with PL-Partition at N = 1,000, n = 100, as its MSE falls, then rises
+again; the 2,000 were set after seeing that.  Left out for time: RankNet and RankSVM at N = 10,000, other n there, and N = 100,000.
 """
 
 import argparse
@@ -47,7 +54,7 @@ METHODS: dict[str, tuple[str, dict[str, float]]] = {
     ORACLE: ("pl-topk", {}),
 }
 
-# Seeds of each (N, n).  RankNet looks at 75 million pairs in a step at N = 10,000: three minutes of one core for a run.
+# Seeds of each (N, n), and what is too dear for them: at N = 10,000 a run of RankNet takes six minutes of one core, of RankSVM over one.
 GRID = {
     (100, 100): 5,
     (100, 1_000): 5,
@@ -57,7 +64,7 @@ GRID = {
     (1_000, 10_000): 3,
     (10_000, 1_000): 3,
 }
-LEFT_OUT = {("RankNet", 10_000)}
+LEFT_OUT = {("RankNet", 10_000), ("RankSVM", 10_000)}
 QUICK_GRID = {(100, 200): 2}
 
 Key = tuple[str, int, int, int]  # method, N, n, seed
@@ -187,6 +194,12 @@ def of(found: dict[Key, float], method: str, n_items: int, n: int) -> np.ndarray
     return np.array([mse for key, mse in sorted(found.items()) if key[:3] == (method, n_items, n)])
 
 
+def behind(found: dict[Key, float], one: tuple[str, int, int], other: tuple[str, int, int]) -> np.ndarray:
+    """log10 of the MSE of one (method, N, n) over that of another, for each seed that both have."""
+    seeds = sorted({key[3] for key in found if key[:3] == one} & {key[3] for key in found if key[:3] == other})
+    return np.log10([found[*one, seed] / found[*other, seed] for seed in seeds])
+
+
 def interval(values: np.ndarray) -> tuple[float, float, float]:
     """Mean and its 95 % interval by Student's t."""
     half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
@@ -217,34 +230,33 @@ def table(found: dict[Key, float]) -> list[tuple]:
 
 
 def claims(found: dict[Key, float]) -> dict[str, float]:
-    """What the paper says of its figure, in log10 of ratios of MSE, paired by seed."""
+    """What the paper says of its figure, in differences of log10 MSE, paired by seed."""
     sizes = sorted({key[1:3] for key in found})
-    ours: dict[str, float] = {"sizes at which another method is better than PL-Partition": 0.0}
+    worse = "sizes at which another method is better than PL-Partition"
+    ours: dict[str, float] = {worse: 0.0}
+
+    def say(words: str, one: tuple[str, int, int], other: tuple[str, int, int]) -> float:
+        gap = behind(found, one, other)
+        if len(gap) > 1:
+            ours[words] = claim(words, gap)
+        return ours.get(words, np.inf)
+
     print("differences of log10 MSE, 95 % intervals over seeds")
-    for n_items, n in sizes:
-        own = of(found, OURS, n_items, n)
-        leads = []
-        for method in METHODS:
-            other = of(found, method, n_items, n)
-            if len(other) and method not in (OURS, ORACLE):
-                leads.append(claim(f"N={n_items} n={n}: {method} is behind PL-Partition", np.log10(other / own)))
-        ours["sizes at which another method is better than PL-Partition"] += min(leads) <= 0
-        oracle = np.log10(own / of(found, ORACLE, n_items, n))
-        ours[f"N={n_items} n={n}: PL-Partition behind the oracle"] = claim(
-            f"N={n_items} n={n}: PL-Partition is behind the oracle", oracle
-        )
+    for size in sizes:
+        where = "N={} n={}".format(*size)
+        leads = [
+            say(f"{where}: {method} is behind PL-Partition", (method, *size), (OURS, *size))
+            for method in METHODS
+            if method not in (OURS, ORACLE)
+        ]
+        ours[worse] += min(leads) <= 0
+        say(f"{where}: PL-Partition is behind the oracle", (OURS, *size), (ORACLE, *size))
         for method in PAIRWISE:
-            other = of(found, method, n_items, n)
-            if len(other):
-                words = f"N={n_items} n={n}: PL-LB is behind {method}"
-                ours[words] = claim(words, np.log10(of(found, "PL-LB", n_items, n) / other))
+            say(f"{where}: PL-LB is behind {method}", ("PL-LB", *size), (method, *size))
     for n_items in sorted({size[0] for size in sizes}):
         few, many = (f([n for N, n in sizes if n_items == N]) for f in (min, max))
         for method in METHODS if few < many else ():
-            first, last = of(found, method, n_items, few), of(found, method, n_items, many)
-            if len(first) and len(last):
-                words = f"N={n_items}: {method} gains from n={few} to {many}"
-                ours[words] = claim(words, np.log10(first / last))
+            say(f"N={n_items}: {method} gains from n={few} to {many}", (method, n_items, few), (method, n_items, many))
     return ours
 
 
@@ -263,7 +275,7 @@ def plot(found: dict[Key, float], path: Path) -> None:
             axes.errorbar(ns, [v.mean() for v in mse], errors, marker=marker, linestyle=style, capsize=3, label=method)
         axes.set(xscale="log", yscale="log", xlabel="rankings n", title=f"N = {n_items:,} items")
     figure.axes[0].set_ylabel("MSE of the utilities")
-    figure.axes[0].legend(fontsize=8)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=8, loc="outside right upper")
     figure.savefig(path, dpi=120)
 
 
