@@ -6,7 +6,7 @@ differentiation: `published` of benchmarks/bench_losses.py) and the paper's base
 The paper gives the time of 1,000 steps on a GPU, and its peak memory; here a thousand times the CPU time of one, on one core, and the
 growth of resident memory in a process of its own, with memory that is freed given back at once, so that nothing is hidden in a pool.
 
-`--quick`: one size, one repeat, nothing compared.  Without PyTorch only our own are measured.
+`--quick`: one size, one repeat, 1,000 intervals, nothing compared.  Without PyTorch only our own are measured.
 
 What came out (the least of five, on a machine that was busy with other work, so up to a half too much in places; seconds for 1,000 steps, MB of one):
 
@@ -83,7 +83,7 @@ def ours(s: np.ndarray, lists: Lists) -> dict[str, Run]:
     }
 
 
-def in_torch(s: np.ndarray, n: int) -> dict[str, Run]:
+def in_torch(s: np.ndarray, n: int, intervals: int) -> dict[str, Run]:
     """The published method, and the baselines as one writes them in PyTorch, single precision."""
 
     def of(loss) -> Run:
@@ -98,7 +98,7 @@ def in_torch(s: np.ndarray, n: int) -> dict[str, Run]:
         return run
 
     return {
-        f"PL-Partition{TORCH} (published)": lambda: published(s, n),
+        f"PL-Partition{TORCH} (published)": lambda: published(s, n, intervals),
         f"PL-LB{TORCH}": of(lower_bound),
         f"AttRank{TORCH}": of(attrank),
         f"RankNet{TORCH}": of(lambda torch, w: pairs(w, lambda d: torch.nn.functional.softplus(-d))),
@@ -126,9 +126,9 @@ def pairs(w, of_difference):
     return sum(of_difference(w[:, a:b, None] - w[:, None, b:]).sum() for a, b in tiers())
 
 
-def contestants(n: int) -> dict[str, Run]:
+def contestants(n: int, intervals: int) -> dict[str, Run]:
     s, lists = batch_of_partitions(n)
-    peers = in_torch(s, n) if importlib.util.find_spec("torch") else {}
+    peers = in_torch(s, n, intervals) if importlib.util.find_spec("torch") else {}
     return {who: run for who, run in (ours(s, lists) | peers).items() if n <= LARGEST.get(who, n)}
 
 
@@ -156,11 +156,11 @@ def errors(n: int, runs: dict[str, Run]) -> None:
             )
 
 
-def measure(sizes: tuple[int, ...], repeat: int) -> dict[tuple[str, int], tuple[float, float]]:
+def measure(sizes: tuple[int, ...], repeat: int, intervals: int) -> dict[tuple[str, int], tuple[float, float]]:
     """(method, N): CPU seconds, the least of ``repeat``, and MB of one loss with gradient."""
     peaks = {}
     for n in sizes:  # all of these before PyTorch is loaded here: a fork takes no threads along
-        for who, run in contestants(n).items():
+        for who, run in contestants(n, intervals).items():
             peaks[who, n] = peak_memory(nothing_kept(run)) / 2**20
             print(f"N={n:,} {who}: {peaks[who, n]:.1f} MB", file=sys.stderr, flush=True)
     if importlib.util.find_spec("torch"):
@@ -169,7 +169,7 @@ def measure(sizes: tuple[int, ...], repeat: int) -> dict[tuple[str, int], tuple[
         torch.set_num_threads(1)
     found = {}
     for n in sizes:
-        runs = contestants(n)
+        runs = contestants(n, intervals)
         if repeat > 1:
             errors(n, runs)
         for who, run in runs.items():
@@ -249,7 +249,7 @@ def main() -> int:
     options = parser.parse_args()
     set_threads(1)
     sizes = SIZES[:1] if options.quick else SIZES
-    found = measure(sizes, 1 if options.quick else 5)
+    found = measure(sizes, *((1, 1_000) if options.quick else (5, 10_000)))
     table(found, sizes)
     FOLDER.mkdir(exist_ok=True)
     plot(found, FOLDER / ("quick.png" if options.quick else "figure2.png"))
