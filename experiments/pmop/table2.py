@@ -1,4 +1,14 @@
-"""Table 2: how the time of one training evaluation (value and gradient) grows with the length of the lists."""
+"""Table 2: how the time of one training evaluation (value and gradient) grows with the length of the lists.
+
+Simulated lists of 16 to 4,096 rows in five grades, each half as common as the one below, 519 features, one thread;
+processor time per list of the loss alone and of the evaluation with its two products with the features (the NF of the
+paper's max{N^2, NF}).  Exponents are slopes of log time in log length from 256 rows on (pmop-exact: from 128 to 512).
+
+What came out: PMOP-FD, PMOP-Gibbs, PMOP-MH and ListMLE are linear, RankNet and both models of tied pairs reach the
+square (1.9 to 2.0 at the last doubling), as the paper says.  Rank Regress and Ranking SVM, for which it gives the square
+too, need no pairs: sums per tier and one sort make them 0.9 and 1.1 here.  With 519 features the products hide the
+square until lists have hundreds of rows.  pmop-exact, which the paper holds to be out of reach, is near the cube.
+"""
 
 import argparse
 import sys
