@@ -86,10 +86,9 @@ def test_blends_that_cannot_be(tmp_path):
     with pytest.raises(ValueError, match="a blend with a ListwiseReranker cannot be saved"):
         Blend.of([reranker], TRAIN).save(tmp_path / "x")
     assert not (tmp_path / "x").exists()
-    with pytest.raises(DataError, match="the members of this blend are"):
-        Blend.from_saved({}, {"members": [["Popen", {}]]})
-    with pytest.raises(DataError, match="the members of this blend are None"):
-        Blend.from_saved({}, {})
+    for damaged in (None, 3, ["Blend"], [["Popen", {}]], [["LinearRanker", None]], [[["LinearRanker"], {}]]):
+        with pytest.raises(DataError, match="the members of this blend are"):
+            Blend.from_saved({}, {"members": damaged})
 
 
 def test_missing_values_go_where_all_members_take_them():

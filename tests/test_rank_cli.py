@@ -92,6 +92,13 @@ def test_auto_says_what_it_tried(run, folder, model):
     assert "chooses loss and parameters itself" in err
 
 
+def test_auto_keeps_the_mean_of_the_best(run, folder, model):
+    auto = ("train", "train.letor", "--valid", "valid.letor", "--ranker", "auto", "--save", "b.placet")
+    assert "tried\t3" in run(*auto, "-p", "budget=3", "-p", "blend=2")
+    assert len(placet.load(folder / "b.placet").members_) == 2
+    assert len(run("score", "b.placet", "valid.letor").split()) == len(placet.read_letor(folder / "valid.letor").grade)
+
+
 def test_compare_scores_and_models(run, folder, model):
     valid = placet.read_letor(folder / "valid.letor")
     noise = np.random.default_rng(0).normal(size=len(valid.grade))

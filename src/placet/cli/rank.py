@@ -29,7 +29,10 @@ def train(
     valid: Annotated[Path | None, typer.Option(help="Validation rows: the best state on them is kept.")] = None,
     ranker: Annotated[
         str,
-        typer.Option(help="linear, trees, neural, labels (extreme multi-label), or auto: the best of a short list."),
+        typer.Option(
+            help="linear, trees, booster, neural, labels (extreme multi-label), or auto: the best of a short list, or "
+            "the mean of the K best with --param blend=K."
+        ),
     ] = "linear",
     loss: Annotated[str, typer.Option(help="Any loss of placet.losses.LOSSES (auto chooses its own).")] = "",
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metric on the validation rows.")] = "ndcg@10",
@@ -62,7 +65,8 @@ def train(
     model.save(save)
     if about.get("interrupted"):
         say(f"interrupted: {save} holds the best model so far")
-    summary = {"model": str(save), "ranker": type(model).__name__, "loss": model.loss, "queries": len(rows), **about}
+    one = getattr(model, "loss", None)  # the members of a blend each have their own
+    summary = {"model": str(save), "ranker": type(model).__name__, "loss": one, "queries": len(rows), **about}
     known = {key: value for key, value in summary.items() if value is not None}
     show_json(known) if as_json else show_table(["what", "value"], list(known.items()))
 

@@ -89,7 +89,7 @@ class Blend(Ranker):
     def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> Self:
         """The blend that ``save`` wrote, or a ``DataError``."""
         kinds = state.get("members")
-        if not isinstance(kinds, list) or any(kind not in files.KINDS for kind, _ in kinds):
+        if not isinstance(kinds, list) or not all(_known(member) for member in kinds):
             raise DataError(f"the members of this blend are {kinds!r}; known are {sorted(files.KINDS)}")
         members = []
         for k, (kind, own) in enumerate(kinds):
@@ -99,6 +99,14 @@ class Blend(Ranker):
         blend = super().from_saved(params, rest)
         blend.members_, blend.rankers = members, [clone(member) for member in members]
         return blend
+
+
+def _known(member: Any) -> bool:
+    """Whether an entry of a saved blend names a ranker and its parameters."""
+    if not (isinstance(member, list) and len(member) == 2):
+        return False
+    kind, params = member
+    return isinstance(kind, str) and kind in files.KINDS and isinstance(params, dict)
 
 
 def spread(s: Scores, offsets: NDArray[np.int64]) -> float:
