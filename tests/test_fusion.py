@@ -8,7 +8,7 @@ import pytest
 import placet
 from placet.data import DataError
 from placet.metrics import ndcg
-from placet.rank.fusion import SupervisedFusion, fusion_features, standardised
+from placet.rank.fusion import SupervisedFusion, agreed, fusion_features, standardised
 
 NAN = math.nan
 LINEAR = [("linear", {"loss": "pmop-fd", "l2": 0.1})]
@@ -33,7 +33,7 @@ def test_features_are_those_of_the_definition_oracle():
     rank = np.array([[3.0, NAN], [7.0, 1.0], [3.0, 4.0], [2.0, NAN]])
     offsets = np.array([0, 3, 4])
     f = fusion_features(rank, offsets)
-    assert f.shape == (4, 5 * 2 + 24)
+    assert f.shape == (4, 5 * 2 + 47)
     place = [[1, None], [3, 1], [1, 2], [1, None]]
     length = [[3, 2], [3, 2], [3, 2], [1, 0]]
     for d in range(4):
@@ -48,7 +48,41 @@ def test_features_are_those_of_the_definition_oracle():
         assert f[d, 10] == len(listed)
         assert f[d, 12] == pytest.approx(sum(1 / place[d][e] for e in listed))
     assert np.isfinite(f).all()
-    assert f[3, 10 + 12 :] == pytest.approx(np.zeros(12))  # a query of one document has nothing to standardise by
+    assert f[3, 10 + 21 : 52] == pytest.approx(np.zeros(21))  # a query of one document has nothing to standardise by
+    # documents and engines of the query, share of its engines that list the document, longest list, best rank
+    assert f[:, 52:].tolist() == [[3, 2, 0.5, 3, 3], [3, 2, 1, 3, 1], [3, 2, 1, 3, 3], [1, 1, 1, 1, 2]]
+
+
+def test_agreement_weighs_engines_inside_each_query():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=40)
+    values = np.column_stack([truth + 0.1 * rng.normal(size=40), truth + 0.3 * rng.normal(size=40), -truth])
+    values[20:, 2] = truth[20:]  # the third engine is contrary in the first query alone
+    offsets = np.array([0, 20, 40])
+    weight = np.ones((40, 3))
+    for a, b in ((0, 20), (20, 40)):  # by hand: correlations with the weighed sum, three times
+        Z = (values[a:b] - values[a:b].mean(axis=0)) / values[a:b].std(axis=0)
+        w = np.ones(3)
+        for _ in range(3):
+            w = np.array([max(np.corrcoef(Z[:, e], Z @ w)[0, 1], 0.0) for e in range(3)])
+        weight[a:b] = w
+        assert agreed(values, offsets)[0][a:b] == pytest.approx(Z @ w)
+    assert agreed(values, offsets)[1] == pytest.approx((weight * values).sum(axis=1))
+    assert agreed(values, offsets)[2] == pytest.approx((weight**2 * values).sum(axis=1))
+    assert weight[0, 2] == 0.0
+    assert weight[20, 2] > 0.9
+
+
+def test_each_kind_of_ranker_has_the_same_say():
+    rank, grade, qid = searched(30, 0)
+    linear = [("linear", {"loss": loss, "l2": 0.1}) for loss in ("ranknet", "attrank")]
+    trees = [("trees", {"loss": "attrank", "n_trees": 5, "min_rows": 5})]
+    alone = {
+        k: SupervisedFusion(members).fit(rank, grade, qid=qid).predict(rank, qid=qid)
+        for k, members in {"l": linear, "t": trees}.items()
+    }
+    both = SupervisedFusion([*linear, *trees]).fit(rank, grade, qid=qid).predict(rank, qid=qid)
+    assert both == pytest.approx(alone["l"] + alone["t"])
 
 
 def test_standardising_is_by_query():

@@ -24,11 +24,11 @@ TREES = {
 LINEAR = (
     ("linear", [{"loss": "pmop-fd", "l2": l2} for l2 in L2]),
     ("linear", [{"loss": "pl-lower-bound", "l2": l2} for l2 in L2]),
-    ("linear", [{"loss": "attrank", "l2": l2} for l2 in (0.03, 0.01, 0.001)]),
+    ("linear", [{"loss": "attrank", "l2": l2} for l2 in (0.1, 0.03, 0.01, 0.003, 0.001)]),
 )
 MEMBERS = (
     *LINEAR,
-    *(("trees", {"loss": loss, **TREES}) for loss in ("pmop-fd", "attrank")),
+    *(("trees", {"loss": loss, **TREES, "random_state": k}) for loss in ("attrank", "pl-partition") for k in range(3)),
 )
 
 

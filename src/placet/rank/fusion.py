@@ -25,21 +25,28 @@ MEMBERS: tuple[Member, ...] = (
                "rows": 0.5, "n_trees": 400}),
 )  # fmt: skip
 
+UNLISTED = 1e4
+"""The rank that stands for an engine's silence where a number is needed."""
+
+ROUNDS = 3
+"""In which engines' weights follow from their agreement."""
+
 
 class SupervisedFusion(Ranker):
     """Ranks by engines (rows x engines, lower is better, NaN where not listed) fused into one score per document.
 
     Being listed at all is evidence, so absence is a feature, not a gap.  ``fusion_features`` says what the members see.
     ``members``: pairs of a ranker's short name ("linear", "trees") and its parameters; each is fitted to the same
-    features, and a document's score is the sum of the members' scores, standardised inside its query.  A member may
-    name several sets of parameters: the one that is best by ``metric`` on the validation set is kept (else the first).
+    features.  A document's score is the mean of the members' scores, standardised inside its query, over those of one
+    kind, added over kinds: each kind of ranker has the same say.  A member may name several sets of parameters: the
+    one that is best by ``metric`` on the validation set is kept (else the first).
 
     >>> nan = float("nan")
     >>> rank = [[1, 2], [2, nan], [nan, 1], [3, 1], [1, 3], [nan, 2]]
     >>> qid = [7, 7, 7, 8, 8, 8]
     >>> fusion = SupervisedFusion([("linear", {"loss": "ranknet"})]).fit(rank, [1, 0, 0, 0, 1, 0], qid=qid)
     >>> fusion.predict(rank, qid=qid).round(1)
-    array([ 1.3, -0.2, -1.1, -0.2,  1.3, -1.1])
+    array([ 1.3, -0.3, -1.1,  0. ,  1.2, -1.2])
     """
 
     _missing = "keep"
@@ -82,7 +89,9 @@ class SupervisedFusion(Ranker):
     def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
         features = fusion_features(X, offsets)
         seen = Queries(features, np.zeros(len(features)), offsets)
-        return np.sum([standardised(member.predict(seen), offsets) for member in self.members_], axis=0)
+        kinds = [name for name, _ in self.members]
+        shares = [standardised(m.predict(seen), offsets) / kinds.count(k) for k, m in zip(kinds, self.members_)]
+        return np.sum(shares, axis=0)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fusion with all its members to one file."""
@@ -105,11 +114,13 @@ class SupervisedFusion(Ranker):
 
 
 def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Array:
-    """What a fusion sees of each document, (rows, 5 engines + 24).
+    """What a fusion sees of each document, (rows, 5 engines + 47).
 
     By engine: listed or not, place on the query's list scaled to (0, 1], reciprocal place, 1 / log2(1 + place), and
     minus log(1 + rank).  Over engines: sums of these and of 1 / (1 + rank / 10), means over the lists it is on, the
-    best and third best place; the same standardised inside the query.  O(rows x engines x log rows).
+    best and third best place; sums weighed by how far each engine agrees with the others in this query (`agreed`); the
+    same standardised inside the query.  Of the query: documents, engines with a list, the longest list; and the best
+    rank.  O(rows x engines x log rows).
     """
     rank = np.asarray(rank, dtype=np.float64)
     if rank.ndim != 2 or (rank < 0).any() or np.isinf(rank).any():
@@ -127,7 +138,32 @@ def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Array:
     sums += [by_place.sum(axis=1) / lists, logged.sum(axis=1) / lists]
     sums += [values.max(axis=1) for values in (by_place, reciprocal)]
     sums += [np.sort(values, axis=1)[:, third] for values in (by_place, reciprocal)]
-    return np.column_stack([*tables, *sums, *(standardised(values, offsets) for values in sums)])
+    for values in (by_place, logged, tables[0]):
+        sums += agreed(values, offsets)
+    engines = (length > 0).sum(axis=1)
+    query = [
+        _per_query(np.add, np.ones(len(rank)), offsets),
+        engines,
+        sums[0] / np.maximum(engines, 1),
+        length.max(axis=1, initial=0.0),
+        np.min(np.where(listed, rank, UNLISTED), axis=1, initial=UNLISTED),
+    ]
+    return np.column_stack([*tables, *sums, *(standardised(values, offsets) for values in sums), *query])
+
+
+def agreed(values: Array, offsets: NDArray[np.int64]) -> list[Array]:
+    """Sums over engines, weighed by agreement: of the standardised values, of the values, and of these by the square.
+
+    An engine's weight in a query is the correlation, if positive, of its values with the weighed sum of all, found in
+    three rounds from equal weights.  O(rows x engines).
+    """
+    Z = np.column_stack([standardised(column, offsets) for column in values.T]) if values.size else values
+    size = np.maximum(_per_query(np.add, np.ones((len(Z), 1)), offsets), 1.0)
+    weight = np.ones_like(Z)
+    for _ in range(ROUNDS):
+        consensus = standardised((weight * Z).sum(axis=1), offsets)
+        weight = np.maximum(_per_query(np.add, Z * consensus[:, None], offsets) / size, 0.0)
+    return [(weight * Z).sum(axis=1), (weight * values).sum(axis=1), (weight**2 * values).sum(axis=1)]
 
 
 def standardised(values: Array, offsets: NDArray[np.int64]) -> Array:
