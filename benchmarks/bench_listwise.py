@@ -65,20 +65,17 @@ def structrank(data: Queries) -> None:
     s = LinearRanker("ranknet").fit(data).predict(data)
     nodes, loop = LOSSES["structrank"](s, lists)[0], one_by_one(s, lists)
     assert abs(nodes - loop) < 1e-9 * loop
+    loss = lambda connections: lambda: LOSSES["structrank"](s, lists, connections=connections)  # noqa: E731
+    compare(
+        "structrank loss, all lists, full",
+        {"placet": loss("full"), "one by one": lambda: one_by_one(s, lists)},
+        repeat=1,
+        notes={"placet": "Chebyshev nodes, O(E)", "one by one": "as published, O(E^2)"},
+    )
     compare(
         "structrank loss, all lists",
-        {
-            "placet full": lambda: LOSSES["structrank"](s, lists),
-            "one by one": lambda: one_by_one(s, lists),
-            "random": lambda: LOSSES["structrank"](s, lists, connections=1),
-            "disconnected": lambda: LOSSES["structrank"](s, lists, connections="none"),
-        },
-        repeat=1,
-        notes={
-            "placet full": "Chebyshev nodes, O(E)",
-            "one by one": "as published, O(E^2)",
-            "random": "one partner per edge",
-        },
+        {"random share": loss(0.05), "random": loss(1), "disconnected": loss("none"), "full": loss("full")},
+        notes={"random share": "a pair for every 20th edge", "random": "one partner per edge"},
     )
     for scorer in ("nadaraya-watson", "linear"):
         fit = lambda c, scorer=scorer: StructRank(scorer, c, epochs=1, starts=1).fit(data)  # noqa: E731
@@ -87,6 +84,7 @@ def structrank(data: Queries) -> None:
             {
                 "full": lambda fit=fit: fit("full"),
                 "random": lambda fit=fit: fit(1),
+                "random share": lambda fit=fit: fit(0.05),
                 "disconnected": lambda fit=fit: fit("none"),
             },
             repeat=1,
