@@ -5,10 +5,14 @@ For each method and fold 20 settings are drawn at random (seeded) from a stated 
 three training parts, stopped by NDCG@10 on the validation part, and ordered by the same value.  Two ways to choose are
 shown for every method: the best setting, and the mean of the best 10, whose scores are divided by their deviation
 inside the lists of the validation part.  The latter is ``autorank(train, valid, candidates=drawn(20), blend=10)``.
+A third row, "any", is the mean over settings: one chosen at random.
 NDCG has gain 2^grade - 1; queries with nothing relevant are left out (564 and 105 remain).  Differences are paired over
 test queries of all folds, with a 95 % bootstrap interval and the p-value of a sign-flip test.
 
-RESULTS
+What came out: neither set is won, and nothing can be told apart.  Mean of 10 (best setting): Placet 0.7052 (0.6979) on
+MQ2008 and 0.4530 (0.4513) on OHSUMED; the largest of the six peers 0.7054 (0.7014) and 0.4568 (0.4633), the smallest
+0.6990 (0.6926) and 0.4462 (0.4388).  All 24 intervals of these differences contain 0.  The tables, and what else was
+tried, are in README.md.
 
 What was looked at.  The number of members (10, of 1, 3, 5, 8, 10, 14, 20), the kinds and losses to draw and the way
 scores are scaled were chosen by fits on two training parts, stopped on the third and judged on the validation part of
@@ -16,7 +20,8 @@ the fold; LightGBM's lambdarank was fitted the same way for comparison.  Parts r
 test parts of other folds: the choice is not blind to them.  Nor is the list of kinds and losses, since earlier
 experiments here had shown that linear rankers and listwise terms do well on these sets.  The spaces of the peers were
 written once and not changed.  The test parts were read once, when all fits were done, but for 40 queries of one
-fold that ``--quick`` printed, with two settings a method, while this script was written.
+fold that ``--quick`` printed, with two settings a method, while this script was written.  After that nothing was changed
+but for the row "any" and the bounds in expected_letor.csv on the distance to the best peer, whose aim was to be above 0.
 
 About 30 minutes of one core.  Fits are kept in letor/fits, so a run that was stopped goes on.  `--quick`: one fold, 40
 queries a part, two settings a method, and a check that ``autorank`` gives what the script computes.
@@ -43,15 +48,22 @@ sys.path.insert(0, str(HERE.parent / "dissertation"))
 import letor_sets as letor  # noqa: E402
 
 BUDGET, MEMBERS = 20, 10
-WAYS = ("best", f"mean of {MEMBERS}")
+WAYS = ("any", "best", f"mean of {MEMBERS}")
 
 
-def scores(found: fits.Fits, valid: Queries) -> dict[str, np.ndarray]:
-    """Test scores of the settings that were best on validation: of the first, and the mean of the first few."""
+def blended(found: fits.Fits, valid: Queries, members: int) -> np.ndarray:
+    """Test scores: the mean of the settings that were best on validation, in units of their spread there."""
     value = np.array([mean_ndcg(s, valid) for s in found.valid])
-    order = np.argsort(-value, kind="stable")[:MEMBERS]
+    order = np.argsort(-value, kind="stable")[:members]
     unit = np.array([spread(found.valid[k], valid.offsets) for k in order])
-    return dict(zip(WAYS, (found.test[order[0]], (found.test[order] / unit[:, None]).mean(axis=0))))
+    return (found.test[order] / unit[:, None]).mean(axis=0)
+
+
+def judged(found: fits.Fits, valid: Queries, test: Queries) -> dict[str, np.ndarray]:
+    """Way to choose -> NDCG@10 of every test query: of a setting at random (their mean), of the best, of the blend."""
+    values = [ndcg(s, test.grade, test.offsets, 10) for s in found.test]
+    chosen = [ndcg(blended(found, valid, k), test.grade, test.offsets, 10) for k in (1, MEMBERS)]
+    return dict(zip(WAYS, (np.mean(values, axis=0), *chosen)))
 
 
 def per_query(name: str, args: argparse.Namespace) -> dict[tuple[str, str], np.ndarray]:
@@ -67,8 +79,8 @@ def per_query(name: str, args: argparse.Namespace) -> dict[tuple[str, str], np.n
                 made = fits.run(method, 2, (name, fold), train, valid, test)
             else:
                 made = fits.kept(HERE / "letor" / "fits", method, BUDGET, (name, fold), train, valid, test)
-            for way, s in scores(made, valid).items():
-                found[method, way].append(ndcg(s, test.grade, test.offsets, 10))
+            for way, values in judged(made, valid, test).items():
+                found[method, way].append(values)
             print(f"{name} fold {fold + 1} {method}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
     return {key: np.concatenate(values) for key, values in found.items()}
 
@@ -78,13 +90,14 @@ def same_by_autorank() -> bool:
     train, valid, test = next(letor.folds([part[:15] for part in letor.parts("OHSUMED")], 1))
     made = fits.run("Placet", 3, ("a",), train, valid, test)
     choice = autorank(train, valid, candidates=made.params, blend=MEMBERS)
-    return bool(np.allclose(choice.ranker.predict(test), scores(made, valid)[WAYS[1]]))
+    return bool(np.allclose(choice.ranker.predict(test), blended(made, valid, MEMBERS)))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one fold of 40 queries a part, two settings a method")
     args = parser.parse_args()
+    args.quick |= letor.data_folder() is None  # simulated queries have no anchors, and their fits are not to be kept
     warnings.filterwarnings("ignore")  # of engines on arguments, and of optimisers that reach max_iter
     set_threads(1)
     rows, ours = [], {}
