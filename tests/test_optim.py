@@ -138,3 +138,14 @@ def test_start_is_left_alone():
     newton(objective, hessian, start)
     sgd(lambda x, rng: objective(x), start, n_iter=3)
     assert not start.any()
+
+
+def test_a_first_step_into_an_explosion_is_taken_back():
+    # a first step of length 1 raises the value to 1e80; a line search that interpolates from there ends where it began
+    def steep(x):
+        e = np.exp(300 * x)
+        return float((e / 300 - 2 * x).sum()), e - 2
+
+    fit = lbfgs(steep, np.zeros(3), tol=1e-6)
+    assert fit.converged
+    np.testing.assert_allclose(fit.x, np.log(2) / 300, rtol=1e-6)

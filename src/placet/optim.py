@@ -13,6 +13,9 @@ Array = NDArray[np.float64]
 Objective = Callable[[Array], tuple[float, Array]]
 Callback = Callable[[Array, float], None]
 
+FIRST_STEPS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
+"""Longest first steps that L-BFGS tries, one after the other, until one of them lowers the value."""
+
 
 class ConvergenceWarning(UserWarning):
     """An optimiser stopped before its criterion held; the message names what to raise."""
@@ -41,7 +44,9 @@ def lbfgs(
 ) -> Fit:
     """Minimise ``fun(x) -> (value, gradient)`` by L-BFGS until max abs(gradient) <= ``tol``.
 
-    ``rel_tol`` adds a second way to stop: an iteration that lowers the value by less than ``rel_tol`` of itself.
+    ``rel_tol`` adds a second way to stop: an iteration that lowers the value by less than ``rel_tol`` of itself.  The
+    first step has length 1 at most; where that leads to values from which no line search comes back, it starts again
+    with a shorter one.
 
     >>> fit = lbfgs(lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3)), np.zeros(2))
     >>> fit.x.round(6), fit.converged
@@ -52,26 +57,34 @@ def lbfgs(
     small_step = False
     previous = math.inf
 
+    start = np.array(x0, dtype=np.float64)
+    length = FIRST_STEPS[0]
+
+    def near(z: Array) -> tuple[float, Array]:
+        value, gradient = fun(start + length * z)
+        return value, length * gradient
+
     def after(intermediate_result) -> None:
         nonlocal small_step, previous
         value = float(intermediate_result.fun)
         if callback is not None:
-            callback(intermediate_result.x, value)
+            callback(start + length * intermediate_result.x, value)
         small_step = _small(previous, value, rel_tol)
         previous = value
         if small_step:
             raise StopIteration
 
-    result = minimize(
-        fun,
-        np.array(x0, dtype=np.float64),
-        jac=True,
-        method="L-BFGS-B",
-        callback=after,
-        options={"maxiter": max_iter, "maxfun": 100 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20},
-    )
-    value, gradient = fun(result.x)
-    return _fit(result.x, value, gradient, int(result.nit), tol, max_iter, small_step)
+    options = {"maxiter": max_iter, "maxfun": 100 * max_iter, "ftol": 0.0, "maxcor": 20}
+    for length in FIRST_STEPS:
+        options["gtol"] = tol * length
+        result = minimize(near, np.zeros_like(start), jac=True, method="L-BFGS-B", callback=after, options=options)
+        if result.x.any() or small_step:
+            break
+        if np.abs(result.jac).max(initial=0.0) <= tol * length:
+            break
+    x = start + length * result.x
+    value, gradient = fun(x)
+    return _fit(x, value, gradient, int(result.nit), tol, max_iter, small_step)
 
 
 def newton(
