@@ -39,12 +39,27 @@ def test_slopes_are_gradient_and_curvature_in_the_callers_order(loss):
     X, y, qid = mixed(TRAIN)
     s = np.random.default_rng(1).normal(size=len(y))
     grouped = Queries.from_arrays(X, y, qid)
-    inner = s[grouped.row]
+    slopes = objective(loss, qid)
+    found_g, found_h = slopes(y, s)
+    assert slopes.level == 0 or loss == "bregman-square"
+    inner = s[grouped.row] + slopes.level
     g = grouped.restore(LOSSES[loss](inner, grouped.lists())[1])
     h = grouped.restore(CURVATURES[loss](inner, grouped.lists()))
-    found_g, found_h = objective(loss, qid)(y, s)
     assert_allclose(found_g, g / h.mean(), atol=1e-12)
     assert_allclose(found_h, np.maximum(h / h.mean(), FLOOR), atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["bregman-ce", "bregman-square", "bregman-qnorm"])
+def test_losses_that_see_the_level_start_at_their_best_one(loss):
+    slopes = Slopes(loss)
+    slopes.see(TRAIN.grade, TRAIN.offsets, TRAIN.weight)
+    slopes.at(np.zeros(len(TRAIN.grade)))
+    value = lambda level: LOSSES[loss](np.full(len(TRAIN.grade), level), TRAIN.lists())[0]  # noqa: E731
+    assert abs(slopes.level) > 1e-3
+    step = 1e-3 * abs(slopes.level)
+    assert value(slopes.level) < min(value(slopes.level - step), value(slopes.level + step), value(0.0))
+    # with a strong penalty no split from level 0 is worth it: all rows want to go the same way
+    assert TreeRanker(loss, **{**SMALL, "l2": 300.0}).fit(TRAIN).n_trees_ > 0
 
 
 def test_learnt_parameters_reach_their_optimum():

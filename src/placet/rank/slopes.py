@@ -36,7 +36,7 @@ class Slopes:
         self.learnt = learnt_for(loss, self.params)
         self.lists: Lists | None = None
         self.row: NDArray[np.int64] | None = None
-        self.unit = 0.0
+        self.unit = self.level = 0.0
 
     def see(self, grade: ArrayLike, offsets: NDArray[np.int64], weight: ArrayLike | None = None) -> None:
         """Fix the lists; rows are put in descending grade once, not in every round."""
@@ -52,11 +52,18 @@ class Slopes:
         return self.at(np.asarray(scores, dtype=np.float64))
 
     def at(self, s: Array) -> tuple[Array, Array]:
-        """Gradient and curvature at scores ``s``; learnt parameters take a step of their own on the way."""
+        """Gradient and curvature at scores ``s``; learnt parameters take a step of their own on the way.
+
+        Some losses see the level of the scores, though it changes no order; there the scores stand for ``s + level``,
+        the level that was best at the first call: far from it all gradients point one way, and no split is worth it.
+        """
         assert self.lists is not None
         s = s if self.row is None else s[self.row]
         if self.learnt:
             self._learn(s)
+        if not self.unit:
+            self.level = self._best_level(s)
+        s = s + self.level if self.level else s
         _, g = LOSSES[self.loss](s, self.lists, **self.params, **self.learnt)
         h = CURVATURES[self.loss](s, self.lists, **self.params, **self.learnt)
         if not self.unit:
@@ -67,6 +74,31 @@ class Slopes:
         back_g, back_h = np.empty_like(g), np.empty_like(h)
         back_g[self.row], back_h[self.row] = g, h
         return back_g, back_h
+
+    def _best_level(self, s: Array) -> float:
+        """The constant that, added to ``s``, minimises the loss: Newton steps, halved while the slope grows.
+
+        0 where the level does not matter.
+        """
+        level, slope, bend = 0.0, *self._sums(s)
+        noise = 1e-9 * float(np.abs(LOSSES[self.loss](s, self.lists, **self.params, **self.learnt)[1]).sum())
+        for _ in range(100):
+            if abs(slope) <= noise or not bend > 0:
+                break
+            step = -slope / bend
+            while True:
+                new_slope, new_bend = self._sums(s + level + step)
+                if abs(new_slope) < abs(slope) or abs(step) < 1e-12:
+                    break
+                step /= 2
+            level, slope, bend = level + step, new_slope, new_bend
+        return level
+
+    def _sums(self, s: Array) -> tuple[float, float]:
+        """Slope of the loss in the level, and its curvature with every row on its own."""
+        params = {**self.params, **self.learnt}
+        slope = LOSSES[self.loss](s, self.lists, **params)[1]
+        return float(slope.sum()), float(CURVATURES[self.loss](s, self.lists, **params).sum())
 
     def _learn(self, s: Array) -> None:
         """One safeguarded Newton step in each learnt parameter, its curvature taken from a difference of slopes."""
