@@ -2,8 +2,9 @@
 
     python experiments/mpm/supervised.py [--quick]
 
-The lists of all engines become features (see placet.rank.fusion), and several rankers learn on them; everything is
-chosen on the validation part of each fold.  Exit code 1 when a target is missed.
+The lists of all engines become features (see placet.rank.fusion), and several rankers learn on them; penalties and
+numbers of trees are chosen on the validation part of each fold.  The committee itself was chosen among about twenty
+with the test parts in sight (README.md).  Exit code 1 when a target is missed.
 """
 
 import argparse
