@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.columns import Floats, Ints
@@ -14,9 +15,11 @@ from placet.kernels import pairs as kernels
 WAY_OUT = "give a prior (such as prior=10), leave items out, or add comparisons between the groups"
 SHOWN = 5
 
+Codes = NDArray[np.signedinteger[Any]]
+
 
 def notes_of_pairs(
-    i: Ints, j: Ints, wins_i: Floats, wins_j: Floats, ties: Floats, items: Sequence[Hashable], prior: Any
+    i: Codes, j: Codes, wins_i: Floats, wins_j: Floats, ties: Floats, items: Sequence[Hashable], prior: Any
 ) -> list[str]:
     """Notes on items that only the prior holds; without a prior, a ``DataError`` that names the groups."""
     n = len(items)

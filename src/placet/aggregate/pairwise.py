@@ -36,8 +36,8 @@ class Pairs(NamedTuple):
     ``tie`` and ``order`` say whether those parameters are unknowns; they follow the scores in x, in this order.
     """
 
-    i: Ints
-    j: Ints
+    i: NDArray[np.int32]
+    j: NDArray[np.int32]
     wins_i: Floats
     wins_j: Floats
     ties: Floats
@@ -72,7 +72,8 @@ def scaled(
     held = 0.0 if prior is None else max(precision / scale, LEAST_PRECISION)
     tie = family != "none" and bool((ties > 0).any())
     won, lost, tied = (c / scale if scale > 0 else c for c in (wins_i, wins_j, ties))
-    return Pairs(i, j, won, lost, tied, n_items, family if tie else "none", held, scale or 1.0, tie, order)
+    short = i.astype(np.int32), j.astype(np.int32)  # the fit is as fast as memory is read
+    return Pairs(*short, won, lost, tied, n_items, family if tie else "none", held, scale or 1.0, tie, order)
 
 
 def start_of(p: Pairs, theta: Any = None) -> Floats:
