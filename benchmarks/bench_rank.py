@@ -5,6 +5,7 @@ Parts are the keys of PARTS at the end.  Threads go to the losses, to BLAS, to P
 
 import argparse
 import warnings
+from functools import partial
 
 import numpy as np
 from harness import compare, peak_memory
@@ -115,6 +116,28 @@ def memory(quick: bool) -> None:
     )
 
 
+def memory_of_trees(quick: bool) -> None:
+    """Peak memory of ten trees: `TreeRanker` and LightGBM's own lambdarank, each in a child of its own."""
+    import lightgbm as lgb
+    from rich.console import Console
+
+    data, small = search_data(300 if quick else 2_000), search_data(20)
+    same = {"num_leaves": 31, "min_data_in_leaf": 20, "verbosity": -1, "num_threads": 1}
+
+    def lambdarank(some: Queries) -> None:
+        table = lgb.Dataset(some.X, some.grade, group=np.diff(some.offsets))
+        lgb.train({**same, "objective": "lambdarank"}, table, 10)
+
+    def placet(some: Queries) -> None:
+        TreeRanker("pmop-fd", 10, engine={"num_threads": 1}).fit(some)
+
+    ours, theirs = (peak_memory(partial(run, data), warm_up=partial(run, small)) for run in (placet, lambdarank))
+    Console().print(
+        f"memory of 10 trees on {data.X.nbytes / 2**20:.0f} MB: TreeRanker {ours / 2**20:.0f} MB more, "
+        f"LightGBM {theirs / 2**20:.0f} MB, ratio {ours / max(theirs, 1):.2f}"
+    )
+
+
 def trees(quick: bool) -> None:
     """100 trees on 2,000 queries of 120 rows."""
     import lightgbm as lgb
@@ -157,7 +180,7 @@ def predict(quick: bool) -> None:
     )
 
 
-PARTS = {"memory": memory, "evaluation": evaluation, "predict": predict, "trees": trees}
+PARTS = {"memory": memory, "tree-memory": memory_of_trees, "evaluation": evaluation, "predict": predict, "trees": trees}
 
 
 if __name__ == "__main__":
