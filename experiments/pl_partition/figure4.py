@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--data", default=DATA)
     parser.add_argument("--quick", action="store_true", help="5 epochs and two tolerances; nothing is compared")
     options = parser.parse_args()
-    train, test = read(options.data)
+    train, test = read(options.data, options.quick)
     from placet.rank import LabelRanker
 
     rows, ranker = [], None
