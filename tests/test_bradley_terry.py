@@ -317,3 +317,16 @@ def test_many_items_with_few_votes():
     low, high = fit.rank_interval()
     assert np.mean((low <= fit.ranks) & (fit.ranks <= high)) > 0.99
     assert len(fit.next_pairs(3)) == 3
+
+
+def test_a_million_items_with_four_votes_each():
+    """No table of items squared is ever made (8 TB), and items that only the prior holds are counted in a note."""
+    n = 1_000_000
+    rng = np.random.default_rng(0)
+    theta, a = rng.normal(size=n), np.tile(np.arange(n), 2)
+    b = np.concatenate([(np.arange(n) + 1) % n, (np.arange(n) + rng.integers(1, n, n)) % n])
+    won = (rng.random(2 * n) < 1 / (1 + np.exp(theta[b] - theta[a]))).astype(float)
+    fit = consensus(Comparisons(a, b, won, 1 - won, np.zeros(2 * n), items=range(n)), prior=1.0, stderr=None)
+    assert fit.fit.converged
+    assert np.corrcoef(fit.scores, theta)[0, 1] > 0.6
+    assert any("undefeated" in note and " items]" in note for note in fit.notes)
