@@ -11,6 +11,8 @@ Exponentials are shifted by the largest and least score, so they never overflow;
 import numpy as np
 from numba import njit
 
+from placet.kernels.vector import exp
+
 
 @njit(cache=True, nogil=True)
 def exponentials(s, t, up, down):
@@ -265,27 +267,54 @@ def variance_rows(s, gamma, net, adherence, shift, low, high, out):
     """
     M = len(s)
     last = len(adherence)
+    z, q, qu = np.empty(M), np.empty(M), np.empty(M)
     for i in range(low, high):
-        for g in range(last + 1):
-            t = adherence[g] if g < last else 0.0
-            z = own_s = own_b = 0.0
-            for j in range(i + 1, M):
-                spread = 1.0 / (gamma[i] + gamma[j])
-                u = (s[i] - s[j]) * spread
-                if g < last:
-                    plus, minus = np.exp(t * (u - shift)), np.exp(-t * (u + shift))
-                    z += plus + minus
-                    q = t * (plus - minus) * spread
-                else:
-                    z += net[i, j] * u
-                    q = net[i, j] * spread
-                own_s += q
-                own_b -= q * u
-                out[g, j] -= q
-                out[g, M + j] -= q * u * gamma[j]
-            out[g, i] += own_s
-            out[g, M + i] += own_b * gamma[i]
-            out[g, 2 * M] += z
+        for g in range(last):
+            two_ways(s, gamma, i, adherence[g], shift, z, q, qu)
+            add_row(gamma, i, z, q, qu, out[g])
+        one_way(s, gamma, i, net[i], z, q, qu)
+        add_row(gamma, i, z, q, qu, out[last])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def two_ways(s, gamma, i, t, shift, z, q, qu):
+    """For j > i: z = e^{t (u - shift)} + e^{-t (u + shift)}, q and q u for q = dz / d(s_i)."""
+    for j in range(np.uint64(i + 1), np.uint64(len(s))):
+        spread = 1.0 / (gamma[i] + gamma[j])
+        u = (s[i] - s[j]) * spread
+        plus, minus = exp(t * (u - shift)), exp(-t * (u + shift))
+        z[j] = plus + minus
+        q[j] = t * (plus - minus) * spread
+        qu[j] = q[j] * u
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def one_way(s, gamma, i, net, z, q, qu):
+    """For j > i: z = net u, q and q u for q = dz / d(s_i)."""
+    for j in range(np.uint64(i + 1), np.uint64(len(s))):
+        spread = 1.0 / (gamma[i] + gamma[j])
+        u = (s[i] - s[j]) * spread
+        z[j] = net[j] * u
+        q[j] = net[j] * spread
+        qu[j] = q[j] * u
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def add_row(gamma, i, z, q, qu, out):
+    """Add what the pairs (i, j), j > i, give: value to out[2 M], derivatives to the rest."""
+    M = len(gamma)
+    value = own_s = own_b = 0.0
+    for j in range(np.uint64(i + 1), np.uint64(M)):
+        value += z[j]
+        own_s += q[j]
+        own_b -= qu[j]
+    s_part, b_part = out[:M], out[M : 2 * M]
+    for j in range(np.uint64(i + 1), np.uint64(M)):
+        s_part[j] -= q[j]
+        b_part[j] -= qu[j] * gamma[j]
+    s_part[i] += own_s
+    b_part[i] += own_b * gamma[i]
+    out[2 * M] += value
 
 
 @njit(cache=True, nogil=True)
