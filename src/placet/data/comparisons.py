@@ -185,7 +185,7 @@ def _matched(letters: Any, words: Sequence[str]) -> tuple[NDArray[np.int8], bool
             for column in range(1, letters.shape[1]):
                 same_word &= letters[:, column] == spelt[column]
             known += int(np.count_nonzero(same_word))
-            found += np.multiply(same_word, k, dtype=np.int8)  # a word at most: rows are never all three
+            found += np.multiply(same_word, k, dtype=np.int8)  # a row spells one word at most
     return found, known == len(letters)
 
 
