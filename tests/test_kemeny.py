@@ -123,7 +123,7 @@ def test_a_hundred_items_of_a_mallows_model_are_certified():
 
 def test_when_time_runs_out_the_bound_is_below_the_distance():
     votes = random_ballots(80, 20, 3)
-    result = kemeny_order(votes, time_limit=0.2)
+    result = kemeny_order(votes, time_limit=1e-6)  # over before the first programme is solved, on any machine
     assert not result.optimal
     assert result.lower_bound < result.distance
     pairs = np.minimum(*(lambda w: (w, w.T))(pair_tables(votes)[0])).sum() / 2
