@@ -21,10 +21,13 @@ def is_descending(grade, offsets):
 
 
 @njit(cache=True, nogil=True)
-def clear(grade, offsets, grad):
-    """Set the rows of ``grad`` in these lists to zero; whether the grades of every list never rise.  O(rows)."""
+def clear(grad, grade, offsets, descending):
+    """Set the rows of ``grad`` in these lists to zero; if ``descending``, whether grades never rise in any.  O(rows).
+
+    One call for both: between calls threads wait for one another.
+    """
     grad[offsets[0] : offsets[-1]] = 0.0
-    return is_descending(grade, offsets)
+    return not descending or is_descending(grade, offsets)
 
 
 @njit(cache=True, nogil=True)

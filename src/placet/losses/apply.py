@@ -89,10 +89,8 @@ def _summed(
         nonlocal out_of_order
         a, b = cuts[k], cuts[k + 1]
         within = offsets[a : b + 1]
-        falling = ranges.clear(grade, within, grad)
-        if descending and not falling:
+        if out_of_order or not ranges.clear(grad, grade, within, descending):
             out_of_order = True
-        if out_of_order:
             return 0.0
         return kernel(s, grade, within, weight[a:b], grad, *more)
 
