@@ -31,6 +31,15 @@ def pair_term(a, b):
     return top + np.log(total), ea / total, eb / total
 
 
+@njit(cache=True, nogil=True)
+def add_pair(a, b, e, f, ga, gb):
+    """log(1 + e^a_e + e^b_f); its derivatives are added to ga_e and gb_f."""
+    value, pa, pb = pair_term(a[e], b[f])
+    ga[e] += pa
+    gb[f] += pb
+    return value
+
+
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def plain_sums(a, b, ga, gb):
     """As ``all_pairs`` where no exponent is beyond ``PLAIN``: a division per pair, a logarithm per block of them."""
@@ -153,8 +162,5 @@ def all_pairs(a, b, ga, gb):
     value = 0.0
     for e in range(n):
         for f in range(n):
-            v, pa, pb = pair_term(a[e], b[f])
-            value += v
-            ga[e] += pa
-            gb[f] += pb
+            value += add_pair(a, b, e, f, ga, gb)
     return value

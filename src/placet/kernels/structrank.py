@@ -8,7 +8,7 @@ never O(E^2).
 import numpy as np
 from numba import njit
 
-from placet.kernels.edge_pairs import all_pairs, pair_term
+from placet.kernels.edge_pairs import add_pair, all_pairs, pair_term
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -72,10 +72,7 @@ def some_pairs(a, b, n_partners, seed, ga, gb):
     for e in range(n):
         for c in range(n_partners):
             f = partner(seed, e * n_partners + c, n)
-            v, pa, pb = pair_term(a[e], b[f])
-            value += v
-            ga[e] += pa
-            gb[f] += pb
+            value += add_pair(a, b, e, f, ga, gb)
     return value
 
 
@@ -91,10 +88,7 @@ def drawn_pairs(a, b, share, seed, ga, gb):
     value = 0.0
     for c in range(n_drawn(share, len(a))):
         e, f = partner(seed, 2 * c, len(a)), partner(seed, 2 * c + 1, len(a))
-        v, pa, pb = pair_term(a[e], b[f])
-        value += v
-        ga[e] += pa
-        gb[f] += pb
+        value += add_pair(a, b, e, f, ga, gb)
     return value
 
 
