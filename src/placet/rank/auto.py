@@ -181,9 +181,9 @@ def _value(ranker: Any, valid: Queries) -> Summary:
     return summary(metric_of(ranker.metric)(ranker.predict(valid), valid.grade, valid.offsets))
 
 
-def ranker_class(name: str) -> Any:
-    """The class of a short name."""
+def ranker_class(name: str, what: str = "ranker") -> Any:
+    """The class of a short name; ``what`` is the word for it in the error."""
     if name not in RANKERS:
-        raise ValueError(f"ranker {name!r} is unknown; choose from {sorted(RANKERS)}")
+        raise ValueError(f"{what} {name!r} is unknown; choose from {sorted(RANKERS)}")
     module, _, attribute = RANKERS[name].partition(":")
     return getattr(import_module(module), attribute)

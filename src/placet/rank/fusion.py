@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data import DataError, Queries
 from placet.data.columns import list_of_rows
 from placet.rank import files
-from placet.rank.auto import RANKERS
+from placet.rank.auto import ranker_class
 from placet.rank.ranker import Ranker
 
 Array = NDArray[np.float64]
@@ -77,7 +76,9 @@ class SupervisedFusion(Ranker):
         """The set of parameters that is best on the validation set, and the ranker fitted with it."""
         best: tuple[float, int, Any] | None = None
         for k, params in enumerate(choices[:1] if valid is None else choices):
-            member = _class(name)(**{"metric": self.metric, "random_state": self.random_state, **params})
+            member = ranker_class(name, "member")(
+                **{"metric": self.metric, "random_state": self.random_state, **params}
+            )
             member.fit(seen, valid=valid)
             value = 0.0 if valid is None else member.score(valid, metric=self.metric)
             if best is None or value > best[0]:
@@ -109,7 +110,7 @@ class SupervisedFusion(Ranker):
         fusion.members_ = []
         for k, ((name, sets), choice) in enumerate(zip(fusion.members, fusion.chosen_)):
             inner = {key.partition("/")[2]: value for key, value in state.items() if key.startswith(f"{k}/")}
-            fusion.members_.append(_class(name).from_saved(dict(_several(sets)[choice]), inner))
+            fusion.members_.append(ranker_class(name, "member").from_saved(dict(_several(sets)[choice]), inner))
         return fusion
 
 
@@ -200,13 +201,6 @@ def _as_features(queries: Queries) -> Queries:
     return Queries(
         fusion_features(queries.X, queries.offsets), queries.grade, queries.offsets, queries.weight, queries.qid
     )
-
-
-def _class(name: str) -> Any:
-    if name not in RANKERS:
-        raise ValueError(f"member {name!r} is unknown; choose from {sorted(RANKERS)}")
-    module, kind = RANKERS[name].split(":")
-    return getattr(import_module(module), kind)
 
 
 def _several(params: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
