@@ -131,6 +131,21 @@ def mean(found: list[dict[str, float]], name: str) -> float:
     return statistics.fmean(row[name] for row in found)
 
 
+def report(name: str, values: dict[str, float], rows: list[tuple], quick: bool) -> None:
+    """Write <name>/ours.csv, print each quantity beside its bound in expected_<name>.csv, exit with 1 on a miss."""
+    folder = HERE / name
+    folder.mkdir(exist_ok=True)
+    with open(folder / "ours.csv", "w", newline="") as file:
+        out = csv.writer(file)
+        out.writerows([("quantity", "value"), *((key, f"{value:.6g}") for key, value in values.items()), *rows])
+    with open(HERE / f"expected_{name}.csv", newline="") as file:
+        expected = {row["quantity"]: float(row["high"]) for row in csv.DictReader(file)}
+    missed = [key for key, value in values.items() if value > expected[key] and not quick]
+    for key, value in values.items():
+        print(f"{'MISS' if key in missed else 'ok  '} {key} = {value:.4g} (at most {expected[key]:g})")
+    sys.exit(1 if missed else 0)
+
+
 def compare(table: str, options: argparse.Namespace, names: list[str], ahead: list[str]) -> None:
     """Print the table beside the paper's, write <name>/<table>.csv, exit with 1 on a miss.
 

@@ -6,18 +6,16 @@ loss in a process of its own.
 """
 
 import argparse
-import csv
 import json
 import resource
 import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+from label_runs import report
 
-HERE = Path(__file__).parent
 SIZES, QUICK_SIZES = (12_500, 50_000, 200_000), (2_000, 8_000)
 FEATURES, DOCUMENT, OWN, BATCH, HIDDEN, DRAWN = 100_000, 100, 75, 128, 256, 2_000
 LOSSES = ("pl-partition", "binary cross-entropy", "pl-partition, sampled", "softmax, sampled")
@@ -158,22 +156,7 @@ def main() -> None:
         / found[small, "pl-partition"]["loss"]
         / (large / small),
     }
-    report(values, [(n, loss, *row.values()) for (n, loss), row in found.items()], options.quick)
-
-
-def report(values: dict[str, float], rows: list, quick: bool) -> None:
-    folder = HERE / "labels_scale"
-    folder.mkdir(exist_ok=True)
-    with open(folder / "ours.csv", "w", newline="") as file:
-        csv.writer(file).writerows(
-            [("quantity", "value"), *((key, f"{value:.4g}") for key, value in values.items()), *rows]
-        )
-    with open(HERE / "expected_labels_scale.csv", newline="") as file:
-        expected = {row["quantity"]: float(row["high"]) for row in csv.DictReader(file)}
-    missed = [key for key, value in values.items() if value > expected[key] and not quick]
-    for key, value in values.items():
-        print(f"{'MISS' if key in missed else 'ok  '} {key} = {value:.3g} (at most {expected[key]:g})")
-    sys.exit(1 if missed else 0)
+    report("labels_scale", values, [(n, loss, *row.values()) for (n, loss), row in found.items()], options.quick)
 
 
 if __name__ == "__main__":
