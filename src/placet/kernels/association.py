@@ -15,14 +15,15 @@ share; the earliest signals are kept at the one level 0.
 import math
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 SQRT_2PI = math.sqrt(2 * math.pi)
 TINY = 1e-30
 SMALLEST = 1e-280  # below this a product of densities is added up again in logarithms
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_upper(z):
     """log P(Z > z) of a standard normal; the asymptotic series where the tail is no longer a double."""
     if z < 30.0:
@@ -30,7 +31,7 @@ def log_upper(z):
     return -0.5 * z * z - math.log(z * SQRT_2PI) + math.log1p(-1 / (z * z) + 3 / (z * z * z * z))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_add(a, b):
     """log(e^a + e^b); minus infinity is an empty sum."""
     if a < b:
@@ -38,14 +39,14 @@ def log_add(a, b):
     return a if b == -np.inf else a + math.log1p(math.exp(b - a))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def outside(mean, sigma, low, cut):
     """P(t < low or t > cut) for t normal: a sum of tails, so that a small one keeps its digits."""
     width = sigma * math.sqrt(2.0)
     return 0.5 * (math.erfc((cut - mean) / width) + math.erfc((mean - low) / width))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def quickly_outside(mean, sigma, low, cut):
     """The same to an absolute 1e-16, without the error function where the answer is 0 or 1."""
     far = 8.3 * sigma
@@ -56,7 +57,7 @@ def quickly_outside(mean, sigma, low, cut):
     return outside(mean, sigma, low, cut)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def farthest(sigma, detection, clutter, label, i):
     """Largest z^2 / 2 at which a signal may be paired with source ``i``; negative when its label forbids every one.
 
@@ -70,7 +71,7 @@ def farthest(sigma, detection, clutter, label, i):
     return max(0.0, math.log(detection / (sigma * SQRT_2PI * (1 - detection) * clutter)) + 41.5)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_factors(distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, ranked, pair, unheard):
     """``pair[i, j]`` = log P_D p_i(T_j) and ``unheard[i]`` = log(1 - P_D P(low < t_i < cut) (1 - level))."""
     for i in range(len(distance)):
@@ -89,7 +90,7 @@ def log_factors(distance, shift, speed, sigma, detection, low, cut, time, clutte
             unheard[i] = math.log(left) if left > 0 else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_prefix(pair, unheard, clutter, label, prefix):
     """``prefix[i, m]``: log sum over the ways in which clutter and the sources before ``i`` are exactly the signals
     of ``m``.
@@ -112,7 +113,7 @@ def log_prefix(pair, unheard, clutter, label, prefix):
             prefix[i + 1, m] = total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_suffix(pair, unheard, suffix):
     """``suffix[i, m]``: log sum over the ways in which the sources from ``i`` on are exactly the signals of ``m``."""
     s, r = pair.shape
@@ -127,7 +128,7 @@ def log_suffix(pair, unheard, suffix):
             suffix[i, m] = total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def add_source(n_pairs, partner, factor, out, divide, ways):
     """One source with any number of pairs, from large subsets to small: the smaller ones still lack this source."""
     for m in range(len(ways) - 1, -1, -1):
@@ -139,7 +140,7 @@ def add_source(n_pairs, partner, factor, out, divide, ways):
         ways[m] = ways[m] + total / out if divide else ways[m] * out + total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_subset_sum(n_pairs, partner, factor, unheard, start, ways):
     """Log of the sum over all associations of the product of their factors, by subsets of the signals.
 
@@ -171,7 +172,7 @@ def log_subset_sum(n_pairs, partner, factor, unheard, start, ways):
     return math.log(value) + log_common if value > SMALLEST else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def clutter_products(clutter, label, start):
     """``start[m]`` = product of the clutter intensities of the signals of ``m``."""
     start[0] = 1.0
@@ -182,7 +183,7 @@ def clutter_products(clutter, label, start):
         start[m] = start[m ^ (1 << j)] * (clutter[j] if label[j] < 0 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_likelihood(
     distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out
 ):
@@ -245,7 +246,7 @@ def log_likelihood(
         out[p] += total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_likelihood_of_one(
     distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, prefix
 ):
@@ -262,7 +263,7 @@ def log_likelihood_of_one(
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def marginals(distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out):
     """``out[p, j, i]`` = P(signal j came from source i | position p, all signals); the rest of each row is clutter.
 

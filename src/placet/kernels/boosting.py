@@ -1,10 +1,11 @@
 """Weak learners: the best split of a gradient by binned features, and regression trees kept as arrays."""
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def best_split(bins, n_bins, d, columns):
     """Feature, bin and gain of the best stump for the gradient ``d`` (rows,): rows with a bin <= the one found go left.
 
@@ -35,7 +36,7 @@ def best_split(bins, n_bins, d, columns):
     return best_feature, best_bin, best_gain
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def add_trees(X, feature, threshold, left, right, value, roots, out):
     """Add the leaf values of all trees to ``out`` (rows,); a node with feature -1 is a leaf.  O(rows trees depth)."""
     for i in range(X.shape[0]):

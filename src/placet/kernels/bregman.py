@@ -12,7 +12,8 @@ between -1 and -1 / (q - 1), so one evaluation brackets N.
 """
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 # Beyond x = e^300 the exponential goes on along its tangent, so that squares of the gradient stay finite.  This is the
 # conjugate of the same psi restricted to x <= e^300; the gains it is compared with never exceed 1 / discount(1).
@@ -24,7 +25,7 @@ LAST_STEP = 1e-9
 FLOOR = 1e-12
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def targets(gain, offsets, discount, out):
     """p = G / |G|_D, |G|_D the sum of gains times ``discount``; zeros for lists without gain or of one row.  O(rows).
 
@@ -41,7 +42,7 @@ def targets(gain, offsets, discount, out):
             out[i] = gain[i] / top / norm
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def max_abs(x):
     """max |x_i|, 0 for no entries."""
     top = 0.0
@@ -50,13 +51,13 @@ def max_abs(x):
     return top
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def exponent(q, m):
     """The exponent of the q-norm of a list of m rows: ``q``, or log(m) + 2 where ``q`` is 0."""
     return q if q > 0.0 else np.log(m) + 2.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def power_norm(x, q):
     """|x|_q = (sum |x_i|^q)^(1/q), scaled by the largest entry.  O(m)."""
     top = max_abs(x)
@@ -68,7 +69,7 @@ def power_norm(x, q):
     return top * total ** (1.0 / q)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def entropy_root(r, a, kb, kc, q, start):
     """z with a z + kb e^z + kc e^((q - 1) z) = r, for a > 0: Newton from ``start``, never above an upper bound.
 
@@ -93,7 +94,7 @@ def entropy_root(r, a, kb, kc, q, start):
     return z
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def power_root(r, kb, kc, q, start):
     """t > 0 with kb t + kc t^(q - 1) = r > 0, and t^(q - 1): Newton from ``start``, or an upper bound if it is inf.
 
@@ -116,7 +117,7 @@ def power_root(r, kb, kc, q, start):
     return t, power
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def entropy_norm(s, a, b, c, q, nu, z):
     """log |y|_q and its slope in nu, where y_i = e^z_i are the roots for N = e^nu; ``z`` holds starts.  O(m)."""
     n = np.exp(nu)
@@ -134,7 +135,7 @@ def entropy_norm(s, a, b, c, q, nu, z):
     return top + np.log(total) / q, slope / total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def power_mean_norm(s, b, c, q, nu, y):
     """log |y|_q and its slope in nu, where y_i >= 0 are the roots for N = e^nu and a = 0; ``y`` holds starts.  O(m)."""
     n = np.exp(nu)
@@ -151,7 +152,7 @@ def power_mean_norm(s, b, c, q, nu, y):
     return np.log(total) / q, slope / total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def norm_at(s, a, b, c, q, nu, x):
     """log |y|_q and its slope in nu, by the solver that the terms ask for."""
     if a > 0.0:
@@ -159,7 +160,7 @@ def norm_at(s, a, b, c, q, nu, x):
     return power_mean_norm(s, b, c, q, nu, x)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def coupled_point(s, a, b, c, q, nu, x):
     """x = grad psi*(s) for c > 0: Newton for nu = log |x|_q between bounds, the roots of one step starting the next."""
     for i in range(len(s)):
@@ -182,7 +183,7 @@ def coupled_point(s, a, b, c, q, nu, x):
         x[i] = np.exp(nu + x[i]) if a > 0.0 else np.copysign(np.exp(nu) * x[i], s[i])
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def mixed_point(s, a, b, c, q, x):
     """x = grad psi*(s) by Newton, for any a, b, c.  O(m) per step; about 5 steps for the norm, 2 to 5 for each row."""
     m = len(s)
@@ -210,7 +211,7 @@ def mixed_point(s, a, b, c, q, x):
             x[i] = s[i] / (2.0 * b)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def conjugate(s, a, b, c, q, x):
     """psi*(s), and x = grad psi*(s) written into ``x``: closed form for one term, Newton for several.  O(m)."""
     total = 0.0
@@ -232,7 +233,7 @@ def conjugate(s, a, b, c, q, x):
     return total + (c * power_norm(x, q) ** 2 if c > 0.0 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def potential(p, a, b, c, q):
     """psi(p) for p >= 0, with 0 log 0 = 0.  O(m)."""
     total = 0.0
@@ -243,7 +244,7 @@ def potential(p, a, b, c, q):
     return total + (c * power_norm(p, q) ** 2 if c > 0.0 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def bregman(s, target, offsets, weight, grad, a, b, c, q):
     """D_psi(p, grad psi*(s)) = psi(p) + psi*(s) - <p, s>; gradient grad psi*(s) - p.  0 where p = 0.  O(rows)."""
     value = 0.0
@@ -262,7 +263,7 @@ def bregman(s, target, offsets, weight, grad, a, b, c, q):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def inverse_hessian_parts(x, a, b, c, q, w, u):
     """w and u with hess psi*(s) = diag(w) - g (w u)(w u)^T; returns g.  O(m).
 
@@ -283,7 +284,7 @@ def inverse_hessian_parts(x, a, b, c, q, w, u):
     return rank_one / (1.0 + rank_one * tau)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
     """Diagonal of hess psi*(s) times the weight; 1 / (2 (b + c)) where all scores are 0 and a = 0.  O(rows)."""
     for k in range(len(offsets) - 1):
@@ -303,7 +304,7 @@ def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def bregman_hvp(s, target, offsets, weight, out, v, a, b, c, q):
     """hess psi*(s) v times the weight: how the gradient changes along v (grad psi*(v) at s = 0, a = 0).  O(rows)."""
     for k in range(len(offsets) - 1):

@@ -1,15 +1,15 @@
 """The NDCG-consistent cosine surrogate: distance of the normalised gains from the direction of the scores."""
 
 import numpy as np
-from numba import njit
 
 from placet.kernels.bregman import max_abs
+from placet.kernels.jit import jit
 
 # Scores all smaller than this have no direction.
 TINY = 1e-150
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def euclidean(s):
     """|s|_2 without overflow; 0 where every |s_i| is below ``TINY``."""
     top = max_abs(s)
@@ -21,7 +21,7 @@ def euclidean(s):
     return top * np.sqrt(total)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def cosine(s, target, offsets, weight, grad):
     """1/2 |p - u|^2 with u = s / |s|; gradient -(p - <p, u> u) / |s|.  Lists with p = 0 give 0.  O(rows).
 
@@ -48,7 +48,7 @@ def cosine(s, target, offsets, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def cosine_curvature(s, target, offsets, weight, out):
     """|p| (2 |u_i| + |1 - 3 u_i^2|) / |s|^2, a positive bound on the Hessian's diagonal; |p| at s = 0.  O(rows)."""
     for k in range(len(offsets) - 1):
@@ -63,7 +63,7 @@ def cosine_curvature(s, target, offsets, weight, out):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def cosine_hvp(s, target, offsets, weight, out, v):
     """(p <u, v> + u <p, v> + <p, u> (v - 3 u <u, v>)) / |s|^2; zeros at s = 0.  O(rows)."""
     for k in range(len(offsets) - 1):

@@ -7,9 +7,9 @@ cells are paired, and the sums at the nodes are read back at the values: O(30 E 
 """
 
 import numpy as np
-from numba import njit
 
 from placet.kernels.bregman import max_abs
+from placet.kernels.jit import jit
 
 # With exponents within this bound 1 + e^a + e^b and the product of three of them are numbers.
 PLAIN = 200.0
@@ -22,7 +22,7 @@ NODE_PAIR_COST = 6.0
 EDGE_COST = 4.0 * NODES
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pair_term(a, b):
     """log(1 + e^a + e^b) and its derivatives in a and b, at any size of a and b."""
     top = max(0.0, max(a, b))
@@ -31,7 +31,7 @@ def pair_term(a, b):
     return top + np.log(total), ea / total, eb / total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def add_pair(a, b, e, f, ga, gb):
     """log(1 + e^a_e + e^b_f); its derivatives are added to ga_e and gb_f."""
     value, pa, pb = pair_term(a[e], b[f])
@@ -40,7 +40,7 @@ def add_pair(a, b, e, f, ga, gb):
     return value
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def plain_sums(a, b, ga, gb):
     """As ``all_pairs`` where no exponent is beyond ``PLAIN``: a division per pair, a logarithm per block of them."""
     n = len(a)
@@ -67,7 +67,7 @@ def plain_sums(a, b, ga, gb):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def chebyshev(n):
     """(n, n) table of T_j at the n nodes cos(pi (k + 1/2) / n): row j, column k."""
     table = np.empty((n, n))
@@ -77,7 +77,7 @@ def chebyshev(n):
     return table
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def to_nodes(x, low, n_cells, table):
     """(n_cells, NODES) weights: sum over the values of a cell of the node's Lagrange polynomial.  O(NODES E)."""
     moment = np.zeros((n_cells, NODES))
@@ -97,7 +97,7 @@ def to_nodes(x, low, n_cells, table):
     return weight
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def from_nodes(at_nodes, x, low, table, out):
     """Interpolated values at x of the function known at the nodes of every cell.  O(NODES E)."""
     n_cells = len(at_nodes)
@@ -115,7 +115,7 @@ def from_nodes(at_nodes, x, low, table, out):
         out[e] = max(u * first - second + coefficient[cell, 0], 0.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def cells(x):
     """Lower end and number of the cells that cover the values (what is below ``NOTHING`` counts as that)."""
     low, high = np.inf, -np.inf
@@ -125,7 +125,7 @@ def cells(x):
     return low, int((high - low) / WIDTH) + 1
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def node_sums(a, b, ga, gb):
     """As ``all_pairs``, through Chebyshev nodes, to rounding of the largest sums.  O(NODES E + (NODES cells)^2)."""
     table = chebyshev(NODES)
@@ -152,7 +152,7 @@ def node_sums(a, b, ga, gb):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def all_pairs(a, b, ga, gb):
     """sum over e, f of log(1 + e^a_e + e^b_f); derivatives go to the zeros in ``ga``, ``gb``.  O(E^2); many: O(E)."""
     n = len(a)

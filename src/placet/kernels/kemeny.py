@@ -1,9 +1,9 @@
 """Pairs of ballots counted into a table, and orders improved by moving one item at a time."""
 
-from numba import njit
+from placet.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pair_wins(item, tier, offsets, weight, wins, ties):
     """Adds to wins[i, j] the weight of ballots with i above j, to ties[i, j] = ties[j, i] that of ties.  O(pairs)."""
     for b in range(len(offsets) - 1):
@@ -18,7 +18,7 @@ def pair_wins(item, tier, offsets, weight, wins, ties):
                     ties[j, i] += w
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def insertion_search(margin, order):
     """Improves ``order`` in place until no item gains by moving elsewhere; returns what was gained.
 
@@ -54,7 +54,7 @@ def insertion_search(margin, order):
     return gained
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def restarts(margin, order, swaps, best):
     """Iterated local search: from the best order, random exchanges (rows of ``swaps``), then insertion search.
 
@@ -82,7 +82,7 @@ def restarts(margin, order, swaps, best):
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def violated_triangles(x, threshold, most, found):
     """Triangles i < j < k whose x_ij + x_jk - x_ik leaves [0, 1] by more than ``threshold``; rows (i, j, k, side).
 
@@ -106,7 +106,7 @@ def violated_triangles(x, threshold, most, found):
     return count
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def footrule_costs(item, place, weight, ballot, cost):
     """Adds to cost[i, p] the weight times abs(p + 1 - place) of each row.  O(rows x n)."""
     n = cost.shape[1]

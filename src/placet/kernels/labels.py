@@ -1,10 +1,11 @@
 """Labels of documents: the order in which a loss takes them, and the best k of a table of scores."""
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def labelled_first(indptr, indices, n_labels, order):
     """Cells of a (documents, n_labels) table, row by row: first those of ``indices`` in their order, then the others.
 
@@ -25,7 +26,7 @@ def labelled_first(indptr, indices, n_labels, order):
             own[indices[k]] = False
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def largest(s, label, score):
     """The best ``label.shape[1]`` columns of every row of s, best first; of equal scores the lower column is first.
 

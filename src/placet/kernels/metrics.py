@@ -4,10 +4,11 @@ Arrays are filled by loops: an assignment to a slice takes Numba seconds to comp
 """
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def cascade(stop_prob, start, stop, list_of, offsets, discount, out):
     """Expected discount at the place where a reader who goes down the list stops, over all orders of tied rows.
 
@@ -64,7 +65,7 @@ def cascade(stop_prob, start, stop, list_of, offsets, discount, out):
         reading *= e[depth]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def greedy_alpha_dcg(judged, offsets, alpha, discount, out):
     """alpha-DCG of the greedy ideal order: at each place the row of the largest gain sum_t J_t (1 - alpha)^(seen_t).
 
@@ -104,7 +105,7 @@ def greedy_alpha_dcg(judged, offsets, alpha, discount, out):
                     worth[t] *= 1.0 - alpha
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def inversions(x, offsets, out):
     """out[q] = number of pairs a < b of list q with x[a] < x[b], by merging.  Overwrites ``x``.  O(rows log rows)."""
     spare = np.empty(len(x))
@@ -137,7 +138,7 @@ def inversions(x, offsets, out):
             width *= 2
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def overlap(first_a, last_a, first_b, last_b, offsets, p, depth, out):
     """Extrapolated rank-biased overlap of two rankings of the same rows, expected over the orders of tied rows of each.
 

@@ -9,12 +9,12 @@ Exponentials are shifted by the largest and least score, so they never overflow;
 """
 
 import numpy as np
-from numba import njit
 
+from placet.kernels.jit import jit
 from placet.kernels.vector import exp
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def exponentials(s, t, up, down):
     """up_i = e^{t (s_i - max s)}, down_i = e^{-t (s_i - min s)}; their sums, Z e^-r and r = t (max s - min s)."""
     high, low = s[0], s[0]
@@ -30,7 +30,7 @@ def exponentials(s, t, up, down):
     return A, B, A * B - len(s) * np.exp(-r), r
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def scores_value(s, net, adherence, total, precision, up, down, sums, grad):
     """f(s) and its gradient; ``up``, ``down`` (groups, M), ``sums`` (groups, 3) are for `scores_hvp`.  O(groups M)."""
     value = 0.0
@@ -48,7 +48,7 @@ def scores_value(s, net, adherence, total, precision, up, down, sums, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def scores_hvp(v, adherence, total, precision, up, down, sums, out):
     """Hessian of f times v, at the scores that `scores_value` saw last.  O(groups M).
 
@@ -69,7 +69,7 @@ def scores_hvp(v, adherence, total, precision, up, down, sums, out):
             out[i] += c * ((a * B + b * A) * v[i] - a * bv - b * av - (a * B - b * A) * slope)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def scores_diagonal(adherence, total, precision, up, down, sums, out):
     """Writes the diagonal of the Hessian of f.  O(groups M)."""
     for i in range(len(out)):
@@ -82,7 +82,7 @@ def scores_diagonal(adherence, total, precision, up, down, sums, out):
             out[i] += c * (a * B + b * A - 2.0 * a * b - (a * B - b * A) ** 2 / Z)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def dot(x, y):
     """Sum of x_i y_i."""
     total = 0.0
@@ -91,7 +91,7 @@ def dot(x, y):
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def largest(x):
     """Largest abs(x_i)."""
     best = 0.0
@@ -100,7 +100,7 @@ def largest(x):
     return best
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def centre(x):
     """Takes the mean from x."""
     total = 0.0
@@ -110,7 +110,7 @@ def centre(x):
         x[i] -= total / len(x)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def newton_step(grad, diagonal, unit, adherence, total, precision, up, down, sums, step, work):
     """Writes into ``step`` the solution of H step = -grad by conjugate gradients with the diagonal in front.
 
@@ -146,7 +146,7 @@ def newton_step(grad, diagonal, unit, adherence, total, precision, up, down, sum
     centre(step)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
     """Minimises f from ``x`` and into it by Newton's method with halved steps; value, largest gradient, steps."""
     n, G = len(x), len(t)
@@ -174,7 +174,7 @@ def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
     return value, largest(grad) / unit, steps
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_iter, tol, grad_norm, n_iter):
     """Minimises f for every instance, from ``s`` and into it, and adds up the values.
 
@@ -198,7 +198,7 @@ def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_it
     return values
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
     """Maximises the likelihood over every agent's adherence in [0, cap] at given scores.
 
@@ -247,7 +247,7 @@ def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
         out[n] = t
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def largest_gap(s, gamma, low, high):
     """Largest abs(s_i - s_j) / (gamma_i + gamma_j) over pairs i < j with low <= i < high.  O((high - low) M)."""
     best = 0.0
@@ -257,7 +257,7 @@ def largest_gap(s, gamma, low, high):
     return best
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def variance_rows(s, gamma, net, adherence, shift, low, high, out):
     """Sums over pairs i < j, low <= i < high, of a model with variances, u = (s_i - s_j) / (gamma_i + gamma_j).
 
@@ -276,7 +276,7 @@ def variance_rows(s, gamma, net, adherence, shift, low, high, out):
         add_row(gamma, i, z, q, qu, out[last])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@jit(error_model="numpy", fastmath={"contract"})
 def two_ways(s, gamma, i, t, shift, z, q, qu):
     """For j > i: z = e^{t (u - shift)} + e^{-t (u + shift)}, q and q u for q = dz / d(s_i)."""
     for j in range(np.uint64(i + 1), np.uint64(len(s))):
@@ -288,7 +288,7 @@ def two_ways(s, gamma, i, t, shift, z, q, qu):
         qu[j] = q[j] * u
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@jit(error_model="numpy", fastmath={"contract"})
 def one_way(s, gamma, i, net, z, q, qu):
     """For j > i: z = net u, q and q u for q = dz / d(s_i)."""
     for j in range(np.uint64(i + 1), np.uint64(len(s))):
@@ -299,7 +299,7 @@ def one_way(s, gamma, i, net, z, q, qu):
         qu[j] = q[j] * u
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def add_row(gamma, i, z, q, qu, out):
     """Add what the pairs (i, j), j > i, give: value to out[2 M], derivatives to the rest."""
     M = len(gamma)
@@ -317,7 +317,7 @@ def add_row(gamma, i, z, q, qu, out):
     out[2 * M] += value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def net_table(entry, value, tier, offsets, factor, binary, net):
     """Adds factor[b] C(i, j) to net[i, j] and takes it from net[j, i], for pairs of rows of ballot b; entries -1 are
     left out.
@@ -334,7 +334,7 @@ def net_table(entry, value, tier, offsets, factor, binary, net):
                 net[entry[y], entry[x]] -= c
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def discordance(tier, truth, offsets, wrong, pairs):
     """For every ballot: pairs whose truth differs (truth < 0 is unknown), and how many it has wrong, its ties as half.
 
@@ -352,7 +352,7 @@ def discordance(tier, truth, offsets, wrong, pairs):
                     wrong[b] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def inverse(H):
     """Inverse of a symmetric positive definite table by Cholesky factors, H = L L^T.  O(M^3), in one thread."""
     n = len(H)

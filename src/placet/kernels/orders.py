@@ -8,12 +8,13 @@ the gradient is e_k a_k - 1 at the places and e_i a_last below, and the Hessian 
 import math
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 SAFE_REST = 1e-2
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def strict_places(tier, offsets):
     """Places above the lowest tier of every ballot, or -1 where one of them ties.  O(places)."""
     tops = np.zeros(len(offsets) - 1, np.int64)
@@ -30,7 +31,7 @@ def strict_places(tier, offsets):
     return tops
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _places(e, total, item, a, z, top, n_items, Z):
     """Z of every strict place, from the last to the first, and whether the ballot goes through its complement.
 
@@ -50,7 +51,7 @@ def _places(e, total, item, a, z, top, n_items, Z):
     return complement
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def value_and_gradient(theta, e, item, offsets, tops, weight, grad):
     """Value; gradient added into ``grad``.  ``e`` = e^theta, with no theta above 0.  O(places) for complete ballots."""
     n = len(e)
@@ -80,7 +81,7 @@ def value_and_gradient(theta, e, item, offsets, tops, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def hessian(e, item, offsets, tops, weight, H):
     """Hessian added into ``H`` (n, n).  O(places^2) for complete ballots, O(rows^2) for others, and O(n^2) once."""
     n = len(e)
@@ -127,7 +128,7 @@ def hessian(e, item, offsets, tops, weight, H):
             H[i, j] += e[i] * e[j] * (tilt[i] + tilt[j] - common_square)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def add_outer_products(g, item, offsets, weight, out):
     """out += sum over ballots of weight times the outer product of its gradient ``g`` (rows,).  O(sum of rows^2)."""
     for b in range(len(offsets) - 1):
@@ -137,7 +138,7 @@ def add_outer_products(g, item, offsets, weight, out):
                 out[item[r], item[q]] += x * g[q]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def spreads(item, tier, offsets, weight, n_items, forward, sweeps):
     """Whether item 0 reaches every item along "some ballot puts it above" (or below); False also if sweeps run out.
 

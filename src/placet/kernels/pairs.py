@@ -9,19 +9,19 @@ hold no gathers, branches or sums, so that they run in vector registers.
 import math
 
 import numpy as np
-from numba import njit
 
+from placet.kernels.jit import jit
 from placet.kernels.vector import exp
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def advantage(theta, order, i, j, out):
     """out_r = theta_i - theta_j + order."""
     for r in range(len(i)):
         out[r] = theta[i[r]] - theta[j[r]] + order
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@jit(error_model="numpy", fastmath={"contract"})
 def bradley_terry(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
     """P(i) = 1 / (1 + e^-d); a tie is half a win for either side, and there is no tie parameter."""
     for r in range(len(d)):
@@ -32,7 +32,7 @@ def bradley_terry(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slo
         curvature[r] = n * p * (e * p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@jit(error_model="numpy", fastmath={"contract"})
 def rao_kupper(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
     """P(i) = s(d - t), P(j) = s(-d - t), P(tie) = (e^2t - 1) s(d - t) s(-d - t), s the logistic function, t > 0.
 
@@ -51,7 +51,7 @@ def rao_kupper(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slope,
         tie_curvature[r] = h + k + ties[r] * (4.0 * (1.0 - g) / (g * g))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@jit(error_model="numpy", fastmath={"contract"})
 def davidson(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
     """P(i), P(j), P(tie) in proportion to e^{d/2}, e^{-d/2}, e^t: convex in (d, t)."""
     nu = math.exp(tie)
@@ -68,7 +68,7 @@ def davidson(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, t
         tie_curvature[r] = n * tied * (1.0 - tied)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def scatter(i, j, values, out):
     """out_i += v, out_j -= v for every row.  Rows in order of i keep the sum of a run in a register."""
     r = 0
@@ -81,7 +81,7 @@ def scatter(i, j, values, out):
         out[item] += total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(error_model="numpy")
 def expected_wins(phi, i, j, count, out):
     """out_i += v, out_j -= v for the expected wins v = count phi_i / (phi_i + phi_j) of i over j; phi = e^theta."""
     r = 0
@@ -96,7 +96,7 @@ def expected_wins(phi, i, j, count, out):
         out[item] += total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def laplacian_product(i, j, weight, v, out):
     """out += L v, where v' L v = sum over rows of weight (v_i - v_j)^2."""
     r = 0
@@ -111,7 +111,7 @@ def laplacian_product(i, j, weight, v, out):
         out[item] += total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def laplacian_diagonal(i, j, weight, out):
     """out += diagonal of L."""
     for r in range(len(i)):
@@ -119,7 +119,7 @@ def laplacian_diagonal(i, j, weight, out):
         out[j[r]] += weight[r]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def laplacian_fill(i, j, weight, out):
     """Add L to the dense matrix ``out``."""
     for r in range(len(i)):
@@ -130,7 +130,7 @@ def laplacian_fill(i, j, weight, out):
         out[b, a] -= w
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def count_draws(cells, block, draws_in, place, n_cells):
     """How often each cell was drawn: draws_in[b] times a vote of block b, at ``place`` in it; vote k is in cells[k]."""
     counts = np.zeros(n_cells)
@@ -142,7 +142,7 @@ def count_draws(cells, block, draws_in, place, n_cells):
     return counts
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def spreads(i, j, over, under, forward, sweeps):
     """Whether item 0 reaches every item along "beats" (``forward``) or "is beaten by"; False also if sweeps run out.
 

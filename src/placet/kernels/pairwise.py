@@ -8,15 +8,15 @@ Loops with a division take NumPy's error model: a test for a zero divisor would 
 import math
 
 import numpy as np
-from numba import njit
 
+from placet.kernels.jit import jit
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
 BLOCK = 256  # rows per logarithm: factors of at most 2 are multiplied first, and 2^256 is far from overflow
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def softplus_terms(x, s, sign, flat, factor, slope):
     """softplus(z) = flat + log(factor), z = sign s_j + x: flat = max(z, 0), factor = 1 + e^{-|z|}; and its slope."""
     for j in range(len(s)):
@@ -27,7 +27,7 @@ def softplus_terms(x, s, sign, flat, factor, slope):
         slope[j] = (1.0 if z > 0.0 else e) / (1.0 + e)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def add_terms(flat, factor, slope, weight, grad):
     """grad += weight * slope; returns sum flat + log factor, and sum slope.
 
@@ -42,7 +42,7 @@ def add_terms(flat, factor, slope, weight, grad):
     return value + math.log(product), total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def softplus_row(x, s, sign, weight, grad, flat, factor, slope):
     """sum_j softplus(sign s_j + x); grad += weight * slope_j; returns the sum and that of the slopes.
 
@@ -58,7 +58,7 @@ def softplus_row(x, s, sign, weight, grad, flat, factor, slope):
     return value, total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def rao_kupper(s, grade, offsets, weight, grad, eta, ties, eta_slope):
     """sum over i above j of softplus(eta - d) and, with ``ties``, over tied pairs of softplus(eta - d) + softplus(eta
     + d).
@@ -90,7 +90,7 @@ def rao_kupper(s, grade, offsets, weight, grad, eta, ties, eta_slope):
     return value
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def logistic_bends(x, s, bend):
     """bend_j = p (1 - p), p the logistic function of x - s_j: the same at s_j - x."""
     for j in range(len(s)):
@@ -98,7 +98,7 @@ def logistic_bends(x, s, bend):
         bend[j] = e / ((1.0 + e) * (1.0 + e))
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def add_bends(bend, v_i, v, other, weight, out):
     """out_j += weight * bend_j (v_j - other v_i); returns sum_j bend_j (v_i - other v_j)."""
     total = 0.0
@@ -108,7 +108,7 @@ def add_bends(bend, v_i, v, other, weight, out):
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def rao_kupper_second(s, grade, offsets, weight, out, v, other, eta, ties):
     """Second derivatives of `rao_kupper` in s: h = p (1 - p) at p = logistic(eta - d), for a tie also at eta + d.
 
@@ -131,7 +131,7 @@ def rao_kupper_second(s, grade, offsets, weight, out, v, other, eta, ties):
     return 0.0
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def davidson_terms(x, s, nu, win, flat, factor, slope, tied):
     """log(e^{d/2} + e^{-d/2} + nu) - win d/2 = flat + log(factor), d = x - s_j; its slopes in s_j and in log nu."""
     for j in range(len(s)):
@@ -145,7 +145,7 @@ def davidson_terms(x, s, nu, win, flat, factor, slope, tied):
         slope[j] = (lost + 0.5 * win * nu * e - 0.5 * (1.0 - win) * (1.0 + e * e)) / total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def davidson_row(x, s, nu, win, weight, grad, scratch):
     """Sum of `davidson_terms` over s; grad += weight * slope; returns it and the sums of both slopes.
 
@@ -164,7 +164,7 @@ def davidson_row(x, s, nu, win, weight, grad, scratch):
     return value, total, tie_total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def davidson(s, grade, offsets, weight, grad, nu, nu_slope):
     """sum over all pairs of log(e^{d/2} + e^{-d/2} + nu), less d/2 where i is above j.
 
@@ -188,7 +188,7 @@ def davidson(s, grade, offsets, weight, grad, nu, nu_slope):
     return value
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def davidson_bends(x, s, nu, bend):
     """Second derivative of log(e^{d/2} + e^{-d/2} + nu): the variance of a win counted 1/2, a loss -1/2, a tie 0."""
     for j in range(len(s)):
@@ -197,7 +197,7 @@ def davidson_bends(x, s, nu, bend):
         bend[j] = e * (e + 0.25 * nu * (1.0 + e * e)) / (factor * factor)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def davidson_second(s, grade, offsets, weight, out, v, other, nu):
     """Second derivatives of `davidson` in s.  O(N^2) per list."""
     bend = np.empty(longest(offsets))
@@ -210,7 +210,7 @@ def davidson_second(s, grade, offsets, weight, out, v, other, nu):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def count_ties(grade, offsets, weight):
     """Weighted number of tied pairs.  O(rows)."""
     start = np.empty(longest(offsets) + 1, np.int64)
@@ -222,7 +222,7 @@ def count_ties(grade, offsets, weight):
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def fenwick_add(tree, k, amount):
     """Add to place k of a binary indexed tree.  O(log len(tree))."""
     k += 1
@@ -231,7 +231,7 @@ def fenwick_add(tree, k, amount):
         k += k & -k
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def fenwick_sum(tree, k):
     """Sum of the places before k.  O(log len(tree))."""
     total = 0.0
@@ -241,7 +241,7 @@ def fenwick_sum(tree, k):
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def active_sums(s, tier, n_tiers, v, count_above, sum_above, count_below, sum_below):
     """For each row the number and the sum of v of the rows graded above (below) it with which its pair has d < 1.
 
@@ -269,14 +269,14 @@ def active_sums(s, tier, n_tiers, v, count_above, sum_above, count_below, sum_be
         sum_below[r] = fenwick_sum(sums, n_tiers - 1 - tier[r])
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def tier_numbers(start, n_tiers, tier):
     """The tier of each row, 0 the best.  O(rows)."""
     for t in range(n_tiers):
         tier[start[t] - start[0] : start[t + 1] - start[0]] = t
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def hinge(s, grade, offsets, weight, grad):
     """sum over i above j of max(0, 1 - d).  O(N log N) per list."""
     rows = longest(offsets)
@@ -297,7 +297,7 @@ def hinge(s, grade, offsets, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def hinge_second(s, grade, offsets, weight, out, v, other):
     """h = 1 for pairs with d < 1: the second derivative of max(0, 1 - d)^2 / 2.  O(N log N) per list."""
     rows = longest(offsets)
@@ -317,7 +317,7 @@ def hinge_second(s, grade, offsets, weight, out, v, other):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def tier_means(s, start, n_tiers, mean, scatter):
     """Mean of each tier and the sum of squares about it.  O(rows)."""
     for t in range(n_tiers):
@@ -326,7 +326,7 @@ def tier_means(s, start, n_tiers, mean, scatter):
         scatter[t] = ((rows - mean[t]) ** 2).sum()
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def quadratic(s, grade, offsets, weight, grad):
     """sum over i above j of (1 - d)^2.  O(rows).
 
@@ -359,7 +359,7 @@ def quadratic(s, grade, offsets, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def quadratic_second(s, grade, offsets, weight, out, v, other):
     """h = 2 for every ordered pair.  O(rows)."""
     start = np.empty(longest(offsets) + 1, np.int64)

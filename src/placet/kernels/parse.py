@@ -4,7 +4,8 @@ Every block ends with a newline, so no loop needs to look for the end of the tex
 """
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 # What may be wrong with a line; placet.io.letor turns these into words.
 GRADE, QID, NO_QID, INDEX, VALUE, FEATURE_RANGE, LABEL, LABEL_RANGE = 1, 2, 3, 4, 5, 6, 7, 8
@@ -35,7 +36,7 @@ TEN_TOP, TEN_EXPONENT = _truncated_powers()
 TEN = 10.0 ** np.arange(23)  # exact in float64
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def count(text):
     """Newlines and colons of a block: bounds on its rows and its values.  O(bytes), vectorised."""
     lines = 0
@@ -46,7 +47,7 @@ def count(text):
     return lines, colons
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def scaled(m, ten):
     """(m 10^ten correctly rounded, True), or (0, False) when 64 bits of the power do not settle the last bit.
 
@@ -90,7 +91,7 @@ def scaled(m, ten):
     return kept * 2.0**first * 2.0 ** (power - first), True
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def number(text, p):
     """Decimal at byte p: (value, byte after it, state); state 1: exact, 2: to be read with care, 0: no number.
 
@@ -142,7 +143,7 @@ def number(text, p):
     return (-value if negative else value), p, (1 if exact else 2)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def blank(text, p):
     """The first byte from p on that is not a space, a tab or a carriage return."""
     while text[p] == SPACE or text[p] == TAB or text[p] == RETURN:
@@ -150,7 +151,7 @@ def blank(text, p):
     return p
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def next_line(text, p):
     """The byte after the next newline."""
     while text[p] != NEWLINE:
@@ -158,19 +159,19 @@ def next_line(text, p):
     return p + 1
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def ends(c):
     """Whether byte c ends a number."""
     return c <= SPACE or c == HASH
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def is_null(text, p):
     """Whether the word NULL stands at p."""
     return text[p] == 78 and text[p + 1] == 85 and text[p + 2] == 76 and text[p + 3] == 76
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pairs(text, p, base, limit, null, index, value, slow, nnz, n_slow):
     """``index:value`` from byte p to the end of the line or a comment; ``base <= index < base + limit``.
 
@@ -215,7 +216,7 @@ def pairs(text, p, base, limit, null, index, value, slow, nnz, n_slow):
         nnz += 1
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def query(text, p):
     """``qid:name`` at byte p: (name as a canonical number of at most 18 digits, else -1; its start; its end).  Empty:
     none.
@@ -234,7 +235,7 @@ def query(text, p):
     return q, start, p
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def skip_empty(text, p, line):
     """The next line that is neither blank nor a comment: (its first byte that is not blank, its number)."""
     while p < len(text):
@@ -246,7 +247,7 @@ def skip_empty(text, p, line):
     return p, line
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def note(bad, n, line, kind, text, at):
     """Record a bad line; the token at fault goes from ``at`` to the next space."""
     end = at
@@ -256,7 +257,7 @@ def note(bad, n, line, kind, text, at):
     return n + 1
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def letor(text, base, limit, need_qid, null, grade, qid, token, indptr, index, value, slow, bad):
     """Rows ``grade qid:name index:value ... # comment`` of a block.
 
@@ -305,7 +306,7 @@ def letor(text, base, limit, need_qid, null, grade, qid, token, indptr, index, v
     return rows, n_slow, n_bad, line, top, regular, unsorted
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def multilabel(text, limit, n_labels, label_ptr, label, line_of, indptr, index, value, slow, bad):
     """Rows ``label,label,... index:value ...`` of a block, all counted from 0; a blank line is a point without either.
 
@@ -355,7 +356,7 @@ def multilabel(text, limit, n_labels, label_ptr, label, line_of, indptr, index, 
     return rows, n_slow, n_bad, line, top, False, unsorted
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def scatter(indptr, index, value, X):
     """Rows in CSR written into the dense rows of ``X``, which holds zeros.  O(values)."""
     for r in range(len(indptr) - 1):

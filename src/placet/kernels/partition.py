@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from placet.kernels import quadrature
+from placet.kernels.jit import jit
 from placet.kernels.plackett_luce import mean_below, tier_stages
 from placet.kernels.ranges import longest, lowest_tier
 
@@ -26,7 +27,7 @@ def _stage(s, first, last, below, tol, item, node, exponent):
     )
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _largest_tied(grade, offsets):
     """Rows of the largest tier that is not the lowest of its list."""
     largest = 0
@@ -41,7 +42,7 @@ def _largest_tied(grade, offsets):
     return largest
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _single(d):
     """(log P, slope) of one item before the rest: P = 1 / (1 + e^-d)."""
     e = math.exp(-abs(d))
@@ -50,7 +51,7 @@ def _single(d):
     return d - math.log1p(e), 1.0 / (1.0 + e)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def partition(s, grade, offsets, weight, grad, tol):
     """- sum over tiers k above the lowest of log P_k, and its gradient."""
     n, tied = longest(offsets), _largest_tied(grade, offsets)
@@ -84,7 +85,7 @@ def partition(s, grade, offsets, weight, grad, tol):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def partition_curvature(s, grade, offsets, weight, out, tol):
     """Diagonal of the Hessian: g^2 - E[phi (1 - y)] at tied rows, G p - p^2 (G + 1'H1) at rows below, H the
     Hessian of log P.
@@ -126,7 +127,7 @@ def partition_curvature(s, grade, offsets, weight, out, tol):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def partition_hvp(s, grade, offsets, weight, out, v, tol):
     """Hessian times v: with u = v - mean below, - H u at tied rows and p (1'Hu + G (v - mean)) at rows below."""
     n, tied = longest(offsets), _largest_tied(grade, offsets)

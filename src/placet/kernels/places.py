@@ -3,13 +3,14 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 LEFT, RIGHT = -37.0, 3.8  # beyond these, y e^-y at y = e^(x + s) is below 1e-16
 NEGLIGIBLE = 1e-25  # no probability of a count below this is followed further
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def step_for(n):
     """Step of the trapezoid rule for n rows.
 
@@ -19,7 +20,7 @@ def step_for(n):
     return min(0.25, 0.9 / math.sqrt(n))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def counts_of(p, out, work):
     """out[k] = probability that k of independent events with probabilities p happen.  O(N^2).
 
@@ -45,7 +46,7 @@ def counts_of(p, out, work):
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def add_without(count, low, high, p, scale, out):
     """out[k] += scale * probability of k events when one, of probability p, is taken out of ``count``.  O(N).
 
@@ -64,7 +65,7 @@ def add_without(count, low, high, p, scale, out):
             out[k] += scale * rest
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def place_law(s, out):
     """out[i, r] += P(exactly r rows are above row i), e^s being rates of exponential times, the least first.
 

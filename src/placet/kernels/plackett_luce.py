@@ -8,13 +8,13 @@ A_k = sum_{j <= k} count_j e^{L_k - L_j} = rest_{k-1} A_{k-1} + count_k.  So not
 import math
 
 import numpy as np
-from numba import njit
 
+from placet.kernels.jit import jit
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.softmax import exponentials
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def suffixes(n_tiers, own, left, share, rest):
     """L_k, share_k and rest_k from l_k, from the lowest tier upward."""
     left[n_tiers - 1], share[n_tiers - 1], rest[n_tiers - 1] = own[n_tiers - 1], 1.0, 0.0
@@ -26,7 +26,7 @@ def suffixes(n_tiers, own, left, share, rest):
         share[k], rest[k] = (larger, smaller) if gap > 0 else (smaller, larger)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def shuffled(grade, a, b, uniform, order):
     """Rows a..b with each run of equal grades in the random order that the rows' uniforms give (Fisher-Yates)."""
     first = a
@@ -38,7 +38,7 @@ def shuffled(grade, a, b, uniform, order):
         order[place - a] = r
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def places(grade, a, b, k):
     """How many places are ordered: k, or with k < 0 all rows above the lowest tier."""
     if k >= 0:
@@ -49,7 +49,7 @@ def places(grade, a, b, k):
     return r - a
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def ordered_stages(s, grade, a, b, uniform, k, order, x, e, own, starts):
     """One tier per ordered place and one for the rest: scores ``x`` in that order, e^{x - max} of each tier;
     number of tiers.
@@ -73,7 +73,7 @@ def ordered_stages(s, grade, a, b, uniform, k, order, x, e, own, starts):
     return n_tiers, top
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def ordered(s, grade, offsets, weight, grad, uniform, k):
     """sum over the first k places j of log sum_{l >= j} e^{s_l} - s_j, ties in the order of ``uniform``.  O(rows)."""
     n = longest(offsets)
@@ -98,7 +98,7 @@ def ordered(s, grade, offsets, weight, grad, uniform, k):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def ordered_curvature(s, grade, offsets, weight, out, uniform, k):
     """Diagonal of the Hessian of `ordered`: sum over stages of p (1 - p).  O(rows)."""
     n = longest(offsets)
@@ -121,7 +121,7 @@ def ordered_curvature(s, grade, offsets, weight, out, uniform, k):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def mean_below(n_tiers, share, rest, inner, mean):
     """Mean of v under the softmax over R_k, from the means ``inner`` inside each tier."""
     mean[n_tiers - 1] = inner[n_tiers - 1]
@@ -129,7 +129,7 @@ def mean_below(n_tiers, share, rest, inner, mean):
         mean[k] = share[k] * inner[k] + rest[k] * mean[k + 1]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def ordered_hvp(s, grade, offsets, weight, out, v, uniform, k):
     """Hessian of `ordered` times v: sum over stages of p (v - p.v).  O(rows)."""
     n = longest(offsets)
@@ -157,7 +157,7 @@ def ordered_hvp(s, grade, offsets, weight, out, v, uniform, k):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def tier_stages(s, grade, a, b, starts, e, own, left, share, rest):
     """Tiers of a list, e = softmax inside each tier (written at the list's rows), L_k and shares; number of tiers."""
     n_tiers = find_tiers(grade, a, b, starts)
@@ -170,7 +170,7 @@ def tier_stages(s, grade, a, b, starts, e, own, left, share, rest):
     return n_tiers
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def lower_bound(s, grade, offsets, weight, grad):
     """sum over tiers above the lowest of n_k log sum_{R_k} e^s - sum_{X_k} s - log n_k!.  O(rows)."""
     n = longest(offsets)
@@ -195,7 +195,7 @@ def lower_bound(s, grade, offsets, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def lower_bound_curvature(s, grade, offsets, weight, out):
     """Diagonal of the Hessian of `lower_bound`: sum over tiers of n_k p (1 - p).  O(rows)."""
     n = longest(offsets)
@@ -217,7 +217,7 @@ def lower_bound_curvature(s, grade, offsets, weight, out):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def lower_bound_hvp(s, grade, offsets, weight, out, v):
     """Hessian of `lower_bound` times v: sum over tiers of n_k p (v - p.v).  O(rows)."""
     n = longest(offsets)

@@ -9,8 +9,8 @@ the end.  Every kernel runs over the stages of each list, the last one included:
 import math
 
 import numpy as np
-from numba import njit
 
+from placet.kernels.jit import jit
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
@@ -22,13 +22,13 @@ PROPER = 1.0 - 0.5 ** np.arange(61)  # 2^n - 1 = 2^n PROPER[n]; from n = 54 on i
 FOLD = 1e100  # factors are multiplied up to here before their logarithm is taken
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_subsets(n):
     """log(2^n - 1), the number of non-empty subsets."""
     return n * LOG_2 + math.log(PROPER[min(n, 60)])
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_add(x, y):
     """log(e^x + e^y), one of them finite."""
     if x < y:
@@ -36,7 +36,7 @@ def log_add(x, y):
     return x + math.log1p(math.exp(y - x))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def is_narrow(s, a, b):
     """Whether no score of rows a..b is further than NARROW from the first.
 
@@ -48,7 +48,7 @@ def is_narrow(s, a, b):
     return far == 0
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def exp_rows(s, a, b, shift, out):
     """out = e^{s - shift} for rows a..b.
 
@@ -58,7 +58,7 @@ def exp_rows(s, a, b, shift, out):
         out[r] = exp(s[r] - shift)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def row_sum(x, a, b):
     """Sum of x[a:b]."""
     total = 0.0
@@ -67,14 +67,14 @@ def row_sum(x, a, b):
     return total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def scale_rows(x, a, b, factor):
     """x[a:b] *= factor."""
     for r in range(np.uint64(a), np.uint64(b)):
         x[r] *= factor
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@jit(error_model="numpy")
 def fd_narrow(s, start, n_tiers, weight, grad, rest, tier):
     """Value of one list of close scores; gradient into ``grad``.
 
@@ -100,7 +100,7 @@ def fd_narrow(s, start, n_tiers, weight, grad, rest, tier):
     return weight * (total + math.log(factor) + twos * LOG_2)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def tier_logs(s, start, n_tiers, rest, tier, scratch):
     """log sum_{X_t} e^s into ``tier`` and log sum_{R_t} e^s into ``rest``, for scores of any size.  O(rows)."""
     left = -np.inf
@@ -113,7 +113,7 @@ def tier_logs(s, start, n_tiers, rest, tier, scratch):
         rest[t] = left
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def fd_wide(s, start, n_tiers, weight, grad, rest, tier):
     """The same as `fd_narrow` for scores of any size: sums stay logarithms.
 
@@ -131,7 +131,7 @@ def fd_wide(s, start, n_tiers, weight, grad, rest, tier):
     return weight * total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_fd(s, grade, offsets, weight, grad):
     """sum_k log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|).  O(rows)."""
     rows = longest(offsets)
@@ -150,7 +150,7 @@ def pmop_fd(s, grade, offsets, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
     """One list's diagonal: p sum_k a_k - p^2 sum_k a_k^2, p the share of R_t, a_k = sum_{R_t} e^s / sum_{R_k} e^s."""
     tier_logs(s, start, n_tiers, rest, tier, out)
@@ -166,7 +166,7 @@ def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
             out[r] = weight * (bend if bend > 0.0 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_fd_curvature(s, grade, offsets, weight, out):
     """sum_k p_k (1 - p_k), p_k the row's share of R_k: the Hessian's diagonal without its concave part.  O(rows)."""
     rows = longest(offsets)
@@ -178,7 +178,7 @@ def pmop_fd_curvature(s, grade, offsets, weight, out):
     return 0.0
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def fd_hvp_list(s, start, n_tiers, weight, out, v, rest, tier, mean_rest, mean_tier):
     """Hessian times v of one list; means of v under the softmax over R_t and X_t, then their sums over the stages."""
     tier_logs(s, start, n_tiers, rest, tier, out)
@@ -200,7 +200,7 @@ def fd_hvp_list(s, start, n_tiers, weight, out, v, rest, tier, mean_rest, mean_t
             out[r] = weight * (p * (share * v[r] - pulled) - own * (v[r] - mean_tier[t]))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_fd_hvp(s, grade, offsets, weight, out, v):
     """sum_k p_k (v - p_k.v) - q (v - q.v), p_k the softmax over R_k and q over the row's own tier.  O(rows)."""
     rows = longest(offsets)
@@ -212,7 +212,7 @@ def pmop_fd_hvp(s, grade, offsets, weight, out, v):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def softmax_rows(s, scale, out):
     """Softmax of scale * s into ``out``; returns log sum e^{scale s}."""
     shift = -np.inf
@@ -225,7 +225,7 @@ def softmax_rows(s, scale, out):
     return shift + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_fd_staged(s, grade, offsets, weight, grad, scale):
     """`pmop_fd` with e^{c_k s} in place of e^s at stage k, c_k = ``scale[min(k, last)]``.  O(rows x tiers)."""
     rows = longest(offsets)
@@ -244,7 +244,7 @@ def pmop_fd_staged(s, grade, offsets, weight, grad, scale):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale):
     """sum_k c_k^2 p_k (1 - p_k): the Hessian's diagonal without its concave part.  O(rows x tiers)."""
     rows = longest(offsets)
@@ -260,7 +260,7 @@ def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def spread(p, v, factor, out):
     """out += factor * p (v - p.v): a softmax's Hessian times v."""
     mean = 0.0
@@ -270,7 +270,7 @@ def spread(p, v, factor, out):
         out[r] += factor * p[r] * (v[r] - mean)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_fd_staged_hvp(s, grade, offsets, weight, out, v, scale):
     """sum_k c_k^2 (p_k (v - p_k.v) - q_k (v - q_k.v)).  O(rows x tiers)."""
     rows = longest(offsets)

@@ -17,8 +17,8 @@ One size costs O(m (N - m)), all sizes N^3 / 6 steps; memory O(N^2).
 import math
 
 import numpy as np
-from numba import njit
 
+from placet.kernels.jit import jit
 from placet.kernels.pmop import row_sum, scale_rows
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
@@ -26,7 +26,7 @@ from placet.kernels.vector import exp
 MOST_ROWS = 1000  # binom(1000, 500) = 2.7e299 is the last round number of items that float64 can count
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def weights_row(s, i, rate, low, high, w):
     """w[j] = e^{(s_i - s_j) rate} for j in low..high; items count from 1, so s[i - 1] is item i."""
     x, y, out = s[i - 1], s[low - 1 : high], w[low : high + 1]
@@ -34,7 +34,7 @@ def weights_row(s, i, rate, low, high, w):
         out[j] = exp((x - y[j]) * rate)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def forward_row(before, w, row, low, high):
     """row[j] = f_j(i) for j in low..high from before[j] = f_j(i - 1)."""
     stay, take, way, out = before[low : high + 1], before[low - 1 : high], w[low : high + 1], row[low : high + 1]
@@ -42,7 +42,7 @@ def forward_row(before, w, row, low, high):
         out[j] = stay[j] + way[j] * take[j]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def forward_table(s, m, w, f):
     """w[i, j] = w_ij, f[i, j] = f_j(i) for each cell on a way from (0, 0) to (N, m); returns log e_m.  O(m (N - m))."""
     n = len(s)
@@ -56,7 +56,7 @@ def forward_table(s, m, w, f):
     return row_sum(s, 0, m) / m + math.log(f[n, m])
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def through(before, w, after, low, high):
     """sum_j before[j - 1] w[j] after[j]: what the subsets with this item weigh."""
     take, way, rest = before[low - 1 : high], w[low : high + 1], after[low : high + 1]
@@ -66,7 +66,7 @@ def through(before, w, after, low, high):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def backward_row(after, w, row, low, high):
     """row[j] = g_j(i - 1) for j in low..high from after[j] = g_j(i) and w[j] = w_ij."""
     stay, take, way, out = after[low : high + 1], after[low + 1 : high + 2], w[low + 1 : high + 2], row[low : high + 1]
@@ -74,7 +74,7 @@ def backward_row(after, w, row, low, high):
         out[j] = stay[j] + way[j] * take[j]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def inclusions(n, m, w, f, after, row, out):
     """out[i] = P(i in S) given |S| = m, from the tables of `forward_table`.  O(m (N - m))."""
     after[:] = 0.0
@@ -89,7 +89,7 @@ def inclusions(n, m, w, f, after, row, out):
         after, row = row, after
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def subset_moments(s, first, second):
     """log sum_S e^{mean of s over S}; E[1_i / |S|] into ``first``, E[1_i / |S|^2] into ``second``.
 
@@ -120,7 +120,7 @@ def subset_moments(s, first, second):
     return top + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_exact(s, grade, offsets, weight, grad):
     """sum_k log sum_{S in R_k} e^{mean_S s} - mean_{X_k} s.  O(N_k^3) per stage."""
     rows = longest(offsets)
@@ -142,7 +142,7 @@ def pmop_exact(s, grade, offsets, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_exact_curvature(s, grade, offsets, weight, out):
     """sum_k Var(1_i / |S|) over the subsets S of R_k: the Hessian's diagonal.  O(N_k^3) per stage."""
     rows = longest(offsets)
@@ -161,7 +161,7 @@ def pmop_exact_curvature(s, grade, offsets, weight, out):
     return 0.0
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def slope_row(before, turning, w, v, i, rate, low, high, row):
     """row[j], the derivative of f_j(i) along v for j in low..high: w_ij turns by w_ij (v_i - v_j) rate."""
     stay, take = turning[low : high + 1], turning[low - 1 : high]
@@ -171,7 +171,7 @@ def slope_row(before, turning, w, v, i, rate, low, high, row):
         out[j] = stay[j] + way[j] * (take[j] + (x - y[j]) * rate * kept[j])
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def forward_slopes(v, m, w, f, df):
     """df[i, j], the derivative of f_j(i) along v; returns that of log e_m.  O(m (N - m))."""
     n = len(v)
@@ -183,7 +183,7 @@ def forward_slopes(v, m, w, f, df):
     return row_sum(v, 0, m) / m + df[n, m] / f[n, m]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@jit(fastmath={"reassoc", "contract"})
 def through_slope(before, turning, w, v, i, rate, after, turned, low, high):
     """The derivative of `through` along v: each of its three factors turns once."""
     take, kept, way, y = turning[low - 1 : high], before[low - 1 : high], w[low : high + 1], v[low - 1 : high]
@@ -195,7 +195,7 @@ def through_slope(before, turning, w, v, i, rate, after, turned, low, high):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def backward_slope_row(after, turned, w, v, i, rate, low, high, row):
     """row[j], the derivative of g_j(i - 1) along v for j in low..high."""
     stay, take = turned[low : high + 1], turned[low + 1 : high + 2]
@@ -205,7 +205,7 @@ def backward_slope_row(after, turned, w, v, i, rate, low, high, row):
         out[j] = stay[j] + way[j] * (take[j] + (x - y[j]) * rate * kept[j])
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def inclusion_slopes(v, m, w, f, df, member, g, dg, out):
     """out[i], the derivative of P(i in S) given |S| = m along v; ``g`` and ``dg`` are scratch.  O(m (N - m))."""
     n = len(v)
@@ -227,7 +227,7 @@ def inclusion_slopes(v, m, w, f, df, member, g, dg, out):
         turned, turned_row = turned_row, turned
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def subset_slopes(s, v, out):
     """out[i], the derivative of E[1_i / |S|] along v: Cov(1_i / |S|, mean of v over S).  O(N^3)."""
     n = len(s)
@@ -258,7 +258,7 @@ def subset_slopes(s, v, out):
         out[i] = (out[i] - drift / total * mean[i]) / total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def pmop_exact_hvp(s, grade, offsets, weight, out, v):
     """sum_k Cov(1_i / |S|, mean of v over S) over the subsets S of R_k.  O(N_k^3) per stage."""
     rows = longest(offsets)

@@ -6,8 +6,8 @@ Every uniform number comes from the caller.
 import math
 
 import numpy as np
-from numba import njit
 
+from placet.kernels.jit import jit
 from placet.kernels.pmop import log_subsets
 from placet.kernels.pmop_exact import forward_table
 from placet.kernels.ranges import find_tiers, longest
@@ -15,13 +15,13 @@ from placet.kernels.ranges import find_tiers, longest
 GIBBS, HASTINGS, AS_PUBLISHED = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_binomial(n, m):
     """log of n over m."""
     return math.lgamma(n + 1.0) - math.lgamma(m + 1.0) - math.lgamma(n - m + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def subset_mean(s, inside):
     """Number of rows inside and the mean of their scores."""
     count, total = 0, 0.0
@@ -32,7 +32,7 @@ def subset_mean(s, inside):
     return count, total / count
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def gibbs_sweep(s, inside, u):
     """One sweep: row by row, inside with probability Phi(S + r) / (Phi(S + r) + Phi(S - r)).
 
@@ -53,7 +53,7 @@ def gibbs_sweep(s, inside, u):
             count, total = others + 1, rest + s[r]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def metropolis_step(s, inside, pool, u, corrected):
     """One step: a size m in 1..N and then m rows, each evenly; taken with probability min(1, ratio).
 
@@ -78,7 +78,7 @@ def metropolis_step(s, inside, pool, u, corrected):
             inside[pool[j]] = True
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def uniforms_needed(grade, offsets, rule):
     """Uniforms that one step of `contrast` takes in each list: N_k (Gibbs) or N_k + 2 per stage.  O(rows)."""
     start = np.empty(longest(offsets) + 1, np.int64)
@@ -90,7 +90,7 @@ def uniforms_needed(grade, offsets, rule):
     return needed
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def contrast(s, grade, offsets, weight, grad, uniforms, first, n_steps, rule):
     """sum_k (1/n) sum_l mean of s over S_l  -  mean of s over X_k, S_1..S_n a chain that starts at X_k.
 
@@ -125,7 +125,7 @@ def contrast(s, grade, offsets, weight, grad, uniforms, first, n_steps, rule):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def draw_subset_fd(s, left, u):
     """Move a subset drawn under P(S) ~ mean of e^s over S to the front of ``left``; returns its size.  O(N).
 
@@ -153,7 +153,7 @@ def draw_subset_fd(s, left, u):
     return m
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def draw_size_exact(s, w, f, sizes, u):
     """A size drawn with the weight e_m(e^{s/m}) of all subsets of that size.  ``s`` descends.  O(N^3)."""
     n = len(s)
@@ -171,7 +171,7 @@ def draw_size_exact(s, w, f, sizes, u):
     return m
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def draw_subset_exact(s, left, u, w, f, sizes, chosen):
     """Move a subset drawn under P(S) ~ e^{mean of s over S} to the front of ``left``; returns its size.  O(N^3).
 
@@ -195,7 +195,7 @@ def draw_subset_exact(s, left, u, w, f, sizes, chosen):
     return m
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def draw_partitions(s, uniforms, exact, tier):
     """Fill each row of ``tier`` (draws, N) with an ordered partition; 2 N uniforms per draw are enough."""
     n = len(s)

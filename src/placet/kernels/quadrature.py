@@ -19,9 +19,9 @@ Derivatives are moments of phi under the normalised integrand: d log P / d d_i =
 import math
 
 import numpy as np
-from numba import njit
 
 from placet.kernels import vector
+from placet.kernels.jit import jit
 from placet.kernels.softmax import total
 
 # Beyond it in either direction a factor is a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite.
@@ -37,7 +37,7 @@ _LN2 = 0.6931471805599453
 _SAFETY = 3.0  # over 8,000 stages of all shapes the error then stays below tol for tol >= 1e-11
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _phis(a, n, v, phi, bend):
     """phi_i = y / (e^y - 1) and bend_i = - d phi_i / d log y, at y = a_i v."""
     for i in range(n):
@@ -48,7 +48,7 @@ def _phis(a, n, v, phi, bend):
         bend[i] = p * (y + p - 1.0)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _mode(a, n, phi, bend):
     """x at the peak of g (to a fiftieth of its width), and the curvature of log g there.  Newton inside a bracket."""
     low, high = 0.0, math.log(n + 1.0)
@@ -72,7 +72,7 @@ def _mode(a, n, phi, bend):
     return x, curvature
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _ratios(a, n, scale, v, phi, ratio):
     """Factors 1 - e^{-a_i v} relative to those at the mode, and phi_i."""
     for i in range(n):
@@ -82,7 +82,7 @@ def _ratios(a, n, scale, v, phi, ratio):
         phi[i] = y * (1.0 + e) / -e
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _drop(a, n, scale, x0, x, phi, ratio):
     """log g(x0) - log g(x) and its slope in x."""
     v, v0 = math.exp(x), math.exp(x0)
@@ -96,7 +96,7 @@ def _drop(a, n, scale, x0, x, phi, ratio):
     return fall, v - 1.0 - total(phi[:n])
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _bound(v0, cut, side):
     """t with v0 (e^t - 1 - t) >= cut on the given side: where g is surely below e^-cut of its peak."""
     r = cut / v0
@@ -107,7 +107,7 @@ def _bound(v0, cut, side):
     return t
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _end(a, n, scale, x0, cut, side, phi, ratio):
     """x where log g has fallen by ``cut`` to 1.2 ``cut``: Newton from outside, which concavity keeps outside."""
     x = x0 + _bound(math.exp(x0), cut, side)
@@ -119,7 +119,7 @@ def _end(a, n, scale, x0, cut, side, phi, ratio):
     return x - x0, abs(slope)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _products(a, n, scale, v, product, exponent):
     """prod_i (1 - e^{-a_i v}) / (the same at the mode) at the nodes v, as product * 2^exponent."""
     for t in range(len(v)):
@@ -136,7 +136,7 @@ def _products(a, n, scale, v, product, exponent):
             product[t] = vector.from_bits((bits & _MANTISSA) | _ONE)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _coordinate(x, width, x2, width2):
     """z(x) and dz/dx, x counted from the mode: dense within ``width`` of it and, if > 0, within ``width2`` of x2."""
     z, slope = math.asinh(x / width), 1.0 / math.hypot(x, width)
@@ -146,7 +146,7 @@ def _coordinate(x, width, x2, width2):
     return z, slope
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _place(x_left, z0, step, width, x2, width2, x, dx):
     """Nodes x and dx/dz at z0, z0 + step, ...: explicit with one centre, by Newton from the node before with two."""
     if width2 > 0:
@@ -167,7 +167,7 @@ def _place(x_left, z0, step, width, x2, width2, x, dx):
             dx[t] = 0.5 * width * (e + 1.0 / e)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _lift(x0, v, weight):
     """v = e^{x0 + x} in place of x, and dx/dz times e^x."""
     for t in range(len(v)):
@@ -175,14 +175,14 @@ def _lift(x0, v, weight):
         v[t] = vector.exp(x0 + v[t])
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _weigh(v0, v, product, exponent, weight):
     """g(x) dx/dz relative to g(x0): ``weight`` holds (v / v0) dx/dz before."""
     for t in range(len(v)):
         weight[t] *= product[t] * vector.exp((v0 - v[t]) + exponent[t] * _LN2)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _unresolved(weight, logs):
     """Mass that the rule may miss: sum of w exp(-6 pi^2 / bend), bend minus the second difference of log w.
 
@@ -199,7 +199,7 @@ def _unresolved(weight, logs):
     return missed
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def _halves(x):
     """Sums of the even and of the odd entries."""
     even, odd = 0.0, 0.0
@@ -209,7 +209,7 @@ def _halves(x):
     return even, odd
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponent):
     """(log P, number of nodes) for the n values ``d``; leaves a_i, the nodes v_t and their normalised weights.
 
@@ -261,7 +261,7 @@ def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponen
     return peak + math.log(mass * 0.5 * step), last
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _moment(ai, v, weight, last, term):
     """Terms of E[phi_i]."""
     for t in range(last):
@@ -270,7 +270,7 @@ def _moment(ai, v, weight, last, term):
         term[t] = weight[t] * y * (1.0 + e) / -e
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def slopes(a, n, v, weight, last, term, out):
     """out_i = d log P / d d_i = E[phi_i]; returns their sum.  O(n nodes)."""
     summed = 0.0
@@ -281,7 +281,7 @@ def slopes(a, n, v, weight, last, term, out):
     return summed
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _second_moment(ai, v, weight, last, term):
     """Terms of E[phi_i (1 - y_i)], which is E[phi_i^2 + d phi_i / d d_i]."""
     for t in range(last):
@@ -290,7 +290,7 @@ def _second_moment(ai, v, weight, last, term):
         term[t] = weight[t] * y * (1.0 + e) / -e * (1.0 - y)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def diagonal(a, n, v, weight, last, term, slope, out):
     """out_i = d^2 log P / d d_i^2 = E[phi_i (1 - y_i)] - E[phi_i]^2.  O(n nodes)."""
     for i in range(n):
@@ -298,7 +298,7 @@ def diagonal(a, n, v, weight, last, term, slope, out):
         out[i] = total(term[:last]) - slope[i] * slope[i]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _add_phi(ai, ui, v, last, term):
     """term += u_i phi_i at every node."""
     for t in range(last):
@@ -307,7 +307,7 @@ def _add_phi(ai, ui, v, last, term):
         term[t] += ui * y * (1.0 + e) / -e
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@jit(fastmath={"contract"}, error_model="numpy")
 def _row(ai, ui, mean, v, weight, along, last, term):
     """Terms of E[phi_i (sum_j u_j phi_j - mean)] + u_i E[phi_i (1 - y_i - phi_i)]."""
     for t in range(last):
@@ -317,7 +317,7 @@ def _row(ai, ui, mean, v, weight, along, last, term):
         term[t] = weight[t] * p * ((along[t] - mean) + ui * (1.0 - y - p))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def hessian_product(a, n, v, weight, last, term, slope, u, out):
     """out = H u and its sum, H the Hessian of log P in d: covariances of phi, and E[d phi_i / d d_i] on the diagonal.
 

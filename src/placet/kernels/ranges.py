@@ -1,12 +1,13 @@
 """Lists of rows: their order, checked and made without leaving compiled code; their lengths and their tiers."""
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 ONE = np.uint64(1)  # rows count as unsigned in a loop: a signed one would be tested for counting from the end
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def is_descending(grade, offsets):
     """Whether the grades of every list never rise.  O(rows)."""
     for q in range(len(offsets) - 1):
@@ -20,7 +21,7 @@ def is_descending(grade, offsets):
     return True
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def clear(grad, grade, offsets, descending):
     """Set the rows of ``grad`` in these lists to zero; if ``descending``, whether grades never rise in any.  O(rows).
 
@@ -30,7 +31,7 @@ def clear(grad, grade, offsets, descending):
     return not descending or is_descending(grade, offsets)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def descending_order(grade, offsets):
     """Row order that puts each list in descending grade; rows of equal grade keep their order.  O(rows log rows)."""
     order = np.empty(len(grade), np.int64)
@@ -40,7 +41,7 @@ def descending_order(grade, offsets):
     return order
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def longest(offsets):
     """Rows of the longest list.  O(lists)."""
     rows = 0
@@ -49,7 +50,7 @@ def longest(offsets):
     return rows
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def lowest_tier(grade, a, b):
     """First row of the lowest tier of the list of rows a..b (not empty, grades never rise).  O(log rows)."""
     low, high, least = a, b - 1, grade[b - 1]
@@ -62,7 +63,7 @@ def lowest_tier(grade, a, b):
     return low
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def find_tiers(grade, a, b, start):
     """Number of tiers of the list of rows a..b; their first rows go to ``start``, followed by b.
 

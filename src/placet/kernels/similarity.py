@@ -1,10 +1,11 @@
 """Features brought to [0, 1] inside each list, and sums of inner products with the other rows of a list."""
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def to_unit_interval(X, offsets):
     """In place, (x - min) / (max - min) of every column inside each list; 0 where a column is constant.  O(entries)."""
     n_features = X.shape[1]
@@ -19,7 +20,7 @@ def to_unit_interval(X, offsets):
                 X[i, f] = (X[i, f] - low[f]) / (high[f] - low[f]) if high[f] > low[f] else 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def to_unit_length(X):
     """In place, every row divided by its Euclidean length; a row of zeros stays.  O(entries)."""
     for i in range(X.shape[0]):
@@ -32,7 +33,7 @@ def to_unit_length(X):
                 X[i, f] /= length
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def inner_sums(U, offsets, v, out):
     """out_i = sum over j != i in the list of <u_i, u_j> v_j, as <u_i, sum_j v_j u_j> - |u_i|^2 v_i.  O(entries)."""
     n_features = U.shape[1]

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from numba import njit
 
 from placet.kernels import vector
+from placet.kernels.jit import jit
 from placet.kernels.ranges import longest
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def largest(x):
     """Maximum of x, in four chains so that no comparison waits for the one before."""
     m0 = m1 = m2 = m3 = x[0]
@@ -21,14 +21,14 @@ def largest(x):
     return max(max(m0, m1), max(m2, m3))
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@jit(fastmath={"contract"})
 def fill_exp(x, top, out):
     """out = e^{x - top}."""
     for r in range(len(x)):
         out[r] = vector.exp(x[r] - top)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@jit(fastmath={"reassoc"})
 def total(x):
     """Sum of x in vector registers."""
     t = 0.0
@@ -37,7 +37,7 @@ def total(x):
     return t
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def exponentials(s, a, b, out):
     """out = e^{s - max} over rows a..b; returns the maximum and log sum e^s."""
     top = largest(s[a:b])
@@ -45,7 +45,7 @@ def exponentials(s, a, b, out):
     return top, top + math.log(total(out[a:b]))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def softmax(s, a, b, out):
     """out = softmax of s over rows a..b; returns log sum e^s."""
     top, log_sum = exponentials(s, a, b, out)
@@ -55,7 +55,7 @@ def softmax(s, a, b, out):
     return log_sum
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def attrank(s, grade, offsets, weight, grad):
     """- sum softmax(grade) log softmax(s).  O(rows)."""
     target = np.empty(longest(offsets))
@@ -74,7 +74,7 @@ def attrank(s, grade, offsets, weight, grad):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def attrank_curvature(s, grade, offsets, weight, out):
     """p (1 - p), p = softmax(s).  O(rows)."""
     for q in range(len(weight)):
@@ -86,7 +86,7 @@ def attrank_curvature(s, grade, offsets, weight, out):
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def attrank_hvp(s, grade, offsets, weight, out, v):
     """p (v - p.v), p = softmax(s).  O(rows)."""
     for q in range(len(weight)):

@@ -6,16 +6,16 @@ never O(E^2).
 """
 
 import numpy as np
-from numba import njit
 
 from placet.kernels.edge_pairs import add_pair, all_pairs, pair_term
+from placet.kernels.jit import jit
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def first_below(grade, i, hi):
     """First row after ``i`` with a lower grade, or ``hi``; rows are in descending grade."""
     j = i + 1
@@ -24,7 +24,7 @@ def first_below(grade, i, hi):
     return j
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def disconnected(s, grade, offsets, weight, grad, slope, w1, second):
     """sum_e log(1 + e^(-w1 r_e)); the derivative in w1 goes to slope[0, first row].  O(E) time, O(1) memory.
 
@@ -54,7 +54,7 @@ def disconnected(s, grade, offsets, weight, grad, slope, w1, second):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def partner(seed, counter, n):
     """A number below ``n``, a fixed function of the list's seed and the counter (SplitMix64), uniform over seeds."""
     z = seed + (np.uint64(counter) + np.uint64(1)) * GOLDEN
@@ -64,7 +64,7 @@ def partner(seed, counter, n):
     return int(np.float64(z >> np.uint64(11)) * 2.0**-53 * n)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def some_pairs(a, b, n_partners, seed, ga, gb):
     """As ``all_pairs`` with ``n_partners`` second edges f for every edge e, fixed by the seed.  O(n_partners E)."""
     n = len(a)
@@ -76,13 +76,13 @@ def some_pairs(a, b, n_partners, seed, ga, gb):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def n_drawn(share, n):
     """How many pairs of ``n`` edges a share of them is: at least one."""
     return max(1, int(share * n + 0.5))
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def drawn_pairs(a, b, share, seed, ga, gb):
     """As ``all_pairs`` over pairs (e, f) of edges both drawn, share * E of them, fixed by the seed.  O(share E)."""
     value = 0.0
@@ -92,7 +92,7 @@ def drawn_pairs(a, b, share, seed, ga, gb):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def row_above(start, edge):
     """Row whose edges start[i]:start[i + 1] hold ``edge``.  O(log rows)."""
     low, high = 0, len(start) - 2
@@ -105,7 +105,7 @@ def row_above(start, edge):
     return low
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def sparsely(s, grade, offsets, weight, grad, slope, w1, w2, share, seeds, second):
     """As ``connected`` over the pairs of ``drawn_pairs``, their edges found by number: O(rows + share E log rows).
 
@@ -150,7 +150,7 @@ def sparsely(s, grade, offsets, weight, grad, slope, w1, w2, share, seeds, secon
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def count_edges(grade, lo, hi):
     """Number of pairs of rows lo..hi with different grades.  O(rows)."""
     n, i = 0, lo
@@ -161,7 +161,7 @@ def count_edges(grade, lo, hi):
     return n
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def connected(s, grade, offsets, weight, grad, slope, w1, w2, n_partners, seeds, second):
     """sum of log(1 + e^(-w1 r_e) + e^(-w2 r_f)) over all (e, f), or, if above 0, over ``n_partners`` f for each e.
 

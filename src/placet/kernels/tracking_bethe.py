@@ -6,14 +6,14 @@ The arguments of a step are those of ``placet.kernels.association``.
 import math
 
 import numpy as np
-from numba import njit
 
 from placet.kernels.association import log_add, log_factors
+from placet.kernels.jit import jit
 
 FLOOR = 1e-200  # stands for "no clutter": keeps the messages of a signal that must be matched finite
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def propagate(pair, unheard, clutter, to_signal, to_source, tolerance, max_iter):
     """Messages at their fixed point, and the number of iterations; ``pair, unheard, clutter`` are plain factors, not
     logarithms.
@@ -59,7 +59,7 @@ def propagate(pair, unheard, clutter, to_signal, to_source, tolerance, max_iter)
     return max_iter
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def bethe(pair, unheard, clutter, to_signal, to_source):
     """log Z by the Bethe free energy: node terms less edge terms, exact when the pairs that are not 0 form a forest."""
     s, r = pair.shape
@@ -75,7 +75,7 @@ def bethe(pair, unheard, clutter, to_signal, to_source):
     return value
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def scale(pair, unheard, clutter, label, factor, missed, plain_clutter):
     """Plain factors with a largest entry of 1 for each signal; returns the log of what was divided out."""
     s, r = pair.shape
@@ -94,7 +94,7 @@ def scale(pair, unheard, clutter, label, factor, missed, plain_clutter):
     return taken
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_likelihood(
     distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out
 ):
@@ -131,7 +131,7 @@ def log_likelihood(
         out[p] += total
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def marginals(distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out):
     """``out[p, j, i]`` = belief that signal j came from source i: to_signal_ij / (clutter_j + sum_k to_signal_kj)."""
     s, r = distance.shape[1], len(time)

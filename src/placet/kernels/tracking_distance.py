@@ -1,13 +1,14 @@
 """Distances between particles and beacons, in the plane and on the ellipsoid."""
 
 import numpy as np
-from numba import njit
+
+from placet.kernels.jit import jit
 
 EQUATOR_KM = 6378.137  # WGS 84
 FLATTENING = 1 / 298.257223563
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def plane(position, beacon, out):
     """``out[p, i]`` = Euclidean distance of particle ``p`` and beacon ``i``.  O(particles x beacons)."""
     for p in range(len(position)):
@@ -15,7 +16,7 @@ def plane(position, beacon, out):
             out[p, i] = np.sqrt((position[p, 0] - beacon[i, 0]) ** 2 + (position[p, 1] - beacon[i, 1]) ** 2)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def reduced_vector(lat, lon):
     """Unit vector of (lat, lon) in degrees, the latitude reduced: tan b = (1 - f) tan lat."""
     sin_lat, cos_lat = np.sin(np.radians(lat)), np.cos(np.radians(lat))
@@ -28,7 +29,7 @@ def reduced_vector(lat, lon):
     )
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def ellipsoid(position, beacon, out):
     """``out[p, i]`` = geodesic kilometres by the formula of Andoyer and Lambert; columns are (lat, lon) in degrees.
 
@@ -56,7 +57,7 @@ def ellipsoid(position, beacon, out):
             out[p, i] = EQUATOR_KM * (angle - FLATTENING / 2 * bend)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def km_per_degree(lat):
     """Kilometres per degree of latitude and of longitude at ``lat`` degrees: the two radii of curvature."""
     e2 = FLATTENING * (2 - FLATTENING)

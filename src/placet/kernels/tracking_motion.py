@@ -9,14 +9,14 @@ from its own position (so z = (0, 0, v)), is z' = F z + K (end - position - A F 
 import math
 
 import numpy as np
-from numba import njit
 
+from placet.kernels.jit import jit
 from placet.kernels.tracking_distance import km_per_degree
 
 LOG_2PI = math.log(2 * math.pi)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def displacement(here, there, geographic):
     """``there`` as seen from ``here``: (first, second) difference, in kilometres when geographic."""
     first, second = there[0] - here[0], there[1] - here[1]
@@ -27,7 +27,7 @@ def displacement(here, there, geographic):
     return first, second
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_normal(x, root, log_det):
     """log density of N(0, L L') at ``x``, L lower triangular, ``log_det`` = log |L|; destroys ``x``."""
     square = 0.0
@@ -39,7 +39,7 @@ def log_normal(x, root, log_det):
     return -0.5 * square - log_det - 0.5 * len(x) * LOG_2PI
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_reach(state, end, ahead, root, log_det, geographic):
     """log density of the known end given a state: the position plus ``ahead`` x velocity, with covariance root
     root'.
@@ -52,7 +52,7 @@ def log_reach(state, end, ahead, root, log_det, geographic):
     return log_normal(gap, root, log_det)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def move(state, normal, F, L, geographic):
     """Every state moved freely, in place.  O(particles)."""
     n, d = state.shape
@@ -67,7 +67,7 @@ def move(state, normal, F, L, geographic):
         place(state[p], step, geographic)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def place(state, step, geographic):
     """``state`` moved by ``step``: its position by the first two entries, its velocity replaced by the others."""
     north, east = 1.0, 1.0
@@ -81,14 +81,14 @@ def place(state, step, geographic):
         state[a] = step[a]
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def place_all(state, step, geographic):
     """Every state moved by its own step, in place."""
     for p in range(len(state)):
         place(state[p], step[p], geographic)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def log_reach_all(state, end, ahead, root, geographic, out):
     """``out[p]`` = log density of the known end given state ``p``."""
     log_det = np.log(np.diag(root)).sum()
@@ -96,7 +96,7 @@ def log_reach_all(state, end, ahead, root, geographic, out):
         out[p] = log_reach(state[p], end, ahead, root, log_det, geographic)
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def move_towards(
     state, normal, F, Q_root, K, AF, L, end, ahead, reach_root, next_ahead, next_root, geographic, log_weight
 ):
@@ -130,7 +130,7 @@ def move_towards(
         log_weight[p] += gain
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def systematic(weight, u, out):
     """Indices drawn in proportion to ``weight`` at the points (k + u) / len(out).  O(particles + draws)."""
     total = weight.sum()
@@ -144,7 +144,7 @@ def systematic(weight, u, out):
         out[k] = p
 
 
-@njit(cache=True, nogil=True)
+@jit()
 def trace_back(state, following, u, F, Q_root, has_end, end, ahead, reach_root, geographic, out):
     """``out[m]`` = one of the states, drawn in proportion to f(following[m] | state) / h(state).  O(draws x states)."""
     n, d = state.shape

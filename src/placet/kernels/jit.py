@@ -1,0 +1,121 @@
+"""Compile kernels once and keep them on disk, wherever the machine lets us write.
+
+Numba notices a change in a kernel's own file only.  Here the stamp of a kernel covers every kernel module that it
+imports, directly or through others, so an edit anywhere compiles what depends on it and nothing else.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+
+FOLDER = Path(__file__).parent
+IMPORT = re.compile(r"^from placet\.kernels(?:\.(\w+))? import (.+)$", re.MULTILINE)
+
+
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """``numba.njit`` without the interpreter's lock, cached on disk where some folder can be written."""
+
+    def compiled(kernel: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(nogil=True, **options)(kernel)
+        if not numba.config.DISABLE_JIT and cache_folder() is not None:
+            dispatcher._cache = _KernelCache(kernel)
+        return dispatcher
+
+    return compiled
+
+
+@cache
+def source_stamp(module: str) -> str:
+    """Hash of a kernel module's source and of all kernel modules that it imports, at any depth."""
+    seen: dict[str, bytes] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        file = FOLDER / f"{name}.py"
+        if name in seen or not file.exists():
+            continue
+        seen[name] = file.read_bytes()
+        for inside, names in IMPORT.findall(seen[name].decode()):
+            waiting += [inside] if inside else re.findall(r"\w+", names)
+    digest = hashlib.sha256()
+    for name in sorted(seen):
+        digest.update(name.encode() + b"\0" + seen[name] + b"\0")
+    return digest.hexdigest()
+
+
+@cache
+def cache_folder() -> Path | None:
+    """The first folder that can be written: NUMBA_CACHE_DIR, beside the kernels, the user's cache, a private
+    temporary folder.  None where there is no such place: kernels are then compiled in every process."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    places: list[Callable[[], Path]] = [
+        lambda: FOLDER / "__pycache__",
+        lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "placet",
+        lambda: Path(tempfile.gettempdir()) / f"placet-kernels-{os.getuid() if hasattr(os, 'getuid') else 'user'}",
+    ]
+    if chosen:
+        places.insert(0, lambda: Path(chosen) / "placet")
+    for place in places:
+        try:
+            folder = place()
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _ours(folder):
+                continue
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except (OSError, RuntimeError):  # not writable, or no home folder at all: try the next place
+            continue
+    return None
+
+
+def _ours(folder: Path) -> bool:
+    """Whether nobody else can put files into the folder: compiled code is loaded from it."""
+    if not hasattr(os, "getuid"):
+        return True
+    status = folder.stat()
+    return status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022
+
+
+class _Locator(caching._CacheLocator):
+    """Where Numba looks for a compiled kernel, and what tells it that the kernel is out of date."""
+
+    def __init__(self, module: str, line: int, folder: Path) -> None:
+        self.module, self.line, self.folder = module, line, folder
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> "_Locator | None":
+        folder = cache_folder()
+        return None if folder is None else cls(Path(py_file).stem, py_func.__code__.co_firstlineno, folder)
+
+    def get_cache_path(self) -> str:
+        return str(self.folder / f"{self.module}-{self.get_source_stamp()[:12]}")
+
+    def ensure_cache_path(self) -> None:
+        own = Path(self.get_cache_path())
+        if not own.exists() and self.folder.parent == FOLDER:  # beside the kernels older versions are of no use
+            for old in self.folder.glob(f"{self.module}-*"):
+                shutil.rmtree(old, ignore_errors=True)
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def get_source_stamp(self) -> str:
+        return source_stamp(self.module)
+
+    def get_disambiguator(self) -> str:
+        return str(self.line)
+
+
+class _Implementation(caching.CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _KernelCache(caching.FunctionCache):
+    _impl_class = _Implementation

@@ -1,0 +1,77 @@
+"""Compiled kernels: what makes them stale, and where they are kept."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from placet.kernels import jit
+
+
+@pytest.fixture
+def kernels(tmp_path, monkeypatch):
+    """A folder of three kernel modules: top calls middle, middle calls base."""
+    (tmp_path / "base.py").write_text("ONE = 1\n")
+    (tmp_path / "middle.py").write_text("from placet.kernels.base import ONE\n")
+    (tmp_path / "top.py").write_text("from placet.kernels import middle\n")
+    (tmp_path / "aside.py").write_text("TWO = 2\n")
+    monkeypatch.setattr(jit, "FOLDER", tmp_path)
+    jit.source_stamp.cache_clear()
+    yield tmp_path
+    jit.source_stamp.cache_clear()
+
+
+def test_an_edit_anywhere_below_makes_a_kernel_stale_and_leaves_the_others(kernels):
+    before = {name: jit.source_stamp(name) for name in ("top", "middle", "base", "aside")}
+    (kernels / "base.py").write_text("ONE = 1.0\n")
+    jit.source_stamp.cache_clear()
+    stale = {name for name, stamp in before.items() if jit.source_stamp(name) != stamp}
+    assert stale == {"top", "middle", "base"}
+
+
+def test_every_kernel_module_is_compiled_through_one_helper():
+    for file in Path(jit.__file__).parent.glob("*.py"):
+        assert file.name == "jit.py" or "njit(cache" not in file.read_text(), file.name
+
+
+FIT = "import placet; print(placet.consensus(placet.Rankings.from_orders([['a', 'b'], ['b', 'a', 'c']])).ranking[0])"
+
+
+def _run(env):
+    return subprocess.run(
+        [sys.executable, "-c", FIT], env=env, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def test_it_starts_where_no_folder_can_be_written(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    env = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(blocked / "a"),
+        "XDG_CACHE_HOME": str(blocked / "b"),
+        "TMPDIR": str(blocked / "c"),
+    }
+    script = f"from placet.kernels import jit; from pathlib import Path; jit.FOLDER = Path({str(blocked)!r})\n"
+    script += "import tempfile; tempfile.gettempdir = lambda: " + repr(str(blocked)) + "\n"
+    script += "assert jit.cache_folder() is None\n" + FIT
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() in "ab"
+
+
+def test_compiled_code_is_never_loaded_from_a_folder_that_others_may_write(tmp_path):
+    tmp_path.chmod(0o777)
+    assert not jit._ours(tmp_path)
+    tmp_path.chmod(0o700)
+    assert jit._ours(tmp_path)
+
+
+def test_a_second_process_finds_what_the_first_compiled(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    first = _run(env)
+    files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")}
+    assert files
+    assert _run(env) == first
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == files
