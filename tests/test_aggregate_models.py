@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from placet.aggregate import consensus, existence, information
 from placet.aggregate.likelihood import Ballots, PlackettLuce
 from placet.data import Comparisons, DataError, Lists, Rankings
-from placet.data.connectivity import components
+from placet.data.graph import components
 from placet.kernels import orders
 from placet.losses import LOSSES
 

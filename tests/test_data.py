@@ -99,7 +99,7 @@ def test_to_comparisons_equals_looking_at_every_pair(drawn, strength):
 def test_pairs_are_added_block_by_block(monkeypatch):
     r = Rankings.from_ranks(np.random.default_rng(0).integers(0, 5, size=(20, 7)).astype(float))
     whole = r.to_comparisons("difference")
-    monkeypatch.setattr("placet.data.convert.PAIRS_AT_ONCE", 10)
+    monkeypatch.setattr("placet.data.breaking.PAIRS_AT_ONCE", 10)
     assert r.to_comparisons("difference") == whole
 
 

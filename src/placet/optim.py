@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[np.float64]
-Objective = Callable[[Array], tuple[float, Array]]
-Callback = Callable[[Array, float], None]
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
+
+Objective = Callable[[Floats], tuple[float, Floats]]
+Callback = Callable[[Floats, float], None]
 
 FIRST_STEPS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
 """Longest first steps that L-BFGS tries, one after the other, until one of them lowers the value."""
@@ -25,7 +27,7 @@ class ConvergenceWarning(UserWarning):
 class Fit:
     """Where an optimiser stopped, and whether its criterion held there."""
 
-    x: Array
+    x: Floats
     value: float
     grad_norm: float
     n_iter: int
@@ -60,7 +62,7 @@ def lbfgs(
     start = np.array(x0, dtype=np.float64)
     length = FIRST_STEPS[0]
 
-    def near(z: Array) -> tuple[float, Array]:
+    def near(z: Floats) -> tuple[float, Floats]:
         value, gradient = fun(start + length * z)
         return value, length * gradient
 
@@ -89,7 +91,7 @@ def lbfgs(
 
 def newton(
     fun: Objective,
-    hvp: Callable[[Array, Array], Array],
+    hvp: Callable[[Floats, Floats], Floats],
     x0: ArrayLike,
     *,
     tol: float = 1e-8,
@@ -116,7 +118,7 @@ def newton(
 
 
 def sgd(
-    grad_fun: Callable[[Array, np.random.Generator], tuple[float, Array]],
+    grad_fun: Callable[[Floats, np.random.Generator], tuple[float, Floats]],
     x0: ArrayLike,
     *,
     method: str = "adagrad",
@@ -134,8 +136,7 @@ def sgd(
     ``rel_tol`` there is no criterion: all steps are taken and ``converged`` is False.
     """
     steps = {"plain": _plain, "adagrad": _adagrad, "adam": _adam}
-    if method not in steps:
-        raise ValueError(f"method {method!r} is unknown; choose from {sorted(steps)}")
+    one_of(method, steps, "method")
     rng = np.random.default_rng(rng)
     x = np.array(x0, dtype=np.float64)
     state = np.zeros((2, *x.shape))
@@ -157,16 +158,16 @@ def sgd(
     return _fit(x, value, gradient, done, 0.0 if tol is None else tol, n_iter, small_step)
 
 
-def _plain(gradient: Array, state: Array, t: int) -> Array:
+def _plain(gradient: Floats, state: Floats, t: int) -> Floats:
     return gradient
 
 
-def _adagrad(gradient: Array, state: Array, t: int) -> Array:
+def _adagrad(gradient: Floats, state: Floats, t: int) -> Floats:
     state[0] += gradient**2
     return gradient / (np.sqrt(state[0]) + 1e-10)
 
 
-def _adam(gradient: Array, state: Array, t: int) -> Array:
+def _adam(gradient: Floats, state: Floats, t: int) -> Floats:
     state[0] += 0.1 * (gradient - state[0])
     state[1] += 0.001 * (gradient**2 - state[1])
     return (state[0] / (1 - 0.9**t)) / (np.sqrt(state[1] / (1 - 0.999**t)) + 1e-8)
@@ -177,7 +178,7 @@ def _small(previous: float, value: float, rel_tol: float | None) -> bool:
     return rel_tol is not None and math.isfinite(previous) and previous - value < rel_tol * abs(previous)
 
 
-def _newton_step(hvp: Callable[[Array], Array], gradient: Array) -> Array:
+def _newton_step(hvp: Callable[[Floats], Floats], gradient: Floats) -> Floats:
     """Solve H step = -gradient by conjugate gradients, to a relative residual of min(1/2, sqrt|gradient|)."""
     goal = min(0.5, math.sqrt(np.linalg.norm(gradient))) * float(np.linalg.norm(gradient))
     step, residual = np.zeros_like(gradient), -gradient
@@ -201,8 +202,8 @@ def _newton_step(hvp: Callable[[Array], Array], gradient: Array) -> Array:
 
 
 def _line_search(
-    fun: Objective, x: Array, value: float, gradient: Array, step: Array
-) -> tuple[Array, float, Array] | None:
+    fun: Objective, x: Floats, value: float, gradient: Floats, step: Floats
+) -> tuple[Floats, float, Floats] | None:
     """Halve the step until the value falls by 1e-4 of what the slope promises; near the last digits a smaller
     gradient will do.
     """
@@ -218,7 +219,7 @@ def _line_search(
     return None
 
 
-def _fit(x: Array, value: float, gradient: Array, n_iter: int, tol: float, max_iter: int, small_step: bool) -> Fit:
+def _fit(x: Floats, value: float, gradient: Floats, n_iter: int, tol: float, max_iter: int, small_step: bool) -> Fit:
     """The result, and the warning if the criterion does not hold."""
     grad_norm = float(np.abs(gradient).max(initial=0.0))
     if grad_norm <= tol:

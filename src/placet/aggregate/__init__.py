@@ -20,6 +20,7 @@ from placet.aggregate.result import Consensus
 from placet.aggregate.rules import RULES
 from placet.aggregate.spectral import SingularValueProjection
 from placet.data import Comparisons, Rankings
+from placet.data.errors import one_of
 
 __all__ = ["MODELS", "RULES", "Consensus", "consensus"]
 
@@ -54,8 +55,7 @@ def consensus(
             f"data must be Rankings or Comparisons, not {type(data).__name__}; "
             "Rankings.from_orders and Comparisons.from_battles make them"
         )
-    if method not in MODELS and method not in RULES:
-        raise ValueError(f"method {method!r} is unknown; choose from {sorted([*MODELS, *RULES])}")
+    one_of(method, [*MODELS, *RULES], "method")
     if bootstrap < 0 or bootstrap == 1:
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
     chosen = MODELS.get(method) or RULES[method]

@@ -14,6 +14,7 @@ from placet.aggregate.pair_bootstrap import bootstrap_draws
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
+from placet.data.errors import one_of
 
 SCORE_TOLERANCE = 1e-8
 STDERRS = ("observed", "sandwich", None)
@@ -94,10 +95,8 @@ class BradleyTerry(BaseEstimator):
 
     def _check(self, data: Any) -> None:
         data_kind(data)
-        if self.ties not in pairwise.FAMILIES:
-            raise ValueError(f"ties {self.ties!r} is unknown; choose from {list(pairwise.FAMILIES)}")
-        if self.stderr not in STDERRS:
-            raise ValueError(f"stderr {self.stderr!r} is unknown; choose from {list(STDERRS)}")
+        one_of(self.ties, pairwise.FAMILIES, "ties")
+        one_of(self.stderr, STDERRS, "stderr")
         if self.prior is not None and not 0 < self.prior < np.inf:
             raise ValueError(f"prior must be a positive standard deviation or None, not {self.prior}")
         if self.order_effect and not getattr(data, "ordered", False):

@@ -11,10 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
-from placet.aggregate.places import ballots_of, one_of
+from placet.aggregate.places import ballots_of
 from placet.aggregate.result import Consensus
 from placet.data import DataError, Rankings
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
 from placet.optim import Fit, lbfgs
 
 DISTANCES = ("spearman", "footrule", "kendall")

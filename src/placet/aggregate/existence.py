@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats, Ints
-from placet.data.connectivity import components, components_of_pairs
+from placet.data.arrays import Floats, Ints
+from placet.data.graph import components, components_of_pairs
 from placet.kernels import orders
 from placet.kernels import pairs as kernels
 

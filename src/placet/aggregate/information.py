@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from placet.aggregate.pairwise import DIRECT, centred, inverse_of
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
 from placet.kernels import orders
 from placet.optim import Fit
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from placet.aggregate.places import tier_starts
 from placet.data import Rankings
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
 from placet.data.rankings import rows_of
 
 

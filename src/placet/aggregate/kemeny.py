@@ -14,9 +14,9 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from placet.aggregate import linear_order
-from placet.aggregate.places import one_of
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
 from placet.kernels import kemeny as kernels
 
 MOST_ITEMS = 20_000

@@ -19,7 +19,8 @@ from placet.aggregate.pairwise import LEAST_PRECISION
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Lists, Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.kernels import orders
 from placet.losses import CURVATURES, HVPS, LOSSES
 
@@ -208,8 +209,7 @@ class _BallotModel(BaseEstimator):
     def fit(self, data: Rankings | Comparisons, start: Any = None) -> Any:
         """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
         data_kind(data)
-        if self.stderr not in STDERRS:
-            raise ValueError(f"stderr {self.stderr!r} is unknown; choose from {list(STDERRS)}")
+        one_of(self.stderr, STDERRS, "stderr")
         if self.prior is not None and not 0 < self.prior < np.inf:
             raise ValueError(f"prior must be a positive standard deviation or None, not {self.prior}")
         ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_matrix
 
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
 from placet.kernels import kemeny as kernels
 
 LOOSE_ROUNDS = 3

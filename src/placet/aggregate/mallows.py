@@ -9,11 +9,12 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate import spearman
 from placet.aggregate.kemeny import kemeny, kemeny_order, pair_tables
-from placet.aggregate.places import ballots_of, one_of, tier_starts
+from placet.aggregate.places import ballots_of, tier_starts
 from placet.aggregate.positional import borda
 from placet.aggregate.result import Consensus
 from placet.data import Rankings
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
 from placet.optim import Fit
 
 LARGEST = 50.0

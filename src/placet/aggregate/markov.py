@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import connected_components
 
 from placet.aggregate.kemeny import pair_tables
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
 
 
 def mc4(data: Rankings | Comparisons, jump: float = 0.05) -> Floats:

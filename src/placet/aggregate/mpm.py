@@ -13,8 +13,9 @@ from placet.aggregate.mpm_data import Preferences, preferences, supervised_adher
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats
-from placet.data.convert import STRENGTHS
+from placet.data.arrays import Floats
+from placet.data.breaking import STRENGTHS
+from placet.data.errors import one_of
 from placet.optim import Fit
 
 REPEATED = "a difference of d places or stars counts as d observations, so standard errors are small; bootstrap is not"
@@ -85,8 +86,7 @@ class MultinomialPreference(BaseEstimator):
 
     def _check(self, data: Any, truth: Any) -> None:
         data_kind(data)
-        if self.strength not in STRENGTHS:
-            raise ValueError(f"strength {self.strength!r} is unknown; choose from {list(STRENGTHS)}")
+        one_of(self.strength, STRENGTHS, "strength")
         if isinstance(self.adherence, str) and self.adherence not in ("learned", "supervised"):
             raise ValueError(
                 f"adherence {self.adherence!r} is unknown; choose from [None, 'learned', 'supervised'] or a mapping"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats, Ints, Names, offsets_from_sizes
-from placet.data.convert import strength_values
+from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes
+from placet.data.breaking import strength_values
 from placet.kernels import mpm as kernels
 
 

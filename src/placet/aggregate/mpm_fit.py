@@ -10,10 +10,10 @@ import numpy as np
 from placet.aggregate.mpm_data import Preferences, net_tables
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError
-from placet.data.columns import Floats, Ints, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, offsets_from_sizes
 from placet.kernels import mpm as kernels
-from placet.kernels.threads import shared
 from placet.optim import lbfgs
+from placet.threads import map_ordered
 
 ROUNDS = 200
 """Most rounds of scores and adherences in turn."""
@@ -151,7 +151,7 @@ def _over_pairs(
     M = len(net)
     s, gamma = x[:M], np.exp(x[M:])
     cuts = _blocks(M)
-    share = lambda f: shared(f, len(cuts) - 1)  # noqa: E731
+    share = lambda f: map_ordered(f, len(cuts) - 1)  # noqa: E731
     shift = max(share(lambda k: kernels.largest_gap(s, gamma, cuts[k], cuts[k + 1])), default=0.0)
 
     def rows(k: int) -> Floats:

@@ -10,7 +10,7 @@ from placet.aggregate.existence import notes_of_pairs
 from placet.aggregate.resample import MOST_COUNTS, resampled_counts
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
 from placet.kernels import pairs as kernels
 
 MOST_SHARED_STEPS = 30

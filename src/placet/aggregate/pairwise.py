@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
 from placet.kernels import pairs as kernels
-from placet.kernels.threads import shared
 from placet.optim import Fit
+from placet.threads import map_ordered
 
 DIRECT = 256
 ROWS_PER_RANGE, MOST_RANGES = 16384, 16
@@ -112,7 +112,7 @@ def over_rows(p: Pairs, work: Callable[[slice, Floats], None], size: int) -> Flo
         work(slice(ends[k], ends[k + 1]), out)
         return out
 
-    return np.add.reduce(shared(part, n)) if n else np.zeros(size)
+    return np.add.reduce(map_ordered(part, n)) if n else np.zeros(size)
 
 
 def parameters(p: Pairs, x: Floats) -> tuple[Floats, float, float]:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
 
 Unlisted = Literal["absent", "last", "zero"]
 
@@ -20,13 +20,6 @@ def ballots_of(data: Any, rule: str) -> Rankings:
             "use a rule of pairs ('borda', 'copeland', 'kemeny', 'mc4', 'rank-centrality')"
         )
     raise TypeError(f"{rule!r} needs Rankings, not {type(data).__name__}; Rankings.from_orders makes them")
-
-
-def one_of(value: str, choices: tuple[str, ...], what: str) -> str:
-    """The value itself, or an error that lists the choices."""
-    if value not in choices:
-        raise ValueError(f"{what} {value!r} is unknown; choose from {list(choices)}")
-    return value
 
 
 def tier_starts(rankings: Rankings) -> tuple[Ints, Ints]:

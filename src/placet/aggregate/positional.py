@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.aggregate.places import Unlisted, added, ballots_of, one_of, shared, tier_starts
+from placet.aggregate.places import Unlisted, added, ballots_of, shared, tier_starts
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 
 UNLISTED = ("absent", "last", "zero")
 

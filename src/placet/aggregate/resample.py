@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from placet.data import Comparisons, Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
 
 MOST_COUNTS = 2**53
 

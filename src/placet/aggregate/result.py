@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.aggregate import uncertainty
-from placet.data.columns import Floats, Ints, Names, frozen
+from placet.data.arrays import Floats, Ints, Names, frozen
 
 NO_UNCERTAINTY = "{method!r} gives no standard errors; consensus(data, {method!r}, bootstrap=200) adds resampled scores"
 RELATIVE_TOLERANCE = 1e-9

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from placet.aggregate import kemeny, markov, positional
-from placet.aggregate.places import Unlisted, added, ballots_of, listed_weight, one_of, places, tier_starts
+from placet.aggregate.places import Unlisted, added, ballots_of, listed_weight, places, tier_starts
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.kernels import kemeny as kernels
 
 

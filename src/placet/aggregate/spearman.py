@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from placet.aggregate.places import tier_starts
 from placet.data import Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
 
 MOST_EXACT = 12
 

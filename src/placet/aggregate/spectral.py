@@ -6,10 +6,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
-from placet.aggregate.places import ballots_of, one_of
+from placet.aggregate.places import ballots_of
 from placet.aggregate.result import Consensus
 from placet.data import DataError, Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.optim import Fit
 
 STRENGTHS = ("difference", "binary", "rating")

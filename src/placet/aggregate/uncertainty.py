@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
 
 MOST_SIMULATED = 4096
 """Items up to which a covariance is kept and ranks are simulated jointly."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from placet.axioms.outcome import Relation, relation, rule_of, tiers
 from placet.data import Comparisons, Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
 
 OF_BALLOTS = ("borda", "plurality", "anti-plurality", "log", "squared", "copeland", "median-rank", "kemeny-local")
 OF_PAIRS = ("borda", "copeland", "kemeny-local", "mc4")

@@ -39,7 +39,7 @@ from placet.axioms.profiles import (
     reversed_ballot,
 )
 from placet.data import Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
 
 CLOSE = 1e-12
 MOST_PERMUTED = 5

@@ -11,7 +11,8 @@ from placet.aggregate import MODELS, RULES, Consensus, consensus
 from placet.aggregate.positional import POSITIONAL, positional_vector
 from placet.axioms.profiles import Profile, pairs_of
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 
 Relation = NDArray[np.bool_]
 """(n, n): whether row stands strictly above column."""
@@ -43,8 +44,7 @@ def rule_of(rule: Any, **params: Any) -> Rule:
     if isinstance(rule, str):
         if rule == "majority":
             return Rule(rule, majority_relation)
-        if rule not in RULES and rule not in MODELS:
-            raise ValueError(f"rule {rule!r} is unknown; choose from {sorted([*MODELS, *RULES])}")
+        one_of(rule, [*MODELS, *RULES], "rule")
         unlisted = str(params.get("unlisted", "absent"))
         return Rule(rule, lambda data: consensus(data, rule, **params), _points(rule, params), unlisted)
     if hasattr(rule, "get_params") and hasattr(rule, "fit"):

@@ -23,7 +23,7 @@ from placet.axioms.checks import Witness
 from placet.axioms.outcome import Observer, Rule, positional_rule, rule_of
 from placet.axioms.profiles import Profile
 from placet.axioms.worst_case import condorcet_case
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
 
 CLOSE = 1e-12
 

@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 
 from placet.data import Comparisons, Rankings
-from placet.data.columns import Floats, Names
+from placet.data.arrays import Floats, Names
 
 Ballot = tuple[int, ...]
 """Tier of every item, 0 is best, -1 is absent."""

@@ -20,6 +20,7 @@ from placet.axioms.positional import (
     tie_profile,
 )
 from placet.axioms.profiles import Domain, Profile
+from placet.data.errors import one_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +61,7 @@ def search(
     >>> search("condorcet", "copeland", Domain(3, 5))
     Verdict(axiom='condorcet', kept=None, proved=False, margin=None, witness=None, searched=461, complete=True, ...)
     """
-    if axiom not in AXIOMS:
-        raise ValueError(f"axiom {axiom!r} is unknown; choose from {list(AXIOMS)}")
+    one_of(axiom, AXIOMS, "axiom")
     if epsilon and axiom not in RELAXED:
         raise ValueError(f"axiom {axiom!r} has no relaxed form; epsilon is for {list(RELAXED)}")
     chosen = domain or Domain()

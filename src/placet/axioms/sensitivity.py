@@ -10,7 +10,7 @@ import numpy as np
 from placet.aggregate.places import shared, tier_starts
 from placet.axioms.outcome import Relation, Rule, relation, tiers
 from placet.data import Rankings
-from placet.data.columns import Floats
+from placet.data.arrays import Floats
 
 
 @dataclass(frozen=True)

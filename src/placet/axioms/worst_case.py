@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
 from placet.axioms.profiles import Profile, letters
-from placet.data.columns import Floats, Ints
+from placet.data.arrays import Floats, Ints
 
 MOST_ITEMS = 8
 PREMISES = ("pareto", "iia", "majority", "condorcet", "strong-condorcet")

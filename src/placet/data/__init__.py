@@ -1,8 +1,8 @@
 """What people bring: frozen columns with offsets, checked once where they are made."""
 
+from placet.data.arrays import Lists
 from placet.data.comparisons import Comparisons
 from placet.data.errors import DataError
-from placet.data.lists import Lists
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data import connectivity
-from placet.data.columns import Floats, Ints, Names, encode, frozen, integers, numbers, same, unique_names
+from placet.data import graph
+from placet.data.arrays import Floats, Ints, Names, encode, frozen, integers, numbers, same, unique_names
 from placet.data.errors import DataError
 
 OUTCOMES = ("a", "b", "tie")
@@ -141,7 +141,7 @@ class Comparisons:
         over, under = (self.wins_i > 0) | (self.ties > 0), (self.wins_j > 0) | (self.ties > 0)
         winner = np.concatenate([self.i[over], self.j[under]])
         loser = np.concatenate([self.j[over], self.i[under]])
-        parts = connectivity.components_of_pairs(winner, loser, self.n_items)
+        parts = graph.components_of_pairs(winner, loser, self.n_items)
         return {
             "kind": "comparisons",
             "items": self.n_items,

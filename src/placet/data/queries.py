@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data.columns import (
+from placet.data.arrays import (
     Floats,
     Ints,
+    Lists,
     Names,
     encode,
     integers,
@@ -21,8 +22,7 @@ from placet.data.columns import (
     same,
     unique_names,
 )
-from placet.data.errors import DataError
-from placet.data.lists import Lists
+from placet.data.errors import DataError, one_of
 from placet.data.rankings import Rankings, rows_of
 
 if TYPE_CHECKING:
@@ -247,8 +247,7 @@ def _features(X: Any) -> Any:
 
 
 def _refuse_values(X: Any, missing: Missing) -> None:
-    if missing not in ("error", "keep"):
-        raise ValueError(f"missing {missing!r} is unknown; choose from ['error', 'keep']")
+    one_of(missing, ("error", "keep"), "missing")
     values = X.data if _is_sparse(X) else X
     # one pass that allocates nothing: a sum is finite unless some value is not (or the sum overflows: then look)
     with np.errstate(over="ignore", invalid="ignore"):

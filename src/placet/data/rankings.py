@@ -8,10 +8,11 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data import convert, preferences
-from placet.data.columns import (
+from placet.data import breaking
+from placet.data.arrays import (
     Floats,
     Ints,
+    Lists,
     Names,
     column,
     dense_tiers,
@@ -26,8 +27,7 @@ from placet.data.columns import (
     unique_names,
 )
 from placet.data.comparisons import Comparisons
-from placet.data.errors import DataError
-from placet.data.lists import Lists
+from placet.data.errors import DataError, one_of
 
 Unlisted = Literal["absent", "last"]
 Ballot = list[tuple[Hashable, ...]]
@@ -227,7 +227,7 @@ class Rankings:
         tier: list[int] = []
         sizes = [0] * len(voters)
         for v, rows in enumerate(np.split(np.argsort(voter, kind="stable"), np.cumsum(np.bincount(voter))[:-1])):
-            found = preferences.partition(code[rows], code[len(over) + rows], names, f"{ballot} {voters[v]!r}")
+            found = breaking.partition(code[rows], code[len(over) + rows], names, f"{ballot} {voters[v]!r}")
             for k, group in enumerate(found):
                 item += group
                 tier += [k] * len(group)
@@ -343,7 +343,7 @@ class Rankings:
 
     def describe(self) -> dict[str, Any]:
         """Counts, ties, coverage, connectedness of the "beats" graph, and ballots that compare nothing.  O(rows)."""
-        return convert.describe_rankings(self.item, self.tier, self.offsets, self.weight, self.n_items) | {
+        return breaking.describe_rankings(self.item, self.tier, self.offsets, self.weight, self.n_items) | {
             "agents": None if self.agents is None else len(self.agents),
             "instances": None if self.instances is None else len(self.instances),
         }
@@ -378,7 +378,7 @@ class Rankings:
 
     def collapsed(self) -> "Rankings":
         """Equal ballots (same agent and instance) as one, their weights added; in order of first appearance."""
-        first, group = convert.equal_lists(self.item, self.tier, self.offsets, self.agent, self.instance)
+        first, group = breaking.equal_lists(self.item, self.tier, self.offsets, self.agent, self.instance)
         unique = self[first]
         object.__setattr__(unique, "weight", frozen(np.bincount(group, self.weight, len(first)), np.float64))
         return unique
@@ -391,8 +391,8 @@ class Rankings:
         >>> Rankings.from_orders([["a", ("b", "c")]]).to_comparisons().wins_i
         array([1., 1., 0.])
         """
-        value = convert.strength_values(strength, self.tier, self.score)
-        columns = convert.count_pairs(self.item, value, self.offsets, self.weight, self.agent, self.n_items, strength)
+        value = breaking.strength_values(strength, self.tier, self.score)
+        columns = breaking.count_pairs(self.item, value, self.offsets, self.weight, self.agent, self.n_items, strength)
         return Comparisons(*columns, items=self.items, agents=self.agents)
 
     def net_wins(self, strength: Literal["binary", "difference", "rating"] = "binary") -> tuple[Floats, Floats]:
@@ -401,8 +401,8 @@ class Rankings:
         >>> Rankings.from_orders([["a", ("b", "c")]]).net_wins()
         (array([ 2., -1., -1.]), array([2.]))
         """
-        value = convert.strength_values(strength, self.tier, self.score)
-        return convert.net_wins(value, self.tier, self.offsets, strength)
+        value = breaking.strength_values(strength, self.tier, self.score)
+        return breaking.net_wins(value, self.tier, self.offsets, strength)
 
     def _rebuilt(
         self, ballot: Ints, item: Ints, tier: Ints, items: Names | None = None, score: Floats | None = None
@@ -481,6 +481,5 @@ def _names(names: Iterable[Hashable] | None, code: Ints | None, what: str) -> Na
 
 
 def _unlisted(value: str) -> str:
-    if value not in ("absent", "last"):
-        raise ValueError(f"unlisted {value!r} is unknown; choose from ['absent', 'last']")
+    one_of(value, ("absent", "last"), "unlisted")
     return value

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.data.columns import encode, offsets_from_sizes
+from placet.data.arrays import encode, offsets_from_sizes
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
 from placet.io.numerals import decimal, written
 from placet.io.problems import OnError, Problems, shown

@@ -15,7 +15,7 @@ from placet.data import DataError
 from placet.io.files import refuse_wide
 from placet.io.numerals import decimal
 from placet.io.problems import Problems, shown
-from placet.kernels.threads import get_threads
+from placet.threads import get_threads
 
 BLOCK = 1 << 20
 MAX_FEATURES = 1 << 24

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from placet.data import Comparisons, DataError, Queries, Rankings
+from placet.data.errors import one_of
 from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles
 from placet.io.files import COMPRESSED, Source, bare_suffix, first_lines, name_of, peek
@@ -86,8 +87,7 @@ def read(source: Source, format: str | None = None, *, on_error: OnError = "rais
     (LightGBM), if that is there.
     """
     if format is not None:
-        if format not in READERS:
-            raise ValueError(f"format {format!r} is unknown; choose from {list(READERS)}")
+        one_of(format, READERS, "format")
         if unknown := set(options) - set(inspect.signature(READERS[format]).parameters):
             raise ValueError(f"the reader of {format!r} has no option {min(unknown)!r}")
         if not options and format in ("battles", "ratings", "ballots") and bare_suffix(source) in TABLES:
@@ -177,8 +177,7 @@ def _read_table(source: Source, on_error: OnError, kind: str | None) -> Any:
 def write(data: Any, target: Source, format: str | None = None) -> None:
     """Write data to ``target``; ``format`` is a key of ``WRITERS``, else the suffix says, else the type of the data."""
     kind = format or SUFFIXES.get(bare_suffix(target)) or _home(data)
-    if kind not in WRITERS:
-        raise ValueError(f"format {kind!r} is unknown; choose from {list(WRITERS)}")
+    one_of(kind, WRITERS, "format")
     accepted, writer = WRITERS[kind]
     if not isinstance(data, accepted):
         own = [name for name, (type_, _) in WRITERS.items() if isinstance(data, type_)]

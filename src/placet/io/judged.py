@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries, Rankings
-from placet.data.columns import offsets_from_sizes
+from placet.data.arrays import offsets_from_sizes
 from placet.io.files import Source, first_lines, name_of, peek, read_lines
 from placet.io.letor import read_letor
 from placet.io.numerals import decimal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placet.data import DataError
-from placet.data.columns import list_of_rows, offsets_from_sizes
+from placet.data.arrays import list_of_rows, offsets_from_sizes
 from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, read_lines, write_lines
 from placet.io.judged import Judged
 from placet.io.numerals import decimal, whole, written

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from placet.data import DataError
+from placet.data.errors import one_of
 
 OnError = Literal["raise", "skip"]
 _QUOTE = re.compile("['\"]")
@@ -34,8 +35,7 @@ class Problems:
     kinds: dict[str, _Kind] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.on_error not in ("raise", "skip"):
-            raise ValueError(f"on_error {self.on_error!r} is unknown; choose from ['raise', 'skip']")
+        one_of(self.on_error, ("raise", "skip"), "on_error")
 
     def add(self, line: int, kind: str | None, text: str, way_out: str) -> None:
         """Note a bad line of a ``kind`` (default: the ``text`` up to the value that it quotes)."""

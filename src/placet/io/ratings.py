@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.data.columns import encode
+from placet.data.arrays import encode
 from placet.io.files import Held, Source, bare_suffix, decode, name_of, read_bytes
 from placet.io.problems import OnError
 from placet.io.tables import Table, in_memory, read_table, write_table

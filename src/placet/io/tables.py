@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placet.data import DataError
+from placet.data.errors import one_of
 from placet.io.files import Source, bare_suffix, decode, name_of, read_bytes, writing
 from placet.io.numerals import decimal
 from placet.io.problems import Problems, shown
@@ -276,8 +277,7 @@ def write_table(
     import polars as pl
 
     kind = format or _SUFFIX.get(bare_suffix(target), "csv")
-    if kind not in FORMATS:
-        raise ValueError(f"format {kind!r} is unknown; choose from {list(FORMATS)}")
+    one_of(kind, FORMATS, "format")
     try:
         frame = pl.DataFrame({name: list(values) for name, values in columns.items()}, strict=True)
     except (TypeError, pl.exceptions.PolarsError) as error:

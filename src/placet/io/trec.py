@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Rankings
-from placet.data.columns import encode, frozen, offsets_from_sizes
+from placet.data.arrays import encode, frozen, offsets_from_sizes
 from placet.io.files import Source, name_of, read_lines, write_lines
 from placet.io.numerals import decimal, written
 from placet.io.problems import OnError, Problems, shown

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from placet.data import Lists
+from placet.data.arrays import Floats
 from placet.kernels import ranges
-from placet.kernels.threads import get_threads, set_threads, shared
+from placet.threads import get_threads, map_ordered, set_threads
 
-__all__ = ["Array", "Columns", "checked", "cut", "frozen", "get_threads", "over_lists", "set_threads"]
+__all__ = ["Columns", "checked", "cut", "frozen", "get_threads", "over_lists", "set_threads"]
 
-Array = NDArray[np.float64]
 
 ROWS_PER_RANGE = 8192  # at least: a call costs as much as some hundred rows
 MOST_RANGES = 64
@@ -25,10 +25,10 @@ MOST_RANGES = 64
 class Columns(NamedTuple):
     """Scores and lists as kernels take them: contiguous, float64 (``offsets`` int64), read-only."""
 
-    s: Array
-    grade: Array
+    s: Floats
+    grade: Floats
     offsets: NDArray[np.int64]
-    weight: Array
+    weight: Floats
 
 
 def frozen(values: ArrayLike, dtype: DTypeLike = np.float64) -> NDArray:
@@ -65,7 +65,7 @@ def cut(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(np.append(np.searchsorted(offsets, marks, side="left").clip(0, n_lists), n_lists))
 
 
-def _by_row(values: ArrayLike, n_rows: int) -> Array:
+def _by_row(values: ArrayLike, n_rows: int) -> Floats:
     column = frozen(values)
     if column.shape != (n_rows,):
         raise ValueError(f"the vector has shape {column.shape} and the scores ({n_rows},); both must be (rows,)")
@@ -74,7 +74,7 @@ def _by_row(values: ArrayLike, n_rows: int) -> Array:
 
 def _summed(
     kernel: Callable[..., float], lists: Columns, more: Sequence[object], descending: bool
-) -> tuple[float, Array] | None:
+) -> tuple[float, Floats] | None:
     """Sum of the kernel over ranges and its gradient; nothing if ``descending`` is asked for and some list is not.
 
     Order is looked at, and the gradient set to zero, range by range: there the kernel finds both in the cache, and no
@@ -94,7 +94,7 @@ def _summed(
             return 0.0
         return kernel(s, grade, within, weight[a:b], grad, *more)
 
-    values = shared(value_of, len(cuts) - 1)
+    values = map_ordered(value_of, len(cuts) - 1)
     return None if out_of_order else (float(sum(values)), grad)
 
 
@@ -105,7 +105,7 @@ def over_lists(
     *args: object,
     rows: Sequence[ArrayLike] = (),
     in_order: bool = True,
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """Sum of ``kernel(s, grade, offsets, weight, grad, *rows, *args)`` over ranges of lists, and the gradient.
 
     The kernel returns its value and writes the gradient of its rows into ``grad`` (zeros at first).  With ``in_order``

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Lists
+from placet.data.arrays import Floats
 from placet.kernels import bregman as kernels
 from placet.kernels import cosine as cosine_kernels
 from placet.kernels import ranges
-from placet.losses.apply import Array, checked, frozen, over_lists
+from placet.losses.apply import checked, frozen, over_lists
 
-Map = Callable[[Array], ArrayLike]
+Map = Callable[[Floats], ArrayLike]
 Coefficients = tuple[float, float, float, float]
 
 GAINS: dict[str, Map] = {
@@ -44,7 +45,7 @@ def _named(kind: str, choice: str | Map, table: dict[str, Map]) -> Map:
     return table[choice]
 
 
-def gains(grade: Array, gain: str | Map = "exp2") -> Array:
+def gains(grade: Floats, gain: str | Map = "exp2") -> Floats:
     """Gains of grades, (rows,): "exp2" is 2^grade - 1, "linear" the grade, "log1p" log(1 + grade), or a function.
 
     >>> gains(np.array([2.0, 1.0, 0.0]))
@@ -64,7 +65,7 @@ def gains(grade: Array, gain: str | Map = "exp2") -> Array:
     return values
 
 
-def discounts(n: int, discount: str | Map = "log2") -> Array:
+def discounts(n: int, discount: str | Map = "log2") -> Floats:
     """Weights of places 1..n: "log2" is 1 / log2(1 + place), "reciprocal" 1 / place, "none" 1, or a function.
 
     >>> discounts(3)
@@ -84,7 +85,7 @@ def discounts(n: int, discount: str | Map = "log2") -> Array:
     return values
 
 
-def normalised_gains(lists: Lists, gain: str | Map = "exp2", discount: str | Map = "log2") -> Array:
+def normalised_gains(lists: Lists, gain: str | Map = "exp2", discount: str | Map = "log2") -> Floats:
     """p = G(grade) / |G(grade)|_D for every list, (rows,); zeros for lists of one row and lists without gain.
 
     >>> normalised_gains(Lists([1, 0, 0], [0, 3]))
@@ -103,7 +104,7 @@ def normalised_gains(lists: Lists, gain: str | Map = "exp2", discount: str | Map
     return back
 
 
-def _with_targets(s: ArrayLike, lists: Lists, gain: str | Map, discount: str | Map) -> tuple[Array, Lists]:
+def _with_targets(s: ArrayLike, lists: Lists, gain: str | Map, discount: str | Map) -> tuple[Floats, Lists]:
     s, grade, offsets, weight = checked(s, lists)
     return s, Lists(normalised_gains(Lists(grade, offsets), gain, discount), offsets, weight)
 
@@ -136,7 +137,7 @@ def conjugate(
     *,
     beta: float = 0.01,
     q: float | None = None,
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """psi*(s) = sup_x <s, x> - psi(x) of psi = sum_k alpha_k psi_k for the scores of one list, and the x there.
 
     The dictionary: "ce" beta sum(x log x - x), "square" sum(x^2), "qnorm" |x|_q^2 with q = log(m) + 2 unless given.
@@ -162,7 +163,7 @@ def bregman(
     q: float | None = None,
     gain: str | Map = "exp2",
     discount: str | Map = "log2",
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """D_psi(p, x) = psi(p) + psi*(s) - <p, s> with psi = sum_k alpha_k psi_k, x = (grad psi)^-1(s); gradient x - p.
 
     ``psi``: names among "ce" (beta sum(x log x - x)), "square" (sum(x^2)), "qnorm" (|x|_q^2, q = log(m) + 2 if None).
@@ -182,7 +183,7 @@ def bregman_curvature(
     q: float | None = None,
     gain: str | Map = "exp2",
     discount: str | Map = "log2",
-) -> Array:
+) -> Floats:
     """Diagonal of the Hessian of ``bregman``, (rows,); infinite at a score of 0 with "qnorm" alone, capped there."""
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(kernels.bregman_curvature, s, lists, *_coefficients(psi, alpha, beta, q), in_order=False)[1]
@@ -199,7 +200,7 @@ def bregman_hvp(
     q: float | None = None,
     gain: str | Map = "exp2",
     discount: str | Map = "log2",
-) -> Array:
+) -> Floats:
     """Hessian of ``bregman`` times ``v``, (rows,)."""
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(kernels.bregman_hvp, s, lists, *_coefficients(psi, alpha, beta, q), rows=[v], in_order=False)[1]
@@ -207,7 +208,7 @@ def bregman_hvp(
 
 def bregman_ce(
     s: ArrayLike, lists: Lists, *, beta: float = 0.01, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """sum_i beta e^(s_i / beta) - p_i s_i + beta (p_i log p_i - p_i): cross-entropy, psi = beta sum(x log x - x).
 
     Above s = 300 beta the exponential goes on along its tangent, so value and gradient stay finite.
@@ -217,7 +218,7 @@ def bregman_ce(
 
 def bregman_ce_curvature(
     s: ArrayLike, lists: Lists, *, beta: float = 0.01, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> Array:
+) -> Floats:
     """e^(s / beta) / beta, held at e^300 / beta above s = 300 beta."""
     return bregman_curvature(s, lists, psi="ce", beta=beta, gain=gain, discount=discount)
 
@@ -230,42 +231,42 @@ def bregman_ce_hvp(
     beta: float = 0.01,
     gain: str | Map = "exp2",
     discount: str | Map = "log2",
-) -> Array:
+) -> Floats:
     """e^(s / beta) v / beta."""
     return bregman_hvp(s, lists, v, psi="ce", beta=beta, gain=gain, discount=discount)
 
 
 def bregman_square(
     s: ArrayLike, lists: Lists, *, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """|p - s / 2|^2: squared error, psi = sum(x^2)."""
     return bregman(s, lists, psi="square", gain=gain, discount=discount)
 
 
 def bregman_square_curvature(
     s: ArrayLike, lists: Lists, *, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> Array:
+) -> Floats:
     """1/2 in every row of a list that counts."""
     return bregman_curvature(s, lists, psi="square", gain=gain, discount=discount)
 
 
 def bregman_square_hvp(
     s: ArrayLike, lists: Lists, v: ArrayLike, *, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> Array:
+) -> Floats:
     """v / 2 in every row of a list that counts."""
     return bregman_hvp(s, lists, v, psi="square", gain=gain, discount=discount)
 
 
 def bregman_qnorm(
     s: ArrayLike, lists: Lists, *, q: float | None = None, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """|p|_q^2 + |s|_q'^2 / 4 - <p, s>, 1/q + 1/q' = 1, psi = |x|_q^2; q = log(rows of the list) + 2 unless given."""
     return bregman(s, lists, psi="qnorm", q=q, gain=gain, discount=discount)
 
 
 def bregman_qnorm_curvature(
     s: ArrayLike, lists: Lists, *, q: float | None = None, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> Array:
+) -> Floats:
     """Diagonal of the Hessian; infinite where one score is 0, and capped there; 1/2 where all scores are 0."""
     return bregman_curvature(s, lists, psi="qnorm", q=q, gain=gain, discount=discount)
 
@@ -278,14 +279,14 @@ def bregman_qnorm_hvp(
     q: float | None = None,
     gain: str | Map = "exp2",
     discount: str | Map = "log2",
-) -> Array:
+) -> Floats:
     """Hessian times ``v``."""
     return bregman_hvp(s, lists, v, psi="qnorm", q=q, gain=gain, discount=discount)
 
 
 def cosine(
     s: ArrayLike, lists: Lists, *, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """1/2 |p - s / |s||^2: the divergence of psi = |x|^2 / 2 at the direction of the scores, so it depends on no scale.
 
     Not convex.  A list whose scores are all 0 has no direction: the value is the mean over all, (|p|^2 + 1) / 2, and
@@ -295,7 +296,7 @@ def cosine(
     return over_lists(cosine_kernels.cosine, s, lists, in_order=False)
 
 
-def cosine_curvature(s: ArrayLike, lists: Lists, *, gain: str | Map = "exp2", discount: str | Map = "log2") -> Array:
+def cosine_curvature(s: ArrayLike, lists: Lists, *, gain: str | Map = "exp2", discount: str | Map = "log2") -> Floats:
     """|p| (2 |u_i| + |1 - 3 u_i^2|) / |s|^2 with u = s / |s|: a positive bound on the diagonal of the Hessian."""
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(cosine_kernels.cosine_curvature, s, lists, in_order=False)[1]
@@ -303,7 +304,7 @@ def cosine_curvature(s: ArrayLike, lists: Lists, *, gain: str | Map = "exp2", di
 
 def cosine_hvp(
     s: ArrayLike, lists: Lists, v: ArrayLike, *, gain: str | Map = "exp2", discount: str | Map = "log2"
-) -> Array:
+) -> Floats:
     """Hessian of ``cosine`` times ``v``, (rows,)."""
     s, lists = _with_targets(s, lists, gain, discount)
     return over_lists(cosine_kernels.cosine_hvp, s, lists, rows=[v], in_order=False)[1]

@@ -10,39 +10,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Lists
+from placet.data.arrays import Floats
 from placet.kernels import pairwise as kernels
 from placet.kernels import ranges
-from placet.losses.apply import Array, checked, frozen, over_lists
+from placet.losses.apply import checked, frozen, over_lists
 
 Slopes = dict[str, float]
 
 
-def _ones(s: ArrayLike) -> Array:
+def _ones(s: ArrayLike) -> Floats:
     return np.ones(len(np.asarray(s)))
 
 
-def ranknet(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
+def ranknet(s: ArrayLike, lists: Lists) -> tuple[float, Floats]:
     """Logistic: sum over i above j of log(1 + e^{-d}); the Bradley-Terry model.  O(N^2) per list."""
     unused = np.zeros(len(np.asarray(s)))
     return over_lists(kernels.rao_kupper, s, lists, 0.0, False, unused)
 
 
-def ranknet_curvature(s: ArrayLike, lists: Lists) -> Array:
+def ranknet_curvature(s: ArrayLike, lists: Lists) -> Floats:
     """Diagonal of the Hessian: sum over the row's pairs of p (1 - p), p = 1 / (1 + e^d)."""
     return over_lists(kernels.rao_kupper_second, s, lists, 0.0, 0.0, False, rows=[_ones(s)])[1]
 
 
-def ranknet_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
+def ranknet_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Floats:
     """Hessian times ``v``: sum over the row's pairs of p (1 - p) (v_i - v_j)."""
     return over_lists(kernels.rao_kupper_second, s, lists, 1.0, 0.0, False, rows=[v])[1]
 
 
-def ranksvm(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
+def ranksvm(s: ArrayLike, lists: Lists) -> tuple[float, Floats]:
     """Hinge: sum over i above j of max(0, 1 - d).  O(N log N) per list; the slope at d = 1 is taken as 0."""
     return over_lists(kernels.hinge, s, lists)
 
 
-def ranksvm_curvature(s: ArrayLike, lists: Lists) -> Array:
+def ranksvm_curvature(s: ArrayLike, lists: Lists) -> Floats:
     """Number of the row's pairs with d < 1.
 
     The hinge has no second derivative; this is that of max(0, 1 - d)^2 / 2, which bends where the hinge slopes.
@@ -50,22 +51,22 @@ def ranksvm_curvature(s: ArrayLike, lists: Lists) -> Array:
     return over_lists(kernels.hinge_second, s, lists, 0.0, rows=[_ones(s)])[1]
 
 
-def ranksvm_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
+def ranksvm_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Floats:
     """sum over the row's pairs with d < 1 of (v_i - v_j): as `ranksvm_curvature`, for max(0, 1 - d)^2 / 2."""
     return over_lists(kernels.hinge_second, s, lists, 1.0, rows=[v])[1]
 
 
-def rank_regress(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
+def rank_regress(s: ArrayLike, lists: Lists) -> tuple[float, Floats]:
     """Quadratic: sum over i above j of (1 - d)^2.  O(rows)."""
     return over_lists(kernels.quadratic, s, lists)
 
 
-def rank_regress_curvature(s: ArrayLike, lists: Lists) -> Array:
+def rank_regress_curvature(s: ArrayLike, lists: Lists) -> Floats:
     """Diagonal of the Hessian: twice the number of rows in other tiers."""
     return over_lists(kernels.quadratic_second, s, lists, 0.0, rows=[_ones(s)])[1]
 
 
-def rank_regress_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
+def rank_regress_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Floats:
     """Hessian times ``v``: 2 sum over the rows j of other tiers of (v_i - v_j)."""
     return over_lists(kernels.quadratic_second, s, lists, 1.0, rows=[v])[1]
 
@@ -84,7 +85,7 @@ def _times(pairs: float, log_weight: float) -> float:
 
 def rao_kupper(
     s: ArrayLike, lists: Lists, *, alpha: float = 0.0, parameter_gradient: bool = False
-) -> tuple[float, Array] | tuple[float, Array, Slopes]:
+) -> tuple[float, Floats] | tuple[float, Floats, Slopes]:
     """Ties by theta = 1 + e^alpha: P(i > j) = 1 / (1 + theta e^{-d}), P(tie) = (theta^2 - 1) P(i > j) P(j > i).
 
     - log P(i > j) = softplus(log theta - d), and a tie costs softplus(log theta - d) + softplus(log theta + d)
@@ -103,13 +104,13 @@ def rao_kupper(
     return value, grad, {"alpha": by_alpha * float(eta_slope.sum()) - pairs * (1.0 + above_two)}
 
 
-def rao_kupper_curvature(s: ArrayLike, lists: Lists, *, alpha: float = 0.0) -> Array:
+def rao_kupper_curvature(s: ArrayLike, lists: Lists, *, alpha: float = 0.0) -> Floats:
     """Diagonal of the Hessian in s: sum of p (1 - p), p = logistic(log theta - d), for a tie also at log theta + d."""
     eta = float(np.logaddexp(0.0, alpha))
     return over_lists(kernels.rao_kupper_second, s, lists, 0.0, eta, True, rows=[_ones(s)])[1]
 
 
-def rao_kupper_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, alpha: float = 0.0) -> Array:
+def rao_kupper_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, alpha: float = 0.0) -> Floats:
     """Hessian in s times ``v``; the weights of `rao_kupper_curvature` times (v_i - v_j)."""
     eta = float(np.logaddexp(0.0, alpha))
     return over_lists(kernels.rao_kupper_second, s, lists, 1.0, eta, True, rows=[v])[1]
@@ -117,7 +118,7 @@ def rao_kupper_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, alpha: float = 0
 
 def davidson(
     s: ArrayLike, lists: Lists, *, beta: float = 0.0, parameter_gradient: bool = False
-) -> tuple[float, Array] | tuple[float, Array, Slopes]:
+) -> tuple[float, Floats] | tuple[float, Floats, Slopes]:
     """Pairs with ties, nu = e^beta: a win, a loss and a tie weigh e^{d/2}, e^{-d/2} and nu.
 
     - log P(i > j) = log(e^{d/2} + e^{-d/2} + nu) - d/2; a tie has - beta in place of - d/2.  ``beta = -inf`` is the
@@ -133,11 +134,11 @@ def davidson(
     return value, grad, {"beta": float(nu_slope.sum()) - pairs}
 
 
-def davidson_curvature(s: ArrayLike, lists: Lists, *, beta: float = 0.0) -> Array:
+def davidson_curvature(s: ArrayLike, lists: Lists, *, beta: float = 0.0) -> Floats:
     """Diagonal of the Hessian in s: sum of the variances of a result that counts 1/2, -1/2 or, for a tie, 0."""
     return over_lists(kernels.davidson_second, s, lists, 0.0, math.exp(beta), rows=[_ones(s)])[1]
 
 
-def davidson_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, beta: float = 0.0) -> Array:
+def davidson_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, beta: float = 0.0) -> Floats:
     """Hessian in s times ``v``; the weights of `davidson_curvature` times (v_i - v_j)."""
     return over_lists(kernels.davidson_second, s, lists, 1.0, math.exp(beta), rows=[v])[1]

@@ -11,23 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Lists
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.kernels import pmop as fd
 from placet.kernels import pmop_exact as exact
 from placet.kernels import pmop_sampling as sampling
 from placet.kernels import ranges
-from placet.losses.apply import Array, checked, frozen, over_lists
+from placet.losses.apply import checked, frozen, over_lists
 
 UNIFORMS_AT_ONCE = 1 << 22
 
 
-def _scale(stage_scale: ArrayLike) -> Array:
+def _scale(stage_scale: ArrayLike) -> Floats:
     scale = frozen(stage_scale)
     if scale.ndim != 1 or len(scale) == 0 or not np.isfinite(scale).all():
         raise ValueError(f"stage_scale must hold one finite number or more, first stage first, not {stage_scale!r}")
     return scale
 
 
-def pmop_fd(s: ArrayLike, lists: Lists, *, stage_scale: ArrayLike | None = None) -> tuple[float, Array]:
+def pmop_fd(s: ArrayLike, lists: Lists, *, stage_scale: ArrayLike | None = None) -> tuple[float, Floats]:
     """Full decomposition: sum_k log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|), C_k = (2^N_k - 1) / N_k.
 
     O(rows).  ``stage_scale`` (c_1, c_2, ...) lets the potential depend on the place: e^{c_k s} at stage k (the last c
@@ -38,7 +40,7 @@ def pmop_fd(s: ArrayLike, lists: Lists, *, stage_scale: ArrayLike | None = None)
     return over_lists(fd.pmop_fd_staged, s, lists, _scale(stage_scale))
 
 
-def pmop_fd_curvature(s: ArrayLike, lists: Lists, *, stage_scale: ArrayLike | None = None) -> Array:
+def pmop_fd_curvature(s: ArrayLike, lists: Lists, *, stage_scale: ArrayLike | None = None) -> Floats:
     """Upper bound of the Hessian's diagonal: sum_k c_k^2 p_k (1 - p_k), p_k the row's share of sum_{R_k} phi_k.
 
     What is left out, - c_k^2 q (1 - q) with q the row's share of its own tier, is never positive, and 0 without ties.
@@ -48,7 +50,7 @@ def pmop_fd_curvature(s: ArrayLike, lists: Lists, *, stage_scale: ArrayLike | No
     return over_lists(fd.pmop_fd_staged_curvature, s, lists, _scale(stage_scale))[1]
 
 
-def pmop_fd_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, stage_scale: ArrayLike | None = None) -> Array:
+def pmop_fd_hvp(s: ArrayLike, lists: Lists, v: ArrayLike, *, stage_scale: ArrayLike | None = None) -> Floats:
     """Hessian times ``v``, exact: sum_k c_k^2 (p_k (v - p_k.v) - q_k (v - q_k.v)).  Indefinite where tiers tie."""
     if stage_scale is None:
         return over_lists(fd.pmop_fd_hvp, s, lists, rows=[v])[1]
@@ -67,7 +69,7 @@ def _countable(lists: Lists) -> Lists:
     return lists
 
 
-def pmop_exact(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
+def pmop_exact(s: ArrayLike, lists: Lists) -> tuple[float, Floats]:
     """General state: sum_k log sum_{S in R_k} e^{mean of s over S} - mean of s over X_k, every subset counted.
 
     N_k^3 / 6 steps per stage and O(N^2) memory: about 2 ms for 100 rows in 3 tiers, 1 s for a stage of 1,000, the
@@ -76,19 +78,19 @@ def pmop_exact(s: ArrayLike, lists: Lists) -> tuple[float, Array]:
     return over_lists(exact.pmop_exact, s, _countable(lists))
 
 
-def pmop_exact_curvature(s: ArrayLike, lists: Lists) -> Array:
+def pmop_exact_curvature(s: ArrayLike, lists: Lists) -> Floats:
     """Diagonal of the Hessian: sum_k Var(1_i / |S|), S a subset of R_k."""
     return over_lists(exact.pmop_exact_curvature, s, _countable(lists))[1]
 
 
-def pmop_exact_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Array:
+def pmop_exact_hvp(s: ArrayLike, lists: Lists, v: ArrayLike) -> Floats:
     """Hessian times ``v``, exact: sum_k Cov(1_i / |S|, mean of v over S).  Three times the cost of `pmop_exact`."""
     return over_lists(exact.pmop_exact_hvp, s, _countable(lists), rows=[v])[1]
 
 
 def _contrast(
     s: ArrayLike, lists: Lists, n_steps: int, random_state: int | np.random.Generator, rule: int
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """Chains of all lists, in blocks that need about UNIFORMS_AT_ONCE numbers, drawn here in the order of the lists."""
     if n_steps < 1:
         raise ValueError(f"n_steps must be at least 1, not {n_steps}")
@@ -113,7 +115,7 @@ def _contrast(
 
 def pmop_gibbs(
     s: ArrayLike, lists: Lists, *, n_steps: int = 1, random_state: int | np.random.Generator = 0
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """Contrastive divergence for the general state: ``n_steps`` Gibbs sweeps from each observed X_k.
 
     The value is the *contrast* sum_k (1/n) sum_l mean of s over S_l - mean of s over X_k, S_l the subset after sweep l:
@@ -132,7 +134,7 @@ def pmop_mh(
     n_steps: int = 1,
     random_state: int | np.random.Generator = 0,
     as_published: bool = False,
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """As `pmop_gibbs`, by ``n_steps`` Metropolis-Hastings steps that propose a size and then a subset of it, evenly.
 
     ``as_published`` accepts with Phi(S') / Phi(S) as the paper prints; that chain settles on Phi(S) / binom(N_k, |S|),
@@ -142,15 +144,14 @@ def pmop_mh(
     return _contrast(s, lists, n_steps, random_state, rule)
 
 
-def _reversed(s: ArrayLike, lists: Lists) -> tuple[Array, Lists]:
+def _reversed(s: ArrayLike, lists: Lists) -> tuple[Floats, Lists]:
     """The lists from the worst row to the best, scores and grades negated: sorted rows stay sorted."""
     x, grade, offsets, weight = checked(s, lists)
     return -x[::-1], Lists(-grade[::-1], len(x) - offsets[::-1], weight[::-1])
 
 
 def _is_exact(form: str, stage_scale: ArrayLike | None) -> bool:
-    if form not in ("fd", "exact"):
-        raise ValueError(f"form {form!r} is unknown; choose from ['exact', 'fd']")
+    one_of(form, ("fd", "exact"), "form")
     if form == "exact" and stage_scale is not None:
         raise ValueError("stage_scale belongs to form 'fd'; form 'exact' has no potentials by stage")
     return form == "exact"
@@ -158,7 +159,7 @@ def _is_exact(form: str, stage_scale: ArrayLike | None) -> bool:
 
 def pmop_backward(
     s: ArrayLike, lists: Lists, *, form: str = "fd", stage_scale: ArrayLike | None = None
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """Elimination: the worst tier goes first, chosen among all rows with potentials of -s, then the next worst.
 
     The likelihood of the reversed partition at -s under ``form`` "fd" (`pmop_fd`; stage 1 of ``stage_scale`` is the
@@ -172,7 +173,7 @@ def pmop_backward(
 
 def pmop_backward_curvature(
     s: ArrayLike, lists: Lists, *, form: str = "fd", stage_scale: ArrayLike | None = None
-) -> Array:
+) -> Floats:
     """The curvature of `pmop_fd` (an upper bound) or `pmop_exact` (the diagonal) on the reversed lists."""
     exactly = _is_exact(form, stage_scale)
     s, lists = _reversed(s, lists)
@@ -182,7 +183,7 @@ def pmop_backward_curvature(
 
 def pmop_backward_hvp(
     s: ArrayLike, lists: Lists, v: ArrayLike, *, form: str = "fd", stage_scale: ArrayLike | None = None
-) -> Array:
+) -> Floats:
     """Hessian times ``v``, exact."""
     exactly = _is_exact(form, stage_scale)
     s, lists = _reversed(s, lists)

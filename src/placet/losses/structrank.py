@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Lists
+from placet.data.arrays import Floats
 from placet.kernels import structrank as kernels
-from placet.losses.apply import Array, checked, over_lists
+from placet.losses.apply import checked, over_lists
 
 
 def check_connections(connections: str | float) -> None:
@@ -30,7 +31,7 @@ def check_connections(connections: str | float) -> None:
 
 def _run(
     s: ArrayLike, lists: Lists, w1: float, w2: float, connections: str | float, random_state: int, second: bool
-) -> tuple[float, Array, Array]:
+) -> tuple[float, Floats, Floats]:
     """Value, gradient (or curvature) and the derivatives in w1 and w2, (2,)."""
     check_connections(connections)
     for name, w in (("w1", w1), ("w2", w2)):
@@ -93,7 +94,7 @@ def structrank_curvature(
     w2: float = 1.0,
     connections: str | float = "full",
     random_state: int = 0,
-) -> Array:
+) -> Floats:
     """A bound on the diagonal of the Hessian: w1^2 p_e + w2^2 p_f summed over the pairs whose edges touch the row.
 
     p_e and p_f are the derivatives of the pair's term in -w1 r_e and -w2 r_f.  With connections="none" it is the

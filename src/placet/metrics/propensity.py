@@ -7,6 +7,7 @@ point's true labels that it did not propose as rows with a score of -inf, so tha
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placet.data.errors import one_of
 from placet.metrics.conventions import discounts
 from placet.metrics.ranking import Floats, Ranking, checked_column, checked_depth, rank
 from placet.metrics.relevance import Scores, discounted, ideal, is_relevant, per_list_total, ratio
@@ -113,8 +114,7 @@ def _worth(
 
 
 def _normalised(value: Floats, best: Floats, n_true: Floats, normalise: str, empty: float) -> Floats:
-    if normalise not in NORMALISE:
-        raise ValueError(f"normalise {normalise!r} is unknown; choose from {list(NORMALISE)}")
+    one_of(normalise, NORMALISE, "normalise")
     defined = n_true > 0
     if normalise == "list":
         return ratio(value, best, empty)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from placet.data.arrays import Floats, Ints
 
 BATCH_ROWS = 1 << 17  # rows sorted at a time: small enough to stay in the cache
 

@@ -3,17 +3,15 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from placet.data import DataError, Queries
+from placet.data.arrays import Floats
 from placet.rank import files
 from placet.rank.ranker import Ranker
 
-Array = NDArray[np.float64]
 
-
-def fitted(base: Any, queries: Queries, valid: Queries | None, folds: int, random_state: int) -> tuple[Any, Array]:
+def fitted(base: Any, queries: Queries, valid: Queries | None, folds: int, random_state: int) -> tuple[Any, Floats]:
     """The fitted base and its scores of the training rows.
 
     An unfitted ranker of Placet is cloned and fitted; with ``folds`` >= 2 its scores are out of fold, so that what
@@ -34,7 +32,7 @@ def fitted(base: Any, queries: Queries, valid: Queries | None, folds: int, rando
     return own, out
 
 
-def scored(base: Any, queries: Queries) -> Array:
+def scored(base: Any, queries: Queries) -> Floats:
     """Scores (rows,) of the base, checked."""
     if isinstance(base, (int, np.integer, str)) and not isinstance(base, bool):
         column = queries.X[:, [_column(base, queries)]]

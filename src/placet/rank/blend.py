@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from placet.data import DataError, Queries
-from placet.data.columns import list_of_rows
+from placet.data.arrays import list_of_rows
 from placet.rank import files
 from placet.rank.ranker import Ids, Ranker, Scores, restored
 

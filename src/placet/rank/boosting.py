@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Lists, Queries
+from placet.data.arrays import Floats, Ints
 from placet.data.rankings import rows_of
 from placet.kernels import boosting as kernels
 from placet.kernels import ranges
@@ -15,9 +16,6 @@ from placet.metrics import metric as metric_of
 from placet.rank import similarity, weak
 from placet.rank.objective import parameters_for
 from placet.rank.ranker import Ids, Ranker, mean_defined, restored
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Round(NamedTuple):
@@ -172,7 +170,9 @@ class ConsistentBooster(Ranker):
             stopped = "interrupted"
         return rounds, len(rounds) if watch is None else watch.best_round, stopped
 
-    def _stepped(self, risk: "Risk", s: Array, value: float, d: Array, h: Array) -> tuple[float, Array, float, Array]:
+    def _stepped(
+        self, risk: "Risk", s: Floats, value: float, d: Floats, h: Floats
+    ) -> tuple[float, Floats, float, Floats]:
         """Factor of h, and scores, loss and gradient after the step."""
         if self.step == "projection":
             alpha = -self.rate * risk.total * float(d @ h) / float(h @ h)
@@ -184,7 +184,7 @@ class ConsistentBooster(Ranker):
         after = s + alpha * h
         return alpha, after, *risk(after)
 
-    def _best(self, groups: dict[str, Any], d: Array, rows: Ints | None, columns: Ints | None) -> Any:
+    def _best(self, groups: dict[str, Any], d: Floats, rows: Ints | None, columns: Ints | None) -> Any:
         """(family, h, function, gamma) of the proposal with the largest margin on the rows drawn."""
         best, best_margin = None, 0.0
         own = d if rows is None else d[rows]
@@ -212,7 +212,7 @@ class ConsistentBooster(Ranker):
             columns = np.sort(rng.choice(queries.n_features, n, replace=False))
         return rows, columns
 
-    def _listwise(self, queries: Queries, model: "Sum", fitting: bool = False) -> Array | None:
+    def _listwise(self, queries: Queries, model: "Sum", fitting: bool = False) -> Floats | None:
         if "listwise" not in self._names():
             return None
         sums = similarity.sums(self.kernels, queries.X, queries.offsets, queries.relations, bandwidth=self.bandwidth)
@@ -221,7 +221,7 @@ class ConsistentBooster(Ranker):
             model.scale = np.where(deviation > 0, deviation, 1.0)
         return weak.listwise_table(queries.X, sums, model.scale)
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Array:
+    def predict(self, X: Any, qid: Ids | None = None) -> Floats:
         """A score for every row, in the order given; with listwise learners the list matters: give ``qid``."""
         queries = self._seen(X, qid)
         out = np.full(len(queries.grade), float(self.level_))
@@ -238,7 +238,7 @@ class ConsistentBooster(Ranker):
             kernels.add_trees(X64, feature, self.node_threshold_, left, right, self.node_value_, self.roots_, out)
         return out if isinstance(X, Queries) else restored(queries, out)
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         return self.predict(Queries(X, np.zeros(X.shape[0]), offsets, features=self.features_))
 
     @classmethod
@@ -279,21 +279,21 @@ class Risk:
         self.total = float(np.asarray(lists.weight).sum())
         self.name, self.loss, self.params = loss, LOSSES[loss], dict(params)
 
-    def __call__(self, s: Array) -> tuple[float, Array]:
+    def __call__(self, s: Floats) -> tuple[float, Floats]:
         value, g = self.loss(s if self.order is None else s[self.order], self.lists, **self.params)
         return value / self.total, self._back(g) / self.total
 
-    def value(self, s: Array) -> float:
+    def value(self, s: Floats) -> float:
         return self(s)[0]
 
-    def _back(self, g: Array) -> Array:
+    def _back(self, g: Floats) -> Floats:
         if self.order is None:
             return g
         back = np.empty_like(g)
         back[self.order] = g
         return back
 
-    def bend(self, s: Array, h: Array) -> float:
+    def bend(self, s: Floats, h: Floats) -> float:
         """<h, H h>, by a difference of gradients where the loss has no Hessian product."""
         if self.name in HVPS:
             at, along = (s, h) if self.order is None else (s[self.order], h[self.order])
@@ -301,7 +301,7 @@ class Risk:
         small = 1e-6 / max(float(np.abs(h).max(initial=0.0)), 1e-300)
         return float((self(s + small * h)[1] - self(s)[1]) @ h) / small
 
-    def line_step(self, s: Array, value: float, d: Array, h: Array) -> tuple[float, Array, float, Array]:
+    def line_step(self, s: Floats, value: float, d: Floats, h: Floats) -> tuple[float, Floats, float, Floats]:
         """Newton's step along h, halved until the value falls by 1e-4 of what the slope promises; 0 if none does.
 
         Returns the step, and scores, value and gradient after it.
@@ -349,7 +349,7 @@ class Sum:
         """The level at the start and all constants added since."""
         return self.level + float(sum(alpha for _, (kind, _), alpha in self.parts if kind == "level"))
 
-    def coefficients(self) -> tuple[Array, Array]:
+    def coefficients(self) -> tuple[Floats, Floats]:
         """Weights of the features and of the listwise columns."""
         coef, listwise = np.zeros(self.n_features), np.zeros(self.n_listwise)
         for name, (kind, k), alpha in self.parts:
@@ -357,7 +357,7 @@ class Sum:
                 (coef if name == "feature" else listwise)[k] += alpha
         return coef, listwise
 
-    def trees(self) -> tuple[Ints, Array, Array, Ints]:
+    def trees(self) -> tuple[Ints, Floats, Floats, Ints]:
         """(feature, left, right) of all nodes, their thresholds and values, and the roots."""
         all_nodes = [nodes.times(alpha) for _, (kind, nodes), alpha in self.parts if kind == "tree"]
         starts = np.cumsum([0] + [len(nodes.feature) for nodes in all_nodes])[:-1]
@@ -372,7 +372,7 @@ class Sum:
 class Held:
     """Scores of the validation set, kept up to date, and the best round on it."""
 
-    def __init__(self, valid: Queries, listwise: Array | None, metric: Any, level: float) -> None:
+    def __init__(self, valid: Queries, listwise: Floats | None, metric: Any, level: float) -> None:
         self.valid, self.metric = valid, metric
         self.tables = {"feature": valid.X, "listwise": listwise}
         self.dense = np.ascontiguousarray(valid.X, np.float64) if isinstance(valid.X, np.ndarray) else None

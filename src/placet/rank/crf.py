@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.losses import LEARNT, LOSSES
 from placet.metrics import metric as metric_of
 from placet.optim import ConvergenceWarning, Fit, lbfgs
@@ -17,7 +19,6 @@ from placet.rank import similarity
 from placet.rank.objective import LEVELLED, parameters_for
 from placet.rank.ranker import Ids, Ranker, mean_defined, restored
 
-Array = NDArray[np.float64]
 FORMS = ("feedback", "distillation")
 LONGEST_DENSE = 5000  # rows of a list whose eigenvalues are taken
 LARGEST = 12.0  # of |log alpha| and |log beta|: the density has no maximum where related rows all have equal grades
@@ -76,14 +77,14 @@ class ContinuousCRF(Ranker):
         objective = _Likelihood(field, queries) if self.loss == "likelihood" else _Loss(field, queries, self)
         n = queries.n_features + 1
         judge = None if valid is None else self._judge(valid, n)
-        kept: list[tuple[float, Array]] = []
+        kept: list[tuple[float, Floats]] = []
 
-        def penalised(x: Array) -> tuple[float, Array]:
+        def penalised(x: Floats) -> tuple[float, Floats]:
             value, grad = objective(_held(x, n))
             grad[:n] = np.where(np.abs(x[:n]) < LARGEST, grad[:n], 0.0) + self.l2 * x[:n]
             return value + 0.5 * self.l2 * float(x[:n] @ x[:n]), grad
 
-        def after(x: Array, value: float) -> None:
+        def after(x: Floats, value: float) -> None:
             if judge is not None:
                 kept.append((judge(x), x.copy()))
             self._tell(len(kept), self.max_iter, kept[-1][0] if kept else None)
@@ -104,7 +105,7 @@ class ContinuousCRF(Ranker):
     def _judge(self, valid: Queries, n: int) -> Any:
         field, metric = self._field(valid), metric_of(self.metric)
 
-        def judge(x: Array) -> float:
+        def judge(x: Floats) -> float:
             return mean_defined(metric(field.mean(*_parameters(x, n)), valid.grade, valid.offsets))
 
         return judge
@@ -115,18 +116,17 @@ class ContinuousCRF(Ranker):
         kind = _Feedback if self.form == "feedback" else _Distillation
         return kind(np.ascontiguousarray(queries.X, np.float64), queries.offsets, self.relation, queries.relations)
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Array:
+    def predict(self, X: Any, qid: Ids | None = None) -> Floats:
         """A score for every row, in the order given.  The list matters: give ``qid``, or the rows are one list."""
         queries = self._seen(X, qid)
         scores = self._field(queries).mean(self.alpha_, float(self.beta_))
         return scores if isinstance(X, Queries) else restored(queries, scores)
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         return self.predict(Queries(X, np.zeros(X.shape[0]), offsets, features=self.features_))
 
     def _check(self) -> None:
-        if self.form not in FORMS:
-            raise ValueError(f"form {self.form!r} is unknown; choose from {list(FORMS)}")
+        one_of(self.form, FORMS, "form")
         if self.form == "distillation" and self.relation == "cosine":
             raise ValueError("form 'distillation' needs a directed relation of the Queries, not 'cosine'")
         if self.loss != "likelihood" and (self.loss not in LOSSES or self.loss in LEARNT):
@@ -140,7 +140,7 @@ class ContinuousCRF(Ranker):
 class _Feedback:
     """mu = A^-1 X alpha with A = a I + beta L, L = D - S."""
 
-    def __init__(self, X: Array, offsets: NDArray[np.int64], relation: str, relations: Any) -> None:
+    def __init__(self, X: Floats, offsets: NDArray[np.int64], relation: str, relations: Any) -> None:
         self.X, self.offsets = X, offsets
         if relation == "cosine":
             U = similarity.unit_rows(X, offsets)
@@ -153,10 +153,10 @@ class _Feedback:
         self.degree = np.asarray(self.product(np.ones(len(X))), dtype=np.float64)
         self.mean_degree = float(self.degree.mean()) if len(X) else 0.0
 
-    def laplacian(self, v: Array) -> Array:
+    def laplacian(self, v: Floats) -> Floats:
         return self.degree * v - self.product(v)
 
-    def solve(self, a: float, beta: float, right: Array) -> Array:
+    def solve(self, a: float, beta: float, right: Floats) -> Floats:
         """A^-1 right, by conjugate gradients with the diagonal as preconditioner, for all lists at once."""
         if beta == 0.0 or not len(right):
             return right / a
@@ -178,15 +178,15 @@ class _Feedback:
             p = z + (rz / before) * p
         return x
 
-    def mean(self, alpha: Array, beta: float) -> Array:
+    def mean(self, alpha: Floats, beta: float) -> Floats:
         return self.solve(float(alpha.sum()), beta, self.X @ alpha)
 
-    def pull_back(self, mu: Array, g: Array, alpha: Array, beta: float) -> tuple[Array, float]:
+    def pull_back(self, mu: Floats, g: Floats, alpha: Floats, beta: float) -> tuple[Floats, float]:
         """Derivatives in alpha and beta of a function of mu with gradient g: one more solution."""
         z = self.solve(float(alpha.sum()), beta, g)
         return z @ self.X - float(z @ mu), -float(z @ self.laplacian(mu))
 
-    def eigenvalues(self) -> Array:
+    def eigenvalues(self) -> Floats:
         """Of L, list by list, (rows,)."""
         found = []
         for a, b in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist()):
@@ -203,23 +203,23 @@ class _Feedback:
 class _Distillation:
     """mu = (2 X alpha + beta (row sums - column sums of R)) / (2 a)."""
 
-    def __init__(self, X: Array, offsets: NDArray[np.int64], relation: str, relations: Any) -> None:
+    def __init__(self, X: Floats, offsets: NDArray[np.int64], relation: str, relations: Any) -> None:
         R = similarity.relation(relations, relation)
         self.X, self.offsets = X, offsets
         self.lead = np.asarray(R.sum(axis=1)).ravel() - np.asarray(R.sum(axis=0)).ravel()
         self.mean_degree = float(np.abs(self.lead).mean()) if len(X) else 0.0
 
-    def mean(self, alpha: Array, beta: float) -> Array:
+    def mean(self, alpha: Floats, beta: float) -> Floats:
         return (self.X @ alpha + 0.5 * beta * self.lead) / float(alpha.sum())
 
-    def pull_back(self, mu: Array, g: Array, alpha: Array, beta: float) -> tuple[Array, float]:
+    def pull_back(self, mu: Floats, g: Floats, alpha: Floats, beta: float) -> tuple[Floats, float]:
         a = float(alpha.sum())
         return (g @ self.X - float(g @ mu)) / a, 0.5 * float(g @ self.lead) / a
 
-    def eigenvalues(self) -> Array:
+    def eigenvalues(self) -> Floats:
         return np.zeros(len(self.X))
 
-    def laplacian(self, v: Array) -> Array:
+    def laplacian(self, v: Floats) -> Floats:
         return np.zeros_like(v)
 
 
@@ -238,7 +238,7 @@ class _Likelihood:
         self.weight = queries.weight[queries.query]
         self.total = float(queries.weight.sum())
 
-    def __call__(self, x: Array) -> tuple[float, Array]:
+    def __call__(self, x: Floats) -> tuple[float, Floats]:
         alpha, beta = _parameters(x, len(x))
         a = float(alpha.sum())
         mu = self.field.mean(alpha, beta)
@@ -261,7 +261,7 @@ class _Loss:
         self.loss, self.params = LOSSES[ranker.loss], parameters_for(ranker.loss, ranker.loss_params, ranker.tol)
         self.start = np.zeros(2 if ranker.loss in LEVELLED else 1)
 
-    def __call__(self, x: Array) -> tuple[float, Array]:
+    def __call__(self, x: Floats) -> tuple[float, Floats]:
         n = len(x) - len(self.start)
         alpha, beta = _parameters(x, n)
         mu = self.field.mean(alpha, beta)
@@ -272,18 +272,18 @@ class _Loss:
         return value / self.total, np.concatenate([alpha * d_alpha, [beta * d_beta], level]) / self.total
 
 
-def _parameters(x: Array, n: int) -> tuple[Array, float]:
+def _parameters(x: Floats, n: int) -> tuple[Floats, float]:
     """alpha and beta from their logarithms, the first n entries of x."""
     x = _held(x, n)
     return np.exp(x[: n - 1]), float(np.exp(x[n - 1]))
 
 
-def _held(x: Array, n: int) -> Array:
+def _held(x: Floats, n: int) -> Floats:
     """The first n entries held within the bounds."""
     return np.concatenate([np.clip(x[:n], -LARGEST, LARGEST), x[n:]])
 
 
-def _without_diagonal(S: Array) -> Array:
+def _without_diagonal(S: Floats) -> Floats:
     np.fill_diagonal(S, 0.0)
     return S
 
@@ -304,12 +304,12 @@ def _symmetric(S: Any, name: str) -> Any:
     return (S - diags_array(S.diagonal())).tocsr()
 
 
-def _minimum(fun: Any, start: Array, tol: float, max_iter: int, callback: Any) -> Fit:
+def _minimum(fun: Any, start: Floats, tol: float, max_iter: int, callback: Any) -> Fit:
     import warnings
 
     unit = float(np.abs(fun(start)[1]).max(initial=0.0)) or 1.0
 
-    def scaled(x: Array) -> tuple[float, Array]:
+    def scaled(x: Floats) -> tuple[float, Floats]:
         value, grad = fun(x)
         return value / unit, grad / unit
 

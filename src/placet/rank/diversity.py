@@ -15,19 +15,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from placet.data import DataError, Queries
-from placet.data.columns import offsets_from_sizes
+from placet.data.arrays import Floats, offsets_from_sizes
+from placet.data.errors import one_of
 from placet.metrics import alpha_ndcg, err_ia
 from placet.rank import base_scores, files, similarity
 from placet.rank.ranker import Ids, mean_defined, restored, rows_of
 from placet.rank.surrogate import pattern_search
 
-Array = NDArray[np.float64]
-Similar = Callable[[int], Array]
-METRICS: dict[str, Callable[..., Array]] = {"alpha_ndcg": alpha_ndcg, "err_ia": err_ia}
+Similar = Callable[[int], Floats]
+METRICS: dict[str, Callable[..., Floats]] = {"alpha_ndcg": alpha_ndcg, "err_ia": err_ia}
 STEP = 4.0  # of the pattern search in -w
 
 
-def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 0.5, k: int | None = None) -> Array:
+def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 0.5, k: int | None = None) -> Floats:
     """Maximal marginal relevance: the next row has the largest trade_off b_i - (1 - trade_off) max_j S_ij; scores.
 
     The maximum is over the rows j chosen before it (0 for the first), b the relevance brought to [0, 1] in the list and
@@ -42,7 +42,7 @@ def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 
     b, cut = np.asarray(relevance, dtype=np.float64), np.asarray(offsets, dtype=np.int64)
     unit = similarity.normalised(b[:, None], cut)[:, 0]
 
-    def value(own: Array, nearest: Array, total: Array) -> Array:
+    def value(own: Floats, nearest: Floats, total: Floats) -> Floats:
         return trade_off * own - (1.0 - trade_off) * nearest[:, 0]
 
     return _greedy(unit, [_cosine(X, cut)], cut, value, k)
@@ -61,12 +61,12 @@ def _cosine(X: Any, offsets: NDArray[np.int64]) -> Callable[[int, int], Similar]
 
 
 def _greedy(
-    b: Array,
+    b: Floats,
     similar: Sequence[Callable[[int, int], Similar]],
     offsets: NDArray[np.int64],
-    value: Callable[[Array, Array, Array], Array],
+    value: Callable[[Floats, Floats, Floats], Floats],
     k: int | None,
-) -> Array:
+) -> Floats:
     """Scores that put the rows in the order in which a greedy rule takes them.
 
     ``value(b, nearest, total)`` of the rows left, given their largest similarity to a row taken and the sums of their
@@ -133,8 +133,7 @@ class DiversityReranker(BaseEstimator):
 
     def fit(self, queries: Queries, judged: ArrayLike) -> Self:
         """Fit on queries whose rows are judged for subtopics, (rows, subtopics), dense or sparse, in their order."""
-        if self.metric not in METRICS:
-            raise ValueError(f"metric {self.metric!r} is unknown; choose from {sorted(METRICS)}")
+        one_of(self.metric, METRICS, "metric")
         if self.k < 1 or isinstance(self.kernels, str) or not len(self.kernels):
             raise ValueError(f"k {self.k} must be at least 1, and kernels {self.kernels!r} a sequence of at least one")
         if np.shape(judged)[:1] != (len(queries.grade),):
@@ -142,7 +141,7 @@ class DiversityReranker(BaseEstimator):
         metric = METRICS[self.metric]
         parts = self._parts(queries)
 
-        def quality(minus_w: Array) -> float:
+        def quality(minus_w: Floats) -> float:
             return mean_defined(metric(self._order(parts, -minus_w), judged, queries.offsets, self.k))
 
         found = quality(np.zeros(len(self.kernels)))
@@ -159,7 +158,7 @@ class DiversityReranker(BaseEstimator):
         self.fit_summary_ = {"value": search.value, "value of the base": found, "evaluations": len(search.tried)}
         return self
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Array:
+    def predict(self, X: Any, qid: Ids | None = None) -> Floats:
         """Scores that put the rows of each list in the learnt order; ``X`` is ``Queries`` or a table with ``qid``."""
         check_is_fitted(self, "w_")
         if isinstance(X, Queries):
@@ -187,7 +186,7 @@ class DiversityReranker(BaseEstimator):
             setattr(ranker, name, value)
         return ranker
 
-    def _parts(self, queries: Queries) -> tuple[Array, list[Callable[[int, int], Similar]], NDArray[np.int64]]:
+    def _parts(self, queries: Queries) -> tuple[Floats, list[Callable[[int, int], Similar]], NDArray[np.int64]]:
         b = similarity.normalised(base_scores.scored(self.base, queries)[:, None], queries.offsets)[:, 0]
         return b, [self._similar(kernel, queries) for kernel in self.kernels], queries.offsets
 
@@ -203,10 +202,10 @@ class DiversityReranker(BaseEstimator):
         matrix = similarity.relation(queries.relations, kernel)
         return lambda a, b: lambda i: matrix[a:b, a:b][[i]].toarray()[0]
 
-    def _order(self, parts: Any, w: Array) -> Array:
+    def _order(self, parts: Any, w: Floats) -> Floats:
         b, similar, offsets = parts
 
-        def value(own: Array, nearest: Array, total: Array) -> Array:
+        def value(own: Floats, nearest: Floats, total: Floats) -> Floats:
             return own * np.exp(np.clip(total @ w, -30.0, 30.0))
 
         return _greedy(b, similar, offsets, value, self.k)

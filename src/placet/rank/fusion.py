@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries
-from placet.data.columns import list_of_rows
+from placet.data.arrays import Floats, list_of_rows
 from placet.rank import files
 from placet.rank.auto import ranker_class
 from placet.rank.ranker import Ranker
-
-Array = NDArray[np.float64]
 
 Member = tuple[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
@@ -87,7 +85,7 @@ class SupervisedFusion(Ranker):
             raise ValueError(f"member {name!r} names no parameters; an empty mapping stands for the ranker's own")
         return best[1], best[2]
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         features = fusion_features(X, offsets)
         seen = Queries(features, np.zeros(len(features)), offsets)
         kinds = [name for name, _ in self.members]
@@ -114,7 +112,7 @@ class SupervisedFusion(Ranker):
         return fusion
 
 
-def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Array:
+def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Floats:
     """What a fusion sees of each document, (rows, 5 engines + 47).
 
     By engine: listed or not, place on the query's list scaled to (0, 1], reciprocal place, 1 / log2(1 + place), and
@@ -152,7 +150,7 @@ def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Array:
     return np.column_stack([*tables, *sums, *(standardised(values, offsets) for values in sums), *query])
 
 
-def agreed(values: Array, offsets: NDArray[np.int64]) -> list[Array]:
+def agreed(values: Floats, offsets: NDArray[np.int64]) -> list[Floats]:
     """Sums over engines, weighed by agreement: of the standardised values, of the values, and of these by the square.
 
     An engine's weight in a query is the correlation, if positive, of its values with the weighed sum of all, found in
@@ -167,7 +165,7 @@ def agreed(values: Array, offsets: NDArray[np.int64]) -> list[Array]:
     return [(weight * Z).sum(axis=1), (weight * values).sum(axis=1), (weight**2 * values).sum(axis=1)]
 
 
-def standardised(values: Array, offsets: NDArray[np.int64]) -> Array:
+def standardised(values: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Values brought to mean 0 and deviation 1 inside each list; 0 where a list's values are all equal."""
     size = np.maximum(np.diff(offsets), 1)[list_of_rows(offsets)]
     centred = values - _per_query(np.add, values, offsets) / size
@@ -176,7 +174,7 @@ def standardised(values: Array, offsets: NDArray[np.int64]) -> Array:
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, deviation))
 
 
-def _places(rank: Array, offsets: NDArray[np.int64]) -> Array:
+def _places(rank: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Place 1, 2, ... of each document among those of its query that the engine lists; equal ranks share the best."""
     query = list_of_rows(offsets)
     out = np.ones_like(rank)
@@ -190,7 +188,7 @@ def _places(rank: Array, offsets: NDArray[np.int64]) -> Array:
     return out
 
 
-def _per_query(reduce: np.ufunc, values: Array, offsets: NDArray[np.int64]) -> Array:
+def _per_query(reduce: np.ufunc, values: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Reduction over the rows of each list, given back to each of its rows."""
     full = np.diff(offsets) > 0
     found = reduce.reduceat(values, offsets[:-1][full], axis=0) if full.any() else values[:0]

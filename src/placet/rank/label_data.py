@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError
-from placet.data.columns import list_of_rows
+from placet.data.arrays import list_of_rows
 from placet.rank.label_losses import Own
 
 if TYPE_CHECKING:

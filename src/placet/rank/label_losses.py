@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Lists
-from placet.data.columns import list_of_rows, offsets_from_sizes
+from placet.data.arrays import list_of_rows, offsets_from_sizes
 from placet.kernels import labels as kernels
 from placet.losses import LOSSES
 from placet.rank.network import pytorch

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.losses import HVPS, LEARNT
 from placet.metrics import metric as metric_of
 from placet.optim import Fit, lbfgs, newton, sgd
@@ -14,7 +16,6 @@ from placet.rank.objective import SAMPLED, Objective, parameters_for, times
 from placet.rank.products import ROWS_AT_ONCE, Products
 from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
 
-Array = NDArray[np.float64]
 SOLVERS = ("lbfgs", "newton", "sgd")
 KINKED = frozenset({"ranksvm"})  # no gradient vanishes at a kink: these stop by improvement as well
 EVERY_STEP = 10  # steps that are all tried on the validation set; later ones as often as they are 1/10 further
@@ -115,11 +116,11 @@ class LinearRanker(Ranker):
             return sgd(draw, objective.start, rng=np.random.default_rng(self.random_state), callback=watch, **steps)
         unit = float(np.abs(objective(objective.start)[1]).max(initial=0.0)) or 1.0
 
-        def scaled(x: Array) -> tuple[float, Array]:
+        def scaled(x: Floats) -> tuple[float, Floats]:
             value, grad = objective(x)
             return value / unit, grad / unit
 
-        def after(x: Array, value: float) -> None:
+        def after(x: Floats, value: float) -> None:
             watch(x, value * unit)
 
         common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": after}
@@ -129,13 +130,13 @@ class LinearRanker(Ranker):
         rel_tol = 1e-6 if self.rel_tol is None and self.loss in KINKED else self.rel_tol
         return lbfgs(scaled, objective.start, rel_tol=rel_tol, **common)
 
-    def _judge(self, objective: Objective, valid: Queries | None) -> Callable[[Array], float] | None:
+    def _judge(self, objective: Objective, valid: Queries | None) -> Callable[[Floats], float] | None:
         """x -> mean of the metric on the validation set."""
         if valid is None:
             return None
         metric, X = metric_of(self.metric), self._table(valid.X)
 
-        def judge(x: Array) -> float:
+        def judge(x: Floats) -> float:
             return mean_defined(metric(times(X, objective.raw_weights(x)[0]), valid.grade, valid.offsets))
 
         return judge
@@ -144,7 +145,7 @@ class LinearRanker(Ranker):
         """The features with the chosen products, if any."""
         return Products(self.pairs_, self.mean_, self.scale_).table(X) if len(self.pairs_) else X
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         if len(self.pairs_):
             blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
             parts = [times(self._table(block), self.coef_) for block in blocks]
@@ -169,8 +170,7 @@ class LinearRanker(Ranker):
         return largest_first(names, (pair[0] - pair[1]) * self.coef_)
 
     def _check(self) -> None:
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver {self.solver!r} is unknown; choose from {list(SOLVERS)}")
+        one_of(self.solver, SOLVERS, "solver")
         if self.solver == "newton" and (self.loss not in HVPS or self.loss in LEARNT):
             raise ValueError(
                 f"solver 'newton' needs a Hessian and no learnt parameters, which {self.loss!r} does not offer; "
@@ -189,14 +189,14 @@ class LinearRanker(Ranker):
 class Watch:
     """Keeps the step to go home with: the best on the validation set (``judge``), else the last.  A callback."""
 
-    def __init__(self, judge: Callable[[Array], float] | None, tell: Callable[[int, float | None], None]) -> None:
+    def __init__(self, judge: Callable[[Floats], float] | None, tell: Callable[[int, float | None], None]) -> None:
         self.judge, self.tell = judge, tell
         self.n_iter = self.judged = 0
-        self.x: Array | None = None
+        self.x: Floats | None = None
         self.value: float | None = None
         self.best: float | None = None
 
-    def __call__(self, x: Array, value: float) -> None:
+    def __call__(self, x: Floats, value: float) -> None:
         self.n_iter += 1
         self.value = float(value)
         found = None
@@ -206,7 +206,7 @@ class Watch:
             found = self._try(x)
         self.tell(self.n_iter, found)
 
-    def chosen(self, last: Array | None) -> Array:
+    def chosen(self, last: Floats | None) -> Floats:
         """What to keep, when the optimiser stopped at ``last`` (None: it was interrupted)."""
         if last is not None:
             if self.judge is None:
@@ -215,7 +215,7 @@ class Watch:
         assert self.x is not None
         return self.x
 
-    def _try(self, x: Array) -> float:
+    def _try(self, x: Floats) -> float:
         assert self.judge is not None
         self.judged, found = self.n_iter, self.judge(x)
         if self.best is None or found > self.best:
@@ -225,11 +225,11 @@ class Watch:
 
 def _drawn(
     objective: Objective, queries: Queries, batch: int | None
-) -> Callable[[Array, np.random.Generator], tuple[float, Array]]:
+) -> Callable[[Floats, np.random.Generator], tuple[float, Floats]]:
     """(x, rng) -> the objective on ``batch`` queries drawn with ``rng``; sampled losses draw from it too."""
     lists = queries.lists()
 
-    def estimate(x: Array, rng: np.random.Generator) -> tuple[float, Array]:
+    def estimate(x: Floats, rng: np.random.Generator) -> tuple[float, Floats]:
         part = objective
         if batch is not None and batch < len(queries):
             part = objective.part(np.sort(rng.choice(len(queries), batch, replace=False)), lists)

@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from placet.data import DataError, Lists
+from placet.data.arrays import Floats
 from placet.kernels import places as kernels
 from placet.kernels import softmax
 from placet.losses import LOSSES
-
-Array = NDArray[np.float64]
 
 ORDERS = frozenset({"pl-partition", "pl-topk", "listmle", "pmop-fd"})
 """Losses whose model makes e^s the weights of a Plackett-Luce law of orders (``pmop-fd``: of those without ties)."""
@@ -41,7 +40,7 @@ def refuse_unless_pairs(loss: str) -> None:
         )
 
 
-def top1(s: Array, offsets: NDArray[np.int64]) -> Array:
+def top1(s: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Softmax of the scores of each list: the probability of each row to come first.
 
     >>> top1(np.array([0.0, 0.0, 1000.0, 0.0]), np.array([0, 2, 4])).round(6)
@@ -54,7 +53,7 @@ def top1(s: Array, offsets: NDArray[np.int64]) -> Array:
     return out
 
 
-def above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Array:
+def above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
     """P(i above j) at ``gap`` = s_i - s_j.
 
     Plackett-Luce and Bradley-Terry: 1 / (1 + e^-gap).  Rao-Kupper: 1 / (1 + theta e^-gap), theta = 1 + e^alpha.
@@ -71,13 +70,13 @@ def above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Array:
     return expit(gap)
 
 
-def above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Array:
+def above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
     """P(i above j | not tied)."""
     one, other = above(gap, loss, params), above(-np.asarray(gap), loss, params)
     return one / (one + other)
 
 
-def places(s: ArrayLike) -> Array:
+def places(s: ArrayLike) -> Floats:
     """P(row i at place r) of one list under Plackett-Luce, (rows, places); rows and columns sum to 1.
 
     By quadrature over arrival times, to about 1e-13.  O(rows^2) times 200 nodes, or 50 sqrt(rows) if that is more.
@@ -105,9 +104,9 @@ class Calibration:
     calibrated, below 1 if the ranker is too sure.
     """
 
-    predicted: Array
-    observed: Array
-    share: Array
+    predicted: Floats
+    observed: Floats
+    share: Floats
     n_pairs: int
     n_queries: int
     error: float
@@ -120,7 +119,7 @@ class Calibration:
         return "\n".join([head, "predicted  observed   share", *lines])
 
 
-def calibration(s: Array, lists: Lists, loss: str, params: Mapping[str, Any], *, bins: int = 10) -> Calibration:
+def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *, bins: int = 10) -> Calibration:
     """Compare P(i above j | not tied) >= 1/2 with how often grade i > grade j.  O(rows^2) per list.
 
     Every query counts its weight; pairs of equal grades are left out; bins are equal parts of [1/2, 1].
@@ -153,7 +152,7 @@ def calibration(s: Array, lists: Lists, loss: str, params: Mapping[str, Any], *,
     return Calibration(predicted, observed, share, int(per_query.sum()), n_queries, error, best_slope(s, even))
 
 
-def best_slope(s: Array, lists: Lists) -> float:
+def best_slope(s: Floats, lists: Lists) -> float:
     """The t >= 0 that minimises the logistic loss of pairs at t s: one root of a falling function, by bisection.
 
     Infinite where every pair is in order, 0 where scores are no better than chance.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Lists, Queries
+from placet.data.arrays import Floats
 from placet.data.rankings import rows_of
 from placet.kernels import ranges
 from placet.metrics import metric as metric_of
@@ -16,7 +17,6 @@ from placet.rank.products import moments
 from placet.rank.ranker import Ranker, mean_defined
 from placet.rank.training import Criterion, Training, descend
 
-Array = NDArray[np.float64]
 ROWS_AT_ONCE = 65_536
 
 
@@ -121,7 +121,7 @@ class NeuralRanker(Ranker):
         out.data = (X.data / self.scale_[X.indices]).astype(np.float32)
         return out
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         network = net.layers(self.weights_, self.sizes_.tolist())
         blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
         found = [net.scores(network, self._standardized(block))[:, 0] for block in blocks]

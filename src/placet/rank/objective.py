@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Lists
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.data.rankings import rows_of
 from placet.kernels import ranges
 from placet.losses import HVPS, LEARNT, LOSSES
 from placet.rank.products import ROWS_AT_ONCE, moments
-
-Array = NDArray[np.float64]
 
 SAMPLED = frozenset({"pmop-gibbs", "pmop-mh"})
 """Losses that draw: an integer seed would draw the same at every call, so they are given the generator."""
@@ -34,8 +34,7 @@ TRAINING_TOLERANCE = 1e-4
 
 def parameters_for(loss: str, given: Mapping[str, Any] | None, tol: float = 1.0) -> dict[str, Any]:
     """Parameters of the loss in training: those given, and integrals no more exact than a fit to ``tol`` needs."""
-    if loss not in LOSSES:
-        raise ValueError(f"loss {loss!r} is unknown; choose from {sorted(LOSSES)}")
+    one_of(loss, LOSSES, "loss")
     params = dict(given or {})
     known = [p.name for p in signature(LOSSES[loss]).parameters.values() if p.kind is p.KEYWORD_ONLY]
     unknown = sorted(set(params) - set(known))
@@ -65,8 +64,8 @@ class Objective:
         self.X, self.loss, self.params = X, loss, dict(params)
         self.l2 = 0.0 if loss in UNBOUNDED else l2
         self.n = X.shape[1]
-        self.shift: Array
-        self.scale: Array
+        self.shift: Floats
+        self.scale: Floats
         self.shift, self.scale = moments(X)  # also where they are not used: a column with NaN is refused
         if not standardize:
             self.shift, self.scale = np.zeros(self.n), np.ones(self.n)
@@ -82,7 +81,7 @@ class Objective:
         self.order = None if ranges.is_descending(grade, offsets) else ranges.descending_order(grade, offsets)
         self.lists = lists if self.order is None else lists._replace(grade=grade[self.order])
         self.total = float(np.asarray(lists.weight).sum())
-        self._last: tuple[Array, Array] | None = None
+        self._last: tuple[Floats, Floats] | None = None
 
     def part(self, queries: NDArray[np.int64], lists: Lists) -> Self:
         """The same objective over some of the queries; ``lists`` are those of all, in the order of the table."""
@@ -92,16 +91,16 @@ class Objective:
         out._see(Lists(np.asarray(lists.grade)[rows], offsets, np.asarray(lists.weight)[queries]))
         return out
 
-    def raw_weights(self, x: Array) -> tuple[Array, float]:
+    def raw_weights(self, x: Floats) -> tuple[Floats, float]:
         """Weights of the columns as they are, and the constant."""
         w = x[: self.n] / self.scale
         return w, float(x[self.n : self.n + self.n_constants].sum() - self.shift @ w)
 
-    def learnt_at(self, x: Array) -> dict[str, float]:
+    def learnt_at(self, x: Floats) -> dict[str, float]:
         """The learnt parameters."""
         return dict(zip(self.learnt, x[self.n + self.n_constants :].tolist()))
 
-    def scores(self, x: Array) -> Array:
+    def scores(self, x: Floats) -> Floats:
         """Scores in the kernels' order; those of the last x are kept, for Hessian products ask again."""
         if self._last is None or not np.array_equal(self._last[0], x):
             w, constant = self.raw_weights(x)
@@ -110,7 +109,7 @@ class Objective:
             self._last = x.copy(), s if self.order is None else s[self.order]
         return self._last[1]
 
-    def pull_back(self, g: Array) -> Array:
+    def pull_back(self, g: Floats) -> Floats:
         """Gradient in the weights and the constant from the gradient in row scores."""
         rows = g
         if self.order is not None:
@@ -120,7 +119,7 @@ class Objective:
         weights = (transposed_times(self.X, rows) - self.shift * total) / self.scale
         return np.append(weights, [total] * self.n_constants)
 
-    def __call__(self, x: Array, **more: Any) -> tuple[float, Array]:
+    def __call__(self, x: Floats, **more: Any) -> tuple[float, Floats]:
         learnt = self.learnt_at(x)
         extra = {"parameter_gradient": True} if learnt else {}
         value, g, *slopes = LOSSES[self.loss](self.scores(x), self.lists, **self.params, **learnt, **extra, **more)
@@ -129,7 +128,7 @@ class Objective:
         grad[: self.n] += self.l2 * w
         return value / self.total + 0.5 * self.l2 * float(w @ w), grad
 
-    def hvp(self, x: Array, v: Array) -> Array:
+    def hvp(self, x: Floats, v: Floats) -> Floats:
         """Hessian times v, for losses without learnt parameters."""
         w, constant = self.raw_weights(v)
         along = times(self.X, w)
@@ -141,12 +140,12 @@ class Objective:
         return out
 
 
-def times(X: Any, w: Array) -> Array:
+def times(X: Any, w: Floats) -> Floats:
     """X @ w in double precision out; the product runs in the type of X."""
     return np.asarray(X @ w.astype(X.dtype, copy=False), dtype=np.float64)
 
 
-def transposed_times(X: Any, g: Array) -> Array:
+def transposed_times(X: Any, g: Floats) -> Floats:
     """X.T @ g; the product runs in the type of X, on g brought to at most 1, which float32 can hold.
 
     Blocks of rows are added in double precision, so that float32 features lose no digits over many rows.

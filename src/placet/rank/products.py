@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError
+from placet.data.arrays import Floats
 
-Array = NDArray[np.float64]
 ROWS_AT_ONCE = 16_384
 ENTRIES_AT_ONCE = 1 << 20
 
@@ -21,11 +21,11 @@ class Products:
     """
 
     pairs: NDArray[np.int64]
-    mean: Array
-    scale: Array
+    mean: Floats
+    scale: Floats
 
     @classmethod
-    def selected(cls, X: Any, grade: Array, threshold: float) -> "Products":
+    def selected(cls, X: Any, grade: Floats, threshold: float) -> "Products":
         """Pairs whose product has an absolute Pearson correlation with ``grade`` above ``threshold``.
 
         The moments of all F (F + 1) / 2 products come from three F x F matrices added up over blocks of rows:
@@ -63,7 +63,7 @@ class Products:
         return out
 
 
-def moments(X: Any) -> tuple[Array, Array]:
+def moments(X: Any) -> tuple[Floats, Floats]:
     """Mean and standard deviation of every column, in double precision; a constant column gets deviation 1.
 
     Squares are of deviations from the mean, block by block, so that float32 columns far from 0 keep their digits and
@@ -84,7 +84,7 @@ def moments(X: Any) -> tuple[Array, Array]:
     return _deviation(mean, variance / max(n_rows, 1))
 
 
-def _sparse_moments(X: Any) -> tuple[Array, Array]:
+def _sparse_moments(X: Any) -> tuple[Floats, Floats]:
     """Mean and variance of the columns of a CSR matrix; entries that are not stored are 0."""
     n_rows, n_features = X.shape
     parts = [slice(a, a + ENTRIES_AT_ONCE) for a in range(0, X.nnz, ENTRIES_AT_ONCE)]
@@ -100,13 +100,13 @@ def _sparse_moments(X: Any) -> tuple[Array, Array]:
     return mean, variance / max(n_rows, 1)
 
 
-def _deviation(mean: Array, variance: Array) -> tuple[Array, Array]:
+def _deviation(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
     scale = np.sqrt(variance)
     flat = scale <= 1e-7 * np.maximum(1e-30, np.abs(mean))
     return mean, np.where(flat | (scale == 0), 1.0, scale)
 
 
-def refuse_nan(mean: Array) -> None:
+def refuse_nan(mean: Floats) -> None:
     """Refuse columns with a value that is not finite, seen by their mean."""
     bad = ~np.isfinite(mean)
     if bad.any():

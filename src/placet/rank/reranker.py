@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.losses import LOSSES
 from placet.metrics import metric as metric_of
 from placet.optim import lbfgs
@@ -15,7 +17,6 @@ from placet.rank import base_scores, files, similarity
 from placet.rank.objective import parameters_for
 from placet.rank.ranker import Ids, Ranker, mean_defined, restored
 
-Array = NDArray[np.float64]
 LARGEST_EXPONENT = 30.0  # |sum_k w_k sum_j S_k| is held here, so that no list, however long, gives an infinite score
 
 
@@ -109,7 +110,7 @@ class ListwiseReranker(Ranker):
             "validation": best,
         }
 
-    def _path(self, problem: "_Problem", l2: float) -> list[tuple[Array, Array]]:
+    def _path(self, problem: "_Problem", l2: float) -> list[tuple[Floats, Floats]]:
         """(v, w) after one term, two terms, ...; ends early when a further term does not lower the loss."""
         v, w = np.array([[0.0, 1.0]]), problem.first_term(l2, self.max_iter)[None]
         path = [(v, w)]
@@ -127,7 +128,7 @@ class ListwiseReranker(Ranker):
         metric, z = metric_of(self.metric), T / self.scale_
         return lambda c: mean_defined(metric(_product_sum(b, z, *c), valid.grade, valid.offsets))
 
-    def _parts(self, queries: Queries, b: Array) -> tuple[Array, Array]:
+    def _parts(self, queries: Queries, b: Floats) -> tuple[Floats, Floats]:
         """Base scores (rows,) and sums (rows, kernels) as the formula takes them."""
         sizes = np.diff(queries.offsets)
         if self.positive and len(b):
@@ -138,7 +139,7 @@ class ListwiseReranker(Ranker):
             T /= np.repeat(np.maximum(sizes - 1, 1), sizes)[:, None]
         return b, T
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Array:
+    def predict(self, X: Any, qid: Ids | None = None) -> Floats:
         """A score for every row, in the order given.  The list matters: give ``qid``, or the rows are one list.
 
         Kernels that are relations need ``Queries`` that hold them.
@@ -148,7 +149,7 @@ class ListwiseReranker(Ranker):
         scores = _product_sum(b, T, self.v_, self.w_)
         return scores if isinstance(X, Queries) else restored(queries, scores)
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         return self.predict(Queries(X, np.zeros(X.shape[0]), offsets, features=self.features_))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -165,9 +166,8 @@ class ListwiseReranker(Ranker):
         ranker.base = ranker.base_ = base
         return ranker
 
-    def _check(self, penalties: Array, valid: Queries | None) -> None:
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss {self.loss!r} is unknown; choose from {sorted(LOSSES)}")
+    def _check(self, penalties: Floats, valid: Queries | None) -> None:
+        one_of(self.loss, LOSSES, "loss")
         if isinstance(self.kernels, str) or not len(self.kernels):
             raise ValueError(f"kernels {self.kernels!r} must be a sequence of at least one kernel")
         if self.terms < 1 or self.max_iter < 1 or not 0 < self.shrinkage <= 1:
@@ -181,12 +181,12 @@ class ListwiseReranker(Ranker):
             raise ValueError(f"{len(penalties)} values of l2 need a validation set to choose among them")
 
 
-def _first(b: Array, T: Array) -> tuple[Array, Array]:
+def _first(b: Floats, T: Floats) -> tuple[Floats, Floats]:
     """The base ranking: one term with weights 0."""
     return np.array([[0.0, 1.0]]), np.zeros((1, T.shape[1]))
 
 
-def _product_sum(b: Array, T: Array, v: Array, w: Array) -> Array:
+def _product_sum(b: Floats, T: Floats, v: Floats, w: Floats) -> Floats:
     """sum_t (v_t0 + v_t1 b) exp(T w_t), (rows,)."""
     out = np.zeros(len(b))
     for (constant, slope), row in zip(v, w):
@@ -200,17 +200,17 @@ def _product_sum(b: Array, T: Array, v: Array, w: Array) -> Array:
 class _Problem:
     """The loss as a function of the weights: of one term with its level, or of one term more."""
 
-    def __init__(self, b: Array, z: Array, queries: Queries, loss: str, params: Mapping[str, Any]) -> None:
+    def __init__(self, b: Floats, z: Floats, queries: Queries, loss: str, params: Mapping[str, Any]) -> None:
         self.b, self.z, self.loss, self.params = b, z, LOSSES[loss], params
         self.lists, self.total = queries.lists(), float(queries.weight.sum())
         self.spread = float(b.std()) or 1.0
         self.start = self.level = self._level()
 
-    def _loss(self, s: Array) -> tuple[float, Array]:
+    def _loss(self, s: Floats) -> tuple[float, Floats]:
         value, grad = self.loss(s, self.lists, **self.params)
         return value / self.total, grad / self.total
 
-    def _level(self) -> Array:
+    def _level(self) -> Floats:
         """(c_0 / unit, log c_1) that fit c_0 + c_1 b to the loss: where training starts.
 
         Losses differ by orders of magnitude in the level that they expect and can be flat away from it, so a coarse
@@ -222,18 +222,18 @@ class _Problem:
         self.unit = abs(c0) or 1.0
         c1 = min(self.unit * steps, key=lambda c: self._loss(c0 + c * self.b / self.spread)[0])
 
-        def fun(x: Array) -> tuple[float, Array]:
+        def fun(x: Floats) -> tuple[float, Floats]:
             s = self.unit * x[0] + np.exp(min(x[1], 300.0)) * self.b / self.spread
             value, g = self._loss(s)
             return value, np.array([self.unit * g.sum(), g @ (s - self.unit * x[0])])
 
         return _minimum(fun, np.array([c0 / self.unit, np.log(c1)]), 100)
 
-    def first_term(self, l2: float, max_iter: int) -> Array:
+    def first_term(self, l2: float, max_iter: int) -> Floats:
         """w of the first term; c_0 and c_1 move along and are kept as the level for further terms."""
         z, b = self.z, self.b / self.spread
 
-        def fun(x: Array) -> tuple[float, Array]:
+        def fun(x: Floats) -> tuple[float, Floats]:
             raw = z @ x[2:]
             e = np.exp(np.clip(raw, -LARGEST_EXPONENT, LARGEST_EXPONENT))
             f = np.exp(min(x[1], 300.0)) * b * e
@@ -247,7 +247,7 @@ class _Problem:
         self.level = x[:2]
         return x[2:]
 
-    def next_term(self, found: tuple[Array, Array], l2: float, max_iter: int, shrinkage: float) -> Any:
+    def next_term(self, found: tuple[Floats, Floats], l2: float, max_iter: int, shrinkage: float) -> Any:
         """(v, w) of one term more, or None if it does not lower the loss.
 
         Starts from the weights, among 0 and one deviation either way in every kernel, whose term has the largest
@@ -259,7 +259,7 @@ class _Problem:
         columns = np.column_stack([np.ones(len(self.b)), self.b / self.spread])
         old, g0 = self._loss(before)
 
-        def fun(x: Array) -> tuple[float, Array]:
+        def fun(x: Floats) -> tuple[float, Floats]:
             raw = z @ x[2:]
             e = np.exp(np.clip(raw, -LARGEST_EXPONENT, LARGEST_EXPONENT))
             h = (columns @ x[:2]) * e
@@ -278,7 +278,7 @@ class _Problem:
         v = shrinkage * x[:2] / unit
         return np.array([[v[0], v[1] / self.spread]]), x[None, 2:]
 
-    def value(self, found: tuple[Array, Array]) -> float:
+    def value(self, found: tuple[Floats, Floats]) -> float:
         """The loss per unit weight at the best level c_0 + c_1 f for these weights."""
         other = object.__new__(_Problem)
         other.__dict__.update(self.__dict__)
@@ -288,7 +288,7 @@ class _Problem:
         return other._loss(other.unit * x[0] + np.exp(x[1]) * other.b / other.spread)[0]
 
 
-def _minimum(fun: Any, start: Array, max_iter: int) -> Array:
+def _minimum(fun: Any, start: Floats, max_iter: int) -> Floats:
     """L-BFGS in units of the gradient at the start; a few weights need no warning when it stops at ``max_iter``."""
     import warnings
 
@@ -296,7 +296,7 @@ def _minimum(fun: Any, start: Array, max_iter: int) -> Array:
 
     unit = float(np.abs(fun(start)[1]).max(initial=0.0)) or 1.0
 
-    def scaled(x: Array) -> tuple[float, Array]:
+    def scaled(x: Floats) -> tuple[float, Floats]:
         value, grad = fun(x)
         return value / unit, grad / unit
 

@@ -9,21 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Back = Callable[[Array], Array]
+from placet.data.arrays import Floats
+
+Back = Callable[[Floats], Floats]
 SCORERS = ("nadaraya-watson", "linear", "network")
 ROWS_AT_ONCE = 512
 
 
-def all_scores(scorer: Any, a: Array, X: Array) -> Array:
+def all_scores(scorer: Any, a: Floats, X: Floats) -> Floats:
     """Scores of any number of rows, block by block."""
     parts = [scorer.forward(a, X[k : k + ROWS_AT_ONCE], None)[0] for k in range(0, len(X), ROWS_AT_ONCE)]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def within(theta: Array, norm: float) -> Array:
+def within(theta: Floats, norm: float) -> Floats:
     """theta, scaled to half the norm where it is longer."""
     length = float(np.abs(theta).sum())
     return theta if length <= norm else theta * (0.5 * norm / length)
@@ -36,21 +36,21 @@ class NadarayaWatson:
     x_f)^2 with p = K / sum K.
     """
 
-    def __init__(self, rows: Array, labels: Array) -> None:
+    def __init__(self, rows: Floats, labels: Floats) -> None:
         self.rows, self.squares = rows, rows * rows
         self.pair = np.column_stack([labels, np.ones(len(labels))])
         self.stacked = np.concatenate([labels[:, None] * rows, rows], axis=1)
         self.n_nonnegative = rows.shape[1]
 
-    def start(self, rng: np.random.Generator, norm: float) -> Array:
+    def start(self, rng: np.random.Generator, norm: float) -> Floats:
         return within(rng.uniform(0.0, 1.0, self.n_nonnegative + 2), norm)
 
-    def forward(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Back]:
+    def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
         blocks = [X[k : k + ROWS_AT_ONCE] for k in range(0, len(X), ROWS_AT_ONCE)]
         parts = [self._block(a, block, own) for block in blocks]
         s = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0)
 
-        def back(g: Array) -> Array:
+        def back(g: Floats) -> Floats:
             # sum_ri W_ri (x_if - x_rf)^2 with W_ri = g_r p_ri (y_i - s_r), never made: its rows sum to 0, so the
             # squares of x_rf drop out, and the rest are products of K with a few columns
             out, at, n = np.zeros(len(a)), 0, len(a)
@@ -66,7 +66,7 @@ class NadarayaWatson:
 
         return s, back
 
-    def _block(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Array, Array]:
+    def _block(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Floats, Floats]:
         """Kernels K (rows of X, rows kept) over their largest, scores, and sums of K."""
         exponent = (X * a**2) @ self.rows.T
         exponent -= 0.5 * (self.squares @ a**2)  # |x|^2 is the same for all i and drops out
@@ -86,11 +86,11 @@ class Linear:
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
 
-    def start(self, rng: np.random.Generator, norm: float) -> Array:
+    def start(self, rng: np.random.Generator, norm: float) -> Floats:
         a = rng.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
         return within(np.concatenate([a, rng.uniform(0.0, 1.0, 2)]), norm)
 
-    def forward(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Back]:
+    def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
         return X @ a, lambda g: g @ X
 
 
@@ -102,18 +102,18 @@ class Network:
     def __init__(self, n_features: int, hidden: int) -> None:
         self.n_features, self.hidden = n_features, hidden
 
-    def start(self, rng: np.random.Generator, norm: float) -> Array:
+    def start(self, rng: np.random.Generator, norm: float) -> Floats:
         n_inner = (self.n_features + 1) * self.hidden
         inner = rng.uniform(-1.0, 1.0, n_inner) / np.sqrt(self.n_features)
         outer = rng.uniform(-1.0, 1.0, self.hidden) / np.sqrt(self.hidden)
         return within(np.concatenate([inner, outer, rng.uniform(0.0, 1.0, 2)]), norm)
 
-    def forward(self, a: Array, X: Array, own: tuple[int, int] | None) -> tuple[Array, Back]:
+    def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
         n = self.n_features * self.hidden
         V, c, u = a[:n].reshape(self.n_features, self.hidden), a[n : n + self.hidden], a[n + self.hidden :]
         layer = np.tanh(X @ V + c)
 
-        def back(g: Array) -> Array:
+        def back(g: Floats) -> Floats:
             inner = np.outer(g, u) * (1.0 - layer**2)
             return np.concatenate([(X.T @ inner).ravel(), inner.sum(axis=0), g @ layer])
 

@@ -18,13 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placet.data import DataError
+from placet.data.arrays import Floats, Ints
 from placet.kernels import similarity as kernels
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Pairwise = Callable[[Any, Any], Any]
 Kernel = str | Pairwise
 Relations = Mapping[str, Any] | None
@@ -33,7 +31,7 @@ BLOCK = 2048
 FEATURE_KERNELS = ("cosine", "gaussian")
 
 
-def normalised(X: Any, offsets: Ints) -> Array:
+def normalised(X: Any, offsets: Ints) -> Floats:
     """Dense features as a new table in which every column runs from 0 to 1 inside each list (constant ones are 0).
 
     >>> normalised(np.array([[1.0], [3.0], [2.0], [7.0]]), np.array([0, 3, 4])).ravel()
@@ -56,7 +54,7 @@ def unit_rows(X: Any, offsets: Ints) -> Any:
     return (diags_array(1.0 / np.where(length > 0, length, 1.0)) @ X).tocsr()
 
 
-def cosine_product(U: Any, offsets: Ints, v: Array) -> Array:
+def cosine_product(U: Any, offsets: Ints, v: Floats) -> Floats:
     """sum_{j != i} cos(x_i, x_j) v_j inside each list, (rows,), given ``unit_rows``.  O(entries)."""
     if isinstance(U, np.ndarray):
         out = np.empty(len(U))
@@ -73,7 +71,7 @@ def cosine_product(U: Any, offsets: Ints, v: Array) -> Array:
 
 def sums(
     chosen: Sequence[Kernel], X: Any, offsets: Ints, relations: Relations = None, *, bandwidth: float = 0.25
-) -> Array:
+) -> Floats:
     """sum_{j != i} S_k(x_i, x_j) for every kernel k, (rows, kernels).  A row alone in its list has sums of 0."""
     out = np.zeros((X.shape[0], len(chosen)))
     for k, kernel in enumerate(chosen):
@@ -93,19 +91,19 @@ def gaussian(bandwidth: float) -> Pairwise:
     if not bandwidth > 0:
         raise ValueError(f"bandwidth {bandwidth} must be above 0")
 
-    def kernel(A: Array, B: Array) -> Array:
+    def kernel(A: Floats, B: Floats) -> Floats:
         square = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2.0 * (A @ B.T)
         return np.exp(-np.maximum(square, 0.0) / (2.0 * bandwidth**2 * max(A.shape[1], 1)))
 
     return kernel
 
 
-def cosine(A: Array, B: Array) -> Array:
+def cosine(A: Floats, B: Floats) -> Floats:
     """Inner products of rows that have length 1 already."""
     return np.asarray(A @ B.T)
 
 
-def dense(X: Any) -> Array:
+def dense(X: Any) -> Floats:
     if isinstance(X, np.ndarray):
         return X
     raise DataError("the gaussian kernel needs dense features; use X.toarray(), or the kernel 'cosine'")
@@ -124,7 +122,7 @@ def relation(relations: Relations, name: str) -> Any:
     )
 
 
-def _relation_sums(name: str, relations: Relations) -> Array:
+def _relation_sums(name: str, relations: Relations) -> Floats:
     matrix = relation(relations, name)
     return np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel() - matrix.diagonal()
 
@@ -134,7 +132,7 @@ def blocks(a: int, b: int) -> Iterator[slice]:
     return (slice(start, min(start + BLOCK, b)) for start in range(a, b, BLOCK))
 
 
-def _block_sums(kernel: Pairwise, X: Any, offsets: Ints) -> Array:
+def _block_sums(kernel: Pairwise, X: Any, offsets: Ints) -> Floats:
     out = np.zeros(X.shape[0])
     for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
         for rows in blocks(a, b):
@@ -146,7 +144,7 @@ def _block_sums(kernel: Pairwise, X: Any, offsets: Ints) -> Array:
     return out
 
 
-def _table(kernel: Pairwise, A: Any, B: Any) -> Array:
+def _table(kernel: Pairwise, A: Any, B: Any) -> Floats:
     """What a kernel gives for two blocks, checked: a caller's function may give anything."""
     found = np.asarray(kernel(A, B), dtype=np.float64)
     if found.shape != (A.shape[0], B.shape[0]):

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists
-from placet.data.columns import encode, offsets_from_sizes
+from placet.data.arrays import Floats, encode, offsets_from_sizes
 from placet.kernels import ranges
 from placet.losses import CURVATURES, LOSSES
 from placet.rank.objective import learnt_for, parameters_for
 
-Array = NDArray[np.float64]
 FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton steps of a leaf bounded
 
 
@@ -44,14 +43,14 @@ class Slopes:
         self.row = None if ranges.is_descending(grade, offsets) else ranges.descending_order(grade, offsets)
         self.lists = Lists(grade if self.row is None else grade[self.row], offsets, weight)
 
-    def __call__(self, first: Any, second: Any) -> tuple[Array, Array]:
+    def __call__(self, first: Any, second: Any) -> tuple[Floats, Floats]:
         labels = hasattr(second, "get_label")
         scores, grade = (first, second.get_label) if labels else (second, lambda: first)
         if self.lists is None:
             self._group(np.asarray(grade(), dtype=np.float64))
         return self.at(np.asarray(scores, dtype=np.float64))
 
-    def at(self, s: Array) -> tuple[Array, Array]:
+    def at(self, s: Floats) -> tuple[Floats, Floats]:
         """Gradient and curvature at scores ``s``; learnt parameters take a step of their own on the way.
 
         Some losses see the level of the scores, though it changes no order; there the scores stand for ``s + level``,
@@ -75,7 +74,7 @@ class Slopes:
         back_g[self.row], back_h[self.row] = g, h
         return back_g, back_h
 
-    def _best_level(self, s: Array) -> float:
+    def _best_level(self, s: Floats) -> float:
         """The constant that, added to ``s``, minimises the loss: Newton steps, halved while the slope grows.
 
         0 where the level does not matter.
@@ -94,13 +93,13 @@ class Slopes:
             level, slope, bend = level + step, new_slope, new_bend
         return level
 
-    def _sums(self, s: Array) -> tuple[float, float]:
+    def _sums(self, s: Floats) -> tuple[float, float]:
         """Slope of the loss in the level, and its curvature with every row on its own."""
         params = {**self.params, **self.learnt}
         slope = LOSSES[self.loss](s, self.lists, **params)[1]
         return float(slope.sum()), float(CURVATURES[self.loss](s, self.lists, **params).sum())
 
-    def _learn(self, s: Array) -> None:
+    def _learn(self, s: Floats) -> None:
         """One safeguarded Newton step in each learnt parameter, its curvature taken from a difference of slopes."""
         slope = lambda learnt: LOSSES[self.loss](s, self.lists, **self.params, **learnt, parameter_gradient=True)[2]  # noqa: E731
         here = slope(self.learnt)
@@ -110,7 +109,7 @@ class Slopes:
             step = -here[name] / bend if bend > 0 else -np.sign(here[name])
             self.learnt[name] = value + float(np.clip(step, -1.0, 1.0))
 
-    def _group(self, grade: Array) -> None:
+    def _group(self, grade: Floats) -> None:
         """Find the lists from ``qid``, when the first call brings the grades."""
         if self.qid is None or len(self.qid) != len(grade):
             raise DataError(
@@ -125,7 +124,7 @@ class Slopes:
 
 def objective(
     loss: str, qid: Sequence[Hashable], *, weight: ArrayLike | None = None, **params: Any
-) -> Callable[[Any, Any], tuple[Array, Array]]:
+) -> Callable[[Any, Any], tuple[Floats, Floats]]:
     """A custom objective for LightGBM's or XGBoost's own training loop, which does not tell it the groups.
 
     ``qid`` (rows,) names the query of each row, in any order; ``weight``: one per query, in order of first appearance.

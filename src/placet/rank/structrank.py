@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists, Queries
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
 from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
 from placet.losses import LOSSES
@@ -19,14 +21,12 @@ from placet.metrics import metric as metric_of
 from placet.rank import scorers
 from placet.rank.ranker import Ranker, mean_defined
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 HALVINGS = 60
 
 
 def cumulative_network(
     s: ArrayLike, above: ArrayLike, below: ArrayLike, offsets: ArrayLike, weight: ArrayLike | None = None
-) -> tuple[float, Array]:
+) -> tuple[float, Floats]:
     """-log F of a cumulative distribution network with multivariate sigmoids, and its gradient.
 
     Function c holds the edges offsets[c]:offsets[c + 1], each "row above[e] over row below[e]" with margin r_e =
@@ -48,7 +48,7 @@ def cumulative_network(
     e = np.exp(r - top[function])
     total = np.exp(-top) + np.bincount(function, e, len(w))
     pull = w[function] * e / total[function]
-    grad: Array = np.bincount(j, pull, len(s)).astype(np.float64) - np.bincount(i, pull, len(s))
+    grad: Floats = np.bincount(j, pull, len(s)).astype(np.float64) - np.bincount(i, pull, len(s))
     return float(w @ (top + np.log(total))), grad
 
 
@@ -65,7 +65,7 @@ def _n_terms(n_edges: int, connections: str | float) -> int:
 class Graph:
     """The order graph of one list: from its grades, or from given edges (rows numbered inside the list)."""
 
-    grade: Array
+    grade: Floats
     above: Ints | None = None
     below: Ints | None = None
 
@@ -76,7 +76,7 @@ class Graph:
         counts = np.unique(self.grade, return_counts=True)[1]
         return int((len(self.grade) ** 2 - (counts**2).sum()) // 2)
 
-    def loss(self, s: Array, w: Array, connections: str | float, seed: int) -> tuple[float, Array, Array]:
+    def loss(self, s: Floats, w: Floats, connections: str | float, seed: int) -> tuple[float, Floats, Floats]:
         """Mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); gradients in s and in w.
 
         The mean, where the paper has the sum: so that a step is of the same size for short lists and long ones.
@@ -91,7 +91,9 @@ class Graph:
             return value, grad, np.array([slope["w1"], slope["w2"]])
         return self._given(s, w, connections, seed, terms)
 
-    def _given(self, s: Array, w: Array, connections: str | float, seed: int, terms: int) -> tuple[float, Array, Array]:
+    def _given(
+        self, s: Floats, w: Floats, connections: str | float, seed: int, terms: int
+    ) -> tuple[float, Floats, Floats]:
         assert self.above is not None
         assert self.below is not None
         r = s[self.above] - s[self.below]
@@ -184,7 +186,7 @@ class StructRank(Ranker):
         self.labels_ = np.array(queries.grade) if keeps else np.zeros(0)
         scorer = self._scorer(queries.n_features)
         judge = self._judge(scorer, valid)
-        best: tuple[float, Array, dict[str, Any]] | None = None
+        best: tuple[float, Floats, dict[str, Any]] | None = None
         for norm in norms:
             for start in range(self.starts):
                 rng = np.random.default_rng([self.random_state, start])
@@ -224,7 +226,7 @@ class StructRank(Ranker):
             return None
         metric, X = metric_of(self.metric), np.asarray(valid.X, dtype=np.float64)
 
-        def judge(theta: Array) -> float:
+        def judge(theta: Floats) -> float:
             return mean_defined(metric(scorers.all_scores(scorer, theta[:-2], X), valid.grade, valid.offsets))
 
         return judge
@@ -234,25 +236,23 @@ class StructRank(Ranker):
             return scorers.NadarayaWatson(self.rows_, self.labels_)
         return scorers.Linear(n_features) if self.scorer == "linear" else scorers.Network(n_features, self.hidden)
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         dense = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
         return scorers.all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], dense)
 
     def _check(self, norms: list[float]) -> None:
-        if self.scorer not in scorers.SCORERS:
-            raise ValueError(f"scorer {self.scorer!r} is unknown; choose from {list(scorers.SCORERS)}")
+        one_of(self.scorer, scorers.SCORERS, "scorer")
         check_connections(self.connections)
         if not norms or not all(n > 0 for n in norms) or not self.rate > 0:
             raise ValueError(f"norm {self.norm} and rate {self.rate} must be above 0")
-        if self.halving not in ("coordinate", "vector"):
-            raise ValueError(f"halving {self.halving!r} is unknown; choose from ['coordinate', 'vector']")
+        one_of(self.halving, ("coordinate", "vector"), "halving")
         if self.epochs < 1 or self.starts < 1 or self.hidden < 1:
             raise ValueError("epochs, starts and hidden must be at least 1")
 
 
 def feasible_step(
-    theta: Array, gradient: Array, rate: float, norm: float, n_nonnegative: int, halving: str = "coordinate"
-) -> Array:
+    theta: Floats, gradient: Floats, rate: float, norm: float, n_nonnegative: int, halving: str = "coordinate"
+) -> Floats:
     """theta - rate gradient with steps halved until |theta|_1 <= norm and no entry that must not be negative is.
 
     These are the first ``n_nonnegative`` and the last two.  ``halving``: "coordinate" halves the steps of entries that

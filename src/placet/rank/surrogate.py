@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from placet.data import Queries
+from placet.data.arrays import Floats
 from placet.losses.bregman import PSI
 from placet.metrics import metric as metric_of
 from placet.optim import lbfgs
 from placet.rank.objective import Objective, times
 from placet.rank.ranker import Ranker, mean_defined
 
-Array = NDArray[np.float64]
 GRID = 1 / 64  # points of the search are multiples of it, so that the same point is never fitted twice
 
 
@@ -24,14 +24,14 @@ GRID = 1 / 64  # points of the search are multiples of it, so that the same poin
 class Search:
     """Where a pattern search ended: the best point, its value, and every point tried with its value, in order."""
 
-    x: Array
+    x: Floats
     value: float
-    tried: list[tuple[Array, float]] = field(default_factory=list)
+    tried: list[tuple[Floats, float]] = field(default_factory=list)
 
 
 def pattern_search(
-    fun: Callable[[Array], float],
-    starts: Iterable[Array],
+    fun: Callable[[Floats], float],
+    starts: Iterable[Floats],
     *,
     step: float = 0.5,
     least_step: float = 1 / 16,
@@ -48,10 +48,10 @@ def pattern_search(
     (array([0.75, 0.  ]), True)
     """
     known: dict[bytes, float] = {}
-    tried: list[tuple[Array, float]] = []
+    tried: list[tuple[Floats, float]] = []
     points = [np.asarray(x, dtype=np.float64) for x in starts]
 
-    def value_at(x: Array) -> float:
+    def value_at(x: Floats) -> float:
         key = x.tobytes()
         if key not in known and len(tried) >= limit:
             return -math.inf
@@ -76,7 +76,7 @@ def pattern_search(
     return Search(best[0], best[1], tried)
 
 
-def _better(value_at: Callable[[Array], float], x: Array, value: float, length: float) -> tuple[Array, float] | None:
+def _better(value_at: Callable[[Floats], float], x: Floats, value: float, length: float) -> tuple[Floats, float] | None:
     for k in range(len(x)):
         for sign in (1.0, -1.0):
             y = x.copy()
@@ -89,7 +89,7 @@ def _better(value_at: Callable[[Array], float], x: Array, value: float, length: 
     return None
 
 
-def _on_grid(x: Array) -> Array:
+def _on_grid(x: Floats) -> Floats:
     return np.round(np.maximum(x, 0.0) / GRID) * GRID
 
 
@@ -157,7 +157,7 @@ class SurrogateSearch(Ranker):
         path = Path(train, self.psi, self.l2, self.beta, self.tol, self.max_iter)
         metric = metric_of(self.metric)
 
-        def quality(alpha: Array) -> float:
+        def quality(alpha: Floats) -> float:
             if not alpha.any():
                 return -math.inf  # no surrogate at all
             w, _ = path.at(alpha)
@@ -191,7 +191,7 @@ class SurrogateSearch(Ranker):
         params = {"psi": tuple(self.psi), "alpha": self.alpha_.tolist(), "beta": self.beta}
         return clone(self.final).set_params(loss="bregman", loss_params=params).fit(queries, valid=valid)
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         if self.final_ is not None:
             return self.final_._scores(X, offsets)
         return times(X, self.coef_) + self.intercept_
@@ -223,7 +223,7 @@ class SurrogateSearch(Ranker):
             )
 
 
-def starts(n: int, rng: np.random.Generator) -> list[Array]:
+def starts(n: int, rng: np.random.Generator) -> list[Floats]:
     """All ones, each coordinate alone, and a small random point."""
     return [np.ones(n), *np.eye(n), np.round(rng.uniform(0.0, 0.25, n) / GRID + 1) * GRID]
 
@@ -235,16 +235,16 @@ class Path:
         self.tol, self.max_iter, self.beta, self.psi = tol, max_iter, beta, tuple(psi)
         params = {"psi": self.psi, "beta": beta}
         self.objective = Objective(queries.X, queries.lists(), "bregman", l2, True, params)
-        self.known: list[tuple[Array, Array]] = []
+        self.known: list[tuple[Floats, Floats]] = []
 
-    def nearest(self, alpha: Array) -> Array:
+    def nearest(self, alpha: Floats) -> Floats:
         """Where to start: the weights of the nearest direction, brought to the scale of this alpha."""
         if not self.known:
             return self.objective.start
         before, x = min(self.known, key=lambda pair: float(np.abs(pair[0] / pair[0].sum() - alpha / alpha.sum()).sum()))
         return x * (alpha.sum() / before.sum())
 
-    def at(self, alpha: Array) -> tuple[Array, float]:
+    def at(self, alpha: Floats) -> tuple[Floats, float]:
         """Weights and constant that minimise the surrogate of alpha."""
         import warnings
 
@@ -254,7 +254,7 @@ class Path:
         self.objective._last = None
         unit = float(np.abs(self.objective(self.objective.start)[1]).max(initial=0.0)) or 1.0
 
-        def scaled(x: Array) -> tuple[float, Array]:
+        def scaled(x: Floats) -> tuple[float, Floats]:
             value, grad = self.objective(x)
             return value / unit, grad / unit
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Lists
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.losses import LOSSES
 from placet.rank.network import Layer, Weights, layers, pytorch
 from placet.rank.objective import learnt_for, parameters_for
 
-Array = NDArray[np.float64]
 LARGEST = 1e18  # of a gradient in single precision: Adam squares it
 
 
@@ -44,7 +45,7 @@ def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
     return known(value, [back, *by_name], [scores, *learnt.values()])
 
 
-def single(grad: Array) -> NDArray[np.float32]:
+def single(grad: Floats) -> NDArray[np.float32]:
     """A gradient in single precision, held to what can be squared."""
     return np.clip(grad, -LARGEST, LARGEST).astype(np.float32)
 
@@ -77,8 +78,7 @@ def _known() -> Any:
 
 
 def check_loss(loss: str) -> None:
-    if loss not in LOSSES:
-        raise ValueError(f"loss {loss!r} is unknown; choose from {sorted(LOSSES)}")
+    one_of(loss, LOSSES, "loss")
 
 
 class Criterion:

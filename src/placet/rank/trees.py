@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
+from placet.data.arrays import Floats
 from placet.metrics import metric as metric_of
 from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
 from placet.rank.slopes import Slopes
-
-Array = NDArray[np.float64]
 
 
 class TreeRanker(Ranker):
@@ -91,7 +90,7 @@ class TreeRanker(Ranker):
         metric = metric_of(self.metric)
         rounds, best_round, best = 0, 0, None
 
-        def held_out(s: Array, _: Any) -> tuple[str, float, bool]:
+        def held_out(s: Floats, _: Any) -> tuple[str, float, bool]:
             return self.metric, mean_defined(metric(s, valid.grade, valid.offsets)), True  # type: ignore[union-attr]
 
         try:
@@ -142,7 +141,7 @@ class TreeRanker(Ranker):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_read"}
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Array:
+    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
         if not X.shape[0]:
             return np.zeros(0)
         return np.asarray(self._booster().predict(X), dtype=np.float64)

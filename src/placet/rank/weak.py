@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from placet.data import DataError
+from placet.data.arrays import Floats, Ints
 from placet.kernels import boosting as kernels
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 LEARNERS = ("feature", "stump", "tree", "listwise")
 EXPONENTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 N_BINS = 255
@@ -26,12 +24,12 @@ class Nodes(NamedTuple):
     """A regression tree; node 0 is the root, a node with feature -1 is a leaf; x <= threshold goes left."""
 
     feature: Ints
-    threshold: Array
+    threshold: Floats
     left: Ints
     right: Ints
-    value: Array
+    value: Floats
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: Floats) -> Floats:
         out = np.zeros(X.shape[0])
         kernels.add_trees(X, *self, np.zeros(1, np.int64), out)
         return out
@@ -53,7 +51,7 @@ class Columns:
         self.norm = np.sqrt(np.maximum(_squares(table) - n * self.mean**2, 0.0))
         self.norm[self.norm <= 1e-7 * np.sqrt(n) * np.abs(self.mean)] = 0.0  # constant columns, up to rounding
 
-    def propose(self, d: Array, rows: Ints | None, columns: Ints | None) -> tuple[Array, Any] | None:
+    def propose(self, d: Floats, rows: Ints | None, columns: Ints | None) -> tuple[Floats, Any] | None:
         """The column with the largest |<d, h>| / |h|.  O(entries)."""
         if rows is None:
             part, own, norm = self.table, d, self.norm
@@ -74,13 +72,13 @@ class Columns:
         return (column(self.table, k) - self.mean[k], ("column", k)) if margin[k] > 0 else None
 
 
-def _squares(table: Any) -> Array:
+def _squares(table: Any) -> Floats:
     """Sums of squares of the columns."""
     squares = table.multiply(table) if hasattr(table, "multiply") else np.square(table, dtype=np.float64)
     return np.asarray(squares.sum(axis=0), dtype=np.float64).ravel()
 
 
-def column(table: Any, k: int) -> Array:
+def column(table: Any, k: int) -> Floats:
     """A column of a dense or sparse table, dense."""
     found = table[:, [k]]
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)[:, 0]
@@ -89,7 +87,7 @@ def column(table: Any, k: int) -> Array:
 class Stumps:
     """h = one value on each side of a threshold of one feature, the means of -d; thresholds between quantiles."""
 
-    def __init__(self, X: Array) -> None:
+    def __init__(self, X: Floats) -> None:
         self.X = X
         self.edges = [_edges(X[:, f]) for f in range(X.shape[1])]
         self.bins = np.empty((X.shape[1], X.shape[0]), np.uint8)
@@ -97,7 +95,7 @@ class Stumps:
             self.bins[f] = np.searchsorted(edges, X[:, f], side="left")
         self.n_bins = np.array([len(edges) + 1 for edges in self.edges])
 
-    def propose(self, d: Array, rows: Ints | None, columns: Ints | None) -> tuple[Array, Any] | None:
+    def propose(self, d: Floats, rows: Ints | None, columns: Ints | None) -> tuple[Floats, Any] | None:
         """The stump with the largest |<d, h>| / |h|.  O(entries)."""
         bins = self.bins if rows is None else np.ascontiguousarray(self.bins[:, rows])
         own = d if rows is None else d[rows]
@@ -120,12 +118,12 @@ class Stumps:
 class Trees:
     """h = a regression tree fitted to -d by least squares, grown by LightGBM or scikit-learn."""
 
-    def __init__(self, X: Array, engine: str, leaves: int, min_rows: int, seed: int) -> None:
+    def __init__(self, X: Floats, engine: str, leaves: int, min_rows: int, seed: int) -> None:
         self.X, self.engine, self.leaves, self.min_rows, self.seed = X, engine, leaves, min_rows, seed
         self.grown = 0
         self.data: Any = None
 
-    def propose(self, d: Array, rows: Ints | None, columns: Ints | None) -> tuple[Array, Any] | None:
+    def propose(self, d: Floats, rows: Ints | None, columns: Ints | None) -> tuple[Floats, Any] | None:
         self.grown += 1
         nodes = (_lightgbm_tree if self.engine == "lightgbm" else _sklearn_tree)(self, -d, rows, columns)
         if nodes is None:
@@ -133,7 +131,7 @@ class Trees:
         return nodes(self.X), ("tree", nodes)
 
 
-def _edges(x: Array) -> Array:
+def _edges(x: Floats) -> Floats:
     """Thresholds between the different values of a column, at most ``N_BINS``; a value on one goes left."""
     values = np.unique(x)
     if len(values) > N_BINS:
@@ -142,7 +140,7 @@ def _edges(x: Array) -> Array:
     return np.where(middle < values[1:], middle, values[:-1])
 
 
-def _sklearn_tree(family: Trees, target: Array, rows: Ints | None, columns: Ints | None) -> Nodes | None:
+def _sklearn_tree(family: Trees, target: Floats, rows: Ints | None, columns: Ints | None) -> Nodes | None:
     from sklearn.tree import DecisionTreeRegressor
 
     X = family.X if rows is None else family.X[rows]
@@ -165,7 +163,7 @@ def _sklearn_tree(family: Trees, target: Array, rows: Ints | None, columns: Ints
     )
 
 
-def _lightgbm_tree(family: Trees, target: Array, rows: Ints | None, columns: Ints | None) -> Nodes | None:
+def _lightgbm_tree(family: Trees, target: Floats, rows: Ints | None, columns: Ints | None) -> Nodes | None:
     from placet.rank.trees import lightgbm
 
     lgb = lightgbm()
@@ -219,7 +217,7 @@ def _flat(root: dict[str, Any]) -> Nodes | None:
     return Nodes(whole[0], np.ascontiguousarray(table[:, 1]), whole[1], whole[2], np.ascontiguousarray(table[:, 4]))
 
 
-def listwise_table(X: Any, sums: Array, scale: Array) -> Array:
+def listwise_table(X: Any, sums: Floats, scale: Floats) -> Floats:
     """Columns b(x_i) exp(w T_ik / scale_k) for b = 1 and every feature, all kernels k and w in ``EXPONENTS``.
 
     (rows, kernels len(EXPONENTS) (features + 1)): the terms of a sum of products over the other rows.
@@ -234,7 +232,7 @@ def listwise_table(X: Any, sums: Array, scale: Array) -> Array:
 def families(
     learners: Sequence[str],
     X: Any,
-    listwise: Array | None,
+    listwise: Floats | None,
     *,
     centre: bool,
     engine: str,

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from placet.data.arrays import Floats
 
 
 def number(value: float) -> str:
@@ -15,7 +14,7 @@ def number(value: float) -> str:
 
 
 def intervals(
-    names: Sequence[object], scores: Array, low: Array | None, high: Array | None, ranks: Sequence[str]
+    names: Sequence[object], scores: Floats, low: Floats | None, high: Floats | None, ranks: Sequence[str]
 ) -> str:
     """Ranking table: rank, name, a dot at the score with its interval as a bar, and the numbers."""
     ends = scores if low is None or high is None else np.concatenate([low, high])
@@ -42,7 +41,7 @@ def intervals(
     return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
-def heat_map(names: Sequence[object], table: Array, label: str) -> str:
+def heat_map(names: Sequence[object], table: Floats, label: str) -> str:
     """Square table of probabilities that the row beats the column; the colour says who wins more often of the two."""
     head = "".join(f'<th class="tilt"><span>{escape(str(name))}</span></th>' for name in names)
     rows = []
@@ -63,7 +62,7 @@ def _cell(win: float, loss: float) -> str:
     return f'<td class="{side}" style="--p:{abs(lead):.2f}" title="{win:.3f}">{100 * win:.0f}</td>'
 
 
-def rank_strips(names: Sequence[object], probability: Array) -> str:
+def rank_strips(names: Sequence[object], probability: Floats) -> str:
     """For each item a strip of its possible ranks, darker where more probable."""
     n = probability.shape[1]
     rows = []

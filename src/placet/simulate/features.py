@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Queries, Rankings
-from placet.data.columns import offsets_from_sizes
+from placet.data.arrays import offsets_from_sizes
 from placet.simulate.orders import Floats, Seed, chunks, finite_column, joined
 
 if TYPE_CHECKING:

@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Rankings
-from placet.data.columns import encode, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Seed = int | np.random.Generator
 
 # Random numbers are drawn for this many (ballot, item) pairs at once; a part of the definition of every draw.

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Rankings
+from placet.data.errors import one_of
 from placet.kernels import pmop_exact, pmop_sampling
 from placet.simulate.orders import Seed, chunks, finite_column, joined, names
 
@@ -29,8 +30,7 @@ def ordered_partitions(
     [[('a', 'b'), 'c'], [('a', 'c'), 'b'], ['a', 'b', 'c']]
     """
     theta = finite_column(theta, "theta")
-    if form not in ("fd", "exact"):
-        raise ValueError(f"form {form!r} is unknown; choose from ['exact', 'fd']")
+    one_of(form, ("fd", "exact"), "form")
     n_items = len(theta)
     if form == "exact" and n_items > pmop_exact.MOST_ROWS:
         raise ValueError(f"form 'exact' takes at most {pmop_exact.MOST_ROWS} items, not {n_items}; form 'fd' takes any")

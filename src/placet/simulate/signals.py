@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.tracking.arrivals import CLUTTER, Arrivals
 from placet.tracking.beacons import Beacons
-from placet.tracking.geometry import Array, checked_points, exact_distance
+from placet.tracking.geometry import checked_points, exact_distance
 from placet.tracking.model import KEEP
 
 
@@ -16,7 +18,7 @@ class RankedSignals(NamedTuple):
 
     arrivals: Arrivals
     source: np.ndarray
-    position: Array
+    position: Floats
 
 
 def ranked_signals(
@@ -38,8 +40,7 @@ def ranked_signals(
     >>> drawn.source.tolist(), np.round(drawn.arrivals.time).tolist()
     ([0, 1, 0, 1], [0.0, 5.0, 1.0, 4.0])
     """
-    if keep not in KEEP:
-        raise ValueError(f"keep {keep!r} is unknown; choose from {list(KEEP)}")
+    one_of(keep, KEEP, "keep")
     rng = np.random.default_rng(random_state)
     position = checked_points(position, beacons.geometry, "position")
     n, s = len(position), len(beacons)
@@ -72,7 +73,7 @@ def ranked_signals(
     return RankedSignals(arrivals, np.concatenate(source).astype(np.int64), position)
 
 
-def _clutter(n: int, clutter: Any, window: tuple[float, float], rng: np.random.Generator) -> Array:
+def _clutter(n: int, clutter: Any, window: tuple[float, float], rng: np.random.Generator) -> Floats:
     """``n`` clutter times inside the window, by inversion when a distribution is given."""
     if clutter is None:
         return rng.uniform(*window, n)
@@ -85,7 +86,7 @@ PATHS = ("line", "spiral", "walk")
 
 def simulated_path(
     kind: str, steps: int, rng: np.random.Generator, size: float = 10.0, diffusion: float = 0.01
-) -> Array:
+) -> Floats:
     """A way (steps, 2) through a square of side ``size``: a diagonal line, an outward spiral, or a random walk from
     its middle.
     """

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Comparisons
+from placet.data.errors import one_of
 from placet.simulate.orders import Floats, Ints, Seed, finite_column, joined, names
 
 MODELS = ("bradley-terry", "rao-kupper", "davidson")
@@ -33,8 +34,7 @@ def battles(
     array([330.])
     """
     theta = finite_column(theta, "theta")
-    if model not in MODELS:
-        raise ValueError(f"model {model!r} is unknown; choose from {list(MODELS)}")
+    one_of(model, MODELS, "model")
     if len(theta) < 2:
         raise ValueError("battles need at least 2 items")
     rng = np.random.default_rng(random_state)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placet.data import DataError
-from placet.tracking.geometry import AXES, Array, checked_points
+from placet.data.arrays import Floats
+from placet.tracking.geometry import AXES, checked_points
 
 SOUND_KM_PER_S = 1.5
 
@@ -25,12 +26,12 @@ class Beacons:
     ('0', '1')
     """
 
-    position: Array
-    emission: Array | float = 0.0
-    drift: Array | float = 0.0
-    speed: Array | float = SOUND_KM_PER_S
-    since: Array | float = -np.inf
-    until: Array | float = np.inf
+    position: Floats
+    emission: Floats | float = 0.0
+    drift: Floats | float = 0.0
+    speed: Floats | float = SOUND_KM_PER_S
+    since: Floats | float = -np.inf
+    until: Floats | float = np.inf
     names: tuple[str, ...] = ()
     geometry: str = field(default="plane", kw_only=True)
 
@@ -66,12 +67,12 @@ class Beacons:
         """Indices of the beacons that sound on ``day``."""
         return np.flatnonzero((np.asarray(self.since) <= day) & (day <= np.asarray(self.until)))
 
-    def emitted(self, day: float) -> Array:
+    def emitted(self, day: float) -> Floats:
         """Seconds after the start of listening at which each beacon sounds on ``day``."""
         since = np.asarray(self.since)
         return np.asarray(self.emission) + np.asarray(self.drift) * (day - np.where(np.isfinite(since), since, 0.0))
 
 
-def _set(owner: object, name: str, values: Array) -> None:
+def _set(owner: object, name: str, values: Floats) -> None:
     values.setflags(write=False)
     object.__setattr__(owner, name, values)

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import norm
 
+from placet.data.arrays import Floats
 from placet.tracking.arrivals import Arrivals
-from placet.tracking.geometry import Array, distances
+from placet.tracking.geometry import distances
 from placet.tracking.model import association_probabilities
 from placet.tracking.motion import checked_diffusion
 from placet.tracking.tracker import RankedSignalTracker, Sample
@@ -173,7 +174,7 @@ def _warn(identified: dict[str, bool], where: str) -> None:
         )
 
 
-def _free(name: str, value: Any) -> Array:
+def _free(name: str, value: Any) -> Floats:
     """A parameter on the scale on which it is averaged: log odds, logarithm, or (a full covariance) itself."""
     value = np.asarray(value, dtype=np.float64)
     if name == "detection":
@@ -181,7 +182,7 @@ def _free(name: str, value: Any) -> Array:
     return value if value.ndim == 2 else np.log(np.maximum(value, 1e-12))
 
 
-def _bound(name: str, value: Array) -> Any:
+def _bound(name: str, value: Floats) -> Any:
     """The inverse of ``_free``."""
     plain = expit(value) if name == "detection" else value if np.ndim(value) == 2 else np.exp(value)
     return float(plain) if np.ndim(plain) == 0 else plain
@@ -229,7 +230,7 @@ def _best_given(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
     }
 
 
-def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Array:
+def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Floats:
     """Covariance per day of the drawn moves, in the shape (one number, two, a matrix) of the tracker's own."""
     state, plan = drawn.state, drawn.plan
     if plan.persistence:
@@ -253,7 +254,7 @@ def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Array:
     return np.trace(full) / 2 if shape == 0 else np.diag(full).copy() if shape == 1 else full
 
 
-def _kilometres(way: Array, geometry: str) -> Array:
+def _kilometres(way: Floats, geometry: str) -> Floats:
     """Displacements (steps - 1, n, 2) along paths (steps, n, 2), in kilometres north and east when geographic."""
     gap = np.diff(way, axis=0)
     if geometry == "plane":

@@ -1,22 +1,21 @@
 """Where things are: a plane with coordinates of one unit, or latitude and longitude on the WGS 84 ellipsoid."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from placet.data import DataError
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
 from placet.kernels import tracking_distance
-
-Array = NDArray[np.float64]
 
 GEOMETRIES = ("plane", "geographic")
 POLE = 85.0  # degrees; beyond it a tangent plane in latitude and longitude no longer serves
 AXES = {"plane": ("x", "y"), "geographic": ("lat", "lon")}
 
 
-def checked_points(points: ArrayLike, geometry: str, what: str) -> Array:
+def checked_points(points: ArrayLike, geometry: str, what: str) -> Floats:
     """Points (n, 2) as floats, columns (x, y) or (lat, lon), or a ``DataError`` that names the first bad one."""
-    if geometry not in GEOMETRIES:
-        raise ValueError(f"geometry {geometry!r} is unknown; choose from {list(GEOMETRIES)}")
+    one_of(geometry, GEOMETRIES, "geometry")
     points = np.array(points, dtype=np.float64, ndmin=2)
     if points.ndim != 2 or points.shape[1] != 2:
         raise DataError(f"{what}: positions have shape {points.shape}; two columns, {AXES[geometry]}, are needed")
@@ -43,13 +42,13 @@ def checked_points(points: ArrayLike, geometry: str, what: str) -> Array:
     return points
 
 
-def wrapped(lon: ArrayLike) -> Array:
+def wrapped(lon: ArrayLike) -> Floats:
     """Longitudes in [-180, 180]."""
     lon = np.asarray(lon, dtype=np.float64)
     return lon - 360.0 * np.round(lon / 360.0)
 
 
-def distances(position: Array, beacon: Array, geometry: str, out: Array | None = None) -> Array:
+def distances(position: Floats, beacon: Floats, geometry: str, out: Floats | None = None) -> Floats:
     """Distance (n, beacons) of positions and beacons; on the ellipsoid within about 10 m per 1,000 km (fast, for
     particles).
     """
@@ -59,7 +58,7 @@ def distances(position: Array, beacon: Array, geometry: str, out: Array | None =
     return out
 
 
-def exact_distance(a: ArrayLike, b: ArrayLike, geometry: str) -> Array:
+def exact_distance(a: ArrayLike, b: ArrayLike, geometry: str) -> Floats:
     """Distance of point and point, row by row: Euclidean, or the geodesic (pyproj) in kilometres."""
     a, b = np.broadcast_arrays(np.array(a, dtype=np.float64, ndmin=2), np.array(b, dtype=np.float64, ndmin=2))
     if geometry == "plane":
@@ -71,7 +70,7 @@ def exact_distance(a: ArrayLike, b: ArrayLike, geometry: str) -> Array:
     return np.asarray(metres) / 1000
 
 
-def local(points: Array, origin: Array, geometry: str) -> Array:
+def local(points: Floats, origin: Floats, geometry: str) -> Floats:
     """Points (n, 2) as seen from ``origin``: differences, in kilometres north and east when geographic."""
     gap = points - origin
     if geometry == "plane":
@@ -80,7 +79,7 @@ def local(points: Array, origin: Array, geometry: str) -> Array:
     return gap * np.array(tracking_distance.km_per_degree(float(origin[0])))
 
 
-def weighted_mean(points: Array, weight: Array, geometry: str) -> Array:
+def weighted_mean(points: Floats, weight: Floats, geometry: str) -> Floats:
     """Mean position; longitudes are averaged as differences from the first, so that the date line does no harm."""
     if geometry == "plane":
         return np.einsum("n,na->a", weight, points)
@@ -90,7 +89,7 @@ def weighted_mean(points: Array, weight: Array, geometry: str) -> Array:
     return np.array([mean[0], wrapped(mean[1])])
 
 
-def moments(points: Array, weight: Array, geometry: str) -> tuple[Array, Array]:
+def moments(points: Floats, weight: Floats, geometry: str) -> tuple[Floats, Floats]:
     """Weighted mean (2,) and covariance (2, 2) of positions; the covariance is in km^2 when geographic."""
     mean = weighted_mean(points, weight, geometry)
     gap = local(points, mean, geometry)
@@ -98,7 +97,7 @@ def moments(points: Array, weight: Array, geometry: str) -> tuple[Array, Array]:
     return mean, np.einsum("na,nb->ab", gap * weight[:, None], gap)
 
 
-def two_clouds(points: Array, geometry: str) -> float:
+def two_clouds(points: Floats, geometry: str) -> float:
     """How far equally weighted positions are two clouds: the share of the variance that a cut at the mean explains.
 
     The cut is across the best of four axes from the longest on.  2 / pi for a normal distribution, 3 / 4 for a

@@ -17,19 +17,19 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from placet.tracking.geometry import Array
+from placet.data.arrays import Floats
 
 
 class MinFactorResult(NamedTuple):
     """``log_likelihood`` by the Bethe free energy (exact for one signal); ``probability`` (signals, sources)."""
 
     log_likelihood: float
-    probability: Array
+    probability: Floats
     n_iter: int
     converged: bool
 
 
-def messages(below: Array, at: Array, above: Array, rank: int) -> Array:
+def messages(below: Floats, at: Floats, above: Floats, rank: int) -> Floats:
     """(h1, h2, h3) of the factor "the ``rank``-th smallest is T" (``rank`` from 1) to each source, (sources, 3).
 
     O(sources^2 rank).
@@ -50,7 +50,7 @@ def messages(below: Array, at: Array, above: Array, rank: int) -> Array:
     return out
 
 
-def factor_sum(below: Array, at: Array, above: Array, rank: int) -> float:
+def factor_sum(below: Floats, at: Floats, above: Floats, rank: int) -> float:
     """Sum of the factor against all its messages: the density of the ``rank``-th smallest at T.  O(sources rank)."""
     plain, chosen = np.zeros(rank), np.zeros(rank)
     plain[0] = 1.0
@@ -61,7 +61,7 @@ def factor_sum(below: Array, at: Array, above: Array, rank: int) -> float:
 
 
 def min_factor_inference(
-    mean: Array, sigma: Array, detection: Array, time: Array, max_iter=500, tolerance=1e-10
+    mean: Floats, sigma: Floats, detection: Floats, time: Floats, max_iter=500, tolerance=1e-10
 ) -> MinFactorResult:
     """Belief propagation on the graph of min factors for a full record ``time`` (signals,) of the earliest signals,
     no clutter.
@@ -86,12 +86,12 @@ def min_factor_inference(
     return _bethe(density, interval, h, iteration, change < tolerance)
 
 
-def _shift(polynomial: Array) -> Array:
+def _shift(polynomial: Floats) -> Floats:
     """x times the polynomial, the highest power dropped."""
     return np.concatenate([[0.0], polynomial[:-1]])
 
 
-def _steps(h: Array, skip: int) -> tuple[Array, Array]:
+def _steps(h: Floats, skip: int) -> tuple[Floats, Floats]:
     """Product of all messages but ``skip`` on each interval (signals + 1, sources), and at each other atom (signals,
     sources).
     """
@@ -108,7 +108,7 @@ def _steps(h: Array, skip: int) -> tuple[Array, Array]:
     return np.broadcast_to(on.reshape(r + 1, -1), (r + 1, shape[1])), np.broadcast_to(at.reshape(r, -1), (r, shape[1]))
 
 
-def _incoming(density: Array, interval: Array, h: Array, j: int) -> tuple[Array, Array, Array]:
+def _incoming(density: Floats, interval: Floats, h: Floats, j: int) -> tuple[Floats, Floats, Floats]:
     """Mass below T_j, density at T_j and mass above T_j of the message from each source to factor j, scaled to a sum
     of 1.
     """
@@ -121,7 +121,7 @@ def _incoming(density: Array, interval: Array, h: Array, j: int) -> tuple[Array,
     return below / total, at / total, above / total
 
 
-def _bethe(density: Array, interval: Array, h: Array, n_iter: int, converged: bool) -> MinFactorResult:
+def _bethe(density: Floats, interval: Floats, h: Floats, n_iter: int, converged: bool) -> MinFactorResult:
     """Bethe free energy: factors plus variables less edges, every message scaled alike in all three."""
     r = len(h)
     on, atom = _steps(h, skip=-1)

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import DataError
+from placet.data.arrays import Floats
 from placet.kernels import association, tracking_bethe
 from placet.tracking.arrivals import UNKNOWN, Arrivals
 from placet.tracking.beacons import Beacons
-from placet.tracking.geometry import Array, distances
+from placet.tracking.geometry import distances
 
 EXACT_LIMIT = 10
 LEVELS = 16  # Gauss-Legendre nodes over the unknown strength level
@@ -51,17 +52,17 @@ def clutter_rate(probability: float) -> float:
 class Step(NamedTuple):
     """One step as the kernels take it (``placet.kernels.association`` says what each entry is)."""
 
-    shift: Array
-    speed: Array
-    sigma: Array
-    detection: Array
+    shift: Floats
+    speed: Floats
+    sigma: Floats
+    detection: Floats
     low: float
     cut: float
-    time: Array
-    clutter: Array
+    time: Floats
+    clutter: Floats
     label: np.ndarray
-    level: Array
-    log_level: Array
+    level: Floats
+    log_level: Floats
     ranked: bool
 
 
@@ -69,7 +70,7 @@ class Evidence(NamedTuple):
     """A step together with the beacons that sound in it."""
 
     beacon: np.ndarray  # indices of the active beacons
-    position: Array  # theirs
+    position: Floats  # theirs
     step: Step
     exact: bool
 
@@ -93,7 +94,7 @@ class SignalModel:
     clutter: Any = None
     keep: str = "earliest"
     ranked: bool = True
-    confidence_ratio: Callable[[Array], Array] | None = None
+    confidence_ratio: Callable[[Floats], Floats] | None = None
     method: str = "auto"
 
     def __post_init__(self) -> None:
@@ -155,7 +156,7 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
     return out
 
 
-def log_likelihood(item: Evidence, position: Array, geometry: str, out: Array) -> Array:
+def log_likelihood(item: Evidence, position: Floats, geometry: str, out: Floats) -> Floats:
     """log p(signals of the step | position) added to ``out`` (n,) for positions (n, 2)."""
     far = distances(position, item.position, geometry)
     kernel = association.log_likelihood if item.exact else tracking_bethe.log_likelihood
@@ -163,7 +164,7 @@ def log_likelihood(item: Evidence, position: Array, geometry: str, out: Array) -
     return out
 
 
-def association_probabilities(item: Evidence, position: Array, geometry: str) -> Array:
+def association_probabilities(item: Evidence, position: Floats, geometry: str) -> Floats:
     """P(signal j from active beacon i | position p) as (n, signals, active beacons); what is left of each row is
     clutter.
     """
@@ -174,7 +175,7 @@ def association_probabilities(item: Evidence, position: Array, geometry: str) ->
     return out
 
 
-def _clutter(model: SignalModel, arrivals: Arrivals) -> tuple[Array, Callable[[float], float]]:
+def _clutter(model: SignalModel, arrivals: Arrivals) -> tuple[Floats, Callable[[float], float]]:
     """Clutter intensity at every signal, and the function t -> P(clutter of the window comes before t)."""
     low, high = arrivals.window
     if model.clutter is None:
@@ -203,7 +204,7 @@ def _clutter(model: SignalModel, arrivals: Arrivals) -> tuple[Array, Callable[[f
     return model.clutter_rate * density, mass
 
 
-def _levels(n: int, strongest: bool, expected: float) -> tuple[Array, Array]:
+def _levels(n: int, strongest: bool, expected: float) -> tuple[Floats, Floats]:
     """Shares of strengths below the weakest kept signal and their log weights; ``expected`` clutter signals before
     the cut.
     """

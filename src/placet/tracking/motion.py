@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.tracking.geometry import Array
+from placet.data.arrays import Floats
 
 
 class Move(NamedTuple):
@@ -19,29 +19,29 @@ class Move(NamedTuple):
     before it.
     """
 
-    F: Array
-    Q_root: Array
-    K: Array
-    AF: Array
-    L: Array
+    F: Floats
+    Q_root: Floats
+    K: Floats
+    AF: Floats
+    L: Floats
     ahead: float
-    reach_root: Array
+    reach_root: Floats
     next_ahead: float
-    next_root: Array
+    next_root: Floats
 
 
 class Plan(NamedTuple):
     """Moves to every step from the one before (the first from the start), and the end they lead to."""
 
     moves: list[Move]
-    velocity_root: Array  # (2, 2) Cholesky factor of the stationary velocity covariance
+    velocity_root: Floats  # (2, 2) Cholesky factor of the stationary velocity covariance
     dimension: int
-    end: Array | None
-    gap: Array  # (steps + 1,): days of each move, the last one to the end
+    end: Floats | None
+    gap: Floats  # (steps + 1,): days of each move, the last one to the end
     persistence: float
 
 
-def checked_diffusion(diffusion: ArrayLike) -> Array:
+def checked_diffusion(diffusion: ArrayLike) -> Floats:
     """Covariance (2, 2) gained per day from one variance, two, or a full matrix; a ``ValueError`` unless positive
     definite.
     """
@@ -58,7 +58,7 @@ def checked_diffusion(diffusion: ArrayLike) -> Array:
     return full
 
 
-def free_motion(dt: float, diffusion: Array, tau: float) -> tuple[Array, Array]:
+def free_motion(dt: float, diffusion: Floats, tau: float) -> tuple[Floats, Floats]:
     """Matrix F and covariance Q of the state after ``dt`` days, seen from the position before."""
     if tau == 0:
         return np.eye(2), diffusion * dt
@@ -71,7 +71,7 @@ def free_motion(dt: float, diffusion: Array, tau: float) -> tuple[Array, Array]:
 
 
 def plan(
-    days: Array, start_day: float, diffusion: Array, tau: float, end: Array | None, end_day: float, end_sd: float
+    days: Floats, start_day: float, diffusion: Floats, tau: float, end: Floats | None, end_day: float, end_sd: float
 ) -> Plan:
     """The moves that lead to each of ``days`` (n,); with ``end``, given that the float is there on ``end_day``."""
     before = np.concatenate([[start_day], days[:-1]])
@@ -94,7 +94,7 @@ def plan(
     return Plan(moves, velocity, 4 if tau else 2, end, gap, tau)
 
 
-def _root(covariance: Array) -> Array:
+def _root(covariance: Floats) -> Floats:
     """Lower Cholesky factor."""
     return np.linalg.cholesky(covariance).astype(np.float64)
 
@@ -106,7 +106,7 @@ def _spread(h: float) -> float:
     return 2 * h - 3 + 4 * np.exp(-h) - np.exp(-2 * h)
 
 
-def _reach(days: float, diffusion: Array, tau: float, end_sd: float) -> tuple[float, Array]:
+def _reach(days: float, diffusion: Floats, tau: float, end_sd: float) -> tuple[float, Floats]:
     """Factor of the velocity in the mean of the end seen from ``days`` before it, and its covariance."""
     seen = end_sd**2 * np.eye(2)
     if tau == 0:

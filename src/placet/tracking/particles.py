@@ -7,9 +7,10 @@ import numpy as np
 from numpy.random import Generator
 
 from placet.data import DataError
+from placet.data.arrays import Floats
 from placet.kernels import tracking_motion
-from placet.kernels.threads import shared
-from placet.tracking.geometry import Array, moments, two_clouds
+from placet.threads import map_ordered
+from placet.tracking.geometry import moments, two_clouds
 from placet.tracking.model import Evidence, association_probabilities, log_likelihood
 from placet.tracking.motion import Plan
 
@@ -23,22 +24,22 @@ class Filtered(NamedTuple):
     wanted).
     """
 
-    mean: Array  # (steps, 2)
-    covariance: Array  # (steps, 2, 2)
-    ess: Array  # (steps,)
-    split: Array  # (steps,): how far the particles are two clouds
-    association: list[Array]  # (signals, active beacons) for each step
+    mean: Floats  # (steps, 2)
+    covariance: Floats  # (steps, 2, 2)
+    ess: Floats  # (steps,)
+    split: Floats  # (steps,): how far the particles are two clouds
+    association: list[Floats]  # (signals, active beacons) for each step
     log_likelihood: float
-    cloud: list[Array]
+    cloud: list[Floats]
 
 
 def _over_ranges(work: Callable[[slice], object], n: int, size: int) -> None:
     """``work(range)`` for ranges that depend on ``n`` alone, so that no result depends on the number of threads."""
-    shared(lambda k: work(slice(k * size, min((k + 1) * size, n))), -(-n // size))
+    map_ordered(lambda k: work(slice(k * size, min((k + 1) * size, n))), -(-n // size))
 
 
 def particle_filter(
-    steps: list[Evidence], days: Array, plan: Plan, start: Array, start_sd: float, geometry: str, n: int,
+    steps: list[Evidence], days: Floats, plan: Plan, start: Floats, start_sd: float, geometry: str, n: int,
     rng: Generator, threshold: float = 0.5, keep: int = 0,
 ) -> Filtered:  # fmt: skip
     """Bootstrap filter with log weights.
@@ -80,7 +81,7 @@ def particle_filter(
     return result._replace(log_likelihood=total)
 
 
-def backward_pass(filtered: Filtered, plan: Plan, geometry: str, n: int, rng: Generator) -> Array:
+def backward_pass(filtered: Filtered, plan: Plan, geometry: str, n: int, rng: Generator) -> Floats:
     """``n`` trajectories (steps, n, d) drawn from the smoothing distribution, last step first.  O(steps x n x kept
     states).
     """
@@ -103,7 +104,7 @@ def backward_pass(filtered: Filtered, plan: Plan, geometry: str, n: int, rng: Ge
     return out
 
 
-def _initial(n: int, plan: Plan, start: Array, start_sd: float, geographic: bool, rng: Generator) -> Array:
+def _initial(n: int, plan: Plan, start: Floats, start_sd: float, geographic: bool, rng: Generator) -> Floats:
     """States at the start: the known position with its standard deviation, velocities from their stationary law."""
     state = np.zeros((n, plan.dimension))
     state[:, :2] = start
@@ -115,7 +116,7 @@ def _initial(n: int, plan: Plan, start: Array, start_sd: float, geographic: bool
     return state
 
 
-def _reach_from_start(plan: Plan, state: Array, geographic: bool) -> Array:
+def _reach_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
     """log density of the known end given each first state; zeros without an end."""
     out = np.zeros(len(state))
     if plan.end is not None:
@@ -125,13 +126,13 @@ def _reach_from_start(plan: Plan, state: Array, geographic: bool) -> Array:
 
 
 def _advance(
-    state: Array,
-    log_weight: Array,
+    state: Floats,
+    log_weight: Floats,
     plan: Plan,
     k: int,
     item: Evidence,
     geometry: str,
-    normal: Array,
+    normal: Floats,
 ) -> None:
     """One step of every particle, in place: the move, then the likelihood of the signals added to the log weights."""
     move = plan.moves[k]
@@ -150,12 +151,12 @@ def _advance(
     _over_ranges(work, len(state), PARTICLES_PER_RANGE)
 
 
-def _log_sum(log_weight: Array) -> float:
+def _log_sum(log_weight: Floats) -> float:
     top = float(log_weight.max())
     return top + float(np.log(np.exp(log_weight - top).sum())) if top > -np.inf else -np.inf
 
 
-def _draw(weight: Array, u: float, n: int) -> np.ndarray:
+def _draw(weight: Floats, u: float, n: int) -> np.ndarray:
     out = np.empty(n, np.int64)
     tracking_motion.systematic(weight, u, out)
     return out

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from placet.data.arrays import Floats
 from placet.tracking.arrivals import Arrivals
-from placet.tracking.geometry import Array
 from placet.tracking.track import Track
 
 RADIUS = float(np.sqrt(5.991))  # 95 % of a normal distribution in two dimensions
@@ -14,7 +14,7 @@ GREY = "0.75"
 COLOURS = [0, 2, 4, 6, 8, 10, 12, 16, 18, 1, 3, 5, 7, 9, 11, 13, 17, 19]  # strong ones first; grey is for clutter
 
 
-def plot_track(track: Track, arrivals: Arrivals, target: str | Path, truth: Array | None = None) -> None:
+def plot_track(track: Track, arrivals: Arrivals, target: str | Path, truth: Floats | None = None) -> None:
     """Both pictures side by side, written to ``target`` (.png, .pdf, .svg)."""
     from matplotlib.figure import Figure
 
@@ -40,12 +40,12 @@ def draw_arrivals(axes: Any, track: Track, arrivals: Arrivals) -> None:
     axes.legend(fontsize=7, markerscale=2, ncols=2)
 
 
-def draw_way(axes: Any, track: Track, truth: Array | None = None) -> None:
+def draw_way(axes: Any, track: Track, truth: Floats | None = None) -> None:
     """Beacons, the track with ellipses of 95 %, each chain as a thin line, and the true way when it is known."""
     geographic = track.geometry == "geographic"
     middle = float(track.position[0, 1])
 
-    def xy(points: Array) -> tuple[Array, Array]:
+    def xy(points: Floats) -> tuple[Floats, Floats]:
         if not geographic:
             return points[..., 0], points[..., 1]
         # Longitudes near that of the start, so that a track over the date line stays in one piece.
@@ -77,7 +77,7 @@ def draw_way(axes: Any, track: Track, truth: Array | None = None) -> None:
     axes.legend(fontsize=7)
 
 
-def _ellipses(axes: Any, track: Track, x: Array, y: Array, most: int = 25) -> None:
+def _ellipses(axes: Any, track: Track, x: Floats, y: Floats, most: int = 25) -> None:
     from matplotlib.patches import Ellipse
 
     geographic = track.geometry == "geographic"

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from placet.data.arrays import Floats
 from placet.tracking.arrivals import Arrivals
 from placet.tracking.beacons import Beacons
-from placet.tracking.geometry import Array, exact_distance, local, weighted_mean
+from placet.tracking.geometry import exact_distance, local, weighted_mean
 from placet.tracking.particles import Filtered
 
 LIKELY = 10.0  # chains whose log-likelihood is lower by more than this have lost the float
@@ -30,16 +31,16 @@ class Track:
     one of two clouds within a chain.
     """
 
-    day: Array
-    position: Array
-    covariance: Array
-    ess: Array
-    association: Array
-    clutter: Array
+    day: Floats
+    position: Floats
+    covariance: Floats
+    ess: Floats
+    association: Floats
+    clutter: Floats
     offsets: np.ndarray
     log_likelihood: float
-    chain_position: Array
-    chain_log_likelihood: Array
+    chain_position: Floats
+    chain_log_likelihood: Floats
     agree: np.ndarray
     beacons: Beacons = field(repr=False)
     smoothed: bool = False
@@ -67,11 +68,11 @@ class Track:
         top = self.association.max(axis=1, initial=0.0)
         return np.where(top > self.clutter, best, -2)
 
-    def sd(self) -> Array:
+    def sd(self) -> Floats:
         """Standard deviation of the position (steps,): root of the mean variance of the two axes."""
         return np.sqrt(np.trace(self.covariance, axis1=1, axis2=2) / 2)
 
-    def error(self, truth: Array) -> Array:
+    def error(self, truth: Floats) -> Floats:
         """Distance (steps,) of the track from ``truth`` (steps, 2)."""
         return exact_distance(self.position, truth, self.geometry)
 
@@ -151,7 +152,7 @@ def combined(
     )
 
 
-def _agree(apart: Array, covariance: Array, split: Array) -> bool:
+def _agree(apart: Floats, covariance: Floats, split: Floats) -> bool:
     """Whether every chain has one cloud and no two means are APART standard deviations from each other.
 
     The standard deviation is that of the wider of the two chains, along the line between their means.

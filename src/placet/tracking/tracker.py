@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import DataError
+from placet.data.arrays import Floats
 from placet.tracking.arrivals import Arrivals
 from placet.tracking.beacons import Beacons
-from placet.tracking.geometry import Array, checked_points, exact_distance, moments, two_clouds
+from placet.tracking.geometry import checked_points, exact_distance, moments, two_clouds
 from placet.tracking.model import Evidence, SignalModel, association_probabilities, evidence
 from placet.tracking.motion import Plan, checked_diffusion, plan
 from placet.tracking.particles import Filtered, backward_pass, particle_filter
@@ -19,10 +20,10 @@ from placet.tracking.track import Track, combined
 class Sample(NamedTuple):
     """Trajectories (steps, n, 2 or 4), the evidence and the motion they were drawn with, and the log-likelihood."""
 
-    state: Array
+    state: Floats
     steps: list[Evidence]
     plan: Plan
-    start: Array
+    start: Floats
     log_likelihood: float
 
 
@@ -121,7 +122,7 @@ class RankedSignalTracker:
         return Sample(np.array(run.cloud), steps, way, here, run.log_likelihood)
 
     def _run(
-        self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Array, start_sd: float, smooth: bool,
+        self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, smooth: bool,
         rng: np.random.Generator,
     ) -> Filtered:  # fmt: skip
         """One chain; with ``smooth`` the moments and associations are those of the trajectories drawn backwards."""
@@ -155,7 +156,7 @@ class RankedSignalTracker:
         place = None if end is None else checked_points(end, self.beacons.geometry, "end")[0]
         return plan(day, start_day, checked_diffusion(self.diffusion), self.persistence, place, end_day, end_sd)
 
-    def _checked_start(self, arrivals: Arrivals, start: ArrayLike) -> Array:
+    def _checked_start(self, arrivals: Arrivals, start: ArrayLike) -> Floats:
         """The start, or a ``DataError`` when no beacon of the first day could be heard from it inside the window."""
         beacons = self.beacons
         here = checked_points(start, beacons.geometry, "start")[0]

@@ -1,7 +1,7 @@
-"""Columns: read-only arrays, names turned into integers once, and data frames of any kind opened."""
+"""Arrays and lists of rows: read-only columns, names turned into integers once, data frames of any kind opened."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,19 @@ from placet.data.errors import DataError
 Names = tuple[Hashable, ...]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+
+class Lists(NamedTuple):
+    """Contiguous lists of rows; rows ``offsets[q]:offsets[q + 1]`` are list ``q``.
+
+    ``grade`` (rows,): higher is better, equal grades tie; only the order counts unless a loss says otherwise.
+    ``offsets`` (lists + 1,): starts at 0 and ends at the number of rows.
+    ``weight`` (lists,): how often each list counts; ``None`` stands for once.
+    """
+
+    grade: ArrayLike
+    offsets: ArrayLike
+    weight: ArrayLike | None = None
 
 
 def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:

@@ -1,13 +1,14 @@
-"""From ballots to pairs, sums of pairs, groups of equal ballots, and a description; arrays in, arrays out."""
+"""Rank breaking both ways: ballots to pairs and sums of pairs, and arbitrary preferences to ordered partitions."""
 
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
 
-from placet.data import connectivity
-from placet.data.columns import Floats, Ints, list_of_rows, offsets_from_sizes
+from placet.data import graph
+from placet.data.arrays import Floats, Ints, Names, list_of_rows, offsets_from_sizes
 from placet.data.comparisons import pair_keys
-from placet.data.errors import DataError
+from placet.data.errors import DataError, one_of
 
 STRENGTHS = ("binary", "difference", "rating")
 PAIRS_AT_ONCE = 4_000_000
@@ -15,8 +16,7 @@ PAIRS_AT_ONCE = 4_000_000
 
 def strength_values(strength: str, tier: Ints, score: Floats | None) -> Floats:
     """What differences are taken of, higher is better: minus the tier, or the score that the tier came from."""
-    if strength not in STRENGTHS:
-        raise ValueError(f"strength {strength!r} is unknown; choose from {list(STRENGTHS)}")
+    one_of(strength, STRENGTHS, "strength")
     if strength != "rating":
         return -tier.astype(np.float64)
     if score is None:
@@ -124,7 +124,7 @@ def describe_rankings(item: Ints, tier: Ints, offsets: Ints, weight: Floats, n_i
     seen = np.bincount(item, minlength=n_items) > 0
     counts = weight[ballot] > 0
     sizes = np.where(weight > 0, size, 0)
-    parts = connectivity.components(item[counts], tier[counts], offsets_from_sizes(sizes), n_items)
+    parts = graph.components(item[counts], tier[counts], offsets_from_sizes(sizes), n_items)
     return {
         "kind": "rankings",
         "ballots": n_ballots,
@@ -139,3 +139,41 @@ def describe_rankings(item: Ints, tier: Ints, offsets: Ints, weight: Floats, n_i
         "coverage": len(item) / (n_ballots * n_items) if n_ballots and n_items else float("nan"),
         "strongly connected components": int(parts.max(initial=-1)) + 1,
     }
+
+
+def partition(better: Ints, worse: Ints, items: Names, place: str) -> list[list[int]]:
+    """Tiers such that every item of a tier is preferred, directly or through others, to every item of a later tier.
+
+    In any topological order a cut after position k is sound iff every sink of the items above it is preferred directly
+    to every source of the items below it: a path between the two can have no step on either side.  An edge v -> w joins
+    such a sink and source for last(w) <= k < first(v), where last(w) is the place of w's last predecessor and first(v)
+    that of v's first successor; so edges, sinks and sources are counted for all cuts at once.  O(items + preferences).
+    """
+    above: dict[int, set[int]] = {}
+    for v, w in zip(better.tolist(), worse.tolist()):
+        above.setdefault(v, set())
+        above.setdefault(w, set()).add(v)
+    try:
+        order = list(TopologicalSorter(above).static_order())
+    except CycleError as error:
+        cycle = " > ".join(str(items[k]) for k in error.args[1])
+        raise DataError(f"{place}: preferences go round in a cycle, {cycle}; remove one of them") from None
+    n = len(order)
+    place_of = {v: k for k, v in enumerate(order)}
+    edges = np.array([(place_of[v], place_of[w]) for w, over in above.items() for v in over], np.int64).reshape(-1, 2)
+    first, last = np.full(n, n - 1), np.zeros(n, np.int64)  # cuts are after positions 0 .. n - 2
+    np.minimum.at(first, edges[:, 0], edges[:, 1])
+    np.maximum.at(last, edges[:, 1], edges[:, 0])
+    everyone = np.arange(n)
+    sinks = _cover(everyone, first, n)
+    sources = _cover(last, everyone, n)
+    joined = _cover(last[edges[:, 1]], first[edges[:, 0]], n)
+    cuts = np.flatnonzero(joined[: n - 1] == (sinks * sources)[: n - 1]) + 1
+    return [sorted(order[a:b]) for a, b in zip([0, *cuts], [*cuts, n]) if b > a]
+
+
+def _cover(start: Ints, stop: Ints, n: int) -> Ints:
+    """For each k in 0..n-1 the number of intervals [start, stop) that hold it; empty intervals hold nothing."""
+    full = start < stop
+    change = np.bincount(start[full], minlength=n + 1) - np.bincount(stop[full], minlength=n + 1)
+    return np.cumsum(change)[:n]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placet.data.connectivity import components, components_of_pairs
+from placet.data.graph import components, components_of_pairs
 
 
 def groups_by_search(ballots, n_items):
