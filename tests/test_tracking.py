@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 from placet.data import DataError
 from placet.kernels import tracking_motion
@@ -15,6 +16,7 @@ from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
 from placet.tracking.geometry import distances, exact_distance, local, moments, two_clouds
 from placet.tracking.model import evidence, log_likelihood
 from placet.tracking.motion import free_motion
+from placet.tracking.particles import Genealogy
 
 SQUARE = Beacons([[0, 0], [10, 0], [0, 10], [10, 10], [5, 12]], speed=1.0)
 SEA = Beacons([[-60, -110], [-56, -110], [-58, -98], [-60, -86], [-56, -86]], geometry="geographic")
@@ -118,6 +120,66 @@ def test_a_float_that_hears_nothing_goes_the_straight_way_to_its_end(tau, smooth
     assert track.log_likelihood == pytest.approx(log_end, abs=1e-9 if tau == 0 else 0.1)
     if tau == 0:
         np.testing.assert_allclose(track.ess, 4000)
+
+
+@pytest.mark.parametrize("end", [None, (5.0, 3.0)])
+@pytest.mark.parametrize("tau", [0.0, 4.0])
+def test_sampled_trajectories_take_steps_that_the_motion_takes(tau, end):
+    """A hundred silent days: the cloud grows far wider than a step, and few candidates lie within one of each other."""
+    D = np.array([[1.0, 0.3], [0.3, 0.5]])
+    tracker = deaf(SQUARE, diffusion=D, persistence=tau, particles=2000, trajectories=150, candidates=100)
+    state = tracker.sample(quiet(100), (0, 0), end).state
+    F, Q = free_motion(1.0, D, tau)
+    rest = state[1:] - state[:-1] @ F.T
+    square = np.einsum("kna,ab,knb->kn", rest, np.linalg.inv(Q), rest)
+    assert square.max() < chi2.isf(1e-8, len(Q))
+    # Free steps have mean square d; an end takes away at most the few degrees of freedom that it fixes.
+    assert square.mean() == pytest.approx(len(Q), rel=0.03)
+    share = 1 if end is None else 0.5
+    if tau == 0:
+        np.testing.assert_allclose(np.cov(state[49].T), share * 50 * D, atol=8)
+
+
+def test_sampled_trajectories_on_the_ellipsoid_take_steps_that_the_motion_takes():
+    tracker = deaf(SEA, diffusion=100.0, persistence=4.0, particles=2000, trajectories=100, candidates=100)
+    state = tracker.sample(quiet(40), (-57.0, 179.9), (-57.5, -179.0)).state
+    F, Q = free_motion(1.0, 100 * np.eye(2), 4.0)
+    rest = np.concatenate([np.zeros_like(state[1:, :, :2]), state[1:, :, 2:]], axis=2) - state[:-1, :, 2:] @ F[:, 2:].T
+    for k in range(len(rest)):
+        rest[k, :, :2] += [local(b[None], a, "geographic")[0] for a, b in zip(state[k, :, :2], state[k + 1, :, :2])]
+    square = np.einsum("kna,ab,knb->kn", rest, np.linalg.inv(Q), rest)
+    assert square.max() < chi2.isf(1e-8, 4)
+    assert square.mean() == pytest.approx(4, rel=0.05)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 30))
+def test_a_genealogy_drops_only_what_nobody_descends_from(seed, n, steps):
+    rng = np.random.default_rng(seed)
+    kept, state, ancestor = Genealogy(), [], []
+    index = np.arange(n)
+    for k in range(steps):
+        state.append(np.column_stack([np.full(n, k), np.arange(n)]).astype(float))
+        ancestor.append(index)
+        candidate = rng.integers(0, n, 3)
+        kept.add(state[-1], candidate)
+        index = np.arange(n)
+        if rng.random() < 0.7:
+            index = np.sort(rng.integers(0, n, n))
+            kept.resample(index)
+        for row, particle in zip(kept.candidate[k], candidate):
+            for j in range(k, -1, -1):
+                np.testing.assert_array_equal(kept.state[j][row], [j, particle])
+                row, particle = (kept.parent[j][row] if j else 0), ancestor[j][particle]
+
+
+def test_a_genealogy_holds_little_when_every_step_resamples():
+    rng = np.random.default_rng(0)
+    kept = Genealogy()
+    for _ in range(300):
+        kept.add(np.zeros((1000, 2)), rng.integers(0, 1000, 10))
+        kept.resample(np.sort(rng.integers(0, 1000, 1000)))
+    assert sum(len(rows) for rows in kept.state) < 60_000  # of 300,000 states
 
 
 def test_on_the_ellipsoid_the_way_to_the_end_is_nearly_straight_and_weights_stay_even():

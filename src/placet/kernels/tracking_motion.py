@@ -145,41 +145,66 @@ def systematic(weight, u, out):
 
 
 @jit()
-def trace_back(state, following, u, F, Q_root, has_end, end, ahead, reach_root, geographic, out):
-    """``out[m]`` = one of the states, drawn in proportion to f(following[m] | state) / h(state).  O(draws x states)."""
+def log_step(state, following, F, Q_root, q_det, geographic, north, east, rest):
+    """log density of the free motion from ``state`` to ``following``; ``rest`` (d,) is overwritten."""
+    turn = following[1] - state[1]
+    if geographic:
+        turn -= 360.0 * np.round(turn / 360.0)
+    rest[0], rest[1] = (following[0] - state[0]) * north, turn * east
+    for a in range(2, len(rest)):
+        rest[a] = following[a]
+    for a in range(len(rest)):
+        for b in range(2, len(rest)):
+            rest[a] -= F[a, b] * state[b]
+    return log_normal(rest, Q_root, q_det)
+
+
+@jit()
+def tangent_plane(state, has_end, end, ahead, reach_root, h_det, geographic):
+    """Kilometers per degree at ``state``, and the part of its log weight that does not depend on what follows.
+
+    Densities per square kilometer of different tangent planes become densities per square degree, over h(state).
+    """
+    north, east, fixed = 1.0, 1.0, 0.0
+    if geographic:
+        north, east = km_per_degree(state[0])
+        fixed = math.log(north * east)
+    if has_end:
+        fixed -= log_reach(state, end, ahead, reach_root, h_det, geographic)
+    return north, east, fixed
+
+
+@jit()
+def trace_back(state, ancestor, following, u, F, Q_root, has_end, end, ahead, reach_root, geographic, out):
+    """``out[m]`` = index of one of the states, or ``len(state)`` for ``ancestor[m]``, the state that following[m] came
+    from; drawn in proportion to f(following[m] | state) / h(state).  O(draws x states).
+
+    With states drawn from the cloud, this is iterated sampling importance resampling: it leaves the distribution of
+    the ancestor given what follows as it is, however few the states are, and never takes a step that the motion could
+    not take.
+    """
     n, d = state.shape
-    log_weight, rest = np.empty(n), np.empty(d)
+    log_weight, rest = np.empty(n + 1), np.empty(d)
     q_det, h_det = np.log(np.diag(Q_root)).sum(), np.log(np.diag(reach_root)).sum()
-    north, east, fixed = np.ones(n), np.ones(n), np.zeros(n)
+    north, east, fixed = np.empty(n), np.empty(n), np.empty(n)
     for p in range(n):
-        if geographic:
-            north[p], east[p] = km_per_degree(state[p, 0])
-            # Densities per square kilometre of different tangent planes, made densities per square degree.
-            fixed[p] = math.log(north[p] * east[p])
-        if has_end:
-            fixed[p] -= log_reach(state[p], end, ahead, reach_root, h_det, geographic)
+        north[p], east[p], fixed[p] = tangent_plane(state[p], has_end, end, ahead, reach_root, h_det, geographic)
     for m in range(len(following)):
-        top = -np.inf
+        km_north, km_east, more = tangent_plane(ancestor[m], has_end, end, ahead, reach_root, h_det, geographic)
+        top = log_step(ancestor[m], following[m], F, Q_root, q_det, geographic, km_north, km_east, rest) + more
+        log_weight[n] = top
         for p in range(n):
-            turn = following[m, 1] - state[p, 1]
-            if geographic:
-                turn -= 360.0 * np.round(turn / 360.0)
-            rest[0], rest[1] = (following[m, 0] - state[p, 0]) * north[p], turn * east[p]
-            for a in range(2, d):
-                rest[a] = following[m, a]
-            for a in range(d):
-                for b in range(2, d):
-                    rest[a] -= F[a, b] * state[p, b]
-            log_weight[p] = log_normal(rest, Q_root, q_det) + fixed[p]
-            top = max(top, log_weight[p])
+            value = log_step(state[p], following[m], F, Q_root, q_det, geographic, north[p], east[p], rest) + fixed[p]
+            log_weight[p] = value
+            top = max(top, value)
         total = 0.0
-        for p in range(n):
+        for p in range(n + 1):
             gap = log_weight[p] - top
             log_weight[p] = math.exp(gap) if gap > -45.0 else 0.0
             total += log_weight[p]
         target, p = u[m] * total, 0
         below = log_weight[0]
-        while below <= target and p < n - 1:
+        while below <= target and p < n:
             p += 1
             below += log_weight[p]
-        out[m] = state[p]
+        out[m] = p

@@ -19,10 +19,51 @@ TRAJECTORIES_PER_RANGE = 50
 SHAPE_PARTICLES, ASSOCIATION_PARTICLES = 512, 128  # enough for what is told of a step beside its moments
 
 
-class Filtered(NamedTuple):
-    """Moments after each step; ``cloud`` holds equally weighted states for the backward pass (empty when none is
-    wanted).
+class Genealogy:
+    """The states of every step, each with the row of the state it came from one step earlier.
+
+    ``candidate[k]`` are rows of step k drawn in proportion to its weights.  A state that is neither a candidate nor an
+    ancestor of one, or of the present cloud, is dropped from time to time, so that memory stays within about twice
+    what is needed: steps x n where nothing is resampled, a small part of it where every step is.
     """
+
+    def __init__(self) -> None:
+        self.state: list[Floats] = []
+        self.parent: list[np.ndarray] = []
+        self.candidate: list[np.ndarray] = []
+        self._row = np.empty(0, np.int32)  # of each particle, in the last step
+        self._limit = 0
+
+    def add(self, state: Floats, candidate: np.ndarray) -> None:
+        """One more step: particle p of ``state`` (n, d) came from particle p of the step before."""
+        self.parent.append(self._row)
+        self.state.append(state.copy())
+        self.candidate.append(candidate)
+        self._row = np.arange(len(state), dtype=np.int32)
+
+    def resample(self, index: np.ndarray) -> None:
+        """From now on particle p descends from particle ``index[p]``."""
+        self._row = self._row[index]
+        if sum(len(rows) for rows in self.state) > self._limit:
+            self._drop_the_childless()
+            self._limit = 2 * (sum(len(rows) for rows in self.state) + len(index))
+
+    def _drop_the_childless(self) -> None:
+        wanted = self._row
+        for k in range(len(self.state) - 1, -1, -1):
+            keep = np.zeros(len(self.state[k]), dtype=bool)
+            keep[wanted] = keep[self.candidate[k]] = True
+            row = np.cumsum(keep, dtype=np.int32) - 1
+            if k == len(self.state) - 1:
+                self._row = row[self._row]
+            else:
+                self.parent[k + 1] = row[self.parent[k + 1]]
+            self.state[k], self.candidate[k] = self.state[k][keep], row[self.candidate[k]]
+            wanted = self.parent[k] = self.parent[k][keep] if k else self.parent[k]
+
+
+class Filtered(NamedTuple):
+    """Moments after each step; ``genealogy`` is what the backward pass goes through (empty when none is wanted)."""
 
     mean: Floats  # (steps, 2)
     covariance: Floats  # (steps, 2, 2)
@@ -30,7 +71,7 @@ class Filtered(NamedTuple):
     split: Floats  # (steps,): how far the particles are two clouds
     association: list[Floats]  # (signals, active beacons) for each step
     log_likelihood: float
-    cloud: list[Floats]
+    genealogy: Genealogy
 
 
 def _over_ranges(work: Callable[[slice], object], n: int, size: int) -> None:
@@ -44,14 +85,14 @@ def particle_filter(
 ) -> Filtered:  # fmt: skip
     """Bootstrap filter with log weights.
 
-    Systematic resampling when the effective sample size falls below ``threshold * n``; ``keep``
-    states of each step are kept for the backward pass.  O(steps x n x likelihood); memory O(n + steps x keep).
+    Systematic resampling when the effective sample size falls below ``threshold * n``; ``keep`` states of each step
+    are kept for the backward pass, with their ancestors.  O(steps x n x likelihood).
     """
     geographic = geometry == "geographic"
     state = _initial(n, plan, start, start_sd, geographic, rng)
     log_weight = np.full(n, -np.log(n))
     t = len(days)
-    result = Filtered(np.empty((t, 2)), np.empty((t, 2, 2)), np.empty(t), np.empty(t), [], 0.0, [])
+    result = Filtered(np.empty((t, 2)), np.empty((t, 2, 2)), np.empty(t), np.empty(t), [], 0.0, Genealogy())
     log_weight += _reach_from_start(plan, state, geographic)
     total = _log_sum(log_weight)
     log_weight -= total
@@ -74,33 +115,43 @@ def particle_filter(
         few = np.ascontiguousarray(few[:: SHAPE_PARTICLES // ASSOCIATION_PARTICLES])
         result.association.append(association_probabilities(item, few, geometry).mean(axis=0))
         if keep:
-            result.cloud.append(state[_draw(weight, u[1], keep)])
+            result.genealogy.add(state, _draw(weight, u[1], keep))
         if result.ess[k] < threshold * n:
-            state = state[_draw(weight, u[2], n)]
+            index = _draw(weight, u[2], n)
+            state = state[index]
             log_weight[:] = -np.log(n)
+            if keep:
+                result.genealogy.resample(index)
     return result._replace(log_likelihood=total)
 
 
-def backward_pass(filtered: Filtered, plan: Plan, geometry: str, n: int, rng: Generator) -> Floats:
-    """``n`` trajectories (steps, n, d) drawn from the smoothing distribution, last step first.  O(steps x n x kept
-    states).
-    """
-    clouds = filtered.cloud
-    out = np.empty((len(clouds), n, clouds[0].shape[1]))
-    out[-1] = clouds[-1][_evenly(len(clouds[-1]), n)]
-    has_end = plan.end is not None
-    end = plan.end if plan.end is not None else np.zeros(2)
-    for k in range(len(clouds) - 2, -1, -1):
-        move = plan.moves[k + 1]
-        u = rng.random(n)
+def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: Generator) -> Floats:
+    """``n`` trajectories (steps, n, d) drawn from the smoothing distribution, last step first.
 
-        def work(rows: slice, k=k, move=move, u=u) -> None:
+    Each step back goes to a candidate, or to the very state that the next one came from: were there candidates alone,
+    few of many particles, none might lie where the motion can have come from.  O(steps x n x candidates).
+    """
+    steps = len(genealogy.state)
+    out = np.empty((steps, n, plan.dimension))
+    last = genealogy.candidate[-1]
+    row = last[np.arange(n) * len(last) // n]  # spread over the draws, which are sorted by ancestor
+    out[-1] = genealogy.state[-1][row]
+    end = plan.end if plan.end is not None else np.zeros(2)
+    for k in range(steps - 2, -1, -1):
+        move = plan.moves[k + 1]
+        u, choice = rng.random(n), np.empty(n, np.int64)
+        candidate, parent = genealogy.candidate[k], genealogy.parent[k + 1][row]
+        state, ancestor = genealogy.state[k][candidate], genealogy.state[k][parent]
+
+        def work(rows: slice, k=k, move=move, u=u, state=state, ancestor=ancestor, choice=choice) -> None:
             tracking_motion.trace_back(
-                clouds[k], out[k + 1, rows], u[rows], move.F, move.Q_root, has_end, end, move.ahead,
-                move.reach_root, geometry == "geographic", out[k, rows],
+                state, ancestor[rows], out[k + 1, rows], u[rows], move.F, move.Q_root, plan.end is not None, end,
+                move.ahead, move.reach_root, geometry == "geographic", choice[rows],
             )  # fmt: skip
 
         _over_ranges(work, n, TRAJECTORIES_PER_RANGE)
+        row = np.where(choice < len(candidate), np.append(candidate, 0)[choice], parent)
+        out[k] = genealogy.state[k][row]
     return out
 
 
@@ -160,8 +211,3 @@ def _draw(weight: Floats, u: float, n: int) -> np.ndarray:
     out = np.empty(n, np.int64)
     tracking_motion.systematic(weight, u, out)
     return out
-
-
-def _evenly(n: int, k: int) -> np.ndarray:
-    """``k`` of ``n`` equally weighted states, spread over their (systematic, hence sorted by ancestor) order."""
-    return np.arange(k) * n // k

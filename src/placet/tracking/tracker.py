@@ -13,7 +13,7 @@ from placet.tracking.beacons import Beacons
 from placet.tracking.geometry import checked_points, exact_distance, moments, two_clouds
 from placet.tracking.model import Evidence, SignalModel, association_probabilities, evidence
 from placet.tracking.motion import Plan, checked_diffusion, plan
-from placet.tracking.particles import Filtered, backward_pass, particle_filter
+from placet.tracking.particles import Filtered, Genealogy, backward_pass, particle_filter
 from placet.tracking.track import Track, combined
 
 
@@ -118,8 +118,10 @@ class RankedSignalTracker:
         steps = evidence(self.model, self.beacons, arrivals)
         here = self._checked_start(arrivals, start)
         way = self._plan(arrivals, start_day, end, end_day, 0.0)
-        run = self._run(steps, arrivals, way, here, 0.0, True, np.random.default_rng(self.random_state))
-        return Sample(np.array(run.cloud), steps, way, here, run.log_likelihood)
+        rng = np.random.default_rng(self.random_state)
+        run = self._filter(steps, arrivals, way, here, 0.0, self.candidates, rng)
+        paths = backward_pass(run.genealogy, way, self.beacons.geometry, self.trajectories, rng)
+        return Sample(paths, steps, way, here, run.log_likelihood)
 
     def _run(
         self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, smooth: bool,
@@ -127,20 +129,26 @@ class RankedSignalTracker:
     ) -> Filtered:  # fmt: skip
         """One chain; with ``smooth`` the moments and associations are those of the trajectories drawn backwards."""
         geometry = self.beacons.geometry
-        run = particle_filter(
-            steps, arrivals.day, way, here, start_sd, geometry, self.particles, rng, self.threshold,
-            keep=min(self.candidates, self.particles) if smooth else 0,
-        )  # fmt: skip
+        run = self._filter(steps, arrivals, way, here, start_sd, self.candidates if smooth else 0, rng)
         if not smooth:
             return run
-        paths = backward_pass(run, way, geometry, self.trajectories, rng)
+        paths = backward_pass(run.genealogy, way, geometry, self.trajectories, rng)
         weight = np.full(self.trajectories, 1 / self.trajectories)
         for k, item in enumerate(steps):
             points = np.ascontiguousarray(paths[k, :, :2])
             run.mean[k], run.covariance[k] = moments(points, weight, geometry)
             run.split[k] = two_clouds(points, geometry)
             run.association[k] = association_probabilities(item, points, geometry).mean(axis=0)
-        return run._replace(cloud=list(paths))
+        return run._replace(genealogy=Genealogy())
+
+    def _filter(
+        self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, keep: int,
+        rng: np.random.Generator,
+    ) -> Filtered:  # fmt: skip
+        return particle_filter(
+            steps, arrivals.day, way, here, start_sd, self.beacons.geometry, self.particles, rng, self.threshold,
+            keep=min(keep, self.particles),
+        )  # fmt: skip
 
     def _plan(
         self, arrivals: Arrivals, start_day: float | None, end: ArrayLike | None, end_day: float | None, end_sd: float
