@@ -1,4 +1,4 @@
-"""Audits and worst cases against their budgets: 10,000 ballots over 50 items in 2 s, a linear programme of 5 items in 5 s, of 6 in 60 s.
+"""Audits and worst cases against their budgets: 10,000 ballots over 50 items in 2 s, a linear program of 5 items in 5 s, of 6 in 60 s.
 
 Peers have no such audit; pref_voting's own search for a Condorcet winner and its Pareto pairs on the same ballots stands beside ours as
 a yardstick for the part that both do.  ``--quick`` takes 500 ballots over 10 items.
@@ -39,12 +39,12 @@ def main() -> None:
     quick = parser.parse_args().quick
     n_ballots, n_items = (500, 10) if quick else (10_000, 50)
     votes, order = drawn(n_ballots, n_items)
-    runs = {"placet audit": lambda: audit("borda", votes)}
+    runs = {"placet audit": lambda: audit(votes, "borda")}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             theirs = peer(order)
-        found = audit("borda", votes)
+        found = audit(votes, "borda")
         assert theirs[0] == found.condorcet_winner
         assert [found.consensus.items[k] for k in np.flatnonzero(found.consensus.ranks == 1)] == theirs[1]
         assert sorted(theirs[2]) == sorted(found.pareto)
@@ -57,7 +57,7 @@ def main() -> None:
         contestants = {
             axiom: lambda axiom=axiom, h=h: worst_case(axiom, h) for axiom in ("condorcet", "iia", "majority")
         }
-        compare(f"worst case by linear programme, {n} items", contestants, repeat=3)
+        compare(f"worst case by linear program, {n} items", contestants, repeat=3)
 
 
 if __name__ == "__main__":

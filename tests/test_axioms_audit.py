@@ -12,9 +12,9 @@ import placet
 from placet.aggregate import RULES, consensus
 from placet.aggregate.likelihood import PlackettLuce
 from placet.aggregate.positional import POSITIONAL, positional
-from placet.axioms import agreement, audit
-from placet.axioms.outcome import rule_of
-from placet.axioms.sensitivity import fewest, item_points
+from placet.axioms import AXIOMS, audit, compare_methods
+from placet.axioms.outcome import as_method
+from placet.axioms.sensitivity import fewest_ballots, item_points
 from placet.data import Comparisons, Rankings
 from placet.io.preflib import write_preflib
 from placet.report.page import consensus_page
@@ -52,7 +52,7 @@ def count(votes, x, y):
 @check
 @given(ballots(), st.sampled_from(["borda", "plurality", "copeland", "median-rank"]))
 def test_facts_are_those_of_counting(votes, name):
-    found = audit(name, votes)
+    found = audit(votes, name)
     rank = dict(zip(votes.items, found.consensus.ranks))
     pairs = list(itertools.permutations(votes.items, 2))
     tally = {pair: count(votes, *pair) for pair in pairs}
@@ -62,7 +62,7 @@ def test_facts_are_those_of_counting(votes, name):
     assert {(d.x, d.y) for d in found.contradicted} == contradicted
     for duel in found.contradicted:
         assert [duel.wins, duel.losses, duel.ties] == tally[duel.x, duel.y]
-        assert duel.level == (rank[duel.x] == rank[duel.y])
+        assert duel.tied == (rank[duel.x] == rank[duel.y])
     margins = [(tally[p][0] + tally[p][2] / 2) / sum(tally[p]) - 0.5 for p in contradicted]
     assert found.epsilon == pytest.approx(max(margins, default=0.0))
     assert [d.margin for d in found.contradicted] == sorted((d.margin for d in found.contradicted), reverse=True)
@@ -76,13 +76,13 @@ def test_facts_are_those_of_counting(votes, name):
     assert {frozenset(group) for group in found.ties} == {
         frozenset(x for x in rank if rank[x] == r) for r in rank.values() if sum(q == r for q in rank.values()) > 1
     }
-    assert [f.words for f in audit(name, votes).findings] == found.sentences()  # deterministic
+    assert [f.text for f in audit(votes, name).findings] == found.sentences()  # deterministic
 
 
 @check
 @given(ballots(), st.sampled_from(list(POSITIONAL)), st.sampled_from(["absent", "last", "zero"]))
 def test_points_of_ballots_add_up_to_the_scores_of_the_rule(votes, name, unlisted):
-    points = item_points(votes, rule_of(name).h, unlisted)
+    points = item_points(votes, as_method(name).h, unlisted)
     scores = [votes.weight @ points(k) for k in range(votes.n_items)]
     np.testing.assert_allclose(scores, RULES[name](votes, unlisted=unlisted), atol=1e-9)
 
@@ -111,7 +111,7 @@ def test_fewest_ballots_are_those_of_exhaustion(orders, h):
     scores = positional(votes, h)
     winner = int(np.argmax(scores))
     assume((scores == scores[winner]).sum() == 1)
-    found = audit("positional", votes, h=np.array(h, float)).sensitivity
+    found = audit(votes, "positional", h=np.array(h, float)).sensitivity
     fewest_change = fewest_tie = None
     for k in range(1, len(orders) + 1):
         outcomes = [changed_winner(orders, h, c, winner) for c in itertools.combinations(range(len(orders)), k)]
@@ -122,7 +122,7 @@ def test_fewest_ballots_are_those_of_exhaustion(orders, h):
             break
     assert found.exact
     assert (found.to_change, found.to_tie) == (fewest_change, fewest_tie)
-    searched = audit(lambda v: positional(v, h), votes).sensitivity  # the same rule, not known to be positional
+    searched = audit(votes, lambda v: positional(v, h)).sensitivity  # the same rule, not known to be positional
     assert not searched.exact
     assert searched.to_change >= fewest_change
     assert searched.tried > 0
@@ -136,110 +136,112 @@ def test_no_rival_is_left_out(seed, name, whole):
     orders = [rng.permutation(6).tolist() for _ in range(9)]
     weight = rng.integers(1, 4, 9) if whole else rng.uniform(0.3, 4, 9)
     votes = Rankings.from_orders(orders, items=range(6), weight=weight)
-    found = audit(name, votes, compare=()).sensitivity
+    found = audit(votes, name, compare=()).sensitivity
     assume(found.winner is not None)
-    h = rule_of(name).h(6)
-    points = item_points(votes, rule_of(name).h, "absent")
+    h = as_method(name).h(6)
+    points = item_points(votes, as_method(name).h, "absent")
     scores = RULES[name](votes)
     needed = {}
     for rival in set(range(6)) - {found.winner}:
         gain = np.ptp(h) - (points(rival) - points(found.winner))
-        needed[rival] = fewest(gain, votes.weight, scores[found.winner] - scores[rival] + 1e-9 * np.abs(scores).max())
+        needed[rival] = fewest_ballots(
+            gain, votes.weight, scores[found.winner] - scores[rival] + 1e-9 * np.abs(scores).max()
+        )
     assert found.to_change == min(needed.values()) == needed[found.challenger]
 
 
 def test_fewest_counts_votes_where_weights_are_whole_and_rows_where_not():
-    assert fewest(np.array([3.0, 1.0]), np.array([2.0, 10.0]), 5.9) == 2
-    assert fewest(np.array([3.0, 1.0]), np.array([2.0, 10.0]), 6.0) == 3
-    assert fewest(np.array([3.0, 1.0]), np.array([0.5, 10.0]), 6.0) == 1
-    assert fewest(np.array([3.0, -1.0]), np.array([1.0, 10.0]), 4.0) == np.inf
+    assert fewest_ballots(np.array([3.0, 1.0]), np.array([2.0, 10.0]), 5.9) == 2
+    assert fewest_ballots(np.array([3.0, 1.0]), np.array([2.0, 10.0]), 6.0) == 3
+    assert fewest_ballots(np.array([3.0, 1.0]), np.array([0.5, 10.0]), 6.0) == 1
+    assert fewest_ballots(np.array([3.0, -1.0]), np.array([1.0, 10.0]), 4.0) == np.inf
 
 
 def test_sensitivity_of_a_tie_and_of_a_rule_that_cannot_change():
-    tie = audit("borda", Rankings.from_orders([["a", "b"], ["b", "a"]])).sensitivity
+    tie = audit(Rankings.from_orders([["a", "b"], ["b", "a"]]), "borda").sensitivity
     assert tie.winner is None
     assert tie.to_tie == 0
-    fixed = audit(lambda v: np.array([1.0, 0.0]), Rankings.from_orders([["a", "b"], ["b", "a"]])).sensitivity
+    fixed = audit(Rankings.from_orders([["a", "b"], ["b", "a"]]), lambda v: np.array([1.0, 0.0])).sensitivity
     assert fixed.to_change is None
-    assert audit("copeland", Rankings.from_orders([["a", "b"]]), rivals=0).sensitivity is None
+    assert audit(Rankings.from_orders([["a", "b"]]), "copeland", rivals=0).sensitivity is None
 
 
 @check
 @given(ballots(complete=True))
 def test_contested_pairs_are_those_that_rules_order_in_opposite_ways(votes):
     names = ("borda", "plurality", "copeland")
-    found = agreement(votes, names)
+    found = compare_methods(votes, names)
     ranks = {name: consensus(votes, name).ranks for name in names}
     seen = {}
     for x, y in itertools.combinations(range(votes.n_items), 2):
         seen[x, y] = {int(np.sign(r[y] - r[x])) for r in ranks.values()}
     assert {(c.x, c.y) for c in found.contested} == {pair for pair, signs in seen.items() if {1, -1} <= signs}
-    assert found.levelled == sum(len(signs) > 1 and not {1, -1} <= signs for signs in seen.values())
+    assert found.tied_by_some == sum(len(signs) > 1 and not {1, -1} <= signs for signs in seen.values())
     for c in found.contested:
         assert all(ranks[name][c.x] < ranks[name][c.y] for name in c.above)
         assert all(ranks[name][c.x] > ranks[name][c.y] for name in c.below)
-        assert set(c.above) | set(c.below) | set(c.level) == set(names)
+        assert set(c.above) | set(c.below) | set(c.tied) == set(names)
     assert (np.diag(found.distance) == 0).all()
     np.testing.assert_array_equal(found.distance, found.distance.T)
 
 
 def test_words_are_those_of_a_layman():
     votes = Rankings.from_orders(FIVE)
-    text = audit("borda", votes).sentences()
+    text = audit(votes, "borda").sentences()
     assert "Three of five voters put A above B, yet B ends above A." in text
     assert "A is first on more than half of the ballots, yet ends at place 2." in text
     assert "A beats every other item one against one, yet ends at place 2." in text
     assert "All voters agree on 1 pair, and the ranking follows." in text
     assert "It takes one ballot, cast differently, to put A above B." in text
-    level = audit("plurality", Rankings.from_orders([["A", "B", "C"], ["B", "A", "C"]])).sentences()
-    assert "Ties are shown, not broken: A and B end level." in level
-    chooses = audit("kemeny", Rankings.from_orders([["A", "B", "C"], ["B", "C", "A"], ["C", "A", "B"]])).sentences()
+    level = audit(Rankings.from_orders([["A", "B", "C"], ["B", "A", "C"]]), "plurality").sentences()
+    assert "Ties are shown, not broken: A and B tie." in level
+    chooses = audit(Rankings.from_orders([["A", "B", "C"], ["B", "C", "A"], ["C", "A", "B"]]), "kemeny").sentences()
     assert any("Where several orders are equally good this rule takes one, the same each time." in s for s in chooses)
 
 
 def test_words_count_voters_and_say_who_was_silent():
     votes = Rankings.from_orders([["A", "B"], ["A", "B"], ["C", "B"], ["C", "B"], ["C", "B"], ["C"]])
-    text = audit(lambda v: [0.0, 1.0, 2.0], votes).sentences()
+    text = audit(votes, lambda v: [0.0, 1.0, 2.0]).sentences()
     assert "Both voters who rank both put A above B, yet B ends above A." in text
     assert any(
         s.startswith("All voters who rank both items agree on 2 pairs; the ranking does not follow 1") for s in text
     )
     half = Rankings.from_orders([["A", "B"], ["B", "A"]], weight=[1.5, 1.0])
-    assert "60.0% of the voters put A above B, yet A and B end level." in audit(lambda v: [0.0, 0.0], half).sentences()
+    assert "60.0% of the voters put A above B, yet A and B tie." in audit(half, lambda v: [0.0, 0.0]).sentences()
     one = Rankings.from_orders([["A", "B"]])
-    assert "The one voter puts A above B, yet B ends above A." in audit(lambda v: [0.0, 1.0], one).sentences()
+    assert "The one voter puts A above B, yet B ends above A." in audit(one, lambda v: [0.0, 1.0]).sentences()
 
 
 def test_near_misses():
     votes = Rankings.from_orders([["A", "B"]] * 51 + [["B", "A"]] * 49)
-    assert [(d.x, d.y) for d in audit("borda", votes).near] == [("A", "B")]
-    assert not audit("borda", votes, near=0.001).near
+    assert [(d.x, d.y) for d in audit(votes, "borda").near] == [("A", "B")]
+    assert not audit(votes, "borda", near=0.001).near
     level = Rankings.from_orders(
         [["A", "B", "C"]] * 49 + [["B", "A", "C"]] * 49 + [["C", "A", "B"]] + [["C", "B", "A"]]
     )
-    found = {(f.check, f.verdict) for f in audit("borda", level).near_winners}
+    found = {(f.check, f.verdict) for f in audit(level, "borda").near_winners}
     assert found == {("condorcet", "near miss"), ("majority", "near miss")}
 
 
 def test_models_functions_and_consensuses_are_audited_alike():
     votes = Rankings.from_orders([*FIVE, ["C", "A", "B"]])
-    by_name = audit("plackett-luce", votes)
+    by_name = audit(votes, "plackett-luce")
     model = PlackettLuce().fit(votes)
     for other in (model, consensus(votes, "plackett-luce"), PlackettLuce()):
-        assert audit(other, votes).sentences() == by_name.sentences()
-    assert audit(RULES["borda"], votes).theory
-    assert audit(lambda v: RULES["borda"](v), votes).theory == ()
-    assert audit("borda", votes).to_frame().columns == ["check", "verdict", "margin", "words"]
-    assert audit("borda", votes).pairs_frame().height == len(audit("borda", votes).contradicted)
+        assert audit(votes, other).sentences() == by_name.sentences()
+    assert audit(votes, RULES["borda"]).theory
+    assert audit(votes, lambda v: RULES["borda"](v)).theory == ()
+    assert audit(votes, "borda").to_frame().columns == ["check", "verdict", "margin", "text"]
+    assert audit(votes, "borda").pairs_frame().height == len(audit(votes, "borda").contradicted)
 
 
 def test_pairs_are_audited_without_ballots():
     votes = Comparisons.from_battles(list("aabbc"), list("bbcca"), list("aabba"))
-    found = audit("bradley-terry", votes)
+    found = audit(votes, "bradley-terry")
     assert found.sensitivity is None
     assert found.majority_winner is None
     assert found.majorities == 3
-    wrong = audit(lambda v: [0.0, 1.0, 2.0], votes).sentences()
+    wrong = audit(votes, lambda v: [0.0, 1.0, 2.0]).sentences()
     assert "Both votes put a above b, yet b ends above a." in wrong
     assert not any("first on more than half" in s or "voter" in s for s in wrong)
     assert any("some are unanimous (epsilon 0.5000)" in s for s in wrong)
@@ -248,18 +250,18 @@ def test_pairs_are_audited_without_ballots():
 def test_what_cannot_be_audited_says_so():
     votes = Rankings.from_orders(FIVE)
     with pytest.raises(ValueError, match="'brda' is unknown"):
-        audit("brda", votes)
+        audit(votes, "brda")
     with pytest.raises(TypeError, match="not list"):
-        audit("borda", FIVE)
+        audit(FIVE, "borda")
     with pytest.raises(ValueError, match="differ in their items"):
-        audit(consensus(votes, "borda"), Rankings.from_orders([["A", "B"]]))
+        audit(Rankings.from_orders([["A", "B"]]), consensus(votes, "borda"))
     with pytest.raises(ValueError, match="table of pairs"):
-        audit("majority", votes)
+        audit(votes, "majority")
 
 
 def test_one_item_and_two_items():
-    assert audit("borda", Rankings.from_orders([["a"]])).contradicted == ()
-    two = audit("borda", Rankings.from_orders([["a", "b"]]))
+    assert audit(Rankings.from_orders([["a"]]), "borda").contradicted == ()
+    two = audit(Rankings.from_orders([["a", "b"]]), "borda")
     assert {v.axiom for v in two.theory if not v.kept} == {"universality"}
 
 
@@ -277,10 +279,10 @@ def cli(*arguments):
 def test_the_command_audits_a_file(tmp_path):
     path = tmp_path / "votes.soc"
     write_preflib(Rankings.from_orders(FIVE), path)
-    table = cli("audit", path, "--rule", "borda")
+    table = cli("audit", path, "--method", "borda")
     assert table.exit_code == 0, table.output
     assert "Three of five voters put A above B, yet B ends above A." in table.output
-    data = json.loads(cli("audit", path, "--rule", "borda", "--json").output)
+    data = json.loads(cli("audit", path, "--method", "borda", "--json").output)
     assert data["epsilon"] == pytest.approx(0.1)
     assert data["condorcet_winner"] == "A"
     assert data["contradicted"][0]["x"] == "A"
@@ -288,11 +290,11 @@ def test_the_command_audits_a_file(tmp_path):
 
 
 def test_the_command_gives_the_theory_alone():
-    rows = [line.split("\t") for line in cli("audit", "--rule", "log", "--items", "7").output.splitlines()]
+    rows = [line.split("\t") for line in cli("audit", "--method", "log", "--items", "7").output.splitlines()]
     margin = {row[0]: row[2] for row in rows[1:]}
     assert float(margin["strong-condorcet"]) == pytest.approx(np.log(6) / (2 * np.log(49 / 6)))
     assert float(margin["majority"]) == pytest.approx(np.log(3.5) / (2 * np.log(14)))
-    searched = json.loads(cli("audit", "--rule", "copeland", "--items", "3", "--voters", "2", "--json").stdout)
+    searched = json.loads(cli("audit", "--method", "copeland", "--items", "3", "--voters", "2", "--json").stdout)
     verdict = {row["axiom"]: row["verdict"] for row in searched}
     assert verdict["condorcet"] == "not broken"
     assert verdict["universality"] == "broken"
@@ -307,3 +309,86 @@ def test_the_page_has_an_audit():
     assert "<h2>Audit</h2>" in page
     assert "Three of five voters put A above B, yet B ends above A." in page
     assert "<h2>Audit</h2>" in consensus_page(placet.consensus(votes, "plackett-luce"), votes)
+
+
+# Many instances, and none
+
+
+def two_topics():
+    orders = [*FIVE, ["D", "E"], ["E", "D"], ["D", "E"]]
+    return Rankings.from_orders(orders, instance=[7] * 5 + [8] * 3, agent=["u", "v", "w", "u", "v", "u", "v", "w"])
+
+
+def test_instances_are_audited_one_by_one_over_their_own_items_and_summed_up():
+    data = two_topics()
+    found = audit(data, "borda")
+    assert list(found) == [7, 8]
+    assert found[7].consensus.items == ("A", "B", "C")
+    assert found[7].sentences() == audit(Rankings.from_orders(FIVE), "borda").sentences()
+    assert found[8].consensus.ranking == ["D", "E"]
+    assert audit(data, "borda", instance=7).sentences() == found[7].sentences()
+    text = found.sentences()
+    assert text[0] == "2 instances were audited, 2 to 3 items each."
+    assert text[1] == "In 2 of 2 instances no two items tie."
+    assert (
+        "Of 2 instances, in 2 some item is first on more than half of the ballots; in 1 of these it wins; not in 7."
+    ) in text
+    assert (
+        "Of 2 instances, in 1 all voters agree on some pair of items; in 1 of these the ranking follows all such pairs."
+    ) in text
+    assert "The rankings contradict 1 of 4 pairwise majorities, the widest in 7 (epsilon 0.1000)." in text
+    assert repr(found) == "AuditSet(borda: 2 instances, 1 of 4 majorities contradicted)"
+    frame = found.instances_frame()
+    assert frame["first"].to_list() == ["B", "D"]
+    assert frame["condorcet_winner"].to_list() == ["A", "D"]
+    assert frame["contradicted"].to_list() == [1, 0]
+
+
+@pytest.mark.parametrize("method", ["copeland", "plackett-luce", lambda v: RULES["borda"](v), PlackettLuce()])
+def test_every_kind_of_method_is_audited_by_instance(method):
+    found = audit(two_topics(), method, compare=("borda",))
+    assert [a.consensus.ranking[0] for a in found.values()][1] == "D"
+
+
+def test_what_cannot_be_audited_by_instance_says_so():
+    data = two_topics()
+    with pytest.raises(ValueError, match=r"instance 9 is unknown; choose from \[7, 8\]"):
+        audit(data, "borda", instance=9)
+    with pytest.raises(ValueError, match="these data have no instances"):
+        audit(Rankings.from_orders(FIVE), "borda", instance=7)
+    with pytest.raises(ValueError, match="many instances"):
+        audit(data, consensus(Rankings.from_orders(FIVE), "borda"))
+
+
+def test_a_method_is_audited_without_data():
+    found = audit(None, "log", items=5)
+    assert found.proved
+    assert [f.check for f in found.findings] == list(AXIOMS)
+    assert found.to_frame().columns == ["check", "verdict", "margin", "text"]
+    searched = audit(None, "copeland", items=3, voters=2)
+    assert not searched.proved
+    assert "breaks universality" in repr(searched)
+    with pytest.raises(ValueError, match="2 or more, not None"):
+        audit(None, "log")
+    with pytest.raises(ValueError, match="items=4 is for a method without data; these data have 3"):
+        audit(Rankings.from_orders(FIVE), "borda", items=4)
+
+
+def test_the_command_takes_reader_options_and_instances(tmp_path):
+    ratings = tmp_path / "stars.csv"
+    ratings.write_text("who,film,stars\n" + "".join(f"{u},{f},{s}\n" for u in "uvw" for f, s in zip("abc", (5, 3, 1))))
+    named = ("-r", "user=who", "-r", "item=film", "-r", "rating=stars")
+    found = json.loads(cli("audit", ratings, "--format", "ratings", *named, "-m", "borda", "--json").stdout)
+    assert found["ranking"] == ["a", "b", "c"]
+    agg = tmp_path / "runs.txt"
+    agg.write_text(
+        "".join(f"2 qid:{q} 1:{a} 2:{b} #docid = {d}\n" for q in (1, 2) for d, a, b in [("x", 1, 2), ("y", 2, 1)])
+    )
+    table = cli("audit", agg, "--format", "letor-agg", "-m", "borda")
+    assert table.exit_code == 0, table.output
+    assert "2 instances were audited, 2 items each." in table.output
+    data = json.loads(cli("audit", agg, "--format", "letor-agg", "--json").stdout)
+    assert [row["items"] for row in data["instances"]] == [2, 2]
+    one = json.loads(cli("audit", agg, "--format", "letor-agg", "--instance", "2", "--json").stdout)
+    assert one["majorities"] == 0
+    assert "choose from" in str(cli("audit", agg, "--format", "letor-agg", "--instance", "3").exception)

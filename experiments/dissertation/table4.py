@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from placet.aggregate.positional import positional_vector
-from placet.axioms import table_4_1, table_4_2, worst_case
+from placet.axioms import margins_table, worst_case
 
 HERE = Path(__file__).parent
 LOG = np.log
@@ -44,8 +44,7 @@ def main() -> None:
     most = 5 if parser.parse_args().quick else 6
     missed, rows = 0, []
     for n in (3, 5, 6, 7, 20):
-        both = [a | b for a, b in zip(table_4_1(n), table_4_2(n))]
-        for row in both:
+        for row in margins_table(n):
             rows.append({"n": n, **{key: value if key == "rule" else f"{value:.6g}" for key, value in row.items()}})
             for column, forms in PRINTED.items():
                 missed += told(f"{row['rule']}, n = {n}, {column}", row[column], float(forms[row["rule"]](n)), 1e-9)

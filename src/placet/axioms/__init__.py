@@ -1,21 +1,22 @@
-"""Social choice: which axioms a rule keeps, which it breaks, how badly, and on which ballots.
+"""Social choice: which axioms a method keeps, which it breaks, how badly, and on which ballots.
 
 ``AXIOMS`` holds the axioms as searches for a ``Witness``; ``search`` and ``verdicts`` try them on all small profiles or
-decide them by theorem; ``margins`` and ``worst_case`` say how badly positional rules can fail; ``audit`` looks at your
-ballots; ``tell`` puts a witness into words.
+decide them by theorem; ``margins`` and ``worst_case`` say how badly positional rules can fail; ``audit`` examines your
+ballots; ``explain`` puts a witness into a sentence.
 """
 
-from placet.axioms.agreement import Agreement, Contested, agreement
-from placet.axioms.checks import AXIOMS, RELAXED, Witness
+from placet.axioms.agreement import Agreement, Contested, compare_methods
+from placet.axioms.audits import Audit, AuditSet, MethodAudit, audit
+from placet.axioms.checks import AXIOMS, RELAXED
 from placet.axioms.findings import Duel, Finding
-from placet.axioms.on_ballots import Audit, audit
-from placet.axioms.outcome import Rule, majority_relation, positional_rule, rule_of
-from placet.axioms.positional import Margins, cycle, margins, table_4_1, table_4_2, tie_on_the_way
+from placet.axioms.linear_programs import WorstCase, worst_case
+from placet.axioms.outcome import Method, as_method, majority_relation, positional_method
+from placet.axioms.positional import Margins, find_tie_between, margins, margins_table, rotations
 from placet.axioms.profiles import Domain, Profile
-from placet.axioms.search import Verdict, search, verdicts
 from placet.axioms.sensitivity import Sensitivity
-from placet.axioms.words import MEANING, profile_words, tell
-from placet.axioms.worst_case import WorstCase, worst_case
+from placet.axioms.verdict import Verdict, search, verdicts
+from placet.axioms.witness import Witness
+from placet.axioms.wording import MEANING, explain, format_profile
 
 __all__ = [
     "AXIOMS",
@@ -23,30 +24,31 @@ __all__ = [
     "RELAXED",
     "Agreement",
     "Audit",
+    "AuditSet",
     "Contested",
     "Domain",
     "Duel",
     "Finding",
     "Margins",
+    "Method",
+    "MethodAudit",
     "Profile",
-    "Rule",
     "Sensitivity",
     "Verdict",
     "Witness",
     "WorstCase",
-    "agreement",
+    "as_method",
     "audit",
-    "cycle",
+    "compare_methods",
+    "explain",
+    "find_tie_between",
+    "format_profile",
     "majority_relation",
     "margins",
-    "positional_rule",
-    "profile_words",
-    "rule_of",
+    "margins_table",
+    "positional_method",
+    "rotations",
     "search",
-    "table_4_1",
-    "table_4_2",
-    "tell",
-    "tie_on_the_way",
     "verdicts",
     "worst_case",
 ]

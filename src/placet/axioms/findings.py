@@ -1,27 +1,28 @@
-"""The audit line by line: what was checked, the verdict, and a sentence that needs no theory."""
+"""An audit line by line: what was checked, the verdict, and a sentence in plain English."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placet.aggregate import Consensus
-from placet.axioms import words
-from placet.axioms.checks import sole_winner
-from placet.axioms.outcome import Relation, relation
-from placet.axioms.search import Verdict
+from placet.axioms import wording
+from placet.axioms.outcome import Relation, relation, sole_winner
+from placet.axioms.verdict import Verdict
 
 if TYPE_CHECKING:
-    from placet.axioms.on_ballots import Audit
+    from placet.axioms.audits import Audit
 
 CHOOSES = ("kemeny", "kemeny-local", "footrule")
 """Rules that take one of several best orders."""
+FIRST_PLACES = "is first on more than half of the ballots"
+BEATS_ALL = "beats every other item one against one"
 
 
 @dataclass(frozen=True)
 class Duel:
-    """Two items one against one: ``wins`` of the weight puts ``x`` above ``y``, ``losses`` below, ``ties`` level.
+    """Two items one against one: weights that put ``x`` above ``y``, below it, and level with it.
 
-    ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``level`` says that the consensus ties them;
+    ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``tied`` says that the consensus ties them;
     ``silent`` is the weight of ballots that do not list both; ``noun`` is what weights count, voters or votes.
     """
 
@@ -30,7 +31,7 @@ class Duel:
     wins: float
     losses: float
     ties: float
-    level: bool
+    tied: bool
     silent: float = 0.0
     noun: str = "voter"
 
@@ -42,122 +43,144 @@ class Duel:
     def margin(self) -> float:
         return self.share - 0.5
 
-    def words(self) -> str:
+    def sentence(self) -> str:
         """Three of five voters put x above y, yet y ends above x."""
-        tied = f" and {words.number(self.ties)} tie them" if self.ties else ""
-        end = f"{self.x} and {self.y} end level" if self.level else f"{self.y} ends above {self.x}"
+        ties = f" and {wording.in_words(self.ties)} tie them" if self.ties else ""
+        end = f"{self.x} and {self.y} tie" if self.tied else f"{self.y} ends above {self.x}"
         which = " who rank both" if self.silent > 0 else ""
-        who = words.who_put(self.wins, self.wins + self.losses + self.ties, self.noun, which)
-        return words.capital(f"{who} {self.x} above {self.y}{tied}, yet {end}.")
+        who = wording.voters_put(self.wins, self.wins + self.losses + self.ties, self.noun, which)
+        return wording.capitalize(f"{who} {self.x} above {self.y}{ties}, yet {end}.")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the audit: what was checked, the verdict, the margin that belongs to it, and the words."""
+    """One line of an audit: what was checked, the verdict, its margin where it has one, and a sentence."""
 
     check: str
     verdict: str
     margin: float | None
-    words: str
+    text: str
 
 
-def lines(f: "Audit") -> list[Finding]:
-    """The findings of an audit, from the ranking itself to the theory of its rule."""
-    result = f.consensus
+def findings_frame(findings: tuple[Finding, ...]) -> Any:
+    """A Polars frame of findings: check, verdict, margin, text."""
+    import polars as pl
+
+    names = ("check", "verdict", "margin", "text")
+    schema = {name: pl.Float64 if name == "margin" else pl.String for name in names}
+    return pl.DataFrame([[getattr(f, name) for name in names] for f in findings], schema=schema, orient="row")
+
+
+# One consensus on its ballots
+
+
+def ballot_findings(audit: "Audit") -> list[Finding]:
+    """The findings of an audit, from the ranking itself to the theory of its method."""
+    result = audit.consensus
     n = len(result.items)
     above = relation(result, n)
-    found = [Finding("ranking", "info", None, _ranking_words(result)), _ties(f)]
+    found = [Finding("ranking", "info", None, _ranking_sentence(result)), _ties_finding(audit)]
     for check, winner, meaning in (
-        ("majority", f.majority_winner, "is first on more than half of the ballots"),
-        ("condorcet", f.condorcet_winner, "beats every other item one against one"),
+        ("majority", audit.majority_winner, FIRST_PLACES),
+        ("condorcet", audit.condorcet_winner, BEATS_ALL),
     ):
-        if check == "majority" and f.of_pairs:
+        if check == "majority" and audit.from_pairs:
             continue  # votes on pairs have no first places
-        found.append(_winner_line(check, winner, meaning, result, above))
-    found += f.near_winners
-    found.append(_pareto_line(f))
-    found += _majorities_lines(f)
-    if f.near:
-        pairs = [f"{d.x} over {d.y} ({d.share:.1%})" for d in f.near]
-        narrow = words.counted(
+        found.append(_winner_finding(check, winner, meaning, result, above))
+    found += audit.near_winners
+    found.append(_pareto_finding(audit))
+    found += _majority_findings(audit)
+    if audit.near:
+        pairs = [f"{d.x} over {d.y} ({d.share:.1%})" for d in audit.near]
+        narrow = wording.count_of(
             len(pairs), "majority that the ranking follows is", "majorities that the ranking follows are"
         )
-        text = f"{narrow} narrow: {words.listed(pairs)}."
+        text = f"{narrow} narrow: {wording.join_names(pairs)}."
         found.append(Finding("near misses", "info", None, text))
-    if f.sensitivity is not None and n > 1:
-        found.append(Finding("sensitivity", "info", None, words.sensitivity_words(f.sensitivity)))
-    found.append(Finding("agreement", "info", None, words.agreement_words(f.agreement)))
-    found += [Finding("agreement", "info", None, words.contested_words(c)) for c in f.agreement.contested[:3]]
-    found += [_theory_line(v, f.rule, n) for v in f.theory if not v.kept]
+    if audit.sensitivity is not None and n > 1:
+        found.append(Finding("sensitivity", "info", None, wording.explain_sensitivity(audit.sensitivity)))
+    found.append(Finding("agreement", "info", None, wording.explain_agreement(audit.agreement)))
+    found += [Finding("agreement", "info", None, wording.explain_contested(c)) for c in audit.agreement.contested[:3]]
+    found += [_theory_finding(v, audit.method, n) for v in audit.theory if not v.kept]
     return found
 
 
-def _ranking_words(result: Consensus) -> str:
+def _ranking_sentence(result: Consensus) -> str:
     if not len(result.items):
         return "There are no items."
     best = result.ranking[0]
     names = best if isinstance(best, tuple) else (best,)
-    return f"{words.listed(names)} {'come' if len(names) > 1 else 'comes'} first by {result.method}."
+    return f"{wording.join_names(names)} {'come' if len(names) > 1 else 'comes'} first by {result.method}."
 
 
-def _ties(f: "Audit") -> Finding:
+def _ties_finding(audit: "Audit") -> Finding:
     chooses = ""
-    if f.rule in CHOOSES:
+    if audit.method in CHOOSES:
         chooses = " Where several orders are equally good this rule takes one, the same each time."
-    if not f.ties:
+    if not audit.ties:
         return Finding("universality", "kept", None, f"No two items tie, so no tie had to be broken.{chooses}")
-    groups = "; ".join(words.listed(group) for group in f.ties[:5])
-    more = f" and {len(f.ties) - 5} more groups" if len(f.ties) > 5 else ""
-    return Finding("universality", "broken", None, f"Ties are shown, not broken: {groups}{more} end level.{chooses}")
+    groups = "; ".join(wording.join_names(group) for group in audit.ties[:5])
+    more = f" and {len(audit.ties) - 5} more groups" if len(audit.ties) > 5 else ""
+    return Finding("universality", "broken", None, f"Ties are shown, not broken: {groups}{more} tie.{chooses}")
 
 
-def _winner_line(check: str, winner: Hashable | None, meaning: str, result: Consensus, above: Relation) -> Finding:
+def _winner_finding(check: str, winner: Hashable | None, meaning: str, result: Consensus, above: Relation) -> Finding:
     if winner is None:
         return Finding(check, "does not apply", None, f"No item {meaning}.")
     x = result.items.index(winner)
     if sole_winner(above) == x:
         return Finding(check, "kept", None, f"{winner} {meaning}, and wins.")
     rank = int(result.ranks[x])
-    shares = "shares the first place" if rank == 1 else f"ends at place {rank}"
-    return Finding(check, "broken", None, f"{winner} {meaning}, yet {shares}.")
+    end = "shares the first place" if rank == 1 else f"ends at place {rank}"
+    return Finding(check, "broken", None, f"{winner} {meaning}, yet {end}.")
 
 
-def _pareto_line(f: "Audit") -> Finding:
-    total, broken = len(f.pareto), f.pareto_broken
-    pairs = words.counted(total, "pair", "pairs")
-    voters = "votes" if f.of_pairs else "voters who rank both items" if f.partial else "voters"
+def _pareto_finding(audit: "Audit") -> Finding:
+    total, broken = len(audit.pareto), audit.pareto_broken
+    pairs = wording.count_of(total, "pair", "pairs")
+    voters = "votes" if audit.from_pairs else "voters who rank both items" if audit.partial else "voters"
     if not total:
         return Finding("pareto", "does not apply", None, f"On no pair of items do all {voters} agree.")
     if not broken:
         return Finding("pareto", "kept", None, f"All {voters} agree on {pairs}, and the ranking follows.")
-    which = words.listed([f"{x} above {y}" for x, y in broken])
+    which = wording.join_names([f"{x} above {y}" for x, y in broken])
     text = f"All {voters} agree on {pairs}; the ranking does not follow {len(broken):,} of them: {which}."
     return Finding("pareto", "broken", None, text)
 
 
-def _majorities_lines(f: "Audit") -> list[Finding]:
-    total, broken = f.majorities, f.contradicted
+def _majority_findings(audit: "Audit") -> list[Finding]:
+    total, broken = audit.majorities, audit.contradicted
     if not broken:
-        text = f"The ranking contradicts none of {words.counted(total, 'pairwise majority', 'pairwise majorities')}."
+        text = f"The ranking contradicts none of {wording.count_of(total, 'pairwise majority', 'pairwise majorities')}."
         return [Finding("strong-condorcet", "kept", 0.0, text)]
-    epsilon = max(duel.margin for duel in broken)
+    epsilon = audit.epsilon
     beyond = f"it follows every one of more than {0.5 + epsilon:.1%}" if epsilon < 0.5 - 1e-9 else "some are unanimous"
     text = (
         f"The ranking contradicts {len(broken):,} of {total:,} pairwise majorities; {beyond} (epsilon {epsilon:.4f})."
     )
     return [Finding("strong-condorcet", "broken", epsilon, text)] + [
-        Finding("strong-condorcet", "broken", duel.margin, duel.words()) for duel in broken[:5]
+        Finding("strong-condorcet", "broken", duel.margin, duel.sentence()) for duel in broken[:5]
     ]
 
 
-def verdict_words(v: Verdict) -> tuple[str, float | None, str]:
-    """A verdict on a rule as such: in one word, with its margin, and in a sentence."""
+def _theory_finding(v: Verdict, method: str, n: int) -> Finding:
+    found = verdict_finding(v)
+    text = f"With {n} items {method} can break '{wording.MEANING[v.axiom]}': {found.text}"
+    return Finding(f"{v.axiom} in theory", "broken", found.margin, text)
+
+
+# A method without ballots
+
+
+def verdict_finding(v: Verdict) -> Finding:
+    """A verdict on a method as such."""
     if v.kept:
-        return "kept", v.margin, words.capital(words.MEANING[v.axiom]) + "."
+        return Finding(v.axiom, "kept", v.margin, wording.capitalize(wording.MEANING[v.axiom]) + ".")
     if v.witness is None:
         scope = "all" if v.complete else "a sample of"
-        return "not broken", None, f"No violation in {scope} {v.searched:,} profiles that were searched."
-    return "broken", v.margin, words.tell(v.witness) + _bound(v)
+        text = f"No violation in {scope} {v.searched:,} profiles that were searched."
+        return Finding(v.axiom, "not broken", None, text)
+    return Finding(v.axiom, "broken", v.margin, wording.explain(v.witness) + _bound(v))
 
 
 def _bound(v: Verdict) -> str:
@@ -168,8 +191,82 @@ def _bound(v: Verdict) -> str:
     return " It can happen at any share."
 
 
-def _theory_line(v: Verdict, rule: str, n: int) -> Finding:
-    _, margin, text = verdict_words(v)
-    return Finding(
-        f"{v.axiom} in theory", "broken", margin, f"With {n} items {rule} can break '{words.MEANING[v.axiom]}': {text}"
+# Many instances
+
+
+def instance_findings(audits: "Mapping[Hashable, Audit]") -> list[Finding]:
+    """What the audits of many instances say together."""
+    every = list(audits.values())
+    if not every:
+        return [Finding("instances", "info", None, "There are no instances.")]
+    sizes = sorted(len(a.consensus.items) for a in every)
+    range_of_sizes = f"{sizes[0]:,} to {sizes[-1]:,} items each" if sizes[0] < sizes[-1] else f"{sizes[0]:,} items each"
+    total = wording.count_of(len(every), "instance was", "instances were")
+    found = [Finding("instances", "info", None, f"{total} audited, {range_of_sizes}.")]
+    found += [
+        _count_finding("universality", audits, lambda a: True, lambda a: not a.ties, "", "no two items tie"),
+        _winner_summary("majority", audits, FIRST_PLACES),
+        _winner_summary("condorcet", audits, BEATS_ALL),
+        _count_finding(
+            "pareto",
+            audits,
+            lambda a: bool(a.pareto),
+            lambda a: not a.pareto_broken,
+            "all voters agree on some pair of items",
+            "the ranking follows all such pairs",
+        ),
+    ]
+    contradicted, majorities = sum(len(a.contradicted) for a in every), sum(a.majorities for a in every)
+    widest = max(audits, key=lambda name: audits[name].epsilon)
+    text = f"The rankings contradict {contradicted:,} of {majorities:,} pairwise majorities"
+    if contradicted:
+        text += f", the widest in {widest} (epsilon {audits[widest].epsilon:.4f})"
+    verdict = "broken" if contradicted else "kept"
+    found.append(Finding("strong-condorcet", verdict, max(a.epsilon for a in every), text + "."))
+    known = [
+        a.sensitivity.to_change for a in every if a.sensitivity is not None and a.sensitivity.to_change is not None
+    ]
+    if known:
+        text = (
+            f"In {sum(k == 1 for k in known):,} of {_instances(len(known))} with a sole winner one ballot decides it."
+        )
+        found.append(Finding("sensitivity", "info", None, text))
+    compared = [a for a in every if len(a.agreement.methods) > 1]
+    if compared:
+        depends = sum(not set.intersection(*map(set, a.agreement.winners)) for a in compared)
+        text = f"In {depends:,} of {_instances(len(compared))} the winner depends on the rule that is chosen."
+        found.append(Finding("agreement", "info", None, text))
+    return found
+
+
+def _winner_summary(check: str, audits: "Mapping[Hashable, Audit]", meaning: str) -> Finding:
+    def winner(a: "Audit") -> Hashable | None:
+        return a.majority_winner if check == "majority" else a.condorcet_winner
+
+    return _count_finding(
+        check,
+        audits,
+        lambda a: winner(a) is not None,
+        lambda a: a.consensus.ranking[:1] == [winner(a)],
+        f"some item {meaning}",
+        "it wins",
     )
+
+
+def _count_finding(
+    check: str, audits: "Mapping[Hashable, Audit]", applies: Any, holds: Any, premise: str, conclusion: str
+) -> Finding:
+    """In how many instances a premise applies, and in how many of these the conclusion holds."""
+    where = {name: a for name, a in audits.items() if applies(a)}
+    if not where:
+        return Finding(check, "does not apply", None, f"In no instance {premise.replace('some item', 'an item')}.")
+    broken = [name for name, a in where.items() if not holds(a)]
+    scope = f"Of {_instances(len(audits))}, in {len(where):,} {premise}; in" if premise else "In"
+    base = "these" if premise else _instances(len(audits))
+    text = f"{scope} {len(where) - len(broken):,} of {base} {conclusion}"
+    text += f"; not in {wording.join_names(broken)}." if broken else "."
+    return Finding(check, "broken" if broken else "kept", None, text)
+
+
+def _instances(n: int) -> str:
+    return wording.count_of(n, "instance", "instances")

@@ -1,4 +1,4 @@
-"""What a rule says: who stands above whom, ties shown as ties."""
+"""Outcomes: which item a method puts above which, with ties kept as ties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,22 +9,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.aggregate import MODELS, RULES, Consensus, consensus
 from placet.aggregate.positional import POSITIONAL, positional_vector
-from placet.axioms.profiles import Profile, pairs_of
+from placet.axioms.profiles import Profile, pair_weights
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
 
 Relation = NDArray[np.bool_]
-"""(n, n): whether row stands strictly above column."""
-Ballots = Rankings | Comparisons
+"""(n, n): whether the row item is strictly above the column item."""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A rule or model by name, and a function from ballots to a ``Consensus``, scores (n,), or a relation (n, n).
+class Method:
+    """A method under examination: a name, and a function from ballots to a ``Consensus``, scores (n,) or a relation.
 
-    A relation is positive where row stands above column; it need not be transitive.  ``h`` gives the points of n places
-    where the rule is positional, and ``unlisted`` what it makes of items that a ballot leaves out.
+    A relation (n, n) is positive where the row item is above the column item; it need not be transitive.  ``h`` gives
+    the points of n places where the method is positional; ``unlisted`` is how it treats items that a ballot leaves out.
     """
 
     name: str
@@ -33,33 +32,36 @@ class Rule:
     unlisted: str = "absent"
 
 
-def rule_of(rule: Any, **params: Any) -> Rule:
-    """A rule by its name in ``RULES`` or ``MODELS``, as a function, as a model, or as the ``Consensus`` it gave."""
-    if isinstance(rule, Rule):
-        return rule
-    if isinstance(rule, Consensus):
-        if rule.method not in RULES and rule.method not in MODELS:
-            raise ValueError(f"the consensus came from {rule.method!r}, which is not a method of RULES or MODELS")
-        return rule_of(rule.method, **(dict(rule.params) | params))
-    if isinstance(rule, str):
-        if rule == "majority":
-            return Rule(rule, majority_relation)
-        one_of(rule, [*MODELS, *RULES], "rule")
+def as_method(method: Any, **params: Any) -> Method:
+    """A method from its name in ``RULES`` or ``MODELS``, a function, a model, or the ``Consensus`` it produced.
+
+    ``"majority"`` is the relation of pairwise majorities, which need not be transitive.
+    """
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, Consensus):
+        if method.method not in RULES and method.method not in MODELS:
+            raise ValueError(f"the consensus came from {method.method!r}, which is not a method of RULES or MODELS")
+        return as_method(method.method, **(dict(method.params) | params))
+    if isinstance(method, str):
+        if method == "majority":
+            return Method(method, majority_relation)
+        one_of(method, [*MODELS, *RULES], "method")
         unlisted = str(params.get("unlisted", "absent"))
-        return Rule(rule, lambda data: consensus(data, rule, **params), _points(rule, params), unlisted)
-    if hasattr(rule, "get_params") and hasattr(rule, "fit"):
-        settings = rule.get_params(deep=False)
-        return Rule(getattr(rule, "method", type(rule).__name__), lambda d: type(rule)(**settings).fit(d).consensus_)
-    if callable(rule):
-        name = next((key for key, known in RULES.items() if known is rule), None)
-        return rule_of(name, **params) if name else Rule(getattr(rule, "__name__", "rule"), rule)
-    raise TypeError(f"a rule is a name, a function, a model or a Consensus, not {type(rule).__name__}")
+        return Method(method, lambda data: consensus(data, method, **params), _points(method, params), unlisted)
+    if hasattr(method, "get_params") and hasattr(method, "fit"):
+        settings = method.get_params(deep=False)
+        name = getattr(method, "method", type(method).__name__)
+        return Method(name, lambda data: type(method)(**settings).fit(data).consensus_)
+    if callable(method):
+        name = next((key for key, rule in RULES.items() if rule is method), None)
+        return as_method(name, **params) if name else Method(getattr(method, "__name__", "method"), method)
+    raise TypeError(f"a method is a name, a function, a model or a Consensus, not {type(method).__name__}")
 
 
-def positional_rule(h: ArrayLike) -> Rule:
-    """The positional rule of given points, best place first."""
-    points = np.asarray(h, np.float64)
-    return rule_of("positional", h=points)
+def positional_method(h: ArrayLike) -> Method:
+    """The positional rule with the given points, best place first."""
+    return as_method("positional", h=np.asarray(h, np.float64))
 
 
 def _points(name: str, params: dict[str, Any]) -> Callable[[int], Floats] | None:
@@ -73,52 +75,68 @@ def _points(name: str, params: dict[str, Any]) -> Callable[[int], Floats] | None
     return lambda n: np.asarray(h(n) if callable(h) else h, np.float64)
 
 
-def majority_relation(data: Ballots) -> Floats:
-    """Row above column where more weight puts it above than below: not transitive on every profile.  O(pairs)."""
-    pairs = pairs_of(data)
+def majority_relation(data: Rankings | Comparisons) -> Floats:
+    """Positive where more weight puts the row item above the column item than below; may be cyclic.  O(pairs)."""
+    pairs = pair_weights(data)
     return pairs.wins - pairs.wins.T
 
 
 def relation(answer: Any, n_items: int) -> Relation:
-    """Who stands above whom by a rule's answer; no answer (not finite) is a ``DataError``."""
+    """Which item is above which in a method's answer; scores that are not finite are a ``DataError``."""
     if isinstance(answer, Consensus):
         return answer.ranks[:, None] < answer.ranks[None, :]
     values = np.asarray(answer, np.float64)
     if values.shape not in ((n_items,), (n_items, n_items)):
-        raise ValueError(f"a rule must give {n_items} scores, or a table of {n_items} x {n_items}, not {values.shape}")
+        shapes = f"{n_items} scores, or a table of {n_items} x {n_items}"
+        raise ValueError(f"a method must give {shapes}, not {values.shape}")
     if not np.isfinite(values).all():
-        raise DataError(f"the rule gave {int((~np.isfinite(values)).sum())} scores that are not finite")
+        raise DataError(f"the method gave {int((~np.isfinite(values)).sum())} scores that are not finite")
     if values.ndim == 2:
         return values > 0
     return relation(Consensus(tuple(range(n_items)), values, method="rule"), n_items)
 
 
-class Observer:
-    """A rule that is asked only once about each profile; ``asked`` counts how often it was."""
+class CachedMethod:
+    """A method that runs only once on each profile; ``runs`` counts how often it did."""
 
-    def __init__(self, rule: Any, most_kept: int = 200_000):
-        self.rule = rule_of(rule)
-        self.asked = 0
+    def __init__(self, method: Any, most_cached: int = 200_000):
+        self.method = as_method(method)
+        self.runs = 0
         self.reason = ""
-        self._known: dict[Profile, Relation | None] = {}
-        self._most_kept = most_kept
+        self._cache: dict[Profile, Relation | None] = {}
+        self._most_cached = most_cached
 
-    def __call__(self, profile: Profile) -> Relation | None:
-        """Who stands above whom; ``None`` where the rule has no answer, and then ``reason`` says why."""
-        if profile in self._known:
-            return self._known[profile]
-        if len(self._known) >= self._most_kept:
-            self._known.clear()
-        self.asked += 1
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    def outcome(self, profile: Profile) -> Relation | None:
+        """Which item is above which; ``None`` where the method has no answer, and then ``reason`` says why."""
+        if profile in self._cache:
+            return self._cache[profile]
+        if len(self._cache) >= self._most_cached:
+            self._cache.clear()
+        self.runs += 1
         try:
-            above: Relation | None = relation(self.rule.run(profile.rankings()), len(profile.items))
+            above: Relation | None = relation(self.method.run(profile.to_rankings()), len(profile.items))
         except DataError as error:
             above, self.reason = None, str(error)
-        self._known[profile] = above
+        self._cache[profile] = above
         return above
 
 
 def tiers(above: Relation) -> list[tuple[int, ...]]:
-    """Items by how many stand above them, best first: the tiers of a ranking with ties."""
+    """Items grouped by how many are above them, best first: the tiers of a ranking with ties."""
     count = above.sum(axis=0)
     return [tuple(np.flatnonzero(count == level).tolist()) for level in np.unique(count)]
+
+
+def sole_winner(above: Relation) -> int | None:
+    """The item above all others, or ``None``."""
+    wins = np.flatnonzero(above.sum(axis=1) == len(above) - 1)
+    return int(wins[0]) if len(wins) else None
+
+
+def place_range(above: Relation, x: int) -> tuple[int, int]:
+    """How many items are above x, and how many are above it or tied with it."""
+    return int(above[:, x].sum()), len(above) - 1 - int(above[x].sum())

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.aggregate.positional import POSITIONAL, positional_vector
-from placet.axioms.checks import Witness
-from placet.axioms.outcome import Observer, Rule, positional_rule, rule_of
+from placet.axioms.linear_programs import condorcet_case
+from placet.axioms.outcome import CachedMethod, Method, as_method, positional_method
 from placet.axioms.profiles import Profile
-from placet.axioms.worst_case import condorcet_case
+from placet.axioms.witness import Witness
 from placet.data.arrays import Floats
 
 CLOSE = 1e-12
@@ -127,7 +127,7 @@ class Margins:
     @cached_property
     def condorcet_margin(self) -> float:
         """The exact margin of the Condorcet criterion, where x must beat all others and not only y; at most that of the
-        strong form, which the paper gives for both.  A linear programme of n (n - 1) variables."""
+        strong form, which the paper gives for both.  A linear program of n (n - 1) variables."""
         return condorcet_case(self.h).share - 0.5
 
     def __repr__(self) -> str:
@@ -152,31 +152,27 @@ def margins(h: str | ArrayLike, n: int | None = None) -> Margins:
     return Margins(positional_vector(h, n))
 
 
-def table_4_1(n: int) -> list[dict[str, Any]]:
-    """Omega, omega and omega_1 of the named positional rules for n items."""
-    known = {name: margins(name, n) for name in POSITIONAL}
-    return [{"rule": k, "Omega": m.Omega, "omega": m.omega, "omega_1": m.omega_1} for k, m in known.items()]
-
-
-def table_4_2(n: int) -> list[dict[str, Any]]:
-    """Margins of the named positional rules for n items: IIA and strong Condorcet, Condorcet, majority."""
-    known = {name: margins(name, n) for name in POSITIONAL}
+def margins_table(n: int) -> list[dict[str, Any]]:
+    """Omega, omega, omega_1 and the margins of the named positional rules for n items, one row for each rule."""
     return [
         {
-            "rule": k,
+            "rule": name,
+            "Omega": m.Omega,
+            "omega": m.omega,
+            "omega_1": m.omega_1,
             "iia": m.iia_margin,
             "strong-condorcet": m.strong_condorcet_margin,
             "condorcet": m.condorcet_margin,
             "majority": m.majority_margin,
         }
-        for k, m in known.items()
+        for name, m in ((name, margins(name, n)) for name in POSITIONAL)
     ]
 
 
-# What attains the margins, for any n
+# Profiles that attain the margins, for any n
 
 
-def two_items_at(n: int, x: int, y: int, rotation: int = 0) -> list[int]:
+def order_with_places(n: int, x: int, y: int, rotation: int = 0) -> list[int]:
     """An order of n items, best first, with item 0 at place x, item 1 at place y (from 0), the others in turn."""
     others = [*range(2 + rotation, n), *range(2, 2 + rotation)]
     order = [others.pop(0) if place not in (x, y) and others else -1 for place in range(n)]
@@ -187,14 +183,14 @@ def two_items_at(n: int, x: int, y: int, rotation: int = 0) -> list[int]:
 def pareto_profile(m: Margins) -> Profile:
     """One ballot with A just above B that does not put A ahead (where h does not fall strictly)."""
     i, j = m.narrowest
-    return Profile.of_orders([two_items_at(m.n, i, j)], [1.0])
+    return Profile.from_orders([order_with_places(m.n, i, j)], [1.0])
 
 
 def strong_condorcet_profile(m: Margins) -> Profile:
     """A above B on a share of 1/2 + margin, level in the outcome: A narrowly above B, or B widely above A."""
     share = 0.5 + m.strong_condorcet_margin
     (i, j), (k, last) = m.narrowest, m.widest
-    return Profile.of_orders([two_items_at(m.n, i, j), two_items_at(m.n, last, k)], [share, 1 - share])
+    return Profile.from_orders([order_with_places(m.n, i, j), order_with_places(m.n, last, k)], [share, 1 - share])
 
 
 def majority_profile(m: Margins) -> Profile:
@@ -202,84 +198,86 @@ def majority_profile(m: Margins) -> Profile:
     share = 0.5 + m.majority_margin
     k, last = m.widest
     second = 1 + int(np.argmax(m.h[1:]))
-    return Profile.of_orders([two_items_at(m.n, 0, second), two_items_at(m.n, last, k)], [share, 1 - share])
+    return Profile.from_orders([order_with_places(m.n, 0, second), order_with_places(m.n, last, k)], [share, 1 - share])
 
 
 def iia_profiles(m: Margins) -> tuple[Profile, Profile]:
     """Two profiles with A above B on half of the weight: one puts A ahead, the other B."""
     (i, j), (k, last) = m.narrowest, m.widest
     return (
-        Profile.of_orders([two_items_at(m.n, k, last), two_items_at(m.n, j, i)], [1.0, 1.0]),
-        Profile.of_orders([two_items_at(m.n, i, j), two_items_at(m.n, last, k)], [1.0, 1.0]),
+        Profile.from_orders([order_with_places(m.n, k, last), order_with_places(m.n, j, i)], [1.0, 1.0]),
+        Profile.from_orders([order_with_places(m.n, i, j), order_with_places(m.n, last, k)], [1.0, 1.0]),
     )
 
 
 def condorcet_profile(m: Margins) -> Profile:
     """A beats every other item with a share of 1/2 + margin, level with B in points.
 
-    The places of A and B come from the linear programme; the others stand in every rotation, so all fare alike.
+    The places of A and B come from the linear program; the others stand in every rotation, so all fare alike.
     """
     case = condorcet_case(m.h)
     turns = max(m.n - 2, 1)
-    orders = [two_items_at(m.n, x, y, r) for (x, y) in case.places for r in range(turns)]
-    return Profile.of_orders(orders, [w / turns for w in case.weight for _ in range(turns)])
+    orders = [order_with_places(m.n, x, y, r) for (x, y) in case.places for r in range(turns)]
+    return Profile.from_orders(orders, [w / turns for w in case.weight for _ in range(turns)])
 
 
 def tie_profile(n: int) -> Profile:
     """Two ballots that differ by the exchange of A and B: every neutral, anonymous rule must tie the two."""
-    return Profile.of_orders([two_items_at(n, 0, 1), two_items_at(n, 1, 0)], [1.0, 1.0])
+    return Profile.from_orders([order_with_places(n, 0, 1), order_with_places(n, 1, 0)], [1.0, 1.0])
 
 
 def lifted_profiles(m: Margins) -> tuple[Profile, Profile]:
     """One ballot on which A is lifted one place, and loses points (where h rises somewhere)."""
     i = int(np.argmax(np.diff(m.h)))
     return (
-        Profile.of_orders([two_items_at(m.n, i + 1, i)], [1.0]),
-        Profile.of_orders([two_items_at(m.n, i, i + 1)], [1.0]),
+        Profile.from_orders([order_with_places(m.n, i + 1, i)], [1.0]),
+        Profile.from_orders([order_with_places(m.n, i, i + 1)], [1.0]),
     )
 
 
 # Impossibility, by construction
 
 
-def tie_on_the_way(rule: Any, first: list[int], second: list[int], x: int, y: int, steps: int = 60) -> Witness | None:
+def find_tie_between(
+    method: Any, first: list[int], second: list[int], x: int, y: int, steps: int = 60
+) -> Witness | None:
     """Theorem 9: from one ballot to another that disagree on x and y, a continuous rule passes through a tie.
 
     The mixture w first + (1 - w) second is halved until x and y tie or the weights cannot be told apart; ``None`` where
     the rule jumps over the tie.  O(steps) runs of the rule.
 
-    >>> tie_on_the_way("squared", [0, 1, 2], [1, 2, 0], 0, 1).profiles[0].weight
+    >>> find_tie_between("squared", [0, 1, 2], [1, 2, 0], 0, 1).profiles[0].weight
     (0.727272..., 0.272727...)
     """
-    see = Observer(rule)
-    ends = [Profile.of_orders([order], [1.0]) for order in (first, second)]
-    above = [see(end) for end in ends]
+    rule = CachedMethod(method)
+    ends = [Profile.from_orders([order], [1.0]) for order in (first, second)]
+    above = [rule.outcome(end) for end in ends]
     if above[0] is None or above[1] is None or not (above[0][x, y] and above[1][y, x]):
-        raise ValueError(f"rule {see.rule.name!r} must put {x} above {y} on the first ballot, below on the second")
+        raise ValueError(f"{rule.name!r} must put {x} above {y} on the first ballot, below on the second")
     low, high = 0.0, 1.0
     for _ in range(steps):
         w = (low + high) / 2
-        profile = Profile.of_orders([first, second], [w, 1 - w])
-        now = see(profile)
+        profile = Profile.from_orders([first, second], [w, 1 - w])
+        now = rule.outcome(profile)
         if now is None or not (now[x, y] or now[y, x]):
             names = (profile.items[x], profile.items[y])
             return Witness(
-                "universality", see.rule.name, names, (profile,), (now,), reason=see.reason if now is None else ""
+                "universality", rule.name, names, (profile,), (now,), reason=rule.reason if now is None else ""
             )
         low, high = (low, w) if now[x, y] else (w, high)
     return None
 
 
-def cycle(n: int) -> Profile:
+def rotations(n: int) -> Profile:
     """Proposition 5: the n rotations of one order.  Each item is above the next on a share of 1 - 1/n.
 
     So whatever a rule does, one of these n majorities of margin 1/2 - 1/n is not followed.  (With n = 3: 1/6.)  Borda's
     margin is the same number: no rule at all, positional or not, has a smaller one.
     """
-    return Profile.of_orders([[*range(k, n), *range(k)] for k in range(n)], [1.0] * n)
+    return Profile.from_orders([[*range(k, n), *range(k)] for k in range(n)], [1.0] * n)
 
 
-def positional_of(rule: Any, n: int) -> tuple[Rule, Margins | None]:
-    """The rule, and its margins for n items where it is positional; an array is taken as points."""
-    found = positional_rule(rule) if isinstance(rule, np.ndarray | list | tuple) else rule_of(rule)
+def method_and_margins(method: Any, n: int) -> tuple[Method, Margins | None]:
+    """The method, and its margins for n items where it is positional; an array is taken as points."""
+    found = positional_method(method) if isinstance(method, np.ndarray | list | tuple) else as_method(method)
     return found, None if found.h is None else Margins(found.h(n))

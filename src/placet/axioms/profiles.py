@@ -1,7 +1,7 @@
-"""Profiles: a few ballots that can be enumerated, changed one at a time, and turned into ``Rankings``.
+"""Profiles: small sets of ballots that can be enumerated, changed one at a time, and turned into ``Rankings``.
 
 A distribution over rankings is a profile of strict ballots whose weights are probabilities; only shares of the weight
-are looked at, so counts serve as well.
+matter, so counts serve as well.
 """
 
 from collections.abc import Hashable, Iterator
@@ -25,7 +25,7 @@ MOST_ORDERED, MOST_TIED = 7, 5
 class Profile:
     """Ballots as tiers of the items, with weights; ``agent`` names the voters where one voter may cast several.
 
-    >>> Profile(((0, 1, 2), (2, 0, 0)), (3.0, 2.0), ("a", "b", "c")).rankings().orders()
+    >>> Profile(((0, 1, 2), (2, 0, 0)), (3.0, 2.0), ("a", "b", "c")).to_rankings().orders()
     [['a', 'b', 'c'], [('b', 'c'), 'a']]
     """
 
@@ -35,7 +35,7 @@ class Profile:
     agent: tuple[int, ...] | None = None
 
     @classmethod
-    def of(cls, rankings: Rankings) -> "Profile":
+    def from_rankings(cls, rankings: Rankings) -> "Profile":
         """The same ballots; ballots of weight 0 and empty ones are left out.  O(ballots n)."""
         tiers = np.full((len(rankings), rankings.n_items), -1)
         tiers[rankings.ballot, rankings.item] = rankings.tier
@@ -45,13 +45,13 @@ class Profile:
         return cls(ballots, tuple(rankings.weight[keep].tolist()), rankings.items, agent)
 
     @classmethod
-    def of_orders(cls, orders: list[list[int]], weight: list[float], items: Names | None = None) -> "Profile":
+    def from_orders(cls, orders: list[list[int]], weight: list[float], items: Names | None = None) -> "Profile":
         """Strict ballots, each a list of item numbers, best first; those of weight 0 are left out."""
         n = len(orders[0])
         ballots = tuple(tuple(np.argsort(order).tolist()) for order, w in zip(orders, weight) if w > 0)
         return cls(ballots, tuple(float(w) for w in weight if w > 0), letters(n) if items is None else items)
 
-    def rankings(self) -> Rankings:
+    def to_rankings(self) -> Rankings:
         """The profile as ballots; scores are minus tiers, so that rules of scores can be asked too.  O(ballots n)."""
         tiers = np.array(self.ballots, np.int64).reshape(len(self.ballots), len(self.items))
         order = np.argsort(tiers, axis=1, kind="stable")
@@ -63,7 +63,7 @@ class Profile:
         return Rankings(order[listed], tier[listed], offsets, weight, agent, items=self.items, score=score)
 
     @cached_property
-    def strict(self) -> bool:
+    def is_strict(self) -> bool:
         """Whether no ballot ties two items."""
         return all(len(set(b)) == len(b) for b in (tuple(t for t in ballot if t >= 0) for ballot in self.ballots))
 
@@ -71,7 +71,7 @@ class Profile:
     def total(self) -> float:
         return float(sum(self.weight))
 
-    def changed(self, which: int, ballot: Ballot, amount: float) -> "Profile":
+    def with_ballot(self, which: int, ballot: Ballot, amount: float) -> "Profile":
         """The profile after ``amount`` of the weight of ballot ``which`` goes to another ballot."""
         ballots, weight = list(self.ballots), list(self.weight)
         if amount >= weight[which]:
@@ -81,13 +81,13 @@ class Profile:
         agent = None if self.agent is None else (*self.agent, self.agent[which])
         return replace(self, ballots=(*ballots, ballot), weight=(*weight, amount), agent=agent)
 
-    def picked(self, which: tuple[int, ...]) -> "Profile":
+    def subset(self, which: tuple[int, ...]) -> "Profile":
         """The chosen ballots alone."""
         agent = None if self.agent is None else tuple(self.agent[k] for k in which)
         ballots, weight = tuple(self.ballots[k] for k in which), tuple(self.weight[k] for k in which)
         return replace(self, ballots=ballots, weight=weight, agent=agent)
 
-    def pooled(self) -> "Profile":
+    def pool(self) -> "Profile":
         """Equal ballots as one, their weights added; nobody is named."""
         weight: dict[Ballot, float] = {}
         for ballot, w in zip(self.ballots, self.weight):
@@ -96,8 +96,8 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """What ballots say about pairs: ``wins`` (n, n) weight for row above column, ``ties`` (n, n) weight of ties."""
+class PairWeights:
+    """Weights of pairs: ``wins`` (n, n) weight for row above column, ``ties`` (n, n) weight of ties."""
 
     wins: Floats
     ties: Floats
@@ -117,19 +117,19 @@ class Pairs:
         return np.divide(self.wins + self.ties / 2, self.compared, out=blank, where=self.compared > 0)
 
 
-def pairs_of(data: Profile | Rankings | Comparisons) -> Pairs:
+def pair_weights(data: Profile | Rankings | Comparisons) -> PairWeights:
     """Pairwise weights.  O(pairs on ballots + n^2)."""
     from placet.aggregate.kemeny import pair_tables
 
     if not isinstance(data, Profile):
-        return Pairs(*pair_tables(data))
+        return PairWeights(*pair_tables(data))
     tier, weight = np.array(data.ballots), np.array(data.weight)
     listed = tier >= 0
     both = (listed[:, :, None] & listed[:, None, :]) * weight[:, None, None]
     wins = ((tier[:, :, None] < tier[:, None, :]) * both).sum(axis=0)
     ties = ((tier[:, :, None] == tier[:, None, :]) * both).sum(axis=0)
     np.fill_diagonal(ties, 0.0)
-    return Pairs(wins, ties)
+    return PairWeights(wins, ties)
 
 
 def first_shares(data: Profile | Rankings) -> Floats:
@@ -144,7 +144,7 @@ def first_shares(data: Profile | Rankings) -> Floats:
     return np.bincount(data.item[top], points, data.n_items) / (total if total > 0 else 1.0)
 
 
-# Which profiles there are
+# Enumeration
 
 
 @dataclass(frozen=True)
@@ -181,30 +181,30 @@ class Domain:
             return list(permutations(range(n)))
         return [t for t in product(range(n), repeat=n) if set(t) == set(range(max(t) + 1))]
 
-    def cast(self) -> list[tuple[Ballot, float]]:
+    def weighted_ballots(self) -> list[tuple[Ballot, float]]:
         """Every ballot with every weight."""
         return list(product(self.ballots(), self.weights))
 
     def count(self, voters: int) -> int:
         """How many profiles have this number of voters."""
-        m = len(self.cast())
+        m = len(self.weighted_ballots())
         return m**voters if self.ordered else comb(m + voters - 1, voters)
 
     def size(self) -> int:
         return sum(map(self.count, range(1, self.voters + 1)))
 
-    def of(self, voters: int) -> Iterator[Profile]:
+    def with_voters(self, voters: int) -> Iterator[Profile]:
         """Every profile of this number of voters."""
-        cast = self.cast()
-        chosen = product(cast, repeat=voters) if self.ordered else combinations_with_replacement(cast, voters)
+        ballots = self.weighted_ballots()
+        chosen = product(ballots, repeat=voters) if self.ordered else combinations_with_replacement(ballots, voters)
         return map(self.profile, chosen)
 
-    def profile(self, cast: tuple[tuple[Ballot, float], ...]) -> Profile:
-        ballots, weight = zip(*cast)
+    def profile(self, chosen: tuple[tuple[Ballot, float], ...]) -> Profile:
+        ballots, weight = zip(*chosen)
         return Profile(ballots, weight, letters(self.n_items))
 
     def __iter__(self) -> Iterator[Profile]:
-        return chain.from_iterable(map(self.of, range(1, self.voters + 1)))
+        return chain.from_iterable(map(self.with_voters, range(1, self.voters + 1)))
 
 
 def letters(n: int) -> Names:
@@ -213,15 +213,15 @@ def letters(n: int) -> Names:
     return names if n <= 26 else tuple(range(1, n + 1))
 
 
-# How a profile changes
+# Changes of a ballot
 
 
-def amounts(weight: float) -> list[float]:
-    """What may move of a ballot's weight: one vote, and all of it."""
+def movable_weights(weight: float) -> list[float]:
+    """How much of a ballot's weight may move: one vote, or all of it."""
     return [weight] if weight <= 1 else [1.0, weight]
 
 
-def lifts(ballot: Ballot, item: int, strict: bool) -> list[Ballot]:
+def lift(ballot: Ballot, item: int, strict: bool) -> list[Ballot]:
     """The ballot with ``item`` one step up and all others as they stand; every lift is a chain of such steps.
 
     In a strict profile the item changes places with the one above; else an item that ties leaves its tier upwards, and
@@ -259,12 +259,12 @@ def rearrangements(ballot: Ballot, x: int, y: int, strict: bool) -> Iterator[Bal
                     yield joined
 
 
-def reversed_ballot(ballot: Ballot) -> Ballot:
-    """The ballot upside down."""
+def reverse(ballot: Ballot) -> Ballot:
+    """The ballot in reverse order."""
     last = max(ballot)
     return tuple(last - t if t >= 0 else -1 for t in ballot)
 
 
-def relabelled(profile: Profile, code: tuple[int, ...]) -> Profile:
+def relabel(profile: Profile, code: tuple[int, ...]) -> Profile:
     """The profile in which item k stands where item ``code[k]`` stood."""
     return replace(profile, ballots=tuple(tuple(b[c] for c in code) for b in profile.ballots))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.places import shared, tier_starts
-from placet.axioms.outcome import Relation, Rule, relation, tiers
+from placet.axioms.outcome import Method, Relation, relation, tiers
 from placet.data import Rankings
 from placet.data.arrays import Floats
 
@@ -31,24 +31,24 @@ class Sensitivity:
     tried: int = 0
 
 
-def sensitivity(rule: Rule, rankings: Rankings, above: Relation, rivals: int = 3) -> Sensitivity | None:
+def sensitivity(rankings: Rankings, rule: Method, above: Relation, rivals: int = 3) -> Sensitivity | None:
     """Exact for positional rules, O(n ballots log ballots); else a search that converts ballots to one rival at a time.
 
-    The search tries the ``rivals`` next best items; none, no search, and ``None`` where the number is not exact.
+    The search tries the ``rivals`` next best items; with 0 rivals nothing is searched, and ``None`` says so.
     """
     top = tiers(above)[0] if len(above) else ()
     if len(top) != 1 or len(above) < 2:
         return Sensitivity(None, None, 0 if len(top) > 1 else None, None, exact=True)
     if rule.h is not None:
-        return _positional(rule, rankings, top[0])
-    return _searched(rule, rankings, above, top[0], rivals) if rivals > 0 else None
+        return _positional_sensitivity(rankings, rule, top[0])
+    return _search_sensitivity(rankings, rule, above, top[0], rivals) if rivals > 0 else None
 
 
 # Positional rules: points add up, so each ballot's best change is its own
 
 
-def _positional(rule: Rule, rankings: Rankings, winner: int) -> Sensitivity:
-    assert rule.h is not None  # the caller has seen to it
+def _positional_sensitivity(rankings: Rankings, rule: Method, winner: int) -> Sensitivity:
+    assert rule.h is not None  # the caller has checked
     points = item_points(rankings, rule.h, rule.unlisted)
     weight, n = rankings.weight, rankings.n_items
     h = rule.h(n)
@@ -65,7 +65,7 @@ def _positional(rule: Rule, rankings: Rankings, winner: int) -> Sensitivity:
         if lead - close > 2 * widest * heaviest * best[0]:
             break  # rivals come by falling score, and one ballot gains at most twice the widest fall
         gain = widest - (points(int(rival)) - own)
-        tie, change = (fewest(gain, weight, lead + slack) for slack in (-close, close))
+        tie, change = (fewest_ballots(gain, weight, lead + slack) for slack in (-close, close))
         best = min(best, (change, tie, int(rival)))
     change, tie, rival = best
     if not np.isfinite(change):
@@ -78,12 +78,12 @@ def whole_numbers(weight: Floats) -> bool:
     return bool((weight == np.floor(weight)).all())
 
 
-def fewest(gain: Floats, weight: Floats, need: float) -> float:
+def fewest_ballots(gain: Floats, weight: Floats, need: float) -> float:
     """Fewest ballots whose gains add up to more than ``need``: the largest gains first; infinite where none suffice.
 
     With whole weights the ballots of a row change one by one, else a row changes as a whole.  O(ballots log ballots).
 
-    >>> fewest(np.array([2.0, 1.0]), np.array([2.0, 5.0]), 4.5)
+    >>> fewest_ballots(np.array([2.0, 1.0]), np.array([2.0, 5.0]), 4.5)
     3.0
     """
     useful = (gain > 0) & (weight > 0)
@@ -129,10 +129,12 @@ def item_points(rankings: Rankings, h: Any, unlisted: str) -> Any:
     return points
 
 
-# Any rule: convert ballots to a rival, those that favour the winner most first
+# Any rule: convert ballots to a rival, those that favor the winner most first
 
 
-def _searched(rule: Rule, rankings: Rankings, above: Relation, winner: int, most_rivals: int) -> Sensitivity:
+def _search_sensitivity(
+    rankings: Rankings, rule: Method, above: Relation, winner: int, most_rivals: int
+) -> Sensitivity:
     tier = np.full((len(rankings), rankings.n_items), -1)
     tier[rankings.ballot, rankings.item] = rankings.tier
     whole = whole_numbers(rankings.weight)
@@ -143,7 +145,7 @@ def _searched(rule: Rule, rankings: Rankings, above: Relation, winner: int, most
     def changes(count: int, rival: int) -> bool:
         nonlocal tried
         tried += 1
-        after = relation(rule.run(_converted(rankings, tier, winner, rival, count, whole)), rankings.n_items)
+        after = relation(rule.run(_convert_ballots(rankings, tier, winner, rival, count, whole)), rankings.n_items)
         return bool(after[:, winner].any())
 
     for rival in rivals:
@@ -157,7 +159,7 @@ def _searched(rule: Rule, rankings: Rankings, above: Relation, winner: int, most
     return Sensitivity(rankings.items[winner], by, None, best if by is not None else None, exact=False, tried=tried)
 
 
-def _converted(rankings: Rankings, tier: Any, winner: int, rival: int, count: int, whole: bool) -> Rankings:
+def _convert_ballots(rankings: Rankings, tier: Any, winner: int, rival: int, count: int, whole: bool) -> Rankings:
     """The ballots after ``count`` of them put the rival first and the winner last, and the others as before."""
     gap = np.where((tier[:, winner] >= 0) & (tier[:, rival] >= 0), tier[:, winner] - tier[:, rival], 0)
     order = np.argsort(gap, kind="stable")

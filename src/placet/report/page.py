@@ -120,9 +120,9 @@ def _audit(c: Consensus, data: Rankings | Comparisons) -> str:
     known = c.method in MODELS or c.method in RULES
     if not known or len(c.items) < 2 or tuple(c.items) != tuple(data.items) or len(c.items) > MOST_AUDITED:
         return ""
-    lines = audit(c, data, rivals=0).findings
+    lines = audit(data, c, rivals=0).findings
     rows = "".join(
-        f"<tr><td>{escape(f.check)}</td><td>{escape(f.verdict)}</td><td>{escape(f.words)}</td></tr>" for f in lines
+        f"<tr><td>{escape(f.check)}</td><td>{escape(f.verdict)}</td><td>{escape(f.text)}</td></tr>" for f in lines
     )
     head = "<tr><th>asked</th><th>verdict</th><th>in words</th></tr>"
     return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'

@@ -1,4 +1,4 @@
-"""The worst distribution for a positional rule, by linear programming (HiGHS).
+"""The worst distribution of ballots for a positional rule, by linear programming (HiGHS).
 
 Over all distributions P on orders of n items: the largest share with which an axiom's premise can hold while B scores
 at least as much as A.  The relaxed axiom holds beyond that share and at no smaller one.
@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 
 from placet.axioms.profiles import Profile, letters
 from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
 
 MOST_ITEMS = 8
 PREMISES = ("pareto", "iia", "majority", "condorcet", "strong-condorcet")
@@ -22,8 +23,8 @@ PREMISES = ("pareto", "iia", "majority", "condorcet", "strong-condorcet")
 class WorstCase:
     """The largest ``share`` at which the axiom fails (at least 1/2), and a distribution that attains it.
 
-    IIA needs two distributions, which agree on the share and disagree on who is ahead (one may tie them).  ``share`` is
-    NaN, and there is no distribution, where the axiom holds without exception.
+    IIA needs two distributions, which agree on the share and disagree on which item is ahead (one may tie them).
+    ``share`` is NaN, and there is no distribution, where the axiom holds without exception.
     """
 
     axiom: str
@@ -39,7 +40,7 @@ class WorstCase:
 def worst_case(axiom: str, h: ArrayLike) -> WorstCase:
     """The worst distribution over the n! orders for points ``h``, where A deserves to be above B and is not.
 
-    maximise t  subject to  P >= 0, sum P = 1, f(A) <= f(B), and the premise at level t: P(A above B) >= t (strong
+    maximize t  subject to  P >= 0, sum P = 1, f(A) <= f(B), and the premise at level t: P(A above B) >= t (strong
     Condorcet), P(A above z) >= t for every z (Condorcet), P(A first) >= t (majority), P(A above B) = 1 (Pareto).  For
     IIA two distributions with P(A above B) = Q(A above B) = t, f(A) <= f(B) under P and f(A) >= f(B) under Q.
     n! + 1 variables, at most n + 1 rows; 720 orders at n = 6.
@@ -49,16 +50,15 @@ def worst_case(axiom: str, h: ArrayLike) -> WorstCase:
     """
     points = np.asarray(h, np.float64)
     n = len(points)
-    if axiom not in PREMISES:
-        raise ValueError(f"axiom {axiom!r} has no worst case; choose from {list(PREMISES)}")
+    one_of(axiom, PREMISES, "axiom with a worst case")
     if not 2 <= n <= MOST_ITEMS:
         raise ValueError(f"{n} items have too many orders; from 2 to {MOST_ITEMS}, or use the margins for any n")
     place = np.array(list(permutations(range(n))))
     behind = points[place[:, 0]] - points[place[:, 1]]
     if axiom == "iia":
-        share, weights = _largest_common(behind, _premises(axiom, place)[0])
+        share, weights = _maximize_common_share(behind, _premises(axiom, place)[0])
     else:
-        share, weights = _largest(behind, _premises(axiom, place), exactly=axiom == "pareto")
+        share, weights = _maximize_share(behind, _premises(axiom, place), exactly=axiom == "pareto")
     return WorstCase(axiom, share, tuple(_profile(place, weight) for weight in weights))
 
 
@@ -99,24 +99,24 @@ def condorcet_case(h: ArrayLike) -> PlacesCase:
     premises = [ahead.astype(np.float64)]
     if n > 2:
         premises.append((n - place[:, 0] - 1 - ahead) / (n - 2))
-    share, (weight,) = _largest(points[place[:, 0]] - points[place[:, 1]], np.array(premises))
+    share, (weight,) = _maximize_share(points[place[:, 0]] - points[place[:, 1]], np.array(premises))
     kept = np.flatnonzero(weight)
     return PlacesCase(share, tuple(map(tuple, place[kept].tolist())), tuple(weight[kept].tolist()))
 
 
-def _largest(behind: Floats, premises: Floats, exactly: bool = False) -> tuple[float, list[Floats]]:
+def _maximize_share(behind: Floats, premises: Floats, exactly: bool = False) -> tuple[float, list[Floats]]:
     """The largest t with premises @ P >= t, behind @ P <= 0, P a distribution; with ``exactly``, t = 1."""
-    upper = np.vstack([np.append(_scaled(behind), 0.0), np.column_stack([-premises, np.ones(len(premises))])])
+    upper = np.vstack([np.append(_scale(behind), 0.0), np.column_stack([-premises, np.ones(len(premises))])])
     total = np.append(np.ones(len(behind)), 0.0)[None, :]
-    return _solved(upper, total, np.ones(1), (1.0, 1.0) if exactly else (0.0, 1.0), parts=1)
+    return _solve(upper, total, np.ones(1), (1.0, 1.0) if exactly else (0.0, 1.0), parts=1)
 
 
-def _largest_common(behind: Floats, ahead: Floats) -> tuple[float, list[Floats]]:
+def _maximize_common_share(behind: Floats, ahead: Floats) -> tuple[float, list[Floats]]:
     """The largest t = ahead @ P = ahead @ Q with behind @ P <= 0 <= behind @ Q, P and Q distributions."""
     if not behind.any():
         return np.nan, []  # points that are all equal tie everything, always
     zero, one = np.zeros(len(behind)), np.ones(len(behind))
-    gap = _scaled(behind)
+    gap = _scale(behind)
     upper = np.vstack([np.concatenate([gap, zero, [0.0]]), np.concatenate([zero, -gap, [0.0]])])
     equal = np.vstack(
         [
@@ -126,14 +126,14 @@ def _largest_common(behind: Floats, ahead: Floats) -> tuple[float, list[Floats]]
             np.concatenate([zero, ahead, [-1.0]]),
         ]
     )
-    return _solved(upper, equal, np.array([1.0, 1.0, 0.0, 0.0]), (0.0, 1.0), parts=2)
+    return _solve(upper, equal, np.array([1.0, 1.0, 0.0, 0.0]), (0.0, 1.0), parts=2)
 
 
-def _scaled(behind: Floats) -> Floats:
+def _scale(behind: Floats) -> Floats:
     return behind / (float(np.abs(behind).max()) or 1.0)
 
 
-def _solved(
+def _solve(
     upper: Floats, equal: Floats, value: Floats, level: tuple[float, float], parts: int
 ) -> tuple[float, list[Floats]]:
     """The largest last variable, and the distributions before it; NaN and none where nothing is feasible."""

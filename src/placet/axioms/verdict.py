@@ -1,4 +1,4 @@
-"""A bounded search over small profiles for a rule of any kind, and the verdict on every axiom."""
+"""Verdicts on a method and an axiom: by theorem for positional rules, else by a bounded search of small profiles."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,30 +6,31 @@ from typing import Any
 
 import numpy as np
 
-from placet.axioms.checks import AXIOMS, ORDERED, RELAXED, Witness
-from placet.axioms.outcome import Observer
+from placet.axioms.checks import AXIOMS, ORDERED, RELAXED
+from placet.axioms.outcome import CachedMethod
 from placet.axioms.positional import (
     Margins,
     condorcet_profile,
     iia_profiles,
     lifted_profiles,
     majority_profile,
+    method_and_margins,
     pareto_profile,
-    positional_of,
     strong_condorcet_profile,
     tie_profile,
 )
 from placet.axioms.profiles import Domain, Profile
+from placet.axioms.witness import Witness
 from placet.data.errors import one_of
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What is known of a rule and an axiom.
+    """What is known about a method and an axiom.
 
     ``kept`` is True or False where it is settled, and None where a search found nothing.  ``margin`` is the least
     epsilon beyond which the relaxed axiom holds: exact where ``proved``, else the largest that a witness has shown.
-    ``searched`` profiles were looked at, ``complete`` says that these are all there are of their kind.
+    ``searched`` counts the profiles that were examined, ``complete`` says that these are all of the domain.
     """
 
     axiom: str
@@ -44,7 +45,7 @@ class Verdict:
 
 def search(
     axiom: str,
-    rule: Any,
+    method: Any,
     domain: Domain | None = None,
     *,
     epsilon: float = 0.0,
@@ -53,8 +54,8 @@ def search(
 ) -> Verdict:
     """Look for a witness among the profiles of a domain, fewest voters first.
 
-    Numbers of voters are enumerated while their profiles are no more than what is left of ``limit``; over the numbers
-    that follow, what is left is spread evenly and drawn at random.  Non-dictatorship tells voters apart.
+    All profiles of 1, 2, ... voters are examined while ``limit`` allows; the rest of the limit is spread evenly over
+    the larger numbers of voters, whose profiles are drawn at random.  Non-dictatorship tells voters apart.
 
     >>> search("condorcet", "plurality", Domain(3, 5)).witness
     Witness(condorcet broken by plurality for ('A', 'B'), ballots: 3)
@@ -67,16 +68,16 @@ def search(
     chosen = domain or Domain()
     if axiom in ORDERED:
         chosen = Domain(chosen.n_items, chosen.voters, chosen.ties, chosen.weights, ordered=True)
-    stream = _Counted(_bounded(chosen, limit, np.random.default_rng(random_state)))
+    stream = _Counter(_limited_profiles(chosen, limit, np.random.default_rng(random_state)))
     extra = {"epsilon": epsilon} if axiom in RELAXED else {}
-    witness = AXIOMS[axiom](rule, stream, **extra)
+    witness = AXIOMS[axiom](stream, method, **extra)
     complete = witness is None and stream.count == chosen.size()
     margin = None if witness is None else witness.margin
     return Verdict(axiom, False if witness else None, False, margin, witness, stream.count, complete, chosen)
 
 
-class _Counted:
-    """An iterable that counts what was taken."""
+class _Counter:
+    """An iterable that counts the profiles it has given out."""
 
     def __init__(self, stream: Iterable[Profile]):
         self._stream = stream
@@ -88,45 +89,44 @@ class _Counted:
             yield profile
 
 
-def _bounded(domain: Domain, limit: int, rng: np.random.Generator) -> Iterator[Profile]:
+def _limited_profiles(domain: Domain, limit: int, rng: np.random.Generator) -> Iterator[Profile]:
     left, voters = limit, 1
     while voters <= domain.voters and domain.count(voters) <= left:
-        yield from domain.of(voters)
+        yield from domain.with_voters(voters)
         left -= domain.count(voters)
         voters += 1
-    cast = domain.cast()
+    ballots = domain.weighted_ballots()
     for v in range(voters, domain.voters + 1):
         share = left // (domain.voters + 1 - v)
         left -= share
         for _ in range(share):
-            yield domain.profile(tuple(cast[k] for k in rng.integers(len(cast), size=v)))
+            yield domain.profile(tuple(ballots[k] for k in rng.integers(len(ballots), size=v)))
 
 
-def verdicts(rule: Any, n_items: int, *, voters: int = 4, ties: bool = False, limit: int = 2000) -> list[Verdict]:
-    """Every axiom for a rule over ``n_items`` items: by theorem where the rule is positional, else by search.
+def verdicts(method: Any, n_items: int, *, voters: int = 4, ties: bool = False, limit: int = 2000) -> list[Verdict]:
+    """Every axiom for a method over ``n_items`` items: by theorem where it is positional, else by search.
 
-    The theorems are about strict ballots.  A rule that is not positional is asked about at most ``limit`` profiles of
-    up to ``voters`` voters for each axiom.
+    The theorems are about strict ballots.  A method that is not positional runs on at most ``limit`` profiles of up to
+    ``voters`` voters for each axiom.
     """
-    found, margins = positional_of(rule, n_items)
+    found, margins = method_and_margins(method, n_items)
     if margins is not None:
-        return _by_theorem(Observer(found), margins)
-    see = Observer(found)
-    domain = Domain(n_items, voters, ties)
-    return [_worst(axiom, see, domain, limit) for axiom in AXIOMS]
+        return _theorem_verdicts(CachedMethod(found), margins)
+    rule, domain = CachedMethod(found), Domain(n_items, voters, ties)
+    return [_widest_violation(axiom, rule, domain, limit) for axiom in AXIOMS]
 
 
-def _worst(axiom: str, see: Observer, domain: Domain, limit: int) -> Verdict:
+def _widest_violation(axiom: str, rule: CachedMethod, domain: Domain, limit: int) -> Verdict:
     """The verdict with the largest margin that the domain holds: epsilon is raised until nothing is found."""
-    verdict = search(axiom, see, domain, limit=limit)
+    verdict = search(axiom, rule, domain, limit=limit)
     found = verdict
     while axiom in RELAXED and found.margin is not None:
         verdict = found
-        found = search(axiom, see, domain, epsilon=found.margin + 1e-9, limit=limit)
+        found = search(axiom, rule, domain, epsilon=found.margin + 1e-9, limit=limit)
     return verdict
 
 
-def _by_theorem(see: Observer, m: Margins) -> list[Verdict]:
+def _theorem_verdicts(rule: CachedMethod, m: Margins) -> list[Verdict]:
     """Propositions 13-21; each broken axiom with the profile that attains its margin."""
     large = m.n > 2
     margin = {
@@ -147,12 +147,12 @@ def _by_theorem(see: Observer, m: Margins) -> list[Verdict]:
         "neutrality": True,
     } | {axiom: margin[axiom] <= 1e-9 for axiom in ("majority", "condorcet", "strong-condorcet")}
     return [
-        Verdict(axiom, kept[axiom], True, margin.get(axiom), None if kept[axiom] else _broken(axiom, see, m))
+        Verdict(axiom, kept[axiom], True, margin.get(axiom), None if kept[axiom] else _theorem_witness(axiom, rule, m))
         for axiom in AXIOMS
     ]
 
 
-def _broken(axiom: str, see: Observer, m: Margins) -> Witness:
+def _theorem_witness(axiom: str, rule: CachedMethod, m: Margins) -> Witness:
     """The witness that the theorem's proof constructs."""
     build: dict[str, Any] = {
         "universality": lambda: tie_profile(m.n),
@@ -163,7 +163,7 @@ def _broken(axiom: str, see: Observer, m: Margins) -> Witness:
         "condorcet": lambda: condorcet_profile(m),
         "strong-condorcet": lambda: strong_condorcet_profile(m),
     }
-    witness = AXIOMS[axiom](see, build[axiom]())
+    witness = AXIOMS[axiom](build[axiom](), rule)
     if witness is None:
-        raise RuntimeError(f"{see.rule.name}: the construction for {axiom} with points {m.h} is no witness")
+        raise RuntimeError(f"{rule.name}: the construction for {axiom} with points {m.h} is no witness")
     return witness

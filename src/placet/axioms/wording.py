@@ -1,11 +1,11 @@
-"""Findings in words that need no theory."""
+"""Findings in plain sentences, for readers without theory."""
 
 from collections.abc import Hashable, Sequence
 
 from placet.axioms.agreement import Agreement, Contested
-from placet.axioms.checks import Witness, place
-from placet.axioms.outcome import Relation, tiers
-from placet.axioms.profiles import Profile, pairs_of
+from placet.axioms.checks import Witness
+from placet.axioms.outcome import Relation, place_range, tiers
+from placet.axioms.profiles import Profile, pair_weights
 from placet.axioms.sensitivity import Sensitivity
 
 SMALL = "no one two three four five six seven eight nine ten".split()
@@ -14,7 +14,7 @@ MEANING = {
     "universality": "there is always one full ranking, without ties",
     "transitivity": "if A is above B and B above C, then A is above C",
     "pareto": "what everybody prefers is followed",
-    "iia": "how A and B stand depends only on how voters rank A against B",
+    "iia": "whether A is above B depends only on how voters rank A against B",
     "anonymity": "it does not matter who cast which ballot",
     "monotonicity": "moving up on a ballot never hurts",
     "consistency": "who wins in two groups of voters wins with both together",
@@ -26,34 +26,34 @@ MEANING = {
 """What each axiom asks of a rule."""
 
 
-def number(value: float) -> str:
+def in_words(value: float) -> str:
     """A count in words up to ten, in figures beyond; fractions with two digits."""
     if value != round(value):
         return f"{value:.2f}"
     return SMALL[round(value)] if 0 <= value <= 10 else f"{round(value):,}"
 
 
-def who_put(weight: float, total: float, noun: str = "voter", which: str = "") -> str:
+def voters_put(weight: float, total: float, noun: str = "voter", which: str = "") -> str:
     """ "three of five voters put", or a percentage where weights are not counts; ``which`` follows the voters."""
     if abs(total - round(total)) > 1e-9 or abs(weight - round(weight)) > 1e-9:
         return f"{weight / total:.1%} of the {noun}s{which} put"
     weight, total = round(weight), round(total)
     if weight == total:
         everyone = {1: f"the one {noun}{which} puts", 2: f"both {noun}s{which} put"}
-        return everyone.get(total, f"all {number(total)} {noun}s{which} put")
-    return f"{number(weight)} of {number(total)} {noun}s{which} {'puts' if weight == 1 else 'put'}"
+        return everyone.get(total, f"all {in_words(total)} {noun}s{which} put")
+    return f"{in_words(weight)} of {in_words(total)} {noun}s{which} {'puts' if weight == 1 else 'put'}"
 
 
-def counted(n: int, one: str, many: str) -> str:
+def count_of(n: int, one: str, many: str) -> str:
     """1 pair, 2 pairs."""
     return f"{n:,} {one if n == 1 else many}"
 
 
-def capital(text: str) -> str:
+def capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def listed(names: Sequence[Hashable], most: int = 5) -> str:
+def join_names(names: Sequence[Hashable], most: int = 5) -> str:
     """A, B and C; after the first few, how many more there are."""
     shown = [str(name) for name in names[:most]]
     if len(names) > most:
@@ -61,14 +61,14 @@ def listed(names: Sequence[Hashable], most: int = 5) -> str:
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1] if shown else "nothing"
 
 
-def ranking_words(above: Relation, items: Sequence[Hashable]) -> str:
+def format_ranking(above: Relation, items: Sequence[Hashable]) -> str:
     """A > B = C."""
     return " > ".join(" = ".join(str(items[k]) for k in level) for level in tiers(above))
 
 
-def profile_words(profile: Profile) -> str:
+def format_profile(profile: Profile) -> str:
     """2 x A > B > C; 1 x B = C > A."""
-    pooled = profile.pooled()
+    pooled = profile.pool()
     texts = []
     for ballot, weight in zip(pooled.ballots, pooled.weight):
         levels = [
@@ -78,31 +78,31 @@ def profile_words(profile: Profile) -> str:
     return "; ".join(texts)
 
 
-def ending(above: Relation, x: int, y: int, names: Sequence[Hashable]) -> str:
-    """How x and y end."""
+def format_pair(above: Relation, x: int, y: int, names: Sequence[Hashable]) -> str:
+    """Which of x and y ends above the other."""
     if above[y, x]:
         return f"{names[y]} ends above {names[x]}"
-    return f"{names[x]} ends above {names[y]}" if above[x, y] else f"{names[x]} and {names[y]} end level"
+    return f"{names[x]} ends above {names[y]}" if above[x, y] else f"{names[x]} and {names[y]} tie"
 
 
-def tell(witness: Witness) -> str:
+def explain(witness: Witness) -> str:
     """One sentence on what a witness shows.
 
     >>> from placet.axioms.checks import strong_condorcet
     >>> from placet.data import Rankings
     >>> votes = Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
-    >>> tell(strong_condorcet("borda", votes))
+    >>> explain(strong_condorcet(votes, "borda"))
     'Three of five voters put A above B, yet B ends above A.'
     """
-    return capital(_TELLERS[witness.axiom](witness)) + "."
+    return capitalize(_EXPLANATIONS[witness.axiom](witness)) + "."
 
 
-def _code(w: Witness) -> list[int]:
+def _item_codes(w: Witness) -> list[int]:
     items = w.profiles[0].items
     return [items.index(name) for name in w.items]
 
 
-def _seen(w: Witness, which: int = 0) -> Relation:
+def _outcome(w: Witness, which: int = 0) -> Relation:
     above = w.outcomes[which]
     assert above is not None  # only universality has witnesses without an outcome
     return above
@@ -110,8 +110,8 @@ def _seen(w: Witness, which: int = 0) -> Relation:
 
 def _universality(w: Witness) -> str:
     if w.outcomes[0] is None:
-        return f"on these {number(len(w.profiles[0].ballots))} ballots the rule has no answer: {w.reason}"
-    return f"{w.items[0]} and {w.items[1]} end level, so there is no single ranking"
+        return f"on these {in_words(len(w.profiles[0].ballots))} ballots the rule has no answer: {w.reason}"
+    return f"{w.items[0]} and {w.items[1]} tie, so there is no single ranking"
 
 
 def _transitivity(w: Witness) -> str:
@@ -120,60 +120,61 @@ def _transitivity(w: Witness) -> str:
 
 
 def _pair(w: Witness) -> str:
-    x, y = _code(w)
-    pairs = pairs_of(w.profiles[0])
-    tied = f" and {number(pairs.ties[x, y])} tie them" if pairs.ties[x, y] else ""
-    who = who_put(float(pairs.wins[x, y]), float(pairs.compared[x, y]))
-    return f"{who} {w.items[0]} above {w.items[1]}{tied}, yet {ending(_seen(w), x, y, w.profiles[0].items)}"
+    x, y = _item_codes(w)
+    pairs = pair_weights(w.profiles[0])
+    tied = f" and {in_words(pairs.ties[x, y])} tie them" if pairs.ties[x, y] else ""
+    who = voters_put(float(pairs.wins[x, y]), float(pairs.compared[x, y]))
+    return f"{who} {w.items[0]} above {w.items[1]}{tied}, yet {format_pair(_outcome(w), x, y, w.profiles[0].items)}"
 
 
 def _condorcet(w: Witness) -> str:
-    x, y = _code(w)
-    end = ending(_seen(w), x, y, w.profiles[0].items)
+    x, y = _item_codes(w)
+    end = format_pair(_outcome(w), x, y, w.profiles[0].items)
     return f"at least {w.share:.1%} of the voters put {w.items[0]} above each other item in turn, yet {end}"
 
 
 def _majority(w: Witness) -> str:
-    x, y = _code(w)
+    x, y = _item_codes(w)
     total = w.profiles[0].total
-    who = who_put((w.share or 0.0) * total, total)
-    return f"{who} {w.items[0]} first, yet {ending(_seen(w), x, y, w.profiles[0].items)}"
+    who = voters_put((w.share or 0.0) * total, total)
+    return f"{who} {w.items[0]} first, yet {format_pair(_outcome(w), x, y, w.profiles[0].items)}"
 
 
 def _iia(w: Witness) -> str:
-    x, y = _code(w)
+    x, y = _item_codes(w)
     items = w.profiles[0].items
     both = f"in two elections the same share of voters, {w.share:.1%}, puts {w.items[0]} above {w.items[1]}"
-    return f"{both}, yet {ending(_seen(w), x, y, items)} in the one and {ending(_seen(w, 1), x, y, items)} in the other"
+    one, other = (format_pair(_outcome(w, k), x, y, items) for k in (0, 1))
+    return f"{both}, yet {one} in the one and {other} in the other"
 
 
 def _monotonicity(w: Witness) -> str:
-    x = _code(w)[0]
-    before, after = (place(_seen(w, k), x) for k in (0, 1))
+    x = _item_codes(w)[0]
+    before, after = (place_range(_outcome(w, k), x) for k in (0, 1))
     low, high = (f"{p[0] + 1}" if p[0] == p[1] else f"{p[0] + 1}-{p[1] + 1}" for p in (before, after))
     return f"{w.items[0]} moves up on a ballot, and falls from place {low} to place {high}"
 
 
 def _consistency(w: Witness) -> str:
-    parts = f"{number(len(w.profiles[0].ballots))} and {number(len(w.profiles[1].ballots))}"
+    parts = f"{in_words(len(w.profiles[0].ballots))} and {in_words(len(w.profiles[1].ballots))}"
     return f"{w.items[0]} wins with either group of voters ({parts}), yet not with both together"
 
 
 def _neutrality(w: Witness) -> str:
-    return f"{w.items[0]} and {w.items[1]} exchange names on every ballot, and the outcome does not follow"
+    return f"{w.items[0]} and {w.items[1]} swap names on every ballot, and the outcome does not follow"
 
 
 def _anonymity(w: Witness) -> str:
     items = w.profiles[0].items
-    before, after = (ranking_words(_seen(w, k), items) for k in (0, 1))
-    return f"the same ballots in other hands give {after} instead of {before}"
+    before, after = (format_ranking(_outcome(w, k), items) for k in (0, 1))
+    return f"the same ballots in another order give {after} instead of {before}"
 
 
 def _dictator(w: Witness) -> str:
     return f"voter {(w.voter or 0) + 1} gets their way on every profile that was tried"
 
 
-_TELLERS = {
+_EXPLANATIONS = {
     "non-dictatorship": _dictator,
     "universality": _universality,
     "transitivity": _transitivity,
@@ -189,37 +190,43 @@ _TELLERS = {
 }
 
 
-def sensitivity_words(s: Sensitivity) -> str:
-    """How firmly the winner stands."""
+def explain_sensitivity(s: Sensitivity) -> str:
+    """How many ballots decide the winner."""
     if s.winner is None:
         return "There is no sole winner, so one ballot may decide."
     if s.to_change is None:
         return f"No change of ballots was found that takes the first place from {s.winner}."
     ballots = "ballot" if s.to_change == 1 else "ballots"
     if not s.exact:
-        found = f"It takes at most {number(s.to_change)} {ballots}, cast differently, to put {s.challenger} or another"
+        found = (
+            f"It takes at most {in_words(s.to_change)} {ballots}, cast differently, to put {s.challenger} or another"
+        )
         return f"{found} above {s.winner} ({s.tried} changes of ballots were tried)."
-    level = f"; {number(s.to_tie or 0)} would make them level" if s.to_tie != s.to_change else ""
-    return f"It takes {number(s.to_change)} {ballots}, cast differently, to put {s.challenger} above {s.winner}{level}."
+    level = f"; {in_words(s.to_tie or 0)} would make them tie" if s.to_tie != s.to_change else ""
+    return (
+        f"It takes {in_words(s.to_change)} {ballots}, cast differently, to put {s.challenger} above {s.winner}{level}."
+    )
 
 
-def agreement_words(a: Agreement) -> str:
+def explain_agreement(a: Agreement) -> str:
     """Whether the choice of the rule matters."""
-    many = number(len(a.rules))
-    common = [name for name in a.winners[0] if all(name in winners for winners in a.winners)] if a.rules else []
-    if not a.contested and not a.levelled:
+    many = in_words(len(a.methods))
+    common = [name for name in a.winners[0] if all(name in winners for winners in a.winners)] if a.methods else []
+    if not a.contested and not a.tied_by_some:
         return f"All {many} rules give the same ranking."
-    first = f"{listed(common)} wins by all {many} rules, alone or with others" if common else "the winner depends on it"
+    first = "the winner depends on it"
+    if common:
+        first = f"{join_names(common)} wins by all {many} rules, alone or with others"
     opposed = f"Pairs that depend on the rule that is chosen: {len(a.contested):,} of {a.pairs:,}"
-    return f"{opposed} ({a.levelled:,} more are tied by some rules only); {first}."
+    return f"{opposed} ({a.tied_by_some:,} more are tied by some rules only); {first}."
 
 
-def contested_words(c: Contested) -> str:
-    """Who says what about a contested pair."""
+def explain_contested(c: Contested) -> str:
+    """Which rules say what about a contested pair."""
     voices = (
         (c.above, f"put {c.x} above {c.y}", f"puts {c.x} above {c.y}"),
         (c.below, f"put {c.y} above {c.x}", f"puts {c.y} above {c.x}"),
-        (c.level, "tie them", "ties them"),
+        (c.tied, "tie them", "ties them"),
     )
-    said = [f"{listed(who, 20)} {one if len(who) == 1 else many}" for who, many, one in voices if who]
-    return capital("; ".join(said)) + "."
+    said = [f"{join_names(who, 20)} {one if len(who) == 1 else many}" for who, many, one in voices if who]
+    return capitalize("; ".join(said)) + "."

@@ -1,0 +1,361 @@
+"""Audits: what a consensus keeps and breaks on its ballots, and how narrowly; and what a method can do at worst."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from placet.aggregate import Consensus
+from placet.axioms.agreement import Agreement, compare_methods
+from placet.axioms.checks import CLOSE, least_shares
+from placet.axioms.findings import (
+    Duel,
+    Finding,
+    ballot_findings,
+    findings_frame,
+    instance_findings,
+    verdict_finding,
+)
+from placet.axioms.outcome import Method, Relation, as_method, relation, tiers
+from placet.axioms.profiles import PairWeights, first_shares, pair_weights
+from placet.axioms.sensitivity import Sensitivity, sensitivity
+from placet.axioms.verdict import Verdict, verdicts
+from placet.data import Comparisons, Rankings
+from placet.data.errors import one_of
+
+MOST_THEORY = 200
+"""Items up to which the theory of a positional rule is worked out in an audit (tables of n^2 places)."""
+
+
+class _Findings:
+    """What all audits have: findings, as sentences and as a table."""
+
+    findings: tuple[Finding, ...]
+
+    def sentences(self) -> list[str]:
+        """The findings as plain sentences, in order."""
+        return [finding.text for finding in self.findings]
+
+    def to_frame(self) -> Any:
+        """A Polars frame of the findings: check, verdict, margin, text."""
+        return findings_frame(self.findings)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(_Findings):
+    """What a consensus keeps and breaks on the ballots that it came from.
+
+    ``from_pairs`` where the data are votes on pairs, ``partial`` where some ballots skip items.
+    ``condorcet_winner`` beats every other item one against one, ``majority_winner`` is first on more than half of the
+    weight (None where there is none, or the data are pairs); ``pareto`` pairs (x, y) have x above y on all ballots,
+    ``pareto_broken`` are those that the consensus does not follow; ``contradicted`` are all majorities that it does not
+    follow, widest first, and ``epsilon`` is the widest margin: every majority beyond it is followed.  ``near`` duels
+    are followed, but won by a margin of at most the audit's ``near``.  ``theory`` holds the verdicts on the method as
+    such (empty where nothing is proved about it).
+    """
+
+    method: str
+    consensus: Consensus
+    from_pairs: bool
+    partial: bool
+    ties: tuple[tuple[Hashable, ...], ...]
+    condorcet_winner: Hashable | None
+    majority_winner: Hashable | None
+    pareto: tuple[tuple[Hashable, Hashable], ...]
+    pareto_broken: tuple[tuple[Hashable, Hashable], ...]
+    majorities: int
+    contradicted: tuple[Duel, ...]
+    near: tuple[Duel, ...]
+    near_winners: tuple[Finding, ...]
+    sensitivity: Sensitivity | None
+    agreement: Agreement
+    theory: tuple[Verdict, ...]
+
+    @property
+    def epsilon(self) -> float:
+        return max((duel.margin for duel in self.contradicted), default=0.0)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
+        """The audit line by line."""
+        return tuple(ballot_findings(self))
+
+    def pairs_frame(self) -> Any:
+        """A Polars frame of the contradicted majorities: x, y, wins, losses, ties, share, margin, tied."""
+        import polars as pl
+
+        names = ("x", "y", "wins", "losses", "ties", "share", "margin", "tied")
+        rows = [[str(d.x), str(d.y), *(getattr(d, name) for name in names[2:])] for d in self.contradicted]
+        kinds = (pl.String, pl.String, *[pl.Float64] * 5, pl.Boolean)
+        return pl.DataFrame(rows, schema=dict(zip(names, kinds)), orient="row")
+
+    def __repr__(self) -> str:
+        return (
+            f"Audit({self.method}: {len(self.contradicted)} of {self.majorities} majorities contradicted, "
+            f"epsilon {self.epsilon:.4g}, {len(self.pareto_broken)} of {len(self.pareto)} unanimous pairs broken)"
+        )
+
+
+class AuditSet(_Findings, Mapping[Hashable, Audit]):
+    """The audit of every instance, by name; ``findings`` sum them up."""
+
+    def __init__(self, method: str, audits: Mapping[Hashable, Audit]):
+        self.method = method
+        self._audits = dict(audits)
+
+    def __getitem__(self, instance: Hashable) -> Audit:
+        return self._audits[instance]
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._audits)
+
+    def __len__(self) -> int:
+        return len(self._audits)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
+        """What the audits say together, line by line."""
+        return tuple(instance_findings(self._audits))
+
+    def instances_frame(self) -> Any:
+        """A Polars frame, one row for each instance: its winners, and the numbers of its audit."""
+        import polars as pl
+
+        text = lambda name: None if name is None else str(name)  # noqa: E731
+        rows = [
+            {
+                "instance": str(name),
+                "items": len(a.consensus.items),
+                "first": " = ".join(str(x) for x in a.agreement.winners[0]),
+                "condorcet_winner": text(a.condorcet_winner),
+                "majority_winner": text(a.majority_winner),
+                "majorities": a.majorities,
+                "contradicted": len(a.contradicted),
+                "epsilon": a.epsilon,
+                "pareto": len(a.pareto),
+                "pareto_broken": len(a.pareto_broken),
+                "to_change": None if a.sensitivity is None else a.sensitivity.to_change,
+            }
+            for name, a in self._audits.items()
+        ]
+        schema = {"condorcet_winner": pl.String, "majority_winner": pl.String, "to_change": pl.Int64}
+        return pl.DataFrame(rows, schema_overrides=schema)
+
+    def __repr__(self) -> str:
+        contradicted = sum(len(a.contradicted) for a in self.values())
+        majorities = sum(a.majorities for a in self.values())
+        return f"AuditSet({self.method}: {len(self)} instances, {contradicted} of {majorities} majorities contradicted)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MethodAudit(_Findings):
+    """A method without ballots: the verdict on every axiom for ``n_items`` items."""
+
+    method: str
+    n_items: int
+    verdicts: tuple[Verdict, ...]
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
+        """One line for each axiom."""
+        return tuple(map(verdict_finding, self.verdicts))
+
+    @property
+    def proved(self) -> bool:
+        """Whether theorems decide, not a search."""
+        return any(v.proved for v in self.verdicts)
+
+    def __repr__(self) -> str:
+        broken = [v.axiom for v in self.verdicts if v.kept is False]
+        return f"MethodAudit({self.method}, {self.n_items} items: breaks {', '.join(broken) or 'nothing'})"
+
+
+class Options(NamedTuple):
+    """What an audit of ballots is asked for, as in `audit`."""
+
+    near: float
+    rivals: int
+    compare: Sequence[Any] | None
+
+
+@overload
+def audit(data: None, method: Any = ..., *, items: int, **options: Any) -> MethodAudit: ...
+@overload
+def audit(data: Rankings | Comparisons, method: Any = ..., **options: Any) -> Audit | AuditSet: ...
+def audit(
+    data: Rankings | Comparisons | None,
+    method: Any = "borda",
+    *,
+    items: int | None = None,
+    instance: Hashable | None = None,
+    near: float = 0.02,
+    rivals: int = 3,
+    compare: Sequence[Any] | None = None,
+    voters: int = 4,
+    ties: bool = False,
+    **params: Any,
+) -> Audit | AuditSet | MethodAudit:
+    """Audit a method on ballots, or on its own.
+
+    Ties are kept and shown, never broken.  Data with instances give an ``AuditSet``, one audit for each instance.
+    O(pairs on ballots + n^2) and the runs of the methods.
+
+    Parameters
+    ----------
+    data : ballots or pairs, or None for the method alone (a ``MethodAudit`` over ``items`` items).
+    method : a name of ``RULES`` or ``MODELS`` (``params`` are its own), a function from ballots to scores, a model, or
+        the ``Consensus`` that these very ballots gave.
+    items : the number of items, where there are no data.
+    instance : the one instance to audit, where data have instances.
+    near : the margin up to which a majority is narrow.
+    rivals : how many of the next best items to try in the search for the fewest ballots that change the winner
+        (0: only where the number is exact without a search).
+    compare : the methods to compare with; () for none.
+    voters : without data, the most voters of a search.
+    ties : without data, whether ballots of a search may tie items.
+
+    >>> votes = Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    >>> found = audit(votes, "borda")
+    >>> found
+    Audit(borda: 1 of 3 majorities contradicted, epsilon 0.1, 0 of 1 unanimous pairs broken)
+    >>> found.contradicted[0].sentence()
+    'Three of five voters put A above B, yet B ends above A.'
+    >>> audit(None, "plurality", items=3)
+    MethodAudit(plurality, 3 items: breaks universality, pareto, iia, condorcet, strong-condorcet)
+    """
+    if data is None:
+        if items is None or items < 2:
+            raise ValueError(f"without data, items must be the number of items, 2 or more, not {items}")
+        chosen = as_method(method, **params)
+        return MethodAudit(chosen.name, items, tuple(verdicts(chosen, items, voters=voters, ties=ties)))
+    if not isinstance(data, Rankings | Comparisons):
+        raise TypeError(f"data must be Rankings or Comparisons, not {type(data).__name__}")
+    if items is not None:
+        raise ValueError(f"items={items} is for a method without data; these data have {data.n_items} items")
+    options = Options(near, rivals, compare)
+    if isinstance(data, Rankings) and data.instances is not None:
+        return _audit_instances(data, method, instance, options, params)
+    if instance is not None:
+        raise ValueError(f"instance {instance!r} is unknown; these data have no instances")
+    return _audit_ballots(data, *_run(data, method, params), options)
+
+
+def _audit_instances(
+    data: Rankings, method: Any, instance: Hashable | None, options: Options, params: dict[str, Any]
+) -> "Audit | AuditSet":
+    """Each instance over the items on its own ballots."""
+    assert data.instances is not None  # the caller has checked
+    if isinstance(method, Consensus):
+        raise ValueError("one consensus cannot be audited on many instances; give the name of its method")
+    if instance is not None:
+        one_of(instance, data.instances, "instance")
+    audits: dict[Hashable, Audit] = {}
+    for name, ballots in data.by_instance():
+        if instance is None or name == instance:
+            own = _own_items(ballots)
+            audits[name] = _audit_ballots(own, *_run(own, method, params), options)
+    return audits[instance] if instance is not None else AuditSet(as_method(method, **params).name, audits)
+
+
+def _own_items(ballots: Rankings) -> Rankings:
+    """The ballots of one instance over the items that occur on them."""
+    listed = np.unique(ballots.item)
+    own = ballots.restricted([ballots.items[k] for k in listed])
+    return Rankings(
+        own.item, own.tier, own.offsets, own.weight, own.agent, items=own.items, agents=own.agents, score=own.score
+    )
+
+
+def _run(data: Rankings | Comparisons, method: Any, params: dict[str, Any]) -> tuple[Method, Consensus]:
+    """The method, and its consensus on the data."""
+    if isinstance(method, Consensus):
+        if tuple(method.items) != tuple(data.items):
+            raise ValueError("the consensus and the ballots differ in their items; give the ballots that it came from")
+        return as_method(method, **params), method
+    chosen = as_method(method, **params)
+    fitted = getattr(method, "consensus_", None)
+    answer = fitted if isinstance(fitted, Consensus) and tuple(fitted.items) == tuple(data.items) else chosen.run(data)
+    if isinstance(answer, Consensus):
+        return chosen, answer
+    if np.ndim(answer) != 1:
+        raise ValueError(f"{chosen.name!r} gave a table of pairs, not scores; only AXIOMS can examine such a method")
+    return chosen, Consensus(data.items, answer, method=chosen.name)
+
+
+def _audit_ballots(
+    data: Rankings | Comparisons,
+    method: Method,
+    result: Consensus,
+    options: Options,
+) -> Audit:
+    above = relation(result, data.n_items)
+    pairs = pair_weights(data)
+    share = pairs.share
+    with np.errstate(invalid="ignore"):
+        ahead = share > 0.5 + CLOSE
+        unanimous = share >= 1 - CLOSE
+        close = (share >= 0.5 - CLOSE) & (share <= 0.5 + options.near + CLOSE) & above
+    first = first_shares(data) if isinstance(data, Rankings) else None
+    total = float(data.weight.sum()) if isinstance(data, Rankings) else None
+    broken = np.argwhere(ahead & ~above)
+    order = np.argsort(-share[broken[:, 0], broken[:, 1]], kind="stable")
+    name_pairs = lambda mask: tuple((data.items[x], data.items[y]) for x, y in np.argwhere(mask))  # noqa: E731
+    least = least_shares(share)
+    return Audit(
+        method=method.name,
+        consensus=result,
+        from_pairs=total is None,
+        partial=total is not None and _skips_items(pairs, total),
+        ties=tuple(tuple(data.items[k] for k in tier) for tier in tiers(above) if len(tier) > 1),
+        condorcet_winner=_winner(data.items, least),
+        majority_winner=None if first is None else _winner(data.items, first),
+        pareto=name_pairs(unanimous),
+        pareto_broken=name_pairs(unanimous & ~above),
+        majorities=int(ahead.sum()),
+        contradicted=tuple(_duel(data.items, pairs, above, total, *broken[k]) for k in order),
+        near=tuple(_duel(data.items, pairs, above, total, x, y) for x, y in np.argwhere(close)),
+        near_winners=_near_winners(data.items, first, least, share, options.near),
+        sensitivity=sensitivity(data, method, above, options.rivals) if isinstance(data, Rankings) else None,
+        agreement=compare_methods(data, options.compare, first=(method.name, above)),
+        theory=tuple(verdicts(method, data.n_items)) if _has_theory(method, data) else (),
+    )
+
+
+def _has_theory(method: Method, data: Rankings | Comparisons) -> bool:
+    return method.h is not None and isinstance(data, Rankings) and 2 <= data.n_items <= MOST_THEORY
+
+
+def _skips_items(pairs: PairWeights, total: float) -> bool:
+    """Whether some pair is not on every ballot."""
+    others = ~np.eye(len(pairs.wins), dtype=bool)
+    return bool((pairs.compared[others] < total * (1 - 1e-9)).any())
+
+
+def _winner(items: Sequence[Hashable], share: Any) -> Hashable | None:
+    won = np.flatnonzero(share > 0.5 + CLOSE)
+    return items[won[0]] if len(won) == 1 else None
+
+
+def _duel(items: Sequence[Hashable], pairs: PairWeights, above: Relation, total: float | None, x: int, y: int) -> Duel:
+    wins, losses, ties = (float(v) for v in (pairs.wins[x, y], pairs.wins[y, x], pairs.ties[x, y]))
+    silent = 0.0 if total is None else max(total - float(pairs.compared[x, y]), 0.0)
+    tied = not (above[x, y] or above[y, x])
+    silent = silent if silent > 1e-9 * (total or 1.0) else 0.0
+    return Duel(items[x], items[y], wins, losses, ties, tied, silent, "vote" if total is None else "voter")
+
+
+def _near_winners(items: Sequence[Hashable], first: Any, least: Any, share: Any, near: float) -> tuple[Finding, ...]:
+    """Items that just miss being the Condorcet or the majority winner, where there is none."""
+    found = []
+    if len(items) > 1 and _winner(items, least) is None and least.max() >= 0.5 - near - CLOSE:
+        x = int(np.argmax(least))
+        y = int(np.nanargmin(np.where(np.arange(len(items)) == x, np.nan, share[x])))
+        text = f"{items[x]} just misses beating every other item: {least[x]:.1%} against {items[y]} is not a majority."
+        found.append(Finding("condorcet", "near miss", 0.5 - float(least[x]), text))
+    if first is not None and len(items) > 1 and first.max() <= 0.5 + CLOSE and first.max() >= 0.5 - near - CLOSE:
+        x = int(np.argmax(first))
+        text = f"{items[x]} just misses a majority of first places: {first[x]:.1%}."
+        found.append(Finding("majority", "near miss", 0.5 - float(first[x]), text))
+    return tuple(found)

@@ -1,0 +1,61 @@
+"""Witnesses: ballots on which a method breaks an axiom, and the profiles that a search looks at."""
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from placet.axioms.outcome import CachedMethod, Relation
+from placet.axioms.profiles import Profile
+from placet.data import Rankings
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """Ballots on which a method breaks an axiom.
+
+    ``items`` are those it concerns; ``profiles`` the ballots (before and after a change, or two parts and their union)
+    with the method's outcome on each; ``share`` is the share of the weight that the axiom rests on; ``voter`` the
+    dictator; ``reason`` why the method gave no outcome.
+    """
+
+    axiom: str
+    method: str
+    items: tuple[Hashable, ...]
+    profiles: tuple[Profile, ...]
+    outcomes: tuple[Relation | None, ...]
+    share: float | None = None
+    voter: int | None = None
+    reason: str = ""
+
+    @property
+    def margin(self) -> float | None:
+        """How far the share is from one half: the axiom's relaxed form is broken for every epsilon up to it."""
+        return None if self.share is None else abs(self.share - 0.5)
+
+    @property
+    def rankings(self) -> tuple[Rankings, ...]:
+        """The profiles as ballots that every method takes."""
+        return tuple(profile.to_rankings() for profile in self.profiles)
+
+    def __repr__(self) -> str:
+        ballots = " and ".join(str(len(p.ballots)) for p in self.profiles)
+        return f"Witness({self.axiom} broken by {self.method} for {self.items}, ballots: {ballots})"
+
+
+Profiles = Rankings | Profile | Iterable[Profile]
+
+
+def search_inputs(data: Profiles, method: Any) -> tuple[CachedMethod, Iterable[Profile], bool]:
+    """The method with its cache, the profiles, and whether there is only one profile."""
+    rule = method if isinstance(method, CachedMethod) else CachedMethod(method)
+    if isinstance(data, Rankings):
+        data = Profile.from_rankings(data)
+    return (rule, [data], True) if isinstance(data, Profile) else (rule, data, False)
+
+
+def outcomes(rule: CachedMethod, profiles: Iterable[Profile]) -> Iterator[tuple[Profile, Relation]]:
+    """Profiles that have an outcome, with it; only universality says anything about the others."""
+    for profile in profiles:
+        above = rule.outcome(profile)
+        if above is not None:
+            yield profile, above
