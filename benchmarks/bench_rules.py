@@ -18,7 +18,7 @@ from harness import compare
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.kemeny import kemeny_order
 from placet.data import Rankings
-from placet.io.letor_agg import read_letor_agg
+from placet.io import read_letor_agg
 
 
 def uniform(n: int, ballots: int, seed: int) -> list[list[int]]:

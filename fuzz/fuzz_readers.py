@@ -38,7 +38,7 @@ def reader(kind):
         return lambda source, **options: pio.read_ballots(source, format="csv", **options)
     if kind == "jsonl":
         return lambda source, **options: pio.read_battles(source, format="jsonl", **options)
-    return pio.read if kind == "read" else pio.READERS[kind]
+    return pio.read if kind == "read" else pio.FORMATS[kind].read
 
 
 def one_input(calls):

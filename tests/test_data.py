@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 from collections import defaultdict
 
 import numpy as np
@@ -515,3 +516,14 @@ def test_the_public_names_are_there_and_light():
     )
     for name in dir(placet):
         assert getattr(placet, name) is not None
+
+
+def test_unpickled_data_are_equal_and_read_only():
+    q = Queries.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], ["b", "a", "b"])
+    r = Rankings.from_orders([["a", ("b", "c")], ["c"]], agent=["u", "v"], weight=[2, 1])
+    for data in (q, r, r.to_comparisons()):
+        back = pickle.loads(pickle.dumps(data))
+        assert back == data
+        for name in data.__dataclass_fields__:
+            value = getattr(back, name)
+            assert not isinstance(value, np.ndarray) or not value.flags.writeable, name

@@ -38,7 +38,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_every_source_gives_the_same(kind, tmp_path):
-    read, text = pio.READERS[kind], TEXTS[kind]
+    read, text = pio.FORMATS[kind].read, TEXTS[kind]
     path = tmp_path / "file.txt"
     path.write_text(text)
     expected = read(path)
@@ -75,12 +75,12 @@ def test_a_truncated_archive_is_an_error(kind, suffix, tmp_path):
     for size in (len(whole) - 1, len(whole) - 5, len(whole) // 2):
         path.write_bytes(whole[:size])
         with pytest.raises(DataError, match="archive is truncated or damaged"):
-            pio.READERS[kind](path)
+            pio.FORMATS[kind].read(path)
     broken = bytearray(whole)
     broken[len(broken) // 2] ^= 0xFF
     path.write_bytes(broken)
     with pytest.raises(DataError, match=r"archive is truncated or damaged|file\.txt"):
-        pio.READERS[kind](path)
+        pio.FORMATS[kind].read(path)
 
 
 def test_several_frames_of_an_archive_are_read(tmp_path):
@@ -95,12 +95,12 @@ def test_several_frames_of_an_archive_are_read(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf"])
 def test_an_empty_file_is_an_error(kind, content):
     with pytest.raises(DataError, match=r"empty|no rows|header"):
-        pio.READERS[kind](io.BytesIO(content))
+        pio.FORMATS[kind].read(io.BytesIO(content))
 
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_other_encodings_are_named(kind):
-    read = pio.READERS[kind]
+    read = pio.FORMATS[kind].read
     with pytest.raises(DataError, match=r'UTF-16.*encoding="utf-16"'):
         read(io.BytesIO(TEXTS[kind].encode("utf-16")))
     with pytest.raises(DataError, match=r"zero byte .*UTF-16"):

@@ -116,14 +116,14 @@ fuzz = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCh
 @fuzz
 @given(data=st.data())
 def test_mutated_files(kind, on_error, data):
-    survives(pio.READERS[kind], io.BytesIO(data.draw(mutated(VALID[kind]))), on_error=on_error)
+    survives(pio.FORMATS[kind].read, io.BytesIO(data.draw(mutated(VALID[kind]))), on_error=on_error)
 
 
 @pytest.mark.parametrize("kind", VALID)
 @fuzz
 @given(data=st.binary(max_size=300))
 def test_arbitrary_bytes(kind, data):
-    survives(pio.READERS[kind], io.BytesIO(data))
+    survives(pio.FORMATS[kind].read, io.BytesIO(data))
 
 
 @fuzz
@@ -189,10 +189,10 @@ def test_mutated_archives_and_parquet(data):
     ],
 )
 def test_large_numbers_take_little_memory(kind, text):
-    survives(pio.READERS[kind], io.BytesIO(VALID[kind][0]))  # compile first
+    survives(pio.FORMATS[kind].read, io.BytesIO(VALID[kind][0]))  # compile first
     tracemalloc.start()
     try:
-        survives(pio.READERS[kind], io.BytesIO(text))
+        survives(pio.FORMATS[kind].read, io.BytesIO(text))
         assert tracemalloc.get_traced_memory()[1] < 48e6
     finally:
         tracemalloc.stop()
@@ -201,4 +201,4 @@ def test_large_numbers_take_little_memory(kind, text):
 def test_a_long_run_of_blanks_takes_linear_time():
     for kind in VALID:
         for piece in (b" ", b'"', b">", b"=", b"1", b"{", b",", b"\t", b"A ", b":"):
-            survives(pio.READERS[kind], io.BytesIO(VALID[kind][0] + piece * 100_000))
+            survives(pio.FORMATS[kind].read, io.BytesIO(VALID[kind][0] + piece * 100_000))

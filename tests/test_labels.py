@@ -10,8 +10,7 @@ from scipy.sparse import csr_matrix
 
 from placet import DataError, metrics
 from placet.data import Lists
-from placet.io import MultiLabel, write_xmc
-from placet.io.label_scores import judge_labels, read_label_scores, write_label_scores
+from placet.io import MultiLabel, judge_labels, read_label_scores, write_label_scores, write_xmc
 from placet.kernels import labels as kernels
 from placet.losses import LEARNT, LOSSES
 

@@ -14,7 +14,7 @@ import checks
 import letor
 import numpy as np
 
-from placet.io.letor_agg import LetorAgg
+from placet.io import LetorAgg
 from placet.metrics import ndcg
 
 DEEPEST = 600.0

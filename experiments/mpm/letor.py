@@ -8,7 +8,7 @@ import numpy as np
 
 from placet import read_letor_agg
 from placet.data import Rankings
-from placet.io.letor_agg import LetorAgg
+from placet.io import LetorAgg
 from placet.metrics import average_precision, ndcg, precision
 
 SETS = ("MQ2008-agg", "MQ2007-agg")

@@ -12,7 +12,7 @@ import numpy as np
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.mpm import supervised_adherence
 from placet.data import Rankings
-from placet.io.letor_agg import LetorAgg
+from placet.io import LetorAgg
 
 # The paper stops gradient descent after 100 steps; narrow priors stand for that here (README.md).
 BRADLEY_TERRY_PRIOR = 0.005

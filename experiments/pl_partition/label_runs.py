@@ -63,7 +63,7 @@ def simulated(n: int, seed: int, features: int = 80, labels: int = 60, own: int 
     import numpy as np
     from scipy.sparse import csr_matrix
 
-    from placet.io.xmc import MultiLabel
+    from placet.io import MultiLabel
 
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, features)) * (rng.random((n, features)) < 0.2)

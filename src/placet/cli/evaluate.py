@@ -29,19 +29,15 @@ def evaluate(
     The mean is over the queries in which a metric is defined; how many were left out is said.
     """
     from placet.io import read_judged
-    from placet.io.label_scores import is_xmc, read_judged_labels
     from placet.metrics import evaluate as evaluate_all
     from placet.metrics import metric as metric_of
     from placet.metrics import summary
 
     specs = [metric_of(with_compat(text, compat)) for text in split_specs(metric)]
-    propensity = None
-    if is_xmc(labels):
-        judged = read_judged_labels(scores, labels)
-        if any(spec.name in ("psp", "psndcg") for spec in specs):
-            propensity = row_propensities(judged, labels, train)
-    else:
-        judged = read_judged(scores, labels)
+    judged = read_judged(scores, labels)
+    scored_by_propensity = any(spec.name in ("psp", "psndcg") for spec in specs)
+    has_labels = judged.name is not None and judged.name.dtype.kind == "i"
+    propensity = row_propensities(judged, labels, train) if scored_by_propensity and has_labels else None
     values = evaluate_all(specs, judged.score, judged.grade, judged.offsets, name=judged.name, propensity=propensity)
     if per_query:
         rows = [[qid, *(float(v[q]) for v in values.values())] for q, qid in enumerate(judged.qid)]

@@ -81,8 +81,8 @@ def score(
 
     A ranker of labels writes a header ``points labels``, then for each point ``label:score ...``, best first.
     """
+    from placet.io import write_label_scores
     from placet.io.files import write_lines
-    from placet.io.label_scores import write_label_scores
     from placet.rank import LabelRanker, load
 
     ranker = load(model)

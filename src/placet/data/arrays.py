@@ -31,9 +31,21 @@ def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.ndim != 1:
         raise DataError(f"a column must be one-dimensional, not of shape {array.shape}")
+    return read_only(array)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view."""
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def set_columns(record: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass; arrays become read-only views."""
+    for name, value in values.items():
+        column = read_only(value) if isinstance(value, np.ndarray) and value.flags.writeable else value
+        object.__setattr__(record, name, column)
 
 
 def integers(values: ArrayLike, what: str) -> Ints:

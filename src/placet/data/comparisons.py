@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import graph
-from placet.data.arrays import Floats, Ints, Names, encode, frozen, integers, numbers, same, unique_names
+from placet.data.arrays import Floats, Ints, Names, encode, integers, numbers, same, set_columns, unique_names
 from placet.data.errors import DataError
 
 OUTCOMES = ("a", "b", "tie")
@@ -39,7 +39,6 @@ class Comparisons:
     ordered: bool = False
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         i, j = integers(self.i, "i"), integers(self.j, "j")
         counts = [numbers(getattr(self, name), name, positive=True) for name in ("wins_i", "wins_j", "ties")]
         agent = None if self.agent is None else integers(self.agent, "agent")
@@ -47,20 +46,22 @@ class Comparisons:
             if values is not None and len(values) != len(i):
                 raise DataError(f"{name} has {len(values)} entries; {len(i)} are needed")
         top = max(i.max(initial=-1), j.max(initial=-1))
-        put("items", unique_names(range(int(top) + 1) if self.items is None else self.items, "item"))
+        items = unique_names(range(int(top) + 1) if self.items is None else self.items, "item")
+        agents = None
         if agent is not None:
-            names = range(int(agent.max(initial=-1)) + 1) if self.agents is None else self.agents
-            put("agents", unique_names(names, "agent"))
-        _refuse_codes(i, j, agent, self.items, self.agents)
+            agents = unique_names(
+                range(int(agent.max(initial=-1)) + 1) if self.agents is None else self.agents, "agent"
+            )
+        _refuse_codes(i, j, agent, items, agents)
         swap = i > j
         if not self.ordered and swap.any():
             i, j = np.where(swap, j, i), np.where(swap, i, j)
             counts[:2] = np.where(swap, counts[1], counts[0]), np.where(swap, counts[0], counts[1])
-        i, j, agent, counts = _merged(i, j, agent, counts, len(self.items))
-        for name, values in zip(("i", "j", "agent"), (i, j, agent)):
-            put(name, None if values is None else frozen(values, np.int64))
-        for name, values in zip(("wins_i", "wins_j", "ties"), counts):
-            put(name, frozen(values, np.float64))
+        i, j, agent, (wins_i, wins_j, ties) = _merge(i, j, agent, counts, len(items))
+        set_columns(self, i=i, j=j, wins_i=wins_i, wins_j=wins_j, ties=ties, agent=agent, items=items, agents=agents)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        set_columns(self, **state)  # unpickled arrays are writable
 
     @classmethod
     def from_battles(
@@ -247,7 +248,7 @@ def _refuse_codes(i: Ints, j: Ints, agent: Ints | None, items: Names, agents: Na
         raise DataError(f"agent codes must be in 0..{len(agents or ()) - 1}, found {agent.min()}..{agent.max()}")
 
 
-def _merged(
+def _merge(
     i: Ints, j: Ints, agent: Ints | None, counts: list[Floats], n_items: int
 ) -> tuple[Ints, Ints, Ints | None, list[Floats]]:
     """Rows in order of agent, i, j, one for each, counts added."""

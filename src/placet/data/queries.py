@@ -19,7 +19,9 @@ from placet.data.arrays import (
     numbers,
     offsets_from_sizes,
     offsets_of,
+    read_only,
     same,
+    set_columns,
     unique_names,
 )
 from placet.data.errors import DataError, one_of
@@ -55,31 +57,32 @@ class Queries:
     features: Names | None = None
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        put("X", _features(self.X))
-        n_rows = self.X.shape[0]
-        put("grade", numbers(self.grade, "grade"))
-        if len(self.grade) != n_rows:
-            raise DataError(f"grade has {len(self.grade)} entries; X has {n_rows} rows")
-        put("offsets", offsets_of(self.offsets, n_rows))
-        n = len(self.offsets) - 1
-        put(
-            "weight", numbers(np.ones(n) if self.weight is None else self.weight, "weight", positive=True, unit="query")
-        )
-        put("qid", unique_names(range(n) if self.qid is None else self.qid, "query"))
-        for name, values in (("weight", self.weight), ("qid", self.qid)):
-            if len(values) != n:
-                raise DataError(f"{name} has {len(values)} entries; there are {n} queries")
-        put("row", integers(np.arange(n_rows) if self.row is None else self.row, "row"))
-        if len(self.row) != n_rows:
-            raise DataError(f"row has {len(self.row)} entries; X has {n_rows} rows")
-        if self.features is not None:
-            put("features", unique_names(self.features, "feature"))
-            if len(self.features) != self.X.shape[1]:
-                raise DataError(f"{len(self.features)} feature names for {self.X.shape[1]} columns")
+        X, grade = _features(self.X), numbers(self.grade, "grade")
+        n_rows = X.shape[0]
+        offsets = offsets_of(self.offsets, n_rows)
+        n = len(offsets) - 1
+        weight = numbers(np.ones(n) if self.weight is None else self.weight, "weight", positive=True, unit="query")
+        qid = unique_names(range(n) if self.qid is None else self.qid, "query")
+        row = integers(np.arange(n_rows) if self.row is None else self.row, "row")
+        rows, queries = f"X has {n_rows} rows", f"there are {n} queries"
+        for name, values, size, unit in (
+            ("grade", grade, n_rows, rows),
+            ("row", row, n_rows, rows),
+            ("weight", weight, n, queries),
+            ("qid", qid, n, queries),
+        ):
+            if len(values) != size:
+                raise DataError(f"{name} has {len(values)} entries; {unit}")
+        features = None if self.features is None else unique_names(self.features, "feature")
+        if features is not None and len(features) != X.shape[1]:
+            raise DataError(f"{len(features)} feature names for {X.shape[1]} columns")
+        set_columns(self, X=X, grade=grade, offsets=offsets, weight=weight, qid=qid, row=row, features=features)
         if self.relations is not None:
-            query = list_of_rows(self.offsets)
-            put("relations", {name: _relation(m, name, query) for name, m in self.relations.items()})
+            query = list_of_rows(offsets)
+            set_columns(self, relations={name: _relation(m, name, query) for name, m in self.relations.items()})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        set_columns(self, **state)  # unpickled arrays are writable
 
     @classmethod
     def from_arrays(
@@ -241,9 +244,7 @@ def _features(X: Any) -> Any:
         raise DataError(f"features must be numbers: {error}") from None
     if array.ndim != 2:
         raise DataError(f"features must be a table of rows x features, not of shape {array.shape}")
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    return read_only(array)
 
 
 def _refuse_values(X: Any, missing: Missing) -> None:
@@ -289,7 +290,7 @@ def _query_weight(weight: ArrayLike | None, code: Ints, n: int) -> Floats | None
             f"row {k}: weight {column[k]} differs from its query's first ({differs.sum()} such rows); "
             "a query has one weight"
         )
-    return column[first]
+    return numbers(column[first], "weight")
 
 
 def _relation(matrix: Any, name: str, query: Ints) -> "csr_matrix":

@@ -24,6 +24,7 @@ from placet.data.arrays import (
     offsets_from_sizes,
     offsets_of,
     same,
+    set_columns,
     unique_names,
 )
 from placet.data.comparisons import Comparisons
@@ -62,41 +63,44 @@ class Rankings:
     score: Floats | None = None
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         item, tier = integers(self.item, "item"), integers(self.tier, "tier")
         offsets = offsets_of(self.offsets, len(item))
-        n_ballots = len(offsets) - 1
-        weight = np.ones(n_ballots) if self.weight is None else self.weight
-        put("weight", numbers(weight, "weight", positive=True, unit="ballot"))
-        items = range(int(item.max(initial=-1)) + 1) if self.items is None else self.items
-        put("items", unique_names(items, "item"))
+        n = len(offsets) - 1
+        weight = numbers(np.ones(n) if self.weight is None else self.weight, "weight", positive=True, unit="ballot")
+        items = unique_names(range(int(item.max(initial=-1)) + 1) if self.items is None else self.items, "item")
         score = None if self.score is None else numbers(self.score, "score")
-        for name, values, size in (
-            ("tier", tier, len(item)),
-            ("weight", self.weight, n_ballots),
-            ("score", score, len(item)),
-        ):
+        for name, values, size in (("tier", tier, len(item)), ("weight", weight, n), ("score", score, len(item))):
             if values is not None and len(values) != size:
                 raise DataError(f"{name} has {len(values)} entries; {size} are needed")
-        outside = (item < 0) | (item >= len(self.items))
+        outside = (item < 0) | (item >= len(items))
         if outside.any():
             k = int(np.argmax(outside))
-            raise DataError(f"row {k}: item {item[k]} is not in 0..{len(self.items) - 1} ({outside.sum()} such rows)")
-        put("offsets", offsets)
-        for code, names in (("agent", "agents"), ("instance", "instances")):
-            put(code, _codes(getattr(self, code), code, n_ballots))
-            put(names, _names(getattr(self, names), getattr(self, code), code))
+            raise DataError(f"row {k}: item {item[k]} is not in 0..{len(items) - 1} ({outside.sum()} such rows)")
+        agent, instance = _codes(self.agent, "agent", n), _codes(self.instance, "instance", n)
         ballot = list_of_rows(offsets)
         order = _order(ballot, tier, item)
         if order is not None:
             item, tier = item[order], tier[order]
             score = None if score is None else score[order]
-        _refuse_duplicates(ballot, item, self.items)
+        _refuse_duplicates(ballot, item, items)
         if score is not None:
             _refuse_scores(ballot, tier, score)
-        put("item", frozen(item, np.int64))
-        put("tier", frozen(dense_tiers(tier, offsets), np.int64))
-        put("score", None if score is None else frozen(score, np.float64))
+        set_columns(
+            self,
+            item=item,
+            tier=dense_tiers(tier, offsets),
+            offsets=offsets,
+            weight=weight,
+            agent=agent,
+            instance=instance,
+            items=items,
+            agents=_names(self.agents, agent, "agent"),
+            instances=_names(self.instances, instance, "instance"),
+            score=score,
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        set_columns(self, **state)  # unpickled arrays are writable
 
     # How ballots come in
 
@@ -134,7 +138,8 @@ class Rankings:
             sizes.append(len(names) - before)
         code, items = encode(names, "item", items)
         result = cls.from_codes(code, tiers, offsets_from_sizes(sizes), items, weight, agent, instance)
-        return result.completed() if _unlisted(unlisted) == "last" else result
+        one_of(unlisted, ("absent", "last"), "unlisted")
+        return result.completed() if unlisted == "last" else result
 
     @classmethod
     def from_codes(
@@ -306,14 +311,13 @@ class Rankings:
             return tiers
         ballots = np.arange(len(self))[which]
         rows, offsets = rows_of(self.offsets, ballots)
-        pick = lambda values: None if values is None else values[ballots]  # noqa: E731
         return Rankings(
             self.item[rows],
             self.tier[rows],
             offsets,
             self.weight[ballots],
-            pick(self.agent),
-            pick(self.instance),
+            None if self.agent is None else self.agent[ballots],
+            None if self.instance is None else self.instance[ballots],
             self.items,
             self.agents,
             self.instances,
@@ -380,7 +384,7 @@ class Rankings:
         """Equal ballots (same agent and instance) as one, their weights added; in order of first appearance."""
         first, group = breaking.equal_lists(self.item, self.tier, self.offsets, self.agent, self.instance)
         unique = self[first]
-        object.__setattr__(unique, "weight", frozen(np.bincount(group, self.weight, len(first)), np.float64))
+        set_columns(unique, weight=np.bincount(group, self.weight, len(first)).astype(np.float64))
         return unique
 
     def to_comparisons(self, strength: Literal["binary", "difference", "rating"] = "binary") -> Comparisons:
@@ -478,8 +482,3 @@ def _names(names: Iterable[Hashable] | None, code: Ints | None, what: str) -> Na
     if len(code) and code.max() >= len(known):
         raise DataError(f"{what} {code.max()} has no name; there are {len(known)}")
     return known
-
-
-def _unlisted(value: str) -> str:
-    one_of(value, ("absent", "last"), "unlisted")
-    return value

@@ -2,21 +2,19 @@
 
 from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles
-from placet.io.guess import READERS, WRITERS, read, write
-from placet.io.judged import Judged, judge, read_judged, read_scores, score_rows
-from placet.io.label_scores import judge_labels, read_label_scores, write_label_scores
-from placet.io.letor import read_letor, read_sizes, write_letor
-from placet.io.letor_agg import LetorAgg, read_letor_agg, write_letor_agg
+from placet.io.formats import FORMATS, Format, read, write
+from placet.io.judged import Judged, judge, judge_labels, read_judged, read_scores, score_rows
+from placet.io.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
 from placet.io.preflib import read_preflib, write_preflib
-from placet.io.problems import DataWarning
 from placet.io.ratings import read_ratings, write_ratings
+from placet.io.text import DataWarning
 from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
-from placet.io.xmc import MultiLabel, read_xmc, write_xmc
+from placet.io.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
 
 __all__ = [
-    "READERS",
-    "WRITERS",
+    "FORMATS",
     "DataWarning",
+    "Format",
     "Judged",
     "LetorAgg",
     "MultiLabel",

@@ -8,10 +8,10 @@ import numpy as np
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import encode, offsets_from_sizes
+from placet.data.errors import one_of
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
-from placet.io.numerals import decimal, written
-from placet.io.problems import OnError, Problems, shown
-from placet.io.tables import Table, as_number, in_memory, read_table, write_table
+from placet.io.tables import SUFFIXES, Sample, Table, as_number, in_memory, read_table, write_table
+from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
 
 Unlisted = Literal["absent", "last"]
 Layout = Literal["text", "long", "ranks", "places"]
@@ -19,6 +19,7 @@ LAYOUTS = ("text", "long", "ranks", "places")
 COUNTS = ("weight", "count")  # columns of a table that count a ballot, when they are there
 
 _COUNT = re.compile(r"\s*([+-]?(?:[0-9.][0-9A-Za-z_.+-]*|nan|inf|infinity))\s*:", re.IGNORECASE)
+_ORDER = re.compile(r"\s*(?:[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*:\s*\S.*|[^:]*>.*)")
 _ENTRY = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^">=#][^>=#]*))([>=]|#.*|$)', re.DOTALL)
 _ITEMS = re.compile(r"\s*#\s*items\s*:(.*)", re.DOTALL)
 _PLACE = re.compile(r"(?:rank|place|choice|preference|pref)?[ _.-]*([0-9]{1,6})(?:st|nd|rd|th)?", re.IGNORECASE)
@@ -26,6 +27,13 @@ _SHAPE = 'a line is: count: A > B = C, with quotes around names that hold one of
 _WIDE = (
     'say layout="ranks" (a column per item, cells are ranks) or layout="places" (a column per place, cells are items)'
 )
+
+
+def looks_like_ballots(sample: Sample) -> dict[str, Any] | None:
+    """Any table, and text whose first line is an order or follows a list of items."""
+    if sample.table is not None:
+        return {name: name for name in ("agent", "instance") if name in sample.table.names}
+    return {} if _ORDER.fullmatch(sample.first) or "# items:" in sample.text else None
 
 
 def read_ballots(
@@ -57,8 +65,8 @@ def read_ballots(
     ``source`` is a frame; then the columns tell.
     Tables: a column ``weight`` or ``count`` counts the ballot; ``agent`` and ``instance`` name columns.
     """
-    if layout is not None and layout not in LAYOUTS:
-        raise ValueError(f"layout {layout!r} is unknown; choose from {list(LAYOUTS)}")
+    if layout is not None:
+        one_of(layout, LAYOUTS, "layout")
     if layout == "text" or (layout is None and not _is_table(source, separator or format)):
         return _from_text(source, items, unlisted, on_error)
     table = read_table(source, on_error, format, separator=separator)
@@ -73,8 +81,7 @@ def read_ballots(
 
 
 def _is_table(source: Any, told: str | None) -> bool:
-    tables = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".parquet", ".pq")
-    return told is not None or in_memory(source) or bare_suffix(source) in tables
+    return told is not None or in_memory(source) or bare_suffix(source) in SUFFIXES
 
 
 # Text
@@ -118,9 +125,9 @@ def _line(line: str) -> tuple[float, list[tuple[str, ...]]] | str:
     """(weight, tiers) of one line, or what is wrong with it."""
     weight = 1.0
     if match := _COUNT.match(line):
-        number = decimal(match.group(1))
+        number = parse_decimal(match.group(1))
         if number is None or number < 0:
-            return f"weight {shown(match.group(1))} is not a finite number that is not negative"
+            return f"weight {quote(match.group(1))} is not a finite number that is not negative"
         weight = number
         line = line[match.end() :]
         if not line.strip() or line.lstrip().startswith("#"):
@@ -132,7 +139,7 @@ def _line(line: str) -> tuple[float, list[tuple[str, ...]]] | str:
     if len(set(listed)) < len(listed):
         seen: set[str] = set()
         twice = next(name for name in listed if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        return f"item {shown(twice)} occurs more than once on one ballot"
+        return f"item {quote(twice)} occurs more than once on one ballot"
     return weight, tiers
 
 
@@ -144,7 +151,7 @@ def _tiers(text: str) -> list[tuple[str, ...]] | str:
         match = _ENTRY.match(text, at)
         name = None if match is None else (match.group(2) or "").strip() or (match.group(1) or "").replace('""', '"')
         if match is None or not name:
-            return f"{shown(text.strip())} has an empty place or an open quote"
+            return f"{quote(text.strip())} has an empty place or an open quote"
         tiers[-1].append(name)
         if match.group(3) == ">":
             tiers.append([])
@@ -190,17 +197,17 @@ def _from_long(
     first: dict[Any, int] = {}
     for row, pair in enumerate(zip(who, what)):
         if pair in seen:
-            table.wrong(
-                row, "twice", f"item {shown(pair[1])} occurs more than once on ballot {shown(pair[0])}", "keep one"
+            table.reject(
+                row, "twice", f"item {quote(pair[1])} occurs more than once on ballot {quote(pair[0])}", "keep one"
             )
         seen.add(pair)
-        if row not in table.left_out:
+        if row not in table.bad_rows:
             start = first.setdefault(pair[0], row)
             for name, column in per_row.items():
                 if column is not None and column[row] != column[start]:
-                    said = f"{name} {shown(column[row])} differs from that of its ballot before"
-                    table.wrong(row, name, said, f"a ballot has one {name}")
-    rows = table.kept()
+                    said = f"{name} {quote(column[row])} differs from that of its ballot before"
+                    table.reject(row, name, said, f"a ballot has one {name}")
+    rows = table.good_rows()
     if not rows:
         raise DataError(f"{table.name}: no ballots; a row has a ballot, an item and a rank")
     ballot, _ = encode([who[row] for row in rows], "ballot")
@@ -233,12 +240,12 @@ def _from_wide(
         order = _row_of_ranks(rest, cells) if layout == "ranks" else _row_of_places(places, cells)
         if isinstance(order, str):
             way_out = "cells are ranks or empty" if layout == "ranks" else "an item has one place on a ballot"
-            table.wrong(row, None, order, way_out)
+            table.reject(row, None, order, way_out)
             order = []
         orders.append(order)
     if items is None and layout == "ranks":
         items = tuple(rest)
-    rows = table.kept()
+    rows = table.good_rows()
     if not rows:
         raise DataError(f"{table.name}: no ballots; {_WIDE}")
     chosen = {name: None if column is None else [column[row] for row in rows] for name, column in per_row.items()}
@@ -261,7 +268,7 @@ def _row_of_ranks(names: list[str], cells: list[Any]) -> list[tuple[Any, ...]] |
         if cell is not None:
             number = as_number(cell)
             if number is None:
-                return f"rank {shown(cell)} of {shown(name)} is not a finite number"
+                return f"rank {quote(cell)} of {quote(name)} is not a finite number"
             tiers.setdefault(number, []).append(name)
     return [tuple(tiers[rank]) for rank in sorted(tiers)]
 
@@ -272,7 +279,7 @@ def _row_of_places(places: list[int], cells: list[Any]) -> list[tuple[Any, ...]]
     for place, cell in zip(places, cells):
         if cell is not None:
             if cell in seen:
-                return f"item {shown(cell)} occurs more than once on one ballot"
+                return f"item {quote(cell)} occurs more than once on one ballot"
             seen.add(cell)
             tiers.setdefault(place, []).append(cell)
     return [tuple(tiers[place]) for place in sorted(tiers)]
@@ -301,7 +308,7 @@ def _lines(rankings: Rankings) -> Iterator[str]:
     quoted = {name: _quoted(str(name)) for name in rankings.items}
     yield "# items: " + " = ".join(quoted.values())
     for weight, ballot in zip(rankings.weight.tolist(), rankings):
-        yield f"{written(weight)}: " + " > ".join(" = ".join(quoted[name] for name in tier) for tier in ballot)
+        yield f"{format_number(weight)}: " + " > ".join(" = ".join(quoted[name] for name in tier) for tier in ballot)
 
 
 def _quoted(name: str) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 
 from placet.data import Comparisons, DataError
 from placet.io.files import Source
-from placet.io.problems import OnError
-from placet.io.tables import Table, read_table, write_table
+from placet.io.tables import Sample, Table, read_table, write_table
+from placet.io.text import OnError
 
 Outcome = Literal["a", "b", "tie"]
 
@@ -21,7 +21,35 @@ WORDS: dict[Outcome, tuple[str, ...]] = {
         *("tie (both_bad)", "equal", "same", "neither", "=", "0.5", "1/2", "1/2-1/2", "d", "t"),
     ),
 }
+# Pairs of columns that are the two sides of a battle, and pairs of scores where there is no winner.
+SIDES = (
+    ("model_a", "model_b"),
+    ("left", "right"),
+    ("player_a", "player_b"),
+    ("item_a", "item_b"),
+    ("a", "b"),
+    ("white", "black"),
+    ("home_team", "away_team"),
+)
+SCORES = (("score_a", "score_b"), ("home_score", "away_score"))
 _MEANING: dict[str, Outcome] = {word: outcome for outcome, words in WORDS.items() for word in words}
+
+
+def looks_like_battles(sample: Sample) -> dict[str, Any] | None:
+    """The columns of a table with a pair of ``SIDES`` and ``winner`` or a pair of ``SCORES``."""
+    if sample.table is None:
+        return None
+    columns = set(sample.table.names)
+    sides = next((pair for pair in SIDES if set(pair) <= columns), None)
+    scores = next((pair for pair in SCORES if set(pair) <= columns), None)
+    if sides is None:
+        return None
+    if "winner" not in columns and scores is None:
+        raise DataError(
+            f"{sample.name}: the columns {sample.table.names} are not those of battles; use read_battles and name them"
+        )
+    extra: dict[str, Any] = {name: name for name in ("weight", "agent") if name in columns}
+    return {"a": sides[0], "b": sides[1], "scores": None if "winner" in columns else scores, **extra}
 
 
 def read_battles(
@@ -51,14 +79,14 @@ def read_battles(
     first, second = table.labels(a, way_out), table.labels(b, way_out)
     for row, (x, y) in enumerate(zip(first, second)):
         if x is not None and x == y:
-            table.wrong(row, "self", f"{x!r} meets itself", "a battle has two different items")
+            table.reject(row, "self", f"{x!r} meets itself", "a battle has two different items")
     if scores is not None:
         won = _by_scores(table, scores)
     else:
         won = _by_words(table, table.column(winner, way_out), first, second, winner, outcomes or {})
     agents = None if agent is None else table.labels(agent, "name the column with agent=")
     weights = None if weight is None else table.numbers(weight, "name the column with weight=", positive=True)
-    rows = table.kept()
+    rows = table.good_rows()
     if not rows:
         raise DataError(f"{table.name}: no battles; a row has two items and who won")
     sides = [[values[row] for row in rows] for values in (first, second, won)]
@@ -85,7 +113,7 @@ def _by_words(
             outcome = "a" if value == first[row] else "b"
         if outcome is None:
             text = "is missing" if value is None else f"{str(value)[:60]!r} is not a, b or tie"
-            table.wrong(
+            table.reject(
                 row, "winner", f"{winner} {text}", 'say what it means with outcomes={"word": "a" | "b" | "tie"}'
             )
         won.append(outcome or "tie")

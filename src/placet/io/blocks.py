@@ -13,8 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from placet.data import DataError
 from placet.io.files import refuse_wide
-from placet.io.numerals import decimal
-from placet.io.problems import Problems, shown
+from placet.io.text import Problems, format_number, parse_decimal, quote
 from placet.threads import get_threads
 
 BLOCK = 1 << 20
@@ -45,17 +44,17 @@ class Block:
     top: int
     lines: int
     bad: list[Bad]
-    slot: int | None = None  # its first row in the store, once its values are there
+    slot: int | None = None  # its first row in the dense table, once its values are there
 
-    def kept(self) -> "Block":
-        """The block on memory of its own, so that its desk may be used again."""
+    def copy(self) -> "Block":
+        """The block on memory of its own, so that the buffers it was parsed in may be used again."""
         self.columns = {name: column.copy() for name, column in self.columns.items()}
         self.indptr = self.indptr.copy()
         self.index = None if self.index is None else self.index.copy()
         self.value = self.value if self.slot is not None else self.value.copy()
         return self
 
-    def without(self, rows: set[int]) -> "Block":
+    def drop(self, rows: set[int]) -> "Block":
         """The block without some of its rows."""
         keep = np.ones(len(self.indptr) - 1, bool)
         keep[list(rows)] = False
@@ -75,10 +74,10 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return np.dtype(dtype)
 
 
-class Desk:
-    """Where one block is worked on: its text and the arrays of the kernel, used again for later blocks.
+class Buffers:
+    """Reusable buffers for parsing one block: its text and the arrays that the kernel fills.
 
-    Fresh memory costs more than the parsing itself, a page fault at a time.
+    Fresh memory would cost more than the parsing itself, a page fault at a time.
     """
 
     def __init__(self) -> None:
@@ -88,12 +87,12 @@ class Desk:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def fill(self, file: IO[bytes], rest: bytes) -> tuple[bool, bytes]:
-        """Put ``rest`` and the next whole lines on the desk; whether there is more, and what is left of a line."""
+        """Read ``rest`` and the next whole lines; returns whether there is more, and what is left of a line."""
         filled, cut, n = len(rest), 0, 1
-        self._room(filled, rest)
+        self._reserve(filled, rest)
         while n and cut == 0:
             if len(self.buffer) - filled < BLOCK:  # a line longer than the buffer
-                self._room(2 * filled, self.buffer[:filled])
+                self._reserve(2 * filled, self.buffer[:filled])
             n = _read_into(file, memoryview(self.buffer)[filled:-1])
             cut = self.buffer.rfind(b"\n", filled, filled + n) + 1
             filled += n
@@ -105,8 +104,8 @@ class Desk:
         self.text = np.frombuffer(self.buffer, np.uint8)[:cut]
         return n > 0, bytes(self.buffer[cut:filled])
 
-    def _room(self, size: int, content: bytes | bytearray) -> None:
-        """A buffer with at least BLOCK + 1 bytes beyond ``size``, ``content`` in front; a buffer in use cannot grow."""
+    def _reserve(self, size: int, content: bytes | bytearray) -> None:
+        """Make room for BLOCK + 1 bytes beyond ``size``, ``content`` in front; a buffer in use cannot grow."""
         if len(self.buffer) < size + BLOCK + 1:
             self.buffer = bytearray(size + BLOCK + 1)
         self.buffer[: len(content)] = content
@@ -114,10 +113,10 @@ class Desk:
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array with arbitrary content."""
         size = int(np.prod(shape))
-        kept = self._arrays.get(name)
-        if kept is None or len(kept) < size:
-            kept = self._arrays[name] = np.empty(size + size // 8, dtype)
-        return kept[:size].reshape(shape)
+        array = self._arrays.get(name)
+        if array is None or len(array) < size:
+            array = self._arrays[name] = np.empty(size + size // 8, dtype)
+        return array[:size].reshape(shape)
 
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
         """Row pointers, indices and values, as many as the text can hold."""
@@ -129,22 +128,20 @@ class Desk:
         return self.text[start:end].tobytes()
 
 
-class Store:
-    """One dense table that full rows are put into as they are parsed; made after the first block, if its rows are
-    full.
-    """
+class DenseTable:
+    """One dense table that full rows go into as they are parsed; made after the first block, if its rows are full."""
 
     def __init__(self, wanted: bool, size: int | None, dtype: DTypeLike) -> None:
         self.size = size if wanted else None
         self.dtype = dtype
         self.X: NDArray[Any] | None = None
 
-    def prepare(self, desk: Desk, block: "Block") -> None:
-        """Reserve rows for the whole text, estimated from its first block; memory is used only where it is written."""
+    def reserve(self, buffers: Buffers, block: "Block") -> None:
+        """Make room for the whole text, estimated from its first block; memory is used only where it is written."""
         rows = len(block.indptr) - 1
         if self.size is None or block.index is not None or rows == 0 or block.top < 0:
             return
-        estimate = int(desk.lines * self.size / len(desk.text) * 1.1) + 1000
+        estimate = int(buffers.lines * self.size / len(buffers.text) * 1.1) + 1000
         try:
             self.X = np.empty((estimate, block.top + 1), self.dtype)
         except MemoryError:
@@ -158,7 +155,7 @@ class Store:
         self.X[slot : slot + rows] = block.value.reshape(rows, -1)
         block.value, block.slot = self.X[slot : slot + rows].reshape(-1), slot
 
-    def taken(self, blocks: "list[Block]") -> NDArray[Any] | None:
+    def take(self, blocks: "list[Block]") -> NDArray[Any] | None:
         """The table, if all rows are in it; gaps left by blank and bad lines are closed."""
         if self.X is None or any(block.slot is None for block in blocks if len(block.indptr) > 1):
             return None
@@ -174,25 +171,25 @@ class Store:
         return X
 
 
-def whole_lines(file: IO[bytes], name: str) -> Iterator[Desk]:
-    """Blocks of whole lines, each ended by a newline, of about BLOCK bytes, on desks that come round again; no byte
+def read_blocks(file: IO[bytes], name: str) -> Iterator[Buffers]:
+    """Blocks of whole lines, each ended by a newline, of about BLOCK bytes, in buffers that are used in turn; no byte
     order mark.
     """
     from placet.kernels import parse
 
-    desks = [Desk() for _ in range(get_threads() + 2)]
+    all_buffers = [Buffers() for _ in range(get_threads() + 2)]
     rest, slot, turn, more = b"", 0, 0, True
     while more:
-        desk = desks[turn % len(desks)]
-        more, rest = desk.fill(file, rest)
+        buffers = all_buffers[turn % len(all_buffers)]
+        more, rest = buffers.fill(file, rest)
         if turn == 0:
-            refuse_wide(name, desk.token(0, 1 << 16))
-            desk.text = desk.text[3:] if desk.token(0, 3) == b"\xef\xbb\xbf" else desk.text
+            refuse_wide(name, buffers.token(0, 1 << 16))
+            buffers.text = buffers.text[3:] if buffers.token(0, 3) == b"\xef\xbb\xbf" else buffers.text
         turn += 1
-        if len(desk.text):
-            desk.lines, desk.colons = parse.count(desk.text)
-            desk.slot, slot = slot, slot + desk.lines
-            yield desk
+        if len(buffers.text):
+            buffers.lines, buffers.colons = parse.count(buffers.text)
+            buffers.slot, slot = slot, slot + buffers.lines
+            yield buffers
 
 
 def _read_into(file: IO[bytes], view: memoryview) -> int:
@@ -214,36 +211,36 @@ def plain_size(file: IO[bytes]) -> int | None:
     return size
 
 
-def parsed(work: Callable[[Desk], Block], desks: Iterator[Desk], store: Store) -> list[Block]:
-    """``work`` on every desk by several threads, the blocks in order; never more than ``get_threads() + 1`` desks at a
-    time.
+def parse_blocks(parse: Callable[[Buffers], Block], texts: Iterator[Buffers], table: DenseTable) -> list[Block]:
+    """Parse every block, several threads at a time, and return the blocks in order; never more than
+    ``get_threads() + 1`` buffers are in use.
     """
 
-    def one(desk: Desk) -> Block:
-        block = work(desk)
-        store.put(block, desk.slot)
-        return block.kept()
+    def one(buffers: Buffers) -> Block:
+        block = parse(buffers)
+        table.put(block, buffers.slot)
+        return block.copy()
 
-    first = next(desks, None)
+    first = next(texts, None)
     if first is None:
         return []
-    block = work(first)
-    store.prepare(first, block)
-    store.put(block, first.slot)
-    blocks = [block.kept()]
+    block = parse(first)
+    table.reserve(first, block)
+    table.put(block, first.slot)
+    blocks = [block.copy()]
     n = get_threads()
     with ThreadPoolExecutor(n, thread_name_prefix="placet-io") as pool:
         waiting: deque[Future[Block]] = deque()
-        for desk in desks:
-            waiting.append(pool.submit(one, desk))
+        for buffers in texts:
+            waiting.append(pool.submit(one, buffers))
             if len(waiting) > n:
                 blocks.append(waiting.popleft().result())
         blocks.extend(future.result() for future in waiting)
     return blocks
 
 
-def finished(
-    desk: Desk,
+def build_block(
+    buffers: Buffers,
     columns: dict[str, NDArray[Any]],
     csr: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]],
     slow: NDArray[np.int64],
@@ -260,13 +257,13 @@ def finished(
     columns = {name: column[:rows] for name, column in columns.items()}
     drop: set[int] = set()
     for at, start, end in slow[:n_slow].tolist():
-        token = desk.token(start, end).decode()
-        number = decimal(token)
+        token = buffers.token(start, end).decode()
+        number = parse_decimal(token)
         row = -1 - at if at < 0 else int(np.searchsorted(indptr, at, side="right")) - 1
         if number is None:  # well formed, but infinite in float64
             drop.add(row)
             way_out = "correct the number"
-            bad.append(Bad(int(columns["line"][row]), "huge", f"{shown(token)} is beyond any finite number", way_out))
+            bad.append(Bad(int(columns["line"][row]), "huge", f"{quote(token)} is beyond any finite number", way_out))
         elif at < 0:
             columns["grade"][row] = number
         else:
@@ -275,16 +272,28 @@ def finished(
     if unsorted:
         drop |= _sort_columns(block, base)
     if np.dtype(dtype) != np.float64:
-        drop |= _too_wide(block, dtype)
+        drop |= _overflows(block, dtype)
     if drop:
-        block = block.without(drop)
+        block = block.drop(drop)
     block.value = block.value.astype(dtype, copy=False)
     if regular and not drop:
         block.index = None  # columns 0, 1, ... of every row need not be kept
     return block
 
 
-def _too_wide(block: Block, dtype: DTypeLike) -> set[int]:
+def explain_pair(kind: int, token: str, low: int, high: int) -> str:
+    """What is wrong with ``token``, which should be ``feature:value`` with a feature in ``low..high``."""
+    from placet.kernels import parse
+
+    index, _, value = token.partition(":")
+    if kind == parse.INDEX:
+        return f"{quote(token)} is not feature:value"
+    if kind == parse.VALUE:
+        return f"feature {quote(index)[1:-1]} has the value {quote(value)}, which is not a finite number"
+    return f"feature index {quote(index)[1:-1]} is not in {low}..{high}"
+
+
+def _overflows(block: Block, dtype: DTypeLike) -> set[int]:
     """Rows with a value that is finite in float64 but not in float32; they are noted and returned."""
     wide = np.flatnonzero(np.abs(block.value) > np.finfo(np.float32).max)
     rows = np.searchsorted(block.indptr, wide, side="right") - 1
@@ -312,7 +321,7 @@ def _sort_columns(block: Block, base: int) -> set[int]:
     return found
 
 
-def report(blocks: list[Block], problems: Problems) -> None:
+def report_bad_lines(blocks: list[Block], problems: Problems) -> None:
     """Hand every bad line to ``problems``, numbered from 1 in the whole text; line columns become whole-text numbers
     too.
     """
@@ -330,7 +339,7 @@ def column(blocks: list[Block], name: str) -> NDArray[Any]:
     return np.concatenate([block.columns[name] for block in blocks])
 
 
-def matrix(blocks: list[Block], n_features: int, sparse: Sparse, store: Store) -> Any:
+def matrix(blocks: list[Block], n_features: int, sparse: Sparse, table: DenseTable) -> Any:
     """All values as a dense table or as CSR; blocks are emptied on the way, so that little is held twice.
 
     ``sparse="auto"`` is dense when at least a quarter of the cells are in the text.
@@ -339,10 +348,10 @@ def matrix(blocks: list[Block], n_features: int, sparse: Sparse, store: Store) -
     nnz = sum(len(block.value) for block in blocks)
     if sparse == "auto":
         sparse = nnz < DENSE_FROM * rows * n_features
-    dtype = store.dtype
+    dtype = table.dtype
     if sparse:
         return _csr(blocks, rows, nnz, n_features, dtype)
-    if store.X is not None and store.X.shape[1] == n_features and (X := store.taken(blocks)) is not None:
+    if table.X is not None and table.X.shape[1] == n_features and (X := table.take(blocks)) is not None:
         return X
     full = all(block.index is None and len(block.value) == (len(block.indptr) - 1) * n_features for block in blocks)
     try:
@@ -381,3 +390,18 @@ def _csr(blocks: list[Block], rows: int, nnz: int, n_features: int, dtype: DType
         block.index = None
         row, at = row + n, at + k
     return csr_matrix((data, indices, indptr), shape=(rows, n_features), copy=False)
+
+
+def format_rows(X: Any, base: int) -> Iterator[str]:
+    """Each row of a dense or CSR matrix as ``index:value index:value ...``, columns counted from ``base``.
+
+    Dense rows are written with their zeros, CSR rows as they are stored.
+    """
+    if isinstance(X, np.ndarray):
+        labels = [f"{k + base}:" for k in range(X.shape[1])]
+        for row in X:
+            yield " ".join(label + format_number(v) for label, v in zip(labels, row.tolist()))
+        return
+    for start, stop in zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist()):
+        pairs = zip(X.indices[start:stop].tolist(), X.data[start:stop].tolist())
+        yield " ".join(f"{k + base}:{format_number(v)}" for k, v in pairs)

@@ -61,13 +61,13 @@ class _ZstdReader(io.RawIOBase):
         return n
 
 
-def _packing(head: bytes) -> str | None:
+def _compression(head: bytes) -> str | None:
     if head.startswith(b"BZh") and head[4:10] == _BZIP2:
         return "bzip2"
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def _unpacked(raw: IO[bytes], kind: str | None) -> IO[bytes]:
+def _decompress(raw: IO[bytes], kind: str | None) -> IO[bytes]:
     if kind == "gzip":
         return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
     if kind == "xz":
@@ -124,20 +124,20 @@ def open_bytes(source: Source) -> Iterator[IO[bytes]]:
     """
     with _raw(source) as raw:
         at = raw.tell()
-        kind = _packing(raw.read(_HEAD))
+        kind = _compression(raw.read(_HEAD))
         raw.seek(at)
         if kind is None:
             yield raw
             return
         try:
-            yield _unpacked(raw, kind)
+            yield _decompress(raw, kind)
         except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
             raise DataError(
                 f"{name_of(source)}: the {kind} archive is truncated or damaged ({error}); fetch or make it again"
             ) from None
 
 
-class Held(io.BytesIO):
+class NamedBytes(io.BytesIO):
     """Bytes that were read already, with the name of the source they came from."""
 
     def __init__(self, data: bytes, name: str) -> None:
@@ -151,7 +151,7 @@ def peek(source: Source, size: int = 1 << 16) -> tuple[bytes, Source]:
         with open_bytes(source) as file:
             return file.read(size), source
     data = read_bytes(source)
-    return data[:size], Held(data, name_of(source))
+    return data[:size], NamedBytes(data, name_of(source))
 
 
 def first_lines(head: bytes, n: int) -> list[str]:
@@ -209,7 +209,7 @@ def read_lines(source: Source) -> Iterator[tuple[int, str]]:
     return enumerate((line.rstrip("\r") for line in read_text(source).split("\n")), start=1)
 
 
-def _packed(raw: IO[bytes], suffix: str) -> IO[bytes]:
+def _compress(raw: IO[bytes], suffix: str) -> IO[bytes]:
     if suffix == ".gz":
         return gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
     if suffix == ".xz":
@@ -238,7 +238,7 @@ def writing(target: Source) -> Iterator[IO[bytes]]:
     try:
         with open(unfinished, "wb") as raw:
             if path.suffix.lower() in COMPRESSED:
-                with _packed(raw, path.suffix.lower()) as file:
+                with _compress(raw, path.suffix.lower()) as file:
                     yield file
             else:
                 yield raw

@@ -1,4 +1,6 @@
-"""Scores met with labels: a TREC run with judgements, or one score per line with the rows of a LETOR file."""
+"""Scores met with labels: a TREC run with judgements, one score per line with the rows of a LETOR file, or scores of
+labels with extreme classification text.
+"""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -8,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries, Rankings
-from placet.data.arrays import offsets_from_sizes
-from placet.io.files import Source, first_lines, name_of, peek, read_lines
+from placet.data.arrays import list_of_rows, offsets_from_sizes
+from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, read_lines
 from placet.io.letor import read_letor
-from placet.io.numerals import decimal
-from placet.io.problems import Problems, shown
+from placet.io.text import Problems, parse_decimal, quote
 from placet.io.trec import Qrels, read_qrels, read_trec_run
+from placet.io.xmc import is_xmc, read_label_scores, read_xmc
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -37,11 +39,18 @@ class Judged:
 
 
 def read_judged(scores: Source, labels: Source) -> Judged:
-    """Scores and labels from files: a TREC run with qrels, or scores (one per line) with LETOR text."""
+    """Scores and labels from files.
+
+    A TREC run goes with qrels, scores (one per line) with LETOR text, and scores of labels (``label:score ...``) with
+    extreme classification text.
+    """
     head, scores = peek(scores)
     run = [len(line.split()) for line in first_lines(head, 1)] == [6]
     head, labels = peek(labels)
-    qrels = [len(line.split()) == 4 and ":" not in line for line in first_lines(head, 1)] == [True]
+    first = next(iter(first_lines(head, 1)), "")
+    if is_xmc(first, bare_suffix(labels)):
+        return judge_labels(read_label_scores(scores), read_xmc(labels).Y)
+    qrels = len(first.split()) == 4 and ":" not in first
     if run and qrels:
         return judge(read_trec_run(scores), read_qrels(labels))
     if not run and not qrels:
@@ -133,10 +142,10 @@ def read_scores(source: Source) -> NDArray[np.float64]:
     for number, line in read_lines(source):
         text = line.strip()
         if text:
-            value = decimal(text)
+            value = parse_decimal(text)
             if value is None:
                 problems.add(
-                    number, "score", f"score {shown(text)} is not a finite number", "write one number per line"
+                    number, "score", f"score {quote(text)} is not a finite number", "write one number per line"
                 )
             else:
                 values.append(value)
@@ -151,3 +160,24 @@ def score_rows(scores: ArrayLike, queries: Queries) -> Judged:
         raise DataError(f"{values.size} scores for {len(queries.grade)} rows; give one score for each row, in order")
     order = np.argsort(np.argsort(queries.row))
     return Judged(values[order], queries.grade, queries.offsets, queries.qid)
+
+
+def judge_labels(scores: "csr_matrix", Y: "csr_matrix") -> Judged:
+    """Meet proposed labels with true ones: a list per point, a row per label proposed or true; ``name`` is the label.
+
+    True labels that were not proposed have the score -inf; labels proposed that are not true have grade 0.
+    """
+    if scores.shape != Y.shape:
+        raise DataError(
+            f"scores are of {scores.shape[0]} points and {scores.shape[1]} labels, the truth of {Y.shape[0]} points "
+            f"and {Y.shape[1]} labels; give two that belong together"
+        )
+    points, n_labels = Y.shape
+    asked = list_of_rows(scores.indptr.astype(np.int64)) * n_labels + scores.indices
+    true = list_of_rows(Y.indptr.astype(np.int64)) * n_labels + Y.indices
+    cells = np.union1d(asked, true)
+    score, grade = np.full(len(cells), -np.inf), np.zeros(len(cells))
+    score[np.searchsorted(cells, asked)] = scores.data
+    grade[np.searchsorted(cells, true)] = Y.data
+    offsets = offsets_from_sizes(np.bincount(cells // n_labels, minlength=points) if n_labels else np.zeros(points))
+    return Judged(score, grade, offsets, tuple(range(points)), cells % n_labels if n_labels else cells)

@@ -1,21 +1,53 @@
-"""LETOR / svmlight text: ``grade qid:query feature:value ... # comment``."""
+"""LETOR / svmlight text, ``grade qid:query feature:value ... # comment``, and LETOR rank aggregation text, whose
+features are the ranks that engines gave, NULL where an engine did not rank the document.
+"""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from placet.data import DataError, Queries
+from placet.data import DataError, Queries, Rankings
+from placet.data.arrays import unique_names
 from placet.io import blocks
-from placet.io.blocks import MAX_FEATURES, Bad, Block, Desk, Sparse, Store
-from placet.io.files import Source, name_of, open_bytes, read_lines, write_lines
-from placet.io.numerals import whole, written
-from placet.io.problems import OnError, Problems, shown
+from placet.io.blocks import MAX_FEATURES, Bad, Block, Buffers, DenseTable, Sparse
+from placet.io.files import COMPRESSED, Source, name_of, open_bytes, read_lines, write_lines
+from placet.io.tables import Sample
+from placet.io.text import OnError, Problems, format_number, parse_whole, quote
 
 _SHAPE = "a line is: grade qid:query 1:value 2:value ... # comment"
+_AGG_SHAPE = "a line is: grade qid:query 1:rank 2:NULL ... #docid = name"
+_LINE = re.compile(r"\s*[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s+(?:qid:\S+(?:\s|$)|[0-9]+:\S+(?:\s|$|#))")
+_NULL = re.compile(r"\s[0-9]+:NULL(?:\s|$|#)")
+_DOCID = re.compile(r"docid\s*=\s*(\S+)")
+
+
+def looks_like_letor(sample: Sample) -> dict[str, Any] | None:
+    """``1 qid:..`` or ``1 1:..``; without ``qid:`` the sizes of the queries are in ``FILE.query`` beside it."""
+    if not _LINE.match(sample.first):
+        return None
+    return {} if " qid:" in sample.first else {"group": _sizes_beside(sample.source)}
+
+
+def looks_like_letor_agg(sample: Sample) -> dict[str, Any] | None:
+    """LETOR text with a NULL."""
+    ranks = _LINE.match(sample.first) and any(_NULL.search(line.partition("#")[0]) for line in sample.lines)
+    return {} if ranks or sample.suffix == ".agg" else None
+
+
+def _sizes_beside(source: Source) -> str | None:
+    """``FILE.query`` beside ``FILE``, compressed or not."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = Path(source)
+    stem = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+    return next((name for end in ("", *COMPRESSED) if os.path.exists(name := f"{stem}.query{end}")), None)
 
 
 def read_letor(
@@ -42,15 +74,15 @@ def read_letor(
     dtype = blocks.checked_dtype(dtype)
     base = 0 if zero_based else 1
     limit = _limit(n_features, max_features, base)
-    parsed, store = read_blocks(source, base, limit, group is None, False, dtype, dense=sparse is not True)
-    blocks.report(parsed, problems)
+    parsed, table = _read(source, base, limit, group is None, False, dtype, dense=sparse is not True)
+    blocks.report_bad_lines(parsed, problems)
     n_rows = sum(len(block.indptr) - 1 for block in parsed)
     if n_rows == 0:
         raise DataError(f"{problems.name}: no rows; {_SHAPE}")
     width = max(block.top for block in parsed) + 1 if n_features is None else n_features
     grade, line = blocks.column(parsed, "grade"), blocks.column(parsed, "line")
-    qid = query_names(parsed) if group is None else _grouped(group, line, parsed, problems.name)
-    return Queries.from_arrays(blocks.matrix(parsed, width, sparse, store), grade, qid)
+    qid = _query_names(parsed) if group is None else _query_numbers(group, line, parsed, problems.name)
+    return Queries.from_arrays(blocks.matrix(parsed, width, sparse, table), grade, qid)
 
 
 def _limit(n_features: int | None, max_features: int, base: int) -> int:
@@ -60,7 +92,7 @@ def _limit(n_features: int | None, max_features: int, base: int) -> int:
     return limit
 
 
-def read_blocks(
+def _read(
     source: Source,
     base: int,
     limit: int,
@@ -70,40 +102,40 @@ def read_blocks(
     *,
     dense: bool,
     comments: bool = False,
-) -> tuple[list[Block], Store]:
+) -> tuple[list[Block], DenseTable]:
     """Every block of LETOR text, parsed; nothing is raised for bad lines yet."""
     name = name_of(source)
-    work = partial(
-        _parsed, name=name, base=base, limit=limit, need_qid=need_qid, null=null, dtype=dtype, comments=comments
+    parse = partial(
+        _parse, name=name, base=base, limit=limit, need_qid=need_qid, null=null, dtype=dtype, comments=comments
     )
     with open_bytes(source) as file:
-        store = Store(dense, blocks.plain_size(file), dtype)
-        return blocks.parsed(work, blocks.whole_lines(file, name), store), store
+        table = DenseTable(dense, blocks.plain_size(file), dtype)
+        return blocks.parse_blocks(parse, blocks.read_blocks(file, name), table), table
 
 
-def _parsed(
-    desk: Desk, *, name: str, base: int, limit: int, need_qid: bool, null: bool, dtype: DTypeLike, comments: bool
+def _parse(
+    buffers: Buffers, *, name: str, base: int, limit: int, need_qid: bool, null: bool, dtype: DTypeLike, comments: bool
 ) -> Block:
     from placet.kernels import parse
 
-    lines, colons = desk.lines, desk.colons
-    grade, qid = desk.array("grade", (lines,), np.float64), desk.array("qid", (lines,), np.int64)
-    token, bad = desk.array("token", (lines, 4), np.int64), desk.array("bad", (lines, 4), np.int64)
-    csr = desk.csr()
-    slow = desk.array("slow", (colons + lines, 3), np.int64)
-    answer = parse.letor(desk.text, base, limit, need_qid, null, grade, qid, token, *csr, slow, bad)
+    lines, colons = buffers.lines, buffers.colons
+    grade, qid = buffers.array("grade", (lines,), np.float64), buffers.array("qid", (lines,), np.int64)
+    token, bad = buffers.array("token", (lines, 4), np.int64), buffers.array("bad", (lines, 4), np.int64)
+    csr = buffers.csr()
+    slow = buffers.array("slow", (colons + lines, 3), np.int64)
+    answer = parse.letor(buffers.text, base, limit, need_qid, null, grade, qid, token, *csr, slow, bad)
     rows, n_bad = answer[0], answer[2]
     columns: dict[str, NDArray[Any]] = {"grade": grade, "qid": qid, "line": token[:, 3]}
     odd = np.flatnonzero(qid[:rows] < 0) if need_qid else ()
     if len(odd):
         names = qid[:rows].astype(object)
         for r in odd:
-            names[r] = _name(desk.token(token[r, 0], token[r, 1]), name)
+            names[r] = _name(buffers.token(token[r, 0], token[r, 1]), name)
         columns["qid"] = names
     if comments:
-        columns["comment"] = _comments(desk, token[:rows, 2])
-    noted = [_explained(desk, base, limit, *entry) for entry in bad[:n_bad].tolist()]
-    return blocks.finished(desk, columns, csr, slow, noted, answer, base, dtype)
+        columns["comment"] = _comments(buffers, token[:rows, 2])
+    noted = [_explain(buffers, base, limit, *entry) for entry in bad[:n_bad].tolist()]
+    return blocks.build_block(buffers, columns, csr, slow, noted, answer, base, dtype)
 
 
 def _name(token: bytes, source: str) -> str:
@@ -113,43 +145,41 @@ def _name(token: bytes, source: str) -> str:
         raise DataError(f"{source}: the query name {token!r} is not UTF-8; convert the file to UTF-8") from None
 
 
-def _comments(desk: Desk, ends: NDArray[np.int64]) -> NDArray[Any]:
-    text = desk.text.tobytes()
+def _comments(buffers: Buffers, ends: NDArray[np.int64]) -> NDArray[Any]:
+    text = buffers.text.tobytes()
     tails = (text[end : text.index(b"\n", end)].decode(errors="replace") for end in ends.tolist())
     return np.array([tail.lstrip("#").strip() for tail in tails], dtype=object)
 
 
-def _explained(desk: Desk, base: int, limit: int, line: int, kind: int, start: int, end: int) -> Bad:
+def _explain(buffers: Buffers, base: int, limit: int, line: int, kind: int, start: int, end: int) -> Bad:
     """A bad line in words."""
     from placet.kernels import parse
 
-    token = desk.token(start, end).decode(errors="replace")
-    index, _, value = token.partition(":")
+    token = buffers.token(start, end).decode(errors="replace")
+    index = token.partition(":")[0]
     said = {
-        parse.GRADE: f"grade {shown(token)} is not a finite number",
+        parse.GRADE: f"grade {quote(token)} is not a finite number",
         parse.QID: "the query name after qid: is empty",
         parse.NO_QID: "no qid:",
-        parse.INDEX: f"{shown(token)} is not feature:value",
-        parse.VALUE: f"feature {shown(index)[1:-1]} has the value {shown(value)}, which is not a finite number",
-        parse.FEATURE_RANGE: f"feature index {shown(index)[1:-1]} is not in {base}..{base + limit - 1}",
     }
+    text = said[kind] if kind in said else blocks.explain_pair(kind, token, base, base + limit - 1)
     way_out = _SHAPE
     if kind == parse.NO_QID:
         way_out = "give the sizes of the queries with group=, or put qid:query after the grade"
-    elif kind == parse.FEATURE_RANGE and whole(index) == 0:
+    elif kind == parse.FEATURE_RANGE and parse_whole(index) == 0:
         way_out = "features count from 1 here; read with zero_based=True if the file counts from 0"
     elif kind == parse.FEATURE_RANGE:
         way_out = "raise n_features= or max_features= if there are so many features"
-    return Bad(line, str(kind) + (":0" if whole(index) == 0 else ""), said[kind], way_out)
+    return Bad(line, str(kind) + (":0" if parse_whole(index) == 0 else ""), text, way_out)
 
 
-def query_names(parsed: list[Block]) -> NDArray[Any]:
+def _query_names(parsed: list[Block]) -> NDArray[Any]:
     """The query of every row: whole numbers, or text where any name in the file is not a whole number."""
     qid = blocks.column(parsed, "qid")
     return np.array([str(name) for name in qid.tolist()], dtype=object) if qid.dtype == object else qid
 
 
-def _grouped(group: Source | ArrayLike, line: NDArray[Any], parsed: list[Block], name: str) -> NDArray[np.int64]:
+def _query_numbers(group: Source | ArrayLike, line: NDArray[Any], parsed: list[Block], name: str) -> NDArray[np.int64]:
     """The query number of every row from the sizes of consecutive queries; lines left out count in their query."""
     named = isinstance(group, str | os.PathLike) or hasattr(group, "read")
     sizes = read_sizes(cast(Source, group)) if named else np.asarray(group)
@@ -173,9 +203,9 @@ def read_sizes(source: Source) -> NDArray[np.int64]:
     sizes = []
     for number, text in read_lines(source):
         if text.strip():
-            size = whole(text.strip())
+            size = parse_whole(text.strip())
             if size is None:
-                problems.add(number, "size", f"{shown(text.strip())} is not a whole number", "write one size per line")
+                problems.add(number, "size", f"{quote(text.strip())} is not a whole number", "write one size per line")
             else:
                 sizes.append(size)
     problems.close()
@@ -198,17 +228,145 @@ def write_letor(queries: Queries, target: Source) -> None:
             raise DataError(
                 f"query name {name!r} cannot be written: LETOR names have no spaces and no #; rename the query"
             )
-    write_lines(target, _rows(queries, names))
+    order = np.argsort(queries.row, kind="stable")
+    query, grade = queries.query[order].tolist(), queries.grade[order].tolist()
+    rows = zip(grade, query, blocks.format_rows(queries.X[order], 1))
+    write_lines(target, (f"{format_number(g)} qid:{names[q]} {pairs}".rstrip() for g, q, pairs in rows))
 
 
-def _rows(queries: Queries, names: list[str]) -> Iterator[str]:
-    X, query = queries.X, queries.query
-    dense = isinstance(X, np.ndarray)
-    labels = [f"{k + 1}:" for k in range(queries.n_features)] if dense else []
-    for r in np.argsort(queries.row, kind="stable").tolist():
-        if dense:
-            pairs = [label + written(v) for label, v in zip(labels, X[r].tolist())]
-        else:
-            part = slice(X.indptr[r], X.indptr[r + 1])
-            pairs = [f"{k + 1}:{written(v)}" for k, v in zip(X.indices[part].tolist(), X.data[part].tolist())]
-        yield " ".join([written(queries.grade[r]), f"qid:{names[query[r]]}", *pairs])
+# Rank aggregation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LetorAgg:
+    """Documents ranked by engines; rows ``offsets[q]:offsets[q + 1]`` are the documents of query ``qid[q]``.
+
+    ``rank`` (rows, engines) float64: lower is better, NaN where the engine did not rank the document.  ``grade``
+    (rows,) relevance.  ``doc`` (rows,) document names.  ``rankings``: one ballot for each query and engine that
+    ranked anything in it (instance = query, agent = engine 1, 2, ...); item ``r`` is row ``r``, so ``grade[item]`` is
+    its relevance.
+    """
+
+    rankings: Rankings
+    grade: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+    qid: tuple[Hashable, ...]
+    doc: tuple[str, ...]
+    rank: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.qid)
+
+    def __repr__(self) -> str:
+        return f"LetorAgg({len(self)} queries, {len(self.grade)} documents, {self.rank.shape[1]} engines)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LetorAgg):
+            return NotImplemented
+        return (
+            (self.qid, self.doc) == (other.qid, other.doc)
+            and self.rankings == other.rankings
+            and np.array_equal(self.grade, other.grade)
+            and np.array_equal(self.offsets, other.offsets)
+            and np.array_equal(self.rank, other.rank, equal_nan=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def describe(self) -> dict[str, Any]:
+        """Counts of queries, documents, engines and ballots, and documents that no engine ranked."""
+        values, counts = np.unique(self.grade, return_counts=True)
+        listed = ~np.isnan(self.rank)
+        return {
+            "kind": "rank aggregation",
+            "queries": len(self),
+            "documents": len(self.grade),
+            "engines": self.rank.shape[1],
+            "ballots": len(self.rankings),
+            "documents ranked by no engine": int((~listed.any(axis=1)).sum()),
+            "coverage": float(listed.mean()),
+            "grades": dict(zip(values.tolist(), counts.tolist())),
+        }
+
+
+def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError = "raise") -> LetorAgg:
+    """Rank lists of engines and relevance grades from LETOR rank aggregation text; ranks are numbers, lower is better.
+
+    An engine that a line does not name did not rank that document, as with NULL.
+    """
+    problems = Problems(name_of(source), on_error)
+    parsed, _ = _read(source, 1, max_engines, True, True, np.float64, dense=False, comments=True)
+    blocks.report_bad_lines(parsed, problems)
+    rows = sum(len(block.indptr) - 1 for block in parsed)
+    engines = max((block.top for block in parsed), default=-1) + 1
+    if rows == 0 or engines == 0:
+        raise DataError(f"{problems.name}: no rows with engines; {_AGG_SHAPE}")
+    grade, comment = blocks.column(parsed, "grade"), blocks.column(parsed, "comment")
+    found = [_DOCID.search(text) for text in comment]
+    doc = np.array([match.group(1) if match else None for match in found], dtype=object)
+    named = _query_names(parsed)
+    rank = _ranks(parsed, rows, engines, problems.name)
+    grouped = Queries.from_arrays(rank, grade, named, missing="keep")
+    order, place = grouped.row, np.arange(rows) - grouped.offsets[:-1][grouped.query]
+    docs = tuple(str(k + 1) if name is None else name for name, k in zip(doc[order].tolist(), place.tolist()))
+    rankings = _ballots(grouped, docs, problems.name)
+    return LetorAgg(rankings, grouped.grade, grouped.offsets, grouped.qid, docs, grouped.X)
+
+
+def _ranks(parsed: list[Block], rows: int, engines: int, name: str) -> NDArray[np.float64]:
+    """(rows, engines), NaN where there is no rank."""
+    if rows * engines > 1 << 28:
+        raise DataError(
+            f"{name}: {rows} rows x {engines} engines are too many for a table; number the engines 1, 2, ..."
+        )
+    rank = np.full((rows, engines), np.nan)
+    at = 0
+    for block in parsed:
+        n = len(block.indptr) - 1
+        row = np.repeat(np.arange(at, at + n), np.diff(block.indptr))
+        width = len(block.value) // n if n else 0
+        rank[row, np.tile(np.arange(width), n) if block.index is None else block.index] = block.value
+        at += n
+    return rank
+
+
+def _ballots(grouped: Queries, docs: tuple[str, ...], name: str) -> Rankings:
+    """One ballot for each query and engine with a rank in it, in that order."""
+    items = tuple(f"{grouped.qid[q]}:{doc}" for q, doc in zip(grouped.query.tolist(), docs))
+    try:
+        unique_names(items, "document")
+    except DataError as error:
+        raise DataError(
+            f"{name}: {error}; names here are query:docid, and a query has each document once: remove the repeats"
+        ) from None
+    engines = grouped.X.shape[1]
+    row, engine = np.nonzero(~np.isnan(grouped.X))
+    rank = grouped.X[row, engine]
+    ballot = grouped.query[row] * engines + engine
+    order = np.lexsort((row, rank, ballot))
+    present, start = np.unique(ballot[order], return_index=True)
+    tier = np.unique(rank, return_inverse=True)[1]  # Rankings renumbers them inside each ballot
+    return Rankings(
+        row[order],
+        tier[order],
+        np.append(start, len(row)),
+        agent=present % engines,
+        instance=present // engines,
+        items=items,
+        agents=tuple(range(1, engines + 1)),
+        instances=grouped.qid,
+        score=-rank[order],
+    )
+
+
+def write_letor_agg(data: LetorAgg, target: Source) -> None:
+    """Rank lists as LETOR rank aggregation text, queries one after the other; a written file reads back equal."""
+
+    def lines() -> Any:
+        for q, name in enumerate(data.qid):
+            for r in range(data.offsets[q], data.offsets[q + 1]):
+                ranks = ("NULL" if np.isnan(v) else format_number(v) for v in data.rank[r].tolist())
+                pairs = (f"{k}:{rank}" for k, rank in enumerate(ranks, 1))
+                yield " ".join([format_number(data.grade[r]), f"qid:{name}", *pairs, f"#docid = {data.doc[r]}"])
+
+    write_lines(target, lines())

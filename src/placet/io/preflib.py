@@ -3,23 +3,29 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from placet.data import DataError, Rankings
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
-from placet.io.numerals import whole, written
-from placet.io.problems import OnError, Problems, shown
+from placet.io.tables import Sample
+from placet.io.text import OnError, Problems, format_number, parse_whole, quote
 
 Unlisted = Literal["absent", "last"]
 TYPES = ("soc", "soi", "toc", "toi")
 MAX_ALTERNATIVES = 1_000_000
 
+_ALTERNATIVES = re.compile(r"^#\s*NUMBER ALTERNATIVES", re.MULTILINE)
 _NAME = re.compile(r"#\s*ALTERNATIVE NAME ([0-9]{1,18})\s*:(.*)", re.IGNORECASE)
 _HEADER = re.compile(r"#\s*([A-Z ]+?)\s*:(.*)", re.IGNORECASE)
 _GROUP = r"[0-9]{1,18}|\{\s*[0-9]{1,18}(?:\s*,\s*[0-9]{1,18})*\s*\}"
 _ORDER = re.compile(rf"\s*(?:{_GROUP})(?:\s*,\s*(?:{_GROUP}))*\s*")
 _PART = re.compile(_GROUP)
 _SHAPE = "a line is: count: 3,1,{2,4}"
+
+
+def looks_like_preflib(sample: Sample) -> dict[str, Any] | None:
+    """Text with the header of PrefLib."""
+    return {} if _ALTERNATIVES.search(sample.text) else None
 
 
 def read_preflib(source: Source, *, unlisted: Unlisted = "absent", on_error: OnError = "raise") -> Rankings:
@@ -34,7 +40,7 @@ def read_preflib(source: Source, *, unlisted: Unlisted = "absent", on_error: OnE
     kind = (header.get("DATA TYPE") or bare_suffix(source)[1:]).lower()
     if kind not in TYPES:
         raise DataError(
-            f"{problems.name}: data type {shown(kind)} is not one of {list(TYPES)}; only orders can be read"
+            f"{problems.name}: data type {quote(kind)} is not one of {list(TYPES)}; only orders can be read"
         )
     items = _items(header, names, problems.name)
     orders: list[list[tuple[int, ...]]] = []
@@ -75,9 +81,9 @@ def _split(source: Source) -> tuple[dict[str, str], dict[int, str], list[tuple[i
 def _items(header: dict[str, str], names: dict[int, str], name: str) -> tuple[str, ...]:
     """Names of alternatives 1 .. n, made different where they are not."""
     said = header.get("NUMBER ALTERNATIVES")
-    n = None if said is None else whole(said)
+    n = None if said is None else parse_whole(said)
     if n is None or not 1 <= n <= MAX_ALTERNATIVES:
-        shown_value = "is missing" if said is None else f"{shown(said)} is not in 1..{MAX_ALTERNATIVES}"
+        shown_value = "is missing" if said is None else f"{quote(said)} is not in 1..{MAX_ALTERNATIVES}"
         raise DataError(f"{name}: the header NUMBER ALTERNATIVES {shown_value}; begin with # NUMBER ALTERNATIVES: n")
     beyond = [k for k in names if not 1 <= k <= n]
     if beyond:
@@ -95,11 +101,11 @@ def _items(header: dict[str, str], names: dict[int, str], name: str) -> tuple[st
 def _ballot(line: str, n: int, kind: str) -> tuple[float, list[tuple[int, ...]]] | str:
     """(count, tiers of alternatives), or what is wrong."""
     count, colon, order = line.partition(":")
-    weight = whole(count.strip())
+    weight = parse_whole(count.strip())
     if not colon or weight is None:
-        return f"{shown(count)} is not a count followed by a colon"
+        return f"{quote(count)} is not a count followed by a colon"
     if not _ORDER.fullmatch(order):
-        return f"{shown(order.strip())} is not an order"
+        return f"{quote(order.strip())} is not an order"
     tiers = [tuple(map(int, re.findall(r"[0-9]+", part))) for part in _PART.findall(order)]
     listed = [k for tier in tiers for k in tier]
     if not 1 <= min(listed) <= max(listed) <= n:
@@ -109,17 +115,17 @@ def _ballot(line: str, n: int, kind: str) -> tuple[float, list[tuple[int, ...]]]
         twice = next(k for i, k in enumerate(listed) if k in listed[:i])
         return f"alternative '{twice}' occurs more than once on one ballot"
     if kind.startswith("s") and any(len(tier) > 1 for tier in tiers):
-        return f"{shown(order.strip())} ties alternatives in data of type {kind}"
+        return f"{quote(order.strip())} ties alternatives in data of type {kind}"
     if kind.endswith("c") and len(listed) < n:
-        return f"{shown(order.strip())} leaves out alternatives in data of type {kind}"
+        return f"{quote(order.strip())} leaves out alternatives in data of type {kind}"
     return float(weight), tiers
 
 
 def _check_counts(header: dict[str, str], weight: list[float], name: str) -> None:
     for key, found in (("NUMBER VOTERS", int(sum(weight))), ("NUMBER UNIQUE ORDERS", len(weight))):
         said = header.get(key)
-        if said and whole(said) != found:
-            raise DataError(f"{name}: the header says {key} {shown(said)} but there are {found}; correct the header")
+        if said and parse_whole(said) != found:
+            raise DataError(f"{name}: the header says {key} {quote(said)} but there are {found}; correct the header")
 
 
 def write_preflib(rankings: Rankings, target: Source, *, title: str = "") -> None:
@@ -154,11 +160,11 @@ def _written(rankings: Rankings, kind: str, title: str) -> Iterator[str]:
     yield f"# TITLE: {title}"
     yield f"# DATA TYPE: {kind}"
     yield f"# NUMBER ALTERNATIVES: {rankings.n_items}"
-    yield f"# NUMBER VOTERS: {written(float(rankings.weight.sum()))}"
+    yield f"# NUMBER VOTERS: {format_number(float(rankings.weight.sum()))}"
     yield f"# NUMBER UNIQUE ORDERS: {len(rankings)}"
     for k, name in enumerate(rankings.items, 1):
         yield f"# ALTERNATIVE NAME {k}: {name}"
     for weight, ballot in zip(rankings.weight.tolist(), rankings):
         groups = [[str(rankings.index[name] + 1) for name in tier] for tier in ballot]
         order = ",".join(group[0] if len(group) == 1 else "{" + ",".join(group) + "}" for group in groups)
-        yield f"{written(weight)}: {order}"
+        yield f"{format_number(weight)}: {order}"

@@ -7,9 +7,9 @@ import numpy as np
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import encode
-from placet.io.files import Held, Source, bare_suffix, decode, name_of, read_bytes
-from placet.io.problems import OnError
-from placet.io.tables import Table, in_memory, read_table, write_table
+from placet.io.files import NamedBytes, Source, bare_suffix, decode, name_of, read_bytes
+from placet.io.tables import Sample, Table, in_memory, read_table, write_table
+from placet.io.text import OnError, parse_decimal
 
 # Column names that need not be given.
 KNOWN = {
@@ -18,6 +18,15 @@ KNOWN = {
     "rating": ("rating", "ratings", "score", "stars", "value"),
 }
 _MOVIELENS = ("user", "item", "rating", "timestamp")
+
+
+def looks_like_ratings(sample: Sample) -> dict[str, Any] | None:
+    """A table with a column of each kind in ``KNOWN``, or lines of MovieLens."""
+    if sample.table is not None:
+        return {} if all(set(names) & set(sample.table.names) for names in KNOWN.values()) else None
+    fields = sample.first.split()
+    tabs = len(fields) == 4 and "\t" in sample.first and all(parse_decimal(field) is not None for field in fields)
+    return {} if tabs or sample.first.count("::") in (2, 3) else None
 
 
 def read_ratings(
@@ -43,7 +52,7 @@ def read_ratings(
     users, things = table.labels(names["user"], way_out), table.labels(names["item"], way_out)
     values = table.numbers(names["rating"], way_out)
     _note_repeats(table, users, things)
-    rows = table.kept()
+    rows = table.good_rows()
     if not rows:
         raise DataError(f"{table.name}: no ratings; a row has a user, an item and a number")
     columns = {name: [values_[row] for row in rows] for name, values_ in zip(given, (users, things, values))}
@@ -58,7 +67,7 @@ def _table(source: Any, format: str | None, on_error: OnError) -> Table:
     name = name_of(source)
     data = read_bytes(source)
     if data[:4] == b"PAR1":
-        return read_table(Held(data, name), on_error, "parquet")
+        return read_table(NamedBytes(data, name), on_error, "parquet")
     text = decode(name, data)
     first = next((line for line in text.split("\n") if line.strip()), "")
     if "::" in first:
@@ -67,7 +76,7 @@ def _table(source: Any, format: str | None, on_error: OnError) -> Table:
     fields = first.strip().split(separator)
     bare = len(fields) in (3, 4) and fields[2].strip()[:1].isdigit()
     header = _MOVIELENS[: len(fields)] if bare else None
-    return read_table(Held(text.encode(), name), on_error, format, header=header, separator=separator)
+    return read_table(NamedBytes(text.encode(), name), on_error, format, header=header, separator=separator)
 
 
 def _chosen(what: str, given: str | None, table: Table) -> str:
@@ -80,7 +89,7 @@ def _chosen(what: str, given: str | None, table: Table) -> str:
 
 
 def _note_repeats(table: Table, users: list[Any], things: list[Any]) -> None:
-    rows = [row for row in range(table.n_rows) if row not in table.left_out]
+    rows = [row for row in range(table.n_rows) if row not in table.bad_rows]
     if not rows:
         return
     user, _ = encode([users[row] for row in rows], "user")
@@ -89,7 +98,7 @@ def _note_repeats(table: Table, users: list[Any], things: list[Any]) -> None:
     for k in np.setdiff1d(np.arange(len(rows)), first).tolist():
         row = rows[k]
         said = f"user {users[row]!r} rates {things[row]!r} more than once"
-        table.wrong(row, "twice", said, "keep one rating of each item")
+        table.reject(row, "twice", said, "keep one rating of each item")
 
 
 def write_ratings(rankings: Rankings, target: Source, *, format: str | None = None) -> None:

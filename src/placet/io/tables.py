@@ -6,16 +6,24 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from placet.data import DataError
 from placet.data.errors import one_of
-from placet.io.files import Source, bare_suffix, decode, name_of, read_bytes, writing
-from placet.io.numerals import decimal
-from placet.io.problems import Problems, shown
+from placet.io.files import NamedBytes, Source, bare_suffix, decode, first_lines, name_of, peek, read_bytes, writing
+from placet.io.text import OnError, Problems, parse_decimal, quote
 
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
-_SUFFIX = {".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
+_FORMAT_OF = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+SUFFIXES = tuple(_FORMAT_OF)  # of tables
 
 
 @dataclass
@@ -28,7 +36,7 @@ class Table:
     cells: Callable[[str], list[Any]]
     line: Callable[[int], int]
     problems: Problems
-    left_out: set[int] = field(default_factory=set)
+    bad_rows: set[int] = field(default_factory=set)
 
     def column(self, name: str, way_out: str) -> list[Any]:
         """One column, text stripped of blanks around it, missing values ``None``."""
@@ -36,10 +44,10 @@ class Table:
             raise DataError(f"{self.name}: column {name!r} is not there; the columns are {self.names}; {way_out}")
         return [_cell(value) for value in self.cells(name)]
 
-    def wrong(self, row: int, kind: str | None, text: str, way_out: str) -> None:
+    def reject(self, row: int, kind: str | None, text: str, way_out: str) -> None:
         """Note that a row cannot be used, once."""
-        if row not in self.left_out:
-            self.left_out.add(row)
+        if row not in self.bad_rows:
+            self.bad_rows.add(row)
             self.problems.add(self.line(row), kind, text, way_out)
 
     def numbers(self, name: str, way_out: str, *, positive: bool = False) -> list[float]:
@@ -49,7 +57,7 @@ class Table:
         for row, value in enumerate(self.column(name, way_out)):
             number = as_number(value)
             if number is None or (positive and number < 0):
-                self.wrong(row, name, f"{name} {_said(value)} is not {kind}", f"write {name} as a plain decimal")
+                self.reject(row, name, f"{name} {_quote_cell(value)} is not {kind}", f"write {name} as a plain decimal")
                 number = 0.0
             result.append(number)
         return result
@@ -59,13 +67,45 @@ class Table:
         values = self.column(name, way_out)
         for row, value in enumerate(values):
             if value is None:
-                self.wrong(row, name, f"{name} is missing", "fill it in")
+                self.reject(row, name, f"{name} is missing", "fill it in")
         return values
 
-    def kept(self) -> list[int]:
-        """The rows that can be used, after telling of the others."""
+    def good_rows(self) -> list[int]:
+        """The rows that can be used, after reporting the others."""
         self.problems.close()
-        return [row for row in range(self.n_rows) if row not in self.left_out]
+        return [row for row in range(self.n_rows) if row not in self.bad_rows]
+
+
+class Sample(NamedTuple):
+    """What a format is recognized by: the suffix and first lines of a text, or a table.
+
+    ``source`` is what to read from the start; ``lines`` are the first that are neither blank nor comments, ``text`` is
+    the head of the file, and ``table`` is the source as a table, where its suffix or first bytes say that it is one.
+    """
+
+    source: Any
+    name: str
+    suffix: str
+    lines: list[str]
+    text: str
+    table: Table | None
+
+    @property
+    def first(self) -> str:
+        """The first line, without its comment."""
+        return self.lines[0].partition("#")[0] if self.lines else ""
+
+
+def take_sample(source: Source, on_error: OnError) -> Sample:
+    """A sample of a path or open file."""
+    head, source = peek(source)
+    suffix, name = bare_suffix(source), name_of(source)
+    if suffix in SUFFIXES or head[:4] == b"PAR1":
+        table = read_table(source, on_error)
+        if isinstance(source, NamedBytes):
+            source.seek(0)
+        return Sample(source, name, suffix or ".parquet", [], "", table)
+    return Sample(source, name, suffix, first_lines(head, 200), head.decode("utf-8-sig", errors="replace"), None)
 
 
 def in_memory(source: Any) -> bool:
@@ -81,18 +121,18 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _said(value: Any) -> str:
-    return "(missing)" if value is None else shown(value)
+def _quote_cell(value: Any) -> str:
+    return "(missing)" if value is None else quote(value)
 
 
 def as_number(value: Any) -> float | None:
     """A cell as a finite number, else ``None``; true and false are not numbers."""
     if isinstance(value, str):
-        return decimal(value)
+        return parse_decimal(value)
     if value is None or isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return None
     try:
-        return decimal(repr(float(value)))
+        return parse_decimal(repr(float(value)))
     except (TypeError, ValueError, OverflowError):
         return None
 
@@ -114,11 +154,11 @@ def read_table(
         return source
     if in_memory(source):
         return _from_frame(source, Problems("<frame>", on_error, "row"))
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"format {format!r} is unknown; choose from {list(FORMATS)}")
+    if format is not None:
+        one_of(format, FORMATS, "format")
     problems = Problems(name_of(source), on_error)
     data = read_bytes(source)
-    kind = format or ("parquet" if data[:4] == b"PAR1" else _SUFFIX.get(bare_suffix(source), "csv"))
+    kind = format or ("parquet" if data[:4] == b"PAR1" else _FORMAT_OF.get(bare_suffix(source), "csv"))
     if kind == "parquet":
         problems.unit = "row"
         return _from_parquet(data, problems)
@@ -179,7 +219,7 @@ def _from_jsonl(text: str, problems: Problems) -> Table:
             rows.append(value)
             lines.append(number)
         else:
-            problems.add(number, "object", f"{shown(line.strip())} is not an object", "write one object per line")
+            problems.add(number, "object", f"{quote(line.strip())} is not an object", "write one object per line")
     names = list(dict.fromkeys(name for row in rows for name in row))
     return Table(
         problems.name,
@@ -276,7 +316,7 @@ def write_table(
     """Columns as CSV, tab-separated text, JSON lines or Parquet, as ``format`` or the suffix of ``target`` says."""
     import polars as pl
 
-    kind = format or _SUFFIX.get(bare_suffix(target), "csv")
+    kind = format or _FORMAT_OF.get(bare_suffix(target), "csv")
     one_of(kind, FORMATS, "format")
     try:
         frame = pl.DataFrame({name: list(values) for name, values in columns.items()}, strict=True)

@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 from placet.data import DataError, Rankings
 from placet.data.arrays import encode, frozen, offsets_from_sizes
 from placet.io.files import Source, name_of, read_lines, write_lines
-from placet.io.numerals import decimal, written
-from placet.io.problems import OnError, Problems, shown
+from placet.io.tables import Sample
+from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
 
 _RUN = "a line is: topic Q0 document rank score tag"
 _QRELS = "a line is: topic iteration document grade, or topic subtopic document grade"
+
+
+def looks_like_trec_run(sample: Sample) -> dict[str, Any] | None:
+    """Six fields, the fifth a number."""
+    fields = sample.first.split()
+    return {} if len(fields) == 6 and parse_decimal(fields[4]) is not None else None
 
 
 def read_trec_run(source: Source, *, on_error: OnError = "raise") -> Rankings:
@@ -30,11 +36,11 @@ def read_trec_run(source: Source, *, on_error: OnError = "raise") -> Rankings:
     seen: set[tuple[str, str, str]] = set()
     for number, fields in _fields(source, 6, problems, _RUN):
         topic, _, doc, _, said, tag = fields
-        score = decimal(said)
+        score = parse_decimal(said)
         if score is None:
-            problems.add(number, "score", f"score {shown(said)} is not a finite number", _RUN)
+            problems.add(number, "score", f"score {quote(said)} is not a finite number", _RUN)
         elif (topic, tag, doc) in seen:
-            text = f"document {shown(doc)} occurs more than once for topic {shown(topic)}"
+            text = f"document {quote(doc)} occurs more than once for topic {quote(topic)}"
             problems.add(number, "twice", text, "keep one of them")
         else:
             seen.add((topic, tag, doc))
@@ -61,7 +67,7 @@ def _fields(source: Source, n: int, problems: Problems, shape: str) -> Iterator[
         if len(fields) == n:
             yield number, fields
         elif fields:
-            text = f"{len(fields)} fields instead of {n}: {shown(line.strip())}"
+            text = f"{len(fields)} fields instead of {n}: {quote(line.strip())}"
             problems.add(number, "fields", text, shape)
 
 
@@ -82,7 +88,7 @@ def write_trec_run(rankings: Rankings, target: Source, *, tag: str = "placet") -
             topic = 1 + b if rankings.instance is None else rankings.instances[rankings.instance[b]]  # type: ignore[index]
             run = tag if rankings.agent is None else rankings.agents[rankings.agent[b]]  # type: ignore[index]
             for rank, r in enumerate(range(rankings.offsets[b], rankings.offsets[b + 1]), 1):
-                yield f"{topic} Q0 {rankings.items[rankings.item[r]]} {rank} {written(float(score[r]))} {run}"
+                yield f"{topic} Q0 {rankings.items[rankings.item[r]]} {rank} {format_number(float(score[r]))} {run}"
 
     write_lines(target, lines())
 
@@ -135,6 +141,14 @@ class Qrels:
         }
 
 
+def looks_like_qrels(sample: Sample) -> dict[str, Any] | None:
+    """Four fields, the last a number, unless they are the ratings of MovieLens: numbers between tabs."""
+    fields = sample.first.split()
+    if len(fields) != 4 or parse_decimal(fields[3]) is None:
+        return None
+    return None if "\t" in sample.first and all(parse_decimal(field) is not None for field in fields) else {}
+
+
 def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on_error: OnError = "raise") -> Qrels:
     """Relevance judgements; grades are any finite numbers, and negative ones stay negative.
 
@@ -145,11 +159,11 @@ def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on
     rows = []
     seen: dict[tuple[str, str, str], int] = {}
     for number, (topic, second, doc, said) in _fields(source, 4, problems, _QRELS):
-        grade = decimal(said)
+        grade = parse_decimal(said)
         if grade is None:
-            problems.add(number, "grade", f"grade {shown(said)} is not a finite number", _QRELS)
+            problems.add(number, "grade", f"grade {quote(said)} is not a finite number", _QRELS)
         elif (topic, second, doc) in seen:
-            text = f"document {shown(doc)} is judged more than once for topic {shown(topic)}"
+            text = f"document {quote(doc)} is judged more than once for topic {quote(topic)}"
             problems.add(number, "twice", text, "keep one of the judgements")
         else:
             seen[topic, second, doc] = number
@@ -183,7 +197,7 @@ def _once(
     kept: dict[tuple[str, str], tuple[str, str, str, float]] = {}
     for row in rows:
         if (row[0], row[2]) in kept:
-            text = f"document {shown(row[2])} is judged more than once for topic {shown(row[0])}"
+            text = f"document {quote(row[2])} is judged more than once for topic {quote(row[0])}"
             way_out = "keep one of the judgements, or read with subtopics=True"
             problems.add(lines[row[0], row[1], row[2]], "twice", text, way_out)
         else:
@@ -197,7 +211,7 @@ def write_qrels(qrels: Qrels, target: Source) -> None:
     def lines() -> Iterator[str]:
         for r in range(len(qrels)):
             second = "0" if qrels.subtopic is None else qrels.subtopics[qrels.subtopic[r]]  # type: ignore[index]
-            grade = written(float(qrels.grade[r]))
+            grade = format_number(float(qrels.grade[r]))
             yield f"{qrels.topics[qrels.topic[r]]} {second} {qrels.docs[qrels.doc[r]]} {grade}"
 
     for name in (*qrels.topics, *qrels.docs, *(qrels.subtopics or ())):

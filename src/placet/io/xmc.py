@@ -1,5 +1,5 @@
 """Extreme classification text: a header ``points features labels``, then ``label,label,... feature:value ...``, all
-from 0.
+from 0; and scores of labels: a header ``points labels``, then ``label:score ...`` for each point.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from placet.data import DataError
+from placet.data.arrays import offsets_from_sizes
 from placet.io import blocks
-from placet.io.blocks import MAX_FEATURES, Bad, Block, Desk, Store
-from placet.io.files import Source, name_of, open_bytes, write_lines
-from placet.io.numerals import whole, written
-from placet.io.problems import OnError, Problems, shown
+from placet.io.blocks import MAX_FEATURES, Bad, Block, Buffers, DenseTable
+from placet.io.files import Source, name_of, open_bytes, read_lines, write_lines
+from placet.io.tables import Sample
+from placet.io.text import OnError, Problems, parse_decimal, parse_whole, quote
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -61,40 +62,52 @@ class MultiLabel:
         }
 
 
+def is_xmc(first: str, suffix: str = "") -> bool:
+    """Whether text is extreme classification: by its suffix, or by a first line of three whole numbers."""
+    header = first.split()
+    return suffix == ".xmc" or (len(header) == 3 and all(parse_whole(token) is not None for token in header))
+
+
+def looks_like_xmc(sample: Sample) -> dict[str, Any] | None:
+    """A header of three whole numbers, then a line with features."""
+    header = is_xmc(sample.first) and (len(sample.lines) < 2 or ":" in sample.lines[1])
+    return {} if header else None
+
+
 def read_xmc(source: Source, *, dtype: DTypeLike = np.float64, on_error: OnError = "raise") -> MultiLabel:
     """Points, features and labels from extreme classification text; the header's counts are checked."""
     name = name_of(source)
     problems = Problems(name, on_error)
     dtype = blocks.checked_dtype(dtype)
     with open_bytes(source) as file:
-        desks = blocks.whole_lines(file, name)
-        first = next(desks, None)
+        texts = blocks.read_blocks(file, name)
+        first = next(texts, None)
         if first is None:
             raise DataError(f"{name}: the file is empty; nothing can be read from it")
         end = int(np.argmax(first.text == 10)) + 1
         points, features, labels = _header(first.token(0, end), name)
         first.text, first.lines = first.text[end:], first.lines - 1
-        work = partial(_parsed, features=features, labels=labels, dtype=dtype)
-        parsed = blocks.parsed(work, _chained(first, desks), Store(False, None, dtype))
+        parse = partial(_parse, features=features, labels=labels, dtype=dtype)
+        parsed = blocks.parse_blocks(parse, _chain(first, texts), DenseTable(False, None, dtype))
     for block in parsed[:1]:
         block.lines += 1  # the header
         block.columns["line"] += 1
         block.bad = [bad._replace(line=bad.line + 1) for bad in block.bad]
-    blocks.report(parsed, problems)
+    blocks.report_bad_lines(parsed, problems)
     left_out = sum(len(block.bad) for block in parsed)
-    return _checked(parsed, points - left_out, features, labels, dtype, name)
+    return _matrices(parsed, points - left_out, features, labels, dtype, name)
 
 
-def _chained(first: Desk, desks: Iterator[Desk]) -> Iterator[Desk]:
+def _chain(first: Buffers, others: Iterator[Buffers]) -> Iterator[Buffers]:
     if first.lines:
         yield first
-    yield from desks
+    yield from others
 
 
 def _header(line: bytes, name: str) -> tuple[int, int, int]:
-    numbers = [n for token in line.decode(errors="replace").split() if (n := whole(token)) is not None]
+    numbers = [n for token in line.decode(errors="replace").split() if (n := parse_whole(token)) is not None]
     if len(numbers) != 3 or len(line.split()) != 3:
-        said = shown(line.decode(errors="replace").strip())
+        said = quote(line.decode(errors="replace").strip())
         raise DataError(f"{name}:1: the header {said} is not three whole numbers; begin with: points features labels")
     points, features, labels = numbers
     for what, number in (("features", features), ("labels", labels)):
@@ -103,57 +116,55 @@ def _header(line: bytes, name: str) -> tuple[int, int, int]:
     return points, features, labels
 
 
-def _parsed(desk: Desk, *, features: int, labels: int, dtype: DTypeLike) -> Block:
+def _parse(buffers: Buffers, *, features: int, labels: int, dtype: DTypeLike) -> Block:
     from placet.kernels import parse
 
-    lines = desk.lines
-    commas = int(np.count_nonzero(desk.text == parse.COMMA))
-    label_ptr, label = desk.array("label_ptr", (lines + 1,), np.int64), desk.array("label", (commas + lines,), np.int32)
-    line, bad = desk.array("line", (lines,), np.int64), desk.array("bad", (lines, 4), np.int64)
-    csr = desk.csr()
-    slow = desk.array("slow", (desk.colons, 3), np.int64)
-    answer = parse.multilabel(desk.text, features, labels, label_ptr, label, line, *csr, slow, bad)
+    lines = buffers.lines
+    commas = int(np.count_nonzero(buffers.text == parse.COMMA))
+    label_ptr = buffers.array("label_ptr", (lines + 1,), np.int64)
+    label = buffers.array("label", (commas + lines,), np.int32)
+    line, bad = buffers.array("line", (lines,), np.int64), buffers.array("bad", (lines, 4), np.int64)
+    csr = buffers.csr()
+    slow = buffers.array("slow", (buffers.colons, 3), np.int64)
+    answer = parse.multilabel(buffers.text, features, labels, label_ptr, label, line, *csr, slow, bad)
     rows = answer[0]
-    noted = [_explained(desk, features, labels, *entry) for entry in bad[: answer[2]].tolist()]
+    noted = [_explain(buffers, features, labels, *entry) for entry in bad[: answer[2]].tolist()]
     sets = np.empty(rows, dtype=object)
     for r in range(rows):
         sets[r] = np.sort(label[label_ptr[r] : label_ptr[r + 1]])
-    block = blocks.finished(desk, {"line": line, "labels": sets}, csr, slow, noted, answer, 0, dtype)
-    return _once(block)
+    block = blocks.build_block(buffers, {"line": line, "labels": sets}, csr, slow, noted, answer, 0, dtype)
+    return _drop_repeats(block)
 
 
-def _once(block: Block) -> Block:
+def _drop_repeats(block: Block) -> Block:
     """The block without the rows that name a label twice, which are noted."""
     twice = {r for r, own in enumerate(block.columns["labels"]) if len(own) > 1 and (own[1:] == own[:-1]).any()}
     for r in sorted(twice):
         block.bad.append(
             Bad(int(block.columns["line"][r]), "label twice", "a label occurs more than once", "keep one of each")
         )
-    return block.without(twice) if twice else block
+    return block.drop(twice) if twice else block
 
 
-def _explained(desk: Desk, features: int, labels: int, line: int, kind: int, start: int, end: int) -> Bad:
+def _explain(buffers: Buffers, features: int, labels: int, line: int, kind: int, start: int, end: int) -> Bad:
     from placet.kernels import parse
 
-    token = desk.token(start, end).decode(errors="replace")
-    index, _, value = token.partition(":")
+    token = buffers.token(start, end).decode(errors="replace")
     said = {
-        parse.LABEL: f"labels {shown(token)} are not whole numbers with commas between them",
-        parse.LABEL_RANGE: f"label {shown(token)} is not in 0..{labels - 1}",
-        parse.INDEX: f"{shown(token)} is not feature:value",
-        parse.VALUE: f"feature {shown(index)[1:-1]} has the value {shown(value)}, which is not a finite number",
-        parse.FEATURE_RANGE: f"feature index {shown(index)[1:-1]} is not in 0..{features - 1}",
+        parse.LABEL: f"labels {quote(token)} are not whole numbers with commas between them",
+        parse.LABEL_RANGE: f"label {quote(token)} is not in 0..{labels - 1}",
     }
+    text = said[kind] if kind in said else blocks.explain_pair(kind, token, 0, features - 1)
     beyond = kind in (parse.LABEL_RANGE, parse.FEATURE_RANGE)
-    return Bad(line, str(kind), said[kind], "correct the header or the line" if beyond else _SHAPE)
+    return Bad(line, str(kind), text, "correct the header or the line" if beyond else _SHAPE)
 
 
-def _checked(parsed: list[Block], points: int, features: int, labels: int, dtype: DTypeLike, name: str) -> MultiLabel:
+def _matrices(parsed: list[Block], points: int, features: int, labels: int, dtype: DTypeLike, name: str) -> MultiLabel:
     """The matrices, if there are as many points as the header says; blank lines after the last point are none."""
     from scipy.sparse import csr_matrix
 
     sets = blocks.column(parsed, "labels") if parsed else np.empty(0, dtype=object)
-    X = blocks.matrix(parsed, features, True, Store(False, None, dtype))
+    X = blocks.matrix(parsed, features, True, DenseTable(False, None, dtype))
     n = len(sets)
     while n > max(points, 0) and X.indptr[n] == X.indptr[n - 1] and len(sets[n - 1]) == 0:
         n -= 1
@@ -171,10 +182,67 @@ def write_xmc(data: MultiLabel, target: Source) -> None:
     def lines() -> Iterator[str]:
         X, Y = data.X, data.Y
         yield f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}"
-        for r in range(X.shape[0]):
+        for r, pairs in enumerate(blocks.format_rows(X, 0)):
             own = ",".join(map(str, Y.indices[Y.indptr[r] : Y.indptr[r + 1]].tolist()))
-            part = slice(X.indptr[r], X.indptr[r + 1])
-            pairs = (f"{k}:{written(v)}" for k, v in zip(X.indices[part].tolist(), X.data[part].tolist()))
-            yield " ".join([own, *pairs])
+            yield f"{own} {pairs}" if pairs else own
+
+    write_lines(target, lines())
+
+
+# Scores of labels
+
+
+def read_label_scores(source: Source) -> "csr_matrix":
+    """Scores (points, labels) as a CSR matrix whose stored entries are the labels proposed; a 0 is stored too."""
+    from scipy.sparse import csr_matrix
+
+    name = name_of(source)
+    problems = Problems(name, may_skip=False)
+    (number, header), *lines = read_lines(source)
+    if lines and not lines[-1][1]:
+        lines.pop()  # what follows the last end of line
+    shape = [parse_whole(token) for token in header.split()]
+    if len(shape) != 2 or None in shape:
+        raise DataError(
+            f"{name}:{number}: the header {quote(header.strip())} is not two whole numbers; begin with: points labels"
+        )
+    points, n_labels = (int(n) for n in shape if n is not None)
+    label: list[int] = []
+    score: list[float] = []
+    sizes: list[int] = []
+    for number, line in lines:
+        if len(sizes) == points and not line.strip():
+            continue  # blank lines after the last point are none
+        seen: set[int] = set()
+        for token in line.split():
+            index, _, text = token.partition(":")
+            k, value = parse_whole(index), parse_decimal(text)
+            if k is None or value is None:
+                problems.add(number, "pair", f"{quote(token)} is not label:score", "write label:score label:score ...")
+            elif k >= n_labels:
+                problems.add(
+                    number, "range", f"label {k} is not in 0..{n_labels - 1}", "correct the header or the line"
+                )
+            elif k in seen:
+                problems.add(number, "twice", f"label {k} occurs more than once", "keep one of each")
+            else:
+                seen.add(k)
+                label.append(k)
+                score.append(value)
+        sizes.append(len(seen))
+    problems.close()
+    if len(sizes) != points:
+        raise DataError(
+            f"{name}: {len(sizes)} points, but the header says {points}; correct the header or complete the file"
+        )
+    return csr_matrix((np.array(score), np.array(label, np.int64), offsets_from_sizes(sizes)), shape=(points, n_labels))
+
+
+def write_label_scores(scores: "csr_matrix", target: Source) -> None:
+    """Stored entries as text, in their order; a written file reads back equal."""
+
+    def lines() -> Iterator[str]:
+        yield f"{scores.shape[0]} {scores.shape[1]}"
+        yield from blocks.format_rows(scores, 0)
 
     write_lines(target, lines())

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from placet.data import DataError
-from placet.io import Judged, MultiLabel
-from placet.io.label_scores import judge_labels
+from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels import labels as kernels
 from placet.metrics import metric as metric_of
 from placet.metrics import propensities

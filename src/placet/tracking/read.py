@@ -35,7 +35,7 @@ def read_beacons(source: Any, *, speed: float = SOUND_KM_PER_S, epoch: str = EPO
         "since": _days(table, "deployed", -np.inf, epoch),
         "until": _days(table, "recovered", np.inf, epoch),
     }
-    table.kept()
+    table.good_rows()
     geometry = "geographic" if geographic else "plane"
     return Beacons(position, **columns, names=tuple(names), geometry=geometry)
 
@@ -59,7 +59,7 @@ def read_arrivals(
     time = np.array([_time(table, row, cell) for row, cell in enumerate(cells)])
     confidence = np.array(table.numbers("confidence", way_out)) if "confidence" in table.names else None
     label = _labels(table, beacons) if labels else None
-    table.kept()
+    table.good_rows()
     if len(day) == 0:
         raise DataError(f"{table.name}: there are no arrivals")
     back = np.diff(day) < 0
@@ -94,7 +94,7 @@ def cells_said(table: Table, name: str, row: int) -> str:
 def _time(table: Table, row: int, cell: Any) -> float:
     number = 0.0 if cell is None else as_number(cell)
     if number is None:
-        table.wrong(
+        table.reject(
             row, "arrival_s", f"arrival_s {cell!r} is not a finite number", "leave the cell empty if nothing was heard"
         )
         return 0.0
@@ -108,7 +108,7 @@ def _numbers(table: Table, name: str, default: float) -> np.ndarray:
         for row, cell in enumerate(table.column(name, "")):
             number = default if cell is None else as_number(cell)
             if number is None:
-                table.wrong(row, name, f"{name} {cell!r} is not a finite number", f"write {name} as a plain decimal")
+                table.reject(row, name, f"{name} {cell!r} is not a finite number", f"write {name} as a plain decimal")
                 number = default
             out[row] = number
     return out
@@ -128,7 +128,7 @@ def _days(table: Table, name: str, default: float | None, epoch: str) -> np.ndar
         if date is not None:
             number = (date - zero).total_seconds() / 86400
         if number is None:
-            table.wrong(row, name, f"{name} {cell!r} is not a day", DATE_WAY_OUT)
+            table.reject(row, name, f"{name} {cell!r} is not a day", DATE_WAY_OUT)
             number = 0.0
         out[row] = number
     return out
@@ -151,7 +151,7 @@ def _labels(table: Table, beacons: Beacons | None) -> np.ndarray:
         if cell is None:
             continue
         if str(cell) not in index:
-            table.wrong(
+            table.reject(
                 row, "source", f"source {str(cell)!r} is no beacon", "write an id of the beacons, 'clutter' or nothing"
             )
         else:

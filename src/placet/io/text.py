@@ -1,0 +1,114 @@
+"""What readers of text share: numbers as people write them, values as messages show them, and bad lines gathered by
+kind, then raised as one error or reported as one warning.
+"""
+
+import math
+import re
+import warnings
+from dataclasses import dataclass, field
+from typing import Literal
+
+from placet.data import DataError
+from placet.data.errors import one_of
+
+OnError = Literal["raise", "skip"]
+_QUOTE = re.compile("['\"]")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+
+
+def parse_decimal(text: str) -> float | None:
+    """The finite number that ``text`` writes as a plain decimal; ``None`` for ``1_000``, ``0x10``, ``nan``, ``inf``.
+
+    >>> parse_decimal("-1.5e3"), parse_decimal("1_000"), parse_decimal("nan")
+    (-1500.0, None, None)
+    """
+    if _DECIMAL.fullmatch(text) is None:
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def parse_whole(text: str) -> int | None:
+    """The number that ``text`` writes with 1 to 18 digits, else ``None``."""
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def format_number(value: float) -> str:
+    """The shortest decimal that reads back as ``value``: ``3`` for 3.0.
+
+    >>> format_number(3.0), format_number(0.1), format_number(1e300)
+    ('3', '0.1', '1e+300')
+    """
+    if value == int(value) and abs(value) < 1e16 and not (value == 0 and math.copysign(1, value) < 0):
+        return str(int(value))
+    return repr(float(value))
+
+
+def quote(value: object, limit: int = 60) -> str:
+    """A value as it appears in a message: in quotes, and cut where it is long."""
+    text = value if isinstance(value, str) else str(value)
+    return repr(text if len(text) <= limit else text[:limit] + "...")
+
+
+def plural(n: int, unit: str) -> str:
+    """``1 line``, ``2 lines``."""
+    return f"{n} {unit}" if n == 1 else f"{n} {unit}s"
+
+
+class DataWarning(UserWarning):
+    """Something was left out of what was read: the message says what, where and how much."""
+
+
+@dataclass
+class _Kind:
+    count: int
+    line: int
+    text: str
+    way_out: str
+
+
+@dataclass
+class Problems:
+    """Bad lines of one source.  ``add`` them while reading, ``close`` once: nothing is dropped without a word."""
+
+    name: str
+    on_error: OnError = "raise"
+    unit: str = "line"
+    may_skip: bool = True
+    kinds: dict[str, _Kind] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one_of(self.on_error, ("raise", "skip"), "on_error")
+
+    def add(self, line: int, kind: str | None, text: str, way_out: str) -> None:
+        """Note a bad line of a ``kind`` (default: the ``text`` up to the value that it quotes)."""
+        kind = _QUOTE.split(text, maxsplit=1)[0] if kind is None else kind
+        first = self.kinds.get(kind)
+        if first is None:
+            self.kinds[kind] = _Kind(1, line, text, way_out)
+            return
+        first.count += 1
+        if line < first.line:
+            first.line, first.text = line, text
+
+    @property
+    def total(self) -> int:
+        return sum(kind.count for kind in self.kinds.values())
+
+    def close(self) -> None:
+        """Raise the first problem as a ``DataError``, or warn with a ``DataWarning`` of all that was left out."""
+        if not self.kinds:
+            return
+        ordered = sorted(self.kinds.values(), key=lambda kind: kind.line)
+        if self.on_error == "raise":
+            first = ordered[0]
+            message = f"{self.name}:{first.line}: {first.text} ({plural(first.count, f'such {self.unit}')})"
+            if len(ordered) > 1:
+                message += f" and {self.total - first.count} bad {self.unit}s of other kinds"
+            skip = f', or read with on_error="skip" to leave such {self.unit}s out' if self.may_skip else ""
+            raise DataError(f"{message}; {first.way_out}{skip}")
+        parts = [f"{k.count} such as {self.unit} {k.line} ({k.text})" for k in ordered]
+        warnings.warn(
+            DataWarning(f"{self.name}: left out {plural(self.total, self.unit)}: {', '.join(parts)}"), stacklevel=3
+        )
