@@ -7,7 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, simulate, tracking
-    from placet.aggregate import Consensus, consensus
+    from placet.aggregate import Consensus, ConsensusSet, consensus
     from placet.data import Comparisons, DataError, Lists, Queries, Rankings
     from placet.io import (
         read,
@@ -40,7 +40,7 @@ _HOME = {
         "read_xmc",
     ),
     "placet.metrics": ("metric",),
-    "placet.aggregate": ("Consensus", "consensus"),
+    "placet.aggregate": ("Consensus", "ConsensusSet", "consensus"),
     "placet.rank": ("load",),
 }
 _MODULES = ("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "simulate", "tracking")

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
 from placet.aggregate.places import ballots_of
-from placet.aggregate.result import Consensus
+from placet.aggregate.result import Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
@@ -36,6 +36,8 @@ class CosetPermutation(BaseEstimator):
     >>> CosetPermutation("kendall").fit(votes).consensus_.ranking
     ['a', 'b', 'c']
     """
+
+    shares_agents = True
 
     def __init__(
         self,
@@ -63,17 +65,16 @@ class CosetPermutation(BaseEstimator):
                 self.weight_, 0.0, 0.0, 0, True, "weights were given; places are filled one after the other"
             )
         self.theta_ = np.zeros(rankings.n_items)
-        found: dict[Any, Consensus] = {}
+        found: dict[Hashable, Consensus] = {}
+        params = self.get_params(deep=False)
         for one in instances(rankings):
             factor = one.weight * (1.0 if one.agent is None else self.weight_[one.agent])
             scores = filled(one, factor, self.distance)
             self.theta_[one.item] = scores
             names = tuple(rankings.items[i] for i in one.item)
             extras = {"weight": dict(zip(agents, self.weight_.tolist()))}
-            found[one.name] = Consensus(
-                names, scores, method="cps", params=self.get_params(deep=False), fit=self.fit_, extras=extras
-            )
-        self.consensus_: Any = found if rankings.instance is not None else found[None]
+            found[one.name] = Consensus(names, scores, method="cps", params=params, fit=self.fit_, extras=extras)
+        self.consensus_ = found[None] if rankings.instance is None else ConsensusSet(found, method="cps", params=params)
         return self
 
     def _learnt(self, rankings: Rankings, truth: Rankings, n_agents: int) -> tuple[Floats, Fit]:

@@ -1,12 +1,12 @@
-"""Instances one at a time: the items on its ballots, and the ballots over those items alone."""
+"""Separate aggregation problems in one set of ballots: each with the items on its ballots alone."""
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from placet.aggregate.places import tier_starts
-from placet.data import Rankings
+from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.rankings import rows_of
 
@@ -51,6 +51,63 @@ def instances(data: Rankings) -> Iterator[Instance]:
         score = None if data.score is None else _table(shape, cell, data.score[rows])
         table = _table(shape, cell, place[rows])
         yield Instance(name, item, table, np.diff(offsets), data.weight[ballots], agent, score)
+
+
+def refuse_instances(data: Rankings | Comparisons, method: str) -> None:
+    """A ``DataError`` where the ballots belong to several instances, which only `placet.consensus` takes apart."""
+    code = None if isinstance(data, Comparisons) else data.instance
+    if code is not None and len(code) and (code != code[0]).any():
+        raise DataError(
+            f"these ballots belong to {len(np.unique(code))} instances, which {method!r} alone would mix; "
+            f"placet.consensus(data, {method!r}) answers each of them"
+        )
+
+
+def without_empty_instances(data: Rankings) -> tuple[Rankings, list[str]]:
+    """The same ballots with the names of their own instances alone, and notes on what is on no ballot."""
+    assert data.instance is not None
+    assert data.instances is not None
+    used, code = np.unique(data.instance, return_inverse=True)
+    notes = []
+    if empty := sorted(set(range(len(data.instances))) - set(used.tolist())):
+        notes.append(f"{len(empty)} instances have no ballots and are left out, first {data.instances[empty[0]]!r}")
+    unlisted = np.bincount(data.item, minlength=data.n_items) == 0
+    if unlisted.any():
+        first = data.items[int(np.argmax(unlisted))]
+        notes.append(f"{unlisted.sum()} items are on no ballot and are left out, first {first!r}")
+    if not empty:
+        return data, notes
+    return replace(data, instance=code, instances=tuple(data.instances[k] for k in used)), notes
+
+
+def split(data: Rankings) -> Iterator[tuple[Hashable, Rankings]]:
+    """Every instance's name and its ballots, over the items on them in the order in which they list them.
+
+    Instances that differ only in names thus have equal columns.  O(rows log rows).
+    """
+    assert data.instances is not None
+    order = np.argsort(data.instance, kind="stable")  # type: ignore[arg-type]
+    bounds = np.searchsorted(data.instance[order], np.arange(len(data.instances) + 1))  # type: ignore[index]
+    for k, name in enumerate(data.instances):
+        ballots = order[bounds[k] : bounds[k + 1]]
+        rows, offsets = rows_of(data.offsets, ballots)
+        used, first, code = np.unique(data.item[rows], return_index=True, return_inverse=True)
+        listed = np.argsort(first)
+        place = np.empty(len(used), np.int64)
+        place[listed] = np.arange(len(used))
+        yield (
+            name,
+            Rankings(
+                place[code],
+                data.tier[rows],
+                offsets,
+                data.weight[ballots],
+                agent=None if data.agent is None else data.agent[ballots],
+                agents=data.agents,
+                items=tuple(data.items[i] for i in used[listed].tolist()),
+                score=None if data.score is None else data.score[rows],
+            ),
+        )
 
 
 def _table(shape: tuple[int, int], cell: tuple[Ints, Ints], values: Floats) -> Floats:

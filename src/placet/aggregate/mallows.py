@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator
 
 from placet.aggregate import spearman
+from placet.aggregate.instances import refuse_instances
 from placet.aggregate.kemeny import kemeny, kemeny_order, pair_tables
 from placet.aggregate.places import ballots_of, tier_starts
 from placet.aggregate.positional import borda
@@ -47,7 +48,8 @@ class Mallows(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, data: Rankings) -> "Mallows":
-        """Fit to ballots; one instance at a time."""
+        """Fit to the ballots of one instance."""
+        refuse_instances(data, "mallows")
         one_of(self.distance, ("kendall", "spearman"), "distance")
         one_of(self.centre or "exact", ("exact", "local"), "centre")
         rankings = ballots_of(data, "mallows")

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from placet.aggregate import mpm_fit
 from placet.aggregate.existence import data_kind
 from placet.aggregate.mpm_data import Preferences, preferences, supervised_adherence
-from placet.aggregate.result import Consensus
+from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
@@ -33,9 +33,9 @@ class MultinomialPreference(BaseEstimator):
     ``prior``: scores are normal with mean 0 and this standard deviation; ``None``: no prior, and a ``DataError``
     where no finite scores exist.  ``variance_prior``: the standard deviation of beta, whose scale the data do not tell.
 
-    Ballots with ``instance`` are separate problems that share agents: ``consensus_`` is then a mapping of instances to
-    `Consensus`, each over the items on its ballots.  ``theta_`` (n_items,) holds the scores (0 for an item that nobody
-    listed), or is a mapping as well where an item occurs in several instances.
+    Ballots with ``instance`` are separate problems that share agents: ``consensus_`` is then a `ConsensusSet`, each
+    over the items on its ballots.  ``theta_`` (n_items,) holds the scores (0 for an item that nobody listed), or is a
+    mapping as well where an item occurs in several instances.
 
     Newton's method, O(rows) once and O(items x different adherences) per step; with variances L-BFGS, O(items^2).
 
@@ -43,6 +43,8 @@ class MultinomialPreference(BaseEstimator):
     >>> MultinomialPreference().fit(votes).consensus_.ranking
     ['a', 'b', 'c']
     """
+
+    shares_agents = True
 
     def __init__(
         self,
@@ -143,7 +145,8 @@ class MultinomialPreference(BaseEstimator):
                 extras=extras,
                 **kept,
             )
-        self.consensus_: Any = consensus if p.several else consensus[p.instances[0]]
+        several = ConsensusSet(consensus, method="mpm", params=params) if p.several else None
+        self.consensus_ = consensus[p.instances[0]] if several is None else several
         self.theta_: Any = np.zeros(len(p.items))
         if len(np.unique(p.item)) == len(p.item):
             self.theta_[p.item] = found.s

@@ -11,9 +11,15 @@ MOST_COUNTS = 2**53
 
 
 def resampled(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings | Comparisons:
-    """The data with counts drawn anew: one multinomial draw over ballots, or over wins, losses and ties of pairs."""
+    """The data with counts drawn anew: one multinomial draw over ballots (of each instance), or over wins, losses and
+    ties of pairs.
+    """
     if isinstance(data, Rankings):
-        return replace(data, weight=resampled_counts(data.weight, rng))
+        weight = data.weight.copy()
+        code = np.zeros(len(data), np.int64) if data.instance is None else data.instance
+        for k in np.unique(code):
+            weight[code == k] = resampled_counts(weight[code == k], rng)
+        return replace(data, weight=weight)
     cells = resampled_counts(np.concatenate([data.wins_i, data.wins_j, data.ties]), rng)
     wins_i, wins_j, ties = np.split(cells, 3)
     return replace(data, wins_i=wins_i, wins_j=wins_j, ties=ties)

@@ -1,15 +1,26 @@
-"""The one result type: scores, how sure they are, and how they were got."""
+"""What every method answers: scores, how sure they are, and how they were found; for one problem or for many."""
 
-from collections.abc import Callable, Hashable, Mapping
+import copy
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.aggregate import uncertainty
-from placet.data.arrays import Floats, Ints, Names, frozen
+from placet.data import Rankings
+from placet.data.arrays import Floats, Ints, Names, frozen, offsets_from_sizes
+from placet.optim import Fit
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Win = Callable[[ArrayLike, ArrayLike], Floats]
+"""``win(x, y)``: the probability that an item of score x strictly beats one of score y; arrays broadcast."""
 
 NO_UNCERTAINTY = "{method!r} gives no standard errors; consensus(data, {method!r}, bootstrap=200) adds resampled scores"
 RELATIVE_TOLERANCE = 1e-9
@@ -34,14 +45,14 @@ class Consensus:
     items: Names
     scores: Floats
     method: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
     stderr: Floats | None = None
     covariance: Floats | None = None
     draws: Floats | None = None
-    win: Callable[[ArrayLike, ArrayLike], Any] | None = None
-    fit: Any = None
+    win: Win | None = None
+    fit: Fit | None = None
     notes: tuple[str, ...] = ()
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    extras: Mapping[str, object] = field(default_factory=dict)
     tolerance: float = None  # type: ignore[assignment]  # 1e-9 of the largest score's size
 
     def __post_init__(self) -> None:
@@ -84,7 +95,7 @@ class Consensus:
         return frozen((np.cumsum(sizes) - sizes + 1)[tier], np.int64)
 
     @property
-    def ranking(self) -> list[Any]:
+    def ranking(self) -> list[Hashable]:
         """Items best first: single names, and tuples of names that tie, as ``Rankings.from_orders`` takes them."""
         tier = self._tiers[0][self.order]
         groups = np.split(self.order, np.flatnonzero(np.diff(tier)) + 1) if len(tier) else []
@@ -93,11 +104,7 @@ class Consensus:
     @cached_property
     def _tiers(self) -> tuple[Ints, Ints]:
         """Tier of every item (0 is best) and every tier's size: a new tier starts where a gap exceeds ``tolerance``."""
-        falling = np.argsort(-self.scores, kind="stable")
-        gap = -np.diff(self.scores[falling], prepend=self.scores[falling[:1]]) > self.tolerance
-        tier = np.empty(len(falling), np.int64)
-        tier[falling] = np.cumsum(gap)
-        return tier, np.bincount(tier)
+        return tied_groups(self.scores, self.tolerance)
 
     # How sure it is
 
@@ -109,9 +116,14 @@ class Consensus:
     def rank_interval(self, level: float = 0.95, *, random_state: int = 0) -> tuple[Ints, Ints]:
         """Best and worst rank of each item at ``level``, from the bootstrap draws or from simulated scores."""
         self._need_uncertainty()
-        if self.draws is None and self.covariance is None and len(self.items) > uncertainty.MOST_SIMULATED:
-            return uncertainty.rank_interval_of_many(self.scores, self.stderr, level, random_state)
-        return uncertainty.rank_quantiles(self._simulated(random_state), level)
+        key = ("rank_interval", level, random_state)
+        if key not in self._computed:
+            if self.draws is None and self.covariance is None and len(self.items) > uncertainty.MOST_SIMULATED:
+                ends = uncertainty.rank_interval_of_many(self.scores, self.stderr, level, random_state)
+            else:
+                ends = uncertainty.rank_quantiles(self._simulated(random_state), level)
+            self._computed[key] = frozen(ends[0], np.int64), frozen(ends[1], np.int64)
+        return self._computed[key]
 
     def rank_probabilities(self, *, random_state: int = 0) -> Floats:
         """(n_items, n_items): the probability that item i has rank r + 1, by simulation or from the bootstrap draws."""
@@ -153,21 +165,23 @@ class Consensus:
 
     # How it is shown
 
-    def to_frame(self, level: float = 0.95) -> Any:
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A Polars frame, best first: item, score, stderr, rank, rank_low, rank_high (null where nothing is known)."""
-        import polars as pl
+        return _frame([self], level)
 
-        order = self.order
-        columns = {
-            "item": pl.Series(_plain([self.items[k] for k in order])),
-            "score": self.scores[order],
-            "stderr": pl.Series([None] * len(order), dtype=pl.Float64) if self.stderr is None else self.stderr[order],
-            "rank": self.ranks[order],
-        }
-        low_high = (None, None) if self.stderr is None else self.rank_interval(level)
-        for name, values in zip(("rank_low", "rank_high"), low_high):
-            columns[name] = pl.Series([None] * len(order), dtype=pl.Int64) if values is None else values[order]
-        return pl.DataFrame(columns)
+    def to_rankings(self) -> Rankings:
+        """The consensus as one ballot with its scores; tied items share the mean of theirs."""
+        return _as_ballots([self], None)
+
+    def renamed(self, items: Sequence[Hashable]) -> "Consensus":
+        """The same result for items of other names; what was simulated for the ranks is shared by both."""
+        if len(items) != len(self.items):
+            raise ValueError(f"{len(items)} names for {len(self.items)} items")
+        _ = self._computed
+        twin = copy.copy(self)
+        twin.__dict__.pop("_index", None)
+        object.__setattr__(twin, "items", tuple(items))
+        return twin
 
     def __repr__(self) -> str:
         shown = []
@@ -194,7 +208,7 @@ class Consensus:
         if self.stderr is None:
             raise ValueError(NO_UNCERTAINTY.format(method=self.method))
 
-    def _win(self) -> Callable[[ArrayLike, ArrayLike], Any]:
+    def _win(self) -> Win:
         if self.win is None:
             raise ValueError(f"{self.method!r} has no probability of winning; 'bradley-terry' is a method that has")
         return self.win
@@ -216,7 +230,153 @@ class Consensus:
     def _simulations(self) -> dict[int, Floats]:
         return {}
 
+    @cached_property
+    def _computed(self) -> dict[tuple[str, float, int], tuple[Ints, Ints]]:
+        return {}
 
-def _plain(names: list[Any]) -> list[Any]:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConsensusSet(Mapping[Hashable, Consensus]):
+    """One `Consensus` for every instance, as a mapping of instances' names to them.
+
+    ``set_notes`` are about the data as a whole; ``notes`` adds those of the instances, each kind once.
+
+    >>> one = Consensus(("a", "b"), [1.0, 0.0], method="borda")
+    >>> two = Consensus(("b", "c"), [2.0, 2.0], method="borda")
+    >>> found = ConsensusSet({"cats": one, "dogs": two}, method="borda")
+    >>> found
+    ConsensusSet(borda: 2 instances, 4 items)
+    >>> found["dogs"].ranking
+    [('b', 'c')]
+    >>> found.ranking
+    {'cats': ['a', 'b'], 'dogs': [('b', 'c')]}
+    """
+
+    results: Mapping[Hashable, Consensus]
+    method: str
+    params: Mapping[str, object] = field(default_factory=dict)
+    set_notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("results", dict(self.results))
+        put("params", dict(self.params))
+        put("set_notes", tuple(self.set_notes))
+
+    def __getitem__(self, instance: Hashable) -> Consensus:
+        try:
+            return self.results[instance]
+        except KeyError:
+            raise KeyError(f"instance {instance!r} is not among the {len(self)} instances") from None
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __repr__(self) -> str:
+        items = sum(len(c.items) for c in self.values())
+        notes = f", {len(self.notes)} notes" if self.notes else ""
+        return f"ConsensusSet({self.method}: {len(self)} instances, {items} items{notes})"
+
+    @property
+    def ranking(self) -> dict[Hashable, list[Hashable]]:
+        """The ranking of every instance."""
+        return {name: c.ranking for name, c in self.items()}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the whole, then those of instances: one that holds for all once, others with how often they occur.
+
+        Notes that differ only in numbers, or in names after a colon, are of one kind, and the first of them is shown.
+        """
+        kinds: Counter[str] = Counter()
+        first: dict[str, tuple[Hashable, str]] = {}
+        texts: dict[str, set[str]] = {}
+        for name, c in self.items():
+            for note in c.notes:
+                kind = re.sub(r"[0-9][0-9.,e+-]*", "#", note.partition(": ")[0])
+                kinds[kind] += 1
+                first.setdefault(kind, (name, note))
+                texts.setdefault(kind, set()).add(note)
+        found = list(self.set_notes)
+        for kind, count in kinds.items():
+            name, note = first[kind]
+            everywhere = count == len(self) and len(texts[kind]) == 1
+            found.append(note if everywhere else f"{count} of {len(self)} instances, first {name!r}: {note}")
+        return tuple(found)
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A Polars frame, instance by instance and best first: instance, then the columns of `Consensus.to_frame`."""
+        import polars as pl
+
+        names = [name for name, c in self.items() for _ in c.items]
+        frame = _frame(list(self.values()), level)
+        return frame.insert_column(0, pl.Series("instance", _plain(names)))
+
+    def to_rankings(self) -> Rankings:
+        """One ballot for each instance, with its scores: what is written as a TREC run."""
+        return _as_ballots(list(self.values()), list(self))
+
+
+def tied_groups(scores: Floats, tolerance: float) -> tuple[Ints, Ints]:
+    """Tier of every score (0 is best) and every tier's size: a new tier starts where a gap exceeds ``tolerance``."""
+    falling = np.argsort(-scores, kind="stable")
+    gap = -np.diff(scores[falling], prepend=scores[falling[:1]]) > tolerance
+    tier = np.empty(len(falling), np.int64)
+    tier[falling] = np.cumsum(gap)
+    return tier, np.bincount(tier)
+
+
+def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
+    """The rows of one result after those of the other."""
+    import polars as pl
+
+    columns: dict[str, list[Floats | Ints]] = {
+        name: [] for name in ("score", "stderr", "rank", "rank_low", "rank_high")
+    }
+    known = any(c.stderr is not None for c in results)
+    for c in results:
+        order = c.order
+        columns["score"].append(c.scores[order])
+        columns["rank"].append(c.ranks[order])
+        if known:
+            unknown = np.full(len(order), np.nan)
+            low, high = (unknown, unknown) if c.stderr is None else c.rank_interval(level)
+            columns["stderr"].append(unknown if c.stderr is None else c.stderr[order])
+            columns["rank_low"].append(low[order])
+            columns["rank_high"].append(high[order])
+    rows = sum(len(c.items) for c in results)
+    frame = {"item": pl.Series(_plain([c.items[k] for c in results for k in c.order]))}
+    for name, parts in columns.items():
+        kind = pl.Float64 if name in ("score", "stderr") else pl.Int64
+        values = np.concatenate(parts) if parts else None
+        column = pl.Series([None] * rows, dtype=kind) if values is None else pl.Series(values).fill_nan(None)
+        frame[name] = column.cast(kind)
+    return pl.DataFrame(frame)
+
+
+def _as_ballots(results: Sequence[Consensus], instance: Sequence[Hashable] | None) -> Rankings:
+    """Every result as a ballot: its tiers, and scores that are equal inside a tier."""
+    names: dict[Hashable, int] = {}
+    item = [names.setdefault(c.items[k], len(names)) for c in results for k in c.order]
+    tier, score = [], []
+    for c in results:
+        own, size = c._tiers
+        mean = np.bincount(own, c.scores, len(size)) / size
+        tier.append(own[c.order])
+        score.append(np.where(size == 1, c.scores[c.order[np.cumsum(size) - size]], mean)[own[c.order]])
+    return Rankings.from_codes(
+        np.array(item, np.int64),
+        np.concatenate([np.zeros(0, np.int64), *tier]),
+        offsets_from_sizes([len(c.items) for c in results]),
+        tuple(names),
+        instance=instance,
+        score=np.concatenate([np.zeros(0), *score]),
+    )
+
+
+def _plain(names: list[Hashable]) -> list[Hashable]:
     """Names as one column holds them: as they are where their type is one, else as text."""
     return names if len({type(name) for name in names}) <= 1 else [str(name) for name in names]

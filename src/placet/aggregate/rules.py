@@ -4,13 +4,14 @@ Positional rules are in ``positional``, Kemeny's in ``kemeny``, random walks in 
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from placet.aggregate import kemeny, markov, positional
 from placet.aggregate.places import Unlisted, added, ballots_of, listed_weight, places, tier_starts
+from placet.aggregate.rule import Rule
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
@@ -159,25 +160,26 @@ def _normalised(rankings: Rankings, normalise: str) -> Floats:
     return NORMALISATIONS[normalise](rankings.score, low, high, mean)
 
 
-RULES: dict[str, Callable[..., Any]] = {
-    "borda": positional.borda,
-    "plurality": positional.plurality,
-    "anti-plurality": positional.anti_plurality,
-    "log": positional.logarithmic,
-    "squared": positional.squared,
-    "positional": positional.positional,
-    "copeland": copeland,
-    "median-rank": median_rank,
-    "footrule": footrule,
-    "kemeny": kemeny.kemeny,
-    "kemeny-local": kemeny.kemeny_local,
-    "mode": mode,
-    "mc4": markov.mc4,
-    "rank-centrality": markov.rank_centrality,
-    "rrf": positional.reciprocal,
-    "combsum": combsum,
-    "combmnz": combmnz,
-}
-"""Name -> function: ``rule(data, **params) -> scores (n_items,)``."""
+_TABLE = (
+    Rule("borda", positional.borda, "Borda 1781", of_pairs=True),
+    Rule("plurality", positional.plurality, "Young 1975, scoring rules"),
+    Rule("anti-plurality", positional.anti_plurality, "Young 1975, scoring rules"),
+    Rule("log", positional.logarithmic, "h(i) = -log i, a scoring rule (Young 1975)"),
+    Rule("squared", positional.squared, "h(i) = -i^2, a scoring rule (Young 1975)"),
+    Rule("positional", positional.positional, "Young 1975, scoring rules"),
+    Rule("copeland", copeland, "Copeland 1951", of_pairs=True),
+    Rule("median-rank", median_rank, "Fagin, Kumar and Sivakumar 2003"),
+    Rule("footrule", footrule, "Diaconis and Graham 1977; Dwork, Kumar, Naor and Sivakumar 2001"),
+    Rule("kemeny", kemeny.kemeny, "Kemeny 1959; Conitzer, Davenport and Kalagnanam 2006", of_pairs=True),
+    Rule("kemeny-local", kemeny.kemeny_local, "Kemeny 1959; Schiavinotto and Stuetzle 2004", of_pairs=True),
+    Rule("mode", mode, "Caragiannis, Procaccia and Shah 2014, modal ranking"),
+    Rule("mc4", markov.mc4, "Dwork, Kumar, Naor and Sivakumar 2001", of_pairs=True),
+    Rule("rank-centrality", markov.rank_centrality, "Negahban, Oh and Shah 2012", of_pairs=True),
+    Rule("rrf", positional.reciprocal, "Cormack, Clarke and Buettcher 2009"),
+    Rule("combsum", combsum, "Fox and Shaw 1994", reads_scores=True),
+    Rule("combmnz", combmnz, "Fox and Shaw 1994", reads_scores=True),
+)
+RULES: dict[str, Rule] = {rule.name: rule for rule in _TABLE}
+"""Name -> `Rule`: ``RULES[name](data, **params)`` gives the scores (n_items,)."""
 
 __all__ = ["RULES", "Unlisted", "combmnz", "combsum", "copeland", "footrule", "median_rank", "mode"]

@@ -1,13 +1,13 @@
 """Singular value projection: scores whose differences best complete a skew table of mean rank differences (rank 2)."""
 
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
 from placet.aggregate.places import ballots_of
-from placet.aggregate.result import Consensus
+from placet.aggregate.result import Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
@@ -23,12 +23,14 @@ class SingularValueProjection(BaseEstimator):
     X <- rank-2 part of X - P(X - Y) from 0, until a step changes X by less than ``tol`` of its size; P keeps known
     pairs, and ``max_iter=1`` takes unknown ones as ties.  ``strength``: "difference" of places, "binary" (who is
     above) or "rating" (differences of the ballots' own scores).  Where all pairs are known scores are the row means of
-    Y.  With instances ``consensus_`` is a mapping of instances to `Consensus`.  O(items^3) for each step.
+    Y.  With instances ``consensus_`` is a `ConsensusSet`.  O(items^3) for each step.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "c"]])
     >>> SingularValueProjection().fit(votes).consensus_.ranking
     ['a', 'b', 'c']
     """
+
+    shares_agents = True
 
     def __init__(self, strength: str = "difference", max_iter: int = 500, tol: float = 1e-5):
         self.strength = strength
@@ -44,7 +46,8 @@ class SingularValueProjection(BaseEstimator):
                 "strength 'rating' needs ballots with scores; these have none: use 'difference' or 'binary'"
             )
         self.theta_ = np.zeros(rankings.n_items)
-        found: dict[Any, Consensus] = {}
+        found: dict[Hashable, Consensus] = {}
+        params = self.get_params(deep=False)
         worst, steps, value = 0.0, 0, 0.0
         for one in instances(rankings):
             Y, known = mean_differences(one, self.strength)
@@ -53,11 +56,11 @@ class SingularValueProjection(BaseEstimator):
             worst, steps, value = max(worst, change), max(steps, n), value + float((((X - Y) * known) ** 2).sum()) / 2
             self.theta_[one.item] = scores
             names = tuple(rankings.items[i] for i in one.item)
-            found[one.name] = Consensus(names, scores, method="svp", params=self.get_params(deep=False))
+            found[one.name] = Consensus(names, scores, method="svp", params=params)
         converged = worst <= self.tol
         message = f"the last step changed the table by {worst:.1e} of its size after {steps} steps"
         self.fit_ = Fit(self.theta_, value, worst, steps, converged, message)
-        self.consensus_: Any = found if rankings.instance is not None else found[None]
+        self.consensus_ = found[None] if rankings.instance is None else ConsensusSet(found, method="svp", params=params)
         return self
 
 

@@ -3,14 +3,16 @@
 import inspect
 import os
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping
 from html import escape
 from typing import Any
 
 import numpy as np
 
 import placet
-from placet.aggregate import MODELS, RULES, Consensus
+from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet
+from placet.aggregate.instances import split
 from placet.axioms import audit
 from placet.data import Comparisons, Rankings
 from placet.io.files import writing
@@ -20,19 +22,24 @@ from placet.report.style import CSS
 MOST_ROWS = 200
 MOST_CELLS = 40
 MOST_AUDITED = 500
+MOST_INSTANCES = 30
+MOST_OF_AN_INSTANCE = 20
 
 
 def consensus_page(
-    consensus: Consensus, data: Rankings | Comparisons, *, title: str = "Consensus", level: float = 0.95
+    consensus: Consensus | ConsensusSet, data: Rankings | Comparisons, *, title: str = "Consensus", level: float = 0.95
 ) -> str:
-    """HTML of one self-contained page; it lists the best 200 items, compares the best 40, and says so."""
-    sections = [
-        ("Ranking", _ranking(consensus, level)),
-        ("Who beats whom", _wins(consensus)),
-        ("How sure the ranks are", _ranks(consensus)),
-        ("The voters", _agents(consensus)),
-        ("What to know", _notes(consensus)),
-        ("Audit", _audit(consensus, data)),
+    """HTML of one self-contained page; it lists the best 200 items, compares the best 40, and says so.
+
+    Of a `ConsensusSet` it names the winner of 200 instances, lists the best 20 items of 30, audits these, and says so.
+    """
+    if isinstance(consensus, ConsensusSet):
+        if not isinstance(data, Rankings):
+            raise TypeError("the data of a ConsensusSet are Rankings")
+        lead, sections = _instances_summary(consensus), _of_instances(consensus, data, level)
+    else:
+        lead, sections = _summary(consensus), _of_one(consensus, data, level)
+    sections += [
         ("Method", _method(consensus)),
         ("Data", figures.key_values([(k, v) for k, v in data.describe().items() if v is not None])),
     ]
@@ -41,13 +48,13 @@ def consensus_page(
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{CSS}</style></head><body><main>"
-        f"<h1>{escape(title)}</h1>{_summary(consensus)}{body}"
+        f"<h1>{escape(title)}</h1>{lead}{body}"
         f"<footer>Placet {placet.__version__}</footer></main></body></html>\n"
     )
 
 
 def write_consensus_page(
-    path: str | os.PathLike[str], consensus: Consensus, data: Rankings | Comparisons, **options: Any
+    path: str | os.PathLike[str], consensus: Consensus | ConsensusSet, data: Rankings | Comparisons, **options: Any
 ) -> None:
     """Write the page; the file appears under its name only when it is whole."""
     page = consensus_page(consensus, data, **options)
@@ -55,18 +62,99 @@ def write_consensus_page(
         file.write(page.encode())
 
 
-def _summary(c: Consensus) -> str:
+Sections = list[tuple[str, str]]
+"""Heads and HTML; a section without text is left out."""
+
+
+def _of_one(c: Consensus, data: Rankings | Comparisons, level: float) -> Sections:
+    return [
+        ("Ranking", _ranking(c, level)),
+        ("Who beats whom", _wins(c)),
+        ("How sure the ranks are", _ranks(c)),
+        ("The voters", _agents(c)),
+        ("What to know", _notes(c)),
+        ("Audit", _audit(c, data)),
+    ]
+
+
+def _of_instances(found: ConsensusSet, data: Rankings, level: float) -> Sections:
+    shown = dict(list(found.items())[:MOST_INSTANCES])
+    sections = [
+        ("Instances", _winners(found)),
+        ("The voters", next((_agents(c) for c in shown.values()), "")),
+        ("What to know", _notes(found)),
+        ("Audit", _audits(shown, data)),
+    ]
+    sections += [(f"Instance {name}", _ranking(c, level, MOST_OF_AN_INSTANCE)) for name, c in shown.items()]
+    if len(found) > MOST_INSTANCES:
+        sections.append(("More instances", f"<p>{MOST_INSTANCES} of {len(found):,} instances are shown.</p>"))
+    return sections
+
+
+def _instances_summary(found: ConsensusSet) -> str:
+    items = sum(len(c.items) for c in found.values())
+    return (
+        f'<p class="lead"><strong>{len(found):,} instances</strong> with {items:,} items, each ranked on its own.</p>'
+    )
+
+
+def _winners(found: ConsensusSet) -> str:
+    """Which item comes first in each instance."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(str(name))}</th><td class="num">{len(c.items):,}</td>'
+        f"<td>{escape(_first(c)[0])}</td></tr>"
+        for name, c in list(found.items())[:MOST_ROWS]
+    )
+    head = "<tr><th>instance</th><th>items</th><th>first</th></tr>"
+    cut = f'<p class="soft">{MOST_ROWS} of {len(found):,} instances are listed.</p>' if len(found) > MOST_ROWS else ""
+    return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{rows}</tbody></table></div>{cut}'
+
+
+def _audits(shown: Mapping[Hashable, Consensus], data: Rankings) -> str:
+    """How often each check was kept and broken in the instances that are shown."""
+    count: dict[str, Counter[str]] = {}
+    audited = 0
+    for name, part in split(data):
+        c = shown.get(name)
+        if c is None or not 2 <= len(c.items) <= MOST_AUDITED:
+            continue
+        audited += 1
+        own = part.restricted(c.items)
+        seen: dict[str, str] = {}
+        for f in audit(c, own, rivals=0).findings:
+            if f.verdict != "info" and "in theory" not in f.check:
+                seen[f.check] = "broken" if "broken" in (f.verdict, seen.get(f.check)) else f.verdict
+        for check, verdict in seen.items():
+            count.setdefault(check, Counter())[verdict] += 1
+    if not audited:
+        return ""
+    rows = "".join(
+        f"<tr><td>{escape(check)}</td><td>{escape(verdict)}</td><td>in {n} of {audited} instances</td></tr>"
+        for check, verdicts in count.items()
+        for verdict, n in verdicts.most_common()
+    )
+    head = "<tr><th>asked</th><th>verdict</th><th>how often</th></tr>"
+    return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+
+
+def _first(c: Consensus) -> tuple[str, bool]:
+    """The item that comes first, or those that tie for it, and whether they tie."""
     first = c.ranking[0] if len(c.items) else "nothing"
-    best = " and ".join(map(str, first)) if isinstance(first, tuple) else str(first)
+    tied = len(c.items) > 0 and int((c.ranks == 1).sum()) > 1
+    return (" and ".join(map(str, first)) if tied and isinstance(first, tuple) else str(first)), tied
+
+
+def _summary(c: Consensus) -> str:
+    best, tied = _first(c)
     sure = ""
-    if c.stderr is not None and len(c.items) > 1 and not isinstance(first, tuple):
+    if c.stderr is not None and len(c.items) > 1 and not tied:
         sure = f" With probability {c.top_k_probability(1)[c.order[0]]:.0%} it is truly first."
-    verb = "tie for the first place" if isinstance(first, tuple) else "comes first"
+    verb = "tie for the first place" if tied else "comes first"
     return f'<p class="lead"><strong>{escape(best)}</strong> {verb} among {len(c.items):,} items.{sure}</p>'
 
 
-def _ranking(c: Consensus, level: float) -> str:
-    chosen = c.order[:MOST_ROWS]
+def _ranking(c: Consensus, level: float, most: int = MOST_ROWS) -> str:
+    chosen = c.order[:most]
     names = [c.items[k] for k in chosen]
     if c.stderr is None:
         low = high = None
@@ -79,7 +167,7 @@ def _ranking(c: Consensus, level: float) -> str:
         words = (
             f"<p>Bars are {level:.0%} intervals of the scores; in brackets the {level:.0%} interval of the rank.</p>"
         )
-    return words + figures.intervals(names, c.scores[chosen], low, high, ranks) + _left_out(len(c.items), MOST_ROWS)
+    return words + figures.intervals(names, c.scores[chosen], low, high, ranks) + _left_out(len(c.items), most)
 
 
 def _wins(c: Consensus) -> str:
@@ -111,7 +199,7 @@ def _agents(c: Consensus) -> str:
     return words + figures.intervals(names, values, None, None, places) + _left_out(len(adherence), MOST_ROWS)
 
 
-def _notes(c: Consensus) -> str:
+def _notes(c: Consensus | ConsensusSet) -> str:
     return "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in c.notes) + "</ul>" if c.notes else ""
 
 
@@ -128,14 +216,16 @@ def _audit(c: Consensus, data: Rankings | Comparisons) -> str:
     return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
 
 
-def _method(c: Consensus) -> str:
+def _method(c: Consensus | ConsensusSet) -> str:
     """What the method assumes, in the words of its own documentation, and how the answer was reached."""
-    source: Any = MODELS.get(c.method) or RULES.get(c.method)
-    words = inspect.getdoc(source) or ""
+    rule = RULES.get(c.method)
+    source = MODELS.get(c.method) if rule is None else rule.function
+    words = (inspect.getdoc(source) if source is not None else None) or ""
     prose = words.split(">>>")[0].strip()
+    prose += f"\n\nReference: {rule.reference}." if rule is not None else ""
     paragraphs = "".join(f"<p>{_code(text)}</p>" for text in prose.split("\n\n") if text.strip())
     facts: list[tuple[str, object]] = [("method", c.method), *((k, v) for k, v in c.params.items() if v is not None)]
-    if c.fit is not None:
+    if isinstance(c, Consensus) and c.fit is not None:
         facts += [("converged", bool(c.fit.converged)), ("iterations", int(c.fit.n_iter))]
     return paragraphs + figures.key_values(facts)
 

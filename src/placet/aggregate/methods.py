@@ -1,0 +1,246 @@
+"""The one door: any ballots or votes, any method, one problem or many."""
+
+import inspect
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+
+from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate.cps import CosetPermutation
+from placet.aggregate.existence import data_kind
+from placet.aggregate.instances import split, without_empty_instances
+from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.mallows import Mallows
+from placet.aggregate.mpm import MultinomialPreference
+from placet.aggregate.resample import resampled
+from placet.aggregate.result import Consensus, ConsensusSet
+from placet.aggregate.rules import RULES
+from placet.aggregate.spectral import SingularValueProjection
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
+
+MODELS: dict[str, type] = {
+    "bradley-terry": BradleyTerry,
+    "plackett-luce": PlackettLuce,
+    "pmop-fd": PMOPFullDecomposition,
+    "pmop": PMOP,
+    "mpm": MultinomialPreference,
+    "mallows": Mallows,
+    "cps": CosetPermutation,
+    "svp": SingularValueProjection,
+}
+"""Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator.
+
+A class with ``shares_agents = True`` takes the ballots of all instances at once, because what it learns about an agent
+holds in all of them; its ``consensus_`` is then a `ConsensusSet`.
+"""
+
+Progress = Callable[[int, int], None]
+"""Called as ``progress(done, total)`` after each fit: of an instance, or of a bootstrap round."""
+
+MOST_COVARIANCES = 1 << 27
+"""Numbers in the covariances of all instances together (1 GB) beyond which only standard errors are kept."""
+
+
+@overload
+def consensus(
+    data: Comparisons, method: str = ..., *, bootstrap: int = ..., random_state: int = ..., **params: Any
+) -> Consensus: ...
+@overload
+def consensus(
+    data: Rankings,
+    method: str = ...,
+    *,
+    bootstrap: int = ...,
+    random_state: int = ...,
+    progress: Progress | None = ...,
+    **params: Any,
+) -> Consensus | ConsensusSet: ...
+def consensus(
+    data: Rankings | Comparisons,
+    method: str = "plackett-luce",
+    *,
+    bootstrap: int = 0,
+    random_state: int = 0,
+    progress: Progress | None = None,
+    **params: Any,
+) -> Consensus | ConsensusSet:
+    """Consensus of ballots or votes by a model of `MODELS` or a rule of `RULES`.
+
+    Ballots that belong to instances (queries, topics, races) are separate problems over the items on their ballots, and
+    give a `ConsensusSet`; all other data give a `Consensus`.  Models that learn about agents see all instances at once.
+
+    Parameters
+    ----------
+    data : ballots or votes
+    method : a name of `MODELS` or `RULES`
+    bootstrap : rounds of resampling, 0 for none.  Ballots (of each instance) or votes are resampled by multinomial
+        counts and the method is run on each sample, which gives every method standard errors and rank intervals.
+    random_state : seed of everything random
+    progress : called as ``progress(done, total)`` after each fit
+    **params : parameters of the method
+
+    Examples
+    --------
+    >>> lists = Rankings.from_orders([["a", "b"], ["y", "x"], ["y", "x"]], instance=["cats", "dogs", "dogs"])
+    >>> consensus(lists, "borda").ranking
+    {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
+    """
+    data_kind(data)
+    one_of(method, [*MODELS, *RULES], "method")
+    if bootstrap < 0 or bootstrap == 1:
+        raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
+    if "random_state" in _parameters(method):
+        params = {"random_state": random_state, **params}
+    run = _Run(method, params, bootstrap, random_state)
+    if isinstance(data, Comparisons) or data.instance is None:
+        result = run.answer(data, _Steps(progress, 1 + bootstrap))
+        assert isinstance(result, Consensus)
+        return result
+    data, notes = without_empty_instances(data)
+    if shares_agents(method):
+        found = run.answer(data, _Steps(progress, 1 + bootstrap))
+        assert isinstance(found, ConsensusSet)
+        return replace(found, set_notes=(*notes, *found.set_notes))
+    results, more = run.each(data, progress)
+    return ConsensusSet(results, method=method, params=params, set_notes=(*notes, *more))
+
+
+def shares_agents(method: str) -> bool:
+    """Whether a method is a model that takes all instances at once."""
+    return getattr(MODELS.get(method), "shares_agents", False)
+
+
+def _parameters(method: str) -> frozenset[str]:
+    return frozenset(inspect.signature(MODELS[method]).parameters) if method in MODELS else RULES[method].parameters
+
+
+class _Steps:
+    """Counts fits that are done, and tells the caller."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.done, self.total = progress, 0, total
+
+    def step(self, count: int = 1) -> None:
+        self.done += count
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A method with its parameters, ready for any data."""
+
+    method: str
+    params: dict[str, Any]
+    bootstrap: int
+    random_state: int
+
+    def answer(self, data: Rankings | Comparisons, steps: _Steps) -> Consensus | ConsensusSet:
+        """The result on data that are one problem, or for a model that takes all instances at once."""
+        if self.method in RULES:
+            scored = RULES[self.method].run(data, **self.params)
+            result: Consensus | ConsensusSet = Consensus(
+                data.items,
+                scored.scores,
+                method=self.method,
+                params=self.params,
+                notes=scored.notes,
+                tolerance=scored.tolerance,  # type: ignore[arg-type]
+            )
+            again: Callable[..., Any] = lambda sample: RULES[self.method](sample, **self.params)  # noqa: E731
+        else:
+            model = MODELS[self.method](**self.params).fit(data)
+            result = model.consensus_
+            if self.bootstrap and hasattr(model, "bootstrap"):
+                result = model.bootstrap(data, self.bootstrap, random_state=self.random_state)
+                steps.step(1 + self.bootstrap)
+                return result
+            again = lambda sample: _refit(model, sample)  # noqa: E731
+        steps.step()
+        if not self.bootstrap:
+            return result
+        rng = np.random.default_rng(self.random_state)
+        draws = []
+        for _ in range(self.bootstrap):
+            draws.append(again(resampled(data, rng)))
+            steps.step()
+        return _with_draws(result, draws)
+
+    def each(self, data: Rankings, progress: Progress | None) -> tuple[dict[Hashable, Consensus], list[str]]:
+        """The result on each instance, and notes on all.  Problems that differ only in names are solved once."""
+        parts = [(name, self._read(part)) for name, part in split(data)]
+        groups: dict[tuple[bytes, ...], list[int]] = {}
+        for k, (_, part) in enumerate(parts):
+            groups.setdefault(_problem(part), []).append(k)
+        light = sum(parts[same[0]][1].n_items ** 2 for same in groups.values()) > MOST_COVARIANCES
+        steps = _Steps(progress, len(groups) * (1 + self.bootstrap))
+        found: dict[int, Consensus] = {}
+        dropped = False
+        for same in groups.values():
+            one = self._solve(*parts[same[0]], len(same) > 1, steps)
+            if light and one.covariance is not None:
+                one, dropped = replace(one, covariance=None), True
+            for k in same:
+                found[k] = one if len(same) == 1 else _under_names(one, parts[k][1].items)
+        notes = ["so many items: covariances are not kept, and differences leave correlations out"] if dropped else []
+        return {name: found[k] for k, (name, _) in enumerate(parts)}, notes
+
+    def _read(self, part: Rankings) -> Rankings:
+        """The part with no more than the method looks at."""
+        reads = getattr(MODELS.get(self.method) or RULES[self.method], "reads_scores", False)
+        return part if reads or part.score is None else replace(part, score=None)
+
+    def _solve(self, name: Hashable, part: Rankings, anonymous: bool, steps: _Steps) -> Consensus:
+        """The result on one instance; where others are the same problem, with stand-ins for the items' names."""
+        try:
+            data = replace(part, items=tuple(f"\ue000{k}\ue001" for k in range(part.n_items))) if anonymous else part
+            result = self.answer(data, steps)
+        except DataError as error:
+            text = _STAND_IN.sub(lambda m: str(part.items[int(m.group(1))]), str(error))
+            raise DataError(f"instance {name!r}: {text}") from error
+        assert isinstance(result, Consensus)
+        return result
+
+
+_STAND_IN = re.compile("\ue000([0-9]+)\ue001")
+
+
+def _under_names(result: Consensus, items: tuple[Hashable, ...]) -> Consensus:
+    """A result on stand-ins under the names of an instance, in its notes too."""
+    own = result.renamed(items)
+    notes = tuple(_STAND_IN.sub(lambda m: str(items[int(m.group(1))]), note) for note in result.notes)
+    object.__setattr__(own, "notes", notes)
+    return own
+
+
+def _problem(part: Rankings) -> tuple[bytes, ...]:
+    """What a method sees of an instance but for names; equal for equal problems."""
+    columns = (part.item, part.tier, part.offsets, part.weight, part.agent, part.score)
+    return tuple(b"" if column is None else column.tobytes() for column in columns)
+
+
+def _with_draws(result: Consensus | ConsensusSet, draws: list[Any]) -> Consensus | ConsensusSet:
+    """The result with bootstrap draws in place of its own standard errors."""
+    if isinstance(result, Consensus):
+        return _resampled_result(result, draws)
+    parts = {name: _resampled_result(c, [draw[name] for draw in draws]) for name, c in result.items()}
+    return replace(result, results=parts)
+
+
+def _resampled_result(result: Consensus, draws: list[Floats]) -> Consensus:
+    note = f"uncertainty from {len(draws)} bootstrap rounds of multinomial counts"
+    return replace(result, stderr=None, covariance=None, draws=np.array(draws), notes=(*result.notes, note))
+
+
+def _refit(model: Any, sample: Rankings | Comparisons) -> Floats | dict[Hashable, Floats]:
+    """Scores of the same model on resampled data, started from the scores it has where it can."""
+    params = model.get_params(deep=False)
+    again = type(model)(**(params | {"stderr": None} if "stderr" in params else params))
+    start = {"start": model.theta_} if "start" in inspect.signature(again.fit).parameters else {}
+    result: Consensus | ConsensusSet = again.fit(sample, **start).consensus_
+    return {name: c.scores for name, c in result.items()} if isinstance(result, ConsensusSet) else result.scores

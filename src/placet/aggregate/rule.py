@@ -1,0 +1,74 @@
+"""What a rule is: a function from ballots (or pairs) to scores, with what is known about it."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placet.aggregate.instances import refuse_instances
+from placet.aggregate.result import RELATIVE_TOLERANCE, tied_groups
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.arrays import Floats
+
+Data = Rankings | Comparisons
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores (n_items,), what to note about them, and how close two scores tie (default: 1e-9 of the largest)."""
+
+    scores: Floats
+    notes: tuple[str, ...] = ()
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of the table `RULES`; calling it gives the scores, higher is better, and equal scores tie.
+
+    ``function(data, **params)`` gives scores or `Scored`.  ``reference``: where it was published.  ``of_pairs``:
+    whether it needs only pairs, and so takes `Comparisons` too.  ``reads_scores``: whether it looks at the ballots' own
+    scores.
+    """
+
+    name: str
+    function: Callable[..., Floats | Scored]
+    reference: str
+    of_pairs: bool = False
+    reads_scores: bool = False
+
+    def run(self, data: Data, *args: object, **params: object) -> Scored:
+        """Scores, notes and tolerance; scores that are equal but for rounding are made equal."""
+        if not isinstance(data, Rankings | Comparisons):
+            raise TypeError(f"{self.name!r} needs Rankings, not {type(data).__name__}; Rankings.from_orders makes them")
+        if isinstance(data, Comparisons) and not self.of_pairs:
+            raise DataError(
+                f"{self.name!r} needs whole ballots, and {len(data)} pairs do not say which ballots they came from; "
+                "use a rule of pairs, such as 'borda', 'copeland' or 'kemeny'"
+            )
+        refuse_instances(data, self.name)
+        answer = self.function(data, *args, **params)
+        found = answer if isinstance(answer, Scored) else Scored(answer)
+        size = float(np.abs(found.scores).max(initial=0.0))
+        close = RELATIVE_TOLERANCE * size if found.tolerance is None else found.tolerance
+        return replace(found, scores=_levelled(found.scores, close), tolerance=close)
+
+    def __call__(self, data: Data, *args: object, **params: object) -> Floats:
+        return self.run(data, *args, **params).scores
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """Names of the parameters of the function."""
+        return frozenset(inspect.signature(self.function).parameters)
+
+
+def _levelled(scores: Floats, close: float) -> Floats:
+    """Scores of a tied group replaced by the middle of the group, so that equal scores are equal to the last bit."""
+    tier, size = tied_groups(scores, close)
+    if (size == 1).all():
+        return scores
+    high, low = np.full(len(size), -np.inf), np.full(len(size), np.inf)
+    np.maximum.at(high, tier, scores)
+    np.minimum.at(low, tier, scores)
+    return np.where(size[tier] > 1, (low + (high - low) / 2)[tier], scores)
