@@ -3,8 +3,7 @@
 import inspect
 import os
 import re
-from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -13,7 +12,8 @@ import numpy as np
 import placet
 from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet
 from placet.aggregate.instances import split
-from placet.axioms import audit
+from placet.axioms import Audit, AuditSet, audit
+from placet.axioms.findings import Finding
 from placet.data import Comparisons, Rankings
 from placet.io.files import writing
 from placet.report import figures
@@ -111,30 +111,17 @@ def _winners(found: ConsensusSet) -> str:
 
 
 def _audits(shown: Mapping[Hashable, Consensus], data: Rankings) -> str:
-    """How often each check was kept and broken in the instances that are shown."""
-    count: dict[str, Counter[str]] = {}
-    audited = 0
+    """What the rankings of the instances that are shown keep and break, summed up."""
+    audits = {}
     for name, part in split(data):
         c = shown.get(name)
-        if c is None or not 2 <= len(c.items) <= MOST_AUDITED:
-            continue
-        audited += 1
-        own = part.restricted(c.items)
-        seen: dict[str, str] = {}
-        for f in audit(c, own, rivals=0).findings:
-            if f.verdict != "info" and "in theory" not in f.check:
-                seen[f.check] = "broken" if "broken" in (f.verdict, seen.get(f.check)) else f.verdict
-        for check, verdict in seen.items():
-            count.setdefault(check, Counter())[verdict] += 1
-    if not audited:
+        if c is not None and 2 <= len(c.items) <= MOST_AUDITED:
+            own = audit(part.restricted(c.items), c, rivals=0, compare=())
+            assert isinstance(own, Audit)
+            audits[name] = own
+    if not audits:
         return ""
-    rows = "".join(
-        f"<tr><td>{escape(check)}</td><td>{escape(verdict)}</td><td>in {n} of {audited} instances</td></tr>"
-        for check, verdicts in count.items()
-        for verdict, n in verdicts.most_common()
-    )
-    head = "<tr><th>asked</th><th>verdict</th><th>how often</th></tr>"
-    return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+    return _findings(AuditSet(next(iter(shown.values())).method, audits).findings)
 
 
 def _first(c: Consensus) -> tuple[str, bool]:
@@ -208,7 +195,10 @@ def _audit(c: Consensus, data: Rankings | Comparisons) -> str:
     known = c.method in MODELS or c.method in RULES
     if not known or len(c.items) < 2 or tuple(c.items) != tuple(data.items) or len(c.items) > MOST_AUDITED:
         return ""
-    lines = audit(data, c, rivals=0).findings
+    return _findings(audit(data, c, rivals=0).findings)
+
+
+def _findings(lines: Sequence[Finding]) -> str:
     rows = "".join(
         f"<tr><td>{escape(f.check)}</td><td>{escape(f.verdict)}</td><td>{escape(f.text)}</td></tr>" for f in lines
     )
