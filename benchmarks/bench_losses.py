@@ -12,7 +12,7 @@ from harness import compare, peak_memory
 
 from placet.data import Lists
 from placet.losses import LOSSES
-from placet.losses.apply import get_threads, set_threads
+from placet.threads import get_threads, set_threads
 
 BATCH, TIED = 20, (100, 150, 250)
 

@@ -12,9 +12,9 @@ from harness import compare, peak_memory
 from threadpoolctl import threadpool_limits
 
 from placet.data import Queries
-from placet.losses.apply import get_threads, set_threads
 from placet.rank import LinearRanker, TreeRanker
 from placet.rank.objective import Objective
+from placet.threads import get_threads, set_threads
 
 N_FEATURES = 136
 

@@ -86,6 +86,16 @@ def pl_lower_bound(s, grade) -> float:
 
 
 def attrank(s, grade) -> float:
+    """As `listnet`, with e^grade over the rows graded above 0 alone."""
+    positive = [g for g in grade if g > 0]
+    if not positive:
+        return 0.0
+    share = sum(math.exp(g) for g in positive)
+    total = math.log(sum(math.exp(x) for x in s))
+    return sum(math.exp(g) / share * (total - x) for x, g in zip(s, grade) if g > 0)
+
+
+def listnet(s, grade) -> float:
     total, labels = logsumexp(s), logsumexp(grade)
     return sum(math.exp(g - labels) * (total - x) for x, g in zip(s, grade))
 
@@ -154,7 +164,7 @@ VALUES: dict[str, Callable[..., float]] = {
     "listmle": listmle,
     "pl-lower-bound": pl_lower_bound,
     "attrank": attrank,
-    "listnet": attrank,
+    "listnet": listnet,
 }
 
 OUTCOMES: dict[str, Callable[[int], Iterator[tuple[int, ...]]]] = {
@@ -319,9 +329,9 @@ def tied_pairs(grade) -> list[tuple[int, int]]:
     return [(i, j) for i, j in itertools.combinations(range(len(grade)), 2) if grade[i] == grade[j]]
 
 
-def rao_kupper_pair(x, y, alpha) -> tuple[float, float, float]:
+def rao_kupper_pair(x, y, tie) -> tuple[float, float, float]:
     """Probabilities of >, =, < as the paper defines them."""
-    a, b, theta = mpmath.exp(x), mpmath.exp(y), 1 + mpmath.exp(alpha)
+    a, b, theta = mpmath.exp(x), mpmath.exp(y), 1 + mpmath.exp(tie)
     return (
         a / (a + theta * b),
         (theta**2 - 1) * a * b / ((a + theta * b) * (theta * a + b)),
@@ -329,9 +339,9 @@ def rao_kupper_pair(x, y, alpha) -> tuple[float, float, float]:
     )
 
 
-def davidson_pair(x, y, beta) -> tuple[float, float, float]:
+def davidson_pair(x, y, tie) -> tuple[float, float, float]:
     """Probabilities of >, =, < as the paper defines them."""
-    a, b, nu = mpmath.exp(x), mpmath.exp(y), mpmath.exp(beta)
+    a, b, nu = mpmath.exp(x), mpmath.exp(y), mpmath.exp(tie)
     total = a + b + nu * mpmath.sqrt(a * b)
     return a / total, nu * mpmath.sqrt(a * b) / total, b / total
 
@@ -345,8 +355,8 @@ VALUES |= {
     "ranknet": lambda s, grade: sum(math.log(1 + math.exp(s[j] - s[i])) for i, j in ordered_pairs(grade)),
     "ranksvm": lambda s, grade: sum(max(0.0, 1 - (s[i] - s[j])) for i, j in ordered_pairs(grade)),
     "rank-regress": lambda s, grade: sum((1 - (s[i] - s[j])) ** 2 for i, j in ordered_pairs(grade)),
-    "rao-kupper": lambda s, grade, alpha=0.0: pairs_with_ties(s, grade, rao_kupper_pair, alpha),
-    "davidson": lambda s, grade, beta=0.0: pairs_with_ties(s, grade, davidson_pair, beta),
+    "rao-kupper": lambda s, grade, tie=0.0: pairs_with_ties(s, grade, rao_kupper_pair, tie),
+    "davidson": lambda s, grade, tie=0.0: pairs_with_ties(s, grade, davidson_pair, tie),
 }
 
 OUTCOMES |= {

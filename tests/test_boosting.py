@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 import placet
 from placet.data import DataError, Queries
 from placet.losses import LOSSES
-from placet.losses.bregman import conjugate, normalised_gains
+from placet.losses.bregman import conjugate, normalized_gains
 from placet.metrics import ndcg
 from placet.rank import ConsistentBooster, weak
 from placet.rank.boosting import Risk
@@ -25,7 +25,7 @@ def test_the_functional_gradient_is_that_of_algorithm_1(data, loss):
     """d = grad psi*(s) - G(r) / |G(r)|_D, by the conjugate of every list (lists without gain do not count)."""
     s = np.random.default_rng(0).normal(0, 0.02, len(data.grade))
     psi = loss.removeprefix("bregman-")
-    p = normalised_gains(data.lists())
+    p = normalized_gains(data.lists())
     expected = np.zeros(len(s))
     for a, b in zip(data.offsets[:-1], data.offsets[1:]):
         if p[a:b].any():
@@ -66,7 +66,7 @@ def test_the_loss_falls_and_predictions_are_the_sum(data, learners, loss):
 def test_features_reach_the_minimum_over_their_span(data):
     """With an edge in every round boosting goes to the least-squares fit, and says that there is no edge left."""
     booster = ConsistentBooster("bregman-square", 3000, min_edge=1e-7).fit(data)
-    p = normalised_gains(data.lists())
+    p = normalized_gains(data.lists())
     counts = np.repeat(np.add.reduceat(p, data.offsets[:-1]) > 0, np.diff(data.offsets))
     A = np.column_stack([data.X, np.ones(len(p))])[counts]
     w = np.linalg.lstsq(A, 2 * p[counts], rcond=None)[0]

@@ -10,26 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import lists_and_scores
 
+from placet import threads
 from placet.data import Lists
-from placet.losses import CURVATURES, HVPS, LEARNT, LIKELIHOODS, LOSSES
-from placet.losses import apply as threads
+from placet.losses import LOSSES, Bound, needs
 
 # Parameters to try beside the defaults.
 SETTINGS: dict[str, list[dict]] = {
     "pl-topk": [{"k": 2}],
-}
-
-# Exceptions, by property.
-BREAKS_TIES = {
-    "listmle",
-    "pl-topk",
-}  # tied rows take a random order: these see distinct grades where the order would show
-SAMPLED: set[str] = set()  # the gradient is a random estimate: tested by its family
-KINKED: set[str] = set()  # not differentiable everywhere
-NOT_SHIFT_INVARIANT: set[str] = set()  # adding a constant to a list's scores changes the value
-CURVATURE_IS_A_BOUND: set[str] = set()  # the curvature is an upper bound of the diagonal, as its docstring states
-
-SETTINGS |= {
     "bregman-ce": [{"beta": 1.0}],
     "bregman-qnorm": [{"q": 3.0}],
     "bregman": [
@@ -37,27 +24,18 @@ SETTINGS |= {
         {"psi": ("ce", "qnorm"), "alpha": (1.0, 2.0), "beta": 0.5},
     ],
     "structrank": [{"w1": 0.5, "w2": 2.0}, {"connections": "none", "w1": 1.5}],
-}
-KINKED |= {
-    "bregman-ce",
-    "bregman-qnorm",
-    "bregman",
-    "cosine",
-}  # steep, or kinked at scores of 0: derivatives in test_bregman.py
-NOT_SHIFT_INVARIANT |= {"bregman-ce", "bregman-square", "bregman-qnorm", "bregman", "cosine"}
-CURVATURE_IS_A_BOUND |= {"structrank"}
-
-SETTINGS |= {
     "pmop-fd": [{"stage_scale": (1.5, -0.5, 0.8)}],
     "pmop-backward": [{"form": "exact"}, {"stage_scale": (0.5, 1.0)}],
     "pmop-mh": [{"as_published": True}],
+    "rao-kupper": [{"tie": 1.5}, {"tie": -3.0}],
+    "davidson": [{"tie": 1.5}, {"tie": -3.0}, {"tie": 800.0}],
 }
-SAMPLED |= {"pmop-gibbs", "pmop-mh"}
-CURVATURE_IS_A_BOUND |= {"pmop-fd", "pmop-backward"}
-
-SETTINGS |= {"rao-kupper": [{"alpha": 1.5}, {"alpha": -3.0}], "davidson": [{"beta": 1.5}, {"beta": -3.0}]}
-KINKED |= {"ranksvm"}  # derivatives in test_pairwise.py
-OF_PAIRS = {"ranknet", "rao-kupper", "davidson"}  # likelihoods of the results of a pair
+SAMPLED = {name for name, loss in LOSSES.items() if loss.samples}  # tested by their family
+KINKED = {name for name, loss in LOSSES.items() if not loss.smooth}  # derivatives are tested by their family
+HVPS = {name: loss.hvp for name, loss in LOSSES.items() if loss.hvp}
+CURVATURES = {name: loss.curvature for name, loss in LOSSES.items() if loss.curvature}
+LIKELIHOODS = {name for name, loss in LOSSES.items() if loss.law}
+LEARNT = {name: loss.learnt for name, loss in LOSSES.items() if loss.learnt}
 
 CASES = [(name, params) for name in LOSSES for params in [{}, *SETTINGS.get(name, [])]]
 
@@ -68,7 +46,7 @@ def cases(names=LOSSES, without=frozenset()):
 
 
 def draw_for(data, name, **kwargs):
-    return data.draw(lists_and_scores(tied=name not in BREAKS_TIES, **kwargs))
+    return data.draw(lists_and_scores(tied=not LOSSES[name].breaks_ties, **kwargs))
 
 
 def each_list(s, lists):
@@ -119,14 +97,14 @@ def test_curvature_is_the_diagonal_of_the_hessian(name, params, data):
     hessian = oracle.central_difference(lambda x: LOSSES[name](x, lists, **params)[1], s)
     diagonal = np.diag(hessian) if len(s) else np.zeros(0)
     curvature = CURVATURES[name](s, lists, **params)
-    if name in CURVATURE_IS_A_BOUND:
+    if not LOSSES[name].exact_curvature:
         assert (curvature >= diagonal - 1e-6).all()
         assert (curvature >= 0).all()
     else:
         np.testing.assert_allclose(curvature, diagonal, rtol=1e-5, atol=1e-6)
 
 
-@cases(without=NOT_SHIFT_INVARIANT)
+@cases(without={name for name, loss in LOSSES.items() if not loss.shift_invariant})
 @examples
 @given(data=st.data(), shift=st.floats(-100, 100))
 def test_shift_of_a_list_changes_nothing(name, params, data, shift):
@@ -195,7 +173,7 @@ def test_finite_at_scores_of_10_000(name, params, data):
 @cases(LIKELIHOODS)
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_likelihood_sums_to_1_over_all_outcomes(name, params, n):
-    if name in OF_PAIRS:
+    if LOSSES[name].law == "pairs":
         n = 2
     s = np.random.default_rng(n).normal(0, 1.5, n)
     outcomes = list(oracle.OUTCOMES[name](n))
@@ -281,14 +259,118 @@ def test_frozen_columns_compile_nothing_new(name):
 
 @pytest.mark.parametrize("name", HVPS)
 def test_a_vector_of_another_length_is_refused(name):
-    with pytest.raises(ValueError, match=r"the vector has shape \(3,\) and the scores \(2,\)"):
+    with pytest.raises(ValueError, match=r"the vector has shape \(3,\) and the lists have 2 rows"):
         HVPS[name]([0.0, 1.0], Lists([1, 0], [0, 2]), [1.0, 2.0, 3.0])
 
 
-def test_tables_agree():
-    assert set(CURVATURES) <= set(LOSSES)
-    assert set(HVPS) <= set(LOSSES)
-    assert set(LIKELIHOODS) <= set(LOSSES)
-    assert set(LEARNT) <= set(LOSSES)
+def test_every_record_states_its_formula_and_its_source():
     for name, loss in LOSSES.items():
-        assert inspect.getdoc(loss), f"{name} does not state its formula"
+        assert inspect.getdoc(loss.plan), f"{name} does not state its formula"
+        assert loss.reference, name
+        assert set(loss.scaling) <= set(loss.learnt) <= set(loss.parameters), name
+
+
+@cases(without=SAMPLED)
+@examples
+@given(data=st.data())
+def test_values_per_list_are_those_of_the_lists_alone(name, params, data):
+    s, lists = draw_for(data, name)
+    values = LOSSES[name].per_list(s, lists, **params)
+    alone = [LOSSES[name](x, Lists(g, [0, len(x)], [w]), **params)[0] for x, g, w in each_list(s, lists)]
+    np.testing.assert_allclose(values, alone, rtol=1e-9, atol=1e-11)
+    assert values.sum() == pytest.approx(LOSSES[name](s, lists, **params)[0], rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_scaling_of_scores_matters_unless_the_record_says_so(name):
+    rng = np.random.default_rng(2)
+    s, lists = rng.normal(size=12), Lists(rng.integers(0, 3, 12), [0, 6, 12])
+    same = LOSSES[name](2 * s, lists)[0] == pytest.approx(LOSSES[name](s, lists)[0], rel=1e-12)
+    assert same == LOSSES[name].scale_invariant
+
+
+@pytest.mark.parametrize("name", sorted(set(LOSSES) - SAMPLED))
+def test_grades_count_by_value_only_where_the_record_says_so(name):
+    rng = np.random.default_rng(3)
+    s, grade = rng.normal(0, 0.01, 12), rng.permutation(12) % 4 + 1
+    before, after = (LOSSES[name](s, Lists(g, [0, 6, 12]))[0] for g in (grade, grade**2))
+    assert (before != pytest.approx(after, rel=1e-9)) == LOSSES[name].values_of_grades
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    ("s", "lists", "message"),
+    [
+        ([0.0, np.nan], Lists([1, 0], [0, 2]), "row 1: score nan is not finite"),
+        ([0.0, 1.0], Lists([1, np.nan], [0, 2]), "grades must be finite; number 1 is nan"),
+        ([0.0, 1.0], Lists([1, 0], [0, 2], [-1.0]), "list 0: weight -1.0 is negative"),
+        ([0.0, 1.0], Lists([1, 0], [0, 2], [np.inf]), "weights must be finite"),
+        ([0.0, 1.0], Lists([1, 0], [0, 1.5, 2]), "offsets must be whole numbers"),
+        ([0.0, 1.0], Lists([1, 0], [0, 3]), "offsets must rise from 0 to the number of rows, 2"),
+        ([0.0, 1.0], Lists([1, 0], [1, 2]), "offsets must rise from 0"),
+        ([0.0, 1.0], Lists([1, 0], [0, 2, 1, 2]), "offsets must rise from 0"),
+        ([0.0], Lists([1, 0], [0, 2]), "score column has shape"),
+    ],
+)
+def test_what_is_no_list_is_refused(name, s, lists, message):
+    with pytest.raises(ValueError, match=message):
+        LOSSES[name](s, lists)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_list_of_weight_zero_is_not_looked_at(name):
+    s, lists = np.array([0.3, -0.2, 1e308, -1e308]), Lists([1, 0, 1, 0], [0, 2, 4], [1.0, 0.0])
+    value, grad = LOSSES[name](s, lists)
+    alone, alone_grad = LOSSES[name](s[:2], Lists([1, 0], [0, 2]))
+    assert value == alone
+    np.testing.assert_array_equal(grad, [*alone_grad, 0.0, 0.0])
+
+
+@cases(without=SAMPLED)
+@examples
+@given(data=st.data())
+def test_bound_is_the_loss_per_unit_weight(name, params, data):
+    s, lists = draw_for(data, name)
+    total = float(np.sum(lists.weight)) or 1.0
+    bound = Bound(name, lists, params)
+    value, grad = LOSSES[name](s, lists, **params)
+    for _ in range(2):  # the second time from what was kept
+        got, got_grad = bound.value_and_grad(s)
+        assert got == pytest.approx(value / total, rel=1e-9, abs=1e-12)
+        np.testing.assert_allclose(got_grad, grad / total, rtol=1e-9, atol=1e-12)
+    if len(lists.weight):
+        which = np.arange(0, len(lists.weight), 2)
+        rows, part = bound.part(which)
+        offsets = np.append(0, np.cumsum(np.diff(lists.offsets)[which]))
+        own = Lists(lists.grade[rows], offsets, lists.weight[which])
+        expected = LOSSES[name](s[rows], own, **params)[0] / (own.weight.sum() or 1.0)
+        if not LOSSES[name].draws:
+            assert part.value_and_grad(s[rows])[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_bound_sends_a_search_back_from_scores_that_are_not_finite():
+    bound = Bound("structrank", Lists([1, 0, 2], [0, 3]))
+    value, grad = bound.value_and_grad(np.array([0.0, np.nan, np.inf]))
+    assert value == np.inf
+    np.testing.assert_array_equal(grad, 0.0)
+
+
+@pytest.mark.parametrize("name", ["bregman-ce", "bregman-square", "bregman", "bregman-qnorm"])
+def test_the_best_level_is_where_the_slope_vanishes(name):
+    rng = np.random.default_rng(4)
+    s, lists = rng.normal(0, 0.01, 12), Lists(rng.integers(0, 3, 12), [0, 6, 12])
+    bound = Bound(name, lists)
+    level = bound.best_level(s)
+    here, up, down = (bound.value_and_grad(s + level + e)[0] for e in (0.0, 1e-3, -1e-3))
+    assert here <= min(up, down)
+    assert Bound("pmop-fd", lists).best_level(s) == 0.0
+
+
+def test_needs_says_in_one_way_what_a_loss_lacks():
+    assert needs("pmop-fd", "curvature", who="TreeRanker") is LOSSES["pmop-fd"]
+    with pytest.raises(
+        ValueError, match=r"TreeRanker needs a loss with curvature, which 'pmop-mh' does not offer; choose from \['pl-"
+    ):
+        needs("pmop-mh", "curvature", who="TreeRanker")
+    with pytest.raises(ValueError, match="loss 'plackett' is unknown; choose from"):
+        needs("plackett", who="TreeRanker")

@@ -180,7 +180,7 @@ def test_saved_loaded_and_cloned(tmp_path):
     ranker.save(tmp_path / "net.placet")
     again = load(tmp_path / "net.placet")
     np.testing.assert_array_equal(again.predict(DATA), ranker.predict(DATA))
-    assert again.learnt_ == ranker.learnt_ != {"beta": 0.0}
+    assert again.learnt_ == ranker.learnt_ != {"tie": 0.0}
     assert again.get_params() == ranker.get_params() == clone(ranker).get_params()
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from placet.data import Lists
 from placet.kernels import quadrature, vector
-from placet.losses import CURVATURES, HVPS, LOSSES
-from placet.losses import apply as threads
+from placet.losses import LOSSES, loss
 
 RNG = np.random.default_rng(11)
 
@@ -153,12 +152,12 @@ def test_shuffle_depends_on_seed_and_row_alone():
     value, grad = LOSSES["listmle"](s, lists)
     assert LOSSES["listmle"](s, lists)[1].tobytes() == grad.tobytes()
     assert LOSSES["listmle"](s, lists, random_state=1)[0] != value
-    before = threads.ROWS_PER_RANGE
-    threads.ROWS_PER_RANGE = 1000
+    before = loss.ROWS_PER_RANGE
+    loss.ROWS_PER_RANGE = 1000
     try:
         assert LOSSES["listmle"](s, lists)[1].tobytes() == grad.tobytes()
     finally:
-        threads.ROWS_PER_RANGE = before
+        loss.ROWS_PER_RANGE = before
 
 
 def test_topk_counts_places():
@@ -185,9 +184,9 @@ def test_long_tiers_second_derivatives():
     v = rng.normal(size=90)
     step = 1e-5
     up, down = (LOSSES["pl-partition"](s + e * v, lists, tol=1e-13)[1] for e in (step, -step))
-    np.testing.assert_allclose(HVPS["pl-partition"](s, lists, v), (up - down) / (2 * step), atol=1e-8)
-    diagonal = [HVPS["pl-partition"](s, lists, e)[i] for i, e in enumerate(np.eye(90))]
-    np.testing.assert_allclose(CURVATURES["pl-partition"](s, lists), diagonal, atol=1e-11)
+    np.testing.assert_allclose(LOSSES["pl-partition"].hvp(s, lists, v), (up - down) / (2 * step), atol=1e-8)
+    diagonal = [LOSSES["pl-partition"].hvp(s, lists, e)[i] for i, e in enumerate(np.eye(90))]
+    np.testing.assert_allclose(LOSSES["pl-partition"].curvature(s, lists), diagonal, atol=1e-11)
 
 
 @pytest.mark.jit

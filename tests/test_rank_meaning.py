@@ -57,7 +57,7 @@ def test_places_say_who_is_above_whom_of_two():
 
 
 @pytest.mark.parametrize(
-    ("loss", "params"), [("ranknet", {}), ("rao-kupper", {"alpha": 0.3}), ("davidson", {"beta": -0.4})]
+    ("loss", "params"), [("ranknet", {}), ("rao-kupper", {"tie": 0.3}), ("davidson", {"tie": -0.4})]
 )
 @pytest.mark.parametrize("gap", [-3.0, 0.0, 0.7])
 def test_pairs_have_the_probability_that_the_loss_gives_them(loss, params, gap):
@@ -115,7 +115,7 @@ def test_a_loss_without_a_meaning_is_refused():
         with pytest.raises(ValueError, match="loss 'bregman-ce' gives no probability"):
             ask(DATA)
     pairs = LinearRanker("davidson").fit(DATA)
-    assert "beta" in pairs.learnt_
+    assert "tie" in pairs.learnt_
     p = pairs.pairwise_probability(DATA, 0, 1) + pairs.pairwise_probability(DATA, 1, 0)
     assert 0.05 < p < 0.999  # the rest is a tie
     with pytest.raises(ValueError, match="pairwise_probability is defined"):

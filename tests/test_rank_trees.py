@@ -68,9 +68,9 @@ def test_learnt_parameters_reach_their_optimum():
     s = LinearRanker("davidson").fit(TRAIN).predict(TRAIN)
     for _ in range(30):
         slopes.at(s)
-    slope = LOSSES["davidson"](s, TRAIN.lists(), **slopes.learnt, parameter_gradient=True)[2]["beta"]
+    slope = LOSSES["davidson"](s, TRAIN.lists(), **slopes.learnt, parameter_gradient=True)[2]["tie"]
     assert abs(slope) < 1e-2
-    fixed = TreeRanker("davidson", **SMALL, loss_params={"beta": 0.5}).fit(TRAIN)
+    fixed = TreeRanker("davidson", **SMALL, loss_params={"tie": 0.5}).fit(TRAIN)
     assert fixed.learnt_ == {}
 
 

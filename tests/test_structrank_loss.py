@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from strategies import lists_and_scores
 
+from placet import threads
 from placet.data import Lists
 from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
-from placet.losses import CURVATURES, LOSSES
-from placet.losses import apply as threads
+from placet.losses import LOSSES
 
 structrank = LOSSES["structrank"]
 examples = settings(max_examples=30, deadline=None)
@@ -65,7 +65,7 @@ def test_derivatives_in_scores_and_weights(params, case):
         assert slope[name] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-6)
     hessian = oracle.central_difference(lambda x: structrank(x, lists, **at, **params)[1], s)
     diagonal = np.diag(hessian) if len(s) else np.zeros(0)
-    curvature = CURVATURES["structrank"](s, lists, **at, **params)
+    curvature = LOSSES["structrank"].curvature(s, lists, **at, **params)
     if params.get("connections") == "none":
         np.testing.assert_allclose(curvature, diagonal, rtol=1e-6, atol=1e-6)
     else:

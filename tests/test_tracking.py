@@ -10,8 +10,8 @@ from scipy.stats import chi2
 
 from placet.data import DataError
 from placet.kernels import tracking_motion
-from placet.losses.apply import get_threads, set_threads
 from placet.simulate.signals import ranked_signals, simulated_path
+from placet.threads import get_threads, set_threads
 from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
 from placet.tracking.geometry import distances, exact_distance, local, moments, two_clouds
 from placet.tracking.model import evidence, log_likelihood

@@ -35,8 +35,8 @@ from letor_sets import check
 
 from placet.data import Lists
 from placet.losses import LOSSES
-from placet.losses.apply import set_threads
 from placet.simulate import plackett_luce
+from placet.threads import set_threads
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "figure1"

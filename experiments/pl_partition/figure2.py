@@ -51,7 +51,7 @@ from letor_sets import check
 
 from placet.data import Lists
 from placet.losses import LOSSES
-from placet.losses.apply import set_threads
+from placet.threads import set_threads
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "figure2"

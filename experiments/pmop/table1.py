@@ -31,12 +31,12 @@ import letor_sets as letor
 import placet
 from placet.data import Queries
 from placet.losses import CURVATURES
-from placet.losses.apply import set_threads
 from placet.metrics import evaluate, kendall_tau
 from placet.optim import ConvergenceWarning
 from placet.rank import LinearRanker
 from placet.rank.objective import SAMPLED
 from placet.rank.products import Products
+from placet.threads import set_threads
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected_table1.csv"

@@ -23,8 +23,8 @@ import letor_sets as letor
 
 import placet
 from placet.losses import LOSSES
-from placet.losses.apply import set_threads
 from placet.rank.objective import SAMPLED, Objective, parameters_for
+from placet.threads import set_threads
 
 HERE = Path(__file__).parent
 METHODS = {

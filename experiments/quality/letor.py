@@ -38,10 +38,10 @@ import numpy as np
 from peers import PEERS, mean_ndcg
 
 from placet.data import Queries
-from placet.losses.apply import set_threads
 from placet.metrics import ndcg
 from placet.rank.auto import autorank
 from placet.rank.blend import spread
+from placet.threads import set_threads
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "dissertation"))

@@ -1,10 +1,9 @@
-"""Optimisers: functions that return a `Fit`.  One criterion: the largest component of the gradient per unit weight."""
+"""Optimizers: functions that return a `Fit`.  One criterion: the largest component of the gradient per unit weight."""
 
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,12 +19,12 @@ FIRST_STEPS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
 
 
 class ConvergenceWarning(UserWarning):
-    """An optimiser stopped before its criterion held; the message names what to raise."""
+    """An optimizer stopped before its criterion held; the message names what to raise."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Where an optimiser stopped, and whether its criterion held there."""
+    """Where an optimizer stopped, and whether its criterion held there."""
 
     x: Floats
     value: float
@@ -42,13 +41,14 @@ def lbfgs(
     tol: float = 1e-6,
     max_iter: int = 1000,
     rel_tol: float | None = None,
+    relative: bool = False,
     callback: Callback | None = None,
 ) -> Fit:
-    """Minimise ``fun(x) -> (value, gradient)`` by L-BFGS until max abs(gradient) <= ``tol``.
+    """Minimize ``fun(x) -> (value, gradient)`` by L-BFGS until max abs(gradient) <= ``tol``.
 
-    ``rel_tol`` adds a second way to stop: an iteration that lowers the value by less than ``rel_tol`` of itself.  The
-    first step has length 1 at most; where that leads to values from which no line search comes back, it starts again
-    with a shorter one.
+    ``relative``: ``tol`` is a share of what max abs(gradient) was at ``x0``.  ``rel_tol`` adds a second way to stop: an
+    iteration that lowers the value by less than ``rel_tol`` of itself.  The first step has length 1 at most; where that
+    leads to values from which no line search comes back, it starts again with a shorter one.
 
     >>> fit = lbfgs(lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3)), np.zeros(2))
     >>> fit.x.round(6), fit.converged
@@ -56,19 +56,19 @@ def lbfgs(
     """
     from scipy.optimize import minimize
 
+    start = np.array(x0, dtype=np.float64)
+    unit = _unit(fun, start, relative)
     small_step = False
     previous = math.inf
-
-    start = np.array(x0, dtype=np.float64)
     length = FIRST_STEPS[0]
 
     def near(z: Floats) -> tuple[float, Floats]:
         value, gradient = fun(start + length * z)
-        return value, length * gradient
+        return value / unit, (length / unit) * gradient
 
     def after(intermediate_result) -> None:
         nonlocal small_step, previous
-        value = float(intermediate_result.fun)
+        value = float(intermediate_result.fun) * unit
         if callback is not None:
             callback(start + length * intermediate_result.x, value)
         small_step = _small(previous, value, rel_tol)
@@ -86,35 +86,107 @@ def lbfgs(
             break
     x = start + length * result.x
     value, gradient = fun(x)
-    return _fit(x, value, gradient, int(result.nit), tol, max_iter, small_step)
+    return _fit(x, value, gradient, int(result.nit), tol * unit, max_iter, small_step)
 
 
 def newton(
     fun: Objective,
-    hvp: Callable[[Floats, Floats], Floats],
+    solve: Callable[[Floats, Floats], Floats],
     x0: ArrayLike,
     *,
     tol: float = 1e-8,
+    step_tol: float | None = None,
     max_iter: int = 100,
     rel_tol: float | None = None,
+    relative: bool = False,
+    convex: bool = False,
     callback: Callback | None = None,
 ) -> Fit:
-    """Minimise ``fun`` by Newton steps: conjugate gradients on ``hvp(x, v)``, cut short far off; then a line search."""
+    """Minimize ``fun(x) -> (value, gradient)`` by steps ``-solve(x, gradient)``, ``solve`` giving H(x)^-1 gradient.
+
+    ``solve`` is called with the x and the gradient that ``fun`` saw last.  It stops when max abs(gradient) <= ``tol``
+    (``relative``: of what it was at ``x0``), or, where ``step_tol`` is given, when a step moves no unknown by more than
+    that.  ``rel_tol``: as in `lbfgs`.  ``convex``: steps are halved by the slopes along them alone, so ``fun`` may
+    leave the value out (NaN).
+
+    >>> square = lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3))
+    >>> newton(square, lambda x, g: g / 2, np.zeros(2)).n_iter
+    1
+    """
     x = np.array(x0, dtype=np.float64)
+    unit = _unit(fun, x, relative)
     value, gradient = fun(x)
-    n_iter, small_step = 0, False
-    while n_iter < max_iter and not small_step and np.abs(gradient).max(initial=0.0) > tol:
-        step = _newton_step(partial(hvp, x), gradient)
-        found = _line_search(fun, x, value, gradient, step)
+    n_iter, small_step, moved = 0, False, math.inf
+    while n_iter < max_iter and not small_step:
+        if step_tol is None and np.abs(gradient).max(initial=0.0) <= tol * unit:
+            break
+        step = -solve(x, gradient)
+        found = _slope_search(fun, x, gradient, step) if convex else _line_search(fun, x, value, gradient, step)
         if found is None:
             break
-        previous = value
+        previous, before = value, x
         x, value, gradient = found
         n_iter += 1
-        small_step = _small(previous, value, rel_tol)
         if callback is not None:
             callback(x, value)
-    return _fit(x, value, gradient, n_iter, tol, max_iter, small_step)
+        small_step = _small(previous, value, rel_tol)
+        moved = float(np.abs(x - before).max(initial=0.0))
+        if step_tol is not None and moved <= step_tol:
+            break
+    if step_tol is None:
+        return _fit(x, value, gradient, n_iter, tol * unit, max_iter, small_step)
+    converged = moved <= step_tol or not len(x)
+    message = f"the last step moved no unknown by more than {moved:.2g}"
+    if not converged:
+        message = f"not converged in {n_iter} steps: {message}; raise max_iter"
+        warnings.warn(message, ConvergenceWarning, stacklevel=2)
+    return Fit(x, float(value), float(np.abs(gradient).max(initial=0.0)), n_iter, converged, message)
+
+
+def by_products(hvp: Callable[[Floats, Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
+    """A ``solve`` for `newton` by conjugate gradients on Hessian products ``hvp(x, v)``, cut short far off.
+
+    Solved to a relative residual of min(1/2, sqrt(norm of the gradient)), so that the last steps converge
+    superlinearly; along a direction that is flat or bends down, what has been found so far is still a descent.
+    """
+
+    def solve(x: Floats, gradient: Floats) -> Floats:
+        accuracy = min(0.5, math.sqrt(float(np.linalg.norm(gradient))))
+        return cg(lambda v: hvp(x, v), gradient, rtol=accuracy, max_iter=2 * len(gradient) + 10)
+
+    return solve
+
+
+def cg(
+    times: Callable[[Floats], Floats],
+    b: Floats,
+    *,
+    rtol: float,
+    diagonal: Floats | None = None,
+    max_iter: int | None = None,
+) -> Floats:
+    """Solve A x = b by conjugate gradients to a relative residual of ``rtol``; ``times(v)`` is A v, A symmetric.
+
+    ``diagonal``: that of A, as preconditioner.  Where A is flat or bends down along a direction, it stops before (at
+    the first, with b itself).
+    """
+    goal = rtol * float(np.linalg.norm(b))
+    x, residual = np.zeros_like(b), b.copy()
+    scaled = residual if diagonal is None else residual / diagonal
+    direction, square = scaled.copy(), float(residual @ scaled)
+    for k in range(20 * len(b) if max_iter is None else max_iter):
+        if float(np.linalg.norm(residual)) <= goal:
+            break
+        image = times(direction)
+        bend = float(direction @ image)
+        if bend <= 1e-14 * float(direction @ direction):
+            return x if k else b.copy()
+        x += (square / bend) * direction
+        residual -= (square / bend) * image
+        scaled = residual if diagonal is None else residual / diagonal
+        previous, square = square, float(residual @ scaled)
+        direction = scaled + (square / previous) * direction
+    return x
 
 
 def sgd(
@@ -122,18 +194,18 @@ def sgd(
     x0: ArrayLike,
     *,
     method: str = "adagrad",
-    lr: float = 0.1,
-    n_iter: int = 1000,
+    learning_rate: float = 0.1,
+    max_iter: int = 1000,
     rng: np.random.Generator | int = 0,
     tol: float | None = None,
     rel_tol: float | None = None,
     callback: Callback | None = None,
 ) -> Fit:
-    """Follow ``grad_fun(x, rng) -> (value, gradient)``, from a batch that ``rng`` draws, for ``n_iter`` steps.
+    """Follow ``grad_fun(x, rng) -> (value, gradient)``, from a batch that ``rng`` draws, for ``max_iter`` steps.
 
-    ``method``: "plain" x -= lr g; "adagrad" x -= lr g / sqrt(sum g^2); "adam" with decay 0.9 and 0.999.  Without
-    ``tol`` and
-    ``rel_tol`` there is no criterion: all steps are taken and ``converged`` is False.
+    ``method``: "plain" x -= rate g; "adagrad" x -= rate g / sqrt(sum g^2); "adam" with decay 0.9 and 0.999.  Without
+    ``tol`` and ``rel_tol`` there is no criterion: all steps are taken and ``converged`` is False.  Where values stop
+    being finite, the last x with a finite one is given back, with a warning.
     """
     steps = {"plain": _plain, "adagrad": _adagrad, "adam": _adam}
     one_of(method, steps, "method")
@@ -141,21 +213,26 @@ def sgd(
     x = np.array(x0, dtype=np.float64)
     state = np.zeros((2, *x.shape))
     value, gradient, previous = math.nan, np.zeros_like(x), math.inf
-    small_step, done = False, 0
-    for done in range(1, n_iter + 1):
+    small_step, done, last = False, 0, x
+    for done in range(1, max_iter + 1):
         value, gradient = grad_fun(x, rng)
+        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            message = f"diverged at step {done}: the value is {value}; lower learning_rate"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            return Fit(last, float(previous), math.inf, done, False, message)
+        last = x
         small_step = _small(previous, value, rel_tol)
         if small_step or (tol is not None and np.abs(gradient).max(initial=0.0) <= tol):
             break
         previous = value
-        x = x - lr * steps[method](gradient, state, done)
+        x = x - learning_rate * steps[method](gradient, state, done)
         if callback is not None:
             callback(x, value)
     if tol is None and rel_tol is None:
         return Fit(
             x, float(value), float(np.abs(gradient).max(initial=0.0)), done, False, f"took {done} steps; no criterion"
         )
-    return _fit(x, value, gradient, done, 0.0 if tol is None else tol, n_iter, small_step)
+    return _fit(x, value, gradient, done, 0.0 if tol is None else tol, max_iter, small_step)
 
 
 def _plain(gradient: Floats, state: Floats, t: int) -> Floats:
@@ -178,27 +255,20 @@ def _small(previous: float, value: float, rel_tol: float | None) -> bool:
     return rel_tol is not None and math.isfinite(previous) and previous - value < rel_tol * abs(previous)
 
 
-def _newton_step(hvp: Callable[[Floats], Floats], gradient: Floats) -> Floats:
-    """Solve H step = -gradient by conjugate gradients, to a relative residual of min(1/2, sqrt|gradient|)."""
-    goal = min(0.5, math.sqrt(np.linalg.norm(gradient))) * float(np.linalg.norm(gradient))
-    step, residual = np.zeros_like(gradient), -gradient
-    direction, square = residual.copy(), float(residual @ residual)
-    for k in range(2 * len(gradient) + 10):
-        image = hvp(direction)
-        bend = float(direction @ image)
-        if bend <= 1e-14 * float(
-            direction @ direction
-        ):  # flat or not convex along it: what has been found is still a descent
-            return step if k else -gradient
-        length = square / bend
-        step = step + length * direction
-        residual = residual - length * image
-        new_square = float(residual @ residual)
-        if math.sqrt(new_square) <= goal:
-            break
-        direction = residual + (new_square / square) * direction
-        square = new_square
-    return step
+def _unit(fun: Objective, x0: Floats, relative: bool) -> float:
+    """Largest component of the gradient at the start, where the criterion is relative to it; else 1."""
+    return (float(np.abs(fun(x0)[1]).max(initial=0.0)) or 1.0) if relative else 1.0
+
+
+def _slope_search(fun: Objective, x: Floats, gradient: Floats, step: Floats) -> tuple[Floats, float, Floats] | None:
+    """Halve the step while the slope along it has turned up by more than half of what it was; NaN counts as too far."""
+    slope = float(gradient @ step)
+    for _ in range(60):
+        new_value, new_gradient = fun(x + step)
+        if float(new_gradient @ step) <= -0.5 * slope:
+            return x + step, new_value, new_gradient
+        step, slope = step / 2, slope / 2
+    return None
 
 
 def _line_search(

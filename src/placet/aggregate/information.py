@@ -1,60 +1,22 @@
-"""Newton's method with a dense Hessian, and information matrices of ballot likelihoods."""
+"""Information matrices of ballot likelihoods, and what they say about uncertainty."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, cg
 
 from placet.aggregate.pairwise import DIRECT, centred, inverse_of
 from placet.data.arrays import Floats, Ints
 from placet.kernels import orders
-from placet.optim import Fit
+from placet.optim import cg
 
 BALLOTS_AT_ONCE = 1024
-
-
-def newton(
-    fun: Callable[[Floats], tuple[float, Floats]],
-    hessian: Callable[[Floats], Floats],
-    x: Floats,
-    *,
-    tol: float,
-    max_iter: int,
-) -> Fit:
-    """Minimise a convex function; steps are halved until they descend.
-
-    Converged when a step solved to 1e-4 moves no unknown by more than sqrt(tol): what is left is of the order of tol.
-    """
-    value, g = fun(x)
-    size, n_iter = 1.0, 0
-    message = f"not converged in {max_iter} steps; raise max_iter"
-    while n_iter < max_iter:
-        n_iter += 1
-        accuracy = min(0.02, max(size, 1e-2) * 1e-2)
-        step = solve(hessian(x), -g, accuracy)
-        slope = float(g @ step)
-        while True:
-            new_value, new_g = fun(x + step)
-            if new_value <= value + 1e-4 * slope + 1e-13 * abs(value):
-                break
-            step, slope = step / 2, slope / 2
-        x, value, g = x + step, new_value, new_g
-        size = float(np.abs(step).max(initial=0.0))
-        if size <= np.sqrt(tol) and accuracy <= 1e-4:
-            message = "converged"
-            break
-    return Fit(x, value, float(np.abs(g).max(initial=0.0)), n_iter, message == "converged", message)
 
 
 def solve(H: Floats, b: Floats, accuracy: float) -> Floats:
     """H^-1 b: by Cholesky when small, else by conjugate gradients to a relative ``accuracy``."""
     if len(b) <= DIRECT:
         return inverse_of(H) @ b
-    diagonal = np.diag(H).copy()
-    precondition = LinearOperator(H.shape, matvec=lambda v: v / diagonal, dtype=np.float64)
-    x, _ = cg(H, b, rtol=accuracy, atol=0.0, maxiter=20 * len(b), M=precondition)
-    return x
+    return cg(lambda v: H @ v, b, rtol=accuracy, diagonal=np.diag(H))
 
 
 def held(H: Floats, precision: float) -> Floats:
@@ -113,12 +75,9 @@ def sampled_stderr(
 
     Var x_i = 1 / H_ii + Var(E[x_i | others]), and only the second term is sampled.  O(rounds x solves).
     """
-    shape = (len(diagonal), len(diagonal))
-    H = LinearOperator(shape, matvec=times, dtype=np.float64)
-    precondition: Any = LinearOperator(shape, matvec=lambda v: v / diagonal, dtype=np.float64)
     spread = np.zeros(len(diagonal))
     for _ in range(rounds):
-        x, _ = cg(H, draw(), rtol=1e-3, atol=0.0, maxiter=1000, M=precondition)
+        x = cg(times, draw(), rtol=1e-3, diagonal=diagonal, max_iter=1000)
         x -= times(x) / diagonal
         spread += (x - x.mean()) ** 2  # scores have mean zero, whatever the prior leaves open
     return np.sqrt(1 / diagonal + spread / rounds)

@@ -22,7 +22,7 @@ from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.kernels import orders
-from placet.losses import CURVATURES, HVPS, LOSSES
+from placet.losses import Bound
 
 Map = Callable[[Floats], Floats]
 
@@ -31,6 +31,9 @@ WIDEST = 600.0
 
 ROUGH, GRADIENT = 1e-4, 1e-9
 """Largest gradient entries at which L-BFGS and Newton's method by products stop."""
+
+STEP_ACCURACY = 1e-4
+"""Relative residual to which a Newton step is solved: a step of sqrt(tol) then leaves an error of about tol."""
 
 PRODUCT_TOLERANCE = 1e-6
 MOST_ROW_PAIRS = 200_000_000
@@ -60,8 +63,9 @@ class Ballots:
         return int((each * each).sum())
 
     @cached_property
-    def lists(self) -> Lists:
-        return Lists(-self.tier.astype(np.float64), self.offsets, self.weight)
+    def bound(self) -> Bound:
+        """The loss on the ballots, a ballot's weight divided by the scale."""
+        return Bound(self.loss, Lists(-self.tier.astype(np.float64), self.offsets, self.weight), total=1.0)
 
     def value(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient by item.  O(rows), or O(places) where ballots are strict and complete."""
@@ -72,12 +76,12 @@ class Ballots:
             shifted = theta - top
             columns = (self.item, self.offsets, self.tops, self.weight)
             return orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior, grad
-        value, by_row = LOSSES[self.loss](theta[self.item], self.lists)
+        value, by_row = self.bound.value_and_grad(theta[self.item])
         return value + prior, grad + self.by_item(by_row)
 
     def times(self, theta: Floats, v: Floats) -> Floats:
         """Hessian at theta times v.  O(rows)."""
-        rows = HVPS[self.loss](theta[self.item], self.lists, v[self.item])
+        rows = self.bound.hvp(theta[self.item], v[self.item])
         return self.by_item(rows) + self.precision * v
 
     def hessian(self, theta: Floats) -> Floats:
@@ -88,12 +92,12 @@ class Ballots:
 
     def diagonal(self, theta: Floats) -> Floats:
         """The Hessian's diagonal, or the bound that the loss states; 1 where it is 0."""
-        d = self.by_item(CURVATURES[self.loss](theta[self.item], self.lists)) + self.precision
+        d = self.by_item(self.bound.curvature(theta[self.item])) + self.precision
         return np.where(d > 0, d, 1.0)
 
     def row_gradient(self, theta: Floats) -> Floats:
         """Gradient (rows,) of every ballot as if its weight were 1."""
-        return LOSSES[self.loss](theta[self.item], Lists(self.lists.grade, self.offsets))[1]
+        return Bound(self.loss, self.bound.lists._replace(weight=None), total=1.0).value_and_grad(theta[self.item])[1]
 
     def outer_products(self, theta: Floats) -> Floats:
         """Sum over ballots of the outer product of their gradients."""
@@ -110,7 +114,8 @@ def minimised(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit
     units of the start; with many items, the Hessian's diagonal.
     """
     if b.strict and b.n <= MOST_SIMULATED:
-        return information.newton(b.value, b.hessian, theta, tol=tol, max_iter=max_iter)
+        solve = lambda x, g: information.solve(b.hessian(x), g, STEP_ACCURACY)  # noqa: E731
+        return optim.newton(b.value, solve, theta, step_tol=np.sqrt(tol), max_iter=max_iter, convex=True)
     if b.n > MOST_SIMULATED:
         unit = 1 / np.sqrt(b.diagonal(theta))
         back, forward, y = (lambda y: y * unit), (lambda g: g * unit), theta / unit
@@ -121,7 +126,7 @@ def minimised(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit
             theta = back(optim.lbfgs(_mapped(b, back, forward), y, tol=ROUGH, max_iter=max_iter).x)
         back, forward, y = _units(b, theta)
     times = lambda y, v: forward(b.times(back(y), back(v)))  # noqa: E731
-    found = optim.newton(_mapped(b, back, forward), times, y, tol=GRADIENT, max_iter=max_iter)
+    found = optim.newton(_mapped(b, back, forward), optim.by_products(times), y, tol=GRADIENT, max_iter=max_iter)
     return replace(found, x=back(found.x))
 
 

@@ -245,9 +245,8 @@ def potential(p, a, b, c, q):
 
 
 @jit()
-def bregman(s, target, offsets, weight, grad, a, b, c, q):
+def bregman(s, target, offsets, weight, values, grad, a, b, c, q):
     """D_psi(p, grad psi*(s)) = psi(p) + psi*(s) - <p, s>; gradient grad psi*(s) - p.  0 where p = 0.  O(rows)."""
-    value = 0.0
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         p = target[lo:hi]
@@ -259,8 +258,7 @@ def bregman(s, target, offsets, weight, grad, a, b, c, q):
         for i in range(hi - lo):
             one -= p[i] * s[lo + i]
             x[i] = weight[k] * (x[i] - p[i])
-        value += weight[k] * one
-    return value
+        values[k] = weight[k] * one
 
 
 @jit()
@@ -301,7 +299,6 @@ def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
         g = inverse_hessian_parts(x, a, b, c, qk, w, u)
         for i in range(hi - lo):
             out[lo + i] = weight[k] * (w[i] - g * (w[i] * u[i]) ** 2)
-    return 0.0
 
 
 @jit()
@@ -325,4 +322,3 @@ def bregman_hvp(s, target, offsets, weight, out, v, a, b, c, q):
             along += w[i] * u[i] * v[lo + i]
         for i in range(hi - lo):
             out[lo + i] = weight[k] * w[i] * (v[lo + i] - g * u[i] * along)
-    return 0.0

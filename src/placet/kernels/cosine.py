@@ -22,13 +22,12 @@ def euclidean(s):
 
 
 @jit()
-def cosine(s, target, offsets, weight, grad):
+def cosine(s, target, offsets, weight, values, grad):
     """1/2 |p - u|^2 with u = s / |s|; gradient -(p - <p, u> u) / |s|.  Lists with p = 0 give 0.  O(rows).
 
     At s = 0 there is no direction: the value is its mean over all of them, (|p|^2 + 1) / 2, and the gradient -p, so
     that any small step down the gradient lowers the loss.
     """
-    value = 0.0
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         if hi - lo < 2 or max_abs(target[lo:hi]) == 0.0:
@@ -44,8 +43,7 @@ def cosine(s, target, offsets, weight, grad):
                 grad[i] = -weight[k] * (target[i] - along * (s[i] / n)) / n
             else:
                 grad[i] = -weight[k] * target[i]
-        value += weight[k] * one
-    return value
+        values[k] = weight[k] * one
 
 
 @jit()
@@ -60,7 +58,6 @@ def cosine_curvature(s, target, offsets, weight, out):
             u = abs(s[i]) / n if n > 0.0 else 0.0
             bound = size * (2.0 * u + abs(1.0 - 3.0 * u * u))
             out[i] = weight[k] * (bound / n / n if n > 0.0 else bound)
-    return 0.0
 
 
 @jit()
@@ -79,4 +76,3 @@ def cosine_hvp(s, target, offsets, weight, out, v):
         for i in range(lo, hi):
             u = s[i] / n
             out[i] = weight[k] * (target[i] * uv + u * pv + pu * (v[i] - 3.0 * u * uv)) / n / n
-    return 0.0

@@ -13,6 +13,7 @@ from placet.kernels.jit import jit
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
+LEAST_TIE = -1e5  # e to this is 0 already, and arithmetic with it is finite
 BLOCK = 256  # rows per logarithm: factors of at most 2 are multiplied first, and 2^256 is far from overflow
 
 
@@ -59,35 +60,55 @@ def softplus_row(x, s, sign, weight, grad, flat, factor, slope):
 
 
 @jit()
-def rao_kupper(s, grade, offsets, weight, grad, eta, ties, eta_slope):
-    """sum over i above j of softplus(eta - d) and, with ``ties``, over tied pairs of softplus(eta - d) + softplus(eta
-    + d).
+def rao_kupper_rows(s, start, n_tiers, eta, ties, w, grad, flat, factor, slope):
+    """Of one list: the sum over i above j of softplus(eta - d) and, with ``ties``, over tied pairs of softplus(eta - d)
+    + softplus(eta + d); its derivative in eta; the number of tied pairs.  Adds w times the gradient.  O(N^2).
+    """
+    value, by_eta, tied_pairs, b = 0.0, 0.0, 0.0, start[n_tiers]
+    for t in range(n_tiers):
+        end = start[t + 1]
+        tied_pairs += 0.5 * (end - start[t]) * (end - start[t] - 1.0)
+        for i in range(start[t], end):
+            here, pull = softplus_row(eta - s[i], s[end:b], 1.0, w, grad[end:b], flat, factor, slope)
+            grad[i] -= w * pull
+            if ties:
+                tied, tied_grad = s[i + 1 : end], grad[i + 1 : end]
+                up, up_pull = softplus_row(eta - s[i], tied, 1.0, w, tied_grad, flat, factor, slope)
+                down, down_pull = softplus_row(eta + s[i], tied, -1.0, -w, tied_grad, flat, factor, slope)
+                grad[i] += w * (down_pull - up_pull)
+                here += up + down
+                pull += up_pull + down_pull
+            value += here
+            by_eta += pull
+    return value, by_eta, tied_pairs
 
-    eta = log theta; the constant - log(theta^2 - 1) per tie is the caller's.  eta = 0 without ties is the logistic
-    loss. ``eta_slope[a]`` becomes the derivative with respect to eta of the list that starts at row a.  O(N^2) per
-    list.
+
+@jit()
+def ranknet(s, grade, offsets, weight, values, grad):
+    """sum over i above j of softplus(-d).  O(N^2) per list."""
+    start = np.empty(longest(offsets) + 1, np.int64)
+    flat, factor, slope = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for q in range(len(offsets) - 1):
+        n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
+        value, _, _ = rao_kupper_rows(s, start, n_tiers, 0.0, False, weight[q], grad, flat, factor, slope)
+        values[q] = weight[q] * value
+
+
+@jit()
+def rao_kupper(s, grade, offsets, weight, values, grad, slopes, eta, tie_gain, eta_by_tie, gain_by_tie):
+    """sum over i above j of softplus(eta - d) and over tied pairs of softplus(eta - d) + softplus(eta + d) - tie_gain.
+
+    ``slopes[q, 0]``: the derivative in the tie parameter, given those of eta and of ``tie_gain``.  O(N^2) per list.
     """
     start = np.empty(longest(offsets) + 1, np.int64)
     flat, factor, slope = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    value = 0.0
     for q in range(len(offsets) - 1):
-        a, b = offsets[q], offsets[q + 1]
-        w = weight[q]
-        for t in range(find_tiers(grade, a, b, start)):
-            end = start[t + 1]
-            for i in range(start[t], end):
-                here, pull = softplus_row(eta - s[i], s[end:b], 1.0, w, grad[end:b], flat, factor, slope)
-                grad[i] -= w * pull
-                if ties:
-                    tied, tied_grad = s[i + 1 : end], grad[i + 1 : end]
-                    up, up_pull = softplus_row(eta - s[i], tied, 1.0, w, tied_grad, flat, factor, slope)
-                    down, down_pull = softplus_row(eta + s[i], tied, -1.0, -w, tied_grad, flat, factor, slope)
-                    grad[i] += w * (down_pull - up_pull)
-                    here += up + down
-                    pull += up_pull + down_pull
-                value += w * here
-                eta_slope[a] += w * pull
-    return value
+        n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
+        value, by_eta, tied = rao_kupper_rows(s, start, n_tiers, eta, True, weight[q], grad, flat, factor, slope)
+        if tied > 0.0:  # no tied pairs at an infinite cost cost nothing
+            value -= tied * tie_gain
+        values[q] = weight[q] * value
+        slopes[q, 0] = weight[q] * (eta_by_tie * by_eta - tied * gain_by_tie)
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
@@ -128,36 +149,39 @@ def rao_kupper_second(s, grade, offsets, weight, out, v, other, eta, ties):
                     for shift in (-eta, eta):
                         logistic_bends(s[i] + shift, s[i + 1 : end], bend)
                         out[i] += w * add_bends(bend[: end - i - 1], v[i], v[i + 1 : end], other, w, out[i + 1 : end])
-    return 0.0
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
-def davidson_terms(x, s, nu, win, flat, factor, slope, tied):
-    """log(e^{d/2} + e^{-d/2} + nu) - win d/2 = flat + log(factor), d = x - s_j; its slopes in s_j and in log nu."""
+def davidson_terms(x, s, tie, win, flat, factor, slope, tied):
+    """log(e^{d/2} + e^{-d/2} + e^tie) - win d/2 = flat + log(factor), d = x - s_j, 1 <= factor <= 3; its derivatives in
+    s_j and in ``tie``, which may be of any size.
+    """
     for j in range(len(s)):
         d = x - s[j]
-        e = exp(-0.5 * abs(d))
-        total = 1.0 + e * e + nu * e
-        lost = 1.0 if d < 0.0 else e * e
-        flat[j] = 0.5 * (abs(d) - win * d)
+        half = 0.5 * abs(d)
+        z = tie - half
+        square, y = exp(-2.0 * half), exp(-abs(z))
+        one, nu = (y, 1.0) if z > 0.0 else (1.0, y)  # the larger side and the tie, over the largest of the three
+        total = one + one * square + nu
+        won, lost = (one, one * square) if d > 0.0 else (one * square, one)
+        flat[j] = half - 0.5 * win * d + (z if z > 0.0 else 0.0)
         factor[j] = total
-        tied[j] = nu * e / total
-        slope[j] = (lost + 0.5 * win * nu * e - 0.5 * (1.0 - win) * (1.0 + e * e)) / total
+        tied[j] = nu / total
+        slope[j] = (win * (lost + 0.5 * nu) + (1.0 - win) * 0.5 * (lost - won)) / total
 
 
 @jit()
-def davidson_row(x, s, nu, win, weight, grad, scratch):
-    """Sum of `davidson_terms` over s; grad += weight * slope; returns it and the sums of both slopes.
+def davidson_row(x, s, tie, win, weight, grad, scratch):
+    """Sum of `davidson_terms` over s; grad += weight * slope; returns it and the sums of both derivatives.
 
     O(len(s)), in blocks.
     """
     flat, factor, slope, tied = scratch[0], scratch[1], scratch[2], scratch[3]
     value, total, tie_total = 0.0, 0.0, 0.0
-    block = scratch.shape[1]
-    for a in range(0, len(s), block):
-        part = s[a : a + block]
-        davidson_terms(x, part, nu, win, flat, factor, slope, tied)
-        here, slopes = add_terms(flat, factor, slope, weight, grad[a : a + block])
+    for a in range(0, len(s), BLOCK):
+        part = s[a : a + BLOCK]
+        davidson_terms(x, part, tie, win, flat, factor, slope, tied)
+        here, slopes = add_terms(flat, factor, slope, weight, grad[a : a + BLOCK])
         value += here
         total += slopes
         tie_total += tied[: len(part)].sum()
@@ -165,61 +189,54 @@ def davidson_row(x, s, nu, win, weight, grad, scratch):
 
 
 @jit()
-def davidson(s, grade, offsets, weight, grad, nu, nu_slope):
-    """sum over all pairs of log(e^{d/2} + e^{-d/2} + nu), less d/2 where i is above j.
+def davidson(s, grade, offsets, weight, values, grad, slopes, tie):
+    """sum over all pairs of log(e^{d/2} + e^{-d/2} + e^tie), less d/2 where i is above j and less tie where they tie.
 
-    The constant - log nu per tie is the caller's.  ``nu_slope[a]`` becomes the derivative with respect to log nu of the
-    list that starts at row a.  O(N^2) per list.
+    ``slopes[q, 0]``: the derivative in ``tie``.  O(N^2) per list.
     """
     start = np.empty(longest(offsets) + 1, np.int64)
-    scratch = np.empty((4, max(1, min(BLOCK, int(600.0 / math.log(2.0 + nu))))))  # (2 + nu)^block stays below e^600
-    value = 0.0
+    scratch, room = np.empty((4, BLOCK)), max(tie, LEAST_TIE)
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         w = weight[q]
+        value, by_tie, tied_pairs = 0.0, 0.0, 0.0
         for t in range(find_tiers(grade, a, b, start)):
             end = start[t + 1]
+            tied_pairs += 0.5 * (end - start[t]) * (end - start[t] - 1.0)
             for i in range(start[t], end):
-                won, won_pull, won_tie = davidson_row(s[i], s[end:b], nu, 1.0, w, grad[end:b], scratch)
-                tie, tie_pull, tie_tie = davidson_row(s[i], s[i + 1 : end], nu, 0.0, w, grad[i + 1 : end], scratch)
-                grad[i] -= w * (won_pull + tie_pull)
-                value += w * (won + tie)
-                nu_slope[a] += w * (won_tie + tie_tie)
-    return value
+                won, won_pull, won_tie = davidson_row(s[i], s[end:b], room, 1.0, w, grad[end:b], scratch)
+                even, pull, even_tie = davidson_row(s[i], s[i + 1 : end], room, 0.0, w, grad[i + 1 : end], scratch)
+                grad[i] -= w * (won_pull + pull)
+                value += won + even
+                by_tie += won_tie + even_tie
+        if tied_pairs > 0.0:  # no tied pairs at an infinite cost cost nothing
+            value -= tied_pairs * tie
+        values[q] = w * value
+        slopes[q, 0] = w * (by_tie - tied_pairs)
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
-def davidson_bends(x, s, nu, bend):
-    """Second derivative of log(e^{d/2} + e^{-d/2} + nu): the variance of a win counted 1/2, a loss -1/2, a tie 0."""
+def davidson_bends(x, s, tie, bend):
+    """Second derivative of log(e^{d/2} + e^{-d/2} + e^tie): the variance of a win counted 1/2, a loss -1/2, a tie 0."""
     for j in range(len(s)):
-        e = exp(-0.5 * abs(x - s[j]))
-        factor = 1.0 + e * e + nu * e
-        bend[j] = e * (e + 0.25 * nu * (1.0 + e * e)) / (factor * factor)
+        half = 0.5 * abs(x - s[j])
+        z = tie - half
+        square, y = exp(-2.0 * half), exp(-abs(z))
+        one, nu = (y, 1.0) if z > 0.0 else (1.0, y)
+        total = one + one * square + nu
+        bend[j] = one * (one * square + 0.25 * nu * (1.0 + square)) / (total * total)
 
 
 @jit()
-def davidson_second(s, grade, offsets, weight, out, v, other, nu):
+def davidson_second(s, grade, offsets, weight, out, v, other, tie):
     """Second derivatives of `davidson` in s.  O(N^2) per list."""
     bend = np.empty(longest(offsets))
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         w = weight[q]
         for i in range(a, b):
-            davidson_bends(s[i], s[i + 1 : b], nu, bend)
+            davidson_bends(s[i], s[i + 1 : b], max(tie, LEAST_TIE), bend)
             out[i] += w * add_bends(bend[: b - i - 1], v[i], v[i + 1 : b], other, w, out[i + 1 : b])
-    return 0.0
-
-
-@jit()
-def count_ties(grade, offsets, weight):
-    """Weighted number of tied pairs.  O(rows)."""
-    start = np.empty(longest(offsets) + 1, np.int64)
-    total = 0.0
-    for q in range(len(offsets) - 1):
-        for t in range(find_tiers(grade, offsets[q], offsets[q + 1], start)):
-            size = start[t + 1] - start[t]
-            total += weight[q] * 0.5 * size * (size - 1.0)
-    return total
 
 
 @jit()
@@ -277,12 +294,11 @@ def tier_numbers(start, n_tiers, tier):
 
 
 @jit()
-def hinge(s, grade, offsets, weight, grad):
+def hinge(s, grade, offsets, weight, values, grad):
     """sum over i above j of max(0, 1 - d).  O(N log N) per list."""
     rows = longest(offsets)
     start, tier = np.empty(rows + 1, np.int64), np.empty(rows, np.int64)
     above, sum_above, below, sum_below = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)
-    value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         n_tiers = find_tiers(grade, a, b, start)
@@ -292,9 +308,8 @@ def hinge(s, grade, offsets, weight, grad):
         x = s[a:b] - s[a:b].mean()
         active_sums(x, tier[: b - a], n_tiers, x, above, sum_above, below, sum_below)
         for r in range(b - a):
-            value += weight[q] * (above[r] * (1.0 + x[r]) - sum_above[r])
+            values[q] += weight[q] * (above[r] * (1.0 + x[r]) - sum_above[r])
             grad[a + r] = weight[q] * (above[r] - below[r])
-    return value
 
 
 @jit()
@@ -314,7 +329,6 @@ def hinge_second(s, grade, offsets, weight, out, v, other):
         for r in range(b - a):
             pairs = above[r] + below[r]
             out[a + r] = weight[q] * (pairs * v[a + r] - other * (sum_above[r] + sum_below[r]))
-    return 0.0
 
 
 @jit()
@@ -327,7 +341,7 @@ def tier_means(s, start, n_tiers, mean, scatter):
 
 
 @jit()
-def quadratic(s, grade, offsets, weight, grad):
+def quadratic(s, grade, offsets, weight, values, grad):
     """sum over i above j of (1 - d)^2.  O(rows).
 
     A tier of n rows, mean m, scatter S against n', m', S' of all below: n n' (1 - m + m')^2 + n' S + n S'; nothing
@@ -335,7 +349,6 @@ def quadratic(s, grade, offsets, weight, grad):
     """
     rows = longest(offsets)
     start, mean, scatter = np.empty(rows + 1, np.int64), np.empty(rows), np.empty(rows)
-    value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         n_tiers = find_tiers(grade, a, b, start)
@@ -343,7 +356,7 @@ def quadratic(s, grade, offsets, weight, grad):
         n, m, spread = 0, 0.0, 0.0
         for t in range(n_tiers - 1, -1, -1):
             size, step = start[t + 1] - start[t], mean[t] - m
-            value += weight[q] * (size * n * (1.0 - step) ** 2 + n * scatter[t] + size * spread)
+            values[q] += weight[q] * (size * n * (1.0 - step) ** 2 + n * scatter[t] + size * spread)
             for r in range(start[t], start[t + 1]):
                 grad[r] -= weight[q] * 2.0 * n * (1.0 - s[r] + m)
             spread += scatter[t] + step * step * n * size / (n + size)
@@ -356,7 +369,6 @@ def quadratic(s, grade, offsets, weight, grad):
             size = start[t + 1] - start[t]
             m += (mean[t] - m) * size / (n + size)
             n += size
-    return value
 
 
 @jit()
@@ -371,4 +383,3 @@ def quadratic_second(s, grade, offsets, weight, out, v, other):
             pairs, others = b - a - (j - i), total - v[i:j].sum()
             for r in range(i, j):
                 out[r] = weight[q] * 2.0 * (pairs * v[r] - other * others)
-    return 0.0

@@ -52,13 +52,12 @@ def _single(d):
 
 
 @jit()
-def partition(s, grade, offsets, weight, grad, tol):
+def partition(s, grade, offsets, weight, values, grad, tol):
     """- sum over tiers k above the lowest of log P_k, and its gradient."""
     n, tied = longest(offsets), _largest_tied(grade, offsets)
     starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
     own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     item, node = np.empty((5, tied)), np.empty((3, quadrature.MAX_NODES))
-    value = 0.0
     for q in range(len(weight)):
         a, b = offsets[q], offsets[q + 1]
         if b - a < 2:
@@ -81,8 +80,7 @@ def partition(s, grade, offsets, weight, grad, tol):
                     grad[r] -= weight[q] * item[2, r - first]
             total -= log_p
             pull = rest[t] * pull + slope
-        value += weight[q] * total
-    return value
+        values[q] = weight[q] * total
 
 
 @jit()
@@ -124,7 +122,6 @@ def partition_curvature(s, grade, offsets, weight, out, tol):
                 pull, squares = rest[t] * pull + slope, rest[t] ** 2 * squares + slope + bent
             for r in range(first, last):
                 out[r] = weight[q] * max(out[r], 0.0)
-    return 0.0
 
 
 @jit()
@@ -165,4 +162,3 @@ def partition_hvp(s, grade, offsets, weight, out, v, tol):
                 for r in range(first, last):
                     out[r] -= weight[q] * item[3, r - first]
             pull, bent = rest[t] * pull + slope, rest[t] * bent + change - slope * mean[t + 1]
-    return 0.0

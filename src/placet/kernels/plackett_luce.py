@@ -74,12 +74,11 @@ def ordered_stages(s, grade, a, b, uniform, k, order, x, e, own, starts):
 
 
 @jit()
-def ordered(s, grade, offsets, weight, grad, uniform, k):
+def ordered(s, grade, offsets, weight, values, grad, uniform, k):
     """sum over the first k places j of log sum_{l >= j} e^{s_l} - s_j, ties in the order of ``uniform``.  O(rows)."""
     n = longest(offsets)
     order, starts = np.empty(n, np.int64), np.empty(n + 1, np.int64)
     x, e, own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    value = 0.0
     for q in range(len(weight)):
         a, b = offsets[q], offsets[q + 1]
         if b - a < 2:
@@ -94,8 +93,7 @@ def ordered(s, grade, offsets, weight, grad, uniform, k):
             draws = count if t == 0 else rest[t - 1] * draws + count
             for j in range(starts[t], starts[t + 1]):
                 grad[order[j]] = weight[q] * (e[j] * share[t] * draws - count)
-        value += weight[q] * total
-    return value
+        values[q] = weight[q] * total
 
 
 @jit()
@@ -118,7 +116,6 @@ def ordered_curvature(s, grade, offsets, weight, out, uniform, k):
             for j in range(starts[t], starts[t + 1]):
                 p = e[j] * share[t]
                 out[order[j]] = weight[q] * max(p * (draws - p * squares), 0.0)
-    return 0.0
 
 
 @jit()
@@ -154,7 +151,6 @@ def ordered_hvp(s, grade, offsets, weight, out, v, uniform, k):
             draws, pull = kept * draws + count, kept * pull + count * mean[t]
             for j in range(starts[t], starts[t + 1]):
                 out[order[j]] = weight[q] * e[j] * share[t] * (draws * v[order[j]] - pull)
-    return 0.0
 
 
 @jit()
@@ -171,12 +167,11 @@ def tier_stages(s, grade, a, b, starts, e, own, left, share, rest):
 
 
 @jit()
-def lower_bound(s, grade, offsets, weight, grad):
+def lower_bound(s, grade, offsets, weight, values, grad):
     """sum over tiers above the lowest of n_k log sum_{R_k} e^s - sum_{X_k} s - log n_k!.  O(rows)."""
     n = longest(offsets)
     starts = np.empty(n + 1, np.int64)
     own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    value = 0.0
     for q in range(len(weight)):
         a, b = offsets[q], offsets[q + 1]
         if b - a < 2:
@@ -191,8 +186,7 @@ def lower_bound(s, grade, offsets, weight, grad):
             for r in range(starts[t], starts[t + 1]):
                 total += here * (left[t] - s[r])
                 grad[r] = weight[q] * (grad[r] * share[t] * draws - here)
-        value += weight[q] * total
-    return value
+        values[q] = weight[q] * total
 
 
 @jit()
@@ -214,7 +208,6 @@ def lower_bound_curvature(s, grade, offsets, weight, out):
             for r in range(starts[t], starts[t + 1]):
                 p = out[r] * share[t]
                 out[r] = weight[q] * max(p * (draws - p * squares), 0.0)
-    return 0.0
 
 
 @jit()
@@ -240,4 +233,3 @@ def lower_bound_hvp(s, grade, offsets, weight, out, v):
             draws, pull = kept * draws + count, kept * pull + count * mean[t]
             for r in range(starts[t], starts[t + 1]):
                 out[r] *= weight[q] * share[t] * (draws * v[r] - pull)
-    return 0.0

@@ -132,22 +132,20 @@ def fd_wide(s, start, n_tiers, weight, grad, rest, tier):
 
 
 @jit()
-def pmop_fd(s, grade, offsets, weight, grad):
+def pmop_fd(s, grade, offsets, weight, values, grad):
     """sum_k log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|).  O(rows)."""
     rows = longest(offsets)
     start = np.empty(rows + 1, np.int64)
     rest, tier = np.empty(rows), np.empty(rows)
-    value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         if a == b:
             continue
         n_tiers = find_tiers(grade, a, b, start)
         if is_narrow(s, a, b):
-            value += fd_narrow(s, start, n_tiers, weight[q], grad, rest, tier)
+            values[q] = fd_narrow(s, start, n_tiers, weight[q], grad, rest, tier)
         else:
-            value += fd_wide(s, start, n_tiers, weight[q], grad, rest, tier)
-    return value
+            values[q] = fd_wide(s, start, n_tiers, weight[q], grad, rest, tier)
 
 
 @jit(fastmath={"contract"})
@@ -175,7 +173,6 @@ def pmop_fd_curvature(s, grade, offsets, weight, out):
     for q in range(len(offsets) - 1):
         n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
         fd_curvature_list(s, start, n_tiers, weight[q], out, rest, tier)
-    return 0.0
 
 
 @jit(fastmath={"contract"})
@@ -209,7 +206,6 @@ def pmop_fd_hvp(s, grade, offsets, weight, out, v):
     for q in range(len(offsets) - 1):
         n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
         fd_hvp_list(s, start, n_tiers, weight[q], out, v, rest, tier, mean_rest, mean_tier)
-    return 0.0
 
 
 @jit()
@@ -226,11 +222,10 @@ def softmax_rows(s, scale, out):
 
 
 @jit()
-def pmop_fd_staged(s, grade, offsets, weight, grad, scale):
+def pmop_fd_staged(s, grade, offsets, weight, values, grad, scale):
     """`pmop_fd` with e^{c_k s} in place of e^s at stage k, c_k = ``scale[min(k, last)]``.  O(rows x tiers)."""
     rows = longest(offsets)
     start, p = np.empty(rows + 1, np.int64), np.empty(rows)
-    value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         for t in range(find_tiers(grade, a, b, start)):
@@ -240,8 +235,7 @@ def pmop_fd_staged(s, grade, offsets, weight, grad, scale):
             grad[i:b] += weight[q] * c * p[: b - i]
             stage -= softmax_rows(s[i:j], c, p[: j - i])
             grad[i:j] -= weight[q] * c * p[: j - i]
-            value += weight[q] * (stage + log_subsets(b - i) + math.log((j - i) / (b - i)))
-    return value
+            values[q] += weight[q] * (stage + log_subsets(b - i) + math.log((j - i) / (b - i)))
 
 
 @jit()
@@ -257,7 +251,6 @@ def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale):
             softmax_rows(s[i:b], c, p[: b - i])
             for r in range(b - i):
                 out[i + r] += weight[q] * c * c * p[r] * (1.0 - p[r])
-    return 0.0
 
 
 @jit()
@@ -284,4 +277,3 @@ def pmop_fd_staged_hvp(s, grade, offsets, weight, out, v, scale):
             spread(p, v[i:b], weight[q] * c * c, out[i:b])
             softmax_rows(s[i:j], c, p[: j - i])
             spread(p, v[i:j], -weight[q] * c * c, out[i:j])
-    return 0.0

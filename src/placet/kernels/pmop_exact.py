@@ -121,12 +121,11 @@ def subset_moments(s, first, second):
 
 
 @jit()
-def pmop_exact(s, grade, offsets, weight, grad):
+def pmop_exact(s, grade, offsets, weight, values, grad):
     """sum_k log sum_{S in R_k} e^{mean_S s} - mean_{X_k} s.  O(N_k^3) per stage."""
     rows = longest(offsets)
     start = np.empty(rows + 1, np.int64)
     first, second = np.empty(rows), np.empty(rows)
-    value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         n_tiers = find_tiers(grade, a, b, start)
@@ -134,12 +133,12 @@ def pmop_exact(s, grade, offsets, weight, grad):
             i, j = start[t], start[t + 1]
             order = np.argsort(-s[i:b])
             n = b - i
-            value += weight[q] * (subset_moments(s[i:b][order], first[:n], second[:n]) - row_sum(s, i, j) / (j - i))
+            moments = subset_moments(s[i:b][order], first[:n], second[:n])
+            values[q] += weight[q] * (moments - row_sum(s, i, j) / (j - i))
             for r in range(n):
                 grad[i + order[r]] += weight[q] * first[r]
             for r in range(i, j):
                 grad[r] -= weight[q] / (j - i)
-    return value
 
 
 @jit()
@@ -158,7 +157,6 @@ def pmop_exact_curvature(s, grade, offsets, weight, out):
             subset_moments(s[i:b][order], first[:n], second[:n])
             for r in range(n):
                 out[i + order[r]] += weight[q] * max(second[r] - first[r] * first[r], 0.0)
-    return 0.0
 
 
 @jit(fastmath={"contract"})
@@ -273,4 +271,3 @@ def pmop_exact_hvp(s, grade, offsets, weight, out, v):
             subset_slopes(s[i:b][order], v[i:b][order], slopes[: b - i])
             for r in range(b - i):
                 out[i + order[r]] += weight[q] * slopes[r]
-    return 0.0

@@ -91,14 +91,13 @@ def uniforms_needed(grade, offsets, rule):
 
 
 @jit()
-def contrast(s, grade, offsets, weight, grad, uniforms, first, n_steps, rule):
+def contrast(s, grade, offsets, weight, values, grad, uniforms, first, n_steps, rule):
     """sum_k (1/n) sum_l mean of s over S_l  -  mean of s over X_k, S_1..S_n a chain that starts at X_k.
 
     ``uniforms[first[a]:]`` are those of the list that starts at row a.  O(n N_k) per stage.
     """
     rows = longest(offsets)
     start, pool, inside = np.empty(rows + 1, np.int64), np.empty(rows, np.int64), np.empty(rows, np.bool_)
-    value = 0.0
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         used = first[a]
@@ -108,7 +107,7 @@ def contrast(s, grade, offsets, weight, grad, uniforms, first, n_steps, rule):
             for r in range(n):
                 inside[r] = r < j - i
                 pool[r] = r
-            value -= weight[q] * s[i:j].mean()
+            values[q] -= weight[q] * s[i:j].mean()
             grad[i:j] -= weight[q] / (j - i)
             for _ in range(n_steps):
                 if rule == GIBBS:
@@ -118,11 +117,10 @@ def contrast(s, grade, offsets, weight, grad, uniforms, first, n_steps, rule):
                     metropolis_step(s[i:b], inside[:n], pool[:n], uniforms[used : used + n + 2], rule == HASTINGS)
                     used += n + 2
                 count, mean = subset_mean(s[i:b], inside[:n])
-                value += weight[q] * mean / n_steps
+                values[q] += weight[q] * mean / n_steps
                 for r in range(n):
                     if inside[r]:
                         grad[i + r] += weight[q] / (n_steps * count)
-    return value
 
 
 @jit()

@@ -22,13 +22,9 @@ def is_descending(grade, offsets):
 
 
 @jit()
-def clear(grad, grade, offsets, descending):
-    """Set the rows of ``grad`` in these lists to zero; if ``descending``, whether grades never rise in any.  O(rows).
-
-    One call for both: between calls threads wait for one another.
-    """
-    grad[offsets[0] : offsets[-1]] = 0.0
-    return not descending or is_descending(grade, offsets)
+def clear(column, offsets):
+    """Set the rows of these lists to zero.  O(rows)."""
+    column[offsets[0] : offsets[-1]] = 0.0
 
 
 @jit()

@@ -2,11 +2,8 @@
 
 import math
 
-import numpy as np
-
 from placet.kernels import vector
 from placet.kernels.jit import jit
-from placet.kernels.ranges import longest
 
 
 @jit()
@@ -56,46 +53,67 @@ def softmax(s, a, b, out):
 
 
 @jit()
-def attrank(s, grade, offsets, weight, grad):
-    """- sum softmax(grade) log softmax(s).  O(rows)."""
-    target = np.empty(longest(offsets))
-    value = 0.0
+def listnet(s, target, offsets, weight, values, grad):
+    """- sum target log softmax(s), the targets of a list summing to 1 (or all 0: nothing is said).  O(rows)."""
     for q in range(len(weight)):
         a, b = offsets[q], offsets[q + 1]
         if b - a < 2:
             continue
-        softmax(grade[a:b], 0, b - a, target)
+        mass = total(target[a:b])
+        if mass == 0.0:
+            continue
         log_sum = softmax(s, a, b, grad)
         cross = 0.0
         for r in range(a, b):
-            cross += target[r - a] * (log_sum - s[r])
-            grad[r] = weight[q] * (grad[r] - target[r - a])
-        value += weight[q] * cross
-    return value
+            cross += target[r] * (log_sum - s[r])
+            grad[r] = weight[q] * (grad[r] - target[r])
+        values[q] = weight[q] * cross
 
 
 @jit()
-def attrank_curvature(s, grade, offsets, weight, out):
+def listnet_curvature(s, target, offsets, weight, out):
     """p (1 - p), p = softmax(s).  O(rows)."""
     for q in range(len(weight)):
         a, b = offsets[q], offsets[q + 1]
-        if b - a > 1:
+        if b - a > 1 and total(target[a:b]) > 0.0:
             softmax(s, a, b, out)
             for r in range(a, b):
                 out[r] *= weight[q] * max(1.0 - out[r], 0.0)
-    return 0.0
 
 
 @jit()
-def attrank_hvp(s, grade, offsets, weight, out, v):
+def listnet_hvp(s, target, offsets, weight, out, v):
     """p (v - p.v), p = softmax(s).  O(rows)."""
     for q in range(len(weight)):
         a, b = offsets[q], offsets[q + 1]
-        if b - a > 1:
+        if b - a > 1 and total(target[a:b]) > 0.0:
             softmax(s, a, b, out)
             mean = 0.0
             for r in range(a, b):
                 mean += out[r] * v[r]
             for r in range(a, b):
                 out[r] *= weight[q] * (v[r] - mean)
-    return 0.0
+
+
+@jit()
+def softmax_targets(grade, offsets, out):
+    """out = softmax of the grades of each list of two rows or more.  O(rows)."""
+    for q in range(len(offsets) - 1):
+        if offsets[q + 1] - offsets[q] > 1:
+            softmax(grade, offsets[q], offsets[q + 1], out)
+
+
+@jit()
+def attention_targets(grade, offsets, out):
+    """out = e^grade over its sum, over the rows of a list with a grade above 0; the others get nothing.  O(rows)."""
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        if b - a < 2 or largest(grade[a:b]) <= 0.0:
+            continue
+        exponentials(grade, a, b, out)
+        for r in range(a, b):
+            if grade[r] <= 0.0:
+                out[r] = 0.0
+        mass = total(out[a:b])
+        for r in range(a, b):
+            out[r] /= mass

@@ -25,12 +25,11 @@ def first_below(grade, i, hi):
 
 
 @jit()
-def disconnected(s, grade, offsets, weight, grad, slope, w1, second):
-    """sum_e log(1 + e^(-w1 r_e)); the derivative in w1 goes to slope[0, first row].  O(E) time, O(1) memory.
+def disconnected(s, grade, offsets, weight, values, grad, slopes, w1, second):
+    """sum_e log(1 + e^(-w1 r_e)); the derivative in w1 goes to slopes[list, 0].  O(E) time, O(1) memory.
 
     ``second``: grad gets the diagonal of the Hessian instead.
     """
-    value = 0.0
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         j0 = lo
@@ -43,15 +42,14 @@ def disconnected(s, grade, offsets, weight, grad, slope, w1, second):
                 e = np.exp(-abs(w1 * r))
                 p = e / (1.0 + e) if w1 * r >= 0.0 else 1.0 / (1.0 + e)
                 one += np.log1p(e) + max(-w1 * r, 0.0)
-                slope[0, lo] -= weight[k] * r * p
+                slopes[k, 0] -= weight[k] * r * p
                 if second:
                     grad[i] += weight[k] * w1 * w1 * e / (1.0 + e) ** 2
                     grad[j] += weight[k] * w1 * w1 * e / (1.0 + e) ** 2
                 else:
                     grad[i] -= weight[k] * w1 * p
                     grad[j] += weight[k] * w1 * p
-        value += weight[k] * one
-    return value
+        values[k] = weight[k] * one
 
 
 @jit()
@@ -106,12 +104,11 @@ def row_above(start, edge):
 
 
 @jit()
-def sparsely(s, grade, offsets, weight, grad, slope, w1, w2, share, seeds, second):
+def sparsely(s, grade, offsets, weight, values, grad, slopes, w1, w2, share, seeds, second):
     """As ``connected`` over the pairs of ``drawn_pairs``, their edges found by number: O(rows + share E log rows).
 
     Memory is O(rows): no edge is kept.
     """
-    value = 0.0
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         n = count_edges(grade, lo, hi)
@@ -133,8 +130,8 @@ def sparsely(s, grade, offsets, weight, grad, slope, w1, w2, share, seeds, secon
             r_e, r_f = s[i] - s[j], s[p] - s[q]
             v, ge, gf = pair_term(-w1 * r_e, -w2 * r_f)
             one += v
-            slope[0, lo] -= weight[k] * r_e * ge
-            slope[1, lo] -= weight[k] * r_f * gf
+            slopes[k, 0] -= weight[k] * r_e * ge
+            slopes[k, 1] -= weight[k] * r_f * gf
             first, last = weight[k] * w1 * ge, weight[k] * w2 * gf
             if second:
                 grad[i] += w1 * first
@@ -146,8 +143,7 @@ def sparsely(s, grade, offsets, weight, grad, slope, w1, w2, share, seeds, secon
                 grad[j] += first
                 grad[p] -= last
                 grad[q] += last
-        value += weight[k] * one
-    return value
+        values[k] = weight[k] * one
 
 
 @jit()
@@ -162,14 +158,13 @@ def count_edges(grade, lo, hi):
 
 
 @jit()
-def connected(s, grade, offsets, weight, grad, slope, w1, w2, n_partners, seeds, second):
+def connected(s, grade, offsets, weight, values, grad, slopes, w1, w2, n_partners, seeds, second):
     """sum of log(1 + e^(-w1 r_e) + e^(-w2 r_f)) over all (e, f), or, if above 0, over ``n_partners`` f for each e.
 
-    Derivatives in w1, w2 go to slope[:, first row]; ``seeds`` holds a list's seed at its first row.  ``second``: grad
+    Derivatives in w1, w2 go to slopes[list]; ``seeds`` holds a list's seed at its first row.  ``second``: grad
     gets a bound on the diagonal of the Hessian, the sum of w1^2 p_e + w2^2 p_f over the pairs whose edges touch the row
     (a second moment in place of a variance).  As ``all_pairs``, or O(n_partners E); O(E) memory.
     """
-    value = 0.0
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         n = count_edges(grade, lo, hi)
@@ -194,8 +189,8 @@ def connected(s, grade, offsets, weight, grad, slope, w1, w2, n_partners, seeds,
             if j0 < hi and (j0 <= i or grade[j0] == grade[i]):
                 j0 = first_below(grade, i, hi)
             for j in range(j0, hi):
-                slope[0, lo] -= weight[k] * r[e] * ga[e]
-                slope[1, lo] -= weight[k] * r[e] * gb[e]
+                slopes[k, 0] -= weight[k] * r[e] * ga[e]
+                slopes[k, 1] -= weight[k] * r[e] * gb[e]
                 if second:
                     bound = weight[k] * (w1 * w1 * ga[e] + w2 * w2 * gb[e])
                     grad[i] += bound
@@ -205,5 +200,25 @@ def connected(s, grade, offsets, weight, grad, slope, w1, w2, n_partners, seeds,
                     grad[i] -= push
                     grad[j] += push
                 e += 1
-        value += weight[k] * one
-    return value
+        values[k] = weight[k] * one
+
+
+@jit()
+def disconnected_second(s, grade, offsets, weight, out, w1):
+    """Diagonal of the Hessian of `disconnected`."""
+    n = len(offsets) - 1
+    disconnected(s, grade, offsets, weight, np.zeros(n), out, np.zeros((n, 2)), w1, True)
+
+
+@jit()
+def sparsely_second(s, grade, offsets, weight, out, w1, w2, share, seeds):
+    """A bound on the diagonal of the Hessian of `sparsely`."""
+    n = len(offsets) - 1
+    sparsely(s, grade, offsets, weight, np.zeros(n), out, np.zeros((n, 2)), w1, w2, share, seeds, True)
+
+
+@jit()
+def connected_second(s, grade, offsets, weight, out, w1, w2, n_partners, seeds):
+    """A bound on the diagonal of the Hessian of `connected`."""
+    n = len(offsets) - 1
+    connected(s, grade, offsets, weight, np.zeros(n), out, np.zeros((n, 2)), w1, w2, n_partners, seeds, True)

@@ -1,113 +1,113 @@
-"""Losses: pure functions of row scores, ``LOSSES[name](s, lists, **params) -> (value, gradient)``.
+"""Losses: functions of row scores, ``LOSSES[name](s, lists, **params) -> (value, gradient)``.
 
-A value is minus a log likelihood, or the surrogate to minimise, summed over lists with their weights.
+A value is minus a log likelihood, or the surrogate to minimize, summed over lists with their weights.  Each entry is a
+record (`Loss`) that holds every fact about the loss; `Bound` is a loss on its lists.
 
 >>> from placet.data import Lists
 >>> value, gradient = LOSSES["listmle"]([0.0, 0.0, 0.0], Lists([2, 1, 0], [0, 3]))
 >>> round(value, 6)  # log 6: one of 3! equally likely orders
 1.791759
+>>> LOSSES["pl-partition"].law
+'order'
 """
 
-from collections.abc import Callable
-
 from placet.losses import bregman as _bregman
-from placet.losses import pairwise as _pairwise
-from placet.losses import plackett_luce as _plackett_luce
+from placet.losses import pairwise as _pairs
+from placet.losses import plackett_luce as _pl
 from placet.losses import pmop as _pmop
 from placet.losses import softmax as _softmax
 from placet.losses import structrank as _structrank
+from placet.losses.loss import Bound, Loss, needs
 
-LOSSES: dict[str, Callable] = {
-    "pl-partition": _plackett_luce.pl_partition,
-    "pl-topk": _plackett_luce.pl_topk,
-    "listmle": _plackett_luce.listmle,
-    "pl-lower-bound": _plackett_luce.pl_lower_bound,
-    "attrank": _softmax.attrank,
-    "listnet": _softmax.attrank,
-    "bregman-ce": _bregman.bregman_ce,
-    "bregman-square": _bregman.bregman_square,
-    "bregman-qnorm": _bregman.bregman_qnorm,
-    "bregman": _bregman.bregman,
-    "cosine": _bregman.cosine,
-    "structrank": _structrank.structrank,
-    "pmop-fd": _pmop.pmop_fd,
-    "pmop-exact": _pmop.pmop_exact,
-    "pmop-gibbs": _pmop.pmop_gibbs,
-    "pmop-mh": _pmop.pmop_mh,
-    "pmop-backward": _pmop.pmop_backward,
-    "ranknet": _pairwise.ranknet,
-    "ranksvm": _pairwise.ranksvm,
-    "rank-regress": _pairwise.rank_regress,
-    "rao-kupper": _pairwise.rao_kupper,
-    "davidson": _pairwise.davidson,
+__all__ = ["LOSSES", "Bound", "Loss", "needs"]
+
+_PLACKETT = "Plackett, The analysis of permutations, Applied Statistics 1975"
+_PMOP = "Truyen, Phung and Venkatesh, Probabilistic models over ordered partitions, SDM 2011"
+_BREGMAN = "Ravikumar, Tewari and Yang, On NDCG consistency of listwise ranking methods, AISTATS 2011"
+
+LOSSES: dict[str, Loss] = {
+    "pl-partition": Loss(
+        _pl.pl_partition,
+        "Hino, Fujimoto and Murata, A grouped ranking model for item preference parameter, Neural Computation 2010",
+        law="order",
+        sums_lowest_tier=True,
+    ),
+    "pl-topk": Loss(
+        _pl.pl_topk,
+        "Xia, Liu and Li, Statistical consistency of top-k ranking, NIPS 2009",
+        law="order",
+        breaks_ties=True,
+    ),
+    "listmle": Loss(
+        _pl.listmle,
+        _PLACKETT + "; Xia et al., Listwise approach to learning to rank, ICML 2008",
+        law="order",
+        breaks_ties=True,
+    ),
+    "pl-lower-bound": Loss(
+        _pl.pl_lower_bound,
+        "Hino, Fujimoto and Murata, A grouped ranking model for item preference parameter, Neural Computation 2010",
+        sums_lowest_tier=True,
+    ),
+    "listnet": Loss(
+        _softmax.listnet,
+        "Cao et al., Learning to rank: from pairwise to listwise approach, ICML 2007",
+        values_of_grades=True,
+    ),
+    "attrank": Loss(
+        _softmax.attrank, "Ai et al., Learning a deep listwise context model, SIGIR 2018", values_of_grades=True
+    ),
+    "bregman-ce": Loss(_bregman.bregman_ce, _BREGMAN, shift_invariant=False, smooth=False, values_of_grades=True),
+    "bregman-square": Loss(_bregman.bregman_square, _BREGMAN, shift_invariant=False, values_of_grades=True),
+    "bregman-qnorm": Loss(_bregman.bregman_qnorm, _BREGMAN, shift_invariant=False, smooth=False, values_of_grades=True),
+    "bregman": Loss(_bregman.bregman, _BREGMAN, shift_invariant=False, smooth=False, values_of_grades=True),
+    "cosine": Loss(
+        _bregman.cosine,
+        _BREGMAN,
+        shift_invariant=False,
+        scale_invariant=True,
+        smooth=False,
+        exact_curvature=False,
+        values_of_grades=True,
+    ),
+    "structrank": Loss(
+        _structrank.structrank,
+        "Huang and Frey, Structured ranking learning using cumulative distribution networks, NIPS 2008",
+        gives=("curvature",),
+        learnt={"w1": 1.0, "w2": 1.0},
+        scaling=("w1", "w2"),
+        exact_curvature=False,
+    ),
+    "pmop-fd": Loss(_pmop.pmop_fd, _PMOP, law="order", exact_curvature=False),
+    "pmop-exact": Loss(_pmop.pmop_exact, _PMOP, law="partition"),
+    "pmop-gibbs": Loss(_pmop.pmop_gibbs, _PMOP, gives=(), samples=True),
+    "pmop-mh": Loss(_pmop.pmop_mh, _PMOP, gives=(), samples=True),
+    "pmop-backward": Loss(_pmop.pmop_backward, _PMOP, law="partition", exact_curvature=False),
+    "ranknet": Loss(_pairs.ranknet, "Burges et al., Learning to rank using gradient descent, ICML 2005", law="pairs"),
+    "ranksvm": Loss(
+        _pairs.ranksvm,
+        "Joachims, Optimizing search engines using clickthrough data, KDD 2002",
+        smooth=False,
+        exact_curvature=False,
+    ),
+    "rank-regress": Loss(_pairs.rank_regress, "Cossock and Zhang, Subset ranking using regression, COLT 2006"),
+    "rao-kupper": Loss(
+        _pairs.rao_kupper,
+        "Rao and Kupper, Ties in paired-comparison experiments, JASA 1967",
+        learnt={"tie": 0.0},
+        law="pairs",
+    ),
+    "davidson": Loss(
+        _pairs.davidson,
+        "Davidson, On extending the Bradley-Terry model to accommodate ties, JASA 1970",
+        learnt={"tie": 0.0},
+        law="pairs",
+    ),
 }
-"""``(s, lists, **params) -> (value, gradient)``."""
+"""Name -> record."""
 
-CURVATURES: dict[str, Callable] = {
-    "pl-partition": _plackett_luce.pl_partition_curvature,
-    "pl-topk": _plackett_luce.pl_topk_curvature,
-    "listmle": _plackett_luce.listmle_curvature,
-    "pl-lower-bound": _plackett_luce.pl_lower_bound_curvature,
-    "attrank": _softmax.attrank_curvature,
-    "listnet": _softmax.attrank_curvature,
-    "bregman-ce": _bregman.bregman_ce_curvature,
-    "bregman-square": _bregman.bregman_square_curvature,
-    "bregman-qnorm": _bregman.bregman_qnorm_curvature,
-    "bregman": _bregman.bregman_curvature,
-    "cosine": _bregman.cosine_curvature,
-    "structrank": _structrank.structrank_curvature,
-    "pmop-fd": _pmop.pmop_fd_curvature,
-    "pmop-exact": _pmop.pmop_exact_curvature,
-    "pmop-backward": _pmop.pmop_backward_curvature,
-    "ranknet": _pairwise.ranknet_curvature,
-    "ranksvm": _pairwise.ranksvm_curvature,
-    "rank-regress": _pairwise.rank_regress_curvature,
-    "rao-kupper": _pairwise.rao_kupper_curvature,
-    "davidson": _pairwise.davidson_curvature,
-}
-"""``(s, lists, **params) -> (rows,)``: the diagonal of the Hessian, or the upper bound that the function states."""
-
-HVPS: dict[str, Callable] = {
-    "pl-partition": _plackett_luce.pl_partition_hvp,
-    "pl-topk": _plackett_luce.pl_topk_hvp,
-    "listmle": _plackett_luce.listmle_hvp,
-    "pl-lower-bound": _plackett_luce.pl_lower_bound_hvp,
-    "attrank": _softmax.attrank_hvp,
-    "listnet": _softmax.attrank_hvp,
-    "bregman-ce": _bregman.bregman_ce_hvp,
-    "bregman-square": _bregman.bregman_square_hvp,
-    "bregman-qnorm": _bregman.bregman_qnorm_hvp,
-    "bregman": _bregman.bregman_hvp,
-    "cosine": _bregman.cosine_hvp,
-    "pmop-fd": _pmop.pmop_fd_hvp,
-    "pmop-exact": _pmop.pmop_exact_hvp,
-    "pmop-backward": _pmop.pmop_backward_hvp,
-    "ranknet": _pairwise.ranknet_hvp,
-    "ranksvm": _pairwise.ranksvm_hvp,
-    "rank-regress": _pairwise.rank_regress_hvp,
-    "rao-kupper": _pairwise.rao_kupper_hvp,
-    "davidson": _pairwise.davidson_hvp,
-}
-"""``(s, lists, v, **params) -> (rows,)``: the Hessian times a vector."""
-
-LIKELIHOODS: frozenset[str] = frozenset(
-    {
-        "pl-partition",
-        "pl-topk",
-        "listmle",
-        "pmop-fd",
-        "pmop-exact",
-        "pmop-backward",
-        "ranknet",  # these three over the results of a pair; a longer list is a product of pairs
-        "rao-kupper",
-        "davidson",
-    }
-)
-"""Names whose ``exp(-value)`` sums to 1 over all outcomes."""
-
-LEARNT: dict[str, dict[str, float]] = {
-    "structrank": {"w1": 1.0, "w2": 1.0},
-    "rao-kupper": {"alpha": 0.0},
-    "davidson": {"beta": 0.0},
-}
-"""Parameters learnt jointly with the scores, and their starting values."""
+# Views of the records for the rankers, until each of them holds a Bound.
+CURVATURES = {name: loss.curvature for name, loss in LOSSES.items() if loss.curvature}
+HVPS = {name: loss.hvp for name, loss in LOSSES.items() if loss.hvp}
+LEARNT = {name: loss.learnt for name, loss in LOSSES.items() if loss.learnt}
+LIKELIHOODS = frozenset(name for name, loss in LOSSES.items() if loss.law)

@@ -4,8 +4,9 @@
 offsets)``; then ``summary(values)`` and ``compare(a, b)``.
 """
 
+from placet.data.gains import DISCOUNTS, GAINS
 from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
-from placet.metrics.conventions import CONVENTIONS, DISCOUNTS, GAINS
+from placet.metrics.conventions import CONVENTIONS
 from placet.metrics.diversity import alpha_ndcg, err_ia
 from placet.metrics.paired import PairedDifference, Summary, compare, summary
 from placet.metrics.propensity import propensities, psndcg, psp

@@ -1,27 +1,6 @@
-"""Gains, discounts, and how other packages differ."""
+"""How other packages differ: ties, gain, discount, lists with nothing relevant."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
-
-Curve = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-
-GAINS: dict[str, Curve] = {
-    "exp2": lambda r: np.exp2(r) - 1.0,
-    "linear": lambda r: r,
-    "log": lambda r: np.log2(1.0 + r),
-}
-"""Gain of a grade r: 2^r - 1, r, log2(1 + r)."""
-
-DISCOUNTS: dict[str, Curve] = {
-    "log2": lambda i: 1.0 / np.log2(1.0 + i),
-    "letor": lambda i: 1.0 / np.maximum(1.0, np.log2(i)),
-    "reciprocal": lambda i: 1.0 / i,
-    "none": lambda i: np.ones_like(i),
-}
-"""Discount of place i = 1, 2, ...: 1/log2(1 + i); 1, 1, 1/log2(3), ...; 1/i; 1."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +46,3 @@ def convention(compat: str | None, metric: str) -> Convention:
     if metric not in found.defines:
         raise ValueError(f"compat {compat!r} does not define {metric}; it defines {list(found.defines)}")
     return found
-
-
-def curve(table: dict[str, Curve], choice: str | Curve, what: str) -> Curve:
-    """A gain or discount by name, or the function itself."""
-    if callable(choice):
-        return choice
-    if choice not in table:
-        raise ValueError(f"{what} {choice!r} is unknown; choose from {list(table)} or pass a function")
-    return table[choice]
-
-
-def discounts(choice: str | Curve, places: int) -> NDArray[np.float64]:
-    """Discounts of places 1 .. ``places``."""
-    d = np.asarray(curve(DISCOUNTS, choice, "discount")(np.arange(1, places + 1, dtype=np.float64)), dtype=np.float64)
-    if d.shape != (places,) or not np.isfinite(d).all():
-        raise ValueError(
-            f"the discount must give one finite number per place; for {places} places it gave shape {d.shape}: {d}"
-        )
-    return d

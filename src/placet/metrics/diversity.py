@@ -10,7 +10,7 @@ in the ideal only.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.metrics.conventions import discounts
+from placet.data.gains import discounts
 from placet.metrics.ranking import Floats, Ranking, checked_depth, rank
 from placet.metrics.relevance import Scores, cascaded, discounted, per_list_total, ratio
 
@@ -36,7 +36,7 @@ def alpha_ndcg(
     from placet.kernels import metrics as kernels  # see ``relevance.cascaded``
 
     ranking, dense = _judged(s, judged, offsets, alpha)
-    d = discounts("log2", checked_depth(k, ranking.offsets))
+    d = discounts(checked_depth(k, ranking.offsets), "log2")
     best = np.zeros(ranking.n_lists)
     kernels.greedy_alpha_dcg(dense, ranking.offsets, float(alpha), d, best)
     return ratio(_novel_gain(ranking, dense, alpha, d), best, empty)
@@ -61,7 +61,7 @@ def err_ia(
     array([0.5])
     """
     ranking, dense = _judged(s, judged, offsets, alpha)
-    d = discounts("reciprocal", checked_depth(k, ranking.offsets))
+    d = discounts(checked_depth(k, ranking.offsets), "reciprocal")
     n_topics = np.zeros(ranking.n_lists)
     for column in dense.T:
         n_topics += per_list_total(column, ranking.offsets) > 0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data.errors import one_of
-from placet.metrics.conventions import discounts
+from placet.data.gains import discounts
 from placet.metrics.ranking import Floats, Ranking, checked_column, checked_depth, rank
 from placet.metrics.relevance import Scores, discounted, ideal, is_relevant, per_list_total, ratio
 
@@ -84,7 +84,7 @@ def psndcg(
     array([1.])
     """
     ranking, worth, n_true = _worth(s, grade, offsets, propensity)
-    d = discounts("log2", checked_depth(k, ranking.offsets))
+    d = discounts(checked_depth(k, ranking.offsets), "log2")
     flat = np.append(0.0, np.cumsum(d))[np.minimum(n_true, len(d)).astype(np.int64)]
     scale = ratio(np.ones(ranking.n_lists), flat, 0.0)
     return _normalised(

@@ -16,7 +16,8 @@ list), and returns one value per list.  What they share:
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.metrics.conventions import GAINS, Convention, Curve, convention, curve, discounts
+from placet.data.gains import Curve, discounts, gains
+from placet.metrics.conventions import Convention, convention
 from placet.metrics.ranking import Floats, Ints, Ranking, batches, checked_column, checked_depth, rank
 
 Scores = ArrayLike | Ranking
@@ -36,7 +37,7 @@ def ndcg(
 ) -> Floats:
     """Normalised discounted cumulative gain: sum_{i<=k} g(r_i) d(i) over the same sum for the best order of all rows.
 
-    By default g(r) = 2^r - 1 ("exp2"; also "linear", "log" or a function of grades) and d(i) = 1/log2(1 + i) ("log2";
+    By default g(r) = 2^r - 1 ("exp2"; also "linear", "log2" or a function of grades) and d(i) = 1/log2(1 + i) ("log2";
     also "letor", "reciprocal", "none" or a function of places 1, 2, ...).  Nothing relevant: no gain above 0.
     O(rows log rows).
 
@@ -48,11 +49,11 @@ def ndcg(
     conv = convention(compat, "ndcg")
     ranking = rank(s, offsets, conv.ties, name)
     grade = checked_column(grade, ranking, "grade")
-    gains = _gains(grade, conv.gain if gain is None else gain, clip=compat == "trec_eval")
+    gain_of_row = gains(grade, conv.gain if gain is None else gain, clip=compat == "trec_eval")
     places = checked_depth(k, ranking.offsets)
-    d = discounts(conv.discount if discount is None else discount, places)
-    best = ideal(gains, ranking.offsets, d)
-    value = ratio(discounted(ranking, gains, d), best, conv.empty if empty is None else empty)
+    d = discounts(places, conv.discount if discount is None else discount)
+    best = ideal(gain_of_row, ranking.offsets, d)
+    value = ratio(discounted(ranking, gain_of_row, d), best, conv.empty if empty is None else empty)
     if compat == "letor" and k is not None:
         value[np.diff(ranking.offsets) < k] = 0.0  # LETOR's script prints no value past the last document
     return value
@@ -177,7 +178,7 @@ def mrr(
     """
     conv = convention(compat, "mrr")
     ranking, relevant, total = _judged(s, grade, offsets, conv, threshold, name)
-    value = cascaded(ranking, relevant, discounts("reciprocal", checked_depth(k, ranking.offsets)))
+    value = cascaded(ranking, relevant, discounts(checked_depth(k, ranking.offsets), "reciprocal"))
     value[total == 0] = conv.empty if empty is None else empty
     return value
 
@@ -211,7 +212,7 @@ def err(
             "ERR needs grades from 0 to max_grade"
         )
     value = cascaded(
-        ranking, np.exp2(grade - top) - np.exp2(-top), discounts("reciprocal", checked_depth(k, ranking.offsets))
+        ranking, np.exp2(grade - top) - np.exp2(-top), discounts(checked_depth(k, ranking.offsets), "reciprocal")
     )
     value[per_list_total(grade > 0, ranking.offsets) == 0] = empty
     return value
@@ -271,21 +272,6 @@ def ideal(x: Floats, offsets: Ints, d: Floats) -> Floats:
         best = -np.sort(-x[rows], axis=1)[:, : len(d)]
         out[lists] = np.cumsum(best * d[: best.shape[1]], axis=1)[:, -1]  # one after the other, as in ``discounted``
     return out
-
-
-def _gains(grade: Floats, choice: str | Curve, clip: bool) -> Floats:
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # such gains are refused below, with their row
-        gains = np.asarray(curve(GAINS, choice, "gain")(grade), dtype=np.float64)
-    if clip:
-        gains = np.maximum(gains, 0.0)
-    bad = ~((gains >= 0) & np.isfinite(gains))
-    if gains.shape != grade.shape or bad.any():
-        at = int(np.argmax(bad)) if bad.any() else 0
-        raise ValueError(
-            f"row {at}: the gain of grade {grade[at]:g} is {gains.ravel()[at]:g} ({int(bad.sum())} such rows); "
-            "nDCG needs finite gains of at least 0: shift or clip the grades, or pass gain="
-        )
-    return gains
 
 
 def block_sums(ranking: Ranking, x: Floats, blocks: NDArray | slice = slice(None)) -> Floats:

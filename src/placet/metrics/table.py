@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
+from placet.data.gains import DISCOUNTS, GAINS
 from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
-from placet.metrics.conventions import CONVENTIONS, DISCOUNTS, GAINS
+from placet.metrics.conventions import CONVENTIONS
 from placet.metrics.diversity import alpha_ndcg, err_ia
 from placet.metrics.propensity import NORMALISE, psndcg, psp
 from placet.metrics.ranking import Floats, rank

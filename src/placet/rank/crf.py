@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.losses import LEARNT, LOSSES
+from placet.losses import LEARNT, LOSSES, Bound
 from placet.metrics import metric as metric_of
 from placet.optim import ConvergenceWarning, Fit, lbfgs
 from placet.rank import similarity
@@ -258,15 +258,16 @@ class _Loss:
 
     def __init__(self, field: Any, queries: Queries, ranker: ContinuousCRF) -> None:
         self.field, self.lists, self.total = field, queries.lists(), float(queries.weight.sum())
-        self.loss, self.params = LOSSES[ranker.loss], parameters_for(ranker.loss, ranker.loss_params, ranker.tol)
+        params = parameters_for(ranker.loss, ranker.loss_params, ranker.tol)
+        self.bound = Bound(ranker.loss, self.lists, params, total=1.0)
         self.start = np.zeros(2 if ranker.loss in LEVELLED else 1)
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
         n = len(x) - len(self.start)
         alpha, beta = _parameters(x, n)
         mu = self.field.mean(alpha, beta)
-        factor, constant = float(np.exp(x[n])), float(x[n + 1 :].sum())
-        value, g = self.loss(constant + factor * mu, self.lists, **self.params)
+        factor, constant = float(np.exp(min(x[n], 300.0))), float(x[n + 1 :].sum())
+        value, g = self.bound.value_and_grad(constant + factor * mu)
         d_alpha, d_beta = self.field.pull_back(mu, factor * g, alpha, beta)
         level = np.array([factor * float(g @ mu), float(g.sum())])[: len(self.start)]
         return value / self.total, np.concatenate([alpha * d_alpha, [beta * d_beta], level]) / self.total

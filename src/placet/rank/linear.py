@@ -11,7 +11,7 @@ from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.losses import HVPS, LEARNT
 from placet.metrics import metric as metric_of
-from placet.optim import Fit, lbfgs, newton, sgd
+from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank.objective import SAMPLED, Objective, parameters_for, times
 from placet.rank.products import ROWS_AT_ONCE, Products
 from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
@@ -112,7 +112,11 @@ class LinearRanker(Ranker):
         """Minimise the objective in units of its gradient at the start."""
         if self.solver == "sgd":
             draw = _drawn(objective, queries, self.batch)
-            steps: dict[str, Any] = {"method": self.step, "lr": self.learning_rate, "n_iter": self.max_iter}
+            steps: dict[str, Any] = {
+                "method": self.step,
+                "learning_rate": self.learning_rate,
+                "max_iter": self.max_iter,
+            }
             return sgd(draw, objective.start, rng=np.random.default_rng(self.random_state), callback=watch, **steps)
         unit = float(np.abs(objective(objective.start)[1]).max(initial=0.0)) or 1.0
 
@@ -126,7 +130,7 @@ class LinearRanker(Ranker):
         common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": after}
         if self.solver == "newton":
             bend = lambda x, v: objective.hvp(x, v) / unit  # noqa: E731
-            return newton(scaled, bend, objective.start, rel_tol=self.rel_tol, **common)
+            return newton(scaled, by_products(bend), objective.start, rel_tol=self.rel_tol, **common)
         rel_tol = 1e-6 if self.rel_tol is None and self.loss in KINKED else self.rel_tol
         return lbfgs(scaled, objective.start, rel_tol=rel_tol, **common)
 

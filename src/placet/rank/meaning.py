@@ -56,17 +56,17 @@ def top1(s: Floats, offsets: NDArray[np.int64]) -> Floats:
 def above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
     """P(i above j) at ``gap`` = s_i - s_j.
 
-    Plackett-Luce and Bradley-Terry: 1 / (1 + e^-gap).  Rao-Kupper: 1 / (1 + theta e^-gap), theta = 1 + e^alpha.
-    Davidson: e^(gap / 2) / (e^(gap / 2) + e^(-gap / 2) + e^beta).  In the last two, ties take the rest.
+    Plackett-Luce and Bradley-Terry: 1 / (1 + e^-gap).  Rao-Kupper: 1 / (1 + theta e^-gap), theta = 1 + e^tie.
+    Davidson: e^(gap / 2) / (e^(gap / 2) + e^(-gap / 2) + e^tie).  In the last two, ties take the rest.
 
-    >>> above([0.0], "ranknet", {}), above([0.0], "davidson", {"beta": 0.0})
+    >>> above([0.0], "ranknet", {}), above([0.0], "davidson", {"tie": 0.0})
     (array([0.5]), array([0.33333333]))
     """
     gap = np.asarray(gap, dtype=np.float64)
     if loss == "rao-kupper":
-        return expit(gap - np.logaddexp(0.0, params.get("alpha", 0.0)))
+        return expit(gap - np.logaddexp(0.0, params.get("tie", 0.0)))
     if loss == "davidson":
-        return expit(gap - np.logaddexp(0.0, params.get("beta", 0.0) + gap / 2))
+        return expit(gap - np.logaddexp(0.0, params.get("tie", 0.0) + gap / 2))
     return expit(gap)
 
 

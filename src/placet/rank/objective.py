@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Mapping
-from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.data.rankings import rows_of
 from placet.kernels import ranges
-from placet.losses import HVPS, LEARNT, LOSSES
+from placet.losses import LEARNT, LOSSES, Bound
 from placet.rank.products import ROWS_AT_ONCE, moments
 
 SAMPLED = frozenset({"pmop-gibbs", "pmop-mh"})
@@ -36,7 +35,7 @@ def parameters_for(loss: str, given: Mapping[str, Any] | None, tol: float = 1.0)
     """Parameters of the loss in training: those given, and integrals no more exact than a fit to ``tol`` needs."""
     one_of(loss, LOSSES, "loss")
     params = dict(given or {})
-    known = [p.name for p in signature(LOSSES[loss]).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    known = list(LOSSES[loss].parameters)
     unknown = sorted(set(params) - set(known))
     if unknown:
         raise ValueError(f"loss {loss!r} has no parameter {unknown[0]!r}; it has {known}")
@@ -81,6 +80,7 @@ class Objective:
         self.order = None if ranges.is_descending(grade, offsets) else ranges.descending_order(grade, offsets)
         self.lists = lists if self.order is None else lists._replace(grade=grade[self.order])
         self.total = float(np.asarray(lists.weight).sum())
+        self.bound = Bound(self.loss, self.lists, self.params, total=1.0, learn=self.learnt)
         self._last: tuple[Floats, Floats] | None = None
 
     def part(self, queries: NDArray[np.int64], lists: Lists) -> Self:
@@ -119,11 +119,9 @@ class Objective:
         weights = (transposed_times(self.X, rows) - self.shift * total) / self.scale
         return np.append(weights, [total] * self.n_constants)
 
-    def __call__(self, x: Floats, **more: Any) -> tuple[float, Floats]:
-        learnt = self.learnt_at(x)
-        extra = {"parameter_gradient": True} if learnt else {}
-        value, g, *slopes = LOSSES[self.loss](self.scores(x), self.lists, **self.params, **learnt, **extra, **more)
-        grad = np.append(self.pull_back(g), [slopes[0][k] for k in self.learnt]) / self.total
+    def __call__(self, x: Floats, random_state: np.random.Generator | None = None) -> tuple[float, Floats]:
+        value, g, slopes = self.bound.value_grad_slopes(self.scores(x), self.learnt_at(x), random_state)
+        grad = np.append(self.pull_back(g), slopes) / self.total
         w = x[: self.n]
         grad[: self.n] += self.l2 * w
         return value / self.total + 0.5 * self.l2 * float(w @ w), grad
@@ -134,7 +132,7 @@ class Objective:
         along = times(self.X, w)
         along += constant
         along = along if self.order is None else along[self.order]
-        g = HVPS[self.loss](self.scores(x), self.lists, along, **self.params)
+        g = self.bound.hvp(self.scores(x), along)
         out = self.pull_back(g) / self.total
         out[: self.n] += self.l2 * v[: self.n]
         return out

@@ -1,6 +1,5 @@
 """Training of networks: losses of the table as PyTorch sees them, and Adam with early stopping."""
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from placet.data import Lists
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.losses import LOSSES
+from placet.losses import LOSSES, Bound
 from placet.rank.network import Layer, Weights, layers, pytorch
 from placet.rank.objective import learnt_for, parameters_for
 
@@ -37,11 +36,12 @@ def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
     torch = pytorch()
     learnt = {name: value for name, value in params.items() if isinstance(value, torch.Tensor)}
     numbers = {name: float(value.detach()) if name in learnt else value for name, value in params.items()}
-    extra = {"parameter_gradient": True} if learnt else {}
     rows = scores.detach().to("cpu", torch.float64).numpy()
-    value, grad, *slopes = LOSSES[loss](rows, lists, **numbers, **extra)
+    fixed = {name: value for name, value in numbers.items() if name not in learnt}
+    values = {name: numbers[name] for name in learnt}
+    value, grad, slopes = Bound(loss, lists, fixed, total=1.0, learn=learnt).value_grad_slopes(rows, values)
     back = torch.from_numpy(single(grad) if scores.dtype == torch.float32 else grad).to(scores.device, scores.dtype)
-    by_name = [value.new_tensor(slopes[0][name]) for name, value in learnt.items()]
+    by_name = [tensor.new_tensor(slope) for tensor, slope in zip(learnt.values(), slopes.tolist())]
     return known(value, [back, *by_name], [scores, *learnt.values()])
 
 
@@ -88,8 +88,7 @@ class Criterion:
         check_loss(loss)
         torch = pytorch()
         self.loss, self.params, self.rng = loss, parameters_for(loss, params), rng
-        accepted = inspect.signature(LOSSES[loss]).parameters
-        self.draws = "random_state" in accepted and "random_state" not in self.params
+        self.draws = LOSSES[loss].draws and "random_state" not in self.params
         self.learnt = {
             name: torch.tensor(start, dtype=torch.float64, requires_grad=True)
             for name, start in learnt_for(loss, self.params).items()

@@ -1,0 +1,70 @@
+"""Gain of a grade and discount of a place: one vocabulary for losses and metrics."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.data.arrays import Floats
+
+Curve = Callable[[Floats], ArrayLike]
+
+GAINS: dict[str, Curve] = {
+    "exp2": lambda grade: np.exp2(grade) - 1.0,
+    "linear": lambda grade: grade,
+    "log2": lambda grade: np.log2(1.0 + grade),
+}
+"""Gain of a grade r: 2^r - 1, r, log2(1 + r)."""
+
+DISCOUNTS: dict[str, Curve] = {
+    "log2": lambda place: 1.0 / np.log2(1.0 + place),
+    "letor": lambda place: 1.0 / np.maximum(1.0, np.log2(place)),
+    "reciprocal": lambda place: 1.0 / place,
+    "none": lambda place: np.ones_like(place),
+}
+"""Discount of place i = 1, 2, ...: 1 / log2(1 + i); 1, 1, 1 / log2(3), ...; 1 / i; 1."""
+
+
+def gains(grade: Floats, gain: str | Curve = "exp2", *, clip: bool = False) -> Floats:
+    """Gains (rows,) of grades by name or by a function; ``clip`` sets negative gains to 0, else they are refused.
+
+    >>> gains(np.array([2.0, 1.0, 0.0]))
+    array([3., 1., 0.])
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what this hides is refused, by value, below
+        values = np.ascontiguousarray(_curve(GAINS, gain, "gain")(grade), dtype=np.float64)
+    if values.shape != grade.shape:
+        raise ValueError(f"gain gives shape {values.shape} for grades of shape {grade.shape}")
+    if clip:
+        values = np.maximum(values, 0.0)
+    bad = ~(np.isfinite(values) & (values >= 0.0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(
+            f"row {row}: the gain of grade {grade[row]:g} is {values[row]:g}, not a finite number of at least 0 "
+            f"({bad.sum()} such rows); choose another gain, or shift or clip the grades"
+        )
+    return values
+
+
+def discounts(n: int, discount: str | Curve = "log2") -> Floats:
+    """Discounts (n,) of places 1..n by name or by a function.
+
+    >>> discounts(3)
+    array([1.       , 0.63092975, 0.5      ])
+    """
+    place = np.arange(1, n + 1, dtype=np.float64)
+    values = np.ascontiguousarray(_curve(DISCOUNTS, discount, "discount")(place), dtype=np.float64)
+    if values.shape != place.shape or not np.isfinite(values).all():
+        raise ValueError(
+            f"discount must give one finite number per place; for {n} places it gave shape {values.shape}: {values}"
+        )
+    return values
+
+
+def _curve(table: Mapping[str, Curve], choice: str | Curve, what: str) -> Curve:
+    if callable(choice):
+        return choice
+    if choice not in table:
+        raise ValueError(f"{what} {choice!r} is unknown; choose from {list(table)} or give a function")
+    return table[choice]

@@ -1,0 +1,473 @@
+"""The record of a loss, and a loss bound to its lists: rows sorted once, weights normalized once, checks done once."""
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data import Lists
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
+from placet.kernels import ranges
+from placet.threads import map_ordered
+
+Kernel = Callable[..., None]
+Law = Literal["order", "pairs", "partition"]
+Second = Literal["curvature", "hvp"]
+
+ROWS_PER_RANGE = 8192  # at least: a call costs as much as some hundred rows
+MOST_RANGES = 64
+TRAINING_TOLERANCE = 1e-4
+"""Error allowed in the integrals of a loss in training, unless the fit itself is asked for less."""
+
+
+class Plan(NamedTuple):
+    """What a loss runs on given lists with given parameters.
+
+    ``value`` is called as ``kernel(s, grade, offsets, weight, values, grad, [slopes,] *args)`` and fills ``values``
+    (lists,), ``grad`` (rows,) and, for a loss that learns parameters, ``slopes`` (lists, parameters), all zero before;
+    ``curvature`` as ``kernel(s, grade, offsets, weight, out, *args)``; ``hvp`` likewise with v before the arguments.
+    ``grade`` replaces the grades where the loss sees something else (rows,).  ``draw`` makes the arguments of ``value``
+    anew from a generator at each call.  ``backward``: the kernels see the lists reversed, and minus the scores.
+    """
+
+    value: tuple[Any, ...]
+    curvature: tuple[Any, ...] | None = None
+    hvp: tuple[Any, ...] | None = None
+    grade: Floats | None = None
+    draw: Callable[[np.random.Generator], tuple[Any, ...]] | None = None
+    backward: bool = False
+
+
+class Columns(NamedTuple):
+    """Lists as kernels take them: contiguous, float64 (``offsets`` int64), read-only, grades never rising in a list."""
+
+    grade: Floats
+    offsets: Ints
+    weight: Floats
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss of row scores and every fact about it.  Called as ``loss(s, lists, **params) -> (value, gradient)``.
+
+    Attributes
+    ----------
+    plan : function
+        ``plan(columns, **params) -> Plan``: parameters, their checks, the kernels.  Its docstring states the formula.
+    reference : str
+        Where the loss comes from, in one line.
+    gives : tuple
+        Which second derivatives there are: "curvature" (the Hessian's diagonal or a bound), "hvp" (Hessian products).
+    learnt : mapping
+        Parameters learnt jointly with the scores, and their starting values.
+    scaling : tuple
+        Learnt parameters that multiply all scores, as the length of a weight vector does already.
+    law : str or None
+        What the loss is minus the log likelihood of: "order" (e^s are the weights of a Plackett-Luce law of orders),
+        "pairs" (the results of pairs), "partition" (ordered partitions only); None: it is no likelihood.
+    shift_invariant : bool
+        Adding a constant to a list's scores changes nothing.
+    scale_invariant : bool
+        Multiplying a list's scores by a positive number changes nothing.
+    samples : bool
+        The gradient is a random estimate.
+    breaks_ties : bool
+        Tied rows are put in a random order.
+    smooth : bool
+        Twice differentiable everywhere, with derivatives that differences can check.
+    exact_curvature : bool
+        The curvature is the Hessian's diagonal, not an upper bound of it.
+    sums_lowest_tier : bool
+        Scores of the lowest tier enter through their log-sum-exp alone.
+    values_of_grades : bool
+        The values of the grades count, not their order alone.
+    """
+
+    plan: Callable[..., Plan]
+    reference: str
+    gives: tuple[Second, ...] = ("curvature", "hvp")
+    learnt: Mapping[str, float] = field(default_factory=dict)
+    scaling: tuple[str, ...] = ()
+    law: Law | None = None
+    shift_invariant: bool = True
+    scale_invariant: bool = False
+    samples: bool = False
+    breaks_ties: bool = False
+    smooth: bool = True
+    exact_curvature: bool = True
+    sums_lowest_tier: bool = False
+    values_of_grades: bool = False
+
+    def __call__(self, s: ArrayLike, lists: Lists, *, parameter_gradient: bool = False, **params: Any) -> Any:
+        """Value, summed over lists with their weights, and gradient (rows,).
+
+        ``parameter_gradient`` adds a dict of the derivatives in the learnt parameters.
+        """
+        bound, s = self._bound(s, lists, params)
+        if not parameter_gradient:
+            return bound.value_and_grad(s)
+        learnt = {name: float(params.get(name, start)) for name, start in self.learnt.items()}
+        value, grad, slopes = bound.value_grad_slopes(s, learnt)
+        return value, grad, dict(zip(learnt, slopes.tolist()))
+
+    def per_list(self, s: ArrayLike, lists: Lists, **params: Any) -> Floats:
+        """One value per list (lists,), weighted; their sum is the value."""
+        bound, s = self._bound(s, lists, params)
+        return bound.per_list(s)
+
+    @property
+    def curvature(self) -> Callable[..., Floats] | None:
+        """``(s, lists, **params) -> (rows,)``: the Hessian's diagonal or its stated bound; None where there is none."""
+        return self._curvature if "curvature" in self.gives else None
+
+    @property
+    def hvp(self) -> Callable[..., Floats] | None:
+        """``(s, lists, v, **params) -> (rows,)``: the Hessian times a vector; None where there is none."""
+        return self._hvp if "hvp" in self.gives else None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(p.name for p in inspect.signature(self.plan).parameters.values() if p.kind is p.KEYWORD_ONLY)
+
+    @property
+    def draws(self) -> bool:
+        """Whether the loss draws random numbers: it has a parameter ``random_state``."""
+        return "random_state" in self.parameters
+
+    def training_parameters(self, given: Mapping[str, Any] | None, tol: float = 1.0) -> dict[str, Any]:
+        """Those given, checked by name, and integrals no more exact than a fit to ``tol`` needs."""
+        params = dict(given or {})
+        unknown = sorted(set(params) - set(self.parameters))
+        if unknown:
+            raise ValueError(f"the loss has no parameter {unknown[0]!r}; it has {list(self.parameters)}")
+        if "tol" in self.parameters:
+            params.setdefault("tol", max(min(TRAINING_TOLERANCE, tol), 1e-14))
+        return params
+
+    def _curvature(self, s: ArrayLike, lists: Lists, **params: Any) -> Floats:
+        bound, s = self._bound(s, lists, params)
+        return bound.curvature(s)
+
+    def _hvp(self, s: ArrayLike, lists: Lists, v: ArrayLike, **params: Any) -> Floats:
+        bound, s = self._bound(s, lists, params)
+        return bound.hvp(s, _row_vector(v, len(s), "vector"))
+
+    def _bound(self, s: ArrayLike, lists: Lists, params: Mapping[str, Any]) -> tuple["Bound", Floats]:
+        bound = Bound(self, lists, params, total=1.0)
+        s = _row_vector(s, bound.n_rows, "score column")
+        bad = ~np.isfinite(s)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(f"row {row}: score {s[row]} is not finite ({bad.sum()} such rows)")
+        return bound, s
+
+
+class Bound:
+    """A loss on its lists: a function of row scores, in the order of the caller's rows, per unit weight.
+
+    Parameters
+    ----------
+    loss : str or Loss
+    lists : Lists
+    params : mapping, optional
+        Parameters of the loss.
+    total : float, optional
+        What the weights are divided by; their sum unless given (the sum over all parts, where this is one of them).
+    learn : iterable of str, optional
+        Learnt parameters to learn here; all that are not in ``params`` and do not merely scale the scores, unless
+        given.
+
+    ``learnt`` holds the starting values of the parameters that are learnt here.
+
+    >>> bound = Bound("listmle", Lists([2, 0, 1], [0, 3]))
+    >>> value, gradient = bound.value_and_grad(np.zeros(3))
+    >>> round(value, 6), gradient.round(3)
+    (1.791759, array([-0.667,  0.833, -0.167]))
+    """
+
+    def __init__(
+        self,
+        loss: "str | Loss",
+        lists: Lists,
+        params: Mapping[str, Any] | None = None,
+        *,
+        total: float | None = None,
+        learn: Iterable[str] | None = None,
+    ) -> None:
+        self.loss = loss if isinstance(loss, Loss) else loss_named(loss)
+        self.lists, self.params = lists, dict(params or {})
+        grade, offsets, weight = checked_lists(lists)
+        self.total = float(weight.sum()) if total is None else float(total)
+        self.offsets, self.n_rows, self.n_lists = offsets, len(grade), len(weight)
+        unit = self.total if self.total > 0 else 1.0
+        weight = read_only(weight / unit) if unit != 1.0 else weight
+        self._cuts = _cut(offsets)
+        self._order = None if self._descending(grade) else ranges.descending_order(grade, offsets)
+        sorted_grade = grade if self._order is None else read_only(grade[self._order])
+        self.columns = Columns(sorted_grade, offsets, weight)
+        self._silent = self._rows_of_weight_zero(weight)
+        names = self.loss.learnt if learn is None else tuple(learn)
+        fixed = {*self.params, *(self.loss.scaling if learn is None else ())}
+        self.learnt: dict[str, float] = {k: float(self.loss.learnt[k]) for k in names if k not in fixed}
+        self._plan_cache: tuple[dict[str, float], Plan] | None = None
+        self._plan({})  # wrong parameters are refused here
+
+    def value_and_grad(
+        self, s: Floats, learnt: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[float, Floats]:
+        """Value and gradient (rows,) at ``s``; infinite where a score is not finite, so that a search turns back.
+
+        ``learnt``: values of the learnt parameters (their start unless given).  ``rng``: for losses that sample.
+        """
+        return self.value_grad_slopes(s, learnt, rng)[:2]
+
+    def value_grad_slopes(
+        self, s: Floats, learnt: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
+    ) -> tuple[float, Floats, Floats]:
+        """Value, gradient, and the derivatives in the parameters of ``learnt``, in its order."""
+        chosen = self.learnt if learnt is None else learnt
+        values, grad, slopes = self._values(s, chosen, rng)
+        return float(values.sum()), grad, slopes[:, [list(self.loss.learnt).index(k) for k in chosen]].sum(axis=0)
+
+    def per_list(self, s: Floats, learnt: Mapping[str, float] | None = None) -> Floats:
+        """One value per list (lists,), weighted."""
+        return self._values(s, self.learnt if learnt is None else learnt, None)[0]
+
+    def curvature(self, s: Floats, learnt: Mapping[str, float] | None = None) -> Floats:
+        """Diagonal of the Hessian (rows,), or the bound that the loss states."""
+        plan = self._plan(self.learnt if learnt is None else learnt)
+        assert plan.curvature is not None, "no curvature: see `needs`"
+        kernel, *args = plan.curvature
+        return self._rows(kernel, plan, s, (), args)
+
+    def hvp(self, s: Floats, v: Floats, learnt: Mapping[str, float] | None = None) -> Floats:
+        """Hessian times ``v`` (rows,)."""
+        plan = self._plan(self.learnt if learnt is None else learnt)
+        assert plan.hvp is not None, "no Hessian products: see `needs`"
+        kernel, *args = plan.hvp
+        return self._rows(kernel, plan, s, (v,), args)
+
+    def best_level(self, s: Floats, learnt: Mapping[str, float] | None = None) -> float:
+        """The constant that, added to ``s``, minimizes the loss: Newton steps, halved while the slope grows.
+
+        0 where the loss is invariant to shifts.
+        """
+        if self.loss.shift_invariant or "curvature" not in self.loss.gives:
+            return 0.0
+
+        def sums(level: float) -> tuple[float, float, float]:
+            grad = self.value_and_grad(s + level, learnt)[1]
+            return float(grad.sum()), float(self.curvature(s + level, learnt).sum()), float(np.abs(grad).sum())
+
+        level = 0.0
+        slope, bend, size = sums(level)
+        noise = 1e-9 * size
+        for _ in range(100):
+            if abs(slope) <= noise or not bend > 0:
+                break
+            step = -slope / bend
+            while True:
+                new_slope, new_bend, _ = sums(level + step)
+                if abs(new_slope) < abs(slope) or abs(step) < 1e-12:
+                    break
+                step /= 2
+            level, slope, bend = level + step, new_slope, new_bend
+        return level
+
+    def part(self, which: NDArray[np.integer[Any]]) -> tuple[Ints, "Bound"]:
+        """Rows of some of the lists, and the same loss on these lists alone, per unit of their weight."""
+        sizes = np.diff(self.offsets)[which]
+        offsets = np.append(0, np.cumsum(sizes))
+        rows = np.repeat(self.offsets[:-1][which] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        weight = None if self.lists.weight is None else np.asarray(self.lists.weight)[which]
+        lists = Lists(np.asarray(self.lists.grade)[rows], offsets, weight)
+        return rows, Bound(self.loss, lists, self.params, learn=self.learnt)
+
+    # Inside: everything below is in the order of the kernels' rows
+
+    def _plan(self, learnt: Mapping[str, float]) -> Plan:
+        """The kernels and their arguments; kept until the learnt parameters change."""
+        now = dict(learnt)
+        if self._plan_cache is None or self._plan_cache[0] != now:
+            self._plan_cache = now, self.loss.plan(self.columns, **{**self.params, **now})
+        return self._plan_cache[1]
+
+    def _values(
+        self, s: Floats, learnt: Mapping[str, float], rng: np.random.Generator | None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values (lists,), gradient (rows,) in the caller's order, slopes (lists, learnt parameters)."""
+        plan = self._plan(learnt)
+        kernel, *args = plan.value
+        values, slopes = np.zeros(self.n_lists), np.zeros((self.n_lists, len(self.loss.learnt)))
+        if not np.isfinite(s).all():
+            return np.full(self.n_lists, math.inf), np.zeros(len(s)), slopes
+        if plan.draw is not None:
+            args = [*plan.draw(self._generator(rng)), *args]
+        x, columns, cuts, grad = self._inputs(plan, s)
+
+        def work(k: int) -> None:
+            a, b = cuts[k], cuts[k + 1]
+            within = columns.offsets[a : b + 1]
+            ranges.clear(grad, within)
+            more = (slopes[a:b],) if self.loss.learnt else ()
+            kernel(x, columns.grade, within, columns.weight[a:b], values[a:b], grad, *more, *args)
+
+        map_ordered(work, len(cuts) - 1)
+        if plan.backward:
+            return values[::-1], self._back(-grad[::-1]), slopes[::-1]
+        return values, self._back(grad), slopes
+
+    def _rows(self, kernel: Kernel, plan: Plan, s: Floats, vectors: tuple[Floats, ...], args: list[Any]) -> Floats:
+        """What a kernel of second derivatives writes into the rows, in the caller's order."""
+        if not np.isfinite(s).all():
+            return np.full(len(s), math.nan)
+        x, columns, cuts, out = self._inputs(plan, s)
+        along = [self._forward(plan, v) for v in vectors]
+
+        def work(k: int) -> None:
+            a, b = cuts[k], cuts[k + 1]
+            within = columns.offsets[a : b + 1]
+            ranges.clear(out, within)
+            kernel(x, columns.grade, within, columns.weight[a:b], out, *along, *args)
+
+        map_ordered(work, len(cuts) - 1)
+        return self._back(out[::-1] if plan.backward else out)
+
+    def _inputs(self, plan: Plan, s: Floats) -> tuple[Floats, Columns, Ints, Floats]:
+        """Scores, lists, the ranges of lists that threads share, and an array for the rows, as the kernels see them."""
+        x = s if self._silent is None else np.where(self._silent, 0.0, s)
+        x = self._forward(plan, x)
+        if not plan.backward:
+            columns = self.columns if plan.grade is None else self.columns._replace(grade=plan.grade)
+            return x, columns, self._cuts, np.empty(self.n_rows)
+        return read_only(-x), self._reversed, _cut(self._reversed.offsets), np.empty(self.n_rows)
+
+    def _forward(self, plan: Plan, column: Floats) -> Floats:
+        """A column in the order of the kernels' rows."""
+        column = column if self._order is None else column[self._order]
+        return read_only(column[::-1] if plan.backward else column)
+
+    def _back(self, column: Floats) -> Floats:
+        """A column in the order of the caller's rows."""
+        if self._order is None:
+            return np.ascontiguousarray(column)
+        out = np.empty_like(column)
+        out[self._order] = column
+        return out
+
+    @cached_property
+    def _reversed(self) -> Columns:
+        """The lists from the worst row to the best, last list first, and grades negated: sorted rows stay sorted."""
+        grade, offsets, weight = self.columns
+        return Columns(
+            read_only(-grade[::-1]), read_only(len(grade) - offsets[::-1], np.int64), read_only(weight[::-1])
+        )
+
+    def _generator(self, rng: np.random.Generator | None) -> np.random.Generator:
+        return np.random.default_rng(self.params.get("random_state", 0)) if rng is None else rng
+
+    def _descending(self, grade: Floats) -> bool:
+        """Whether the grades of every list never rise."""
+        cuts, offsets = self._cuts, self.offsets
+        found = map_ordered(lambda k: ranges.is_descending(grade, offsets[cuts[k] : cuts[k + 1] + 1]), len(cuts) - 1)
+        return all(found)
+
+    def _rows_of_weight_zero(self, weight: Floats) -> NDArray[np.bool_] | None:
+        """Rows of lists that count for nothing: their scores are not looked at."""
+        return None if weight.all() else np.repeat(weight == 0, np.diff(self.offsets))
+
+
+def loss_named(name: str) -> Loss:
+    """The record of a loss, or a ``ValueError`` that lists the names."""
+    from placet.losses import LOSSES
+
+    return LOSSES[one_of(name, LOSSES, "loss")]
+
+
+def needs(loss: str, *what: str, who: str) -> Loss:
+    """The record of a loss that gives what a ranker needs, or one message for all that do not.
+
+    ``what``: "curvature", "hvp", "no learnt parameters", "no sampling".
+    """
+    from placet.losses import LOSSES
+
+    lacks: dict[str, Callable[[Loss], bool]] = {
+        "curvature": lambda record: "curvature" not in record.gives,
+        "hvp": lambda record: "hvp" not in record.gives,
+        "no learnt parameters": lambda record: bool(set(record.learnt) - set(record.scaling)),
+        "no sampling": lambda record: record.samples,
+    }
+    record = loss_named(loss)
+    for need in what:
+        if lacks[need](record):
+            able = [name for name, other in LOSSES.items() if not any(lacks[w](other) for w in what)]
+            raise ValueError(f"{who} needs a loss with {need}, which {loss!r} does not offer; choose from {able}")
+    return record
+
+
+def read_only(values: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
+    """A read-only view as kernels take them; a copy only if type or layout ask for one.
+
+    Numba compiles again for arrays that differ in being writable, so all inputs are of one kind.
+    """
+    view = np.require(values, dtype, ["C", "A"]).view()
+    view.flags.writeable = False
+    return view
+
+
+def checked_lists(lists: Lists) -> Columns:
+    """Grades, offsets and weights as kernels take them (rows not sorted yet), or a ``ValueError``."""
+    grade, given = _numbers(lists[0], "grades"), np.asarray(lists[1])
+    if (
+        given.ndim != 1
+        or not len(given)
+        or (given.dtype.kind not in "iu" and not np.array_equal(given, np.rint(given)))
+    ):
+        raise ValueError(f"offsets must be whole numbers that rise from 0 to the number of rows, {len(grade)}")
+    offsets = read_only(given, np.int64)
+    if offsets[0] != 0 or offsets[-1] != len(grade) or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets must rise from 0 to the number of rows, {len(grade)}")
+    n_lists = len(offsets) - 1
+    weight = read_only(np.ones(n_lists)) if lists[2] is None else _numbers(lists[2], "weights")
+    if weight.shape != (n_lists,):
+        raise ValueError(f"weight has shape {weight.shape}; there are {n_lists} lists")
+    if (weight < 0).any():
+        at = int(np.argmax(weight < 0))
+        raise ValueError(f"list {at}: weight {weight[at]} is negative ({(weight < 0).sum()} such lists)")
+    return Columns(grade, offsets, weight)
+
+
+def _numbers(values: ArrayLike, what: str) -> Floats:
+    column = read_only(values)
+    if column.ndim != 1:
+        raise ValueError(f"{what} have shape {column.shape}; they must be one-dimensional")
+    bad = ~np.isfinite(column)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise ValueError(f"{what} must be finite; number {at} is {column[at]} ({bad.sum()} such numbers)")
+    return column
+
+
+def _row_vector(values: ArrayLike, n_rows: int, what: str) -> Floats:
+    column = read_only(values)
+    if column.shape != (n_rows,):
+        raise ValueError(f"the {what} has shape {column.shape} and the lists have {n_rows} rows; both must be (rows,)")
+    return column
+
+
+def _cut(offsets: Ints) -> Ints:
+    """Lists that start a range, and the number of lists at the end.
+
+    Whole lists, of about ROWS_PER_RANGE rows together or more, so that there are at most about MOST_RANGES: results do
+    not depend on the number of threads.
+    """
+    n_lists = len(offsets) - 1
+    marks = np.arange(0, offsets[-1] + 1, max(ROWS_PER_RANGE, -(-int(offsets[-1]) // MOST_RANGES)))
+    return np.unique(np.append(np.searchsorted(offsets, marks, side="left").clip(0, n_lists), n_lists))
