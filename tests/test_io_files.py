@@ -1,11 +1,14 @@
 """Opening and writing: every kind of source, compressed or not, whole or broken, in whatever encoding."""
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
 import os
 import pathlib
+import stat
+import threading
 
 import numpy as np
 import pytest
@@ -162,6 +165,90 @@ def test_writing_to_open_files(tmp_path):
     with writing(tmp_path / "x") as file:
         file.write(b"1")
     assert os.stat(tmp_path / "x").st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def put(path, data=b"new"):
+    with writing(path) as file:
+        file.write(data)
+
+
+def test_links_modes_and_owners_stay(tmp_path):
+    target, link, dangling = tmp_path / "sub" / "target.txt", tmp_path / "link.txt", tmp_path / "dangling.txt"
+    target.parent.mkdir()
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(target, 12345, 54321)
+    owner = os.stat(target).st_uid, os.stat(target).st_gid
+    link.symlink_to("sub/target.txt")
+    put(link)
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert (os.stat(target).st_uid, os.stat(target).st_gid) == owner
+    dangling.symlink_to("sub/other.txt")
+    put(dangling)
+    assert dangling.is_symlink()
+    assert (tmp_path / "sub" / "other.txt").read_bytes() == b"new"
+    assert {path.name for path in tmp_path.rglob("*")} == {"sub", "target.txt", "other.txt", "link.txt", "dangling.txt"}
+
+
+def test_devices_and_pipes_are_written_to_directly(tmp_path):
+    before = os.stat(os.devnull)
+    put(os.devnull)
+    assert os.path.samestat(before, os.stat(os.devnull))
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    fifo = tmp_path / "pipe.gz"
+    os.mkfifo(fifo)
+    reader = threading.Thread(target=lambda: read.append(fifo.read_bytes()))
+    read = []
+    reader.start()
+    put(fifo, b"x" * 100_000)
+    reader.join(10)
+    assert gzip.decompress(read[0]) == b"x" * 100_000
+    assert stat.S_ISFIFO(os.stat(fifo).st_mode)
+    with pytest.raises(IsADirectoryError):
+        put(tmp_path)
+
+
+def test_a_file_that_may_not_be_written_stays(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anything
+    with pytest.raises(PermissionError, match="may not be written"):
+        put(path)
+    assert path.read_bytes() == b"old"
+    monkeypatch.undo()
+
+    def refuse(*_):
+        raise OSError(errno.EBUSY, "mounted")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    put(path)
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_threads_that_save_one_path_do_not_collide(tmp_path):
+    path = tmp_path / ("n" * 240)
+    texts = [bytes([65 + k]) * 200_000 for k in range(8)]
+    failed = []
+
+    def save(data):
+        try:
+            for _ in range(10):
+                put(path, data)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=save, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert path.read_bytes() in texts
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def _umask():

@@ -2,10 +2,14 @@
 
 import bz2
 import contextlib
+import errno
 import gzip
 import io
 import lzma
 import os
+import secrets
+import shutil
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -223,9 +227,11 @@ def _compress(raw: IO[bytes], suffix: str) -> IO[bytes]:
 
 @contextlib.contextmanager
 def writing(target: Source) -> Iterator[IO[bytes]]:
-    """A binary file to write; a path gets its name only when all is written, and is compressed as its suffix says.
+    """A binary file to write to; ``target`` changes only when all is written, and is compressed as its suffix says.
 
-    An open file (text or binary) is written to and left open.
+    A path is written under a temporary name beside it and renamed; a symbolic link stays one, and what it leads to is
+    written.  A file that was there keeps its mode and owner.  Anything but a regular file (a device, a pipe), and an
+    open file (text or binary), gets the bytes once they are complete; an open file stays open.
     """
     if not isinstance(target, str | os.PathLike):
         buffer = io.BytesIO()
@@ -233,18 +239,51 @@ def writing(target: Source) -> Iterator[IO[bytes]]:
         text = isinstance(target, io.TextIOBase)
         target.write(buffer.getvalue().decode() if text else buffer.getvalue())
         return
-    path = Path(target)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    suffix = Path(target).suffix.lower()
+    path = os.path.realpath(target)
+    before = os.stat(path) if os.path.exists(path) else None
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        buffer = io.BytesIO()
+        with _compressing(buffer, suffix) as file:
+            yield file
+        with open(path, "wb") as raw:
+            raw.write(buffer.getvalue())
+        return
+    if before is not None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "the file is there and may not be written", path)
+    unfinished = os.path.join(os.path.dirname(path), f".placet-{secrets.token_hex(6)}.part")
     try:
-        with open(unfinished, "wb") as raw:
-            if path.suffix.lower() in COMPRESSED:
-                with _compress(raw, path.suffix.lower()) as file:
-                    yield file
-            else:
-                yield raw
-        os.replace(unfinished, path)
+        with open(unfinished, "xb") as raw, _compressing(raw, suffix) as file:
+            yield file
+        _put_in_place(unfinished, path, before)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unfinished)
+
+
+def _put_in_place(unfinished: str, path: str, before: os.stat_result | None) -> None:
+    """Rename, with the mode and owner of the file that was there; copy where a rename cannot keep them."""
+    try:
+        if before is not None:
+            now = os.stat(unfinished)
+            if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+                os.chown(unfinished, before.st_uid, before.st_gid)
+            os.chmod(unfinished, stat.S_IMODE(before.st_mode))
+        os.replace(unfinished, path)
+    except OSError as error:
+        # another's file in a shared folder, or a single file mounted into a container
+        if before is None or error.errno not in (errno.EPERM, errno.EACCES, errno.EBUSY, errno.EXDEV):
+            raise
+        shutil.copyfile(unfinished, path)
+
+
+@contextlib.contextmanager
+def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    if suffix not in COMPRESSED:
+        yield raw
+        return
+    with _compress(raw, suffix) as file:
+        yield file
 
 
 def write_lines(target: Source, lines: Iterator[str]) -> None:
