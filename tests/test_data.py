@@ -6,6 +6,8 @@ import pickle
 from collections import defaultdict
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -527,3 +529,180 @@ def test_unpickled_data_are_equal_and_read_only():
         for name in data.__dataclass_fields__:
             value = getattr(back, name)
             assert not isinstance(value, np.ndarray) or not value.flags.writeable, name
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+@pytest.mark.parametrize("as_list", [False, True])
+def test_integers_of_every_width_are_names(dtype, as_list):
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(0)
+    ends = np.array([info.min, info.max], dtype)
+    ids = np.unique(np.concatenate([rng.integers(info.min, info.max, 50, dtype=dtype), ends]))
+    a, b = rng.permutation(np.repeat(ids, 4)), rng.permutation(np.repeat(ids, 4))
+    a, b = a[a != b], b[a != b]
+    outcome = rng.choice(["a", "b", "tie"], len(a))
+    expected = Comparisons.from_battles([str(k) for k in a.tolist()], [str(k) for k in b.tolist()], outcome)
+    found = Comparisons.from_battles(a.tolist() if as_list else a, b.tolist() if as_list else b, outcome)
+    assert {str(k) for k in found.items} == set(expected.items)
+    assert _by_name(found) == _by_name(expected)
+    mixed = Comparisons.from_battles(a, b.astype(object), outcome)
+    assert _by_name(mixed) == _by_name(expected)
+
+
+def _by_name(c):
+    rows = zip(c.i.tolist(), c.j.tolist(), c.wins_i.tolist(), c.wins_j.tolist(), c.ties.tolist())
+    named = {}
+    for i, j, x, y, t in rows:
+        p, q = str(c.items[i]), str(c.items[j])
+        named[min(p, q), max(p, q)] = (x, y, t) if p < q else (y, x, t)
+    return named
+
+
+def test_arrays_of_different_types_are_not_cast_together():
+    big = 2**53
+    a, b = np.array([big, big + 2], np.int64), np.array([big + 1, big + 3], np.uint64)
+    assert Comparisons.from_battles(a, b, ["a", "a"]).items == (big, big + 1, big + 2, big + 3)
+    assert Comparisons.from_battles(np.array([1]), np.array(["1"]), ["a"]).items == (1, "1")
+    assert Comparisons.from_battles([2**64], [2**64 + 1], ["a"]).items == (2**64, 2**64 + 1)
+    top = np.array([2**64 - 1, 2**64 - 2], np.uint64)
+    assert Comparisons.from_battles(top, top[::-1], ["a", "a"]).items == (2**64 - 1, 2**64 - 2)
+    assert Comparisons.from_battles(np.array([True]), np.array([False]), ["a"]).items == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "said"),
+    [
+        ([2.0**53], ["x"], r"9007199254740992.0 is a floating-point number beyond 2\^53"),
+        (np.array([1.0, np.nan]), np.array([2.0, 3.0]), "row 1: item is missing"),
+        ([None, "x"], ["y", "z"], "row 0: item is missing"),
+        ([True, "x"], [1, "y"], "mix True or False with 1 or 0"),
+        ([0, 2], [False, 3], "mix True or False with 1 or 0"),
+        (np.ma.array([1, 2], mask=[False, True]), np.array([3, 4]), "a masked array hides 1 of its 2 values"),
+    ],
+)
+def test_names_that_cannot_be_told_apart_are_refused(a, b, said):
+    with pytest.raises(DataError, match=said):
+        Comparisons.from_battles(a, b, ["a"] * len(a))
+
+
+def test_masked_arrays_are_not_data():
+    masked = np.ma.array([[1.0, 2.0]], mask=[[False, True]])
+    for make in (
+        lambda: Rankings.from_ranks(masked),
+        lambda: Queries.from_arrays(masked, [1], [1]),
+        lambda: Queries.from_arrays([[1.0]], np.ma.array([1.0]), [1]),
+        lambda: Rankings(np.ma.array([0]), [0], [0, 1]),
+        lambda: Rankings.from_orders([["a"]], weight=np.ma.array([2.0])),
+        lambda: Rankings.from_orders([["a"]], agent=np.ma.array([2.0])),
+    ):
+        with pytest.raises(DataError, match="masked array"):
+            make()
+
+
+def test_codes_beyond_64_bits_are_refused():
+    for values in (np.array([2**64 - 1], np.uint64), np.array([1e30])):
+        with pytest.raises(DataError, match="beyond 64-bit"):
+            Rankings(values, [0], [0, 1])
+
+
+def test_ranks_of_a_frame_keep_their_names():
+    columns = {"x": [1, 2], "y": [2.0, None], "z": [2, 1]}
+    for frame in (pd.DataFrame(columns), pl.DataFrame(columns), {"x": [1, 2], "y": [2.0, np.nan], "z": [2, 1]}):
+        read = Rankings.from_ranks(frame)
+        assert read.items == ("x", "y", "z")
+        assert list(read) == [[("x",), ("y", "z")], [("z",), ("x",)]]
+    assert Rankings.from_ranks(pd.DataFrame(columns), items="abc").items == ("a", "b", "c")
+    with pytest.raises(DataError, match="ranks must be numbers"):
+        Rankings.from_ranks(pd.DataFrame({"x": ["first"]}))
+
+
+# Parts put together
+
+
+def random_rankings(rng, n, items, **extra):
+    orders = [list(rng.permutation(items))[: rng.integers(0, len(items) + 1)] for _ in range(n)]
+    return Rankings.from_orders(orders, weight=rng.uniform(0, 2, n), **extra)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ballots_put_together_are_the_ballots_of_each(seed):
+    rng = np.random.default_rng(seed)
+    parts = [
+        random_rankings(rng, n, names, agent=[f"v{k % 3}" for k in range(n)], instance=["q", "r"] * (n // 2))
+        for n, names in ((4, ["a", "b", "c"]), (2, ["d", "a"]), (6, ["c", "e", "f", "b"]))
+    ]
+    both = placet.concat(parts)
+    assert list(both) == [ballot for part in parts for ballot in part]
+    assert both == parts[0] + parts[1] + parts[2]
+    assert both.weight.tolist() == [w for part in parts for w in part.weight]
+    for code, names in (("agent", "agents"), ("instance", "instances")):
+        said = [getattr(part, names)[k] for part in parts for k in getattr(part, code)]
+        assert [getattr(both, names)[k] for k in getattr(both, code)] == said
+    assert set(both.items) == {name for part in parts for name in part.items}
+    assert placet.concat(parts[:1]) is parts[0]
+    whole = both.to_comparisons()
+    joined = placet.concat([part.to_comparisons() for part in parts])
+    assert _by_name(joined.pooled()).keys() == _by_name(whole.pooled()).keys()
+    for pair, counts in _by_name(joined.pooled()).items():
+        assert counts == pytest.approx(_by_name(whole.pooled())[pair])
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_votes_split_in_two_and_joined_are_the_votes(ordered):
+    rng = np.random.default_rng(1)
+    names = np.array([f"m{k}" for k in range(6)])
+    a, step = rng.integers(0, 6, 200), rng.integers(1, 6, 200)
+    sides = names[a], names[(a + step) % 6], rng.choice(["a", "b", "tie"], 200)
+    agent = rng.choice(["u", "v"], 200)
+    weight = rng.integers(1, 5, 200)
+    make = lambda rows: Comparisons.from_battles(  # noqa: E731
+        *(side[rows] for side in sides), weight=weight[rows], agent=agent[rows], ordered=ordered
+    )
+    whole, joined = make(slice(None)), make(slice(0, 70)) + make(slice(70, None))
+    for c in (whole, joined):
+        assert c.ordered is ordered
+    key = lambda c: sorted(  # noqa: E731
+        (c.agents[v], *sorted([(c.items[i], x), (c.items[j], y)]), t)
+        for v, i, j, x, y, t in zip(c.agent, c.i, c.j, c.wins_i, c.wins_j, c.ties)
+    )
+    assert key(whole) == key(joined)
+
+
+def test_queries_put_together():
+    a = Queries.from_arrays([[1.0, 2], [3, 4], [5, 6]], [0, 1, 2], ["q", "r", "q"])
+    b = Queries.from_arrays(sparse.csr_matrix([[0.0, 7]]), [3], ["s"], weight=[2])
+    both = a + b
+    assert both.qid == ("q", "r", "s")
+    assert both.restore(both.grade).tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(both.X.toarray(), [[1, 2], [5, 6], [3, 4], [0, 7]])
+    assert both.weight.tolist() == [1, 1, 2]
+    assert list(both[:2]) == list(Queries(sparse.csr_matrix(a.X), a.grade, a.offsets, qid=a.qid, row=a.row))
+    relation = {"near": sparse.csr_matrix([[0, 1, 0], [0, 0, 0], [0, 0, 0]], dtype=float)}
+    c = Queries.from_arrays([[1.0, 2], [3, 4], [5, 6]], [0, 1, 2], ["t", "t", "t"], relations=relation)
+    d = Queries.from_arrays([[1.0, 2], [3, 4], [5, 6]], [0, 1, 2], ["u", "u", "u"], relations=relation)
+    assert (c + d).relations["near"].nnz == 2
+    for other, said in (
+        (a[:1], "query 'q' stands in parts 0 and 1"),
+        (Queries.from_arrays([[1.0]], [1], ["z"]), "part 1 has 1 features and part 0 has 2"),
+        (c, "other relations"),
+    ):
+        with pytest.raises(DataError, match=said):
+            a + other
+
+
+def test_what_cannot_be_put_together_says_so():
+    r, c = Rankings.from_orders([["a", "b"]]), Comparisons.from_battles(["a"], ["b"], ["a"])
+    with pytest.raises(TypeError, match="Comparisons and Rankings cannot be put together"):
+        placet.concat([r, c])
+    with pytest.raises(TypeError):
+        r + c
+    with pytest.raises(ValueError, match="at least one part"):
+        placet.concat([])
+    with pytest.raises(DataError, match="part 0 has no agents and others have"):
+        r + Rankings.from_orders([["a"]], agent=["v"])
+    with pytest.raises(DataError, match="who came first"):
+        c + Comparisons.from_battles(["a"], ["b"], ["a"], ordered=True)
+    scored = Rankings.from_ranks([[1, 2]], items=["a", "b"])
+    assert (scored + scored).score.tolist() == [-1, -2, -1, -2]
+    assert (scored + r).score is None
+    assert (scored + r).notes == ("scores are left out: 1 of 2 parts have none",)

@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, simulate, tracking
     from placet.aggregate import Consensus, ConsensusSet, consensus
-    from placet.data import Comparisons, DataError, Lists, Queries, Rankings
+    from placet.data import Comparisons, DataError, Lists, Queries, Rankings, concat
     from placet.io import (
         read,
         read_ballots,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
 _HOME = {
-    "placet.data": ("Comparisons", "DataError", "Lists", "Queries", "Rankings"),
+    "placet.data": ("Comparisons", "DataError", "Lists", "Queries", "Rankings", "concat"),
     "placet.io": (
         "read",
         "read_ballots",

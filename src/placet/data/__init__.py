@@ -5,5 +5,6 @@ from placet.data.comparisons import Comparisons
 from placet.data.errors import DataError
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
+from placet.data.union import concat
 
-__all__ = ["Comparisons", "DataError", "Lists", "Queries", "Rankings"]
+__all__ = ["Comparisons", "DataError", "Lists", "Queries", "Rankings", "concat"]

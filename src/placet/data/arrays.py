@@ -28,10 +28,18 @@ class Lists(NamedTuple):
 
 def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     """A read-only one-dimensional view of ``values``; the caller's array stays writable and the caller's."""
+    refuse_masked(values)
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.ndim != 1:
         raise DataError(f"a column must be one-dimensional, not of shape {array.shape}")
     return read_only(array)
+
+
+def refuse_masked(values: Any) -> None:
+    """A masked array is not data: what its mask hides would count."""
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = int(np.ma.count_masked(values))
+        raise DataError(f"a masked array hides {hidden} of its {values.size} values; fill them or leave them out first")
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -49,11 +57,14 @@ def set_columns(record: Any, **values: Any) -> None:
 
 
 def integers(values: ArrayLike, what: str) -> Ints:
-    """Read-only int64 column; floats that are not whole numbers are an error."""
+    """Read-only int64 column; floats that are not whole numbers and numbers beyond 64 bits are errors."""
+    refuse_masked(values)
     array = np.asarray(values)
     whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
     if array.size and not whole:
         raise DataError(f"{what} must be whole numbers, not {array.dtype} such as {array.flat[0]!r}")
+    if array.dtype.kind in "uf" and array.size and not -(2.0**63) <= array.min() <= array.max() < 2.0**63:
+        raise DataError(f"{what} {array.max()} is beyond 64-bit whole numbers; number from 0")
     return frozen(array, np.int64)
 
 
@@ -109,26 +120,44 @@ def dense_tiers(values: NDArray[Any], offsets: Ints) -> Ints:
     return count - count[starts][np.cumsum(first) - 1]
 
 
-def unlike(values: Iterable[Any]) -> tuple[Any] | None:
-    """The first value that cannot be a name (missing, NaN, not hashable), wrapped in a tuple; else ``None``."""
-    for value in values:
-        if value is None or value != value or value is np.ma.masked or type(value).__name__ in ("NaTType", "NAType"):
-            return (value,)
-    return None
+def is_missing(value: Any) -> bool:
+    """Whether a value is none at all: ``None``, NaN, NaT, NA, masked."""
+    return (
+        value is None
+        or type(value).__name__ in ("NaTType", "NAType")
+        or value is np.ma.masked
+        or (not isinstance(value, str | int) and bool(value != value))
+    )
+
+
+def _refuse_numbers(names: Iterable[Any], column: Iterable[Any], what: str) -> None:
+    """Numbers that cannot tell names apart: floats beyond 2^53, and ``True`` beside 1."""
+    for name in names:
+        if isinstance(name, float) and abs(name) >= 2.0**53:
+            raise DataError(
+                f"{what} {name!r} is a floating-point number beyond 2^53, where neighbors are one number; "
+                "pass such names as whole numbers or as text"
+            )
+    mixed = (0 in names or 1 in names) and bool in set(map(type, column))
+    if mixed and len({type(v) is bool for v in column if v == 0 or v == 1}) > 1:
+        raise DataError(f"{what} names mix True or False with 1 or 0, which are equal; write one of them as text")
 
 
 def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit: str = "row") -> tuple[Ints, Names]:
     """Integer codes and names, by first appearance or as in ``known``; missing and unknown names are errors."""
+    refuse_masked(values)
     column = values.tolist() if isinstance(values, np.ndarray) else list(values)
     try:
         index: dict[Any, int] = dict.fromkeys(column, 0)
     except TypeError:
         raise DataError(f"{what} names must be hashable (text, numbers), not {type(column[0]).__name__}") from None
-    if (bad := unlike(index)) is not None:
-        at = [k for k, value in enumerate(column) if unlike((value,)) is not None]
+    if any(map(is_missing, index)):
+        at = [k for k, value in enumerate(column) if is_missing(value)]
+        said = column[at[0]]
         raise DataError(
-            f"{unit} {at[0]}: {what} is missing ({bad[0]!r}; {len(at)} such {unit}s); name it or remove the {unit}"
+            f"{unit} {at[0]}: {what} is missing ({said!r}; {len(at)} such {unit}s); name it or remove the {unit}"
         )
+    _refuse_numbers(index, column, what)
     names = tuple(index) if known is None else unique_names(known, what)
     position = {name: k for k, name in enumerate(names)}
     unknown = [name for name in index if name not in position]
@@ -144,8 +173,9 @@ def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit
 def unique_names(values: Iterable[Hashable], what: str) -> Names:
     """Names as a tuple; duplicates and missing names are errors."""
     names = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
-    if (bad := unlike(names)) is not None:
-        raise DataError(f"{what} names contain a missing one: {bad!r}")
+    missing = [k for k, name in enumerate(names) if is_missing(name)]
+    if missing:
+        raise DataError(f"{what} names contain a missing one, number {missing[0]} ({len(missing)} such); name it")
     if len(set(names)) != len(names):
         seen: set[Hashable] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -177,8 +207,30 @@ def column(frame: Any, name: str) -> Any:
     raise DataError(f"column {name!r} is not there; the columns are {names}")
 
 
-def same(a: Any, b: Any) -> bool:
-    """Equality of two optional columns."""
+def table(X: Any) -> tuple[Any, Names | None]:
+    """A matrix (anything that NumPy or SciPy takes) and the column names, where ``X`` is a data frame or mapping."""
+    if isinstance(X, Mapping):
+        return np.column_stack(list(X.values())), tuple(X)
+    if is_sparse(X) or not is_frame(X):
+        return X, None
+    import narwhals as nw
+
+    frame = nw.from_native(X)
+    eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    return eager.to_numpy(), tuple(eager.columns)
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether ``X`` is a SciPy sparse matrix."""
+    return hasattr(X, "tocsr")
+
+
+def same_columns(a: Any, b: Any, but: tuple[str, ...] = ()) -> bool:
+    """Equality of two records of one class in all columns (but some, and but the notes)."""
+    return all(_same(getattr(a, f), getattr(b, f)) for f in a.__dataclass_fields__ if f not in ("notes", *but))
+
+
+def _same(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return a is b
     return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else bool(a == b)

@@ -8,7 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import graph
-from placet.data.arrays import Floats, Ints, Names, encode, integers, numbers, same, set_columns, unique_names
+from placet.data.arrays import (
+    Floats,
+    Ints,
+    Names,
+    encode,
+    integers,
+    numbers,
+    refuse_masked,
+    same_columns,
+    set_columns,
+    unique_names,
+)
 from placet.data.errors import DataError
 
 OUTCOMES = ("a", "b", "tie")
@@ -22,7 +33,7 @@ class Comparisons:
 
     ``wins_i``, ``wins_j``, ``ties`` (rows,) are summed weights.  ``i < j``, unless ``ordered`` keeps who came first
     (home advantage, position bias): then ``i`` is the one that came first and (i, j), (j, i) are two rows.
-    Rows that repeat a pair are added together.
+    Rows that repeat a pair are added together.  ``notes`` are sentences about how the data were read.
 
     >>> Comparisons.from_battles(["x", "y", "x"], ["y", "x", "y"], ["a", "a", "tie"])
     Comparisons(1 pairs, 2 items, 3 votes)
@@ -37,6 +48,7 @@ class Comparisons:
     items: Names = None  # type: ignore[assignment]  # 0, 1, ...
     agents: Names | None = None
     ordered: bool = False
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         i, j = integers(self.i, "i"), integers(self.j, "j")
@@ -109,7 +121,7 @@ class Comparisons:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Comparisons):
             return NotImplemented
-        return all(same(getattr(self, f), getattr(other, f)) for f in self.__dataclass_fields__)
+        return same_columns(self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -119,6 +131,12 @@ class Comparisons:
         agent = None if self.agent is None else self.agent[rows]
         i, j, wins_i, wins_j, ties = (getattr(self, name)[rows] for name in ("i", "j", "wins_i", "wins_j", "ties"))
         return Comparisons(i, j, wins_i, wins_j, ties, agent, self.items, self.agents, self.ordered)
+
+    def __add__(self, other: "Comparisons") -> "Comparisons":
+        """Both as one, items united by name; ``concat`` takes more than two."""
+        from placet.data.union import concat
+
+        return concat([self, other]) if isinstance(other, Comparisons) else NotImplemented
 
     def by_agent(self) -> Iterator[tuple[Hashable, "Comparisons"]]:
         """The rows of each agent (``None`` where there are no agents)."""
@@ -200,18 +218,27 @@ def pair_keys(n_items: int, agent: Ints | None) -> int:
 
 def _encode_pairs(a: Any, b: Any, items: Sequence[Hashable] | None) -> tuple[Ints, Ints, Names]:
     """Codes of both sides of each vote; whole numbers in a small range are numbered without a dictionary."""
-    arrays = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
-    if arrays and a.dtype.kind in "iu" and b.dtype.kind in "iu" and items is None and a.size and b.size:
+    refuse_masked(a)
+    refuse_masked(b)
+    both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size and b.size
+    if both and a.dtype.kind in "iu" and b.dtype.kind in "iu" and items is None:
         low, high = min(int(a.min()), int(b.min())), max(int(a.max()), int(b.max()))
-        if high - low <= 4 * (a.size + b.size):
+        if high - low <= 4 * (a.size + b.size) and low >= -(2**63) and high < 2**63:
+            a, b = a.astype(np.int64, copy=False), b.astype(np.int64, copy=False)  # differences of narrow types wrap
             present = np.zeros(high - low + 1, bool)
             present[a - low if low else a] = present[b - low if low else b] = True
             if low == 0 and present.all():
-                return a.astype(np.int64, copy=False), b.astype(np.int64, copy=False), tuple(range(high + 1))
+                return a, b, tuple(range(high + 1))
             code = np.cumsum(present) - 1
             return code[a - low], code[b - low], tuple((np.flatnonzero(present) + low).tolist())
-    code, names = encode(np.concatenate([a, b]) if arrays else [*a, *b], "item", items)
+    same_type = both and a.dtype == b.dtype  # other arrays would be cast to a common type, which may merge names
+    sides = np.concatenate([a, b]) if same_type else [*_plain(a), *_plain(b)]
+    code, names = encode(sides, "item", items)
     return code[: len(a)], code[len(a) :], names
+
+
+def _plain(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
 def _tabulated(

@@ -14,14 +14,16 @@ from placet.data.arrays import (
     Names,
     encode,
     integers,
-    is_frame,
+    is_sparse,
     list_of_rows,
     numbers,
     offsets_from_sizes,
     offsets_of,
     read_only,
-    same,
+    refuse_masked,
+    same_columns,
     set_columns,
+    table,
     unique_names,
 )
 from placet.data.errors import DataError, one_of
@@ -41,6 +43,7 @@ class Queries:
     better.  ``weight`` (queries,), ``qid`` (queries,) names.  ``row`` (rows,) is the caller's number of each row, so
     ``restore`` puts predictions in the caller's order.  ``relations``: named CSR matrices (rows, rows) whose entries
     stay inside queries.  ``features``: column names, where the caller had any.
+    ``notes``: sentences about how the data were read.
 
     >>> q = Queries.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], ["b", "a", "b"])
     >>> q, q.qid, q.grade, q.restore(q.grade)
@@ -55,6 +58,7 @@ class Queries:
     relations: "Mapping[str, csr_matrix] | None" = None
     row: Ints = None  # type: ignore[assignment]  # 0, 1, ...
     features: Names | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         X, grade = _features(self.X), numbers(self.grade, "grade")
@@ -159,8 +163,7 @@ class Queries:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Queries):
             return NotImplemented
-        rest = ("grade", "offsets", "weight", "qid", "row", "features")
-        if not (_same_matrix(self.X, other.X) and all(same(getattr(self, f), getattr(other, f)) for f in rest)):
+        if not (_same_matrix(self.X, other.X) and same_columns(self, other, but=("X", "relations"))):
             return False
         a, b = self.relations or {}, other.relations or {}
         return a.keys() == b.keys() and all(_same_matrix(a[name], b[name]) for name in a)
@@ -181,6 +184,12 @@ class Queries:
         return Queries(
             self.X[at], self.grade[at], offsets, self.weight[chosen], qid, relations, self.row[at], self.features
         )
+
+    def __add__(self, other: "Queries") -> "Queries":
+        """Both as one, items united by name; ``concat`` takes more than two."""
+        from placet.data.union import concat
+
+        return concat([self, other]) if isinstance(other, Queries) else NotImplemented
 
     def describe(self) -> dict[str, Any]:
         """Counts, grades, and queries that teach nothing (one row, or one grade).  O(rows)."""
@@ -209,34 +218,16 @@ class Queries:
         }
 
 
-def table(X: Any) -> tuple[Any, Names | None]:
-    """A dense float or CSR matrix and the column names, where ``X`` has any."""
-    if _is_sparse(X):
-        return X, None
-    if is_frame(X):
-        if isinstance(X, Mapping):
-            return np.column_stack(list(X.values())), tuple(X)
-        import narwhals as nw
-
-        frame = nw.from_native(X)
-        eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
-        return eager.to_numpy(), tuple(eager.columns)
-    return X, None
-
-
-def _is_sparse(X: Any) -> bool:
-    return hasattr(X, "tocsr")
-
-
 def _features(X: Any) -> Any:
     """Read-only float32 or float64 table, or CSR with sorted indices; other numbers become float64."""
-    if _is_sparse(X):
+    if is_sparse(X):
         csr = X.tocsr()
         if csr.dtype not in (np.float32, np.float64):
             csr = csr.astype(np.float64)
         if not csr.has_sorted_indices:
             csr = csr.sorted_indices()
         return csr
+    refuse_masked(X)
     try:
         array = np.asarray(X)
         array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
@@ -249,7 +240,7 @@ def _features(X: Any) -> Any:
 
 def _refuse_values(X: Any, missing: Missing) -> None:
     one_of(missing, ("error", "keep"), "missing")
-    values = X.data if _is_sparse(X) else X
+    values = X.data if is_sparse(X) else X
     # one pass that allocates nothing: a sum is finite unless some value is not (or the sum overflows: then look)
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
@@ -295,7 +286,7 @@ def _query_weight(weight: ArrayLike | None, code: Ints, n: int) -> Floats | None
 
 def _relation(matrix: Any, name: str, query: Ints) -> "csr_matrix":
     n = len(query)
-    if not _is_sparse(matrix) or matrix.shape != (n, n):
+    if not is_sparse(matrix) or matrix.shape != (n, n):
         raise DataError(
             f"relation {name!r} must be a sparse matrix of shape ({n}, {n}), "
             f"not {getattr(matrix, 'shape', type(matrix).__name__)}"
@@ -312,6 +303,6 @@ def _relation(matrix: Any, name: str, query: Ints) -> "csr_matrix":
 
 
 def _same_matrix(a: Any, b: Any) -> bool:
-    if _is_sparse(a) != _is_sparse(b) or a.shape != b.shape:
+    if is_sparse(a) != is_sparse(b) or a.shape != b.shape:
         return False
-    return bool((a != b).nnz == 0) if _is_sparse(a) else bool(np.array_equal(a, b, equal_nan=True))
+    return bool((a != b).nnz == 0) if is_sparse(a) else bool(np.array_equal(a, b, equal_nan=True))

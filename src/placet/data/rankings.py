@@ -23,8 +23,10 @@ from placet.data.arrays import (
     numbers,
     offsets_from_sizes,
     offsets_of,
-    same,
+    refuse_masked,
+    same_columns,
     set_columns,
+    table,
     unique_names,
 )
 from placet.data.comparisons import Comparisons
@@ -42,7 +44,7 @@ class Rankings:
     order of tier, then item, and tiers are renumbered 0, 1, ...  ``weight`` (ballots,) is how often a ballot counts.
     ``agent`` and ``instance`` (ballots,) are optional codes of ``agents`` (voters) and ``instances`` (problems).
     ``score`` (rows,) optionally keeps the numbers that tiers came from, higher is better.
-    An item that is absent from a ballot was not compared on it.
+    An item that is absent from a ballot was not compared on it.  ``notes`` are sentences about how the data were read.
 
     >>> r = Rankings.from_orders([["a", ("b", "c"), "d"], ["d", "a"]], weight=[2, 1])
     >>> r
@@ -61,6 +63,7 @@ class Rankings:
     agents: Names | None = None
     instances: Names | None = None
     score: Floats | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         item, tier = integers(self.item, "item"), integers(self.tier, "tier")
@@ -186,13 +189,21 @@ class Rankings:
         return cls(code[order], tier, offsets, agent=agent, items=names, agents=voters, score=values[order])
 
     @classmethod
-    def from_ranks(cls, matrix: ArrayLike, items: Sequence[Hashable] | None = None) -> "Rankings":
+    def from_ranks(cls, matrix: Any, items: Sequence[Hashable] | None = None) -> "Rankings":
         """Rows are ballots, columns items, entries ranks (lower is better); NaN is absent and equal ranks tie.
+
+        The items of a data frame are its columns.
 
         >>> list(Rankings.from_ranks([[1, 2, 2], [float("nan"), 2, 1]], items="abc"))
         [[('a',), ('b', 'c')], [('c',), ('b',)]]
         """
-        ranks = np.asarray(matrix, dtype=np.float64)
+        matrix, columns = table(matrix)
+        refuse_masked(matrix)
+        try:
+            ranks = np.asarray(matrix, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"ranks must be numbers, absent ones NaN: {error}") from None
+        items = columns if items is None else items
         if ranks.ndim != 2:
             raise DataError(f"ranks must be a table of ballots x items, not of shape {ranks.shape}")
         if np.isinf(ranks).any():
@@ -289,7 +300,7 @@ class Rankings:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rankings):
             return NotImplemented
-        return all(same(getattr(self, f), getattr(other, f)) for f in self.__dataclass_fields__)
+        return same_columns(self, other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -323,6 +334,12 @@ class Rankings:
             self.instances,
             None if self.score is None else self.score[rows],
         )
+
+    def __add__(self, other: "Rankings") -> "Rankings":
+        """Both as one, items united by name; ``concat`` takes more than two."""
+        from placet.data.union import concat
+
+        return concat([self, other]) if isinstance(other, Rankings) else NotImplemented
 
     def orders(self) -> list[list[Any]]:
         """Ballots as ``from_orders`` takes them: single names, and tuples for ties."""

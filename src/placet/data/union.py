@@ -1,0 +1,148 @@
+"""Data of one kind put together: items, agents and instances are united by name, and nothing is counted twice."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from placet.data.arrays import Ints, Names, encode, is_sparse, offsets_from_sizes
+from placet.data.comparisons import Comparisons
+from placet.data.errors import DataError
+from placet.data.queries import Queries
+from placet.data.rankings import Rankings
+
+Data = TypeVar("Data", Rankings, Comparisons, Queries)
+
+
+def concat(parts: Iterable[Data]) -> Data:
+    """Ballots, comparisons or queries of several parts as one, in order.
+
+    Items, agents and instances are united by name, in order of first appearance.  A query belongs to one part: a name
+    in two of them is a ``DataError``.  Notes are those of all parts, each once.
+
+    >>> a, b = Rankings.from_orders([["x", "y"]]), Rankings.from_orders([["z", "y"]])
+    >>> both = concat([a, b])
+    >>> both.items, list(both)
+    (('x', 'y', 'z'), [[('x',), ('y',)], [('z',), ('y',)]])
+    """
+    given = list(parts)
+    if not given:
+        raise ValueError("nothing to put together; give at least one part")
+    kinds = {type(part) for part in given}
+    if len(kinds) > 1 or not kinds <= set(_JOIN):
+        names = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"{names} cannot be put together; give all rankings, all comparisons or all queries")
+    return given[0] if len(given) == 1 else cast(Data, _JOIN[kinds.pop()](given))
+
+
+def _join_rankings(parts: list[Rankings]) -> Rankings:
+    items, item = _unite(parts, "items", "item")
+    agents, agent = _unite(parts, "agents", "agent")
+    instances, instance = _unite(parts, "instances", "instance")
+    scored = [part.score is not None for part in parts]
+    notes = _notes(parts)
+    if any(scored) and not all(scored):
+        notes += (f"scores are left out: {scored.count(False)} of {len(parts)} parts have none",)
+    return Rankings(
+        item,  # type: ignore[arg-type]
+        _column(parts, "tier"),
+        offsets_from_sizes(np.concatenate([np.diff(part.offsets) for part in parts])),
+        _column(parts, "weight"),
+        agent,
+        instance,
+        items,  # type: ignore[arg-type]
+        agents,
+        instances,
+        _column(parts, "score") if all(scored) else None,
+        notes,
+    )
+
+
+def _join_comparisons(parts: list[Comparisons]) -> Comparisons:
+    if len({part.ordered for part in parts}) > 1:
+        raise DataError("some comparisons keep who came first and others do not; read them all with the same ordered=")
+    items, i = _unite(parts, "items", "i")
+    _, j = _unite(parts, "items", "j")
+    agents, agent = _unite(parts, "agents", "agent")
+    columns: dict[str, Any] = {name: _column(parts, name) for name in ("wins_i", "wins_j", "ties")}
+    columns |= {"i": i, "j": j, "agent": agent, "items": items, "agents": agents}
+    return Comparisons(**columns, ordered=parts[0].ordered, notes=_notes(parts))
+
+
+def _join_queries(parts: list[Queries]) -> Queries:
+    owner: dict[Any, int] = {}
+    for k, part in enumerate(parts):
+        for name in part.qid:
+            if owner.setdefault(name, k) != k:
+                raise DataError(
+                    f"query {name!r} stands in parts {owner[name]} and {k}; a query belongs to one part: "
+                    "put its rows together, or rename one"
+                )
+    first = parts[0]
+    for k, part in enumerate(parts):
+        if part.n_features != first.n_features or part.features != first.features:
+            raise DataError(
+                f"part {k} has {part.n_features} features and part 0 has {first.n_features}, or their names differ; "
+                "give all parts the same columns (n_features= of the reader)"
+            )
+        if set(part.relations or {}) != set(first.relations or {}):
+            raise DataError(f"part {k} has other relations than part 0; give all parts the same")
+    relations = None
+    if first.relations:
+        relations = {name: _diagonal([(part.relations or {})[name] for part in parts]) for name in first.relations}
+    starts = np.cumsum([0, *(int(part.row.max(initial=-1)) + 1 for part in parts)])
+    return Queries(
+        _stack([part.X for part in parts]),
+        _column(parts, "grade"),
+        offsets_from_sizes(np.concatenate([np.diff(part.offsets) for part in parts])),
+        _column(parts, "weight"),
+        tuple(name for part in parts for name in part.qid),
+        relations,
+        np.concatenate([part.row + start for part, start in zip(parts, starts)]),
+        first.features,
+        _notes(parts),
+    )
+
+
+def _unite(parts: Sequence[Any], names: str, code: str) -> tuple[Names | None, Ints | None]:
+    """The names of all parts, each once, and the codes of one column in them."""
+    own = [getattr(part, names) for part in parts]
+    missing = [k for k, values in enumerate(own) if values is None]
+    if len(missing) == len(parts):
+        return None, None
+    if missing:
+        raise DataError(
+            f"part {missing[0]} has no {names} and others have ({len(missing)} such parts); name them or drop them"
+        )
+    place, united = encode([name for values in own for name in values], names.removesuffix("s"))
+    starts = np.cumsum([0, *map(len, own)])
+    return united, np.concatenate([place[start:][getattr(part, code)] for part, start in zip(parts, starts)])
+
+
+def _column(parts: Sequence[Any], name: str) -> Any:
+    return np.concatenate([getattr(part, name) for part in parts])
+
+
+def _notes(parts: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note for part in parts for note in part.notes))
+
+
+def _stack(matrices: list[Any]) -> Any:
+    if not any(map(is_sparse, matrices)):
+        return np.concatenate(matrices)
+    from scipy.sparse import csr_matrix, vstack
+
+    return vstack([csr_matrix(X) for X in matrices], format="csr")
+
+
+def _diagonal(matrices: list[Any]) -> Any:
+    from scipy.sparse import block_diag
+
+    return block_diag(matrices, format="csr")
+
+
+_JOIN: dict[type, Callable[[list[Any]], Any]] = {
+    Rankings: _join_rankings,
+    Comparisons: _join_comparisons,
+    Queries: _join_queries,
+}
