@@ -16,7 +16,17 @@ import zstandard
 
 import placet.io as pio
 from placet.data import DataError, Rankings
-from placet.io.files import bare_suffix, first_lines, peek, read_bytes, read_text, write_lines, writing
+from placet.io.files import (
+    bare_suffix,
+    decompression_limit,
+    first_lines,
+    open_bytes,
+    peek,
+    read_bytes,
+    read_text,
+    write_lines,
+    writing,
+)
 
 PACK = {
     ".gz": gzip.compress,
@@ -92,6 +102,36 @@ def test_several_frames_of_an_archive_are_read(tmp_path):
     whole = PACK[".zst"](b"x" * 100_000)
     with pytest.raises(DataError, match="truncated"):
         read_bytes(io.BytesIO(whole + whole[:10]))
+
+
+@pytest.mark.parametrize("suffix", PACK)
+def test_what_an_archive_may_expand_to_is_bounded(suffix, tmp_path, monkeypatch):
+    path = tmp_path / f"bomb{suffix}"
+    path.write_bytes(PACK[suffix](b"3: A > B\n" * 300_000))
+    assert len(read_bytes(path)) == 2_700_000
+    monkeypatch.setenv("PLACET_MAX_DECOMPRESSED", "2M")
+    for read in (pio.read_ballots, pio.read_letor, pio.read_battles):
+        for source in (path, io.BytesIO(path.read_bytes())):
+            with pytest.raises(DataError, match=r"expands to more than 2,097,152 bytes; set .*PLACET_MAX_DECOMPRESSED"):
+                read(source)
+    monkeypatch.setenv("PLACET_MAX_DECOMPRESSED", "3MiB")
+    assert len(read_bytes(path)) == 2_700_000
+    monkeypatch.setenv("PLACET_MAX_DECOMPRESSED", "much")
+    with pytest.raises(ValueError, match="is not a number of bytes"):
+        read_bytes(path)
+    monkeypatch.delenv("PLACET_MAX_DECOMPRESSED")
+    assert decompression_limit(5_000) == 2**31
+    assert decompression_limit(1 << 30) == 100 << 30
+
+
+def test_a_small_archive_of_much_text_is_read_in_linear_steps():
+    packed = zstandard.ZstdCompressor().compress(b"x" * 40_000_000)
+    assert len(packed) < 10_000
+    with open_bytes(io.BytesIO(packed)) as file:
+        pieces = [len(piece) for piece in iter(lambda: file.read(1 << 16), b"")]
+    assert sum(pieces) == 40_000_000
+    frames = b"".join(zstandard.ZstdCompressor().compress(b"%d\n" % k) for k in range(3000))
+    assert read_bytes(io.BytesIO(frames)) == b"".join(b"%d\n" % k for k in range(3000))
 
 
 @pytest.mark.parametrize("kind", TEXTS)

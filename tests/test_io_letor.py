@@ -238,6 +238,11 @@ def test_groups_from_sizes(tmp_path):
         table(text, group=[2, 2])
     with pytest.raises(DataError, match="whole numbers"):
         table(text, group=[1.5, 1.5])
+    for wraps in ([2**62] * 4 + [3], np.array([2**63 - 1, 2**63 - 1, 5])):  # 3 rows, modulo 2^64
+        with pytest.raises(DataError, match=f"3 rows, but group sizes add up to {sum(map(int, wraps))}"):
+            table(text, group=wraps)
+    with pytest.raises(DataError, match="add up to 1844"):
+        table(text, group=io.StringIO("999999999999999999\n" * 18 + "446744073709551634\n"))
     with pytest.raises(DataError, match=r":2: '1_0' is not a whole number \(1 such line\); write one size per line$"):
         table(text, group=io.StringIO("1\n1_0\n"))
     with pytest.warns(DataWarning):

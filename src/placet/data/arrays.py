@@ -177,10 +177,19 @@ def unique_names(values: Iterable[Hashable], what: str) -> Names:
     if missing:
         raise DataError(f"{what} names contain a missing one, number {missing[0]} ({len(missing)} such); name it")
     if len(set(names)) != len(names):
-        seen: set[Hashable] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise DataError(f"{what} name {twice!r} occurs more than once ({len(names) - len(set(names))} repeats)")
+        repeats = len(names) - len(set(names))
+        raise DataError(f"{what} name {first_repeat(names)!r} occurs more than once ({repeats} repeats)")
     return names
+
+
+def first_repeat(values: Iterable[Hashable]) -> Any:
+    """The first value that was there before; ``None`` where all differ.  O(values)."""
+    seen: set[Hashable] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
 
 
 def is_frame(data: Any) -> bool:

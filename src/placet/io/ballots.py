@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.data.arrays import encode, offsets_from_sizes
+from placet.data.arrays import encode, first_repeat, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
 from placet.io.tables import SUFFIXES, Sample, Table, as_number, in_memory, read_table, write_table
@@ -137,9 +137,7 @@ def _line(line: str) -> tuple[float, list[tuple[str, ...]]] | str:
         return tiers
     listed = [name for tier in tiers for name in tier]
     if len(set(listed)) < len(listed):
-        seen: set[str] = set()
-        twice = next(name for name in listed if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        return f"item {quote(twice)} occurs more than once on one ballot"
+        return f"item {quote(first_repeat(listed))} occurs more than once on one ballot"
     return weight, tiers
 
 

@@ -27,6 +27,8 @@ _MAGIC = {
 _BZIP2 = b"1AY&SY"  # after "BZh" and a digit
 _HEAD = 16
 COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
+LIMIT_VARIABLE = "PLACET_MAX_DECOMPRESSED"
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class _ZstdReader(io.RawIOBase):
@@ -37,32 +39,75 @@ class _ZstdReader(io.RawIOBase):
 
         self._raw, self._new = raw, zstandard.ZstdDecompressor(max_window_size=2**31).decompressobj
         self._frame = self._new()
-        self._started, self._ready = False, b""
+        self._started = False
+        self._packed, self._ready = memoryview(b""), memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        import zstandard
-
         while not self._ready:
-            chunk = self._frame.unused_data if self._frame.eof else b""
-            if self._frame.eof:
-                self._frame, self._started = self._new(), False
-            chunk = chunk or self._raw.read(1 << 17)
-            if not chunk:
+            if not self._packed:
+                self._packed = memoryview(self._raw.read(1 << 17))
+            if not self._packed:
                 if self._started:
                     raise EOFError("the Zstandard stream ends early")
                 return 0
-            self._started = True
-            try:
-                self._ready = self._frame.decompress(chunk)
-            except zstandard.ZstdError as error:
-                raise OSError(str(error)) from None
+            self._decompress_some()
         n = min(len(buffer), len(self._ready))
         buffer[:n] = self._ready[:n]
         self._ready = self._ready[n:]
         return n
+
+    def _decompress_some(self) -> None:
+        import zstandard
+
+        # a few bytes at a time: four bytes may stand for a block of 128 KiB
+        some, self._packed, self._started = self._packed[:2048], self._packed[2048:], True
+        try:
+            self._ready = memoryview(self._frame.decompress(some))
+        except zstandard.ZstdError as error:
+            raise OSError(str(error)) from None
+        if self._frame.eof:
+            rest = len(self._frame.unused_data)
+            self._packed = memoryview(bytes(some[len(some) - rest :]) + bytes(self._packed)) if rest else self._packed
+            self._frame, self._started = self._new(), False
+
+
+class _Bounded(io.RawIOBase):
+    """Decompressed bytes, up to a limit; more are a ``DataError``."""
+
+    def __init__(self, file: IO[bytes], name: str, limit: int) -> None:
+        self._file, self._name, self._limit, self._left = file, name, limit, limit
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise DataError(
+                f"{self._name}: the archive expands to more than {self._limit:,} bytes; set the environment variable "
+                f"{LIMIT_VARIABLE} to a larger number (such as 64G) if that is right, or decompress it first"
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def decompression_limit(packed: int) -> int:
+    """Bytes that an archive of ``packed`` bytes may expand to.
+
+    This is 2 GiB or 100 times its size, whichever is more, unless the environment variable PLACET_MAX_DECOMPRESSED
+    gives a number of bytes, such as 500M or 64G.
+    """
+    said = os.environ.get(LIMIT_VARIABLE, "").strip().upper().removesuffix("B").removesuffix("I")
+    if not said:
+        return max(2 << 30, 100 * packed)
+    number, unit = (said[:-1], said[-1]) if said[-1] in _UNITS else (said, "")
+    if not number.isdecimal() or int(number) == 0:
+        raise ValueError(f"{LIMIT_VARIABLE} {said!r} is not a number of bytes; write it such as 500M or 64G")
+    return int(number) * _UNITS.get(unit, 1)
 
 
 def _compression(head: bytes) -> str | None:
@@ -124,17 +169,19 @@ def _raw(source: Source) -> Iterator[IO[bytes]]:
 def open_bytes(source: Source) -> Iterator[IO[bytes]]:
     """The bytes of a path or open file, decompressed; the kind of compression is read from its first bytes.
 
-    Truncated and damaged archives are a ``DataError``.
+    Truncated and damaged archives, and those that expand beyond ``decompression_limit``, are a ``DataError``.
     """
     with _raw(source) as raw:
         at = raw.tell()
         kind = _compression(raw.read(_HEAD))
+        size = raw.seek(0, os.SEEK_END) - at if kind else 0
         raw.seek(at)
         if kind is None:
             yield raw
             return
+        limit = decompression_limit(size)
         try:
-            yield _decompress(raw, kind)
+            yield io.BufferedReader(_Bounded(_decompress(raw, kind), name_of(source), limit), 1 << 17)
         except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
             raise DataError(
                 f"{name_of(source)}: the {kind} archive is truncated or damaged ({error}); fetch or make it again"

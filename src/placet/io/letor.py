@@ -190,10 +190,9 @@ def _query_numbers(group: Source | ArrayLike, line: NDArray[Any], parsed: list[B
         left_out += [before + bad.line + 1 for bad in block.bad]
         before += block.lines
     every = np.union1d(line, left_out)
-    if sizes.sum() != len(every):
-        raise DataError(
-            f"{name}: {len(every)} rows, but group sizes add up to {sizes.sum()}; give the sizes of this file"
-        )
+    total = sum(sizes.tolist())  # in Python numbers, which do not wrap
+    if total != len(every):
+        raise DataError(f"{name}: {len(every)} rows, but group sizes add up to {total}; give the sizes of this file")
     return np.repeat(np.arange(len(sizes)), sizes)[np.searchsorted(every, line)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from placet.data import DataError, Rankings
+from placet.data.arrays import first_repeat
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
 from placet.io.tables import Sample
 from placet.io.text import OnError, Problems, format_number, parse_whole, quote
@@ -112,8 +113,7 @@ def _ballot(line: str, n: int, kind: str) -> tuple[float, list[tuple[int, ...]]]
         wrong = next(k for k in listed if not 1 <= k <= n)
         return f"alternative '{wrong}' is not in 1..{n}"
     if len(set(listed)) < len(listed):
-        twice = next(k for i, k in enumerate(listed) if k in listed[:i])
-        return f"alternative '{twice}' occurs more than once on one ballot"
+        return f"alternative '{first_repeat(listed)}' occurs more than once on one ballot"
     if kind.startswith("s") and any(len(tier) > 1 for tier in tiers):
         return f"{quote(order.strip())} ties alternatives in data of type {kind}"
     if kind.endswith("c") and len(listed) < n:

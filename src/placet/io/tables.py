@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from placet.data import DataError
+from placet.data.arrays import first_repeat
 from placet.data.errors import one_of
 from placet.io.files import NamedBytes, Source, bare_suffix, decode, first_lines, name_of, peek, read_bytes, writing
 from placet.io.text import OnError, Problems, parse_decimal, quote
@@ -246,8 +247,7 @@ def _from_csv(text: str, separator: str, header: Sequence[str] | None, problems:
 
     names = list(header) if header else _first_record(text, separator, problems.name)
     if len(set(names)) != len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
-        raise DataError(f"{problems.name}:1: two columns are named {twice!r}; rename one")
+        raise DataError(f"{problems.name}:1: two columns are named {first_repeat(names)!r}; rename one")
     try:
         frame = pl.read_csv(
             text.encode(), has_header=header is None, separator=separator, infer_schema=False, glob=False
