@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_bytes(folder, tmp_path):
 def test_aggregate_prints_a_table_and_writes_a_report(folder, tmp_path):
     out, err = run("aggregate", folder / "votes.csv", "--report", tmp_path / "page.html")
     head, *rows = (line.split("\t") for line in out.splitlines())
-    assert head == ["item", "score", "stderr", "rank", "rank_low", "rank_high"]
+    assert head == ["item", "score", "stderr", "rank", "rank_low", "rank_high", "tier", "support"]
     assert [row[3] for row in rows] == ["1", "2", "3", "4", "5"]
     assert "prior" in err
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")

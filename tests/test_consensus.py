@@ -131,7 +131,7 @@ def test_the_next_pair_is_the_uncertain_close_one():
 def test_the_frame_is_best_first_and_the_result_can_be_pickled():
     c = pickle.loads(pickle.dumps(consensus(BALLOTS)))
     frame = c.to_frame()
-    assert frame.columns == ["item", "score", "stderr", "rank", "rank_low", "rank_high"]
+    assert frame.columns == ["item", "score", "stderr", "rank", "rank_low", "rank_high", "tier", "support"]
     assert frame["item"].to_list() == ["a", "b", "c"]
     assert frame["score"].is_sorted(descending=True)
     assert repr(c).startswith("Consensus(plackett-luce: a ")

@@ -116,7 +116,7 @@ def test_ballots_in_any_order_give_the_same_set(data):
 def test_the_set_is_a_mapping_with_a_frame_notes_and_rankings(lists):
     found = pickle.loads(pickle.dumps(consensus(lists, "plackett-luce")))
     frame = found.to_frame(0.9)
-    assert frame.columns == ["instance", "item", "score", "stderr", "rank", "rank_low", "rank_high"]
+    assert frame.columns == ["instance", "item", "score", "stderr", "rank", "rank_low", "rank_high", "tier", "support"]
     assert frame["instance"].to_list() == ["cats"] * 4 + ["dogs"] * 3 + ["pigs"]
     for name, part in frame.group_by("instance"):
         assert part.drop("instance").equals(found[name[0]].to_frame(0.9))

@@ -151,13 +151,14 @@ class _Run:
                 params=self.params,
                 notes=scored.notes,
                 tolerance=scored.tolerance,  # type: ignore[arg-type]
+                support=support(data),
             )
             again: Callable[..., Any] = lambda sample: RULES[self.method](sample, **self.params)  # noqa: E731
         else:
             model = MODELS[self.method](**self.params).fit(data)
-            result = model.consensus_
+            result = _with_support(model.consensus_, data)
             if self.bootstrap and hasattr(model, "bootstrap"):
-                result = model.bootstrap(data, self.bootstrap, random_state=self.random_state)
+                result = _with_support(model.bootstrap(data, self.bootstrap, random_state=self.random_state), data)
                 steps.step(1 + self.bootstrap)
                 return result
             again = lambda sample: _refit(model, sample)  # noqa: E731
@@ -222,6 +223,19 @@ def _problem(part: Rankings) -> tuple[bytes, ...]:
     """What a method sees of an instance but for names; equal for equal problems."""
     columns = (part.item, part.tier, part.offsets, part.weight, part.agent, part.score)
     return tuple(b"" if column is None else column.tobytes() for column in columns)
+
+
+def support(data: Rankings | Comparisons) -> Floats:
+    """(n_items,): the weight of the ballots that list an item, or of the votes on it.  O(rows)."""
+    if isinstance(data, Rankings):
+        return np.bincount(data.item, data.weight[data.ballot], data.n_items).astype(np.float64)
+    votes = data.wins_i + data.wins_j + data.ties
+    both = np.concatenate([data.i, data.j])
+    return np.bincount(both, np.concatenate([votes, votes]), data.n_items).astype(np.float64)
+
+
+def _with_support(result: Consensus | ConsensusSet, data: Rankings | Comparisons) -> Consensus | ConsensusSet:
+    return replace(result, support=support(data)) if isinstance(result, Consensus) else result
 
 
 def _with_draws(result: Consensus | ConsensusSet, draws: list[Any]) -> Consensus | ConsensusSet:

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from placet.aggregate import uncertainty
+from placet.aggregate import separation, uncertainty
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints, Names, frozen, offsets_from_sizes
+from placet.data.errors import one_of
 from placet.optim import Fit
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Consensus:
     differences are taken as if scores were independent; ``draws`` (rounds, n_items) are bootstrap scores and, where
     present, answer in place of the normal approximation.  ``win(x, y)`` is the probability that an item of score x
     strictly beats one of score y.  Scores closer than ``tolerance`` tie (default: 1e-9 of the largest score's size).
+    ``support`` (n_items,) is the weight of the ballots that list an item, or of the votes on it.
 
     >>> c = Consensus(("ant", "bee", "cat", "dog"), [1.0, 3.0, 2.0, 2.0], method="borda")
     >>> c.ranking
@@ -54,6 +56,7 @@ class Consensus:
     notes: tuple[str, ...] = ()
     extras: Mapping[str, object] = field(default_factory=dict)
     tolerance: float = None  # type: ignore[assignment]  # 1e-9 of the largest score's size
+    support: Floats | None = None
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -113,17 +116,90 @@ class Consensus:
         self._need_uncertainty()
         return uncertainty.score_interval(self.scores, self.stderr, self.draws, level)
 
-    def rank_interval(self, level: float = 0.95, *, random_state: int = 0) -> tuple[Ints, Ints]:
-        """Best and worst rank of each item at ``level``, from the bootstrap draws or from simulated scores."""
+    def rank_interval(
+        self, level: float = 0.95, kind: separation.Kind = "simultaneous", *, random_state: int = 0
+    ) -> tuple[Ints, Ints]:
+        """Best and worst rank of each item.
+
+        ``kind``: "simultaneous": with probability ``level`` at least, all items' true ranks lie in their sets at once;
+        "marginal": the same for one item that was named beforehand, so the sets are narrower; "simulated": quantiles of
+        the ranks of simulated scores (or bootstrap draws), which say how the ranks would vary, and which cover less
+        than ``level`` where items are nearly tied.  See `placet.aggregate.separation`.
+        """
         self._need_uncertainty()
-        key = ("rank_interval", level, random_state)
+        one_of(kind, ("simultaneous", "marginal", "simulated"), "kind")
+        separation.check_level(level)
+        key = ("rank_interval", level, kind, random_state)
         if key not in self._computed:
-            if self.draws is None and self.covariance is None and len(self.items) > uncertainty.MOST_SIMULATED:
-                ends = uncertainty.rank_interval_of_many(self.scores, self.stderr, level, random_state)
-            else:
-                ends = uncertainty.rank_quantiles(self._simulated(random_state), level)
-            self._computed[key] = frozen(ends[0], np.int64), frozen(ends[1], np.int64)
+            low, high = self._rank_interval(level, kind, random_state)
+            self._computed[key] = frozen(low, np.int64), frozen(high, np.int64)
         return self._computed[key]
+
+    def _rank_interval(self, level: float, kind: str, random_state: int) -> tuple[Ints, Ints]:
+        n = len(self.items)
+        assert self.stderr is not None
+        if kind == "simulated":
+            if self.draws is None and self.covariance is None and n > uncertainty.MOST_SIMULATED:
+                low, high = uncertainty.rank_interval_of_many(self.scores, self.stderr, level, random_state)
+            else:
+                low, high = uncertainty.rank_quantiles(self._simulated(random_state), level)
+            return np.minimum(low, self.ranks), np.maximum(high, self.ranks)
+        if n > separation.MOST_PAIRED:
+            return separation.rank_sets_of_many(self.scores, self.stderr, level)
+        if kind == "simultaneous":
+            return separation.rank_sets(self.separated(level, random_state=random_state))
+        errors, stderr = self._errors(random_state)
+        sets = [separation.separated_from(k, self.scores, errors, stderr, level) for k in range(n)]
+        low = np.array([1 + above.sum() for above, _ in sets], np.int64)
+        return low, np.array([n - below.sum() for _, below in sets], np.int64)
+
+    def separated(self, level: float = 0.95, *, random_state: int = 0) -> NDArray[np.bool_]:
+        """(n_items, n_items): whether row is above column beyond chance, all pairs at once with probability ``level``.
+
+        What the rank sets and tiers rest on: up to 1,000 items by the joint law of all differences (covariance or
+        bootstrap draws), beyond by Holm's correction; up to 4,096 items.
+        """
+        self._need_uncertainty()
+        n = len(self.items)
+        if n > separation.MOST_PAIRED:
+            raise ValueError(
+                f"{n} items have too many pairs for a table (at most {separation.MOST_PAIRED}); use rank_interval"
+            )
+        key = ("separated", level, random_state)
+        if key not in self._computed:
+            errors, stderr = self._errors(random_state)
+            self._computed[key] = separation.separated(self.scores, errors, stderr, level)
+        return self._computed[key]
+
+    def tiers(self, level: float = 0.95, *, random_state: int = 0) -> list[tuple[Hashable, ...]]:
+        """Groups of items that the data cannot separate, best first: no group contains a separated pair.
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.9, 0.0], method="m", stderr=[0.2, 0.2, 0.2])
+        >>> c.tiers()
+        [('ant', 'bee'), ('cat',)]
+        """
+        tier = self.tier_numbers(level, random_state=random_state)
+        order = self.order[np.argsort(tier[self.order], kind="stable")]
+        groups = np.split(order, np.flatnonzero(np.diff(tier[order])) + 1) if len(order) else []
+        return [tuple(self.items[k] for k in group) for group in groups]
+
+    def tier_numbers(self, level: float = 0.95, *, random_state: int = 0) -> Ints:
+        """(n_items,) the number of each item's tier, 1 is the best."""
+        return separation.tiers(self.scores, self.separated(level, random_state=random_state)) + 1
+
+    def enough(
+        self, goal: str = "order", *, k: int = 1, item: Hashable = None, level: float = 0.95, random_state: int = 0
+    ) -> bool:
+        """Whether the data are enough for a goal: every pair that matters for it is separated at ``level``.
+
+        ``goal``: "order" (the whole order), "top" (which items are the best ``k``), "best" (whether ``item`` is the
+        best, yes or no; the first of the ranking unless given).
+        """
+        one_of(goal, ("order", "top", "best"), "goal")
+        if goal == "top" and not 1 <= k <= len(self.items):
+            raise ValueError(f"k must be in 1..{len(self.items)}, the number of items, not {k}")
+        number = int(self.order[0]) if item is None else self._number(item)
+        return separation.is_settled(self.scores, self.separated(level, random_state=random_state), goal, k, number)
 
     def rank_probabilities(self, *, random_state: int = 0) -> Floats:
         """(n_items, n_items): the probability that item i has rank r + 1, by simulation or from the bootstrap draws."""
@@ -153,20 +229,27 @@ class Consensus:
         np.fill_diagonal(table, np.nan)
         return table
 
-    def next_pairs(self, k: int = 10) -> list[tuple[Hashable, Hashable]]:
-        """The ``k`` pairs to ask about next, most useful first.
+    def next_pairs(
+        self, n: int = 10, *, goal: str | None = None, k: int = 1, item: Hashable = None, level: float = 0.95
+    ) -> list[tuple[Hashable, Hashable]]:
+        """The ``n`` pairs to ask about next, most useful first; none where the data are `enough` for the ``goal``.
 
         Usefulness is how far one more answer is expected to lower p (1 - p), p the probability of being above, summed
         over the pairs that involve either item; pairs are chosen in turn, each given what those before will tell.
         """
         self._need_uncertainty()
-        pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self._win(), k)
+        if goal is not None and self.enough(goal, k=k, item=item, level=level):
+            return []
+        pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self._win(), n)
         return [(self.items[i], self.items[j]) for i, j in pairs]
 
     # How it is shown
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A Polars frame, best first: item, score, stderr, rank, rank_low, rank_high (null where nothing is known)."""
+        """A Polars frame, best first: item, score, stderr, rank, its set rank_low..rank_high, tier, support.
+
+        Null where nothing is known.
+        """
         return _frame([self], level)
 
     def to_rankings(self) -> Rankings:
@@ -212,6 +295,16 @@ class Consensus:
         if self.win is None:
             raise ValueError(f"{self.method!r} has no probability of winning; 'bradley-terry' is a method that has")
         return self.win
+
+    def _errors(self, random_state: int) -> tuple[Floats, Floats]:
+        """Draws of the scores' errors (draws, n), none for very many items, and standard errors of differences."""
+        if self.draws is not None:
+            errors = self.draws - self.scores
+            return errors, separation.difference_errors(None, None, errors)
+        stderr = separation.difference_errors(self.stderr, self.covariance, None)
+        if len(self.items) > separation.MOST_JOINT:
+            return np.zeros((0, len(self.items))), stderr
+        return self._simulated(random_state)[: separation.MOST_DRAWS] - self.scores, stderr
 
     def _covariance_or_draws(self) -> Floats | None:
         if self.covariance is None and self.draws is not None and len(self.items) <= uncertainty.MOST_SIMULATED:
@@ -334,7 +427,7 @@ def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
     import polars as pl
 
     columns: dict[str, list[Floats | Ints]] = {
-        name: [] for name in ("score", "stderr", "rank", "rank_low", "rank_high")
+        name: [] for name in ("score", "stderr", "rank", "rank_low", "rank_high", "tier", "support")
     }
     known = any(c.stderr is not None for c in results)
     for c in results:
@@ -347,10 +440,14 @@ def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
             columns["stderr"].append(unknown if c.stderr is None else c.stderr[order])
             columns["rank_low"].append(low[order])
             columns["rank_high"].append(high[order])
+            tiered = c.stderr is not None and len(order) <= separation.MOST_PAIRED
+            columns["tier"].append(c.tier_numbers(level)[order] if tiered else unknown)
+        if c.support is not None:
+            columns["support"].append(c.support[order])
     rows = sum(len(c.items) for c in results)
     frame = {"item": pl.Series(_plain([c.items[k] for c in results for k in c.order]))}
     for name, parts in columns.items():
-        kind = pl.Float64 if name in ("score", "stderr") else pl.Int64
+        kind = pl.Float64 if name in ("score", "stderr", "support") else pl.Int64
         values = np.concatenate(parts) if parts else None
         column = pl.Series([None] * rows, dtype=kind) if values is None else pl.Series(values).fill_nan(None)
         frame[name] = column.cast(kind)

@@ -14,9 +14,17 @@ def number(value: float) -> str:
 
 
 def intervals(
-    names: Sequence[object], scores: Floats, low: Floats | None, high: Floats | None, ranks: Sequence[str]
+    names: Sequence[object],
+    scores: Floats,
+    low: Floats | None,
+    high: Floats | None,
+    ranks: Sequence[str],
+    tier: Sequence[int] | None = None,
 ) -> str:
-    """Ranking table: rank, name, a dot at the score with its interval as a bar, and the numbers."""
+    """Ranking table: rank, name, a dot at the score with its interval as a bar, and the numbers.
+
+    ``tier``: a rule is drawn where a new one starts, and its number is said.
+    """
     ends = scores if low is None or high is None else np.concatenate([low, high])
     left, right = float(np.min(ends)), float(np.max(ends))
     width = (right - left) or 1.0
@@ -33,6 +41,9 @@ def intervals(
             f'aria-label="score {number(scores[k])}"><line x1="0" x2="100" y1="7" y2="7" class="axis"/>{bar}'
             f'<rect class="dot" x="{place(scores[k]) - 0.5:.2f}" width="1" y="2" height="10"/></svg>'
         )
+        starts = tier is not None and (k == 0 or tier[k] != tier[k - 1])
+        if starts and tier is not None:
+            rows.append(f'<tr class="tier"><th colspan="4" scope="rowgroup">tier {tier[k]}</th></tr>')
         rows.append(
             f'<tr><td class="rank">{escape(ranks[k])}</td><th scope="row">{escape(str(name))}</th>'
             f'<td class="plot">{svg}</td><td class="num">{words}</td></tr>'

@@ -12,6 +12,7 @@ import numpy as np
 import placet
 from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet
 from placet.aggregate.instances import split
+from placet.aggregate.separation import MOST_PAIRED
 from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
 from placet.data import Comparisons, Rankings
@@ -143,6 +144,7 @@ def _summary(c: Consensus) -> str:
 def _ranking(c: Consensus, level: float, most: int = MOST_ROWS) -> str:
     chosen = c.order[:most]
     names = [c.items[k] for k in chosen]
+    tier = None
     if c.stderr is None:
         low = high = None
         ranks = [str(c.ranks[k]) for k in chosen]
@@ -152,9 +154,12 @@ def _ranking(c: Consensus, level: float, most: int = MOST_ROWS) -> str:
         best, worst = c.rank_interval(level)
         ranks = [f"{c.ranks[k]}" + (f" ({best[k]}–{worst[k]})" if best[k] < worst[k] else "") for k in chosen]
         words = (
-            f"<p>Bars are {level:.0%} intervals of the scores; in brackets the {level:.0%} interval of the rank.</p>"
+            f"<p>Bars are {level:.0%} intervals of the scores. In brackets are the ranks that the data leave open, all "
+            f"items at once with {level:.0%} confidence; items of one tier cannot be told apart.</p>"
         )
-    return words + figures.intervals(names, c.scores[chosen], low, high, ranks) + _left_out(len(c.items), most)
+        if len(c.items) <= MOST_PAIRED:
+            tier = c.tier_numbers(level)[chosen].tolist()
+    return words + figures.intervals(names, c.scores[chosen], low, high, ranks, tier) + _left_out(len(c.items), most)
 
 
 def _wins(c: Consensus) -> str:

@@ -13,6 +13,8 @@ h1{font-size:1.7rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2.2rem 0 .6rem;bor
 table{border-collapse:collapse;width:100%}th,td{padding:.2rem .5rem;text-align:left;font-weight:400}
 thead th{color:var(--soft);font-size:.85rem}tbody tr{border-top:1px solid var(--line)}
 .rank,.num{white-space:nowrap;font-variant-numeric:tabular-nums}.num{text-align:right}
+.ranking .tier{border-top:2px solid rgb(var(--accent))}
+.ranking .tier th{color:var(--soft);font-size:.75rem;padding:0 .5rem}
 .ranking th[scope=row]{min-width:4.5rem}
 .ranking .plot{width:45%;min-width:7rem}.ranking svg{display:block;width:100%;height:14px}
 .axis{stroke:var(--line);stroke-width:1;vector-effect:non-scaling-stroke}

@@ -1,0 +1,191 @@
+"""Ranks that may be believed: which items are separated beyond chance, and the sets of ranks that this leaves open.
+
+Every hypothesis "i is not above j", over all ordered pairs, is tested by the studentized difference of scores, against
+the distribution of the largest one under the joint law of the scores' errors; pairs that are rejected leave, and the
+rest are tested again (stepdown).  So the probability of a single wrong separation is at most 1 - level.  An item that
+is separated from a above it and b below it among n has a rank in a + 1 .. n - b.
+
+Mogstad, Romano, Shaikh and Wilhelm, Inference for ranks with applications to mobility across neighbourhoods and
+academic achievement across countries, Review of Economic Studies 2024; Romano and Wolf, JASA 2005.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from placet.data.arrays import Floats, Ints
+from placet.kernels import ranks as kernels
+from placet.threads import map_ordered
+
+Relation = NDArray[np.bool_]
+Kind = Literal["simultaneous", "marginal", "simulated"]
+
+MOST_JOINT = 1000
+"""Items up to which critical values come from draws of all differences; beyond, from Holm's correction."""
+
+MOST_PAIRED = 4096
+"""Items up to which every difference has its own standard error; beyond, intervals that do not overlap are apart."""
+
+MOST_DRAWS = 2000
+DRAWS_AT_ONCE = 64
+MOST_STEPS = 20
+
+
+def check_level(level: float) -> None:
+    """Refuse a level that is no probability."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, such as 0.95, not {level}")
+
+
+def separated(scores: Floats, errors: Floats, stderr: Floats, level: float) -> Relation:
+    """(n, n): whether row is above column, all pairs at once with probability ``level``.
+
+    ``errors`` (draws, n) are draws of scores minus their truth (centred), or (0, n) where only ``stderr`` (n, n) of the
+    differences is known.
+    """
+    check_level(level)
+    statistic = studentized(scores, stderr)
+    if not len(errors):
+        return _holm(statistic, 1 - level)
+    weight = np.divide(1.0, stderr, out=np.zeros_like(stderr), where=stderr > 0)
+    found = np.isposinf(statistic)
+    for _ in range(MOST_STEPS):
+        open_ = np.where(found, 0.0, weight)
+        critical = _quantile(largest_differences(errors, open_), level)
+        new = found | (statistic > critical)
+        if (new == found).all():
+            break
+        found = new
+    return found
+
+
+def separated_from(
+    item: int, scores: Floats, errors: Floats, stderr: Floats, level: float
+) -> tuple[Relation, Relation]:
+    """(n,), (n,): whether each item is above, and below, one item that was named beforehand; over its pairs alone."""
+    check_level(level)
+    statistic = studentized(scores, stderr)
+    to, from_ = statistic[item], statistic[:, item]
+    if not len(errors):
+        n = len(scores)
+        critical = -ndtri((1 - level) / max(2 * (n - 1), 1))
+        return from_ > critical, to > critical
+    weight = np.divide(1.0, stderr[item], out=np.zeros(len(scores)), where=stderr[item] > 0)
+    below, above = np.isposinf(to), np.isposinf(from_)
+    for _ in range(MOST_STEPS):
+        largest = np.empty(len(errors))
+        kernels.largest_differences_of(
+            item, errors, np.where(below, 0.0, weight), np.where(above, 0.0, weight), largest
+        )
+        critical = _quantile(largest, level)
+        new_below, new_above = below | (to > critical), above | (from_ > critical)
+        if (new_below == below).all() and (new_above == above).all():
+            break
+        below, above = new_below, new_above
+    return above, below
+
+
+def rank_sets(above: Relation) -> tuple[Ints, Ints]:
+    """Best and worst rank of each item, given which rows are above which columns."""
+    n = len(above)
+    return (above.sum(axis=0) + 1).astype(np.int64), (n - above.sum(axis=1)).astype(np.int64)
+
+
+def rank_sets_of_many(scores: Floats, stderr: Floats, level: float) -> tuple[Ints, Ints]:
+    """Rank sets of very many items, whose errors are taken as independent.  O(n log n).
+
+    Items are apart where their intervals score -+ z stderr do not overlap, z by Bonferroni over all pairs: wider than
+    needed, never too narrow.
+    """
+    check_level(level)
+    n = len(scores)
+    z = -ndtri((1 - level) / max(n * (n - 1.0), 1.0))
+    low, high = scores - z * stderr, scores + z * stderr
+    above = n - np.searchsorted(np.sort(low), high, side="right")
+    below = np.searchsorted(np.sort(high), low, side="left")
+    return (above + 1).astype(np.int64), (n - below).astype(np.int64)
+
+
+def tiers(scores: Floats, above: Relation) -> Ints:
+    """Tier of each item, 0 the best: from the top down, a new one starts at the first item that is separated from any
+    item of the tier so far.
+    """
+    order = np.argsort(-scores, kind="stable")
+    tier, start = np.zeros(len(scores), np.int64), 0
+    for place, k in enumerate(order):
+        if above[order[start:place], k].any():
+            tier[k] = tier[order[place - 1]] + 1
+            start = place
+        elif place:
+            tier[k] = tier[order[place - 1]]
+    return tier
+
+
+def is_settled(scores: Floats, above: Relation, goal: str, k: int, item: int) -> bool:
+    """Whether all pairs that matter for the goal are separated: "order" (every pair of neighbors), "top" (the best k
+    from the rest, in any order), "best" (``item`` above every other, or some other above it).
+    """
+    n = len(scores)
+    order = np.argsort(-scores, kind="stable")
+    if goal == "order":
+        return bool(above[order[:-1], order[1:]].all())
+    if goal == "top":
+        return bool(above[np.ix_(order[:k], order[k:])].all())
+    return bool(above[item].sum() == n - 1 or above[:, item].any())
+
+
+def studentized(scores: Floats, stderr: Floats) -> Floats:
+    """(n, n) differences over their standard errors; infinite where they are known exactly and not 0."""
+    gap = scores[:, None] - scores[None, :]
+    out = np.zeros_like(gap)
+    np.divide(gap, stderr, out=out, where=stderr > 0)
+    out[(stderr <= 0) & (gap > 0)] = np.inf
+    out[(stderr <= 0) & (gap < 0)] = -np.inf
+    return out
+
+
+def difference_errors(stderr: Floats | None, covariance: Floats | None, errors: Floats | None) -> Floats:
+    """(n, n) standard errors of score differences: from draws, a covariance, or independent standard errors."""
+    if errors is not None:
+        covariance = np.atleast_2d(np.cov(errors, rowvar=False))
+    if covariance is not None:
+        variance = np.diag(covariance)
+        square = variance[:, None] + variance[None, :] - 2 * covariance
+        return np.sqrt(np.maximum(square, 0.0))
+    assert stderr is not None
+    out = np.hypot(stderr[:, None], stderr[None, :])
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
+def largest_differences(errors: Floats, weight: Floats) -> Floats:
+    """Largest weighted difference of each draw, the draws shared by threads."""
+    out = np.empty(len(errors))
+    starts = range(0, len(errors), DRAWS_AT_ONCE)
+
+    def work(k: int) -> None:
+        part = slice(starts[k], starts[k] + DRAWS_AT_ONCE)
+        kernels.largest_differences(errors[part], weight, out[part])
+
+    map_ordered(work, len(starts))
+    return out
+
+
+def _quantile(largest: Floats, level: float) -> float:
+    """The smallest value that at least a share ``level`` of the draws, and the data themselves, do not exceed."""
+    n = len(largest)
+    place = min(int(np.ceil(level * (n + 1))) - 1, n - 1)
+    return float(np.partition(largest, place)[place])
+
+
+def _holm(statistic: Floats, alpha: float) -> Relation:
+    """Holm's stepdown over all ordered pairs, by normal tails: right for any dependence.  O(n^2 log n)."""
+    n = len(statistic)
+    size = n * (n - 1)
+    falling = np.sort(statistic, axis=None)[::-1][:size]
+    limits = -ndtri(alpha / np.maximum(size - np.arange(size), 1.0))
+    kept = np.flatnonzero(~(falling > limits))
+    critical = falling[kept[0]] if len(kept) else -np.inf
+    return statistic > max(critical, 0.0)
