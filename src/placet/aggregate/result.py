@@ -129,7 +129,7 @@ class Consensus:
         self._need_uncertainty()
         one_of(kind, ("simultaneous", "marginal", "simulated"), "kind")
         separation.check_level(level)
-        key = ("rank_interval", level, kind, random_state)
+        key = (kind, level, random_state)
         if key not in self._computed:
             low, high = self._rank_interval(level, kind, random_state)
             self._computed[key] = frozen(low, np.int64), frozen(high, np.int64)
@@ -165,11 +165,11 @@ class Consensus:
             raise ValueError(
                 f"{n} items have too many pairs for a table (at most {separation.MOST_PAIRED}); use rank_interval"
             )
-        key = ("separated", level, random_state)
-        if key not in self._computed:
+        key = (level, random_state)
+        if key not in self._relations:
             errors, stderr = self._errors(random_state)
-            self._computed[key] = separation.separated(self.scores, errors, stderr, level)
-        return self._computed[key]
+            self._relations[key] = separation.separated(self.scores, errors, stderr, level)
+        return self._relations[key]
 
     def tiers(self, level: float = 0.95, *, random_state: int = 0) -> list[tuple[Hashable, ...]]:
         """Groups of items that the data cannot separate, best first: no group contains a separated pair.
@@ -260,7 +260,7 @@ class Consensus:
         """The same result for items of other names; what was simulated for the ranks is shared by both."""
         if len(items) != len(self.items):
             raise ValueError(f"{len(items)} names for {len(self.items)} items")
-        _ = self._computed
+        _ = self._computed, self._relations  # made here, so that both hold the same
         twin = copy.copy(self)
         twin.__dict__.pop("_index", None)
         object.__setattr__(twin, "items", tuple(items))
@@ -321,6 +321,10 @@ class Consensus:
 
     @cached_property
     def _simulations(self) -> dict[int, Floats]:
+        return {}
+
+    @cached_property
+    def _relations(self) -> dict[tuple[float, int], NDArray[np.bool_]]:
         return {}
 
     @cached_property

@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,14 @@ IMPORT = re.compile(r"^from placet\.kernels(?:\.(\w+))? import (.+)$", re.MULTIL
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """``numba.njit`` without the interpreter's lock, cached on disk where some folder can be written."""
+    return partial(_compile, options)
 
-    def compiled(kernel: Callable[..., Any]) -> Any:
-        dispatcher = numba.njit(nogil=True, **options)(kernel)
-        if not numba.config.DISABLE_JIT and cache_folder() is not None:
-            dispatcher._cache = _KernelCache(kernel)
-        return dispatcher
 
-    return compiled
+def _compile(options: dict[str, Any], kernel: Callable[..., Any]) -> Any:
+    dispatcher = numba.njit(nogil=True, **options)(kernel)
+    if not numba.config.DISABLE_JIT:
+        dispatcher._cache = _KernelCache(kernel)
+    return dispatcher
 
 
 @cache
@@ -117,5 +117,23 @@ class _Implementation(caching.CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
-class _KernelCache(caching.FunctionCache):
+class _FileCache(caching.FunctionCache):
     _impl_class = _Implementation
+
+
+class _KernelCache(caching.NullCache):
+    """The cache of one kernel, looked up when the kernel is first called: most kernels of a module never are."""
+
+    def __init__(self, kernel: Callable[..., Any]) -> None:
+        self.kernel = kernel
+
+    @cached_property
+    def files(self) -> caching._Cache:
+        """The cache on disk; one that keeps nothing where no folder can be written."""
+        return caching.NullCache() if cache_folder() is None else _FileCache(self.kernel)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        return self.files.load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        self.files.save_overload(sig, data)
