@@ -126,7 +126,7 @@ def propensity_oracle(function, s, grade, offsets, p, k):
 def test_propensity_scores_are_ratios_of_sums(name, function, data, k):
     s, grade, offsets, p = data
     value, best, defined = propensity_oracle(function, s, grade, offsets, p, k)
-    ours = {n: m.METRICS[name](s, grade, offsets, k, propensity=p, normalise=n) for n in ("all", "list", "none")}
+    ours = {n: m.METRICS[name](s, grade, offsets, k, propensity=p, normalize=n) for n in ("all", "list", "none")}
     for values in ours.values():
         np.testing.assert_array_equal(np.isnan(values), ~defined)
     np.testing.assert_allclose(ours["none"][defined], value[defined], atol=1e-12)
@@ -214,7 +214,7 @@ def test_rank_correlations(name, data):
 def test_footrule_is_the_sum_of_rank_differences_over_its_maximum(data):
     n = np.diff(data[2])
     total = np.where(n > 1, by_list(oracle.footrule, *data), np.nan)
-    np.testing.assert_allclose(m.footrule(*data, normalise=False), total)
+    np.testing.assert_allclose(m.footrule(*data, normalize=False), total)
     np.testing.assert_allclose(m.footrule(*data), total / np.where(n > 1, n * n // 2, 1))
 
 
@@ -251,14 +251,14 @@ SPECS = [
         "r@2",
         "rr",
         "rr@2",
-        "psp@2(normalise=list)",
-        "psndcg@3(normalise=list)",
+        "psp@2(normalize=list)",
+        "psndcg@3(normalize=list)",
         "alpha_ndcg",
         "alpha_ndcg@2(alpha=0.3)",
     ),
     *("err_ia", "err_ia@2", "kendall_tau", "spearman_rho", "footrule", "rbo", "rbo@2(p=0.5)"),
 ]
-NORMALISED = ["ndcg", "ndcg@2", "map", "r", "rr", "psp@2(normalise=list)", "psndcg@3(normalise=list)"]
+NORMALIZED = ["ndcg", "ndcg@2", "map", "r", "rr", "psp@2(normalize=list)", "psndcg@3(normalize=list)"]
 
 
 def test_every_metric_of_the_table_is_put_to_the_properties():
@@ -310,7 +310,7 @@ def test_values_lie_in_their_range(spec, data):
     assert ((defined >= low - 1e-12) & (defined <= high + 1e-12)).all()
 
 
-@pytest.mark.parametrize("spec", NORMALISED)
+@pytest.mark.parametrize("spec", NORMALIZED)
 @given(data=some_lists(scores=st.just(0.0)))
 @settings(deadline=None, max_examples=25)
 def test_the_perfect_order_has_value_one(spec, data):
@@ -365,7 +365,7 @@ def test_evaluate_gives_what_each_metric_gives_and_sorts_once(monkeypatch):
 def test_the_common_metrics_load_neither_numba_nor_scipy():
     code = (
         "import sys; from placet.metrics import evaluate; "
-        "evaluate(['ndcg@10', 'map', 'p@5', 'r@5', 'psp@3(normalise=list)'], [1.0], [1], [0, 1], propensity=[0.5]); "
+        "evaluate(['ndcg@10', 'map', 'p@5', 'r@5', 'psp@3(normalize=list)'], [1.0], [1], [0, 1], propensity=[0.5]); "
         "assert not {'numba', 'scipy', 'sklearn'} & set(sys.modules), 'a heavy package was imported'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

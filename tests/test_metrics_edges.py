@@ -22,7 +22,7 @@ from placet import metrics as m
         ("rr", "mrr"),
         ("alpha-nDCG@20(alpha=0.3)", "alpha_ndcg@20(alpha=0.3)"),
         ("ndcg@5(gain=linear, compat=letor)", "ndcg@5(compat=letor,gain=linear)"),
-        ("footrule(normalise=False)", "footrule(normalise=False)"),
+        ("footrule(normalize=False)", "footrule(normalize=False)"),
         ("err(max_grade=4,empty=0)", "err(empty=0,max_grade=4)"),
     ],
 )
@@ -42,7 +42,7 @@ def test_parameters_reach_the_metric():
         m.metric("ndcg@2(gain=linear)")(s, grade, offsets), m.ndcg(s, grade, offsets, 2, gain="linear")
     )
     np.testing.assert_array_equal(m.metric("map(threshold=2)")(s, grade, offsets), [0.5])
-    assert m.metric("footrule(normalise=False)")(s, grade, offsets) == [2.0]
+    assert m.metric("footrule(normalize=False)")(s, grade, offsets) == [2.0]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_wrong_specification_names_what_is_known(spec, said):
         (lambda: m.err([1.0, 2.0], [0, 5], [0, 2], max_grade=4), r"row 1: grade 5 is not in \[0, 4\] \(1 such rows\)"),
         (lambda: m.psp([1.0], [1], [0, 1], 1), "propensity is missing"),
         (lambda: m.psp([1.0], [1], [0, 1], 1, propensity=[2.0]), r"row 0: propensity 2 is not in \(0, 1\]"),
-        (lambda: m.psp([1.0], [1], [0, 1], 1, propensity=[0.5], normalise="some"), "normalise 'some' is unknown"),
+        (lambda: m.psp([1.0], [1], [0, 1], 1, propensity=[0.5], normalize="some"), "normalize 'some' is unknown"),
         (lambda: m.propensities([5], 4), "label 0: count 5 is not in 0..4"),
         (lambda: m.alpha_ndcg([1.0], [1], [0, 1]), r"judgements have shape \(1,\)"),
         (lambda: m.alpha_ndcg([1.0], [[1.0, math.nan]], [0, 1]), "row 0: a judgement is nan"),

@@ -289,18 +289,18 @@ def _line_search(
     return None
 
 
-def _fit(x: Floats, value: float, gradient: Floats, n_iter: int, tol: float, max_iter: int, small_step: bool) -> Fit:
+def _fit(x: Floats, value: float, gradient: Floats, steps: int, tol: float, max_iter: int, small_step: bool) -> Fit:
     """The result, and the warning if the criterion does not hold."""
     grad_norm = float(np.abs(gradient).max(initial=0.0))
     if grad_norm <= tol:
-        return Fit(x, float(value), grad_norm, n_iter, True, f"gradient {grad_norm:.2g} <= tol {tol:.2g}")
+        return Fit(x, float(value), grad_norm, steps, True, f"gradient {grad_norm:.2g} <= tol {tol:.2g}")
     if small_step:
-        return Fit(x, float(value), grad_norm, n_iter, True, "the last step improved the value by less than rel_tol")
-    if n_iter >= max_iter:
+        return Fit(x, float(value), grad_norm, steps, True, "the last step improved the value by less than rel_tol")
+    if steps >= max_iter:
         message = (
-            f"stopped after {n_iter} iterations with gradient {grad_norm:.2g} > tol {tol:.2g}; raise max_iter or tol"
+            f"stopped after {steps} iterations with gradient {grad_norm:.2g} > tol {tol:.2g}; raise max_iter or tol"
         )
     else:
         message = f"no step lowers the value though the gradient is {grad_norm:.2g} > tol {tol:.2g}; raise tol"
     warnings.warn(message, ConvergenceWarning, stacklevel=3)
-    return Fit(x, float(value), grad_norm, n_iter, False, message)
+    return Fit(x, float(value), grad_norm, steps, False, message)

@@ -19,7 +19,7 @@ def solve(H: Floats, b: Floats, accuracy: float) -> Floats:
     return cg(lambda v: H @ v, b, rtol=accuracy, diagonal=np.diag(H))
 
 
-def held(H: Floats, precision: float) -> Floats:
+def with_precision(H: Floats, precision: float) -> Floats:
     """H with the prior's precision on its diagonal; without a prior the common shift of all scores is held instead."""
     n = len(H)
     if precision > 0:

@@ -88,7 +88,7 @@ class Ballots:
         """The dense Hessian of strict ballots."""
         H = np.zeros((self.n, self.n))
         orders.hessian(np.exp(theta - theta.max(initial=-np.inf)), self.item, self.offsets, self.tops, self.weight, H)
-        return information.held(H, self.precision)
+        return information.with_precision(H, self.precision)
 
     def diagonal(self, theta: Floats) -> Floats:
         """The Hessian's diagonal, or the bound that the loss states; 1 where it is 0."""
@@ -107,7 +107,7 @@ class Ballots:
         return np.bincount(self.item, rows, self.n).astype(np.float64, copy=False)
 
 
-def minimised(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
+def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
     """Newton's method: with the closed Hessian; else by Hessian products, in units in which the Hessian is near to one.
 
     These units are the outer products of the ballots' gradients near the optimum, which L-BFGS finds first in the
@@ -165,9 +165,9 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
         H = b.hessian(theta)
     elif len(b.item) * b.n <= MOST_PRODUCT_ROWS or kind == "sandwich":
         H = information.by_columns(lambda v: b.times(theta, v), b.n)
-        H = H if b.precision > 0 else information.held(H, 0.0)
+        H = H if b.precision > 0 else information.with_precision(H, 0.0)
     else:
-        H = information.held(b.outer_products(theta), b.precision)
+        H = information.with_precision(b.outer_products(theta), b.precision)
         notes.append("standard errors are from the outer products of the ballots' gradients")
     try:
         return information.covariance(H, robust, b.scale), None, notes
@@ -226,7 +226,7 @@ class _BallotModel(BaseEstimator):
         )
         notes += notes_of_rankings(ballots, b.weight, self.prior)
         theta = np.zeros(b.n) if start is None else np.array(start, dtype=np.float64)
-        self.fit_ = minimised(b, theta, self.max_iter, self.tol)
+        self.fit_ = minimize(b, theta, self.max_iter, self.tol)
         self.theta_ = self.fit_.x - self.fit_.x.mean() if b.n else self.fit_.x
         covariance, stderr, more = uncertainty_of(b, self.theta_, self.stderr, np.random.default_rng(self.random_state))
         if not self.fit_.converged:

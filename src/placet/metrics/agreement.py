@@ -55,11 +55,11 @@ def spearman_rho(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     return ratio(both, np.sqrt(per_list_total(x * x, offsets)) * np.sqrt(per_list_total(y * y, offsets)), np.nan)
 
 
-def footrule(s: Scores, grade: ArrayLike, offsets: ArrayLike, *, normalise: bool = True) -> Floats:
+def footrule(s: Scores, grade: ArrayLike, offsets: ArrayLike, *, normalize: bool = True) -> Floats:
     """Spearman's footrule, a distance: sum of abs(rank by s - rank by grade), over its maximum floor(n^2 / 2).
 
     0 is best.
-    Tied rows share the mean of their ranks.  ``normalise=False`` gives the sum.  NaN for fewer than two rows.  O(rows
+    Tied rows share the mean of their ranks.  ``normalize=False`` gives the sum.  NaN for fewer than two rows.  O(rows
     log rows).
 
     >>> footrule([3.0, 2.0, 1.0], [1, 2, 3], [0, 3])
@@ -68,7 +68,7 @@ def footrule(s: Scores, grade: ArrayLike, offsets: ArrayLike, *, normalise: bool
     a, b, offsets = _two_rankings(s, grade, offsets)
     n = np.diff(offsets)
     total = per_list_total(np.abs(_mean_ranks(a) - _mean_ranks(b)), offsets)
-    if normalise:
+    if normalize:
         return ratio(total, n * n // 2, np.nan)
     return np.where(n > 1, total, np.nan)
 

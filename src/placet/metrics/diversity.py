@@ -51,10 +51,10 @@ def err_ia(
     alpha: float = 0.5,
     empty: float = np.nan,
 ) -> Floats:
-    """Intent-aware ERR: sum_{i<=k} (1/i) sum_t J_it (1 - alpha)^(rows above i relevant to t), normalised.
+    """Intent-aware ERR: sum_{i<=k} (1/i) sum_t J_it (1 - alpha)^(rows above i relevant to t), normalized.
 
     The divisor is T sum_{i<=k} (1 - alpha)^(i-1)/i; T is the number of subtopics with a relevant row in the list; it
-    is what k rows relevant to all of them would get (ndeval's collection-independent normalisation, here also at k =
+    is what k rows relevant to all of them would get (ndeval's collection-independent normalization, here also at k =
     1, which ndeval leaves out).  Without k the depth is the number of rows of the list.  O(subtopics rows log rows).
 
     >>> err_ia([3.0, 2.0, 1.0], [[1, 0], [1, 0], [0, 1]], [0, 3], 2)  # (1 + 0.5/2) / (2 (1 + 0.5/2))

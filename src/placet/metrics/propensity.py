@@ -12,7 +12,7 @@ from placet.data.gains import discounts
 from placet.metrics.ranking import Floats, Ranking, checked_column, checked_depth, rank
 from placet.metrics.relevance import Scores, discounted, ideal, is_relevant, per_list_total, ratio
 
-NORMALISE = ("all", "list", "none")
+NORMALIZE = ("all", "list", "none")
 
 
 def propensities(label_counts: ArrayLike, n_points: int, a: float = 0.55, b: float = 1.5) -> Floats:
@@ -43,12 +43,12 @@ def psp(
     k: int | None = None,
     *,
     propensity: ArrayLike | None = None,
-    normalise: str = "all",
+    normalize: str = "all",
     empty: float = np.nan,
 ) -> Floats:
     """Propensity-scored precision: sum over true labels at places <= k of 1/p, over k.
 
-    ``propensity`` (rows,): p of each row's label.  True labels have grade > 0.  ``normalise="all"`` divides by the
+    ``propensity`` (rows,): p of each row's label.  True labels have grade > 0.  ``normalize="all"`` divides by the
     mean over the lists of the largest possible value, so that the mean of the result is the repository's ratio of
     sums; ``"list"`` divides each list by its own largest value; ``"none"`` divides by nothing.  Lists without a true
     label are ``empty`` and stand in neither sum.  Ties: exact expectation.  O(rows log rows).
@@ -60,8 +60,8 @@ def psp(
     d = np.ones(checked_depth(k, ranking.offsets))
     places = np.diff(ranking.offsets) if k is None else k
     scale = 1.0 / np.maximum(places, 1.0)
-    return _normalised(
-        scale * discounted(ranking, worth, d), scale * ideal(worth, ranking.offsets, d), n_true, normalise, empty
+    return _normalized(
+        scale * discounted(ranking, worth, d), scale * ideal(worth, ranking.offsets, d), n_true, normalize, empty
     )
 
 
@@ -72,7 +72,7 @@ def psndcg(
     k: int | None = None,
     *,
     propensity: ArrayLike | None = None,
-    normalise: str = "all",
+    normalize: str = "all",
     empty: float = np.nan,
 ) -> Floats:
     """Propensity-scored nDCG: sum over true labels at places i <= k of 1/(p log2(1 + i)), over sum_{i <= min(k, true)}
@@ -87,8 +87,8 @@ def psndcg(
     d = discounts(checked_depth(k, ranking.offsets), "log2")
     flat = np.append(0.0, np.cumsum(d))[np.minimum(n_true, len(d)).astype(np.int64)]
     scale = ratio(np.ones(ranking.n_lists), flat, 0.0)
-    return _normalised(
-        scale * discounted(ranking, worth, d), scale * ideal(worth, ranking.offsets, d), n_true, normalise, empty
+    return _normalized(
+        scale * discounted(ranking, worth, d), scale * ideal(worth, ranking.offsets, d), n_true, normalize, empty
     )
 
 
@@ -113,11 +113,11 @@ def _worth(
     return ranking, true / p, per_list_total(true, ranking.offsets)
 
 
-def _normalised(value: Floats, best: Floats, n_true: Floats, normalise: str, empty: float) -> Floats:
-    one_of(normalise, NORMALISE, "normalise")
+def _normalized(value: Floats, best: Floats, n_true: Floats, normalize: str, empty: float) -> Floats:
+    one_of(normalize, NORMALIZE, "normalize")
     defined = n_true > 0
-    if normalise == "list":
+    if normalize == "list":
         return ratio(value, best, empty)
-    if normalise == "all" and defined.any():
+    if normalize == "all" and defined.any():
         value = value / best[defined].mean()
     return np.where(defined, value, empty)

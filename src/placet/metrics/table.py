@@ -11,7 +11,7 @@ from placet.data.gains import DISCOUNTS, GAINS
 from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
 from placet.metrics.conventions import CONVENTIONS
 from placet.metrics.diversity import alpha_ndcg, err_ia
-from placet.metrics.propensity import NORMALISE, psndcg, psp
+from placet.metrics.propensity import NORMALIZE, psndcg, psp
 from placet.metrics.ranking import Floats, rank
 from placet.metrics.relevance import Scores, average_precision, err, mrr, ndcg, precision, recall
 
@@ -44,7 +44,7 @@ ALIASES = {
     "err-ia": "err_ia",
 }
 
-CHOICES = {"gain": tuple(GAINS), "discount": tuple(DISCOUNTS), "compat": tuple(CONVENTIONS), "normalise": NORMALISE}
+CHOICES = {"gain": tuple(GAINS), "discount": tuple(DISCOUNTS), "compat": tuple(CONVENTIONS), "normalize": NORMALIZE}
 
 PER_ROW = ("name", "propensity")  # columns given with the data, not part of a specification
 
