@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 from sklearn.base import clone
 
-from placet.aggregate import mpm_fit
+from placet.aggregate import mpm_errors, mpm_variance
+from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.mpm import MultinomialPreference, supervised_adherence
-from placet.aggregate.mpm_data import net_tables, preferences
+from placet.aggregate.mpm_fit import learn, preferences, votes
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels import mpm as kernels
 
@@ -89,8 +90,8 @@ def test_value_and_gradient_are_those_of_the_definition(strength, r, data):
     t = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.3, 1.0, 1.0]), min_size=len(r), max_size=len(r))))
     counts = counts_by_definition(r, strength)
     p = preferences(r, strength)
-    g = mpm_fit.groups(p, t)
-    net = np.bincount(p.entry, t[p.part_agent][p.row_part] * p.net, n)
+    g = p.groups(t)
+    net = p.net.T @ t[p.part_agent]
     value, grad, _ = kernel_value(s, net, g.adherence, g.total, 0.25)
     assert value == pytest.approx(loss_by_definition(s, None, t, counts, 0.25), rel=1e-10, abs=1e-9)
     numeric = [
@@ -122,19 +123,12 @@ def test_second_derivatives_are_those_of_the_gradient(data):
     kernels.scores_diagonal(t, total, 0.1, *kept, out)
     assert out == pytest.approx(np.diag(H), rel=1e-9, abs=1e-9)
     assert pytest.approx(np.eye(n), abs=1e-6) == kernels.inverse(H + np.eye(n)) @ (H + np.eye(n))
-    covariance = mpm_fit._covariance(s, t, total, 0.1)
-    centre = np.eye(n) - 1 / n
-    assert covariance == pytest.approx(centre @ np.linalg.inv(H) @ centre, rel=1e-6, abs=1e-8)
-
-
-def test_standard_errors_of_many_items_are_the_roots_of_the_covariance(monkeypatch):
-    rng = np.random.default_rng(0)
-    s, t, total = rng.normal(size=30), np.array([0.2, 1.0]), np.array([50.0, 900.0])
-    for precision in (0.0, 0.1):
-        covariance = mpm_fit._covariance(s, t, total, precision)
-        with monkeypatch.context() as patch:
-            patch.setattr(mpm_fit, "MOST_SIMULATED", 10)
-            assert mpm_fit._covariance(s, t, total, precision) == pytest.approx(np.sqrt(np.diag(covariance)))
+    order = np.argsort(t)
+    held = mpm_errors.information(s, t[order], total[order], 0.1)
+    V, inner = held.low_rank()
+    ones = held.level / n
+    assert held.dense() == pytest.approx(H + ones, rel=1e-9, abs=1e-9)
+    assert np.diag(1 / held.diagonal) - V.T @ inner @ V == pytest.approx(np.linalg.inv(H + ones), rel=1e-6, abs=1e-8)
 
 
 @check
@@ -145,34 +139,40 @@ def test_value_and_gradient_with_variances(r, data):
     t = np.array(data.draw(st.lists(st.sampled_from([0.2, 1.0]), min_size=len(r), max_size=len(r))))
     counts = counts_by_definition(r, "difference")
     p = preferences(r, "difference")
-    g = mpm_fit.groups(p, t)
-    (net,) = net_tables(p, t)
+    g = p.groups(t)
+    (net,) = mpm_variance.net_tables(p, t)
     assert net == pytest.approx((t[:, None, None] * (counts - counts.transpose(0, 2, 1))).sum(axis=0))
-    unit = max(float(g.total.sum()), 1.0)
-    value, grad = mpm_fit._over_pairs(x, net, g.adherence, g.total, 0.5, 2.0, unit)
+    precision = np.repeat([0.5, 2.0], n)
+    model = mpm_variance.PairModel(net, g.adherence, g.total, precision)
+    if model.unit == 0:
+        return
 
     def definition(y):
-        beta = y[n:]
-        return (loss_by_definition(y[:n], np.exp(beta), t, counts, 0.5) + 0.5 * 2.0 * (beta @ beta)) / unit
+        return (loss_by_definition(y[:n], np.exp(y[n:]) / 2, t, counts) + 0.5 * precision @ y**2) / model.unit
 
+    value, grad = model.value(x)
     assert value == pytest.approx(definition(x), rel=1e-9, abs=1e-9)
     numeric = [(definition(x + h) - definition(x - h)) / 2e-5 for h in 1e-5 * np.eye(2 * n)]
     assert grad == pytest.approx(numeric, abs=1e-4 * (1 + np.abs(numeric).max()))
+    H, _ = model.hessian(x)
+    numeric = np.array([(model.value(x + h)[1] - model.value(x - h)[1]) / 2e-5 for h in 1e-5 * np.eye(2 * n)])
+    assert pytest.approx(numeric, abs=1e-5 * (1 + np.abs(numeric).max())) == H
 
 
 def test_pairs_cut_into_blocks_are_all_pairs():
     rng = np.random.default_rng(1)
     M = 700  # several blocks
-    assert len(mpm_fit._blocks(M)) > 2
+    assert len(mpm_variance.row_blocks(M)) > 2
     net = rng.normal(size=(M, M))
     net -= net.T
     x = rng.normal(size=2 * M)
-    value, grad = mpm_fit._over_pairs(x, net, np.ones(1), np.array([100.0]), 0.1, 1.0, 1.0)
+    model = mpm_variance.PairModel(net, np.ones(1), np.array([100.0]), np.repeat([0.1, 1.0], M))
+    value, grad = model.value(x)
     out = np.zeros((2, 2 * M + 1))
-    kernels.variance_rows(x[:M], np.exp(x[M:]), net, np.ones(1), 0.0, 0, M, out)
+    kernels.variance_rows(x[:M], np.exp(x[M:]) / 2, net, np.ones(1), 0.0, 0, M, out)
     expected = 100 * np.log(out[0, -1]) - out[1, -1] + 0.05 * (x[:M] @ x[:M]) + 0.5 * (x[M:] @ x[M:])
-    assert value == pytest.approx(expected)
-    assert grad[:M] == pytest.approx(100 * out[0, :M] / out[0, -1] - out[1, :M] + 0.1 * x[:M])
+    assert value == pytest.approx(expected / 100)
+    assert grad[:M] == pytest.approx((100 * out[0, :M] / out[0, -1] - out[1, :M] + 0.1 * x[:M]) / 100)
 
 
 def test_scores_of_ten_thousand_stay_finite():
@@ -181,9 +181,11 @@ def test_scores_of_ten_thousand_stay_finite():
     assert value == pytest.approx(7 * 20_000)
     assert grad == pytest.approx([-7, 0, 7])
     x = np.concatenate([s, np.zeros(3)])
-    value, grad = mpm_fit._over_pairs(x, np.zeros((3, 3)), np.ones(1), np.array([7.0]), 0.0, 0.0, 1.0)
-    assert value == pytest.approx(7 * 10_000)
+    model = mpm_variance.PairModel(np.zeros((3, 3)), np.ones(1), np.array([7.0]), np.zeros(6))
+    value, grad = model.value(x)
+    assert value == pytest.approx(20_000)
     assert np.isfinite(grad).all()
+    assert np.isfinite(model.hessian(x)[0]).all()
 
 
 @check
@@ -192,9 +194,7 @@ def test_adherence_is_where_its_derivative_vanishes(r, data):
     s = np.array(data.draw(st.lists(SCORES, min_size=r.n_items, max_size=r.n_items)))
     counts = counts_by_definition(r, "binary")
     p = preferences(r, "binary")
-    agreement = np.bincount(p.row_part, p.net * s[p.entry], len(p.total))
-    out = np.ones(len(r))
-    kernels.fit_adherence(s, p.bounds, p.part_instance, p.total, agreement, np.arange(len(r) + 1), 5.0, out)
+    out = p.adherences(s, 5.0, np.ones(len(r)))
     for b, t in enumerate(out):
         at = lambda x, b=b: loss_by_definition(s, None, [x], counts[b : b + 1])  # noqa: E731
         around = min(at(max(t - 1e-3, 0.0)), at(min(t + 1e-3, 5.0)))
@@ -207,7 +207,7 @@ def test_adherence_is_where_its_derivative_vanishes(r, data):
 @pytest.mark.parametrize("strength", ["binary", "difference", "rating"])
 @check
 @given(r=ballots())
-def test_scores_minimise_the_definition(strength, r):
+def test_scores_minimize_the_definition(strength, r):
     model = MultinomialPreference(strength=strength, prior=2.0).fit(r)
     counts = counts_by_definition(r, strength)
     loss = lambda s: loss_by_definition(s, None, np.ones(len(r)), counts, 0.25)  # noqa: E731
@@ -218,16 +218,19 @@ def test_scores_minimise_the_definition(strength, r):
     assert model.fit_.value == pytest.approx(loss(model.theta_), rel=1e-9, abs=1e-9)
 
 
-def test_variances_minimise_the_definition():
+def test_variances_minimize_the_definition():
     r = Rankings.from_orders([list("abcd"), list("bacd"), list("dabc"), ["c", "a"]], weight=[2, 1, 1, 3])
-    model = MultinomialPreference(variance=True, prior=3.0, variance_prior=0.5, tol=1e-9).fit(r)
+    model = MultinomialPreference(variance=True, prior=3.0, variance_prior=2.0).fit(r)
     counts = counts_by_definition(r, "difference")
+    precision = 2 * counts.sum() / 4 / 2.0**2
 
     def loss(x):
-        return loss_by_definition(x[:4], np.exp(x[4:]), np.ones(4), counts, 1 / 9) + 2 * float(x[4:] @ x[4:])
+        data = loss_by_definition(x[:4], np.exp(x[4:]) / 2, np.ones(4), counts, 1 / 9)
+        return data + 0.5 * precision * float(x[4:] @ x[4:])
 
-    at = np.concatenate([model.theta_, np.log(model.variance_)])
-    assert np.abs(approx_fprime(at, loss, 1e-6)).max() < 1e-3 * counts.sum()
+    at = np.concatenate([model.theta_, np.log(2 * model.variance_)])
+    assert model.fit_.converged
+    assert np.abs(approx_fprime(at, loss, 1e-6)).max() < 1e-4 * counts.sum()
     assert loss(at) <= minimize(loss, np.zeros(8), method="BFGS").fun + 1e-6
     assert model.consensus_.extras["variance"] == pytest.approx(model.variance_)
 
@@ -307,19 +310,48 @@ def test_learned_adherence_finds_who_orders_at_random_and_helps():
     assert inversions(learned) < 0.9 * inversions(plain)
 
 
-def test_learned_adherence_is_a_maximum_of_the_joint_likelihood():
-    data, _ = simulated(n_items=6, n_instances=5, seed=3)
-    model = MultinomialPreference(adherence="learned", prior=100.0).fit(data)
+def shared_items(seed=0, n=8, n_agents=12):
+    """One instance: full and partial orders of agents that are more or less careful."""
+    rng = np.random.default_rng(seed)
+    s = rng.normal(size=n)
+    orders = []
+    for a in range(n_agents):
+        seen = rng.permutation(n)[: rng.integers(4, n + 1)]
+        orders.append(seen[np.argsort(-(s + (0.2 + 0.4 * a) * rng.gumbel(size=n))[seen])].tolist())
+    return Rankings.from_orders(orders, items=range(n), agent=range(n_agents))
 
-    def joint(t):
-        return mpm_fit.scores(preferences(data, "difference"), t, 1e-4, 200, 1e-10).value
 
-    at = joint(model.adherence_)
-    for a in range(6):
-        for factor in (0.97, 1.03):
-            t = model.adherence_.copy()
-            t[a] *= factor
-            assert joint(t) >= at - 1e-3 * abs(at) * 1e-3
+@pytest.mark.parametrize("prior", [0.05, 0.1, 0.3, 1.0, 3.0, 10.0, None])
+@pytest.mark.parametrize("kind", ["instances", "one", "votes"])
+def test_learned_adherence_is_an_optimum_of_the_posterior_that_is_stated(kind, prior):
+    data = simulated(n_items=6, n_instances=5, seed=3)[0] if kind == "instances" else shared_items()
+    data = data.to_comparisons() if kind == "votes" else data
+    p = votes(data) if kind == "votes" else preferences(data, "difference")
+    precision = 0.0 if prior is None else prior**-2
+    if kind == "votes" and prior is None:
+        with pytest.raises(DataError, match="no finite scores exist"):  # of those who are left with some adherence
+            learn(p, precision, 200, 1e-10)
+        return
+    found = learn(p, precision, 200, 1e-10)
+    t = found.adherence
+    assert found.converged
+    assert t.max() == 1.0
+    assert t.min() >= 0.0
+
+    def joint(x):
+        return p.scores(x, precision, 200, 1e-10, found.s).value
+
+    at, rng = joint(t), np.random.default_rng(0)
+    assert found.value == pytest.approx(at, rel=1e-12)
+    for n in range(len(t)):  # the derivative by each adherence vanishes, or points out of [0, 1]
+        h = 1e-4
+        up, down = min(t[n] + h, 1.0), max(t[n] - h, 0.0)
+        values = [joint(np.where(np.arange(len(t)) == n, x, t)) for x in (down, up)]
+        assert min(values) >= at - 1e-9 * abs(at)
+    for size in (1e-3, 0.03, 0.3):  # and no point nearby is better
+        for _ in range(10):
+            x = np.clip(t + size * rng.normal(size=len(t)), 0.0, 1.0)
+            assert joint(x) >= at - 1e-9 * abs(at)
 
 
 def test_supervised_adherence_by_hand():
@@ -340,29 +372,212 @@ def test_supervised_adherence_by_hand():
     assert by_hand.theta_ == pytest.approx(model.theta_)
 
 
-@check
-@given(r=ballots())
-def test_pairs_and_ballots_agree(r):
-    pairs = r.to_comparisons()
-    assert MultinomialPreference().fit(pairs).theta_ == pytest.approx(
-        MultinomialPreference(strength="binary").fit(r).theta_, abs=1e-5
+# Votes
+
+
+def votes_loss(s, t, counts, precision):
+    """-log P(winner | pair), counts (agents, M, M)."""
+    value = 0.5 * precision * sum(x * x for x in s)
+    for a, C in zip(t, counts):
+        for i, j in itertools.permutations(range(len(s)), 2):
+            value += C[i][j] * math.log1p(math.exp(-2 * a * (s[i] - s[j])))
+    return value
+
+
+def random_votes(seed=0, n=5, n_agents=4, named=True):
+    rng = np.random.default_rng(seed)
+    i, j = np.triu_indices(n, 1)
+    counts = rng.integers(0, 4, (n_agents, n, n))
+    rows = [(a, x, y, counts[a, x, y], counts[a, y, x]) for a in range(n_agents) for x, y in zip(i, j)]
+    agent, x, y, won, lost = np.array(rows).T
+    return Comparisons(x, y, won, lost, 0 * x, agent if named else None, items=range(n)), counts
+
+
+def test_votes_are_given_their_pair():
+    data, counts = random_votes()
+    t = {0: 1.0, 1: 0.4, 2: 0.0, 3: 0.8}
+    model = MultinomialPreference(adherence=t, prior=2.0).fit(data)
+    best = minimize(
+        lambda s: votes_loss(s, t.values(), counts, 0.25), np.zeros(5), method="BFGS", options={"gtol": 1e-9}
     )
+    assert model.theta_ == pytest.approx(best.x - best.x.mean(), abs=1e-5)
+    assert model.fit_.value == pytest.approx(best.fun)
+    assert model.consensus_.win_probability(0, 1) == pytest.approx(
+        1 / (1 + math.exp(-2 * (model.theta_[0] - model.theta_[1])))
+    )
+
+
+def test_votes_of_equal_agents_are_a_bradley_terry_model():
+    data, _ = random_votes(named=False)
+    one = MultinomialPreference(prior=2.0).fit(data).consensus_
+    for kind in ("observed", "sandwich"):
+        two = BradleyTerry(prior=4.0, stderr=kind).fit(data).consensus_
+        one = MultinomialPreference(prior=2.0, stderr=kind).fit(data).consensus_
+        assert 2 * one.scores == pytest.approx(two.scores, abs=1e-6)
+        # the sandwich of the two differs in N / (N - 1), and in the prior, which is as uncertain as it says
+        assert 2 * one.stderr == pytest.approx(two.stderr, rel=0.02)
+
+
+def test_how_often_a_pair_was_asked_does_not_matter():
+    rng = np.random.default_rng(0)
+    s = np.array([1.0, 0.4, -0.2, -1.2])
+    i, j = np.triu_indices(4, 1)
+    asked = np.array([20_000, 200, 200, 200, 200, 20_000])  # a against b and c against d most of all
+    won = rng.binomial(asked, 1 / (1 + np.exp(-2 * (s[i] - s[j]))))
+    model = MultinomialPreference().fit(Comparisons(i, j, won, asked - won, 0 * i))
+    assert model.theta_ == pytest.approx(s - s.mean(), abs=0.15)
+    errors = model.consensus_.stderr
+    assert (np.abs(model.theta_ - (s - s.mean())) < 3 * errors).all()
+
+
+def test_votes_without_finite_scores_are_refused():
+    with pytest.raises(DataError, match="no finite scores exist"):
+        MultinomialPreference(prior=None).fit(Comparisons.from_battles("ab", "bc", "aa"))
+    with pytest.raises(DataError, match="needs ballots"):
+        MultinomialPreference(variance=True).fit(Comparisons.from_battles("ab", "bc", "aa"))
+    tied = MultinomialPreference().fit(Comparisons.from_battles("aab", "bbc", ["a", "tie", "b"])).consensus_
+    assert any("1 ties were left out" in note for note in tied.notes)
+
+
+# How sure it is
 
 
 def test_standard_errors_match_many_repeated_fits():
     rng = np.random.default_rng(0)
     s = np.array([1.0, 0.3, 0.0, -1.3])
-    p = np.exp(s[:, None] - s[None, :]) * (1 - np.eye(4))
-    p /= p.sum()
-    draws = [rng.multinomial(500, p.ravel()).reshape(4, 4) for _ in range(400)]
     i, j = np.triu_indices(4, 1)
-    models = [MultinomialPreference().fit(Comparisons(i, j, C[i, j], C[j, i], 0 * i)) for C in draws]
+    p = 1 / (1 + np.exp(-2 * (s[i] - s[j])))
+    drawn = [rng.binomial(200, p) for _ in range(150)]
+    models = [MultinomialPreference(stderr="observed").fit(Comparisons(i, j, w, 200 - w, 0 * i)) for w in drawn]
     theta = np.array([m.theta_ for m in models])
     assert theta.mean(axis=0) == pytest.approx(s - s.mean(), abs=0.02)
     assert models[0].consensus_.stderr == pytest.approx(theta.std(axis=0), rel=0.15)
-    assert models[0].consensus_.win_probability(0, 1) == pytest.approx(
-        1 / (1 + np.exp(-2 * (theta[0, 0] - theta[0, 1])))
-    )
+
+
+def ratings(seed, n=15, users=150, mixed=True):
+    """Ratings of items that are seen more or less often; users rate many items, and differ in taste and in care."""
+    rng = np.random.default_rng(seed)
+    quality, seen = np.linspace(-1, 1, n), np.linspace(0.9, 0.2, n)[np.argsort(np.arange(n) * 7 % n)]
+    rows = []
+    for u in range(users):
+        taste, noise = 0.5 * rng.normal(size=n), rng.choice([0.3, 1.5] if mixed else [0.6])
+        stars = np.clip(np.round(3 + quality + taste + noise * rng.normal(size=n)), 1, 5)
+        rows += [(u, k, stars[k]) for k in np.flatnonzero(rng.random(n) < seen)]
+    user, item, stars = zip(*rows)
+    columns = {"user": user, "item": item, "stars": stars}
+    return Rankings.from_scores(columns, ballot="user", item="item", score="stars", items=range(n))
+
+
+def by_hand(model, data, strength, t, precision):
+    """H^-1 (N / (N - 1) sum_n g_n g_n' + precision) H^-1 of scores of mean zero, by differences."""
+    counts, s, n = counts_by_definition(data, strength), model.theta_, data.n_items
+    one = lambda x, b: loss_by_definition(x, None, [t[b]], counts[b : b + 1])  # noqa: E731
+    h = 1e-4 * np.eye(n)
+    G = np.array([[(one(s + e, b) - one(s - e, b)) / 2e-4 for e in h] for b in range(len(data))])
+    gradient = lambda x: np.array([(sum(one(x + e, b) - one(x - e, b) for b in range(len(data)))) / 2e-4 for e in h])  # noqa: E731
+    H = np.array([(gradient(s + e) - gradient(s - e)) / 2e-4 for e in h]) + precision * np.eye(n)
+    N = (counts.sum(axis=(1, 2)) > 0).sum()
+    C = np.linalg.inv(H) @ (N / (N - 1) * G.T @ G + precision * np.eye(n)) @ np.linalg.inv(H)
+    center = np.eye(n) - 1 / n
+    return center @ C @ center
+
+
+@pytest.mark.parametrize("strength", ["binary", "rating"])
+def test_the_sandwich_by_definition(strength, monkeypatch):
+    data = ratings(1, n=5, users=7)
+    equal = MultinomialPreference(strength, prior=1.0).fit(data)
+    expected = by_hand(equal, data, strength, np.ones(7), 1.0)
+    assert equal.consensus_.covariance == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    t = dict(zip(range(7), [0.1, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0]))
+    unequal = MultinomialPreference(strength, adherence=t, prior=1.0).fit(data)
+    expected = by_hand(unequal, data, strength, list(t.values()), 1.0)
+    assert unequal.consensus_.covariance == pytest.approx(expected, rel=1e-3, abs=1e-5)
+    assert any("sandwich by agent" in note for note in equal.consensus_.notes)
+
+
+@pytest.mark.parametrize("stderr", ["sandwich", "observed"])
+@pytest.mark.parametrize("weight", [None, "whole", "real"])
+def test_every_way_to_the_same_errors(stderr, weight, monkeypatch):
+    data = ratings(2, n=40, users=60)
+    rng = np.random.default_rng(0)
+    if weight is not None:
+        values = rng.integers(0, 4, len(data)) if weight == "whole" else rng.random(len(data))
+        data = Rankings(data.item, data.tier, data.offsets, values, items=data.items, score=data.score)
+    groups = {name: (0.3 if k % 3 else 1.0) for k, name in enumerate(data.agents or range(len(data)))}
+    for adherence in (None, groups):
+        fit = lambda: MultinomialPreference("rating", adherence=adherence, stderr=stderr).fit(data).consensus_  # noqa: E731,B023
+        structured = fit()
+        with monkeypatch.context() as patch:  # all agents' gradients, in matrices
+            patch.setattr(mpm_errors, "FEW_GROUPS", 0)
+            assert fit().covariance == pytest.approx(structured.covariance, rel=1e-6, abs=1e-12)
+        with monkeypatch.context() as patch:  # many items: the diagonal alone
+            patch.setattr(mpm_errors, "MOST_SIMULATED", 10)
+            many = fit()
+            assert many.covariance is None
+            assert many.stderr == pytest.approx(structured.stderr, rel=1e-6)
+            patch.setattr(mpm_errors, "MOST_GROUPS", 0)
+            patch.setattr(mpm_errors, "ROUNDS", 2000)
+            sampled = fit()
+            if stderr == "observed":
+                assert sampled.stderr is None
+                continue
+            assert any("sampled" in note for note in sampled.notes)
+            assert sampled.stderr == pytest.approx(structured.stderr, rel=0.12)
+            assert np.mean(sampled.stderr / structured.stderr) == pytest.approx(1.0, abs=0.02)
+
+
+@check
+@given(r=ballots(min_listed=2), copies=st.integers(2, 3))
+def test_a_ballot_of_weight_three_is_three_voters(r, copies):
+    whole = Rankings(r.item, r.tier, r.offsets, np.full(len(r), float(copies)), items=r.items)
+    again = r[np.repeat(np.arange(len(r)), copies)]
+    again = Rankings(again.item, again.tier, again.offsets, items=r.items)
+    one, two = (MultinomialPreference().fit(x).consensus_.stderr for x in (whole, again))
+    assert one == pytest.approx(two, rel=1e-4, abs=1e-7)
+
+
+@pytest.mark.parametrize("adherence", [None, "learned"])
+def test_the_sandwich_agrees_with_a_bootstrap_over_agents(adherence):
+    data = ratings(3, n=10, users=200) if adherence is None else ratings(3, n=12, users=60)
+    prior = 10.0 if adherence is None else 0.3
+    model = MultinomialPreference("rating", adherence=adherence, prior=prior).fit(data)
+    rng = np.random.default_rng(1)
+    draws = []
+    for _ in range(200 if adherence is None else 80):
+        users = rng.integers(0, len(data), len(data))
+        sample = Rankings(*columns_of(data[users]), items=data.items, score=data[users].score)
+        again = MultinomialPreference("rating", adherence=adherence, prior=prior, stderr=None)
+        draws.append(again.fit(sample).theta_)
+    ratio = model.consensus_.stderr / np.std(draws, axis=0)
+    assert np.mean(ratio) == pytest.approx(1.0, abs=0.06 if adherence is None else 0.1)
+    if adherence is None:
+        naive = MultinomialPreference("rating", stderr="observed").fit(data)
+        assert naive.consensus_.stderr.mean() < 0.6 * model.consensus_.stderr.mean()
+    else:  # as if adherences were known
+        known = dict(zip(data.agents, model.adherence_))
+        other = MultinomialPreference("rating", adherence=known, prior=prior).fit(data).consensus_
+        assert other.stderr.mean() < 0.85 * model.consensus_.stderr.mean()
+
+
+def columns_of(r):
+    return r.item, r.tier, r.offsets
+
+
+def test_intervals_cover_when_users_rate_many_items():
+    many = MultinomialPreference("rating", stderr=None).fit(ratings(99, n=8, users=20_000)).theta_
+    covered = []
+    for seed in range(80):
+        low, high = MultinomialPreference("rating").fit(ratings(seed, n=8, users=100)).consensus_.interval(0.9)
+        covered.append((low <= many) & (many <= high))
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.03)
+
+
+def test_errors_of_one_agent_are_from_the_information():
+    one = MultinomialPreference().fit(Rankings.from_orders([["a", "b", "c"]])).consensus_
+    other = MultinomialPreference(stderr="observed").fit(Rankings.from_orders([["a", "b", "c"]])).consensus_
+    assert one.stderr == pytest.approx(other.stderr)
+    assert any("there is one ballot" in note for note in one.notes)
+    assert MultinomialPreference(stderr=None).fit(Rankings.from_orders([["a", "b"]])).consensus_.stderr is None
 
 
 # What cannot be answered, and what is large

@@ -1,43 +1,60 @@
 """The multinomial preference model: every preference a draw from one distribution over all ordered pairs of items."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import mpm_fit
+from placet.aggregate.bradley_terry import STDERRS
 from placet.aggregate.existence import data_kind
-from placet.aggregate.mpm_data import Preferences, preferences, supervised_adherence
+from placet.aggregate.mpm_errors import Errors, errors
+from placet.aggregate.mpm_fit import Found, Preferences, Votes, learn, preferences, votes
+from placet.aggregate.mpm_variance import variance_errors, variances
 from placet.aggregate.result import Consensus, ConsensusSet
-from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.breaking import STRENGTHS
 from placet.data.errors import one_of
+from placet.kernels import mpm as kernels
 from placet.optim import Fit
-
-REPEATED = "a difference of d places or stars counts as d observations, so standard errors are small; bootstrap is not"
 
 
 class MultinomialPreference(BaseEstimator):
     """A preference of agent n is "i over j" with probability proportional to e^{t_n (s_i - s_j) / (g_i + g_j)}, all i
     != j.
 
-    ``strength``: a ballot's pair counts once ("binary"), by the difference of tiers ("difference") or of scores
-    ("rating").  ``variance=True`` learns g_i = e^{beta_i}; otherwise g_i + g_j = 1 and nothing of the size of pairs is
-    built.  ``adherence``: t_n is 1 (None); "learned" with the scores, with the largest at 1; "supervised", set by
-    `supervised_adherence` from the labelled instances that ``fit`` is given; or a mapping of agents to numbers.
-    Without agents every ballot is its own.  ``rescale`` stretches supervised adherences to [0, 1].
-    ``prior``: scores are normal with mean 0 and this standard deviation; ``None``: no prior, and a ``DataError``
-    where no finite scores exist.  ``variance_prior``: the standard deviation of beta, whose scale the data do not tell.
+    The pair is part of what is drawn, so an item that few ballots mention stays in the middle.  Votes were asked for:
+    given the pair, "i over j" has probability 1 / (1 + e^{-2 t_n (s_i - s_j)}), and ties are left out.
 
-    Ballots with ``instance`` are separate problems that share agents: ``consensus_`` is then a `ConsensusSet`, each
-    over the items on its ballots.  ``theta_`` (n_items,) holds the scores (0 for an item that nobody listed), or is a
-    mapping as well where an item occurs in several instances.
+    Parameters
+    ----------
+    strength : a ballot's pair counts once ("binary"), by the difference of tiers ("difference") or of scores ("rating")
+    variance : learn g_i; otherwise g_i + g_j = 1 and nothing of the size of pairs is built
+    adherence : t_n is 1 (None); "learned" in [0, 1], together with the scores; "supervised", set by
+        `supervised_adherence` from the labelled instances that ``fit`` is given; or a mapping of agents to numbers.
+        Without agents every ballot is its own
+    rescale : stretch supervised adherences to [0, 1]
+    prior : standard deviation of the scores, normal with mean 0; None: no prior, and a ``DataError`` where no finite
+        scores exist
+    variance_prior : g_i = e^beta / 2, and beta is normal with mean 0 and a precision of 1 / variance_prior^2 of the
+        preferences that an average item is in: items with fewer keep a variance like the others'
+    stderr : "sandwich" (agents are independent, their preferences are not), "observed" (information; every preference
+        is independent), or None
+    max_iter, tol : most Newton steps, and the largest gradient entry for each preference at which they stop
+    random_state : seed of standard errors that are sampled
 
-    Newton's method, O(rows) once and O(items x different adherences) per step; with variances L-BFGS, O(items^2).
+    Attributes
+    ----------
+    consensus_ : a `Consensus`; for ballots with ``instance``, separate problems that share agents, a `ConsensusSet`,
+        each over the items on its ballots
+    theta_ : (n_items,) scores, 0 for an item that nobody listed; a mapping where an item occurs in several instances
+    adherence_ : (n_agents,)
+    variance_ : (n_items,) or None
+
+    Newton's method, O(rows) once and O(items x different adherences) per step.  With variances O(items^3) per step up
+    to 2,000 items, and L-BFGS with O(items^2) per step beyond.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]])
     >>> MultinomialPreference().fit(votes).consensus_.ranking
@@ -54,8 +71,10 @@ class MultinomialPreference(BaseEstimator):
         rescale: bool = True,
         prior: float | None = 10.0,
         variance_prior: float = 1.0,
+        stderr: str | None = "sandwich",
         max_iter: int = 200,
         tol: float = 1e-8,
+        random_state: int = 0,
     ):
         self.strength = strength
         self.variance = variance
@@ -63,32 +82,42 @@ class MultinomialPreference(BaseEstimator):
         self.rescale = rescale
         self.prior = prior
         self.variance_prior = variance_prior
+        self.stderr = stderr
         self.max_iter = max_iter
         self.tol = tol
+        self.random_state = random_state
 
     def fit(self, data: Rankings | Comparisons, truth: Rankings | None = None) -> "MultinomialPreference":
-        """Fit to ballots or pairs; ``truth``: one ballot for each labelled instance, for supervised adherence."""
+        """Fit to ballots or votes; ``truth``: one ballot for each labelled instance, for supervised adherence."""
         self._check(data, truth)
-        p = preferences(data, self.strength)
+        p = votes(data) if isinstance(data, Comparisons) else preferences(data, self.strength)
         precision = 0.0 if self.prior is None else self.prior**-2
         fixed = self._adherence(data, p, truth)
         if fixed is None:
-            found = mpm_fit.learn(p, precision, self.max_iter, self.tol)
+            found = learn(p, precision, self.max_iter, self.tol)
         else:
-            found = mpm_fit.scores(p, fixed, precision, self.max_iter, self.tol)
-        gamma = None
+            found = p.scores(fixed, precision, self.max_iter, self.tol)
+        self.variance_ = None
+        known: Iterable[Errors] = (Errors(None, None, []) for _ in p.instances)
         if self.variance:
-            spread = self.variance_prior**-2
-            found, gamma = mpm_fit.variances(p, found, precision, spread, self.max_iter, max(self.tol, 1e-6))
+            assert isinstance(p, Preferences)  # checked before
+            found, self.variance_, pairs = variances(
+                p, found, precision, self.variance_prior, self.max_iter, max(self.tol, 1e-8)
+            )
+            if self.stderr is not None:
+                known = variance_errors(p, found, self.variance_, pairs, self.stderr)
+        elif self.stderr is not None:
+            rng = np.random.default_rng(self.random_state)
+            known = errors(p, found, precision, self.stderr, fixed is None, rng)
         self.adherence_ = found.adherence
-        self.variance_ = gamma
         self.fit_ = Fit(found.s, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
-        self._set_scores(p, found, gamma, precision)
+        self._set_scores(p, found, known, self._notes(data, found))
         return self
 
     def _check(self, data: Any, truth: Any) -> None:
         data_kind(data)
         one_of(self.strength, STRENGTHS, "strength")
+        one_of(self.stderr, STDERRS, "stderr")
         if isinstance(self.adherence, str) and self.adherence not in ("learned", "supervised"):
             raise ValueError(
                 f"adherence {self.adherence!r} is unknown; choose from [None, 'learned', 'supervised'] or a mapping"
@@ -98,52 +127,65 @@ class MultinomialPreference(BaseEstimator):
                 raise ValueError(f"{name} must be a positive standard deviation, not {value}")
         if (truth is not None) != (self.adherence == "supervised"):
             raise ValueError("adherence='supervised' and the labelled instances, fit(data, truth), belong together")
-        if self.variance and isinstance(data, Comparisons) and data.agent is not None and self.adherence is not None:
-            raise DataError("variances with adherence need ballots, not pairs; fit one of the two")
+        if self.variance and isinstance(data, Comparisons):
+            raise DataError(
+                "variance=True needs ballots: it learns from which pairs agents mention, and votes are asked"
+            )
 
-    def _adherence(self, data: Rankings | Comparisons, p: Preferences, truth: Rankings | None) -> Floats | None:
+    def _adherence(self, data: Rankings | Comparisons, p: Preferences | Votes, truth: Any) -> Floats | None:
         """Adherence of every agent, or ``None`` where it is to be learned."""
         if self.adherence is None:
-            return np.ones(p.n_agents)
+            return np.ones(len(p.agents))
         if isinstance(self.adherence, Mapping):
             return _by_agent(self.adherence, p)
         if self.adherence == "learned":
             return None
-        assert isinstance(truth, Rankings)  # checked before
         if not isinstance(data, Rankings):
             raise DataError("supervised adherence needs ballots that belong to instances, not pairs")
         return _by_agent(supervised_adherence(data, truth, rescale=self.rescale), p)
 
-    def _set_scores(self, p: Preferences, found: mpm_fit.Found, gamma: Floats | None, precision: float) -> None:
-        covariance = mpm_fit.covariances(p, found, precision) if gamma is None else (None for _ in p.instances)
+    def _notes(self, data: Rankings | Comparisons, found: Found) -> list[str]:
+        """Notes that hold for all instances."""
+        notes = []
+        if self.prior is not None:
+            notes.append(f"prior: scores are normal with mean 0 and standard deviation {self.prior:g}")
+        if isinstance(data, Comparisons):
+            notes.append("votes are taken given the pair that was asked about")
+            if data.ties.any():
+                notes.append(f"{data.ties.sum():g} ties were left out")
+        if self.adherence == "learned":
+            top = int((found.adherence == 1).sum())
+            notes.append(f"scores are in units of the most adherent agents, {top} of {len(found.adherence)}")
+        if self.variance:
+            notes.append(
+                f"variances: their prior weighs 1/{self.variance_prior:g}^2 of the preferences of an average item"
+            )
+            if self.adherence == "learned":
+                notes.append("adherences were learned without variances")
+        if not found.converged:
+            notes.append(found.message)
+        return notes
+
+    def _set_scores(self, p: Preferences | Votes, found: Found, known: Iterable[Errors], notes: list[str]) -> None:
         consensus: dict[Hashable, Consensus] = {}
         params = self.get_params(deep=False)
         adherence = dict(zip(p.agents, found.adherence.tolist()))
-        notes = (
-            []
-            if self.prior is None
-            else [f"prior: scores are normal with mean 0 and standard deviation {self.prior:g}"]
-        )
-        notes += [REPEATED] if self.strength != "binary" else []
-        notes += [] if found.converged else [found.message]
-        if self.variance and not self.prior:
-            notes.append("scores and variances can be multiplied together; the prior of beta fixes their scale")
-        for k, (name, C) in enumerate(zip(p.instances, covariance)):
+        for k, (name, error) in enumerate(zip(p.instances, known)):
             own = slice(p.bounds[k], p.bounds[k + 1])
-            extras: dict[str, Any] = {} if gamma is None else {"variance": gamma[own]}
+            extras: dict[str, Any] = {} if self.variance_ is None else {"variance": self.variance_[own]}
             if self.adherence is not None:
                 extras["adherence"] = adherence
-            kept = {"covariance": C} if C is not None and C.ndim == 2 else {"stderr": C}
             consensus[name] = Consensus(
-                p.items if p.whole else tuple(p.items[i] for i in p.item[own]),
+                tuple(p.items[i] for i in p.item[own]) if p.several else p.items,
                 found.s[own],
                 method="mpm",
                 params=params,
-                win=win_probability if gamma is None else None,
+                stderr=error.stderr,
+                covariance=error.covariance,
+                win=win_probability if self.variance_ is None else None,
                 fit=self.fit_,
-                notes=tuple(notes),
+                notes=(*notes, *error.notes),
                 extras=extras,
-                **kept,
             )
         several = ConsensusSet(consensus, method="mpm", params=params) if p.several else None
         self.consensus_ = consensus[p.instances[0]] if several is None else several
@@ -159,7 +201,7 @@ def win_probability(x: Any, y: Any) -> Any:
     return expit(2.0 * (np.asarray(x) - np.asarray(y)))
 
 
-def _by_agent(adherence: Mapping[Hashable, float], p: Preferences) -> Floats:
+def _by_agent(adherence: Mapping[Hashable, float], p: Preferences | Votes) -> Floats:
     missing = [name for name in p.agents if name not in adherence]
     if missing:
         raise ValueError(f"adherence of agent {missing[0]!r} is not given ({len(missing)} such agents)")
@@ -169,4 +211,42 @@ def _by_agent(adherence: Mapping[Hashable, float], p: Preferences) -> Floats:
     return values
 
 
-__all__ = ["MOST_SIMULATED", "MultinomialPreference", "supervised_adherence", "win_probability"]
+def supervised_adherence(data: Rankings, truth: Rankings, *, rescale: bool = True) -> dict[Hashable, float]:
+    """Adherence of every agent: the mean over labelled instances of 1 - Kendall distance from the truth.
+
+    ``truth`` holds one ballot for each labelled instance.  The distance is the share of pairs with different labels,
+    both on the agent's ballot, that the ballot has in the other order; its ties count half; instances without such
+    pairs are left out, and an agent without any gets the mean of the others.  ``rescale`` maps the least to 0 and the
+    largest to 1. O(pairs on ballots).
+    """
+    if data.instance is None or truth.instance is None or data.instances is None or truth.instances is None:
+        raise DataError("supervised adherence needs ballots and truth that belong to instances")
+    if truth.items != data.items:
+        raise DataError("the truth must be over the same items as the ballots")
+    if len(np.unique(truth.instance)) != len(truth):
+        raise DataError("the truth must have one ballot for each instance, and has more for some")
+    number = {name: k for k, name in enumerate(data.instances)}
+    unknown = [truth.instances[k] for k in truth.instance if truth.instances[k] not in number]
+    if unknown:
+        raise DataError(f"instance {unknown[0]!r} of the truth has no ballots ({len(unknown)} such instances)")
+    code = np.array([number[truth.instances[k]] for k in truth.instance], np.int64)
+    key = code[truth.ballot] * data.n_items + truth.item
+    order = np.argsort(key)
+    wanted = data.instance[data.ballot] * data.n_items + data.item
+    at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+    label = np.where(key[order][at] == wanted, truth.tier[order][at], -1) if len(key) else np.full(len(wanted), -1)
+    wrong, pairs = np.zeros(len(data)), np.zeros(len(data))
+    kernels.discordance(data.tier, label, data.offsets, wrong, pairs)
+    agents = tuple(range(len(data))) if data.agents is None else data.agents
+    agent = np.arange(len(data)) if data.agent is None else data.agent
+    compared = pairs > 0
+    if not compared.any():
+        raise DataError("no ballot compares two items with different labels; adherence cannot be told from this truth")
+    count = np.bincount(agent[compared], minlength=len(agents))
+    right = np.bincount(agent[compared], 1 - wrong[compared] / pairs[compared], len(agents))
+    mean = np.divide(right, count, out=np.full(len(agents), np.nan), where=count > 0)
+    mean = np.where(count > 0, mean, np.nanmean(mean))
+    if rescale:
+        spread = mean.max() - mean.min()
+        mean = (mean - mean.min()) / spread if spread > 0 else np.ones(len(agents))
+    return dict(zip(agents, mean.tolist()))

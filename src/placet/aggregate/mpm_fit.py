@@ -1,34 +1,31 @@
-"""Fitting the multinomial preference model: scores, adherences in turn with scores, variances, and covariances."""
+"""Likelihoods of multinomial preferences on ballots and on votes: scores at given adherences, and both together."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.special import expit
 
-from placet.aggregate.mpm_data import Preferences, net_tables
-from placet.aggregate.uncertainty import MOST_SIMULATED
-from placet.data import DataError
-from placet.data.arrays import Floats, Ints, offsets_from_sizes
+from placet.aggregate.existence import notes_of_pairs
+from placet.aggregate.resample import are_counts
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes
 from placet.kernels import mpm as kernels
-from placet.optim import lbfgs
-from placet.threads import map_ordered
+from placet.optim import cg, newton
 
-ROUNDS = 200
+ROUNDS = 500
 """Most rounds of scores and adherences in turn."""
 
-SETTLED = 1e-5
-"""Change of adherences in a round below which they have settled."""
+SETTLED = 1e-7
+"""Distance of every adherence from the best one at the same scores, below which they have settled."""
 
 ADHERENCE_CAP = 100.0
 """Largest adherence in a round, relative to the largest of the round before."""
 
-MOST_GROUPS = 64
-"""Different adherences up to which standard errors of many items are computed."""
-
-SMALL = 128
-"""Items up to which a table is inverted by one thread: small instances would only wait for each other's threads."""
+AGENTS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -44,189 +41,389 @@ class Found:
     message: str
 
 
-@dataclass(frozen=True)
-class Groups:
+class Groups(NamedTuple):
     """Agents of an instance put together by adherence: groups bounds[l]:bounds[l + 1] are those of instance l."""
 
     bounds: Ints
     adherence: Floats
     total: Floats
+    of_part: Ints
 
 
-def groups(p: Preferences, adherence: Floats) -> Groups:
-    """Parts of equal adherence in the same instance as one.  O(parts log parts)."""
-    t = adherence[p.part_agent]
-    order = np.lexsort((t, p.part_instance))
-    inst, t, total = p.part_instance[order], t[order], p.total[order]
-    new = np.ones(len(t), bool)
-    new[1:] = (inst[1:] != inst[:-1]) | (t[1:] != t[:-1])
-    number = np.cumsum(new) - 1
-    counts = np.bincount(inst[new], minlength=len(p.instances))
-    size = int(new.sum())
-    return Groups(offsets_from_sizes(counts), t[new], np.bincount(number, total, size).astype(np.float64))
-
-
-def scores(
-    p: Preferences, adherence: Floats, precision: float, max_iter: int, tol: float, start: Floats | None = None
-) -> Found:
-    """Scores of every instance at given adherences, by Newton's method."""
-    g = groups(p, adherence)
-    net = np.bincount(p.entry, adherence[p.part_agent][p.row_part] * p.net, len(p.item)).astype(np.float64)
-    if precision == 0:
-        _refuse_infinite(p, g, net)
-    s = np.zeros(len(p.item)) if start is None else start.copy()
-    norm, steps = np.zeros(len(p.instances)), np.zeros(len(p.instances), np.int64)
-    value = kernels.fit_scores(net, p.bounds, g.adherence, g.total, g.bounds, precision, s, max_iter, tol, norm, steps)
-    worst = float(norm.max(initial=0.0))
-    converged = bool(worst <= tol)
-    message = f"largest gradient {worst:.1e} for each preference after {steps.max(initial=0)} Newton steps"
-    return Found(
-        s, adherence, value, worst, int(steps.max(initial=0)), converged,
-        message if converged else message + f", above tol={tol:g}; raise max_iter",
-    )  # fmt: skip
-
-
-def learn(p: Preferences, precision: float, max_iter: int, tol: float) -> Found:
-    """Scores and adherences in turn, each step the best given the other, until adherences settle; the largest is 1.
-
-    Scores can be multiplied by what adherences are divided by, so the largest adherence is put to 1 after each round.
+class Gradients(NamedTuple):
+    """What each of a block of agents adds to derivatives: ``score`` (agents, M) by scores, dense or sparse; ``mixed``
+    (agents, M) by scores and its adherence; ``curvature`` (agents,) by its adherence twice; ``agent`` their numbers.
     """
-    order = np.argsort(p.part_agent, kind="stable")
-    offsets = np.searchsorted(p.part_agent[order], np.arange(p.n_agents + 1))
-    instance, total = p.part_instance[order], p.total[order]
-    t = np.ones(p.n_agents)
-    found = scores(p, t, precision, max_iter, tol)
-    change, rounds = np.inf, 0
-    while change > SETTLED and rounds < ROUNDS:
-        rounds += 1
-        agreement = np.bincount(p.row_part, p.net * found.s[p.entry], len(p.total))[order].astype(np.float64)
-        new = t.copy()
-        kernels.fit_adherence(found.s, p.bounds, instance, total, agreement, offsets, ADHERENCE_CAP, new)
-        top = float(new.max(initial=0.0))
+
+    agent: Ints
+    score: Any
+    mixed: Any
+    curvature: Floats
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """Net wins of items with agents, instance by instance.
+
+    Entries bounds[l]:bounds[l + 1] are the items of instance l, ``item`` their codes, and ``entry`` (rows,) the rows of
+    ``data``.  Part k is agent ``part_agent[k]`` in instance ``part_instance[k]``, with ``total[k]`` preferences and
+    wins minus losses of every entry in row k of ``net``; it stands for ``count[k]`` independent agents (a ballot of
+    weight 3 is three voters).
+    """
+
+    items: Names
+    agents: Names
+    instances: tuple[Hashable, ...]
+    several: bool
+    bounds: Ints
+    item: Ints
+    entry: Ints
+    net: sparse.csr_array
+    part_agent: Ints
+    part_instance: Ints
+    total: Floats
+    count: Floats
+    data: Rankings
+    strength: str
+
+    @cached_property
+    def part_bounds(self) -> Ints:
+        """Parts part_bounds[l]:part_bounds[l + 1] are in instance l."""
+        return np.searchsorted(self.part_instance, np.arange(len(self.instances) + 1))
+
+    @cached_property
+    def _by_agent(self) -> tuple[Ints, Ints, Ints, Floats]:
+        """Parts in order of agents: the order, offsets of agents, instances and totals."""
+        order = np.argsort(self.part_agent, kind="stable")
+        offsets = np.searchsorted(self.part_agent[order], np.arange(len(self.agents) + 1))
+        return order, offsets, self.part_instance[order], self.total[order]
+
+    def groups(self, adherence: Floats) -> Groups:
+        """Parts of equal adherence in the same instance as one.  O(parts log parts)."""
+        t = adherence[self.part_agent]
+        order = np.lexsort((t, self.part_instance))
+        inst, t = self.part_instance[order], t[order]
+        new = np.ones(len(t), bool)
+        new[1:] = (inst[1:] != inst[:-1]) | (t[1:] != t[:-1])
+        number = np.empty(len(t), np.int64)
+        number[order] = np.cumsum(new) - 1
+        counts = np.bincount(inst[new], minlength=len(self.instances))
+        total = np.bincount(number, self.total, int(new.sum())).astype(np.float64)
+        return Groups(offsets_from_sizes(counts), t[new], total, number)
+
+    def scores(
+        self,
+        adherence: Floats,
+        precision: float,
+        max_iter: int,
+        tol: float,
+        start: Floats | None = None,
+    ) -> Found:
+        """Scores of every instance at given adherences, by Newton's method."""
+        g = self.groups(adherence)
+        net = self.net.T @ adherence[self.part_agent]
+        if precision == 0:
+            self._refuse_infinite(g, net)
+        s = np.zeros(len(self.item)) if start is None else start.copy()
+        norm, steps = np.zeros(len(self.instances)), np.zeros(len(self.instances), np.int64)
+        value = kernels.fit_scores(
+            net, self.bounds, g.adherence, g.total, g.bounds, precision, s, max_iter, tol, norm, steps
+        )
+        worst, most = float(norm.max(initial=0.0)), int(steps.max(initial=0))
+        converged = bool(worst <= tol)
+        message = f"largest gradient {worst:.1e} for each preference after {most} Newton steps"
+        message += "" if converged else f", above tol={tol:g}; raise max_iter"
+        return Found(s, adherence, value, worst, most, converged, message)
+
+    def adherences(self, s: Floats, cap: float, start: Floats) -> Floats:
+        """The likeliest adherence of every agent in [0, cap] at given scores."""
+        order, offsets, instance, total = self._by_agent
+        t = start.copy()
+        kernels.fit_adherence(s, self.bounds, instance, total, (self.net @ s)[order], offsets, cap, t)
+        return t
+
+    def gradients(self, k: int, s: Floats, adherence: Floats) -> Iterator[Gradients]:
+        """Derivatives of every part of instance k at its scores, a block of agents at a time; counts taken out.
+
+        With a = up, b = down, slope = (a B - b A) / Z: g = T t slope - t net, and by t once more
+        T slope - net + T t d slope / dt.
+        """
+        M = self.bounds[k + 1] - self.bounds[k]
+        for first in range(self.part_bounds[k], self.part_bounds[k + 1], AGENTS_AT_ONCE):
+            parts = slice(first, min(first + AGENTS_AT_ONCE, self.part_bounds[k + 1]))
+            t = adherence[self.part_agent[parts]][:, None]
+            root = np.sqrt(np.maximum(self.count[parts], 1e-300))[:, None]
+            total = self.total[parts][:, None] / root
+            net = self.net[parts, self.bounds[k] : self.bounds[k + 1]].toarray() / root
+            x = t * s
+            up, down = np.exp(x - x.max(axis=1, keepdims=True)), np.exp(x.min(axis=1, keepdims=True) - x)
+            A, B = up.sum(axis=1, keepdims=True), down.sum(axis=1, keepdims=True)
+            Z = A * B - M * np.exp(x.min(axis=1) - x.max(axis=1))[:, None]
+            sa, sb = (up @ s)[:, None], (down @ s)[:, None]
+            slope = (up * B - down * A) / Z
+            mean = (sa * B - sb * A) / Z
+            turn = (up * (s * B - sb) + down * (s * A - sa)) / Z - slope * mean
+            second = ((up @ s**2)[:, None] * B + (down @ s**2)[:, None] * A - 2 * sa * sb) / Z - mean**2
+            yield Gradients(
+                self.part_agent[parts],
+                t * (total * slope - net),
+                total * (slope + t * turn) - net,
+                (total * second)[:, 0],
+            )
+
+    def n_units(self, k: int) -> float:
+        """Number of independent agents of instance k that state a preference."""
+        parts = slice(self.part_bounds[k], self.part_bounds[k + 1])
+        return float(self.count[parts][self.total[parts] > 0].sum())
+
+    def _refuse_infinite(self, g: Groups, net: Floats) -> None:
+        """Scores are finite iff some item both wins and loses, sum_i abs(net_i) < 2 sum_g t_g T_g, everywhere."""
+        entry_instance = np.repeat(np.arange(len(self.instances)), np.diff(self.bounds))
+        size = np.bincount(entry_instance, np.abs(net), len(self.instances))
+        part = np.repeat(np.arange(len(self.instances)), np.diff(g.bounds))
+        most = 2 * np.bincount(part, g.adherence * g.total, len(self.instances))
+        bad = (np.diff(self.bounds) > 1) & (size >= most * (1 - 1e-12))
+        if bad.any():
+            k = int(np.argmax(bad))
+            where = f"instance {self.instances[k]!r}: " if self.several else ""
+            more = f" ({bad.sum()} such instances)" if self.several else ""
+            raise DataError(
+                f"{where}no finite scores exist: no item both wins and loses{more}; give a prior, such as 10"
+            )
+
+
+def preferences(data: Rankings, strength: str) -> Preferences:
+    """Net wins and totals of every agent in every instance.  O(rows log rows)."""
+    value, wins = data.net_wins(strength)  # type: ignore[arg-type]
+    several = data.instance is not None
+    code = np.zeros(len(data), np.int64) if data.instance is None else data.instance
+    agent = np.arange(len(data)) if data.agent is None else data.agent
+    agents = tuple(range(len(data))) if data.agents is None else data.agents
+    if several:
+        key = code[data.ballot] * data.n_items + data.item
+        used, entry = np.unique(key, return_inverse=True)
+        bounds = np.searchsorted(used // max(data.n_items, 1), np.arange(len(data.instances or ()) + 1))
+        item = used % max(data.n_items, 1)
+    else:
+        entry, item, bounds = data.item, np.arange(data.n_items), np.array([0, data.n_items])
+    part, part_of = np.unique(code * len(agents) + agent, return_inverse=True)
+    weighted = value * data.weight[data.ballot]
+    counted = data.agent is None and are_counts(data.weight)
+    return Preferences(
+        items=data.items,
+        agents=agents,
+        instances=data.instances if data.instances is not None else (None,),
+        several=several,
+        bounds=bounds.astype(np.int64),
+        item=item,
+        entry=entry.astype(np.int64),
+        net=sparse.csr_array((weighted, (part_of[data.ballot], entry)), (len(part), len(item))),
+        part_agent=part % max(len(agents), 1),
+        part_instance=part // max(len(agents), 1),
+        total=np.bincount(part_of, wins * data.weight, len(part)).astype(np.float64),
+        count=np.bincount(part_of, data.weight, len(part)).astype(np.float64) if counted else np.ones(len(part)),
+        data=data,
+        strength=strength,
+    )
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Votes given the pair that was asked about: agent n says "i" with probability 1 / (1 + e^{-2 t_n (s_i - s_j)}).
+
+    A column for each row of the comparisons; without agents every vote is its own, and all have the same adherence.
+    """
+
+    items: Names
+    agents: Names
+    i: Ints
+    j: Ints
+    wins_i: Floats
+    wins_j: Floats
+    agent: Ints
+    named: bool
+
+    instances = (None,)
+    several = False
+
+    @property
+    def bounds(self) -> Ints:
+        return np.array([0, len(self.items)])
+
+    @property
+    def item(self) -> Ints:
+        return np.arange(len(self.items))
+
+    @cached_property
+    def incidence(self) -> sparse.csr_array:
+        """(rows, n_items): 1 at i and -1 at j."""
+        rows = np.arange(len(self.i))
+        one = np.ones(len(rows))
+        columns = np.concatenate([rows, rows]), np.concatenate([self.i, self.j])
+        return sparse.csr_array((np.concatenate([one, -one]), columns), (len(rows), len(self.items)))
+
+    @property
+    def unit(self) -> float:
+        """Number of votes, for a criterion that does not depend on it."""
+        return float(self.wins_i.sum() + self.wins_j.sum()) or 1.0
+
+    def _rows(self, s: Floats, t: Floats) -> tuple[Floats, Floats, Floats]:
+        """For every row x = 2 t d, the derivative of -log likelihood by x, and the second one."""
+        x = 2 * t[self.agent] * (self.incidence @ s)
+        p, n = expit(x), self.wins_i + self.wins_j
+        return x, n * p - self.wins_i, n * p * expit(-x)
+
+    def _by_agent(self, rows: Floats) -> Floats:
+        """Sums over the rows of each agent."""
+        return np.bincount(self.agent, rows, len(self.agents)).astype(np.float64)
+
+    def value(self, s: Floats, t: Floats, precision: float) -> tuple[float, Floats]:
+        """Minus the log posterior, and its gradient by scores.  O(rows)."""
+        x, slope, _ = self._rows(s, t)
+        value = self.wins_i @ np.logaddexp(0.0, -x) + self.wins_j @ np.logaddexp(0.0, x)
+        gradient = self.incidence.T @ (2 * t[self.agent] * slope)
+        return float(value) + 0.5 * precision * float(s @ s), gradient + precision * s
+
+    def hessian(self, s: Floats, t: Floats) -> sparse.csr_array:
+        """Second derivatives of -log likelihood by scores: the Laplacian of 4 t^2 n p (1 - p)."""
+        _, _, curvature = self._rows(s, t)
+        weighted = sparse.diags_array(4 * t[self.agent] ** 2 * curvature) @ self.incidence
+        return sparse.csr_array(self.incidence.T @ weighted)
+
+    def scores(
+        self,
+        adherence: Floats,
+        precision: float,
+        max_iter: int,
+        tol: float,
+        start: Floats | None = None,
+    ) -> Found:
+        """Scores at given adherences, by Newton's method with conjugate gradients."""
+        n, unit = len(self.items), self.unit
+        if precision == 0:
+            counts = (
+                np.where(adherence[self.agent] > 0, self.wins_i, 0),
+                np.where(adherence[self.agent] > 0, self.wins_j, 0),
+            )
+            notes_of_pairs(self.i, self.j, *counts, np.zeros(len(self.i)), self.items, None)
+
+        def solve(s: Floats, gradient: Floats) -> Floats:
+            H = self.hessian(s, adherence)
+            diagonal = H.diagonal() / unit + precision / unit
+            times = lambda v: H @ v / unit + (precision / unit) * v  # noqa: E731
+            return cg(times, gradient, rtol=1e-4, diagonal=np.where(diagonal > 0, diagonal, 1.0))
+
+        def fun(s: Floats) -> tuple[float, Floats]:
+            value, gradient = self.value(s, adherence, precision)
+            return value / unit, gradient / unit
+
+        fit = newton(fun, solve, np.zeros(n) if start is None else start, tol=tol, max_iter=max_iter)
+        s = fit.x - fit.x.mean() if n else fit.x
+        return Found(s, adherence, fit.value * unit, fit.grad_norm, fit.n_iter, fit.converged, fit.message)
+
+    def adherences(self, s: Floats, cap: float, start: Floats) -> Floats:
+        """The likeliest adherence of every agent in [0, cap] at given scores: bisection with Newton steps."""
+        n = len(self.agents)
+        d = 2 * (self.incidence @ s)
+        low, high = np.zeros(n), np.full(n, cap)
+        agrees = self._by_agent((self.wins_i - self.wins_j) * d) > 0
+        t = np.full(n, cap)
+        for _ in range(80):
+            _, slope, curvature = self._rows(s, t)
+            slope, curvature = self._by_agent(slope * d), self._by_agent(curvature * d * d)
+            low, high = np.where(slope <= 0, t, low), np.where(slope > 0, t, high)
+            step = t - np.divide(slope, curvature, out=np.full(n, np.inf), where=curvature > 0)
+            new = np.where((step > low) & (step < high), step, (low + high) / 2)
+            new = np.where(low >= cap, cap, new)
+            if np.abs(new - t).max(initial=0.0) <= 1e-13 * cap:
+                break
+            t = new
+        return np.where(agrees, t, 0.0)
+
+    def gradients(self, k: int, s: Floats, adherence: Floats) -> Iterator[Gradients]:
+        """Derivatives of every agent, or of every kind of vote where agents are not named, as sparse matrices."""
+        t = adherence[self.agent]
+        x, slope, curvature = self._rows(s, adherence)
+        if not self.named:  # a vote for i has the derivative p - 1, a vote for j has p
+            p = expit(x)
+            root = np.sqrt(self.wins_i * (1 - p) ** 2 + self.wins_j * p**2)
+            rows = sparse.csr_array(sparse.diags_array(2 * t * root) @ self.incidence)
+            none = np.zeros(len(x), np.int64)
+            yield Gradients(none, rows, 0 * rows, np.zeros(len(x)))
+            return
+        shape = len(self.agents), len(x)
+        who = sparse.csr_array((np.ones(len(x)), (self.agent, np.arange(len(x)))), shape)
+        d = 2 * (self.incidence @ s)
+        yield Gradients(
+            np.arange(len(self.agents)),
+            who @ sparse.diags_array(2 * t * slope) @ self.incidence,
+            who @ sparse.diags_array(2 * slope + 2 * t * curvature * d) @ self.incidence,
+            self._by_agent(curvature * d * d),
+        )
+
+    def n_units(self, k: int) -> float:
+        """Number of independent agents, or of votes where agents are not named."""
+        n = self.wins_i + self.wins_j
+        return float(len(np.unique(self.agent[n > 0]))) if self.named else float(n.sum())
+
+
+def votes(data: Comparisons) -> Votes:
+    """The columns of the comparisons; ties are no preferences, and are left out."""
+    return Votes(
+        items=data.items,
+        agents=(None,) if data.agents is None else data.agents,
+        i=data.i,
+        j=data.j,
+        wins_i=data.wins_i,
+        wins_j=data.wins_j,
+        agent=np.zeros(len(data), np.int64) if data.agent is None else data.agent,
+        named=data.agent is not None,
+    )
+
+
+def learn(p: Preferences | Votes, precision: float, max_iter: int, tol: float) -> Found:
+    """Scores and adherences in [0, 1] that together minimize minus the log posterior, at least one adherence at 1.
+
+    In each round scores are the best at given adherences, and then adherences at given scores.  Two ways to keep them
+    within [0, 1] are tried: each cut off at 1, which never raises the value; and all divided by the largest, the
+    scores multiplied by it, which changes nothing in the likelihood but something in the prior.  A third trial goes on
+    in the direction of the last two rounds.  The best of them stays, so every round lowers the value.
+    """
+    fit = partial(p.scores, precision=precision, max_iter=max_iter, tol=tol)
+    found = fit(np.ones(len(p.agents)))
+    before: Floats | None = None
+    distance, rounds = np.inf, 0
+    while rounds < ROUNDS:
+        t = found.adherence
+        free = p.adherences(found.s, ADHERENCE_CAP, t)
+        top = float(free.max(initial=0.0))
         if top <= 0.0:
             raise DataError("no agent agrees with any order of the items; adherences cannot be learned from these data")
-        change = float(np.abs(new / top - t).max(initial=0.0))
-        t = new / top
-        found = scores(p, t, precision, max_iter, tol, found.s * top)
-    converged = found.converged and change <= SETTLED
-    message = f"adherences moved by {change:.1e} in the last of {rounds} rounds; {found.message}"
+        capped = np.minimum(free, 1.0)  # the likelihood of each agent is concave in its adherence
+        distance = float(np.abs(capped - t).max(initial=0.0))
+        if distance <= SETTLED:
+            break
+        rounds += 1
+        trials = [fit(free / top, start=found.s * top)]
+        if top != 1.0 and precision > 0:
+            trials.append(fit(capped, start=found.s))
+        if before is not None:
+            further = _extrapolated(before, t, min(trials, key=_value).adherence)
+            trials.append(fit(further, start=found.s))
+        before = t if before is None else None
+        found = min(trials, key=_value)
+    converged = found.converged and distance <= SETTLED
+    message = f"adherences are within {distance:.1e} of the best at these scores after {rounds} rounds; {found.message}"
     return replace(found, n_iter=rounds, converged=converged, message=message)
 
 
-def variances(
-    p: Preferences, found: Found, precision: float, spread: float, max_iter: int, tol: float
-) -> tuple[Found, Floats]:
-    """Scores and variances of every instance at given adherences, by L-BFGS from the scores without variances."""
-    g = groups(p, found.adherence)
-    s, gamma = found.s.copy(), np.ones(len(p.item))
-    value, worst, steps = 0.0, 0.0, 0
-    for k, net in enumerate(net_tables(p, found.adherence)):
-        own, mine = slice(p.bounds[k], p.bounds[k + 1]), slice(g.bounds[k], g.bounds[k + 1])
-        M = p.bounds[k + 1] - p.bounds[k]
-        T = float(g.total[mine].sum())
-        if M < 2 or T == 0:
-            continue
-        objective = partial(
-            _over_pairs,
-            net=net,
-            adherence=g.adherence[mine],
-            total=g.total[mine],
-            precision=precision,
-            spread=spread,
-            unit=T,
-        )
-        fit = lbfgs(objective, np.concatenate([2 * found.s[own], np.zeros(M)]), tol=tol, max_iter=10 * max_iter)
-        s[own], gamma[own] = fit.x[:M] - fit.x[:M].mean(), np.exp(fit.x[M:])
-        value, worst, steps = value + T * fit.value, max(worst, fit.grad_norm), max(steps, fit.n_iter)
-    message = f"largest gradient {worst:.1e} for each preference after {steps} steps with variances"
-    converged = worst <= tol
-    result = replace(found, s=s, value=value, grad_norm=worst, n_iter=steps, converged=converged, message=message)
-    return result, gamma
+def _value(found: Found) -> float:
+    return found.value
 
 
-def _over_pairs(
-    x: Floats, net: Floats, adherence: Floats, total: Floats, precision: float, spread: float, unit: float
-) -> tuple[float, Floats]:
-    """Value and gradient by (s, beta) for each preference, the pairs shared among threads.  O(groups M^2)."""
-    M = len(net)
-    s, gamma = x[:M], np.exp(x[M:])
-    cuts = _blocks(M)
-    share = lambda f: map_ordered(f, len(cuts) - 1)  # noqa: E731
-    shift = max(share(lambda k: kernels.largest_gap(s, gamma, cuts[k], cuts[k + 1])), default=0.0)
-
-    def rows(k: int) -> Floats:
-        out = np.zeros((len(adherence) + 1, 2 * M + 1))
-        kernels.variance_rows(s, gamma, net, adherence, shift, cuts[k], cuts[k + 1], out)
-        return out
-
-    sums = np.sum(share(rows), axis=0)
-    Z = sums[:-1, -1]
-    value = float(total @ (np.log(Z) + adherence * shift)) - sums[-1, -1]
-    grad = (total / Z) @ sums[:-1, :-1] - sums[-1, :-1]
-    penalty = np.concatenate([np.full(M, precision), np.full(M, spread)]) * x
-    return (value + 0.5 * float(penalty @ x)) / unit, (grad + penalty) / unit
-
-
-def _blocks(M: int) -> Ints:
-    """Rows cut so that each block has about 100,000 pairs."""
-    pairs = np.concatenate([[0], np.cumsum(np.arange(M - 1, -1, -1))])
-    return np.unique(np.append(np.searchsorted(pairs, np.arange(0, pairs[-1], 100_000)), M)).astype(np.int64)
-
-
-def covariances(p: Preferences, found: Found, precision: float) -> Iterator[Any]:
-    """For every instance the covariance of its scores, their standard errors beyond 4,096 items, or ``None``.
-
-    The Hessian is a diagonal and three outer products for each group: O(M^3), or O(M groups^2) for standard errors.
-    """
-    g = groups(p, found.adherence)
-    for k in range(len(p.instances)):
-        own, mine = slice(p.bounds[k], p.bounds[k + 1]), slice(g.bounds[k], g.bounds[k + 1])
-        yield _covariance(found.s[own], g.adherence[mine], g.total[mine], precision)
-
-
-def _covariance(s: Floats, t: Floats, total: Floats, precision: float) -> Any:
-    M = len(s)
-    if M < 2:
-        return np.zeros((M, M))
-    if not total.sum() > 0:
-        return (np.eye(M) - 1 / M) / precision
-    x = t[:, None] * s
-    up, down = np.exp(x - x.max(axis=1, keepdims=True)), np.exp(x.min(axis=1, keepdims=True) - x)
-    A, B = up.sum(axis=1), down.sum(axis=1)
-    Z = A * B - M * np.exp(x.min(axis=1) - x.max(axis=1))
-    c = total * t**2 / Z
-    slope = (up * B[:, None] - down * A[:, None]) / np.sqrt(Z)[:, None]
-    diagonal = precision + (c * B) @ up + (c * A) @ down
-    level = float(diagonal.mean())
-    shift = 1 / (M * (level + precision))  # scores are relative: a common shift is no part of their uncertainty
-    if M <= MOST_SIMULATED:
-        cross = (up * c[:, None]).T @ down
-        H = np.diag(diagonal) - cross - cross.T - (slope * c[:, None]).T @ slope
-        H += level / M
-        return (kernels.inverse(H) if M <= SMALL else np.linalg.inv(H)) - shift
-    if len(t) > MOST_GROUPS:
-        return None
-    U = np.concatenate([up, down, slope, np.ones((1, M))])
-    n = len(t)
-    middle = np.zeros((3 * n + 1, 3 * n + 1))
-    middle[range(n), range(n, 2 * n)] = middle[range(n, 2 * n), range(n)] = -c
-    middle[range(2 * n, 3 * n), range(2 * n, 3 * n)] = -c
-    middle[-1, -1] = level / M
-    scaled = U / diagonal
-    inner = np.linalg.solve(np.eye(len(U)) + middle @ (scaled @ U.T), middle)
-    reduction = ((inner @ scaled) * scaled).sum(axis=0)
-    return np.sqrt(np.maximum(1 / diagonal - reduction - shift, 0.0))
-
-
-def _refuse_infinite(p: Preferences, g: Groups, net: Floats) -> None:
-    """Scores are finite iff some item both wins and loses: sum_i abs(net_i) < 2 sum_g t_g T_g, in every instance."""
-    entry_instance = np.repeat(np.arange(len(p.instances)), np.diff(p.bounds))
-    size = np.bincount(entry_instance, np.abs(net), len(p.instances))
-    part = np.repeat(np.arange(len(p.instances)), np.diff(g.bounds))
-    most = 2 * np.bincount(part, g.adherence * g.total, len(p.instances))
-    bad = (np.diff(p.bounds) > 1) & (size >= most * (1 - 1e-12))
-    if bad.any():
-        k = int(np.argmax(bad))
-        where = f"instance {p.instances[k]!r}: " if p.several else ""
-        more = f" ({bad.sum()} such instances)" if p.several else ""
-        raise DataError(f"{where}no finite scores exist: no item both wins and loses{more}; give a prior, such as 10")
+def _extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
+    """Where a sequence that converges linearly is heading (squared extrapolation), kept in [0, 1], its largest at 1."""
+    step, bend = second - first, (third - second) - (second - first)
+    length = max(1.0, float(np.linalg.norm(step)) / max(float(np.linalg.norm(bend)), 1e-300))
+    t = np.clip(first + 2 * length * step + length**2 * bend, 0.0, 1.0)
+    return t / t.max() if t.max(initial=0.0) > 0 else third

@@ -32,9 +32,14 @@ def resampled_counts(weight: Floats, rng: np.random.Generator) -> Floats:
     the rows: each row with a positive weight is one unit, and is drawn as a unit with its weight.
     """
     total = weight.sum()
-    if total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight)):
+    if are_counts(weight):
         return rng.multinomial(int(total), weight / total).astype(np.float64) if total > 0 else weight
     present = weight > 0
     drawn = np.zeros(len(weight))
     drawn[present] = rng.multinomial(present.sum(), np.full(present.sum(), 1 / present.sum()))
     return weight * drawn
+
+
+def are_counts(weight: Floats) -> bool:
+    """Whether weights are whole numbers, so that a row of weight 3 stands for three alike; else rows are units."""
+    return bool(weight.sum() <= MOST_COUNTS and np.array_equal(weight, np.floor(weight)))

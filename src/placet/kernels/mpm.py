@@ -101,7 +101,7 @@ def largest(x):
 
 
 @jit()
-def centre(x):
+def center(x):
     """Takes the mean from x."""
     total = 0.0
     for i in range(len(x)):
@@ -143,16 +143,16 @@ def newton_step(grad, diagonal, unit, adherence, total, precision, up, down, sum
         for i in range(n):
             p[i] = r[i] / diagonal[i] + new / rz * p[i]
         rz = new
-    centre(step)
+    center(step)
 
 
 @jit()
 def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
-    """Minimises f from ``x`` and into it by Newton's method with halved steps; value, largest gradient, steps."""
+    """Minimizes f from ``x`` and into it by Newton's method with halved steps; value, largest gradient, steps."""
     n, G = len(x), len(t)
     up, down, sums = np.empty((G, n)), np.empty((G, n)), np.empty((G, 3))
     grad, step, trial, diagonal, work = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty((3, n))
-    centre(x)
+    center(x)
     value = scores_value(x, net, t, T, precision, up, down, sums, grad)
     steps = 0
     while steps < max_iter and largest(grad) > tol * unit:
@@ -176,7 +176,7 @@ def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
 
 @jit()
 def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_iter, tol, grad_norm, n_iter):
-    """Minimises f for every instance, from ``s`` and into it, and adds up the values.
+    """Minimizes f for every instance, from ``s`` and into it, and adds up the values.
 
     Entries bounds[l]:bounds[l + 1] are the items of instance l, groups group_bounds[l]:group_bounds[l + 1] its agents.
     ``grad_norm`` (instances,) gets the largest gradient entry for each unit of T, ``n_iter`` the steps.
@@ -199,16 +199,46 @@ def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_it
 
 
 @jit()
-def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
-    """Maximises the likelihood over every agent's adherence in [0, cap] at given scores.
+def adherence_derivatives(s, bounds, instance, total, agreement, first, last, t, up, down):
+    """First and second derivative by t of -log likelihood of an agent with parts first:last, at adherence t.
 
-    Agent n took part in the instances instance[offsets[n]:offsets[n + 1]] with ``total`` preferences and agreement
-    sum_i (wins - losses of i) s_i.  The derivative sum_l T_l d log Z_l / dt - agreement rises with t: bisection with
-    Newton steps.  O(sum of M over its instances) for each of about ten steps.
+    Part k is in instance[k], with total[k] preferences and agreement sum_i (wins - losses of i) s_i.  With sa, sb the
+    sums of s up and s down, d log Z / dt = (sa B - sb A) / Z.  O(sum of M over its instances).
     """
+    slope = curvature = 0.0
+    for k in range(first, last):
+        x = s[bounds[instance[k]] : bounds[instance[k] + 1]]
+        if len(x) < 2:
+            continue
+        A, B, Z, _r = exponentials(x, t, up, down)
+        sa = sb = second = 0.0
+        for i in range(len(x)):
+            sa += x[i] * up[i]
+            sb += x[i] * down[i]
+            second += x[i] * x[i] * (up[i] * B + down[i] * A)
+        mean = (sa * B - sb * A) / Z
+        slope += total[k] * mean - agreement[k]
+        curvature += total[k] * ((second - 2.0 * sa * sb) / Z - mean * mean)
+    return slope, curvature
+
+
+@jit()
+def largest_instance(bounds):
+    """Number of items of the largest instance."""
     most = 0
     for inst in range(len(bounds) - 1):
         most = max(most, bounds[inst + 1] - bounds[inst])
+    return most
+
+
+@jit()
+def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
+    """Maximizes the likelihood over every agent's adherence in [0, cap] at given scores.
+
+    The parts of agent n are offsets[n]:offsets[n + 1], as in `adherence_derivatives`.  The derivative rises with t:
+    bisection with Newton steps, about ten of them.
+    """
+    most = largest_instance(bounds)
     up, down = np.empty(most), np.empty(most)
     for n in range(len(offsets) - 1):
         agrees = 0.0
@@ -217,34 +247,36 @@ def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
         if agrees <= 0.0:  # log Z is flat at t = 0, so the derivative starts there at minus the agreement
             out[n] = 0.0
             continue
-        low, high, t = 0.0, cap, min(max(out[n], 1e-3), cap)
+        a, z = offsets[n], offsets[n + 1]
+        slope, curvature = adherence_derivatives(s, bounds, instance, total, agreement, a, z, cap, up, down)
+        if slope <= 0.0:
+            out[n] = cap
+            continue
+        low, high, t = 0.0, cap, min(max(out[n], 1e-3 * cap), cap)
         for _ in range(60):
-            slope = curve = 0.0
-            for k in range(offsets[n], offsets[n + 1]):
-                a, b = bounds[instance[k]], bounds[instance[k] + 1]
-                if b - a < 2:
-                    continue
-                x = s[a:b]
-                A, B, Z, _r = exponentials(x, t, up, down)
-                first = second = sa = sb = 0.0
-                for i in range(b - a):
-                    sa += x[i] * up[i]
-                    sb += x[i] * down[i]
-                    second += x[i] * x[i] * (up[i] * B + down[i] * A)
-                first = (sa * B - sb * A) / Z
-                slope += total[k] * first - agreement[k]
-                curve += total[k] * ((second - 2.0 * sa * sb) / Z - first * first)
+            slope, curvature = adherence_derivatives(s, bounds, instance, total, agreement, a, z, t, up, down)
             if slope > 0.0:
                 high = t
             else:
                 low = t
-            step = t - slope / curve if curve > 0.0 else -1.0
+            step = t - slope / curvature if curvature > 0.0 else -1.0
             new = step if low < step < high else 0.5 * (low + high)
-            if abs(new - t) <= 1e-10 * cap or high - low <= 1e-12 * cap:
+            if abs(new - t) <= 1e-12 * cap or high - low <= 1e-13 * cap:
                 t = new
                 break
             t = new
         out[n] = t
+
+
+@jit()
+def adherence_slopes(s, bounds, instance, total, agreement, offsets, t, slope, curvature):
+    """Writes the derivatives by every agent's adherence, at t (agents,)."""
+    most = largest_instance(bounds)
+    up, down = np.empty(most), np.empty(most)
+    for n in range(len(offsets) - 1):
+        slope[n], curvature[n] = adherence_derivatives(
+            s, bounds, instance, total, agreement, offsets[n], offsets[n + 1], t[n], up, down
+        )
 
 
 @jit()
@@ -332,6 +364,29 @@ def net_table(entry, value, tier, offsets, factor, binary, net):
                 c = factor[b] * (1.0 if binary else value[x] - value[y])
                 net[entry[x], entry[y]] += c
                 net[entry[y], entry[x]] -= c
+
+
+@jit()
+def subtract_gradients(entry, value, tier, offsets, part, factor, binary, s, gamma, out):
+    """Takes from out[part of b] the gradient by (s, beta) of factor[b] C(i, j) u_ij, over pairs of rows of ballot b.
+
+    u_ij = (s_i - s_j) / (gamma_i + gamma_j), beta = log gamma; C as in `net_table`.  O(pairs).
+    """
+    M = len(s)
+    for b in range(len(offsets) - 1):
+        row = out[part[b]]
+        for x in range(offsets[b], offsets[b + 1]):
+            i = entry[x]
+            for y in range(x + 1, offsets[b + 1]):
+                if tier[x] == tier[y]:
+                    continue
+                j = entry[y]
+                c = factor[b] * (1.0 if binary else value[x] - value[y]) / (gamma[i] + gamma[j])
+                u = (s[i] - s[j]) / (gamma[i] + gamma[j])
+                row[i] -= c
+                row[j] += c
+                row[M + i] += c * u * gamma[i]
+                row[M + j] += c * u * gamma[j]
 
 
 @jit()

@@ -1,0 +1,268 @@
+"""How sure scores of multinomial preferences are: from the information, or by agent, whose preferences hang together.
+
+The gradient of agent n is g_n = T_n grad log Z(t_n) - t_n net_n, the first part one vector for each adherence and the
+second one sparse; the information is a diagonal and three outer products for each adherence.  So the sandwich
+H^-1 (sum_n g_n g_n' + prior) H^-1 of few adherences takes O(rows + M^2), or O(rows) for its diagonal.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from placet.aggregate.information import outer_products
+from placet.aggregate.mpm_fit import Found, Preferences, Votes
+from placet.aggregate.pairwise import centred, inverse_of
+from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.data.arrays import Floats
+from placet.kernels import mpm as kernels
+from placet.optim import cg
+
+MOST_GROUPS = 64
+"""Different adherences up to which the standard errors of many items are computed, and not sampled."""
+
+FEW_GROUPS = 1 / 12
+"""Different adherences for each item up to which the low rank of what they add is used."""
+
+SMALL = 128
+"""Items up to which a table is inverted by one thread: small instances would only wait for each other's threads."""
+
+FEW_AGENTS = 10
+ROUNDS = 64
+"""Draws for standard errors that are sampled: each is then known to about 9%."""
+
+
+class Errors(NamedTuple):
+    """Covariance (M, M) of scores of mean zero, or their standard errors (M,), or nothing; and what to note."""
+
+    covariance: Floats | None
+    stderr: Floats | None
+    notes: list[str]
+
+
+class Information(NamedTuple):
+    """diag(diagonal) + U' middle U, per unit; the last row of U is ones, which holds the common shift of all scores.
+
+    The rows before are up, down and slope of every group, ``slope`` scaled so that grad log Z = gradient_scale slope.
+    """
+
+    diagonal: Floats
+    U: Floats
+    middle: Floats
+    gradient_scale: Floats
+
+    @property
+    def level(self) -> float:
+        """What holds the common shift."""
+        return float(self.middle[-1, -1]) * len(self.diagonal)
+
+    def dense(self) -> Floats:
+        return np.diag(self.diagonal) + self.U.T @ (self.middle @ self.U)
+
+    def low_rank(self) -> tuple[Floats, Floats]:
+        """V and inner with inverse diag(1 / diagonal) - V' inner V."""
+        V = self.U / self.diagonal
+        inner = np.linalg.solve(np.eye(len(V)) + self.middle @ (V @ self.U.T), self.middle)
+        return V, (inner + inner.T) / 2
+
+
+def errors(
+    p: Preferences | Votes, found: Found, precision: float, stderr: str, learned: bool, rng: Any
+) -> Iterator[Errors]:
+    """Errors of the scores of every instance; ``learned``: adherences were fitted together with the scores."""
+    for k in range(len(p.instances)):
+        s = found.s[p.bounds[k] : p.bounds[k + 1]]
+        M, units = len(s), p.n_units(k)
+        if M < 2:
+            yield Errors(np.zeros((M, M)), None, [])
+        elif units == 0:
+            yield Errors((np.eye(M) - 1 / M) / precision, None, [])
+        else:
+            robust = stderr == "sandwich" and units > 1
+            notes = error_notes(p, stderr, units)
+            profile = learned and not p.several and M <= MOST_SIMULATED
+            if learned and not profile:
+                notes.append("learned adherences are taken as known in standard errors")
+            problem = _Problem(p, k, s, found.adherence, precision, robust, profile, units)
+            covariance, errors = problem.errors(rng)
+            if M > MOST_SIMULATED:
+                how = "" if problem.structured else "sampled, and " if errors is not None else "not computed, and "
+                notes.append(f"more than {MOST_SIMULATED} items: standard errors are {how}without correlations")
+            yield Errors(covariance, errors, notes)
+
+
+def error_notes(p: Preferences | Votes, stderr: str, units: float) -> list[str]:
+    """How standard errors were got from so many independent units."""
+    votes = isinstance(p, Votes)
+    named = p.named if isinstance(p, Votes) else p.data.agent is not None
+    unit = "agent" if named else "vote" if votes else "ballot"
+    many = "" if votes and not named else "; their preferences are taken as independent of one another"
+    if stderr == "observed":
+        return [f"standard errors are from the information{many}"]
+    if units <= 1:
+        return [f"there is one {unit}, so standard errors are from the information{many}"]
+    few = f", and {units:g} are few to tell" if units < FEW_AGENTS else ""
+    return [f"standard errors allow for what preferences of one {unit} have in common (sandwich by {unit}){few}"]
+
+
+class _Problem:
+    """One instance: its information and the gradients of its agents, divided by ``unit``."""
+
+    def __init__(
+        self,
+        p: Preferences | Votes,
+        k: int,
+        s: Floats,
+        adherence: Floats,
+        precision: float,
+        robust: bool,
+        profile: bool,
+        units: float,
+    ):
+        self.p, self.k, self.s, self.t = p, k, s, adherence
+        self.robust, self.profile = robust, profile
+        self.factor = units / (units - 1) if robust else 1.0
+        if isinstance(p, Votes):
+            self.unit = max(p.unit, precision)
+            self.precision = precision / self.unit
+            self.structured = False
+            return
+        g = p.groups(adherence)
+        own = slice(g.bounds[k], g.bounds[k + 1])
+        self.group_adherence, total = g.adherence[own], g.total[own]
+        self.unit = max(float(total.sum()), precision)
+        self.precision = precision / self.unit
+        self.group_total = total / self.unit
+        self.group = g.of_part[p.part_bounds[k] : p.part_bounds[k + 1]] - g.bounds[k]
+        few = FEW_GROUPS * len(s) > len(total) if len(s) <= MOST_SIMULATED else len(total) <= MOST_GROUPS
+        self.structured = few and not profile
+
+    def errors(self, rng: np.random.Generator) -> tuple[Floats | None, Floats | None]:
+        """The covariance, or standard errors where there are too many items for it."""
+        if self.structured:
+            return self._from_structure()
+        if len(self.s) <= MOST_SIMULATED:
+            return self._from_matrices(), None
+        return None, self._sampled(rng) if self.robust else None
+
+    def _from_matrices(self) -> Floats:
+        """H^-1, or H^-1 J H^-1 with J the sum of outer products of agents' gradients; O(M^3 + agents M^2)."""
+        M = len(self.s)
+        H, J = self._hessian(), np.zeros((M, M))
+        if self.robust or self.profile:
+            for block in self.p.gradients(self.k, self.s, self.t):
+                t = self.t[block.agent]
+                free = (t > 0) & (t < 1) & (block.curvature > 0)
+                if self.robust:
+                    J += _square(block.score / self.unit, np.ones(len(t)))
+                if self.profile and free.any():
+                    H -= _square(block.mixed[free] / self.unit, self.unit / block.curvature[free])
+        inverse = kernels.inverse(H) if M <= SMALL else inverse_of(H)
+        if self.robust:
+            J *= self.factor
+            J[np.arange(M), np.arange(M)] += self.precision / self.unit
+            return centred(inverse @ J @ inverse, M)
+        return centred(inverse, M) / self.unit
+
+    def _hessian(self) -> Floats:
+        if isinstance(self.p, Votes):
+            H = self.p.hessian(self.s, self.t).toarray() / self.unit
+            return H + self.precision * np.eye(len(H)) + np.trace(H) / len(H) ** 2
+        return information(self.s, self.group_adherence, self.group_total, self.precision).dense()
+
+    def _from_structure(self) -> tuple[Floats | None, Floats | None]:
+        """Rows of g H^-1 are -X / diagonal + F V, with X sparse and F (agents, rows of V): products of these are left.
+
+        The prior is so many agents more: one for each item, with gradient sqrt(precision) there and T = 0.
+        """
+        H = information(self.s, self.group_adherence, self.group_total, self.precision)
+        V, inner = H.low_rank()
+        M, whole = len(self.s), len(self.s) <= MOST_SIMULATED
+        if not self.robust:
+            shift = 1 / (M * (H.level + self.precision))  # scores are relative: a common shift is not uncertain
+            if whole:
+                covariance = np.diag(1 / H.diagonal) - V.T @ inner @ V - shift
+                return covariance / self.unit, None
+            variance = 1 / H.diagonal - ((inner @ V) * V).sum(axis=0) - shift
+            return None, np.sqrt(np.maximum(variance, 0.0) / self.unit)
+        X, E = self._rows(H)
+        F = E - (E @ (H.U @ V.T) - X @ V.T) @ inner
+        cross, square = (X.T @ F) / H.diagonal[:, None], F.T @ F
+        shift = self.precision / self.unit / (M * (H.level + self.precision) ** 2)
+        if whole:
+            S = outer_products(X.data, X.indices, X.indptr, np.ones(X.shape[0]), M)
+            mixed = cross @ V
+            return S / H.diagonal / H.diagonal[:, None] - mixed - mixed.T + V.T @ square @ V - shift, None
+        S = np.asarray((X * X).sum(axis=0)) / H.diagonal**2
+        variance = S - 2 * (cross * V.T).sum(axis=1) + ((square @ V) * V).sum(axis=0) - shift
+        return None, np.sqrt(np.maximum(variance, 0.0))
+
+    def _rows(self, H: Information) -> tuple[sparse.csr_array, Floats]:
+        """X and E with gradients E U - X, of agents and then of the prior."""
+        p: Any = self.p
+        parts = slice(p.part_bounds[self.k], p.part_bounds[self.k + 1])
+        scale = np.sqrt(self.factor / np.maximum(p.count[parts], 1e-300)) / self.unit
+        t, G, M = self.group_adherence[self.group], len(self.group_total), len(self.s)
+        net = p.net[parts, p.bounds[self.k] : p.bounds[self.k + 1]]
+        prior = sparse.diags_array(np.full(M, np.sqrt(self.precision / self.unit)))
+        X = sparse.csr_array(sparse.vstack([sparse.diags_array(t * scale) @ net, prior]))
+        E = np.zeros((X.shape[0], len(H.U)))
+        E[np.arange(len(t)), 2 * G + self.group] = H.gradient_scale[self.group] * p.total[parts] * scale
+        return X, E
+
+    def _sampled(self, rng: np.random.Generator) -> Floats:
+        """From x = H^-1 z, z a sum of agents' gradients times normal numbers, plus the prior's.  O(rounds x solves)."""
+        M = len(self.s)
+        times, diagonal = self._products()
+        spread, Z = np.zeros(M), np.zeros((ROUNDS, M))
+        for block in self.p.gradients(self.k, self.s, self.t):
+            Z += rng.standard_normal((ROUNDS, block.score.shape[0])) @ (block.score / self.unit)
+        Z *= np.sqrt(self.factor)
+        Z += np.sqrt(self.precision / self.unit) * rng.standard_normal((ROUNDS, M))
+        for z in Z:
+            x = cg(times, z - z.mean(), rtol=1e-3, diagonal=diagonal, max_iter=1000)
+            spread += (x - x.mean()) ** 2
+        return np.sqrt(spread / ROUNDS)
+
+    def _products(self) -> tuple[Any, Floats]:
+        """Products with the information, and its diagonal."""
+        if isinstance(self.p, Votes):
+            L = self.p.hessian(self.s, self.t) / self.unit
+            diagonal = L.diagonal() + self.precision
+            return lambda v: L @ v + self.precision * v, np.where(diagonal > 0, diagonal, 1.0)
+        t, total, M = self.group_adherence, self.group_total, len(self.s)
+        up, down, sums, out = np.empty((len(t), M)), np.empty((len(t), M)), np.empty((len(t), 3)), np.empty(M)
+        kernels.scores_value(self.s, np.zeros(M), t, total, self.precision, up, down, sums, out)
+        kernels.scores_diagonal(t, total, self.precision, up, down, sums, out)
+
+        def times(v: Floats) -> Floats:
+            product = np.empty(M)
+            kernels.scores_hvp(v, t, total, self.precision, up, down, sums, product)
+            return product
+
+        return times, np.maximum(out, 1e-12)
+
+
+def information(s: Floats, t: Floats, total: Floats, precision: float) -> Information:
+    """The information of scores at group adherences ``t`` with ``total`` preferences.  O(groups M)."""
+    M, G = len(s), len(t)
+    x = t[:, None] * s
+    up, down = np.exp(x - x.max(axis=1, keepdims=True)), np.exp(x.min(axis=1, keepdims=True) - x)
+    A, B = up.sum(axis=1), down.sum(axis=1)
+    Z = A * B - M * np.exp(x.min(axis=1) - x.max(axis=1))
+    c = total * t**2 / Z
+    slope = (up * B[:, None] - down * A[:, None]) / np.sqrt(Z)[:, None]
+    diagonal = precision + (c * B) @ up + (c * A) @ down
+    middle = np.zeros((3 * G + 1, 3 * G + 1))
+    a, b, third = np.arange(G), np.arange(G, 2 * G), np.arange(2 * G, 3 * G)
+    middle[a, b] = middle[b, a] = middle[third, third] = -c
+    middle[-1, -1] = diagonal.mean() / M
+    return Information(diagonal, np.concatenate([up, down, slope, np.ones((1, M))]), middle, t / np.sqrt(Z))
+
+
+def _square(rows: Any, weight: Floats) -> Floats:
+    """rows' diag(weight) rows, as a dense table."""
+    if sparse.issparse(rows):
+        return (rows.T @ sparse.diags_array(weight) @ rows).toarray()
+    return rows.T @ (weight[:, None] * rows)
