@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from placet.aggregate import consensus, pairwise
-from placet.aggregate.bradley_terry import BradleyTerry
-from placet.aggregate.pair_bootstrap import gradients, sampler
-from placet.data import Comparisons, DataError, Rankings
+from placet import simulate
+from placet.aggregate import consensus, pairs
+from placet.aggregate.bradley_terry import TIES, BradleyTerry, win_probability
+from placet.aggregate.pairs import gradients, sampler
+from placet.data import Comparisons, DataError, Lists, Rankings
+from placet.losses import LOSSES
+from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
 
-FAMILIES = ["none", "rao-kupper", "davidson"]
+FAMILIES = list(TIES)
+TIED = ["rao-kupper", "davidson"]
 
 
 def drawn(n, votes, seed, *, tie=0.0, order=0.0, family="none"):
@@ -35,7 +39,8 @@ def plain_probabilities(d, tie, family):
     if family == "davidson":
         total = np.exp(d / 2) + np.exp(-d / 2) + np.exp(tie)
         return np.exp(d / 2) / total, np.exp(-d / 2) / total
-    return 1 / (1 + np.exp(tie - d)), 1 / (1 + np.exp(tie + d))
+    theta = 1 + np.exp(tie) if family == "rao-kupper" else 1.0
+    return 1 / (1 + theta * np.exp(-d)), 1 / (1 + theta * np.exp(d))
 
 
 def plain_value(x, c, family, prior, with_order):
@@ -49,25 +54,31 @@ def plain_value(x, c, family, prior, with_order):
     else:
         p, q = plain_probabilities(d, x[n], family)
         value = -(c.wins_i @ np.log(p) + c.wins_j @ np.log(q) + c.ties @ np.log(1 - p - q))
-    return value + 0.5 * (x @ x) / prior**2
+    return value + 0.5 * (x[:n] @ x[:n]) / prior**2 + 0.5 * (x[n:] @ x[n:]) / pairs.EXTRA_PRIOR**2
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("with_order", [False, True])
 def test_derivatives_are_those_of_the_plain_likelihood(family, with_order):
     _, c = drawn(5, 60, 3, tie=0.5, family="davidson")
-    p = pairwise.scaled(c.i, c.j, c.wins_i, c.wins_j, c.ties, 5, family, 2.0, with_order)
+    p = pairs.pair_counts(c, TIES[family], 2.0, with_order)
     x = np.random.default_rng(1).normal(size=5 + p.n_extra) * 0.5
     x[5:] = 0.3
-    f = lambda z: plain_value(z, c, family, 2.0, with_order)  # noqa: E731
-    assert pairwise.value(p, x) * p.scale == pytest.approx(f(x), rel=1e-12)
+    f = lambda z: plain_value(with_tie(p, z), c, family, 2.0, with_order)  # noqa: E731
+    assert pairs.value(p, x) * p.scale == pytest.approx(f(x), rel=1e-12)
     h, eye = 1e-5, np.eye(len(x))
-    at = pairwise.derivatives(p, x)
+    at = pairs.derivatives(p, x)
     gradient = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in eye]
     np.testing.assert_allclose(at.gradient * p.scale, gradient, rtol=1e-5, atol=1e-6)
-    slope = lambda z: pairwise.derivatives(p, z).gradient  # noqa: E731
-    H = [(slope(x + h * e) - slope(x - h * e)) / (2 * h) for e in eye]
-    np.testing.assert_allclose(pairwise.hessian(p, at), H, rtol=1e-5, atol=1e-8)
+    slope = lambda z: pairs.derivatives(p, z).gradient  # noqa: E731
+    H = np.array([(slope(x + h * e) - slope(x - h * e)) / (2 * h) for e in eye])
+    np.testing.assert_allclose(pairs.hessian(p, at), H, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose([pairs.product(p, at, e) for e in eye], H, rtol=1e-5, atol=1e-8)
+
+
+def with_tie(p, x):
+    """x with the tie parameter in the place of the number that stands for it."""
+    return np.concatenate([x[: p.n_items], [pairs.tie_parameter(p, x)[0]] * p.tie, x[p.n_items + p.tie :]])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -79,7 +90,9 @@ def test_the_optimum_is_that_of_a_slow_optimiser(family, with_order):
     data = c if with_order else c.pooled()
     start = np.full(6 + (family != "none") + with_order, 0.1)
     slow = minimize(plain_value, start, args=(data, family, 3.0, with_order), method="BFGS", options={"gtol": 1e-7})
-    np.testing.assert_allclose(model.fit_.x, slow.x, atol=2e-5)
+    extras = model.consensus_.extras
+    found = [*model.theta_, *(extras[name] for name in ("tie", "order_effect") if name in extras)]
+    np.testing.assert_allclose(found, slow.x, atol=2e-5)
     np.testing.assert_allclose(model.fit_.value * votes(c), slow.fun, rtol=1e-8)
 
 
@@ -98,7 +111,7 @@ def test_without_a_prior_scores_are_those_of_choix():
     assert not [note for note in result.notes if "prior" in note]
 
 
-@pytest.mark.parametrize("size", [40, pairwise.DIRECT + 50])
+@pytest.mark.parametrize("size", [40, pairs.DIRECT + 50])
 def test_scores_are_recovered_and_intervals_cover(size):
     """Below and above the size at which systems are factored."""
     theta, c = drawn(size, 60 * size, 2)
@@ -108,12 +121,62 @@ def test_scores_are_recovered_and_intervals_cover(size):
     assert 0.90 <= np.mean((low <= theta) & (theta <= high)) <= 0.99
 
 
-@pytest.mark.parametrize(("family", "tie"), [("rao-kupper", 0.6), ("davidson", 0.2)])
-def test_tie_and_order_parameters_are_recovered(family, tie):
-    _, c = drawn(10, 20_000, 4, tie=tie, order=0.3, family=family)
-    extras = consensus(c, "bradley-terry", ties=family, order_effect=True).extras
-    assert abs(extras["tie"] - tie) < 4 * extras["tie_stderr"] < 0.2
-    assert abs(extras["order_effect"] - 0.3) < 4 * extras["order_effect_stderr"] < 0.2
+@pytest.mark.parametrize("family", TIED)
+@pytest.mark.parametrize("stderr", ["observed", "sandwich"])
+def test_tie_and_order_parameters_are_those_of_the_simulation(family, stderr):
+    """Ten draws: |z| < 3 in each, and about as large as a standard normal number."""
+    z = []
+    for seed in range(10):
+        votes = simulate.battles(np.linspace(1, -1, 8), 4000, model=family, tie=0.4, first=0.3, random_state=seed)
+        extras = consensus(votes, "bradley-terry", ties=family, order_effect=True, stderr=stderr).extras
+        z.append((extras["tie"] - 0.4) / extras["tie_stderr"])
+        z.append((extras["order_effect"] - 0.3) / extras["order_effect_stderr"])
+    assert np.abs(z).max() < 3
+    assert 0.6 < np.std(z) < 1.5
+
+
+@pytest.mark.parametrize("family", PAIR_MODELS)
+@pytest.mark.parametrize("tie", [-np.inf, -30.0, -1.0, 0.4, 3.0, 800.0])
+def test_loss_estimator_simulator_and_ranker_have_one_law(family, tie):
+    from placet.rank.meaning import above
+
+    d = np.array([0.0, 0.3, -2.0, 11.0, -500.0])
+    win, loss, tied = outcome_probabilities(d, family, tie)
+    np.testing.assert_allclose(win + loss + tied, 1.0, rtol=1e-14)
+    np.testing.assert_allclose(win_probability(d, 0.0, family=family, tie=tie), win, atol=1e-15)
+    name, params = ("ranknet", {}) if family == "bradley-terry" else (family, {"tie": tie})
+    np.testing.assert_allclose(above(d, name, params), win, atol=1e-15)
+    result = lambda x, grade: math.exp(-LOSSES[name]([x, 0.0], Lists(grade, [0, 2]), **params)[0])  # noqa: E731
+    np.testing.assert_allclose([result(x, [1, 0]) for x in d], win, atol=1e-12)
+    np.testing.assert_allclose([result(x, [0, 1]) for x in d], loss, atol=1e-12)
+    if family != "bradley-terry":
+        np.testing.assert_allclose([result(x, [0, 0]) for x in d], tied, atol=1e-12)
+    if abs(tie) < 100 and family != "bradley-terry":
+        np.testing.assert_allclose([win[:4], loss[:4]], plain_probabilities(d[:4], tie, family), atol=1e-12)
+        c = Comparisons([0], [1], [1.0], [0.0], [1.0])
+        p = pairs.pair_counts(c, family, None, False)
+        for k, x in enumerate(d):
+            at = np.array([x, 0.0, p.law.inner(tie)])
+            assert math.exp(-pairs.value(p, at)) == pytest.approx(win[k] * tied[k], abs=1e-12)
+
+
+@pytest.mark.parametrize("family", TIED)
+def test_without_ties_the_tie_parameter_is_minus_infinity(family):
+    votes = simulate.battles([0.0, 1.0, 2.0], 300, model=family, tie=-np.inf)
+    fit = consensus(votes, "bradley-terry", ties=family)
+    assert fit.extras == {"tie": -np.inf}
+    np.testing.assert_allclose(fit.scores, consensus(votes, "bradley-terry").scores, atol=1e-12)
+    assert fit.win_probability(2, 1) + fit.win_probability(1, 2) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("family", TIED)
+def test_the_errors_of_tie_and_order_need_no_dense_matrix(family):
+    _, c = drawn(300, 9000, 8, tie=0.3, order=0.2, family=family)
+    p = pairs.pair_counts(c, family, 10.0, True)
+    fit, at = pairs.fit_counts(p, pairs.start_of(p), max_iter=50, tol=1e-10)
+    for robust in (None, pairs.gradient_products(p, fit.x)):
+        exact = np.sqrt(np.diag(pairs.covariance_of(p, at, robust)))[300:]
+        np.testing.assert_allclose(pairs.extra_stderr(p, at, robust), exact, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -162,20 +225,20 @@ def test_the_sampler_of_single_votes_reaches_every_block():
 def test_the_short_gradient_of_the_bootstrap_is_the_gradient(spread):
     _, c = drawn(7, 200, 11, tie=0.3)
     c = c.pooled()
-    p = pairwise.scaled(c.i, c.j, c.wins_i, c.wins_j, c.ties, 7, "none", 2.0, False)
+    p = pairs.pair_counts(c, "bradley-terry", 2.0, False)
     x = spread * np.random.default_rng(0).normal(size=7)
-    np.testing.assert_allclose(gradients(p)(x), pairwise.derivatives(p, x).gradient, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gradients(p)(x), pairs.derivatives(p, x).gradient, rtol=1e-9, atol=1e-12)
 
 
 def test_sampled_standard_errors_agree_with_the_inverse():
     _, c = drawn(300, 9000, 8)
     c = c.pooled()
-    p = pairwise.scaled(c.i, c.j, c.wins_i, c.wins_j, c.ties, 300, "none", 10.0, False)
-    fit, at = pairwise.newton(p, pairwise.start_of(p), max_iter=50, tol=1e-10)
-    exact = np.sqrt(np.diag(pairwise.covariance_of(p, at)))
-    sampled = pairwise.sampled_stderr(p, at, np.random.default_rng(0))
+    p = pairs.pair_counts(c, "bradley-terry", 10.0, False)
+    fit, at = pairs.fit_counts(p, pairs.start_of(p), max_iter=50, tol=1e-10)
+    exact = np.sqrt(np.diag(pairs.covariance_of(p, at)))
+    sampled = pairs.stderr_of_many(p, at, np.random.default_rng(0), None)
     np.testing.assert_allclose(sampled, exact, rtol=0.1)
-    robust = pairwise.sampled_stderr(p, at, np.random.default_rng(0), pairwise.meat(p, fit.x))
+    robust = pairs.stderr_of_many(p, at, np.random.default_rng(0), pairs.gradient_products(p, fit.x))
     np.testing.assert_allclose(robust.mean(), exact.mean(), rtol=0.1)
 
 

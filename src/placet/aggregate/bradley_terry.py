@@ -5,32 +5,44 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import pairwise
+from placet.aggregate import pairs
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
-from placet.aggregate.pair_bootstrap import bootstrap_draws
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.errors import one_of
+from placet.losses.pairwise import outcome_probabilities
 
 SCORE_TOLERANCE = 1e-8
 STDERRS = ("observed", "sandwich", None)
+TIES = {"none": "bradley-terry", "rao-kupper": "rao-kupper", "davidson": "davidson"}
 
 
 class BradleyTerry(BaseEstimator):
     """Item i beats item j with probability 1 / (1 + e^-d), d = theta_i - theta_j.
 
-    ``ties``: "none" counts a tie as half a win for either side; "rao-kupper" has P(i) = 1 / (1 + e^{t - d}) and gives
-    ties the rest, t > 0; "davidson" has P(i), P(j), P(tie) in proportion to e^{d/2}, e^{-d/2}, e^t.
-    ``order_effect=True`` adds a constant to d for the item that came first (``Comparisons`` with ``ordered=True``).
-    ``prior``: scores (and t, and the effect of order) have a normal prior with mean 0 and this standard deviation; the
-    default, 10, weighs as much as 1/25 of a vote between equals.  ``None``: no prior, and a ``DataError`` where no
-    finite scores exist.
-    ``stderr``: "observed" (information), "sandwich" (votes independent, model not trusted), or None.
-    ``agent_weight``: a mapping of agents' names to what their votes count (others: 1).
+    Parameters
+    ----------
+    ties : "none", "rao-kupper" or "davidson"
+        "none" counts a tie as half a win for either side.  The other two have a tie parameter, ``extras["tie"]``:
+        "rao-kupper" has P(i) = 1 / (1 + (1 + e^tie) e^-d) and gives ties the rest; in "davidson" i, j and a tie weigh
+        e^{d/2}, e^{-d/2} and e^tie.
+    order_effect : bool
+        A constant is added to d for the item that came first (``Comparisons`` with ``ordered=True``).
+    prior : float or None
+        Scores are normal with mean 0 and this standard deviation; the default, 10, weighs as much as 1/25 of a vote
+        between equals.  The tie parameter and the effect of order have a standard deviation of 10, whatever it is.
+        None: no prior, and a ``DataError`` where no finite scores exist.
+    stderr : "observed", "sandwich" or None
+        Standard errors from the information; or with votes independent and the model not trusted; or none.
+    agent_weight : mapping, optional
+        Agents' names to what their votes count (others: 1).
+    max_iter, tol
+        Newton's method stops when a step moves no unknown by more than sqrt(tol), or after ``max_iter`` steps.
+    random_state : int
+        For standard errors that are sampled.
 
     Newton's method: O(pairs) per step, plus O(n^3) once for standard errors up to 4,096 items; beyond, sampled ones.
 
@@ -64,16 +76,14 @@ class BradleyTerry(BaseEstimator):
         """Fit to votes, or to all pairs on the same ballot; ``start`` are scores to start from."""
         self._check(data)
         counts, notes = self._counts(data)
-        pairs = self._pairs(counts)
-        columns = (pairs.i, pairs.j, pairs.wins_i, pairs.wins_j, pairs.ties)
-        notes += notes_of_pairs(*columns, counts.items, self.prior)
-        if self.prior is None and pairs.tie and not (pairs.wins_i.any() or pairs.wins_j.any()):
+        p = self._pairs(counts)
+        notes += notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, counts.items, self.prior)
+        if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
             raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
-        x = pairwise.start_of(pairs, start)
-        self.fit_, at = pairwise.newton(pairs, x, max_iter=self.max_iter, tol=self.tol)
+        self.fit_, at = pairs.fit_counts(p, pairs.start_of(p, start), max_iter=self.max_iter, tol=self.tol)
         theta = self.fit_.x[: counts.n_items]
         self.theta_ = theta - theta.mean() if len(theta) else theta
-        self.consensus_ = self._consensus(counts, pairs, at, notes)
+        self.consensus_ = self._consensus(counts, p, at, notes)
         return self
 
     def bootstrap(self, data: Rankings | Comparisons, rounds: int, *, random_state: int = 0) -> Consensus:
@@ -89,13 +99,14 @@ class BradleyTerry(BaseEstimator):
             draws = np.array([again.fit(resampled(data, rng), start=self.theta_).theta_ for _ in range(rounds)])
         else:
             counts, _ = self._counts(data)
-            draws = bootstrap_draws(counts, self._pairs, self.fit_.x, rounds, rng, self.max_iter, self.tol, self.prior)
+            p = self._pairs(counts)
+            draws = pairs.bootstrap_draws(counts, p, self.fit_.x, rounds, rng, self.max_iter, self.tol)
         note = f"uncertainty from {rounds} bootstrap rounds of multinomial counts"
         return replace(self.consensus_, stderr=None, covariance=None, draws=draws, notes=(*self.consensus_.notes, note))
 
     def _check(self, data: Any) -> None:
         data_kind(data)
-        one_of(self.ties, pairwise.FAMILIES, "ties")
+        one_of(self.ties, TIES, "ties")
         one_of(self.stderr, STDERRS, "stderr")
         if self.prior is not None and not 0 < self.prior < np.inf:
             raise ValueError(f"prior must be a positive standard deviation or None, not {self.prior}")
@@ -124,32 +135,27 @@ class BradleyTerry(BaseEstimator):
             notes.append("there are no ties, so the tie parameter is at its bound: no ties expected")
         return data, notes
 
-    def _pairs(self, counts: Comparisons) -> pairwise.Pairs:
-        columns = (counts.i, counts.j, counts.wins_i, counts.wins_j, counts.ties)
-        return pairwise.scaled(*columns, counts.n_items, self.ties, self.prior, self.order_effect)
+    def _pairs(self, counts: Comparisons) -> pairs.PairCounts:
+        return pairs.pair_counts(counts, TIES[self.ties], self.prior, self.order_effect)
 
     def _consensus(
-        self, counts: Comparisons, p: pairwise.Pairs, at: pairwise.Derivatives, notes: list[str]
+        self, counts: Comparisons, p: pairs.PairCounts, at: pairs.Derivatives, notes: list[str]
     ) -> Consensus:
-        n = counts.n_items
-        _, tie, order = pairwise.parameters(p, self.fit_.x)
-        extras: dict[str, Any] = {"tie": tie} if p.tie else {}
-        if self.order_effect:
-            extras["order_effect"] = order
         if not self.fit_.converged:
             notes.append(self.fit_.message)
-        covariance = stderr = None
-        robust = pairwise.meat(p, self.fit_.x) if self.stderr == "sandwich" else None
+        robust = pairs.gradient_products(p, self.fit_.x) if self.stderr == "sandwich" else None
+        covariance = stderr = beside = None
+        n = counts.n_items
         if self.stderr is not None and n <= MOST_SIMULATED:
-            full = pairwise.covariance_of(p, at, robust)
-            covariance = full[:n, :n]
-            for k, name in enumerate(tuple(extras)):
-                extras[f"{name}_stderr"] = float(np.sqrt(full[n + k, n + k]))
+            full = pairs.covariance_of(p, at, robust)
+            covariance, beside = full[:n, :n], np.sqrt(np.diag(full)[n:])
         elif self.stderr is not None:
-            stderr = pairwise.sampled_stderr(p, at, np.random.default_rng(self.random_state), robust)
+            stderr = pairs.stderr_of_many(p, at, np.random.default_rng(self.random_state), robust)
+            beside = pairs.extra_stderr(p, at, robust)
             notes.append(
                 f"more than {MOST_SIMULATED} items: standard errors are sampled and differences leave correlations out"
             )
+        tie, _ = pairs.tie_parameter(p, self.fit_.x)
         return Consensus(
             counts.items,
             self.theta_,
@@ -157,17 +163,26 @@ class BradleyTerry(BaseEstimator):
             params=self.get_params(deep=False),
             stderr=stderr,
             covariance=covariance,
-            win=partial(win_probability, family=p.family, tie=tie),
+            win=partial(win_probability, family=p.model, tie=tie),
             fit=self.fit_,
             notes=tuple(notes),
-            extras=extras,
+            extras=self._extras(p, beside),
             tolerance=SCORE_TOLERANCE,
         )
+
+    def _extras(self, p: pairs.PairCounts, stderr: Any) -> dict[str, Any]:
+        """Tie parameter and effect of order, with their standard errors (by the delta method for the former)."""
+        tie, slope = pairs.tie_parameter(p, self.fit_.x)
+        extras: dict[str, Any] = {} if self.ties == "none" else {"tie": tie}
+        if p.order:
+            extras["order_effect"] = float(self.fit_.x[-1])
+        if stderr is not None and p.tie:
+            extras["tie_stderr"] = slope * float(stderr[0])
+        if stderr is not None and p.order:
+            extras["order_effect_stderr"] = float(stderr[-1])
+        return extras
 
 
 def win_probability(x: Any, y: Any, *, family: str, tie: float) -> Any:
     """The probability that an item of score x strictly beats one of score y, neither coming first."""
-    d = np.subtract(x, y)
-    if family == "davidson":
-        return 1 / (1 + np.exp(-d) + np.exp(tie - 0.5 * d))
-    return expit(d - tie)
+    return outcome_probabilities(np.subtract(x, y), TIES.get(family, family), tie)[0]

@@ -15,7 +15,7 @@ from placet import optim
 from placet.aggregate import information
 from placet.aggregate.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_rankings
-from placet.aggregate.pairwise import LEAST_PRECISION
+from placet.aggregate.information import LEAST_PRECISION
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Lists, Rankings

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from placet.aggregate.information import outer_products
+from placet.aggregate.information import inverse_of, outer_products, with_mean_zero
 from placet.aggregate.mpm_fit import Found, Preferences, Votes
-from placet.aggregate.pairwise import centred, inverse_of
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats
 from placet.kernels import mpm as kernels
@@ -162,8 +161,8 @@ class _Problem:
         if self.robust:
             J *= self.factor
             J[np.arange(M), np.arange(M)] += self.precision / self.unit
-            return centred(inverse @ J @ inverse, M)
-        return centred(inverse, M) / self.unit
+            return with_mean_zero(inverse @ J @ inverse, M)
+        return with_mean_zero(inverse, M) / self.unit
 
     def _hessian(self) -> Floats:
         if isinstance(self.p, Votes):

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from placet.aggregate.information import with_mean_zero
 from placet.aggregate.mpm_errors import Errors, error_notes
 from placet.aggregate.mpm_fit import AGENTS_AT_ONCE, Found, Preferences
-from placet.aggregate.pairwise import centred
 from placet.data.arrays import Floats, Ints
 from placet.data.breaking import strength_values
 from placet.data.rankings import rows_of
@@ -194,7 +194,7 @@ def variance_errors(
             covariance = inverse @ J @ inverse.T
         else:
             covariance = inverse[:, :M] / T
-        yield Errors(centred(covariance, M), None, error_notes(p, stderr, units))
+        yield Errors(with_mean_zero(covariance, M), None, error_notes(p, stderr, units))
 
 
 def _gradients(

@@ -18,6 +18,8 @@ N = Annotated[int, typer.Option("--n", min=1, help="How many are drawn.")]
 Spread = Annotated[float, typer.Option(min=0, help="Standard deviation of the true scores.")]
 Seed = Annotated[int, typer.Option(help="Seed: the same seed gives the same bytes.")]
 
+TIE = "Tie parameter, as the models find it: theta = 1 + e^tie (rao-kupper), nu = e^tie (davidson); -inf: no ties."
+
 
 @app.command("plackett-luce")
 def plackett_luce(
@@ -56,7 +58,7 @@ def battles(
     n: N = 100,
     spread: Spread = 1.0,
     model: Annotated[str, typer.Option(help="bradley-terry, rao-kupper or davidson.")] = "davidson",
-    tie: Annotated[float, typer.Option(help="Logarithm of the tie parameter.")] = 0.0,
+    tie: Annotated[float, typer.Option(help=TIE)] = 0.0,
     first: Annotated[float, typer.Option(help="Advantage of the one that comes first.")] = 0.0,
     seed: Seed = 0,
 ) -> None:

@@ -1,17 +1,97 @@
-"""Pairs of items: derivatives of pair likelihoods, and the Laplacians that they make.
+"""Models of one pair, and everything that is summed over pairs of items or of rows.
 
-Row r compares items i[r] and j[r]; a family sees the advantage d of i (theta_i - theta_j, and the effect of coming
-first) and a tie parameter t.  Of minus its log likelihood f it writes, for each row, f_d and f_dd (``slope``,
-``curvature``) and, if it has ties, f_dt, f_t and f_tt (``cross``, ``tie_slope``, ``tie_curvature``).  O(rows); loops
-hold no gathers, branches or sums, so that they run in vector registers.
+With the difference d of two scores, the first wins, loses or ties with these probabilities:
+
+    Bradley-Terry   1 / (1 + e^-d), 1 / (1 + e^d), 0
+    Rao-Kupper      1 / (1 + e^{t - d}), 1 / (1 + e^{t + d}), a tie: e^2t - 1 times their product; t = log theta >= 0
+    Davidson        in proportion to e^{d/2}, e^{-d/2}, e^t
+
+Minus their logarithms are convex in (d, t).  `softplus` and `davidson_pair` are the formulas, compiled into each loop
+that calls them: of pair counts (the estimators) and of lists (the losses).
+Loops with an exponential or a division hold no gathers, sums or tests for zero, so that they run in vector registers.
 """
 
 import math
 
 import numpy as np
+from numba import njit
 
 from placet.kernels.jit import jit
+from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
+
+BLOCK = 256  # rows per logarithm: factors of at most 3 are multiplied first, and 3^256 is far from overflow
+MOST_TIE = 300.0
+
+
+# ---- the models
+
+
+@njit(inline="always")
+def softplus(z):
+    """(flat, e) of log(1 + e^z) = flat + log(1 + e), flat = max(z, 0) and 0 < e = e^-abs(z) <= 1.
+
+    Minus log P(win) is softplus(-d) (Bradley-Terry) or softplus(t - d) (Rao-Kupper), minus log P(loss) has d or t + d.
+    Its slope is 1 / (1 + e) or e / (1 + e), as z is positive or not, and its second derivative e / (1 + e)^2.
+    """
+    return max(z, 0.0), exp(-abs(z))
+
+
+@njit(inline="always")
+def tie_weight(tie):
+    """(nu, excess) of e^tie = nu e^excess, nu <= e^MOST_TIE; once for a loop."""
+    excess = max(tie - MOST_TIE, 0.0)
+    return math.exp(tie - excess), excess
+
+
+@njit(inline="always")
+def davidson_pair(d, nu, excess):
+    """(flat, behind, tied) of log(e^{d/2} + e^{-d/2} + e^tie) = flat + log(1 + behind + tied): the weights of the side
+    behind and of a tie, that of the side ahead being 1.
+
+    Minus log P is this sum less d/2, -d/2 or ``tie``.  What ``tie`` has above `MOST_TIE` is taken off it and off
+    abs(d)/2: beside a tie of that weight the side behind is nothing, and it is a question of the other two.
+    """
+    half = max(0.5 * abs(d) - excess, 0.0)
+    e = exp(-half)
+    return half + excess, e * e, nu * e
+
+
+@jit()
+def bradley_terry_costs(d, t, win, loss, tied):
+    """Minus the log probabilities of the three results of each row.  O(rows)."""
+    for r in range(len(d)):
+        flat, e = softplus(d[r])
+        loss[r] = flat + math.log1p(e)
+        win[r] = flat - d[r] + math.log1p(e)
+        tied[r] = math.inf
+
+
+@jit()
+def rao_kupper_costs(d, t, win, loss, tied):
+    """Minus the log probabilities of the three results of each row.  O(rows)."""
+    gain = 2.0 * t + math.log(-math.expm1(-2.0 * t))
+    for r in range(len(d)):
+        flat, e = softplus(t - d[r])
+        win[r] = flat + math.log1p(e)
+        flat, e = softplus(t + d[r])
+        loss[r] = flat + math.log1p(e)
+        tied[r] = win[r] + loss[r] - gain
+
+
+@jit()
+def davidson_costs(d, t, win, loss, tied):
+    """Minus the log probabilities of the three results of each row.  O(rows)."""
+    nu, excess = tie_weight(t)
+    for r in range(len(d)):
+        flat, behind, even = davidson_pair(d[r], nu, excess)
+        log_sum = math.log1p(behind + even)
+        win[r] = flat - 0.5 * d[r] + log_sum
+        loss[r] = flat + 0.5 * d[r] + log_sum
+        tied[r] = flat - t + log_sum
+
+
+# ---- counts: row r compares items i[r] and j[r], and d is the advantage of i
 
 
 @jit()
@@ -22,50 +102,54 @@ def advantage(theta, order, i, j, out):
 
 
 @jit(error_model="numpy", fastmath={"contract"})
-def bradley_terry(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
-    """P(i) = 1 / (1 + e^-d); a tie is half a win for either side, and there is no tie parameter."""
+def bradley_terry_slopes(d, t, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
+    """Of minus the log likelihood f of each row: f_d and f_dd.  A tie is half a win for either side.  O(rows)."""
     for r in range(len(d)):
-        e = exp(-d[r])
-        p = 1.0 / (1.0 + e)
+        _, e = softplus(d[r])
+        share = 1.0 / (1.0 + e)
+        p = share if d[r] > 0.0 else e * share
         n = wins_i[r] + wins_j[r] + ties[r]
         slope[r] = n * p - wins_i[r] - 0.5 * ties[r]
-        curvature[r] = n * p * (e * p)
+        curvature[r] = n * share * (e * share)
 
 
 @jit(error_model="numpy", fastmath={"contract"})
-def rao_kupper(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
-    """P(i) = s(d - t), P(j) = s(-d - t), P(tie) = (e^2t - 1) s(d - t) s(-d - t), s the logistic function, t > 0.
-
-    So a row is two logistic terms, with wins_i + ties and wins_j + ties, minus ties log(e^2t - 1): convex in (d, t).
+def rao_kupper_slopes(d, t, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
+    """f_d, f_dd, f_dt, f_t, f_tt of each row: wins_i + ties times softplus(t - d), wins_j + ties times softplus(t + d),
+    less ties log(e^2t - 1); t > 0.  O(rows).
     """
-    g = -math.expm1(-2.0 * tie)
+    g = -math.expm1(-2.0 * t)
+    gain_slope, gain_curvature = 2.0 / g, -4.0 * (1.0 - g) / (g * g)
     for r in range(len(d)):
         up, down = wins_i[r] + ties[r], wins_j[r] + ties[r]
-        e, f = exp(d[r] - tie), exp(-d[r] - tie)
-        q, u = 1.0 / (1.0 + e), 1.0 / (1.0 + f)
-        h, k = up * q * (e * q), down * u * (f * u)
-        slope[r] = down * u - up * q
+        _, e = softplus(t - d[r])
+        share = up / (1.0 + e)
+        up_slope, h = share if t > d[r] else e * share, e * share / (1.0 + e)
+        _, e = softplus(t + d[r])
+        share = down / (1.0 + e)
+        down_slope, k = share if t > -d[r] else e * share, e * share / (1.0 + e)
+        slope[r] = down_slope - up_slope
         curvature[r] = h + k
         cross[r] = k - h
-        tie_slope[r] = up * q + down * u - ties[r] * (2.0 / g)
-        tie_curvature[r] = h + k + ties[r] * (4.0 * (1.0 - g) / (g * g))
+        tie_slope[r] = up_slope + down_slope - ties[r] * gain_slope
+        tie_curvature[r] = h + k - ties[r] * gain_curvature
 
 
 @jit(error_model="numpy", fastmath={"contract"})
-def davidson(d, tie, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
-    """P(i), P(j), P(tie) in proportion to e^{d/2}, e^{-d/2}, e^t: convex in (d, t)."""
-    nu = math.exp(tie)
+def davidson_slopes(d, t, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
+    """f_d, f_dd, f_dt, f_t, f_tt of each row.  O(rows)."""
+    nu, excess = tie_weight(t)
     for r in range(len(d)):
-        b = exp(-0.5 * abs(d[r]))
-        high = 1.0 / (1.0 + b * b + nu * b)
-        low, tied = b * b * high, nu * b * high
+        _, behind, even = davidson_pair(d[r], nu, excess)
+        high = 1.0 / (1.0 + behind + even)
+        low, tied = behind * high, even * high
         lead = math.copysign(high - low, d[r])
         n = wins_i[r] + wins_j[r] + ties[r]
         slope[r] = 0.5 * (n * lead - wins_i[r] + wins_j[r])
-        curvature[r] = n * (high * low + 0.25 * tied * (1.0 - tied))
+        curvature[r] = n * (high * low + 0.25 * tied * (high + low))
         cross[r] = -0.5 * n * tied * lead
         tie_slope[r] = n * tied - ties[r]
-        tie_curvature[r] = n * tied * (1.0 - tied)
+        tie_curvature[r] = n * tied * (high + low)
 
 
 @jit()
@@ -170,3 +254,228 @@ def spreads(i, j, over, under, forward, sweeps):
         if left == before:
             break
     return n, left <= 0
+
+
+# ---- lists: d = s_i - s_j over all pairs of rows, i graded above j or tied with it
+
+
+@jit(fastmath={"contract"}, error_model="numpy")
+def softplus_terms(x, s, sign, flat, factor, slope):
+    """`softplus` at sign s_j + x."""
+    for j in range(len(s)):
+        z = sign * s[j] + x
+        flat[j], e = softplus(z)
+        factor[j] = 1.0 + e
+        slope[j] = (1.0 if z > 0.0 else e) / (1.0 + e)
+
+
+@jit(fastmath={"reassoc", "contract"})
+def add_terms(flat, factor, slope, weight, grad):
+    """grad += weight * slope; returns sum flat + log factor, and sum slope.
+
+    Apart from `exp`, which no flag may reorder.
+    """
+    value, product, total = 0.0, 1.0, 0.0
+    for j in range(len(grad)):
+        value += flat[j]
+        product *= factor[j]
+        total += slope[j]
+        grad[j] += weight * slope[j]
+    return value + math.log(product), total
+
+
+@jit()
+def softplus_row(x, s, sign, weight, grad, flat, factor, slope):
+    """sum_j softplus(sign s_j + x); grad += weight * slope_j; returns the sum and that of the slopes.
+
+    O(len(s)), in blocks.
+    """
+    value, total = 0.0, 0.0
+    for a in range(0, len(s), BLOCK):
+        part = s[a : a + BLOCK]
+        softplus_terms(x, part, sign, flat, factor, slope)
+        here, slopes = add_terms(flat, factor, slope, weight, grad[a : a + BLOCK])
+        value += here
+        total += slopes
+    return value, total
+
+
+@jit()
+def rao_kupper_rows(s, start, n_tiers, eta, ties, w, grad, flat, factor, slope):
+    """Of one list: the sum over i above j of softplus(eta - d) and, with ``ties``, over tied pairs of softplus(eta - d)
+    + softplus(eta + d); its derivative in eta; the number of tied pairs.  Adds w times the gradient.  O(N^2).
+    """
+    value, by_eta, tied_pairs, b = 0.0, 0.0, 0.0, start[n_tiers]
+    for t in range(n_tiers):
+        end = start[t + 1]
+        tied_pairs += 0.5 * (end - start[t]) * (end - start[t] - 1.0)
+        for i in range(start[t], end):
+            here, pull = softplus_row(eta - s[i], s[end:b], 1.0, w, grad[end:b], flat, factor, slope)
+            grad[i] -= w * pull
+            if ties:
+                tied, tied_grad = s[i + 1 : end], grad[i + 1 : end]
+                up, up_pull = softplus_row(eta - s[i], tied, 1.0, w, tied_grad, flat, factor, slope)
+                down, down_pull = softplus_row(eta + s[i], tied, -1.0, -w, tied_grad, flat, factor, slope)
+                grad[i] += w * (down_pull - up_pull)
+                here += up + down
+                pull += up_pull + down_pull
+            value += here
+            by_eta += pull
+    return value, by_eta, tied_pairs
+
+
+@jit()
+def ranknet(s, grade, offsets, weight, values, grad):
+    """sum over i above j of softplus(-d).  O(N^2) per list."""
+    start = np.empty(longest(offsets) + 1, np.int64)
+    flat, factor, slope = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for q in range(len(offsets) - 1):
+        n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
+        value, _, _ = rao_kupper_rows(s, start, n_tiers, 0.0, False, weight[q], grad, flat, factor, slope)
+        values[q] = weight[q] * value
+
+
+@jit()
+def rao_kupper(s, grade, offsets, weight, values, grad, slopes, eta, tie_gain, eta_by_tie, gain_by_tie):
+    """sum over i above j of softplus(eta - d) and over tied pairs of softplus(eta - d) + softplus(eta + d) - tie_gain.
+
+    ``slopes[q, 0]``: the derivative in the tie parameter, given those of eta and of ``tie_gain``.  O(N^2) per list.
+    """
+    start = np.empty(longest(offsets) + 1, np.int64)
+    flat, factor, slope = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    for q in range(len(offsets) - 1):
+        n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
+        value, by_eta, tied = rao_kupper_rows(s, start, n_tiers, eta, True, weight[q], grad, flat, factor, slope)
+        if tied > 0.0:  # no tied pairs at an infinite cost cost nothing
+            value -= tied * tie_gain
+        values[q] = weight[q] * value
+        slopes[q, 0] = weight[q] * (eta_by_tie * by_eta - tied * gain_by_tie)
+
+
+@jit(fastmath={"contract"}, error_model="numpy")
+def logistic_bends(x, s, bend):
+    """Second derivative of `softplus` at x - s_j: the same at s_j - x."""
+    for j in range(len(s)):
+        _, e = softplus(x - s[j])
+        bend[j] = e / ((1.0 + e) * (1.0 + e))
+
+
+@jit(fastmath={"reassoc", "contract"})
+def add_bends(bend, v_i, v, other, weight, out):
+    """out_j += weight * bend_j (v_j - other v_i); returns sum_j bend_j (v_i - other v_j)."""
+    total = 0.0
+    for j in range(len(bend)):
+        total += bend[j] * (v_i - other * v[j])
+        out[j] += weight * bend[j] * (v[j] - other * v_i)
+    return total
+
+
+@jit()
+def rao_kupper_second(s, grade, offsets, weight, out, v, other, eta, ties):
+    """Second derivatives of `rao_kupper` in s: h = p (1 - p) at p = logistic(eta - d), for a tie also at eta + d.
+
+    O(N^2).
+    """
+    rows = longest(offsets)
+    start, bend = np.empty(rows + 1, np.int64), np.empty(rows)
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        w = weight[q]
+        for t in range(find_tiers(grade, a, b, start)):
+            end = start[t + 1]
+            for i in range(start[t], end):
+                logistic_bends(s[i] - eta, s[end:b], bend)
+                out[i] += w * add_bends(bend[: b - end], v[i], v[end:b], other, w, out[end:b])
+                if ties:
+                    for shift in (-eta, eta):
+                        logistic_bends(s[i] + shift, s[i + 1 : end], bend)
+                        out[i] += w * add_bends(bend[: end - i - 1], v[i], v[i + 1 : end], other, w, out[i + 1 : end])
+
+
+@jit(fastmath={"contract"}, error_model="numpy")
+def davidson_terms(x, s, tie, win, flat, factor, slope, tied):
+    """log(e^{d/2} + e^{-d/2} + e^tie) - win d/2 = flat + log(factor), d = x - s_j; its slopes in s_j and in ``tie``."""
+    nu, excess = tie_weight(tie)
+    for j in range(len(s)):
+        d = x - s[j]
+        level, behind, even = davidson_pair(d, nu, excess)
+        total = 1.0 + behind + even
+        lost = behind if d > 0.0 else 1.0
+        flat[j] = level - 0.5 * win * d
+        factor[j] = total
+        tied[j] = even / total
+        slope[j] = (lost + 0.5 * (win * even - (1.0 - win) * (1.0 + behind))) / total
+
+
+@jit()
+def rows_per_logarithm(tie):
+    """How many factors of `davidson_pair` can be multiplied without overflow."""
+    return max(1, min(BLOCK, int(600.0 / math.log(2.0 + math.exp(min(tie, MOST_TIE))))))
+
+
+@jit()
+def davidson_row(x, s, tie, win, weight, grad, scratch):
+    """Sum of `davidson_terms` over s; grad += weight * slope; returns it and the sums of both derivatives.
+
+    O(len(s)), in blocks.
+    """
+    flat, factor, slope, tied = scratch[0], scratch[1], scratch[2], scratch[3]
+    value, total, tie_total = 0.0, 0.0, 0.0
+    block = len(flat)
+    for a in range(0, len(s), block):
+        part = s[a : a + block]
+        davidson_terms(x, part, tie, win, flat, factor, slope, tied)
+        here, slopes = add_terms(flat, factor, slope, weight, grad[a : a + block])
+        value += here
+        total += slopes
+        tie_total += tied[: len(part)].sum()
+    return value, total, tie_total
+
+
+@jit()
+def davidson(s, grade, offsets, weight, values, grad, slopes, tie):
+    """sum over all pairs of log(e^{d/2} + e^{-d/2} + e^tie), less d/2 where i is above j and less tie where they tie.
+
+    ``slopes[q, 0]``: the derivative in ``tie``.  O(N^2) per list.
+    """
+    start = np.empty(longest(offsets) + 1, np.int64)
+    scratch = np.empty((4, rows_per_logarithm(tie)))
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        w = weight[q]
+        value, by_tie, tied_pairs = 0.0, 0.0, 0.0
+        for t in range(find_tiers(grade, a, b, start)):
+            end = start[t + 1]
+            tied_pairs += 0.5 * (end - start[t]) * (end - start[t] - 1.0)
+            for i in range(start[t], end):
+                won, won_pull, won_tie = davidson_row(s[i], s[end:b], tie, 1.0, w, grad[end:b], scratch)
+                even, pull, even_tie = davidson_row(s[i], s[i + 1 : end], tie, 0.0, w, grad[i + 1 : end], scratch)
+                grad[i] -= w * (won_pull + pull)
+                value += won + even
+                by_tie += won_tie + even_tie
+        if tied_pairs > 0.0:  # no tied pairs at an infinite cost cost nothing
+            value -= tied_pairs * tie
+        values[q] = w * value
+        slopes[q, 0] = w * (by_tie - tied_pairs)
+
+
+@jit(fastmath={"contract"}, error_model="numpy")
+def davidson_bends(x, s, tie, bend):
+    """Second derivative of log(e^{d/2} + e^{-d/2} + e^tie): the variance of a win counted 1/2, a loss -1/2, a tie 0."""
+    nu, excess = tie_weight(tie)
+    for j in range(len(s)):
+        _, behind, even = davidson_pair(x - s[j], nu, excess)
+        total = 1.0 + behind + even
+        bend[j] = (behind + 0.25 * even * (1.0 + behind)) / (total * total)
+
+
+@jit()
+def davidson_second(s, grade, offsets, weight, out, v, other, tie):
+    """Second derivatives of `davidson` in s.  O(N^2) per list."""
+    bend = np.empty(longest(offsets))
+    for q in range(len(offsets) - 1):
+        a, b = offsets[q], offsets[q + 1]
+        w = weight[q]
+        for i in range(a, b):
+            davidson_bends(s[i], s[i + 1 : b], tie, bend)
+            out[i] += w * add_bends(bend[: b - i - 1], v[i], v[i + 1 : b], other, w, out[i + 1 : b])

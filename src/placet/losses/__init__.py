@@ -93,13 +93,13 @@ LOSSES: dict[str, Loss] = {
     "rank-regress": Loss(_pairs.rank_regress, "Cossock and Zhang, Subset ranking using regression, COLT 2006"),
     "rao-kupper": Loss(
         _pairs.rao_kupper,
-        "Rao and Kupper, Ties in paired-comparison experiments, JASA 1967",
+        _pairs.PAIR_MODELS["rao-kupper"].reference,
         learnt={"tie": 0.0},
         law="pairs",
     ),
     "davidson": Loss(
         _pairs.davidson,
-        "Davidson, On extending the Bradley-Terry model to accommodate ties, JASA 1970",
+        _pairs.PAIR_MODELS["davidson"].reference,
         learnt={"tie": 0.0},
         law="pairs",
     ),

@@ -1,16 +1,92 @@
-"""Losses of pairs, d = s_i - s_j: sums (not means) over the ordered pairs of each list, i graded above j.
+"""Models of pairs, and losses of pairs: sums (not means) over the pairs of each list, d = s_i - s_j, i graded above j.
+
+`PAIR_MODELS` are the models of one pair, for lists (the losses here), counts (the estimators) and draws (`simulate`)
+alike.  They have one parameter of ties: Rao-Kupper's theta is 1 + e^tie, Davidson's nu is e^tie, and ``tie = -inf`` is
+the Bradley-Terry model, in which a tie is impossible.
 
 `ranknet`, `ranksvm` and `rank_regress` leave tied pairs out.  `rao_kupper` and `davidson` give them a probability of
-their own; the three results of a pair sum to 1, and ``tie = -inf`` is the Bradley-Terry model, in which a tie is
-impossible and costs an infinite value.
+their own; the three results of a pair sum to 1.
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from placet.kernels import pairwise as kernels
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
+from placet.kernels import margins
+from placet.kernels import pairs as kernels
 from placet.losses.loss import Columns, Kernel, Plan, read_only
+
+
+def log_theta(tie: float) -> float:
+    """t = log(1 + e^tie), in which Rao-Kupper's minus log likelihood is convex."""
+    return float(np.logaddexp(0.0, tie))
+
+
+def tie_of_log_theta(t: float) -> tuple[float, float, float]:
+    """The tie parameter log(e^t - 1), t > 0, and its first and second derivatives."""
+    g = -math.expm1(-t)
+    return t + math.log(g), 1.0 / g, (g - 1.0) / (g * g)
+
+
+@dataclass(frozen=True)
+class PairModel:
+    """A model of one pair: kernels that take the differences d and a number t, which stands for ``tie``.
+
+    ``costs``: minus the log probabilities of a win, a loss and a tie.  ``slopes``: derivatives of minus the log
+    likelihood of counts, convex in (d, t).  ``inner(tie)`` is t, and ``outer(t)`` the tie parameter with its first and
+    second derivatives.  ``reference``: where the model was first stated.
+    """
+
+    costs: Kernel
+    slopes: Kernel
+    reference: str
+    inner: Callable[[float], float] = lambda tie: tie
+    outer: Callable[[float], tuple[float, float, float]] = lambda t: (t, 1.0, 0.0)
+
+
+PAIR_MODELS: dict[str, PairModel] = {
+    "bradley-terry": PairModel(
+        kernels.bradley_terry_costs,
+        kernels.bradley_terry_slopes,
+        "Bradley and Terry, Rank analysis of incomplete block designs, Biometrika 1952",
+    ),
+    "rao-kupper": PairModel(
+        kernels.rao_kupper_costs,
+        kernels.rao_kupper_slopes,
+        "Rao and Kupper, Ties in paired-comparison experiments, JASA 1967",
+        log_theta,
+        tie_of_log_theta,
+    ),
+    "davidson": PairModel(
+        kernels.davidson_costs,
+        kernels.davidson_slopes,
+        "Davidson, On extending the Bradley-Terry model to accommodate ties, JASA 1970",
+    ),
+}
+
+
+def outcome_costs(d: ArrayLike, model: str, tie: float = -math.inf) -> tuple[Floats, Floats, Floats]:
+    """Minus the log probabilities that the first of a pair wins, loses and ties, at differences d of any shape.
+
+    >>> [float(cost.round(6)) for cost in outcome_costs(0.0, "davidson", 0.0)]  # log 3: all alike
+    [1.098612, 1.098612, 1.098612]
+    """
+    chosen = PAIR_MODELS[one_of(model, PAIR_MODELS, "model") if tie > -math.inf else "bradley-terry"]
+    d = np.asarray(d, dtype=np.float64)
+    win, loss, tied = np.empty((3, d.size))
+    chosen.costs(read_only(d.ravel()), chosen.inner(float(tie)), win, loss, tied)
+    return win.reshape(d.shape), loss.reshape(d.shape), tied.reshape(d.shape)
+
+
+def outcome_probabilities(d: ArrayLike, model: str, tie: float = -math.inf) -> tuple[Floats, Floats, Floats]:
+    """Probabilities that the first of a pair wins, loses and ties, at differences d of any shape."""
+    win, loss, tied = outcome_costs(d, model, tie)
+    return np.exp(-win), np.exp(-loss), np.exp(-tied)
 
 
 def _plan(lists: Columns, value: tuple[object, ...], second: Kernel, *args: object) -> Plan:
@@ -30,12 +106,12 @@ def ranksvm(lists: Columns) -> Plan:
     The hinge has no second derivative; in its place stands that of max(0, 1 - d)^2 / 2, which bends where the hinge
     slopes.
     """
-    return _plan(lists, (kernels.hinge,), kernels.hinge_second)
+    return _plan(lists, (margins.hinge,), margins.hinge_second)
 
 
 def rank_regress(lists: Columns) -> Plan:
     """Quadratic: sum over i above j of (1 - d)^2.  O(rows)."""
-    return _plan(lists, (kernels.quadratic,), kernels.quadratic_second)
+    return _plan(lists, (margins.quadratic,), margins.quadratic_second)
 
 
 def rao_kupper(lists: Columns, *, tie: float = 0.0) -> Plan:
@@ -44,7 +120,7 @@ def rao_kupper(lists: Columns, *, tie: float = 0.0) -> Plan:
     - log P(i > j) = softplus(log theta - d), and a tie costs softplus(log theta - d) + softplus(log theta + d)
     - log(theta^2 - 1).  O(N^2) per list.
     """
-    eta = float(np.logaddexp(0.0, tie))  # log theta
+    eta = log_theta(tie)
     above_one = float(np.logaddexp(math.log(2.0), tie))  # log(theta + 1)
     value = (kernels.rao_kupper, eta, tie + above_one, math.exp(tie - eta), 1.0 + math.exp(tie - above_one))
     return _plan(lists, value, kernels.rao_kupper_second, eta, True)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from placet.data import DataError, Lists
 from placet.data.arrays import Floats
 from placet.kernels import places as kernels
 from placet.kernels import softmax
 from placet.losses import LOSSES
+from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
 
 ORDERS = frozenset({"pl-partition", "pl-topk", "listmle", "pmop-fd"})
 """Losses whose model makes e^s the weights of a Plackett-Luce law of orders (``pmop-fd``: of those without ties)."""
@@ -62,12 +62,8 @@ def above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
     >>> above([0.0], "ranknet", {}), above([0.0], "davidson", {"tie": 0.0})
     (array([0.5]), array([0.33333333]))
     """
-    gap = np.asarray(gap, dtype=np.float64)
-    if loss == "rao-kupper":
-        return expit(gap - np.logaddexp(0.0, params.get("tie", 0.0)))
-    if loss == "davidson":
-        return expit(gap - np.logaddexp(0.0, params.get("tie", 0.0) + gap / 2))
-    return expit(gap)
+    model = loss if loss in PAIR_MODELS else "bradley-terry"
+    return outcome_probabilities(gap, model, params.get("tie", 0.0))[0]
 
 
 def above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:

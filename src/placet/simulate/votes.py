@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Comparisons
 from placet.data.errors import one_of
+from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
 from placet.simulate.orders import Floats, Ints, Seed, finite_column, joined, names
-
-MODELS = ("bradley-terry", "rao-kupper", "davidson")
 
 
 def battles(
@@ -24,37 +23,27 @@ def battles(
 ) -> Comparisons:
     """Votes on ordered pairs drawn uniformly; with d = theta_i + ``first`` - theta_j for the pair (i, j):
 
-    "bradley-terry": P(i wins) = 1 / (1 + e^-d).
-    "rao-kupper": P(i) = 1 / (1 + t e^-d), P(j) = 1 / (1 + t e^d), t = 1 + e^tie; the rest are ties.
+    "bradley-terry": P(i wins) = 1 / (1 + e^-d), and no ties.
+    "rao-kupper": P(i) = 1 / (1 + theta e^-d), P(j) = 1 / (1 + theta e^d), theta = 1 + e^tie; the rest are ties.
     "davidson": i, j and a tie weigh e^(d/2), e^(-d/2) and e^tie.
 
-    The one that came first is kept where ``first`` is not 0.  O(n_votes).
+    ``tie`` is the parameter that ``BradleyTerry(ties=model)`` finds again; at -inf there are no ties.  The one that
+    came first is kept where ``first`` is not 0.  O(n_votes).
 
     >>> battles([0.0, 0.0], 1000, model="davidson", tie=0.0).ties  # about one in three
     array([330.])
     """
     theta = finite_column(theta, "theta")
-    one_of(model, MODELS, "model")
+    one_of(model, PAIR_MODELS, "model")
     if len(theta) < 2:
         raise ValueError("battles need at least 2 items")
     rng = np.random.default_rng(random_state)
     i = rng.integers(len(theta), size=n_votes)
     j = (i + rng.integers(1, len(theta), size=n_votes)) % len(theta)
-    win, loss = outcome_probabilities(theta[i] + first - theta[j], model, tie)
+    win, _, tied = outcome_probabilities(theta[i] + first - theta[j], model, tie)
     u = rng.random(n_votes)
-    never = model == "bradley-terry" or tie == -np.inf
-    won = (u < win).astype(np.float64)
-    lost = (u >= (win if never else 1 - loss)).astype(np.float64)
-    return Comparisons(i, j, won, lost, 1 - won - lost, items=names(items, len(theta)), ordered=first != 0)
-
-
-def outcome_probabilities(d: Floats, model: str, tie: float) -> tuple[Floats, Floats]:
-    """Probabilities that the first and the second of a pair win, at the difference d of their scores."""
-    if model == "davidson":
-        total = np.logaddexp(np.abs(d) / 2, np.logaddexp(-np.abs(d) / 2, tie))
-        return np.exp(d / 2 - total), np.exp(-d / 2 - total)
-    shift = np.logaddexp(0.0, tie) if model == "rao-kupper" else 0.0
-    return np.exp(-np.logaddexp(0.0, shift - d)), np.exp(-np.logaddexp(0.0, shift + d))
+    won, drawn = (u < win).astype(np.float64), ((u >= win) & (u < win + tied)).astype(np.float64)
+    return Comparisons(i, j, won, 1 - won - drawn, drawn, items=names(items, len(theta)), ordered=first != 0)
 
 
 def multinomial_preferences(

@@ -1,0 +1,450 @@
+"""The likelihood of pair counts: scores, and where there are some a tie parameter and the effect of coming first.
+
+The Hessian is a graph Laplacian with a thin border: [L + c I, B'; B, D].  Up to DIRECT unknowns it is factored; beyond,
+conjugate gradients use the counts alone, so memory stays O(pairs).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from placet import optim
+from placet.aggregate.existence import notes_of_pairs
+from placet.aggregate.information import (
+    DIRECT,
+    LEAST_PRECISION,
+    inverse_of,
+    sampled_stderr,
+    with_mean_zero,
+    with_precision,
+)
+from placet.aggregate.resample import MOST_COUNTS, resampled_counts
+from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.data import Comparisons
+from placet.data.arrays import Floats
+from placet.kernels import pairs as kernels
+from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
+from placet.threads import map_ordered
+
+ROWS_PER_RANGE, MOST_RANGES = 16384, 16
+
+EXTRA_PRIOR = 10.0
+"""Standard deviation of the normal prior of the tie parameter and of the effect of order, where scores have a prior."""
+
+STEP_ACCURACY = 1e-4
+"""Relative residual to which the last Newton step is solved: a step of sqrt(tol) then leaves an error below tol."""
+
+
+class PairCounts(NamedTuple):
+    """Counts by pair, divided by ``scale`` so that neither they nor a prior's precision exceed 1.
+
+    ``tie`` and ``order`` say whether those parameters are unknowns; they follow the scores in x, in this order.  For
+    the tie parameter x holds the number in which the model is convex (`PairModel`).  ``precision`` is that of the
+    scores' prior and ``extra_precision`` that of the other two.
+    """
+
+    i: NDArray[np.int32]
+    j: NDArray[np.int32]
+    wins_i: Floats
+    wins_j: Floats
+    ties: Floats
+    n_items: int
+    model: str
+    precision: float
+    extra_precision: float
+    scale: float
+    tie: bool
+    order: bool
+
+    @property
+    def n_extra(self) -> int:
+        return int(self.tie) + int(self.order)
+
+    @property
+    def law(self) -> PairModel:
+        return PAIR_MODELS[self.model]
+
+
+class Derivatives(NamedTuple):
+    """Gradient (n + q,), curvature of each pair (pairs,), and the Hessian's border (q, n) and corner (q, q)."""
+
+    gradient: Floats
+    curvature: Floats
+    border: Floats
+    corner: Floats
+
+
+def pair_counts(c: Comparisons, model: str, prior: float | None, order: bool) -> PairCounts:
+    """The counts of ``c`` in units of the largest; the tie parameter is an unknown if the model has one and there are
+    ties.
+    """
+    counts = (c.wins_i, c.wins_j, c.ties)
+    largest = max(float(column.max(initial=0.0)) for column in counts)
+    precision, extra = (0.0, 0.0) if prior is None else (1.0 / prior**2, 1.0 / EXTRA_PRIOR**2)
+    scale = max(largest, precision, extra) or 1.0
+    if prior is not None:
+        precision, extra = max(precision / scale, LEAST_PRECISION), max(extra / scale, LEAST_PRECISION)
+    tie = model != "bradley-terry" and bool((c.ties > 0).any())
+    won, lost, tied = (column / scale for column in counts)
+    i, j = c.i.astype(np.int32), c.j.astype(np.int32)  # the fit is as fast as memory is read
+    model = model if tie else "bradley-terry"
+    return PairCounts(i, j, won, lost, tied, c.n_items, model, precision, extra, scale, tie, order)
+
+
+def start_of(p: PairCounts, theta: Any = None) -> Floats:
+    """Scores as given or from the odds of winning, tie parameter from the share of ties, no effect of order."""
+    x = np.zeros(p.n_items + p.n_extra)
+    x[: p.n_items] = log_odds(p) if theta is None else theta
+    if p.tie:
+        tied, decided = p.ties.sum(), (p.wins_i + p.wins_j).sum()
+        x[p.n_items] = p.law.inner(math.log(2 * (tied + 1e-6 * decided) / (decided + 1e-6 * tied)))
+    return x
+
+
+def log_odds(p: PairCounts) -> Floats:
+    """log of wins over losses, half a vote added to either: the scores, were all opponents average.  O(pairs)."""
+    n = p.n_items
+    lead, total = np.zeros(n), np.full(n, 1.0 / p.scale)
+    kernels.scatter(p.i, p.j, p.wins_i - p.wins_j, lead)
+    kernels.laplacian_diagonal(p.i, p.j, p.wins_i + p.wins_j + p.ties, total)
+    least = LEAST_PRECISION * total  # where half a vote is lost in rounding
+    won, lost = np.maximum(total + lead, least), np.maximum(total - lead, least)
+    theta = np.log(won / lost)
+    return theta - theta.mean() if n else theta
+
+
+def over_rows(p: PairCounts, work: Callable[[slice, Floats], None], size: int) -> Floats:
+    """Sum of what ``work(rows, out)`` adds to ``out`` (size,), zeros at first, over ranges of rows shared by threads.
+
+    The ranges depend on the pairs alone and are added in order: the sum does not depend on the number of threads.
+    """
+    n = min(MOST_RANGES, -(-len(p.i) // ROWS_PER_RANGE))
+    ends = np.linspace(0, len(p.i), n + 1).astype(np.int64)
+
+    def part(k: int) -> Floats:
+        out = np.zeros(size)
+        work(slice(ends[k], ends[k + 1]), out)
+        return out
+
+    return np.add.reduce(map_ordered(part, n)) if n else np.zeros(size)
+
+
+def parameters(p: PairCounts, x: Floats) -> tuple[Floats, float, float]:
+    """Scores, the number that stands for the tie parameter, and the effect of order; 0 where they are not unknowns."""
+    extra = x[p.n_items :]
+    return x[: p.n_items], float(extra[0]) if p.tie else 0.0, float(extra[-1]) if p.order else 0.0
+
+
+def tie_parameter(p: PairCounts, x: Floats) -> tuple[float, float]:
+    """The tie parameter and its derivative in what stands for it in x; -inf where no ties are expected."""
+    if not p.tie:
+        return -math.inf, 1.0
+    tie, slope, _ = p.law.outer(float(x[p.n_items]))
+    return tie, slope
+
+
+def derivatives(p: PairCounts, x: Floats) -> Derivatives:
+    """First and second derivatives of minus the log posterior at x.  O(pairs)."""
+    theta, t, order = parameters(p, x)
+    n, q, rows = p.n_items, p.n_extra, len(p.i)
+    slope, curvature = np.empty(rows), np.empty(rows)
+    cross, tie_slope, tie_curvature = np.empty((3, rows if p.tie else 0))
+    extra = (cross, tie_slope, tie_curvature)
+    kernel = p.law.slopes
+
+    def add(rows: slice, gradient: Floats) -> None:
+        kernels.advantage(theta, order, p.i[rows], p.j[rows], slope[rows])
+        counts = (p.wins_i[rows], p.wins_j[rows], p.ties[rows])
+        kernel(slope[rows], t, *counts, slope[rows], curvature[rows], *(column[rows] for column in extra))
+        kernels.scatter(p.i[rows], p.j[rows], slope[rows], gradient)
+
+    gradient = over_rows(p, add, len(x))
+    gradient[:n] += p.precision * theta
+    border, corner = np.zeros((q, n)), np.zeros((q, q))
+    if p.tie:
+        tie, first, second = p.law.outer(t)
+        gradient[n] += tie_slope.sum() + p.extra_precision * tie * first
+        kernels.scatter(p.i, p.j, cross, border[0])
+        corner[0, 0] = tie_curvature.sum() + p.extra_precision * (first * first + tie * second)
+    if p.order:
+        gradient[-1] += slope.sum() + p.extra_precision * order
+        kernels.scatter(p.i, p.j, curvature, border[-1])
+        corner[-1, -1] = curvature.sum() + p.extra_precision
+    if q == 2:
+        corner[0, 1] = corner[1, 0] = cross.sum()
+    return Derivatives(gradient, curvature, border, corner)
+
+
+def value(p: PairCounts, x: Floats) -> float:
+    """Minus the log posterior without its constants, in units of ``p.scale``.  O(pairs)."""
+    theta, _, order = parameters(p, x)
+    tie, _ = tie_parameter(p, x)
+
+    def add(rows: slice, out: Floats) -> None:
+        d = np.empty(rows.stop - rows.start)
+        kernels.advantage(theta, order, p.i[rows], p.j[rows], d)
+        win, loss, tied = outcome_costs(d, p.model, tie)
+        even = tied if p.tie else (win + loss) / 2
+        out[0] = p.wins_i[rows] @ win + p.wins_j[rows] @ loss + p.ties[rows] @ even
+
+    penalty = p.precision * float(theta @ theta) + p.extra_precision * (order**2 + (tie**2 if p.tie else 0.0))
+    return float(over_rows(p, add, 1)[0]) + 0.5 * penalty
+
+
+def dense(p: PairCounts, at: Derivatives) -> Floats:
+    """The Laplacian with its border as one matrix (n + q, n + q)."""
+    n = p.n_items
+    H = np.zeros((n + p.n_extra, n + p.n_extra))
+    H[n:, n:], H[n:, :n], H[:n, n:] = at.corner, at.border, at.border.T
+    kernels.laplacian_fill(p.i, p.j, at.curvature, H)
+    return H
+
+
+def hessian(p: PairCounts, at: Derivatives) -> Floats:
+    """The dense Hessian (n + q, n + q); without a prior a constant is added for the common shift of all scores."""
+    H = dense(p, at)
+    with_precision(H[: p.n_items, : p.n_items], p.precision)
+    return H
+
+
+def product(p: PairCounts, at: Derivatives, v: Floats) -> Floats:
+    """The Laplacian with its border, and the scores' prior, times v (n + q,).  O(pairs)."""
+    n = p.n_items
+
+    def flow(rows: slice, out: Floats) -> None:
+        kernels.laplacian_product(p.i[rows], p.j[rows], at.curvature[rows], v, out)
+
+    out = over_rows(p, flow, len(v))
+    out[:n] += p.precision * v[:n] + at.border.T @ v[n:]
+    out[n:] = at.border @ v[:n] + at.corner @ v[n:]
+    return out
+
+
+def diagonal_of(p: PairCounts, at: Derivatives) -> Floats:
+    """Diagonal of the Hessian; 1 where it is zero, which is where an item was never compared and there is no prior."""
+
+    def add(rows: slice, out: Floats) -> None:
+        kernels.laplacian_diagonal(p.i[rows], p.j[rows], at.curvature[rows], out)
+
+    diagonal = over_rows(p, add, p.n_items + p.n_extra) + p.precision
+    diagonal[p.n_items :] = np.diag(at.corner)
+    return np.where(diagonal > 0, diagonal, 1.0)
+
+
+def solve(p: PairCounts, at: Derivatives, b: Floats, accuracy: float) -> Floats:
+    """H^-1 b, exactly or to a relative ``accuracy``; without a prior, the solution whose scores add up to zero."""
+    n = p.n_items
+    if len(b) == 0:
+        return b
+    if len(b) <= DIRECT:
+        factor, failed = lapack.dpotrf(hessian(p, at), lower=1, overwrite_a=1)
+        if failed:
+            raise np.linalg.LinAlgError("the Hessian is not positive definite")
+        return lapack.dpotrs(factor, b, lower=1)[0]
+    x = optim.cg(partial(product, p, at), b, rtol=accuracy, diagonal=diagonal_of(p, at))
+    if p.precision == 0.0:
+        x[:n] -= x[:n].mean()
+    return x
+
+
+def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[optim.Fit, Derivatives]:
+    """Newton's method by slopes alone, which a convex function allows; the fit, and the derivatives there.
+
+    Converged when a step solved to STEP_ACCURACY moves no unknown by more than sqrt(tol): what is left is then of the
+    order of tol.
+    """
+    step_tol = math.sqrt(tol)
+    at_x, at, before = x, derivatives(p, x), np.full(len(x), math.inf)
+
+    def slopes(x: Floats) -> tuple[float, Floats]:
+        nonlocal at, at_x
+        if p.model == "rao-kupper" and x[p.n_items] <= 0:
+            return math.nan, np.full(len(x), math.nan)
+        if not np.array_equal(x, at_x):
+            at_x, at = x, derivatives(p, x)
+        return math.nan, at.gradient
+
+    def step(x: Floats, gradient: Floats) -> Floats:
+        nonlocal before
+        last, before = min(float(np.abs(x - before).max(initial=0.0)), 1.0), x
+        rough = 1e-2 * max(last, 1e-2)
+        found = solve(p, at, gradient, rough)
+        if rough > STEP_ACCURACY and np.abs(found).max(initial=0.0) <= step_tol:
+            found = solve(p, at, gradient, STEP_ACCURACY)
+        return found
+
+    fit = optim.newton(slopes, step, x, step_tol=step_tol, max_iter=max_iter, convex=True)
+    slopes(fit.x)  # where the search gave up, it had seen another point since
+    total = float((p.wins_i + p.wins_j + p.ties).sum()) or 1.0
+    return replace(fit, value=value(p, fit.x) / total, grad_norm=fit.grad_norm / total), at
+
+
+# ---- uncertainty
+
+
+def gradient_products(p: PairCounts, x: Floats) -> Derivatives:
+    """Sum over votes of the outer product of their gradients, in the form of a Hessian.  O(pairs)."""
+    theta, t, order = parameters(p, x)
+    n, q, rows = p.n_items, p.n_extra, len(p.i)
+    d = np.empty(rows)
+    kernels.advantage(theta, order, p.i, p.j, d)
+    outer = {name: np.zeros(rows) for name in ("slope", "cross", "tie")}
+    for k, count in enumerate((p.wins_i, p.wins_j, p.ties)):
+        outcome = np.eye(3)[k][:, None] * np.ones(rows)
+        slope, curvature = np.empty(rows), np.empty(rows)
+        cross, tie_slope, tie_curvature = np.zeros((3, rows))
+        p.law.slopes(d, t, *outcome, slope, curvature, cross, tie_slope, tie_curvature)
+        outer["slope"] += count * slope**2
+        outer["cross"] += count * slope * tie_slope
+        outer["tie"] += count * tie_slope**2
+    border, corner = np.zeros((q, n)), np.zeros((q, q))
+    if p.tie:
+        kernels.scatter(p.i, p.j, outer["cross"], border[0])
+        corner[0, 0] = outer["tie"].sum()
+    if p.order:
+        kernels.scatter(p.i, p.j, outer["slope"], border[-1])
+        corner[-1, -1] = outer["slope"].sum()
+    if q == 2:
+        corner[0, 1] = corner[1, 0] = outer["cross"].sum()
+    return Derivatives(np.zeros(n + q), outer["slope"], border, corner)
+
+
+def covariance_of(p: PairCounts, at: Derivatives, robust: Derivatives | None = None) -> Floats:
+    """H^-1 (n + q, n + q) in the units of the data, or H^-1 M H^-1 where ``robust`` is M (`gradient_products`).
+
+    O(n^3).  The scores' part is that of scores with mean zero.
+    """
+    inverse = inverse_of(hessian(p, at))
+    if robust is not None:
+        inverse = inverse @ dense(p, robust) @ inverse
+    return with_mean_zero(inverse, p.n_items) / p.scale
+
+
+def stderr_of_many(p: PairCounts, at: Derivatives, rng: np.random.Generator, robust: Derivatives | None) -> Floats:
+    """Standard errors (n,) without a dense matrix; tie and order parameters are taken as known.
+
+    A Laplacian gives numbers with itself as covariance from one normal number for each pair.
+    """
+    n = p.n_items
+    at = Derivatives(at.gradient[:n], at.curvature, np.zeros((0, n)), np.zeros((0, 0)))
+    p = p._replace(tie=False, order=False)
+    root = np.sqrt(at.curvature if robust is None else robust.curvature)
+    noise = math.sqrt(p.precision) if robust is None else 0.0
+
+    def draw() -> Floats:
+        z = noise * rng.standard_normal(n)
+        kernels.scatter(p.i, p.j, root * rng.standard_normal(len(p.i)), z)
+        return z - z.mean() if p.precision == 0.0 else z
+
+    found = sampled_stderr(partial(product, p, at), diagonal_of(p, at), draw, robust=robust is not None)
+    return found / math.sqrt(p.scale)
+
+
+def extra_stderr(p: PairCounts, at: Derivatives, robust: Derivatives | None) -> Floats:
+    """Standard errors (q,) of the unknowns beside the scores, one solve for each.  O(q solves)."""
+    found = np.zeros(p.n_extra)
+    for k in range(p.n_extra):
+        unit = np.zeros(p.n_items + p.n_extra)
+        unit[p.n_items + k] = 1.0
+        x = solve(p, at, unit, STEP_ACCURACY)
+        variance = x[p.n_items + k] if robust is None else x @ product(p._replace(precision=0.0), robust, x)
+        found[k] = math.sqrt(variance / p.scale)
+    return found
+
+
+# ---- bootstrap: every round starts from the fit and shares its inverse Hessian
+
+MOST_SHARED_STEPS = 30
+SHARED_STEP = 1e-4
+WIDEST = 600.0
+VOTES_AT_ONCE = 4096
+
+
+def bootstrap_draws(
+    c: Comparisons, p: PairCounts, x: Floats, rounds: int, rng: np.random.Generator, max_iter: int, tol: float
+) -> Floats:
+    """Scores with mean zero (rounds, n_items) fitted to resampled counts of ``c``; ``p`` holds them, x is their fit."""
+    shared = None
+    if c.n_items <= MOST_SIMULATED:
+        shared = inverse_of(hessian(p, derivatives(p, x)))
+    draw = sampler(np.concatenate([c.wins_i, c.wins_j, c.ties]), rng)
+    draws = np.empty((rounds, c.n_items))
+    for k in range(rounds):
+        won, lost, tied = (column / p.scale for column in np.split(draw(), 3))
+        sample = p._replace(wins_i=won, wins_j=lost, ties=tied)
+        if p.precision == 0.0:
+            notes_of_pairs(p.i, p.j, won, lost, tied, c.items, None)
+        found = None if shared is None else shared_newton(sample, x, shared)
+        if found is None:
+            found = fit_counts(sample, x, max_iter=max_iter, tol=tol)[0].x
+        theta = found[: c.n_items]
+        draws[k] = theta - theta.mean()
+    return draws
+
+
+def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
+    """A function that draws the counts anew.
+
+    Where whole counts are mostly small, drawing every vote is cheaper than one binomial for each cell; how many fall in
+    each block of votes is drawn first, so that counting stays inside the cache.
+    """
+    total = weight.sum()
+    whole = total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight))
+    occupied = np.flatnonzero(weight)
+    if not whole or total > 4 * len(occupied) or total >= 2**31:
+        return lambda: resampled_counts(weight, rng)
+    cells = np.repeat(occupied, weight[occupied].astype(np.int64)).astype(np.int32)
+    n = len(cells)
+    share = np.diff(np.append(np.arange(0, n, VOTES_AT_ONCE), n)) / n
+
+    def draw() -> Floats:
+        draws_in = rng.multinomial(n, share)
+        inside = rng.integers(0, VOTES_AT_ONCE, n - draws_in[-1], dtype=np.uint16)
+        last = rng.integers(0, (n - 1) % VOTES_AT_ONCE + 1, draws_in[-1], dtype=np.uint16)
+        return kernels.count_draws(cells, VOTES_AT_ONCE, draws_in, np.concatenate([inside, last]), len(weight))
+
+    return draw
+
+
+def gradients(p: PairCounts) -> Callable[[Floats], Floats]:
+    """The gradient as a function of x; plain Bradley-Terry needs one exponential for each item, not for each pair."""
+    if p.n_extra or p.model != "bradley-terry":
+        return lambda x: derivatives(p, x).gradient
+    won, count = p.wins_i + 0.5 * p.ties, p.wins_i + p.wins_j + p.ties
+    fixed = np.zeros(p.n_items)
+    kernels.scatter(p.i, p.j, won, fixed)
+
+    def gradient(x: Floats) -> Floats:
+        if np.ptp(x) > WIDEST:
+            return derivatives(p, x).gradient
+        out = p.precision * x - fixed
+        kernels.expected_wins(np.exp(x - x.max()), p.i, p.j, count, out)
+        return out
+
+    return gradient
+
+
+def shared_newton(p: PairCounts, x: Floats, inverse: Floats) -> Floats | None:
+    """Newton steps with the inverse Hessian of another sample; None unless they shrink fast enough to be worth it.
+
+    They end when no score moves by more than SHARED_STEP, far below any standard error that a bootstrap can show.
+    """
+    size = np.inf
+    gradient = gradients(p)
+    for _ in range(MOST_SHARED_STEPS):
+        step = inverse @ gradient(x)
+        new = float(np.abs(step).max(initial=0.0))
+        if not new < 0.5 * size:
+            return None
+        x, size = x - step, new
+        if p.model == "rao-kupper" and x[p.n_items] <= 0:
+            return None
+        if size <= SHARED_STEP:
+            return x
+    return None
