@@ -1,5 +1,6 @@
 """Plackett-Luce and PMOP on ballots: the closed Hessian, agreement with choix, recovery, coverage, and the hard cases."""
 
+import itertools
 import math
 
 import choix
@@ -9,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placet.aggregate import consensus, existence, information
-from placet.aggregate.likelihood import Ballots, PlackettLuce
+from placet.aggregate.likelihood import Ballots, PlackettLuce, PMOPFullDecomposition
 from placet.data import Comparisons, DataError, Lists, Rankings
-from placet.data.graph import components
+from placet.data.graph import always_together, components
 from placet.kernels import orders
 from placet.losses import LOSSES
 
@@ -225,3 +226,59 @@ def test_many_items_with_few_ballots():
     assert fit.covariance is None
     assert np.isfinite(fit.stderr).all()
     assert any("standard errors are sampled" in note for note in fit.notes)
+
+
+@st.composite
+def tied_ballots(draw):
+    n = draw(st.integers(2, 4))
+    orders = []
+    for _ in range(draw(st.integers(1, 4))):
+        rows = draw(st.lists(st.integers(0, n - 1), unique=True, min_size=1, max_size=n))
+        tier = sorted(draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows))))
+        orders.append([tuple(i for i, t in zip(rows, tier) if t == k) for k in sorted(set(tier))])
+    return Rankings.from_orders(orders, items=range(n))
+
+
+@settings(deadline=None, max_examples=150)
+@given(tied_ballots(), st.sampled_from(["pmop", "pmop-fd", "plackett-luce"]))
+def test_without_a_prior_scores_are_refused_where_the_likelihood_has_a_way_to_rise_for_ever(ballots, method):
+    loss = {"pmop": "pmop-exact", "pmop-fd": "pmop-fd", "plackett-luce": "pl-partition"}[method]
+    lists = Lists(-ballots.tier.astype(float), ballots.offsets, ballots.weight)
+    group = always_together(ballots.item, ballots.tier, ballots.offsets, ballots.n_items)
+    units = group if method == "pmop-fd" else np.arange(ballots.n_items)
+
+    def flat(v):
+        """Whether the loss does not grow along v, far out."""
+        near, far = (LOSSES[loss](t * v[ballots.item], lists)[0] for t in (200.0, 400.0))
+        return far - near < 1.0
+
+    ways = [np.array(v)[units] for v in itertools.product([0.0, 1.0], repeat=units.max() + 1)]
+    endless = any(flat(v) for v in ways if 0 < v.sum() < len(v))
+    if endless:
+        with pytest.raises(DataError, match="no finite scores exist"):
+            consensus(ballots, method, prior=None)
+    else:
+        found = consensus(ballots, method, prior=None, stderr=None)
+        assert np.abs(found.scores).max() < 100
+
+
+def test_items_that_no_ballot_tells_apart_have_one_score():
+    ballots = Rankings.from_orders([[(1, 2), 3], [3, (1, 2)]], weight=[2000, 2])
+    found = consensus(ballots, "pmop-fd")
+    assert found.ranking == [(1, 2), 3]
+    assert "always tied together, so they share one score: [1, 2]" in found.notes
+    assert found.stderr is not None
+    assert consensus(ballots, "pmop-fd", prior=None).stderr is not None
+    assert consensus(ballots, "pmop", prior=None).ranking == [(1, 2), 3]
+
+
+@settings(deadline=None, max_examples=30)
+@given(tied_ballots())
+def test_the_answer_of_the_full_decomposition_is_no_saddle(ballots):
+    model = PMOPFullDecomposition(prior=3.0).fit(ballots)
+    b = Ballots(ballots, ballots.weight, "pmop-fd", 3.0)
+    here = b.value(model.fit_.x)[0]
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-2, 0.1):
+        for _ in range(10):
+            assert b.value(model.fit_.x + size * b.average(rng.normal(size=b.n)))[0] >= here - 1e-9

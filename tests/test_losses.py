@@ -291,6 +291,27 @@ def test_scaling_of_scores_matters_unless_the_record_says_so(name):
     assert same == LOSSES[name].scale_invariant
 
 
+@cases(HVPS, without=SAMPLED)
+@examples
+@given(data=st.data())
+def test_convex_losses_bend_up_along_every_direction(name, params, data):
+    s, lists = draw_for(data, name)
+    v = np.cos(1.0 + np.arange(len(s)))
+    along = float(v @ LOSSES[name].hvp(s, lists, v, **params))
+    if LOSSES[name].convex:
+        assert along >= -1e-9 * max(1.0, abs(along))
+
+
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if not loss.convex])
+def test_losses_that_are_not_convex_bend_down_somewhere(name):
+    rng, least = np.random.default_rng(0), 0.0
+    lists = Lists([1, 1, 0, 1, 0, 0], [0, 3, 6])
+    for _ in range(200):
+        s, v = rng.normal(size=6), rng.normal(size=6)
+        least = min(least, float(v @ LOSSES[name].hvp(s, lists, v)))
+    assert least < -1e-3
+
+
 @pytest.mark.parametrize("name", sorted(set(LOSSES) - SAMPLED))
 def test_grades_count_by_value_only_where_the_record_says_so(name):
     rng = np.random.default_rng(3)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
-from placet.data.graph import components, components_of_pairs
+from placet.data.graph import always_together, components, components_of_pairs, free_to_rise
 from placet.kernels import orders
 from placet.kernels import pairs as kernels
 
@@ -36,24 +36,49 @@ def notes_of_pairs(
     return _notes(component, beats, beaten, items)
 
 
-def notes_of_rankings(data: Rankings, weight: Floats, prior: Any) -> list[str]:
-    """As `notes_of_pairs`, for ballots; those of weight zero say nothing."""
-    columns = (data.item, data.tier, data.offsets)
-    if all(orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
-        return []
+def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "order") -> list[str]:
+    """As `notes_of_pairs`, for ballots; those of weight zero say nothing.
+
+    ``rule``: what makes scores finite.  "order": the graph "stands in a higher tier" is strongly connected;
+    "tiers": the same with items of one tier linked both ways; "sums": no set of items is free to rise
+    (`placet.data.graph.free_to_rise`), items that always stand together taken as one.
+    """
+    if rule == "order":
+        columns = (data.item, data.tier, data.offsets)
+        if all(orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
+            return []
     sizes, says = np.diff(data.offsets), weight > 0
     rows = np.repeat(says, sizes)
-    offsets = np.append(0, np.cumsum(sizes[says]))
-    component = components(data.item[rows], data.tier[rows], offsets, data.n_items)
+    item, tier, offsets = data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[says]))
+    if rule == "sums" and prior is None:
+        _refuse_free(item, tier, offsets, data.items)
+        return []
+    component = components(item, tier, offsets, data.n_items, ties_link=rule == "tiers")
     if prior is None:
         _refuse_groups(component, data.items)
-    counts = weight[data.ballot] > 0
     last = np.zeros(len(data), np.int64)
     np.maximum.at(last, data.ballot, data.tier)
     beats, beaten = np.zeros(data.n_items, bool), np.zeros(data.n_items, bool)
-    beats[data.item[counts & (data.tier < last[data.ballot])]] = True
-    beaten[data.item[counts & (data.tier > 0)]] = True
+    beats[data.item[rows & (data.tier < last[data.ballot])]] = True
+    beaten[data.item[rows & (data.tier > 0)]] = True
     return _notes(component, beats, beaten, data.items)
+
+
+def _refuse_free(item: Ints, tier: Ints, offsets: Ints, items: Sequence[Hashable]) -> None:
+    """Items that always stand together count as one: their scores are one unknown."""
+    group = always_together(item, tier, offsets, len(items))
+    _, first = np.unique(group, return_index=True)
+    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    key, at = np.unique(np.stack([ballot, tier, group[item]]), axis=1, return_index=True)
+    sizes = np.bincount(key[0], minlength=len(offsets) - 1)
+    free = free_to_rise(key[2], tier[at], np.append(0, np.cumsum(sizes)), len(first))
+    if free is not None and len(first) > 1:
+        inside = np.flatnonzero(free[group])
+        raise DataError(
+            f"no finite scores exist: the scores of {len(inside)} of {len(items)} items may rise together without end "
+            f"({_named(inside, items)}): wherever a ballot lists one of them, one of them stands in every tier above; "
+            + WAY_OUT
+        )
 
 
 def _refuse_groups(component: Ints, items: Sequence[Hashable]) -> None:

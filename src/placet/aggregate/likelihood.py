@@ -1,7 +1,7 @@
 """Likelihoods of ballots as aggregation models: a loss of row scores, each looked up as s = theta[item]."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -19,10 +19,11 @@ from placet.aggregate.information import LEAST_PRECISION
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Lists, Rankings
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
+from placet.data.graph import always_together
 from placet.kernels import orders
-from placet.losses import Bound
+from placet.losses import LOSSES, Bound
 
 Map = Callable[[Floats], Floats]
 
@@ -36,6 +37,7 @@ STEP_ACCURACY = 1e-4
 """Relative residual to which a Newton step is solved: a step of sqrt(tol) then leaves an error of about tol."""
 
 PRODUCT_TOLERANCE = 1e-6
+MOST_SADDLES, MOST_BENDS = 5, 500
 MOST_ROW_PAIRS = 200_000_000
 MOST_PRODUCT_ROWS = 4_000_000
 
@@ -44,6 +46,8 @@ class Ballots:
     """Minus the log posterior of ballots, divided by ``scale`` so that neither the weights' sum nor the prior exceed 1.
 
     ``strict``: ballots tie only in their lowest tier, so Plackett-Luce has a closed Hessian (`placet.kernels.orders`).
+    Where the loss is not convex, items that always stand in the same tier of the same ballots (``group``) share one
+    score, the mean of theirs: the ballots do not tell them apart, and a prior alone might.
     """
 
     def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
@@ -54,6 +58,7 @@ class Ballots:
         self.precision = 0.0 if prior is None else max(precision / self.scale, LEAST_PRECISION)
         self.item, self.offsets, self.n = ballots.item, ballots.offsets, ballots.n_items
         self.tier, self.weight, self.loss = ballots.tier, weight / self.scale, loss
+        self.group = None if LOSSES[loss].convex else always_together(*self.columns(), self.n)
         self.tops = orders.strict_places(self.tier, self.offsets)
         self.strict = loss == "pl-partition" and bool((self.tops >= 0).all()) and self._row_pairs() <= MOST_ROW_PAIRS
 
@@ -61,6 +66,16 @@ class Ballots:
         sizes = np.diff(self.offsets)
         each = np.where(sizes == self.n, self.tops, sizes).astype(np.float64)
         return int((each * each).sum())
+
+    def columns(self) -> tuple[Ints, Ints, Ints]:
+        """Item and tier of every row, and the ballots' offsets."""
+        return self.item, self.tier, self.offsets
+
+    def average(self, theta: Floats) -> Floats:
+        """Every score replaced by the mean of those of its group."""
+        if self.group is None:
+            return theta
+        return (np.bincount(self.group, theta) / np.bincount(self.group))[self.group]
 
     @cached_property
     def bound(self) -> Bound:
@@ -76,13 +91,13 @@ class Ballots:
             shifted = theta - top
             columns = (self.item, self.offsets, self.tops, self.weight)
             return orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior, grad
-        value, by_row = self.bound.value_and_grad(theta[self.item])
-        return value + prior, grad + self.by_item(by_row)
+        value, by_row = self.bound.value_and_grad(self.average(theta)[self.item])
+        return value + prior, grad + self.average(self.by_item(by_row))
 
     def times(self, theta: Floats, v: Floats) -> Floats:
         """Hessian at theta times v.  O(rows)."""
-        rows = self.bound.hvp(theta[self.item], v[self.item])
-        return self.by_item(rows) + self.precision * v
+        rows = self.bound.hvp(self.average(theta)[self.item], self.average(v)[self.item])
+        return self.average(self.by_item(rows)) + self.precision * v
 
     def hessian(self, theta: Floats) -> Floats:
         """The dense Hessian of strict ballots."""
@@ -130,10 +145,33 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
     return replace(found, x=back(found.x))
 
 
+def leave_saddles(b: Ballots, found: optim.Fit, max_iter: int, tol: float) -> optim.Fit:
+    """Where the Hessian bends down along some direction, go down it and minimize again; a few times at the most.
+
+    The Hessian is made column by column, so only up to MOST_BENDS items: beyond, a saddle may be the answer.
+    """
+    for _ in range(MOST_SADDLES):
+        if LOSSES[b.loss].convex or not 1 < b.n <= MOST_BENDS:
+            break
+        values, vectors = np.linalg.eigh(information.by_columns(lambda v, x=found.x: b.times(x, v), b.n))
+        if values[0] >= -1e-7 * max(float(values[-1]), 1e-300):
+            break
+        v = b.average(vectors[:, 0])
+        steps = [found.x + sign * length * v for sign in (1, -1) for length in 0.5 ** np.arange(0, 12)]
+        best = min(steps, key=lambda x: b.value(x)[0])
+        if b.value(best)[0] >= found.value:
+            break
+        found = minimize(b, best, max_iter, tol)
+    return found
+
+
 def _units(b: Ballots, theta: Floats) -> tuple[Map, Map, Floats]:
     """back, forward, y with theta = back(y), gradient by y = forward(gradient), and outer products near to one in y."""
     J = b.outer_products(theta)
-    J[np.arange(b.n), np.arange(b.n)] += 0.1 * np.diag(J) + max(b.precision, LEAST_PRECISION)
+    own = np.diag(J)
+    J[np.arange(b.n), np.arange(b.n)] += 0.1 * own + max(
+        b.precision, 1e-3 * float(own.max(initial=0.0)), LEAST_PRECISION
+    )
     root = np.linalg.cholesky(J)
     back = partial(solve_triangular, root, lower=True, trans="T")
     return back, partial(solve_triangular, root, lower=True), root.T @ theta
@@ -169,8 +207,14 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
     else:
         H = information.with_precision(b.outer_products(theta), b.precision)
         notes.append("standard errors are from the outer products of the ballots' gradients")
+    if b.group is not None:  # differences inside a group are no unknowns: any curvature will do for them
+        H = H + (np.eye(b.n) - np.apply_along_axis(b.average, 0, np.eye(b.n))) * np.trace(H) / b.n
     try:
-        return information.covariance(H, robust, b.scale), None, notes
+        covariance = information.covariance(H, robust, b.scale)
+        if b.group is not None:
+            covariance = np.apply_along_axis(b.average, 0, np.apply_along_axis(b.average, 1, covariance))
+            covariance[np.diag_indices(b.n)] = np.maximum(np.diag(covariance), 0.0)  # rounding, where all are one group
+        return covariance, None, notes
     except np.linalg.LinAlgError:
         return None, None, [*notes, "no standard errors: the information matrix is not positive definite"]
 
@@ -194,6 +238,7 @@ class _BallotModel(BaseEstimator):
     method: str
     loss: str
     win: Callable[..., Any]
+    existence = "order"  # what makes the scores finite, see `notes_of_rankings`
 
     def __init__(
         self,
@@ -224,10 +269,11 @@ class _BallotModel(BaseEstimator):
             if self.prior is None
             else [f"prior: scores are normal with mean 0 and standard deviation {self.prior:g}"]
         )
-        notes += notes_of_rankings(ballots, b.weight, self.prior)
+        notes += notes_of_rankings(ballots, b.weight, self.prior, self.existence) + _tied_together(b, data.items)
         theta = np.zeros(b.n) if start is None else np.array(start, dtype=np.float64)
-        self.fit_ = minimize(b, theta, self.max_iter, self.tol)
-        self.theta_ = self.fit_.x - self.fit_.x.mean() if b.n else self.fit_.x
+        self.fit_ = leave_saddles(b, minimize(b, theta, self.max_iter, self.tol), self.max_iter, self.tol)
+        theta = b.average(self.fit_.x)
+        self.theta_ = theta - theta.mean() if b.n else theta
         covariance, stderr, more = uncertainty_of(b, self.theta_, self.stderr, np.random.default_rng(self.random_state))
         if not self.fit_.converged:
             more.append(self.fit_.message)
@@ -244,6 +290,18 @@ class _BallotModel(BaseEstimator):
             tolerance=SCORE_TOLERANCE if b.strict else PRODUCT_TOLERANCE,
         )
         return self
+
+
+def _tied_together(b: Ballots, items: Sequence[Hashable]) -> list[str]:
+    """A note on items that share one score because no ballot tells them apart."""
+    if b.group is None:
+        return []
+    sizes = np.bincount(b.group, minlength=1)
+    shown = [
+        "[" + ", ".join(str(items[k]) for k in np.flatnonzero(b.group == g)) + "]" for g in np.flatnonzero(sizes > 1)
+    ]
+    more = f" and {len(shown) - 5} more groups" if len(shown) > 5 else ""
+    return [f"always tied together, so they share one score: {'; '.join(shown[:5])}{more}"] if shown else []
 
 
 class PlackettLuce(_BallotModel):
@@ -274,11 +332,13 @@ class PMOPFullDecomposition(_BallotModel):
     """Tiers are chosen one after the other, tier X from R with probability sum_X e^theta / (C |X| sum_R e^theta).
 
     Probabilistic model over ordered partitions, full decomposition (loss "pmop-fd"); C = (2^|R| - 1) / |R|.  Parameters
-    as `PlackettLuce`.  Not convex where ballots tie: the answer is the optimum nearest to the start, all scores equal.
+    as `PlackettLuce`.  Not convex where ballots tie: the answer is an optimum near the start, all scores equal, never a
+    saddle (up to 500 items), and items that always stand together have one score.
     """
 
     method = "pmop-fd"
     loss = "pmop-fd"
+    existence = "sums"
     win = staticmethod(_two_thirds)
 
 
@@ -291,4 +351,5 @@ class PMOP(_BallotModel):
 
     method = "pmop"
     loss = "pmop-exact"
+    existence = "tiers"
     win = staticmethod(partial(win_probability, family="davidson", tie=0.0))

@@ -1,4 +1,5 @@
-"""Do finite scores exist?  For the Plackett-Luce family, if and only if the graph "beats" is strongly connected.
+"""Do finite scores exist?  For the Plackett-Luce family, if and only if the graph "beats" is strongly connected;
+other models have rules of their own.
 
 An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items of tier k ->
 node k -> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges, not n^2.
@@ -10,8 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 Labels = NDArray[np.int64]
 
 
-def components(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int) -> Labels:
+def components(
+    item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int, *, ties_link: bool = False
+) -> Labels:
     """Group of each item (n_items,), numbered by first item; rows of a ballot sorted by tier.  O(rows + n_items).
+
+    ``ties_link``: items of one tier beat one another, as under models in which a tie says that two scores are alike.
 
     >>> components([0, 1, 1, 2, 0], [0, 1, 0, 1, 2], [0, 2, 5], n_items=4)  # 0 > 1, then 1 > 2 > 0; 3 never appears
     array([0, 0, 0, 1])
@@ -26,6 +31,8 @@ def components(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: in
     below = ~top[node]
     start = np.concatenate([item, n_items + node[below] - 1, n_items + follows - 1])
     end = np.concatenate([n_items + node, item[below], n_items + follows])
+    if ties_link:
+        start, end = np.concatenate([start, n_items + node]), np.concatenate([end, item])
     return _strong(start, end, n_items, n_items + len(top))
 
 
@@ -43,3 +50,54 @@ def _strong(start: Labels, end: Labels, n_items: int, n_nodes: int) -> Labels:
     label = connected_components(graph, directed=True, connection="strong")[1][:n_items]
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
+
+
+def always_together(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int) -> Labels:
+    """Group of each item (n_items,): items that stand in the same tier of the same ballots, all of them; items on no
+    ballot are alone.  O(rows log rows).
+
+    >>> always_together([0, 1, 2, 2, 0, 1], [0, 0, 1, 0, 1, 1], [0, 3, 6], n_items=4)
+    array([0, 0, 1, 2])
+    """
+    item, tier, offsets = (np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
+    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((tier, ballot, item))
+    seen: dict[bytes, int] = {}
+    place = np.stack([ballot, tier], axis=1)[order]
+    bounds = np.searchsorted(item[order], np.arange(n_items + 1))
+    group = np.empty(n_items, np.int64)
+    for k in range(n_items):
+        own = place[bounds[k] : bounds[k + 1]]
+        key = own.tobytes() if len(own) else b"alone" + k.to_bytes(8, "little")
+        group[k] = seen.setdefault(key, len(seen))
+    return group
+
+
+def free_to_rise(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int) -> NDArray[np.bool_] | None:
+    """A proper, non-empty set of items that no ballot keeps down, or None: on every ballot, where it has an item in
+    some tier it has one in each tier above it.
+
+    Under a model that looks at the sum of e^s over a tier, the scores of such a set may rise together for ever.  For
+    each item left out, the largest set without it is found by taking out what is kept down.  O(items x rows), more
+    where chains are long.
+    """
+    item, tier, offsets = (np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
+    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    new = np.append(True, (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1]))[: len(item)]
+    node = np.cumsum(new) - 1
+    n_nodes = int(node[-1]) + 1 if len(node) else 0
+    ballot_of = ballot[new]
+    for left_out in range(n_items):
+        inside = np.ones(n_items, bool)
+        inside[left_out] = False
+        while True:
+            empty = np.bincount(node, inside[item], n_nodes) == 0
+            first_empty = np.full(len(offsets) - 1, n_nodes)
+            np.minimum.at(first_empty, ballot_of[empty], np.flatnonzero(empty))
+            kept_down = inside[item] & (node > first_empty[ballot])
+            if not kept_down.any():
+                break
+            inside[item[kept_down]] = False
+        if inside.any():
+            return inside
+    return None

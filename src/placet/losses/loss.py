@@ -81,6 +81,8 @@ class Loss:
         Tied rows are put in a random order.
     smooth : bool
         Twice differentiable everywhere, with derivatives that differences can check.
+    convex : bool
+        Convex in the scores.
     exact_curvature : bool
         The curvature is the Hessian's diagonal, not an upper bound of it.
     sums_lowest_tier : bool
@@ -100,6 +102,7 @@ class Loss:
     samples: bool = False
     breaks_ties: bool = False
     smooth: bool = True
+    convex: bool = True
     exact_curvature: bool = True
     sums_lowest_tier: bool = False
     values_of_grades: bool = False
