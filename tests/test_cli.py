@@ -128,3 +128,88 @@ def test_specifications_split_outside_brackets():
     assert with_compat("map(threshold=2)", "letor") == "map(threshold=2,compat=letor)"
     assert with_compat("map", "letor") == "map(compat=letor)"
     assert with_compat("map", "") == "map"
+
+
+# Rank lists by topic
+
+
+def trec_run(path, tag, lists):
+    """A run file from {topic: documents, best first}."""
+    rows = [f"{topic} Q0 {doc} {k + 1} {10.0 - k} {tag}" for topic, docs in lists.items() for k, doc in enumerate(docs)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+ONE = {"401": ["a", "b", "c"], "402": ["x", "y"], "403": ["p"]}
+TWO = {"401": ["b", "a", "d"], "402": ["x", "z", "y"]}
+
+
+def test_runs_of_several_engines_are_fused_into_a_run_that_evaluate_reads(tmp_path):
+    files = [trec_run(tmp_path / "one.trec", "bm25", ONE), trec_run(tmp_path / "two.trec", "lm", TWO)]
+    out, _ = run("aggregate", *files, "--method", "rrf", "--out", tmp_path / "fused.run")
+    assert out == ""
+    fused = placet.read_trec_run(tmp_path / "fused.run")
+    lists = placet.concat([placet.read_trec_run(file) for file in files])
+    expected = placet.consensus(lists, "rrf")
+    assert fused.instances == ("401", "402", "403")
+    assert fused.agents == ("rrf",)
+    assert {fused.instances[fused.instance[b]]: fused.orders()[b] for b in range(3)} == expected.ranking
+    (tmp_path / "qrels").write_text("401 0 b 1\n402 0 z 1\n403 0 p 1\n")
+    out, _ = run("evaluate", tmp_path / "fused.run", tmp_path / "qrels", "-m", "mrr")
+    assert float(out.splitlines()[1].split("\t")[1]) > 0.5
+
+
+def test_equal_tags_in_several_files_are_told_apart_by_file(tmp_path):
+    files = [trec_run(tmp_path / "one.trec", "run", ONE), trec_run(tmp_path / "two.trec", "run", TWO)]
+    out, err = run("aggregate", *files, "-m", "borda", "-p", "unlisted=zero", "--json")
+    assert "several files have the tag 'run'" in err
+    rows = json.loads(out)["ranking"]
+    assert {row["item"] for row in rows if row["instance"] == "401" and row["rank"] == 1} == {"a", "b"}
+    out, err = run("aggregate", files[0], files[0], "-m", "borda", "--json", check=0)
+    assert "several files" in err
+
+
+@pytest.mark.parametrize("method", ["", "mpm", "cps", "svp", "mallows", "kemeny", "combsum", "bradley-terry"])
+def test_one_run_is_ranked_topic_by_topic(tmp_path, method):
+    path = trec_run(tmp_path / "one.trec", "bm25", ONE)
+    out, _ = run("aggregate", path, *(["-m", method] if method else []))
+    head, *rows = (line.split("\t") for line in out.splitlines())
+    assert head[:3] == ["instance", "item", "score"]
+    assert [(row[0], row[1]) for row in rows] == [(topic, doc) for topic, docs in ONE.items() for doc in docs]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".parquet", ".csv.gz"])
+def test_results_are_written_as_the_suffix_says(tmp_path, suffix):
+    import polars as pl
+
+    path = trec_run(tmp_path / "one.trec", "bm25", ONE)
+    target = tmp_path / f"result{suffix}"
+    run("aggregate", path, "-m", "borda", "--out", target, "--report", tmp_path / "page.html")
+    if suffix == ".json":
+        rows = json.loads(target.read_text())["ranking"]
+    else:
+        rows = (pl.read_parquet(target) if suffix == ".parquet" else pl.read_csv(target)).to_dicts()
+    assert [str(row["item"]) for row in rows] == ["a", "b", "c", "x", "y", "p"]
+    assert "Instance 402" in (tmp_path / "page.html").read_text()
+
+
+def test_what_cannot_be_joined_or_written_is_said_and_nothing_is_written(folder, tmp_path):
+    path = trec_run(tmp_path / "one.trec", "bm25", ONE)
+    _, err = run("aggregate", folder / "votes.csv", folder / "ballots.txt", "--out", tmp_path / "x.csv", check=2)
+    assert "votes.csv holds votes and" in err
+    _, err = run("aggregate", path, folder / "ballots.txt", "--out", tmp_path / "x.csv", check=2)
+    assert "1 of 2 parts have no" in err
+    _, err = run("aggregate", path, "--out", tmp_path / "x.docx", check=2)
+    assert "suffix '.docx' is unknown" in err
+    (tmp_path / "one.csv").write_text("model_a,model_b,winner\na b,c,model_a\n")
+    _, err = run("aggregate", tmp_path / "one.csv", "--out", tmp_path / "x.run", check=2)
+    assert "TREC fields have no blanks" in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["one.csv", "one.trec"]
+
+
+def test_votes_of_several_files_are_counted_together(folder):
+    once = json.loads(run("aggregate", folder / "votes.csv", "-m", "borda", "--json")[0])["ranking"]
+    twice = json.loads(run("aggregate", folder / "votes.csv", folder / "votes.csv", "-m", "borda", "--json")[0])[
+        "ranking"
+    ]
+    assert [(row["item"], 2 * row["score"]) for row in once] == [(row["item"], row["score"]) for row in twice]

@@ -209,3 +209,20 @@ def test_the_page_of_a_set_has_every_instance_and_its_cap(method, lists, monkeyp
     assert "Instance dogs" not in words
     assert "1 of 3 instances are shown" in words
     assert "instance was audited" in words
+
+
+def test_the_time_that_is_expected_grows_with_instances_items_and_rounds():
+    def lists(topics, docs):
+        item = np.concatenate([np.arange(docs + k) for k in range(topics)])
+        offsets = np.cumsum([0, *(docs + k for k in range(topics))])
+        return Rankings(item, item, offsets, instance=np.arange(topics))
+
+    few, many = lists(2, 50), lists(60, 900)
+    assert door.expected_seconds(few, "borda") < 0.1
+    assert door.expected_seconds(many, "plackett-luce") > 2
+    assert door.expected_seconds(many, "borda") < 2
+    assert door.expected_seconds(few, "mpm", 200) > 20 * door.expected_seconds(few, "mpm")
+    same = Rankings(
+        np.tile(np.arange(900), 60), np.tile(np.arange(900), 60), np.arange(0, 54001, 900), instance=range(60)
+    )
+    assert door.expected_seconds(same, "plackett-luce") < door.expected_seconds(many, "plackett-luce") / 10

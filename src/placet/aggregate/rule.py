@@ -29,7 +29,7 @@ class Rule:
 
     ``function(data, **params)`` gives scores or `Scored`.  ``reference``: where it was published.  ``of_pairs``:
     whether it needs only pairs, and so takes `Comparisons` too.  ``reads_scores``: whether it looks at the ballots' own
-    scores.
+    scores.  ``power``: how its time grows with the number of items.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Rule:
     reference: str
     of_pairs: bool = False
     reads_scores: bool = False
+    power: int = 1
 
     def run(self, data: Data, *args: object, **params: object) -> Scored:
         """Scores, notes and tolerance; scores that are equal but for rounding are made equal."""
@@ -56,6 +57,11 @@ class Rule:
 
     def __call__(self, data: Data, *args: object, **params: object) -> Floats:
         return self.run(data, *args, **params).scores
+
+    def seconds(self, rows: int, items: int) -> float:
+        """A rough estimate of the time for ballots of so many rows over so many items."""
+        pairs = 1e-9 * rows * items if self.of_pairs else 0.0
+        return 1e-4 + 1e-7 * rows + pairs + 1e-8 * float(items) ** self.power
 
     @property
     def parameters(self) -> frozenset[str]:

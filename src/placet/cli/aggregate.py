@@ -1,55 +1,227 @@
-"""``placet aggregate``: from a file of votes, ballots or ratings to a consensus."""
+"""``placet aggregate``: from files of votes, ballots, rank lists or ratings to a consensus."""
 
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.output import READ_HELP, parameters, say, show_json, show_table
+from placet.cli.output import READ_HELP, parameters, plain, progress_bar, say, show_json, show_table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from placet.aggregate import Consensus, ConsensusSet
+    from placet.data import Comparisons, Rankings
+
+SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
+LONG = 2.0
 
 
 def aggregate(
-    file: Annotated[Path, typer.Argument(help="Votes, ballots, PrefLib, ratings.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Votes, ballots, PrefLib, rank lists, ratings; several TREC runs are fused.")
+    ],
     method: Annotated[str, typer.Option("--method", "-m", help="A model or rule; a wrong name lists them all.")] = "",
-    format: Annotated[str, typer.Option(help="Format of the file; guessed if not given.")] = "",
+    format: Annotated[str, typer.Option(help="Format of the files; guessed if not given.")] = "",
     option: Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)] = None,
     param: Annotated[list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the method.")] = None,
     bootstrap: Annotated[int, typer.Option(help="Rounds of resampling; 0 for none.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     report: Annotated[Path | None, typer.Option(help="Write a page about the result (HTML).")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the table to a CSV file instead of stdout.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the result to a file instead of stdout: .run, .csv, .json or .parquet.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
 ) -> None:
-    """Rank the items of a file by consensus, with standard errors and rank intervals.
+    """Rank the items of files by consensus, with standard errors and rank intervals.
 
-    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings.
+    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings.  Ballots that belong to instances
+    (the topics of TREC runs, the queries of LETOR files) are ranked instance by instance.
     """
-    from placet.aggregate import MODELS, RULES, consensus
-    from placet.data import Comparisons, DataError, Rankings
-    from placet.io import read
+    from placet.aggregate import consensus
+    from placet.aggregate.methods import expected_seconds
+    from placet.data import Comparisons
 
-    data = read(file, format or None, **parameters(option or []))
-    if not isinstance(data, Rankings | Comparisons):
-        raise DataError(f"{file}: {type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
+    write = _writer(out) if out is not None else None
+    data = read_all(files, format, parameters(option or []))
     chosen = method or ("bradley-terry" if isinstance(data, Comparisons) else "plackett-luce")
-    if chosen not in MODELS and chosen not in RULES:
-        raise ValueError(f"method {chosen!r} is unknown; models: {sorted(MODELS)}; rules: {sorted(RULES)}")
-    result = consensus(data, chosen, bootstrap=bootstrap, random_state=seed, **parameters(param or []))
+    _known(chosen)
+    seconds = expected_seconds(data, chosen, bootstrap)
+    if seconds > LONG:
+        say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
+    with progress_bar(chosen) as bar:
+        params = parameters(param or [])
+        result = consensus(data, chosen, bootstrap=bootstrap, random_state=seed, progress=bar, **params)
     for note in result.notes:
         say(note)
-    frame = result.to_frame(level)
-    if out is not None:
-        from placet.io.files import writing
-
-        with writing(out) as target:
-            frame.write_csv(target)
+    if out is not None and write is not None:
+        write(out, result, level)
     elif as_json:
-        show_json({"method": chosen, "notes": list(result.notes), "ranking": frame.to_dicts()})
+        show_json(_json(result, level))
     else:
-        show_table(frame.columns, frame.rows())
+        _show(result, level)
     if report is not None:
         from placet.report import write_consensus_page
 
-        write_consensus_page(report, result, data, title=f"Consensus of {file.name}", level=level)
+        names = ", ".join(file.name for file in files[:3]) + (", ..." if len(files) > 3 else "")
+        write_consensus_page(report, result, data, title=f"Consensus of {names}", level=level)
         say(f"report: {report}")
+
+
+def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons":
+    """All files as one set of ballots or votes."""
+    from placet.data import Comparisons, DataError, Rankings, concat
+    from placet.io import LetorAgg, read
+
+    parts: list[Rankings | Comparisons] = []
+    for file in files:
+        data = read(file, format or None, **options)
+        data = data.rankings if isinstance(data, LetorAgg) else data
+        if not isinstance(data, Rankings | Comparisons):
+            raise DataError(f"{file}: {type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
+        if parts and type(data) is not type(parts[0]):
+            kinds = {Rankings: "ballots", Comparisons: "votes"}
+            raise DataError(
+                f"{files[0]} holds {kinds[type(parts[0])]} and {file} {kinds[type(data)]}; aggregate them separately"
+            )
+        parts.append(data)
+    if len(parts) == 1:
+        return parts[0]
+    try:
+        return concat(_distinct_agents(files, parts))
+    except DataError as error:
+        raise DataError(f"{', '.join(map(str, files))}: {error}") from error
+
+
+def _distinct_agents(
+    files: Sequence[Path], parts: "Sequence[Rankings | Comparisons]"
+) -> "Sequence[Rankings | Comparisons]":
+    """Rank lists for the same topics come from different engines, so that equal tags are told apart by file."""
+    import numpy as np
+
+    from placet.data import Rankings
+
+    lists = [part for part in parts if isinstance(part, Rankings) and part.instance is not None]
+    if len(lists) < len(parts):
+        return parts
+    if all(part.agent is None for part in lists):
+        unnamed = [(_name(file, files), part) for file, part in zip(files, lists)]
+        return [replace(part, agent=np.zeros(len(part), np.int64), agents=(name,)) for name, part in unnamed]
+    if any(part.agent is None for part in lists):
+        return parts
+    met: Counter[tuple[Hashable, Hashable]] = Counter()
+    for part in lists:
+        pairs = zip(part.agent.tolist(), part.instance.tolist())  # type: ignore[union-attr]
+        met.update({(part.agents[a], part.instances[k]) for a, k in pairs})  # type: ignore[index]
+    if max(met.values(), default=0) < 2:
+        return parts
+    tags = Counter(tag for part in lists for tag in set(part.agents or ()))
+    clear = []
+    for file, part in zip(files, lists):
+        name, own = _name(file, files), part.agents or ()
+        agents = tuple(name if len(own) == 1 else f"{name}:{tag}" if tags[tag] > 1 else tag for tag in own)
+        clear.append(replace(part, agents=agents))
+    twice = next(tag for tag, count in tags.items() if count > 1)
+    say(f"several files have the tag {twice!r}; their runs are named after the files")
+    return clear
+
+
+def _name(file: Path, files: Sequence[Path]) -> str:
+    """The file's name, or its path where another file has the same name."""
+    return file.name if sum(other.name == file.name for other in files) == 1 else str(file)
+
+
+def _known(method: str) -> None:
+    from placet.aggregate import MODELS, RULES
+
+    if method not in MODELS and method not in RULES:
+        raise ValueError(f"method {method!r} is unknown; models: {sorted(MODELS)}; rules: {sorted(RULES)}")
+
+
+def _size(data: "Rankings | Comparisons") -> str:
+    from placet.data import Rankings
+
+    if isinstance(data, Rankings) and data.instances is not None:
+        return f"{len(data.instances):,} instances with {len(data.item):,} rows"
+    return f"{data.n_items:,} items"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
+
+
+# How the result leaves
+
+
+def _json(result: "Consensus | ConsensusSet", level: float) -> dict[str, object]:
+    rows = result.to_frame(level).to_dicts()
+    return {"method": result.method, "notes": list(result.notes), "ranking": rows}
+
+
+def _show(result: "Consensus | ConsensusSet", level: float) -> None:
+    """All on a pipe; on a terminal the best items of the first instances, and how many more there are."""
+    from placet.aggregate import ConsensusSet
+
+    if not (isinstance(result, ConsensusSet) and sys.stdout.isatty()):
+        frame = result.to_frame(level)
+        show_table(frame.columns, frame.rows())
+        return
+    shown = dict(list(result.items())[:SHOWN_INSTANCES])
+    frame = replace(result, results=shown).to_frame(level)
+    frame = frame.group_by("instance", maintain_order=True).head(SHOWN_ITEMS)
+    show_table(frame.columns, frame.rows())
+    total = sum(len(c.items) for c in result.values())
+    if len(frame) < total:
+        say(
+            f"the best {SHOWN_ITEMS} items of {len(shown)} of {len(result)} instances are shown "
+            f"({len(frame):,} of {total:,} rows); --out writes all"
+        )
+
+
+def _writer(out: Path) -> "Callable[[Path, Consensus | ConsensusSet, float], None]":
+    """What writes the result, by the suffix of the file."""
+    from placet.io.files import bare_suffix
+
+    suffix = bare_suffix(out)
+    if suffix not in WRITERS:
+        raise ValueError(f"--out {out}: suffix {suffix!r} is unknown; choose from {list(WRITERS)}")
+    return WRITERS[suffix]
+
+
+def _write_run(out: Path, result: "Consensus | ConsensusSet", level: float) -> None:
+    from placet.io import write_trec_run
+
+    write_trec_run(result.to_rankings(), out, tag=result.method)
+
+
+def _write_json(out: Path, result: "Consensus | ConsensusSet", level: float) -> None:
+    from placet.io.files import writing
+
+    with writing(out) as file:
+        file.write(json.dumps(plain(_json(result, level)), indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def _write_frame(kind: str) -> "Callable[[Path, Consensus | ConsensusSet, float], None]":
+    def write(out: Path, result: "Consensus | ConsensusSet", level: float) -> None:
+        from placet.io.files import writing
+
+        frame: pl.DataFrame = result.to_frame(level)
+        with writing(out) as file:
+            getattr(frame, f"write_{kind}")(file)
+
+    return write
+
+
+WRITERS: "dict[str, Callable[[Path, Consensus | ConsensusSet, float], None]]" = {
+    ".run": _write_run,
+    ".csv": _write_frame("csv"),
+    ".json": _write_json,
+    ".parquet": _write_frame("parquet"),
+}
+"""Suffix -> what writes a result: a TREC run, or the table."""

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 READ_HELP = "name=value, passed to the reader of --format, such as the name of a column."
@@ -13,9 +14,28 @@ def say(words: str) -> None:
     print(words, file=sys.stderr)
 
 
+@contextmanager
+def progress_bar(words: str) -> Iterator[Callable[..., None] | None]:
+    """``update(done, total, words=None)`` draws a bar on stderr; None where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(words, total=None)
+
+        def update(done: int, total: int, words: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=words)
+
+        yield update
+
+
 def show_json(value: Any) -> None:
     """JSON on stdout; NaN is null."""
-    print(json.dumps(_plain(value), indent=2, ensure_ascii=False))
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -44,14 +64,14 @@ def _text(value: Any, exact: bool) -> str:
     return str(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Only what JSON has: NumPy numbers become numbers, NaN becomes null, keys become text."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if hasattr(value, "tolist"):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, float) and value != value:
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -10,7 +10,7 @@ import typer
 
 from placet.cli.aggregate import parameters
 from placet.cli.evaluate import split_specs
-from placet.cli.output import say, show_json, show_table
+from placet.cli.output import progress_bar, say, show_json, show_table
 
 if TYPE_CHECKING:
     from placet.data import Queries
@@ -211,18 +211,10 @@ def _judged(path: Path, labels: Path) -> "Judged":
 @contextmanager
 def showing_progress(metric: str) -> Iterator[Callable[[int, int, float | None], None] | None]:
     """A callback that draws a bar with the current metric on stderr; None where stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("training", total=None)
+    with progress_bar("training") as update:
 
         def advance(step: int, steps: int, value: float | None) -> None:
-            words = None if value is None else f"{metric} {value:.4f}"
-            bar.update(task, completed=step, total=steps, description=words)
+            if update is not None:
+                update(step, steps, None if value is None else f"{metric} {value:.4f}")
 
-        yield advance
+        yield None if update is None else advance
