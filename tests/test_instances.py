@@ -1,6 +1,7 @@
 """The one door: instances are split once for every method, and each is answered as if it were alone."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,3 +227,11 @@ def test_the_time_that_is_expected_grows_with_instances_items_and_rounds():
         np.tile(np.arange(900), 60), np.tile(np.arange(900), 60), np.arange(0, 54001, 900), instance=range(60)
     )
     assert door.expected_seconds(same, "plackett-luce") < door.expected_seconds(many, "plackett-luce") / 10
+
+
+def test_notes_on_how_data_were_read_reach_the_result(lists):
+    read = replace(lists, notes=("3 lines were skipped",))
+    assert consensus(read, "borda").notes[0] == "3 lines were skipped"
+    assert consensus(read, "mpm").notes[0] == "3 lines were skipped"
+    (_, part), *_ = split(read)
+    assert consensus(replace(part, notes=read.notes), "borda").notes == read.notes

@@ -64,11 +64,13 @@ def refuse_instances(data: Rankings | Comparisons, method: str) -> None:
 
 
 def without_empty_instances(data: Rankings) -> tuple[Rankings, list[str]]:
-    """The same ballots with the names of their own instances alone, and notes on what is on no ballot."""
+    """The same ballots with the names of their own instances alone; the data's notes, and those on what is on no
+    ballot.
+    """
     assert data.instance is not None
     assert data.instances is not None
     used, code = np.unique(data.instance, return_inverse=True)
-    notes = []
+    notes = list(data.notes)
     if empty := sorted(set(range(len(data.instances))) - set(used.tolist())):
         notes.append(f"{len(empty)} instances have no ballots and are left out, first {data.instances[empty[0]]!r}")
     unlisted = np.bincount(data.item, minlength=data.n_items) == 0

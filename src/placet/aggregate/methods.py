@@ -110,7 +110,7 @@ def consensus(
     if isinstance(data, Comparisons) or data.instance is None:
         result = run.answer(data, _Steps(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
-        return result
+        return replace(result, notes=(*data.notes, *result.notes)) if data.notes else result
     data, notes = without_empty_instances(data)
     with threadpool_limits(1 if np.diff(data.offsets).max(initial=0) < FEWEST_FOR_THREADS else None):
         if shares_agents(method):

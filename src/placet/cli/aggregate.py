@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -94,7 +94,7 @@ def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Ra
     if len(parts) == 1:
         return parts[0]
     try:
-        return concat(_distinct_agents(files, parts))
+        return concat(cast("list[Rankings]", _distinct_agents(files, parts)))  # or all Comparisons
     except DataError as error:
         raise DataError(f"{', '.join(map(str, files))}: {error}") from error
 

@@ -3,7 +3,6 @@
 from placet.data.arrays import Lists
 from placet.data.comparisons import Comparisons
 from placet.data.errors import DataError
-from placet.data.merge import concat
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
 from placet.data.union import concat
