@@ -10,9 +10,10 @@ from scipy.stats import chi2
 
 from placet.data import DataError
 from placet.kernels import tracking_motion
-from placet.simulate.signals import ranked_signals, simulated_path
+from placet.simulate.signals import ranked_signals, simulated_drift, simulated_path
 from placet.threads import get_threads, set_threads
 from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
+from placet.tracking.estimate import _diffusion
 from placet.tracking.geometry import distances, exact_distance, local, moments, two_clouds
 from placet.tracking.model import evidence, log_likelihood
 from placet.tracking.motion import free_motion
@@ -180,6 +181,60 @@ def test_a_genealogy_holds_little_when_every_step_resamples():
         kept.add(np.zeros((1000, 2)), rng.integers(0, 1000, 10))
         kept.resample(np.sort(rng.integers(0, 1000, 1000)))
     assert sum(len(rows) for rows in kept.state) < 60_000  # of 300,000 states
+
+
+@pytest.mark.parametrize("tau", [0.0, 3.0])
+def test_simulated_drift_follows_the_motion(tau):
+    """Drawn way by way: moments of the bridge where there is an end, of the free motion where there is none."""
+    D = np.array([[0.5, 0.2], [0.2, 0.3]])
+    start, end, day = np.array([2.0, 3.0]), np.array([6.0, 2.0]), np.arange(1.0, 7.0)
+    options = {"diffusion": D, "persistence": tau}
+    ways = [simulated_drift(day, start, end, n_paths=40, random_state=k, **options) for k in range(600)]
+    mean, covariance, _ = bridge(6, D, tau, start, end)
+    np.testing.assert_allclose(np.mean(ways, axis=0), mean, atol=0.12)
+    np.testing.assert_allclose([np.cov(x.T) for x in np.moveaxis(ways, 1, 0)], covariance, atol=0.15)
+    free = np.array([simulated_drift(day, start, random_state=k, **options)[-1] for k in range(600)])
+    _, Q = free_motion(6.0, D, tau)
+    expected = Q[:2, :2] + (D / (2 * tau) * (tau * (1 - np.exp(-6 / tau))) ** 2 if tau else 0.0)
+    np.testing.assert_allclose(np.cov(free.T), expected, rtol=0.15, atol=0.15)
+    np.testing.assert_array_equal(ways[3], simulated_drift(day, start, end, n_paths=40, random_state=3, **options))
+
+
+def test_simulated_drift_on_the_ellipsoid_reaches_its_end():
+    start, end = np.array([-57.0, 179.5]), np.array([-58.0, -179.0])
+    way = simulated_drift(
+        np.arange(1.0, 50.0), start, end, diffusion=50.0, persistence=4.0, geometry="geographic", random_state=1
+    )
+    assert exact_distance(way[0], start, "geographic")[0] < 20
+    assert exact_distance(way[-1], end, "geographic")[0] < 20
+    step = exact_distance(way[1:], way[:-1], "geographic")
+    # Speeds of sqrt(D / (2 tau)) = 2.5 km a day on each axis, and the way to the end besides.
+    assert 2 < np.sqrt((step**2).mean()) < 6
+
+
+@pytest.mark.parametrize("end", [None, (5.0, 3.0)])
+@pytest.mark.parametrize("tau", [0.0, 4.0])
+def test_the_diffusion_of_sampled_trajectories_is_the_one_they_were_drawn_with(tau, end):
+    D = np.array([[1.0, 0.3], [0.3, 0.5]])
+    tracker = deaf(SQUARE, diffusion=D, persistence=tau, particles=2000, trajectories=150, candidates=100)
+    np.testing.assert_allclose(_diffusion(tracker, tracker.sample(quiet(60), (0, 0), end)), D, rtol=0.08)
+
+
+def test_coverage_of_the_ellipses_is_near_nominal():
+    """Truths drawn by the motion, tracked with their end known: about 95 % of them lie in the ellipses of 95 %."""
+    rng = np.random.default_rng(5)
+    beacons = Beacons(rng.uniform(0, 10, (8, 2)), speed=1.0)
+    common = {"detection": 0.7, "clutter_rate": 1.0, "sigma": 0.2}
+    tracker = RankedSignalTracker(
+        beacons=beacons, diffusion=0.1, persistence=3.0, particles=1000, chains=1, trajectories=200, candidates=400,
+        **common,
+    )  # fmt: skip
+    inside = []
+    for k in range(40):
+        way = simulated_drift(np.arange(1.0, 12.0), (5, 5), diffusion=0.1, persistence=3.0, random_state=rng)
+        drawn = ranked_signals(beacons, way[:-1], capacity=4, window=(0, 14), random_state=rng, **common)
+        inside.append(replace(tracker, random_state=k).track(drawn.arrivals, (5, 5), way[-1]).inside(way[:-1]))
+    assert 0.9 < np.mean(inside) < 0.99
 
 
 def test_on_the_ellipsoid_the_way_to_the_end_is_nearly_straight_and_weights_stay_even():

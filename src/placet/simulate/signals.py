@@ -11,6 +11,8 @@ from placet.tracking.arrivals import CLUTTER, Arrivals
 from placet.tracking.beacons import Beacons
 from placet.tracking.geometry import checked_points, exact_distance
 from placet.tracking.model import KEEP
+from placet.tracking.motion import plan_moves
+from placet.tracking.particles import draw_paths
 
 
 class RankedSignals(NamedTuple):
@@ -99,3 +101,27 @@ def simulated_path(
     if kind == "walk":
         return size / 2 + np.sqrt(diffusion) * np.cumsum(rng.standard_normal((steps, 2)), axis=0)
     raise ValueError(f"path {kind!r} is unknown; choose from {list(PATHS)}")
+
+
+def simulated_drift(
+    day: ArrayLike, start: ArrayLike, end: ArrayLike | None = None, *, diffusion: ArrayLike, persistence: float = 0.0,
+    geometry: str = "plane", start_day: float | None = None, end_day: float | None = None, n_paths: int = 4000,
+    random_state: int | np.random.Generator = 0,
+) -> Floats:  # fmt: skip
+    """Where a float that drifts as the tracker's motion says is on each ``day``: (steps, 2).
+
+    With ``end`` the way is that of a float known to come there on ``end_day``: one of ``n_paths`` drawn towards the
+    end, chosen by its weight (``placet.tracking.particles.draw_paths``).
+
+    >>> way = simulated_drift([1, 2, 3], (0, 0), (8, 4), diffusion=0.01, random_state=0)
+    >>> np.round(way).tolist()
+    [[2.0, 1.0], [4.0, 2.0], [6.0, 3.0]]
+    """
+    rng = np.random.default_rng(random_state)
+    here = checked_points(start, geometry, "start")[0]
+    there = None if end is None else checked_points(end, geometry, "end")[0]
+    plan = plan_moves(
+        np.asarray(day, dtype=np.float64), diffusion, persistence, there, start_day=start_day, end_day=end_day
+    )
+    way, weight = draw_paths(plan, here, geometry, 1 if there is None else n_paths, rng)
+    return way[:, rng.choice(len(weight), p=weight)]

@@ -15,9 +15,9 @@ from scipy.stats import norm
 
 from placet.data.arrays import Floats
 from placet.tracking.arrivals import Arrivals
-from placet.tracking.geometry import distances
+from placet.tracking.geometry import distances, local
 from placet.tracking.model import association_probabilities
-from placet.tracking.motion import checked_diffusion
+from placet.tracking.motion import free_motion, reach
 from placet.tracking.tracker import RankedSignalTracker, Sample
 
 PARAMETERS = ("detection", "clutter_rate", "sigma", "diffusion")
@@ -231,37 +231,31 @@ def _best_given(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
 
 
 def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Floats:
-    """Covariance per day of the drawn moves, in the shape (one number, two, a matrix) of the tracker's own."""
+    """Best diffusion given the drawn tracks, in the shape (one number, two, a matrix) of the tracker's own.
+
+    The noise of a move, (position) or (position, velocity), has the covariance q x D with q known: whitened by q, every
+    part of it has the covariance D.  So have the first move, whose velocity is not known, and the last one to the end.
+    """
     state, plan = drawn.state, drawn.plan
-    if plan.persistence:
-        # The velocity's noise over dt has covariance D / (2 tau) (1 - a^2), a = e^(-dt / tau).
-        a = np.exp(-plan.gap[1:-1] / plan.persistence)[:, None, None]
-        noise = (state[1:, :, 2:] - a * state[:-1, :, 2:]) / np.sqrt((1 - a * a) / (2 * plan.persistence))
-        moves = noise.reshape(-1, 2)
-        counted = len(moves)
-    else:
-        first = np.broadcast_to(drawn.start, state[:1, :, :2].shape)
-        way = np.concatenate([first, state[:, :, :2]])
-        if plan.end is not None:
-            way = np.concatenate([way, np.broadcast_to(plan.end, first.shape)])
-        gap = plan.gap[: len(way) - 1, None, None]
-        moves = (_kilometres(way, tracker.beacons.geometry) / np.sqrt(gap)).reshape(-1, 2)
-        counted = len(moves)
-    full = moves.T @ moves / max(counted, 1)
-    if counted == 0:
-        full = checked_diffusion(tracker.diffusion)
+    geometry, one = tracker.beacons.geometry, np.eye(2)
+    way = np.concatenate([np.broadcast_to(drawn.start, state[:1, :, :2].shape), state[:, :, :2]])
+    shift = local(way[1:], way[:-1], geometry)
+    velocity = np.concatenate([np.zeros_like(state[:1, :, 2:]), state[:, :, 2:]])
+    noise = []
+    for k, dt in enumerate(plan.gap[:-1]):
+        F, Q = free_motion(dt, one, plan.persistence)
+        q = Q[::2, ::2]
+        rest = np.stack([shift[k], velocity[k + 1]]) if plan.persistence else shift[k : k + 1]
+        if plan.persistence:
+            pull = F[::2, 2]
+            rest = rest - pull[:, None, None] * velocity[k]
+            q = q + np.outer(pull, pull) / (2 * plan.persistence) if k == 0 else q
+        noise.append(np.linalg.solve(np.linalg.cholesky(q), rest.reshape(len(q), -1)).reshape(-1, 2))
+    if plan.end is not None:
+        ahead, V = reach(plan.gap[-1], one, plan.persistence, 0.0)
+        rest = local(plan.end, way[-1], geometry) - (ahead * velocity[-1] if plan.persistence else 0.0)
+        noise.append(rest / np.sqrt(V[0, 0]))
+    moves = np.concatenate(noise)
+    full = moves.T @ moves / len(moves)
     shape = np.ndim(tracker.diffusion)
     return np.trace(full) / 2 if shape == 0 else np.diag(full).copy() if shape == 1 else full
-
-
-def _kilometres(way: Floats, geometry: str) -> Floats:
-    """Displacements (steps - 1, n, 2) along paths (steps, n, 2), in kilometres north and east when geographic."""
-    gap = np.diff(way, axis=0)
-    if geometry == "plane":
-        return gap
-    from placet.kernels.tracking_distance import km_per_degree
-    from placet.tracking.geometry import wrapped
-
-    gap[..., 1] = wrapped(gap[..., 1])
-    scale = np.array([km_per_degree(lat) for lat in way[:-1, :, 0].mean(axis=1)])
-    return gap * scale[:, None, :]

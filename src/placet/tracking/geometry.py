@@ -71,12 +71,14 @@ def exact_distance(a: ArrayLike, b: ArrayLike, geometry: str) -> Floats:
 
 
 def local(points: Floats, origin: Floats, geometry: str) -> Floats:
-    """Points (n, 2) as seen from ``origin``: differences, in kilometres north and east when geographic."""
+    """Points (..., 2) as seen from ``origin`` (2,) or (..., 2): differences, in kilometers north and east when
+    geographic.
+    """
     gap = points - origin
     if geometry == "plane":
         return gap
-    gap[:, 1] = wrapped(gap[:, 1])
-    return gap * np.array(tracking_distance.km_per_degree(float(origin[0])))
+    gap[..., 1] = wrapped(gap[..., 1])
+    return gap * np.stack(tracking_distance.km_per_degree(origin[..., 0]), axis=-1)
 
 
 def weighted_mean(points: Floats, weight: Floats, geometry: str) -> Floats:

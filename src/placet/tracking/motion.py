@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placet.data import DataError
 from placet.data.arrays import Floats
 
 
@@ -70,27 +71,48 @@ def free_motion(dt: float, diffusion: Floats, tau: float) -> tuple[Floats, Float
     return F, Q
 
 
-def plan(
-    days: Floats, start_day: float, diffusion: Floats, tau: float, end: Floats | None, end_day: float, end_sd: float
-) -> Plan:
-    """The moves that lead to each of ``days`` (n,); with ``end``, given that the float is there on ``end_day``."""
-    before = np.concatenate([[start_day], days[:-1]])
+def reach(days: float, diffusion: Floats, tau: float, end_sd: float) -> tuple[float, Floats]:
+    """Factor of the velocity in the mean of the end seen from ``days`` before it, and its covariance."""
+    seen = end_sd**2 * np.eye(2)
+    if tau == 0:
+        return 0.0, diffusion * days + seen
+    return tau * (1 - np.exp(-days / tau)), diffusion * tau / 2 * _spread(days / tau) + seen
+
+
+def plan_moves(
+    day: Floats, diffusion: ArrayLike, tau: float, end: Floats | None = None, *, start_day: float | None = None,
+    end_day: float | None = None, end_sd: float = 0.0,
+) -> Plan:  # fmt: skip
+    """The moves that lead to each ``day`` (n,); with ``end`` (2,), given that the float is there on ``end_day``.
+
+    The start holds ``start_day``; by default it is one usual step before the first day, and ``end_day`` one after the
+    last.
+    """
+    usual = float(np.median(np.diff(day))) if len(day) > 1 else 1.0
+    start_day = day[0] - usual if start_day is None else start_day
+    end_day = day[-1] + usual if end_day is None else end_day
+    if not start_day < day[0]:
+        raise DataError(f"start_day {start_day:g} must come before the first day of the arrivals, {day[0]:g}")
+    if not (end_day > day[-1] or (end_day == day[-1] and end_sd > 0)):
+        raise DataError(f"end_day {end_day:g} must come after the last day of the arrivals, {day[-1]:g}")
+    D = checked_diffusion(diffusion)
+    before = np.concatenate([[start_day], day[:-1]])
     moves = []
-    for t, u in zip(before, days):
-        F, Q = free_motion(u - t, diffusion, tau)
+    for t, u in zip(before, day):
+        F, Q = free_motion(u - t, D, tau)
         d = len(F)
         root = _root(Q)
         if end is None:
             moves.append(Move(F, root, np.zeros((d, 2)), np.zeros((2, d)), root, 0.0, np.eye(2), 0.0, np.eye(2)))
             continue
-        (ahead, V), (next_ahead, next_V) = (_reach(end_day - v, diffusion, tau, end_sd) for v in (t, u))
+        (ahead, V), (next_ahead, next_V) = (reach(end_day - v, D, tau, end_sd) for v in (t, u))
         A = np.hstack([np.eye(2), next_ahead * np.eye(2)])[:, :d]
         K = np.ascontiguousarray(np.linalg.solve(A @ Q @ A.T + next_V, A @ Q).T, dtype=np.float64)
         given = Q - K @ A @ Q
         L = _root((given + given.T) / 2)
         moves.append(Move(F, root, K, A @ F, L, ahead, _root(V), next_ahead, _root(next_V)))
-    velocity = _root(diffusion / (2 * tau)) if tau else np.zeros((2, 2))
-    gap = np.append(days - before, end_day - days[-1])
+    velocity = _root(D / (2 * tau)) if tau else np.zeros((2, 2))
+    gap = np.append(day - before, end_day - day[-1])
     return Plan(moves, velocity, 4 if tau else 2, end, gap, tau)
 
 
@@ -104,11 +126,3 @@ def _spread(h: float) -> float:
     if h < 1e-2:
         return h**3 * (2 / 3 - h / 2 + 7 * h * h / 30)
     return 2 * h - 3 + 4 * np.exp(-h) - np.exp(-2 * h)
-
-
-def _reach(days: float, diffusion: Floats, tau: float, end_sd: float) -> tuple[float, Floats]:
-    """Factor of the velocity in the mean of the end seen from ``days`` before it, and its covariance."""
-    seen = end_sd**2 * np.eye(2)
-    if tau == 0:
-        return 0.0, diffusion * days + seen
-    return tau * (1 - np.exp(-days / tau)), diffusion * tau / 2 * _spread(days / tau) + seen

@@ -155,6 +155,22 @@ def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: 
     return out
 
 
+def draw_paths(plan: Plan, start: Floats, geometry: str, n: int, rng: Generator) -> tuple[Floats, Floats]:
+    """``n`` ways (steps, n, 2) of the motion alone, and their weights (n,), which sum to 1.
+
+    Without an end every way is a draw from the motion and the weights are equal.  With an end they are draws from the
+    motion towards it; the weights mend the tangent planes of the ellipsoid and the law of the first velocity.
+    """
+    geographic = geometry == "geographic"
+    state = _initial(n, plan, start, 0.0, geographic, rng)
+    log_weight = _reach_from_start(plan, state, geographic)
+    way = np.empty((len(plan.moves), n, 2))
+    for k in range(len(plan.moves)):
+        _move(state, log_weight, plan, k, geographic, rng.standard_normal(state.shape))
+        way[k] = state[:, :2]
+    return way, np.exp(log_weight - _log_sum(log_weight))
+
+
 def _initial(n: int, plan: Plan, start: Floats, start_sd: float, geographic: bool, rng: Generator) -> Floats:
     """States at the start: the known position with its standard deviation, velocities from their stationary law."""
     state = np.zeros((n, plan.dimension))
@@ -176,27 +192,25 @@ def _reach_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
     return out
 
 
+def _move(state: Floats, log_weight: Floats, plan: Plan, k: int, geographic: bool, normal: Floats) -> None:
+    """Move ``k`` of every state, in place; on the way to an end its part of the log weight is added."""
+    move = plan.moves[k]
+    if plan.end is None:
+        tracking_motion.move(state, normal, move.F, move.L, geographic)
+    else:
+        tracking_motion.move_towards(
+            state, normal, move.F, move.Q_root, move.K, move.AF, move.L, plan.end, move.ahead, move.reach_root,
+            move.next_ahead, move.next_root, geographic, log_weight,
+        )  # fmt: skip
+
+
 def _advance(
-    state: Floats,
-    log_weight: Floats,
-    plan: Plan,
-    k: int,
-    item: Evidence,
-    geometry: str,
-    normal: Floats,
+    state: Floats, log_weight: Floats, plan: Plan, k: int, item: Evidence, geometry: str, normal: Floats
 ) -> None:
     """One step of every particle, in place: the move, then the likelihood of the signals added to the log weights."""
-    move = plan.moves[k]
-    geographic = geometry == "geographic"
 
     def work(rows: slice) -> None:
-        if plan.end is None:
-            tracking_motion.move(state[rows], normal[rows], move.F, move.L, geographic)
-        else:
-            tracking_motion.move_towards(
-                state[rows], normal[rows], move.F, move.Q_root, move.K, move.AF, move.L, plan.end, move.ahead,
-                move.reach_root, move.next_ahead, move.next_root, geographic, log_weight[rows],
-            )  # fmt: skip
+        _move(state[rows], log_weight[rows], plan, k, geometry == "geographic", normal[rows])
         log_likelihood(item, np.ascontiguousarray(state[rows, :2]), geometry, log_weight[rows])
 
     _over_ranges(work, len(state), PARTICLES_PER_RANGE)

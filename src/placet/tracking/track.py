@@ -76,6 +76,15 @@ class Track:
         """Distance (steps,) of the track from ``truth`` (steps, 2)."""
         return exact_distance(self.position, truth, self.geometry)
 
+    def inside(self, truth: Floats, level: float = 0.95) -> np.ndarray:
+        """Whether ``truth`` (steps, 2) lies in the ellipse that holds ``level`` of a normal distribution (steps,)."""
+        gap = local(np.asarray(truth, dtype=np.float64), self.position, self.geometry)
+        variance, axes = np.linalg.eigh(self.covariance)
+        along = np.einsum("ka,kab->kb", gap, axes)
+        with np.errstate(divide="ignore"):  # no variance at all: only the very same point is inside
+            square = np.divide(along**2, variance, out=np.zeros_like(along), where=along != 0).sum(axis=1)
+        return square <= -2 * np.log1p(-level)
+
     def summary(self) -> str:
         """The run in a few plain sentences, above all whether the track is determined."""
         unit = " km" if self.geometry == "geographic" else ""

@@ -12,7 +12,7 @@ from placet.tracking.arrivals import Arrivals
 from placet.tracking.beacons import Beacons
 from placet.tracking.geometry import checked_points, exact_distance, moments, two_clouds
 from placet.tracking.model import Evidence, SignalModel, association_probabilities, evidence
-from placet.tracking.motion import Plan, checked_diffusion, plan
+from placet.tracking.motion import Plan, checked_diffusion, plan_moves
 from placet.tracking.particles import Filtered, Genealogy, backward_pass, particle_filter
 from placet.tracking.track import Track, combined
 
@@ -153,16 +153,10 @@ class RankedSignalTracker:
     def _plan(
         self, arrivals: Arrivals, start_day: float | None, end: ArrayLike | None, end_day: float | None, end_sd: float
     ) -> Plan:
-        day = arrivals.day
-        usual = float(np.median(np.diff(day))) if len(day) > 1 else 1.0
-        start_day = day[0] - usual if start_day is None else start_day
-        end_day = day[-1] + usual if end_day is None else end_day
-        if not start_day < day[0]:
-            raise DataError(f"start_day {start_day:g} must come before the first day of the arrivals, {day[0]:g}")
-        if not (end_day > day[-1] or (end_day == day[-1] and end_sd > 0)):
-            raise DataError(f"end_day {end_day:g} must come after the last day of the arrivals, {day[-1]:g}")
         place = None if end is None else checked_points(end, self.beacons.geometry, "end")[0]
-        return plan(day, start_day, checked_diffusion(self.diffusion), self.persistence, place, end_day, end_sd)
+        return plan_moves(
+            arrivals.day, self.diffusion, self.persistence, place, start_day=start_day, end_day=end_day, end_sd=end_sd
+        )
 
     def _checked_start(self, arrivals: Arrivals, start: ArrayLike) -> Floats:
         """The start, or a ``DataError`` when no beacon of the first day could be heard from it inside the window."""
