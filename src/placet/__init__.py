@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from placet.metrics import metric
     from placet.rank import load
+    from placet.threads import set_threads
 
 # Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
 _HOME = {
@@ -42,6 +43,7 @@ _HOME = {
     "placet.metrics": ("metric",),
     "placet.aggregate": ("Consensus", "ConsensusSet", "consensus"),
     "placet.rank": ("load",),
+    "placet.threads": ("set_threads",),
 }
 _MODULES = ("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "simulate", "tracking")
 _OWNER = {name: home for home, names in _HOME.items() for name in names}

@@ -1,19 +1,55 @@
 """How many threads work, and how they share what there is to do."""
 
+import math
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from contextlib import contextmanager
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_threads = max(1, int(os.environ.get("PLACET_THREADS", os.cpu_count() or 1)))
+SMALL_ALGEBRA = 512
+"""Unknowns up to which dense algebra runs on one thread: more would wait for one another longer than they work."""
+
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: its affinity, and the quota of its container, rounded up."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cpu_quota(_CGROUP)
+    return cores if quota is None else max(1, min(cores, math.ceil(quota)))
+
+
+def cpu_quota(folder: Path) -> float | None:
+    """Cores that the control group grants (version 2 or 1); None where there is no limit."""
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            numbers = " ".join((folder / file).read_text() for file in files).split()
+            quota, period = float(numbers[0]), float(numbers[1])
+        except (OSError, ValueError, IndexError):  # no such file, or "max": no limit in this version
+            continue
+        if quota > 0 and period > 0:
+            return quota / period
+    return None
+
+
+def _first_threads() -> int:
+    given = os.environ.get("PLACET_THREADS", "")
+    if given and not (given.isdigit() and int(given) > 0):
+        raise ValueError(f"PLACET_THREADS must be a whole number of at least 1, not {given!r}")
+    return int(given) if given else usable_cores()
+
+
+_threads = _first_threads()
 
 
 def set_threads(n: int) -> None:
-    """Use ``n`` threads from now on (default: the variable PLACET_THREADS, else every core)."""
+    """Use ``n`` threads from now on (default: the variable PLACET_THREADS, else every core that may be used)."""
     global _threads
     if n < 1:
         raise ValueError(f"threads must be at least 1, not {n}")
@@ -25,9 +61,29 @@ def get_threads() -> int:
     return _threads
 
 
+@contextmanager
+def algebra_threads(n: int) -> Iterator[None]:
+    """Inside, NumPy's and SciPy's linear algebra uses one thread where there are at most SMALL_ALGEBRA unknowns, else
+    as many as Placet does.
+    """
+    with _controller().limit(limits=1 if n <= SMALL_ALGEBRA else _threads, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @lru_cache(maxsize=4)
 def _pool(n: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n, thread_name_prefix="placet")
+
+
+if hasattr(os, "register_at_fork"):  # a child has none of the parent's threads: it starts a pool of its own
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def map_ordered(work: Callable[[int], T], n: int) -> list[T]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.cps import CosetPermutation
@@ -23,6 +22,7 @@ from placet.aggregate.spectral import SingularValueProjection
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
+from placet.threads import algebra_threads
 
 MODELS: dict[str, type] = {
     "bradley-terry": BradleyTerry,
@@ -43,8 +43,6 @@ holds in all of them; its ``consensus_`` is then a `ConsensusSet`.
 Progress = Callable[[int, int], None]
 """Called as ``progress(done, total)`` after each fit: of an instance, or of a bootstrap round."""
 
-FEWEST_FOR_THREADS = 2000
-"""Items on a ballot from which on threads of linear algebra pay; on small instances they wait for one another."""
 
 MOST_COVARIANCES = 1 << 27
 """Numbers in the covariances of all instances together (1 GB) beyond which only standard errors are kept."""
@@ -108,11 +106,12 @@ def consensus(
         params = {"random_state": random_state, **params}
     run = _Run(method, params, bootstrap, random_state)
     if isinstance(data, Comparisons) or data.instance is None:
-        result = run.answer(data, _Steps(progress, 1 + bootstrap))
+        with algebra_threads(data.n_items):
+            result = run.answer(data, _Steps(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
         return replace(result, notes=(*data.notes, *result.notes)) if data.notes else result
     data, notes = without_empty_instances(data)
-    with threadpool_limits(1 if np.diff(data.offsets).max(initial=0) < FEWEST_FOR_THREADS else None):
+    with algebra_threads(int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
         if shares_agents(method):
             found = run.answer(data, _Steps(progress, 1 + bootstrap))
             assert isinstance(found, ConsensusSet)

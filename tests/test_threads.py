@@ -1,0 +1,73 @@
+"""Threads: how many there are, that they survive a fork, and that small algebra keeps to one."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import placet
+from placet import threads
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "150000 100000\n"}, 1.5),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4.0),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({}, None),
+    ],
+)
+def test_cores_are_counted_by_the_quota(tmp_path, files, cores):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert threads.cpu_quota(tmp_path) == cores
+
+
+def test_cores_are_counted_by_affinity():
+    script = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nfrom placet import threads; print(threads.get_threads())"
+    env = {k: v for k, v in os.environ.items() if k != "PLACET_THREADS"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
+def test_a_wrong_number_of_threads_is_refused():
+    env = {**os.environ, "PLACET_THREADS": "many"}
+    done = subprocess.run([sys.executable, "-c", "import placet.threads"], env=env, capture_output=True, text=True)
+    assert "PLACET_THREADS must be a whole number of at least 1, not 'many'" in done.stderr
+
+
+def test_work_goes_on_in_a_child_after_a_fork():
+    script = """
+import os
+from placet import threads
+threads.set_threads(4)
+assert threads.map_ordered(lambda k: k * k, 100)[9] == 81
+child = os.fork()
+if child == 0:
+    os._exit(0 if threads.map_ordered(lambda k: k + 1, 100)[99] == 100 else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-W", "ignore::DeprecationWarning", "-c", script], check=True, timeout=60)
+
+
+def test_small_algebra_keeps_to_one_thread():
+    from threadpoolctl import threadpool_info
+
+    np.linalg.inv(np.eye(3))
+    with threads.algebra_threads(100):
+        inside = [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+    assert set(inside) == {1}
+
+
+def test_a_public_name_sets_the_threads():
+    before = threads.get_threads()
+    try:
+        placet.set_threads(3)
+        assert threads.get_threads() == 3
+    finally:
+        placet.set_threads(before)
