@@ -5,7 +5,6 @@ from importlib.util import find_spec
 NEED_PYTORCH = [
     "src/placet/rank/labels.py",
     "src/placet/rank/neural.py",
-    "src/placet/rank/training.py",
     "docs/howto/labels.md",
 ]
 collect_ignore = [] if find_spec("torch") else NEED_PYTORCH

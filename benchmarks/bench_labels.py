@@ -14,11 +14,11 @@ import torch
 from harness import compare
 
 import placet
+from placet.data.documents import Own
 from placet.rank import LabelRanker
-from placet.rank import network as net
-from placet.rank.label_losses import Own
+from placet.rank import neural as net
 from placet.rank.labels import mean_loss
-from placet.rank.training import Criterion
+from placet.rank.neural import Criterion
 from placet.threads import set_threads
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "xmc" / "delicious"

@@ -8,11 +8,11 @@ from scipy.sparse import csr_matrix
 
 import placet
 from placet.data import DataError, Queries
-from placet.losses import LOSSES
+from placet.losses import LOSSES, Bound
 from placet.losses.bregman import conjugate, normalized_gains
 from placet.metrics import ndcg
 from placet.rank import ConsistentBooster, weak
-from placet.rank.boosting import Risk
+from placet.rank.boosting import best_constant
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +30,26 @@ def test_the_functional_gradient_is_that_of_algorithm_1(data, loss):
     for a, b in zip(data.offsets[:-1], data.offsets[1:]):
         if p[a:b].any():
             expected[a:b] = conjugate(s[a:b], psi)[1] - p[a:b]
-    got = Risk(data.lists(), loss, {})(s)[1] * len(data)
+    got = Bound(loss, data.lists()).value_and_grad(s)[1] * len(data)
     np.testing.assert_allclose(got, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["bregman-ce", "bregman-square", "bregman-qnorm", "ranknet"])
+def test_the_best_constant_is_a_minimum(data, loss):
+    bound = Bound(loss, data.lists())
+    level = best_constant(bound)
+    value = lambda c: bound.value_and_grad(np.full(bound.n_rows, c))[0]  # noqa: E731
+    if loss == "ranknet":
+        assert level == 0.0
+    else:
+        assert value(level) <= min(value(0.0), value(level + 1e-4), value(level - 1e-4)) + 1e-12
 
 
 def test_published_rounds_by_hand(data):
     """Features, projection, start at 0, nothing centred: equations 3.18 to 3.21 written out."""
-    booster = ConsistentBooster("bregman-square", 5, step="projection", rate=0.3, start="zero", centre=False).fit(data)
+    booster = ConsistentBooster(
+        "bregman-square", 5, step="projection", learning_rate=0.3, start="zero", center=False
+    ).fit(data)
     F, w = np.zeros(len(data.grade)), np.zeros(4)
     for t in range(5):
         d = LOSSES["bregman-square"](F, data.lists())[1]
@@ -140,7 +153,7 @@ def test_reasons_to_stop(data):
     assert "3 rounds without a better ndcg@10" in reason(n_rounds=500, patience=3)
     flat = Queries(np.ones((4, 1)), [1, 0, 0, 1], [0, 2, 4])
     assert "no weak learner has an edge" in ConsistentBooster("bregman-square").fit(flat).fit_summary_["stopped"]
-    overshoot = ConsistentBooster("bregman-ce", step="projection", rate=1e3).fit(data)
+    overshoot = ConsistentBooster("bregman-ce", step="projection", learning_rate=1e3).fit(data)
     assert "raises the loss" in overshoot.fit_summary_["stopped"]
 
 
@@ -155,12 +168,14 @@ def test_the_best_round_on_the_validation_set_is_kept(data):
 
 def test_subsampling_is_reproducible_and_shrinkage_shrinks(data):
     def fit(seed):
-        drawn = {"rows": 0.5, "columns": 0.5, "rate": 0.3, "random_state": seed}
+        drawn = {"subsample": 0.5, "feature_fraction": 0.5, "learning_rate": 0.3, "random_state": seed}
         return ConsistentBooster("bregman-ce", 20, learners="stump", **drawn).fit(data)
 
     np.testing.assert_array_equal(fit(1).predict(data), fit(1).predict(data))
     assert (fit(1).predict(data) != fit(2).predict(data)).any()
-    whole, part = (ConsistentBooster("bregman-square", 1, rate=r).fit(data).rounds_[0].step for r in (1.0, 0.1))
+    whole, part = (
+        ConsistentBooster("bregman-square", 1, learning_rate=r).fit(data).rounds_[0].step for r in (1.0, 0.1)
+    )
     assert part == pytest.approx(0.1 * whole)
 
 
@@ -200,14 +215,14 @@ def test_saved_and_loaded(data, tmp_path, learners):
 def test_bad_parameters(data):
     for wrong, words in (
         ({"loss": "plackett"}, "unknown"),
-        ({"loss": "davidson"}, "unknown"),
+        ({"loss": "davidson"}, "no learnt parameters"),
         ({"learners": "bush"}, "choose from"),
         ({"learners": ()}, "choose from"),
         ({"step": "leap"}, "line-search"),
         ({"engine": "x"}, "lightgbm"),
         ({"start": "x"}, "level"),
         ({"n_rounds": 0}, "at least 1"),
-        ({"rows": 0.0}, "rows and columns"),
+        ({"subsample": 0.0}, "subsample and feature_fraction"),
     ):
         with pytest.raises(ValueError, match=words):
             ConsistentBooster(**wrong).fit(data)

@@ -27,7 +27,7 @@ def halves(data, n):
 
 def slow_mmr(X, b, trade_off):
     """One list, by the definition."""
-    Z = similarity.normalised(X, np.array([0, len(X)]))
+    Z = similarity.normalize(X, np.array([0, len(X)]))
     Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
     b = (b - b.min()) / (b.max() - b.min())
     taken = []
@@ -78,7 +78,7 @@ def test_no_pointwise_ranker_can_win(intents):
 
 def test_the_metric_can_be_err_ia(intents):
     (train, taught), (test, judged) = halves(intents, 30)
-    reranker = DiversityReranker(0, metric="err_ia").fit(train, taught)
+    reranker = DiversityReranker(0, metric="err_ia@10").fit(train, taught)
     gain = err_ia(reranker.predict(test), judged, test.offsets, 10) - err_ia(test.X[:, 0], judged, test.offsets, 10)
     assert gain.mean() > 0
     assert reranker.fit_summary_["value"] >= reranker.fit_summary_["value of the base"]
@@ -87,7 +87,7 @@ def test_the_metric_can_be_err_ia(intents):
 @pytest.mark.parametrize("kernel", ["cosine", "gaussian", "relation", "function"])
 def test_the_greedy_product_is_its_definition(intents, kernel):
     one = intents.queries[0]
-    Z = similarity.normalised(one.X, one.offsets)
+    Z = similarity.normalize(one.X, one.offsets)
     unit = Z / np.linalg.norm(Z, axis=1, keepdims=True)
     S = {
         "cosine": unit @ unit.T,
@@ -96,8 +96,9 @@ def test_the_greedy_product_is_its_definition(intents, kernel):
         "function": one.X @ one.X.T,
     }[kernel]
     related = Queries(one.X, one.grade, one.offsets, relations={"relation": csr_matrix(S)})
-    reranker = DiversityReranker(0, ((lambda A, B: A @ B.T) if kernel == "function" else kernel,), k=6)
-    reranker.w_, reranker.n_features_in_ = np.array([-1.5]), 9
+    reranker = DiversityReranker(0, ((lambda A, B: A @ B.T) if kernel == "function" else kernel,), "alpha_ndcg@6")
+    reranker.base_, reranker.w_ = 0, np.array([-1.5])
+    reranker.n_features_in_, reranker.features_ = 9, None
     order = np.argsort(-reranker.predict(related))[:6]
     b = (one.X[:, 0] - one.X[:, 0].min()) / np.ptp(one.X[:, 0])
     taken = []
@@ -109,7 +110,7 @@ def test_the_greedy_product_is_its_definition(intents, kernel):
 
 
 def test_weights_of_zero_give_the_base_and_rows_may_be_permuted(intents):
-    reranker = DiversityReranker(0, k=5).fit(intents.queries[:10], intents.judged[:400])
+    reranker = DiversityReranker(0, metric="alpha_ndcg@5").fit(intents.queries[:10], intents.judged[:400])
     X = intents.queries.X[:40]
     order = np.random.default_rng(0).permutation(40)
     np.testing.assert_array_equal(reranker.predict(X[order]), reranker.predict(X)[order])

@@ -8,7 +8,7 @@ import pytest
 import placet
 from placet.data import DataError
 from placet.metrics import ndcg
-from placet.rank.fusion import SupervisedFusion, agreed, fusion_features, standardised
+from placet.rank.fusion import SupervisedFusion, fusion_features, standardize, sums_by_agreement
 
 NAN = math.nan
 LINEAR = [("linear", {"loss": "pmop-fd", "l2": 0.1})]
@@ -66,9 +66,9 @@ def test_agreement_weighs_engines_inside_each_query():
         for _ in range(3):
             w = np.array([max(np.corrcoef(Z[:, e], Z @ w)[0, 1], 0.0) for e in range(3)])
         weight[a:b] = w
-        assert agreed(values, offsets)[0][a:b] == pytest.approx(Z @ w)
-    assert agreed(values, offsets)[1] == pytest.approx((weight * values).sum(axis=1))
-    assert agreed(values, offsets)[2] == pytest.approx((weight**2 * values).sum(axis=1))
+        assert sums_by_agreement(values, offsets)[0][a:b] == pytest.approx(Z @ w)
+    assert sums_by_agreement(values, offsets)[1] == pytest.approx((weight * values).sum(axis=1))
+    assert sums_by_agreement(values, offsets)[2] == pytest.approx((weight**2 * values).sum(axis=1))
     assert weight[0, 2] == 0.0
     assert weight[20, 2] > 0.9
 
@@ -86,7 +86,7 @@ def test_each_kind_of_ranker_has_the_same_say():
 
 
 def test_standardising_is_by_query():
-    z = standardised(np.array([1.0, 3.0, 5.0, 5.0]), np.array([0, 2, 4]))
+    z = standardize(np.array([1.0, 3.0, 5.0, 5.0]), np.array([0, 2, 4]))
     assert z == pytest.approx([-1, 1, 0, 0])
 
 

@@ -10,19 +10,28 @@ from scipy.sparse import csr_matrix
 
 from placet import DataError, metrics
 from placet.data import Lists
+from placet.data.documents import checked_features, checked_labels
 from placet.io import MultiLabel, judge_labels, read_label_scores, write_label_scores, write_xmc
 from placet.kernels import labels as kernels
-from placet.losses import LEARNT, LOSSES
+from placet.losses import LOSSES
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'placet[neural]')")
 pytestmark = pytest.mark.jit
 
-import placet  # noqa: E402
 from placet.rank import LabelRanker, load  # noqa: E402
-from placet.rank import network as net  # noqa: E402
-from placet.rank.label_data import checked_features, checked_labels  # noqa: E402
-from placet.rank.label_losses import COLLAPSED, collapsed, loss_of_labels, others_exponentials, whole  # noqa: E402
-from placet.rank.labels import Criterion, as_documents, best_labels, mean_loss, sampled_loss  # noqa: E402
+from placet.rank import neural as net  # noqa: E402
+from placet.rank.labels import (  # noqa: E402
+    Criterion,
+    as_documents,
+    best_labels,
+    collapsed,
+    draw_others,
+    loss_of_labels,
+    mean_loss,
+    others_exponentials,
+    sampled_loss,
+    whole,
+)
 
 torch.set_num_threads(1)
 
@@ -38,10 +47,17 @@ def batches(draw, max_grade=3):
 
 
 def plain(loss, s, grade, **params):
-    """The loss of each document as a list of all labels, as it stands in the table of losses."""
+    """The loss per document, each a list of all labels, as it stands in the table of losses."""
     n, n_labels = s.shape
     value, grad, *_ = LOSSES[loss](s.astype(float).ravel(), Lists(grade.ravel(), n_labels * np.arange(n + 1)), **params)
-    return value, grad.reshape(n, n_labels)
+    return value / n, grad.reshape(n, n_labels) / n
+
+
+COLLAPSED = sorted(name for name, record in LOSSES.items() if record.sums_lowest_tier)
+
+
+def criterion_of(loss, **params):
+    return Criterion(loss, {"tol": 1e-11, **params} if loss == "pl-partition" else params, np.random.default_rng(0))
 
 
 def own_of(grade):
@@ -53,21 +69,21 @@ def test_every_loss_of_labels_is_the_loss_of_the_plain_lists(loss):
     rng = np.random.default_rng(3)
     s = (0.1 * rng.normal(size=(5, 9))).astype(np.float32)
     grade = rng.integers(0, 2, (5, 9)).astype(float)
-    params = {"random_state": 5} if "random_state" in (LOSSES[loss].parameters) else {}
+    params = {"random_state": 5} if LOSSES[loss].draws else {}
     if params:  # ties are broken by the rows' order, so put the own labels first in the plain list too
         order = np.argsort(-grade, axis=1, kind="stable")
         s, grade = np.take_along_axis(s, order, 1), np.take_along_axis(grade, order, 1)
-    value, grad, _ = loss_of_labels(loss, torch.from_numpy(s), own_of(grade), params)
+    value, grad, _ = loss_of_labels(criterion_of(loss, **params), torch.from_numpy(s), own_of(grade))
     expected, slope = plain(loss, s, grade, **params)
     np.testing.assert_allclose(value, expected, rtol=2e-6, atol=1e-6)
     np.testing.assert_allclose(grad.numpy(), slope, rtol=1e-5, atol=2e-6)
 
 
-@given(batches(), st.sampled_from(sorted(COLLAPSED)))
+@given(batches(), st.sampled_from(COLLAPSED))
 @settings(deadline=None, max_examples=150)
 def test_one_row_stands_for_all_other_labels(batch, loss):
     s, grade = batch
-    value, grad = collapsed(loss, torch.from_numpy(s), own_of(grade), {})
+    value, grad, _ = collapsed(criterion_of(loss), torch.from_numpy(s), own_of(grade))
     expected, slope = plain(loss, s, grade)
     np.testing.assert_allclose(value, expected, rtol=2e-5, atol=2e-5)
     np.testing.assert_allclose(grad.numpy(), slope, rtol=2e-5, atol=2e-6)
@@ -77,17 +93,17 @@ def test_one_row_stands_for_all_other_labels(batch, loss):
 @settings(deadline=None, max_examples=50)
 def test_the_whole_table_keeps_more_than_two_tiers(batch):
     s, grade = batch
-    value, grad, _ = whole("ranknet", torch.from_numpy(s), own_of(grade), {})
+    value, grad, _ = whole(criterion_of("ranknet"), torch.from_numpy(s), own_of(grade))
     expected, slope = plain("ranknet", s, grade)
     np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(grad.numpy(), slope, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", sorted(COLLAPSED))
+@pytest.mark.parametrize("loss", COLLAPSED)
 def test_scores_far_apart_stay_finite_and_right(loss):
     grade = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     s = np.array([[1e4, 9e3, -1e4, -1.1e4], [-1e4, -2e4, 1e4, 0.0]], np.float32)
-    value, grad = collapsed(loss, torch.from_numpy(s), own_of(grade), {})
+    value, grad, _ = collapsed(criterion_of(loss), torch.from_numpy(s), own_of(grade))
     expected, slope = plain(loss, s, grade)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(grad.numpy(), slope, atol=1e-6)
@@ -105,9 +121,9 @@ def test_blocks_of_documents_do_not_change_the_loss(monkeypatch):
     rng = np.random.default_rng(0)
     s = torch.from_numpy(rng.normal(size=(7, 11)).astype(np.float32))
     own = own_of((rng.random((7, 11)) < 0.3).astype(float))
-    value, grad = collapsed("pl-partition", s, own, {})
-    monkeypatch.setattr("placet.rank.label_losses.CELLS_AT_ONCE", 25)
-    again, grad_again = collapsed("pl-partition", s, own, {})
+    value, grad, _ = collapsed(criterion_of("pl-partition"), s, own)
+    monkeypatch.setattr("placet.rank.labels.CELLS_AT_ONCE", 25)
+    again, grad_again, _ = collapsed(criterion_of("pl-partition"), s, own)
     assert value == again
     np.testing.assert_array_equal(grad, grad_again)
 
@@ -119,12 +135,12 @@ def test_the_gradient_goes_back_to_weights_and_learnt_parameters(loss):
     own = own_of((rng.random((3, 6)) < 0.4).astype(float))
     criterion = Criterion(loss, None, rng)
     mean_loss(criterion, table, own).backward()
-    learnt = {**criterion.learnt_values(), "parameter_gradient": True} if LEARNT.get(loss) else {}
-    _, grad, slopes = loss_of_labels(loss, table, own, {**criterion.params, **learnt})
-    np.testing.assert_allclose(table.grad, grad / 3, rtol=1e-6)
-    for name, tensor in criterion.learnt.items():
-        assert float(tensor.grad) == pytest.approx(slopes[name] / 3)
-        assert slopes[name] != 0
+    _, grad, slopes = loss_of_labels(criterion, table, own)
+    np.testing.assert_allclose(table.grad, grad, rtol=1e-6)
+    assert set(criterion.learnt) == set(LOSSES[loss].learnt)
+    for slope, tensor in zip(slopes, criterion.learnt.values()):
+        assert float(tensor.grad) == pytest.approx(slope)
+        assert slope != 0
 
 
 @given(st.integers(1, 6), st.integers(1, 12), st.integers(0, 10**6), st.data())
@@ -174,12 +190,12 @@ def test_predictions_are_those_of_the_network_and_metrics_those_of_all_scores():
     network = net.layers(ranker.weights_, ranker.sizes_.tolist())
     tensors = [tuple(torch.from_numpy(part) for part in layer) for layer in network]
     s = net.forward(tensors, net.as_input(checked_features(X))).numpy()
-    np.testing.assert_allclose(net.scores(network, X), s, atol=1e-5)
+    np.testing.assert_allclose(net.network_scores(network, X), s, atol=1e-5)
     np.testing.assert_array_equal(
-        ranker.predict(X, 4), np.argsort(-net.scores(network, X), axis=1, kind="stable")[:, :4]
+        ranker.predict(X, 4), np.argsort(-net.network_scores(network, X), axis=1, kind="stable")[:, :4]
     )
     full = metrics.psp(
-        net.scores(network, X).astype(float).ravel(), Y.toarray().ravel(), 12 * np.arange(241), 3,
+        net.network_scores(network, X).astype(float).ravel(), Y.toarray().ravel(), 12 * np.arange(241), 3,
         propensity=np.tile(metrics.propensities(np.bincount(Y[:200].indices, minlength=12), 200), 240),
     )  # fmt: skip
     assert ranker.score(X, Y, "psp@3") == pytest.approx(full.mean())
@@ -189,7 +205,7 @@ def test_prediction_in_blocks_is_the_same(monkeypatch):
     X, Y = simulated()
     ranker = LabelRanker(**QUICK).fit(X, Y)
     at_once = ranker.top(X, 3)
-    monkeypatch.setattr("placet.rank.labels.CELLS_AT_ONCE", 50)
+    monkeypatch.setattr("placet.rank.labels.SCORES_AT_ONCE", 50)
     in_blocks = ranker.top(X, 3)
     np.testing.assert_array_equal(at_once.label, in_blocks.label)
     np.testing.assert_allclose(at_once.score, in_blocks.score, rtol=1e-5)
@@ -299,6 +315,38 @@ def test_sampled_sums_are_right_in_the_mean():
     ratios = np.expm1(values) / exact
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(800)
     assert values.mean() < np.log1p(exact)  # the stated bias of the logarithm
+
+
+@pytest.mark.parametrize("n_here", [0, 10, 150, 190])
+def test_every_other_label_is_drawn_equally_often(n_here):
+    rng = np.random.default_rng(1)
+    here = np.sort(rng.choice(200, n_here, replace=False))
+    n = min(5, 200 - n_here)
+    counts = np.zeros(200)
+    for _ in range(4000):
+        drawn = draw_others(here, 200, 5, rng)
+        assert len(set(drawn.tolist())) == n
+        counts[drawn] += 1
+    assert not counts[here].any()
+    others = np.delete(counts, here)
+    expected = 4000 * n / len(others)
+    assert np.abs(others - expected).max() < 5 * np.sqrt(expected)
+
+
+def test_a_batch_with_most_labels_still_meets_all_others():
+    """The labels that a batch lacks are all drawn in turn, whatever their numbers."""
+    data = as_documents(np.ones((1, 1)), (np.arange(60) % 3 > 0).astype(float)[None])
+    rng = np.random.default_rng(0)
+    sizes = [1, 1, 60]
+    weights = net.first_weights(sizes, rng)
+    touched = set()
+    for _ in range(100):
+        network = [
+            tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in net.layers(weights, sizes)
+        ]
+        sampled_loss(Criterion("ranknet", None, rng), network, data, 2, rng).backward()
+        touched |= set(network[-1][0].grad.coalesce().indices()[0].tolist())
+    assert touched == set(range(60))
 
 
 # bad input
@@ -463,8 +511,7 @@ def test_true_labels_that_were_not_proposed_are_not_retrieved():
         judge_labels(scores, csr_matrix([[1.0, 1.0, 0.0, 0.0]]))
 
 
-def test_placet_load_knows_it():
-    assert placet.rank.files.KINDS["LabelRanker"] == "placet.rank.labels"
+def test_the_best_labels_know_how_many_there_are():
     assert (
         best_labels(
             [(np.ones((2, 3), np.float32), np.zeros(3, np.float32))], csr_matrix(np.eye(2, dtype=np.float32)), 1

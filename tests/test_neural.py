@@ -10,14 +10,14 @@ from sklearn.base import clone
 
 import placet
 from placet.data import Lists, Queries
-from placet.losses import LEARNT, LOSSES
+from placet.losses import LOSSES
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'placet[neural]')")
 pytestmark = pytest.mark.jit
 
 from placet.rank import LinearRanker, NeuralRanker, load, torch_loss  # noqa: E402
-from placet.rank import network as net  # noqa: E402
-from placet.rank.training import Criterion  # noqa: E402
+from placet.rank import neural as net  # noqa: E402
+from placet.rank.neural import Criterion  # noqa: E402
 
 torch.set_num_threads(1)
 DATA = placet.simulate.queries(60, (1, 9), 4, noise=0.3, random_state=1)
@@ -36,11 +36,12 @@ def test_the_loss_of_the_table_with_its_gradient(loss):
     np.testing.assert_allclose(scores.grad, 3.0 * grad, rtol=1e-12)
 
 
-@pytest.mark.parametrize("loss", sorted(LEARNT))
+@pytest.mark.parametrize("loss", sorted(name for name, record in LOSSES.items() if record.learnt))
 def test_learnt_parameters_receive_gradients(loss):
     s = np.random.default_rng(0).normal(size=7)
     params = {
-        name: torch.tensor(start + 0.3, dtype=torch.float64, requires_grad=True) for name, start in LEARNT[loss].items()
+        name: torch.tensor(start + 0.3, dtype=torch.float64, requires_grad=True)
+        for name, start in LOSSES[loss].learnt.items()
     }
     torch_loss(loss, torch.tensor(s), RAGGED, **params).backward()
     numbers = {name: value.item() for name, value in params.items()}
@@ -80,7 +81,7 @@ def test_numpy_and_torch_give_the_same_scores(sizes, sparse):
     expected = X.astype(float)
     for k, (W, b) in enumerate(network):
         expected = (np.maximum(expected, 0) if k else expected) @ (W.T if k else W).astype(float) + b
-    np.testing.assert_allclose(net.scores(network, rows), expected, atol=1e-6)
+    np.testing.assert_allclose(net.network_scores(network, rows), expected, atol=1e-6)
     np.testing.assert_allclose(net.forward(tensors, net.as_input(rows)), expected, atol=1e-6)
 
 
@@ -88,7 +89,7 @@ def test_numpy_and_torch_give_the_same_scores(sizes, sparse):
 def test_every_loss_is_learnt(loss):
     ranker = NeuralRanker(loss, **QUICK).fit(DATA[:45])
     assert ranker.score(DATA[45:], metric="ndcg@5") > 0.75  # a random order has 0.62
-    assert set(ranker.learnt_) <= set(LEARNT.get(loss, {}))
+    assert set(ranker.learnt_) <= set(LOSSES[loss].learnt)
 
 
 def test_a_network_finds_what_a_line_cannot():
@@ -204,10 +205,12 @@ def test_bad_parameters_are_named(options, words):
 
 
 def test_sampled_losses_draw_anew_at_every_step():
-    criterion = Criterion("pmop-gibbs", None, np.random.default_rng(0))
-    assert criterion.drawn() != criterion.drawn()
-    fixed = Criterion("pmop-gibbs", {"random_state": 3}, np.random.default_rng(0))
-    assert fixed.drawn() == fixed.drawn()
+    s, TIED = np.random.default_rng(0).normal(size=7), Lists([1, 1, 1, 0, 0, 2, 2], [0, 7])
+    for loss in (name for name, record in LOSSES.items() if record.samples or record.breaks_ties):
+        criterion = Criterion(loss, None, np.random.default_rng(0))
+        assert len({criterion.bind(TIED).value_and_grad(s)[1].tobytes() for _ in range(8)}) > 1, loss
+        fixed = Criterion(loss, {"random_state": 3}, np.random.default_rng(0))
+        assert len({fixed.bind(TIED).value_and_grad(s)[1].tobytes() for _ in range(8)}) == 1
 
 
 def test_without_pytorch_the_package_loads_predicts_and_says_what_to_install(tmp_path):

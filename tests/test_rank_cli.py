@@ -12,6 +12,7 @@ import placet
 from placet.cli import main
 from placet.io import write
 from placet.metrics import compare, ndcg
+from placet.rank import RANKERS
 from placet.simulate import queries
 
 
@@ -65,6 +66,70 @@ def test_train_then_score(run, folder, ranker):
     assert (folder / "scores.txt").read_text().splitlines() == lines
 
 
+QUICK = {
+    "neural": ["epochs=3", "hidden=8,4"],
+    "booster": ["n_rounds=5", "learners=feature,stump"],
+    "surrogate": ["max_evaluations=3", "psi=ce,square"],
+    "structrank": ["scorer=linear", "epochs=1", "starts=1"],
+    "reranker": ["base=1", "kernels=cosine,gaussian"],
+    "crf": ["max_iter=5"],
+}
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("ranker", QUICK)
+def test_every_ranker_of_graded_rows_trains_from_a_file(run, folder, ranker):
+    words = [word for text in QUICK[ranker] for word in ("-p", text)]
+    run("train", "train.letor", "--valid", "valid.letor", "--ranker", ranker, "--save", "e.placet", *words)
+    model = placet.load(folder / "e.placet")
+    assert type(model) is RANKERS[ranker]
+    scores = [float(line) for line in run("score", "e.placet", "valid.letor").split()]
+    np.testing.assert_array_equal(scores, model.predict(placet.read_letor(folder / "valid.letor")))
+
+
+def test_parameters_with_commas_are_several_and_a_base_may_be_a_file(run, folder, model):
+    run(
+        "train",
+        "train.letor",
+        "--ranker",
+        "reranker",
+        "--save",
+        "f.placet",
+        "-p",
+        "kernels=cosine",
+        "-p",
+        f"base={model}",
+    )
+    found = placet.load(folder / "f.placet")
+    assert found.kernels == ("cosine",)
+    assert type(found.base_) is RANKERS["linear"]
+
+
+def test_rank_lists_are_fused_in_the_order_of_the_file(run, folder):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{int(rng.integers(3))} qid:{k % 10} 1:{rng.integers(1, 20)} 2:{'NULL' if k % 7 == 0 else rng.integers(1, 20)} #docid = d{k}"
+        for k in range(600)
+    ]
+    (folder / "ranks.agg").write_text("\n".join(lines) + "\n")
+    run("train", "ranks.agg", "--ranker", "fusion", "--save", "g.placet")
+    scores = run("score", "g.placet", "ranks.agg").splitlines()
+    order = sorted(range(600), key=lambda k: k % 10)  # queries one after the other
+    (folder / "grouped.agg").write_text("\n".join(lines[k] for k in order) + "\n")
+    assert run("score", "g.placet", "grouped.agg").splitlines() == [scores[k] for k in order]
+    assert "these are Queries, not rank lists" in run("score", "g.placet", "train.letor", code=2)
+    assert "these are LetorAgg, not rows" in run("train", "ranks.agg", "--save", "x.placet", code=2)
+
+
+@pytest.mark.parametrize("ranker", sorted(RANKERS))
+def test_rankers_that_need_more_than_a_file_say_what(run, ranker):
+    if ranker in {"diversity": "subtopics", "blend": "rankers to blend"}:
+        err = run("train", "train.letor", "--ranker", ranker, "--save", "x.placet", code=2)
+        assert {"diversity": "judged for subtopics", "blend": "--param blend=K"}[ranker] in err
+    else:
+        assert RANKERS[ranker].learns_from in ("queries", "labels", "rank lists")
+
+
 def test_scores_are_in_the_order_of_the_file(run, folder, model):
     lines = (folder / "valid.letor").read_text().splitlines()
     order = np.random.default_rng(0).permutation(len(lines))
@@ -74,9 +139,9 @@ def test_scores_are_in_the_order_of_the_file(run, folder, model):
 
 
 def test_parameters_of_ranker_and_loss(run, folder):
-    run("train", "train.letor", "--save", "s.placet", "-p", "l2=0.5", "--loss", "davidson", "--loss-param", "beta=0.25")
+    run("train", "train.letor", "--save", "s.placet", "-p", "l2=0.5", "--loss", "davidson", "--loss-param", "tie=0.25")
     ranker = placet.load(folder / "s.placet")
-    assert (ranker.l2, ranker.loss_params, ranker.learnt_) == (0.5, {"beta": 0.25}, {})
+    assert (ranker.l2, ranker.loss_params, ranker.learnt_) == (0.5, {"tie": 0.25}, {})
 
 
 def test_auto_says_what_it_tried(run, folder, model):
@@ -180,9 +245,10 @@ def test_validation_rows_that_say_nothing(run, folder):
         (["--loss", "plackett"], "loss 'plackett' is unknown"),
         (["-p", "depth=3"], "--param depth is unknown to LinearRanker"),
         (["-p", "l2"], "not of the form name=value"),
-        (["--loss-param", "beta=1"], "loss 'pmop-fd' has no parameter 'beta'"),
-        (["--loss", "pmop-mh"], "use solver='sgd'"),
+        (["--loss-param", "beta=1"], "has no parameter 'beta'"),
+        (["--loss", "pmop-mh"], "unlike 'sgd'"),
         (["--metric", "fame"], "metric 'fame' is unknown"),
+        (["--ranker", "surrogate", "--loss", "ranknet"], "--loss ranknet: SurrogateSearch has none to choose"),
         (["--save", "nowhere/x.placet"], "no such folder"),
     ],
 )

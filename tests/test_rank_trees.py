@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix
 
 from placet.data import DataError, Queries
-from placet.losses import CURVATURES, LEARNT, LOSSES
+from placet.losses import LOSSES
 from placet.metrics import ndcg
-from placet.rank import LinearRanker, TreeRanker, objective
-from placet.rank.slopes import FLOOR, Slopes
+from placet.rank import LinearRanker, TreeRanker, boosting_objective
+from placet.rank.trees import FLOOR, Slopes
 from placet.simulate import queries
 
 DATA = queries(70, (1, 8), 3, grades=3, noise=0.2, random_state=2)
@@ -26,12 +26,12 @@ def mixed(data, seed=0):
     return np.asarray(data.X)[order], data.grade[order], np.array(data.qid)[data.query][order]
 
 
-@pytest.mark.parametrize("loss", sorted(CURVATURES))
+@pytest.mark.parametrize("loss", sorted(name for name, record in LOSSES.items() if record.curvature))
 def test_every_loss_with_a_curvature_learns_an_order(loss):
     ranker = TreeRanker(loss, **SMALL).fit(TRAIN)
     chance = np.nanmean(ndcg(np.zeros(len(TEST.grade)), TEST.grade, TEST.offsets, 10))
     assert ranker.score(TEST) > chance + 0.4 * (1 - chance)
-    assert set(ranker.learnt_) == set(LEARNT.get(loss, {})) - {"w1", "w2"}
+    assert set(ranker.learnt_) == set(LOSSES[loss].learnt) - set(LOSSES[loss].scaling)
 
 
 @pytest.mark.parametrize("loss", ["pmop-fd", "ranknet", "bregman-square"])
@@ -39,12 +39,12 @@ def test_slopes_are_gradient_and_curvature_in_the_callers_order(loss):
     X, y, qid = mixed(TRAIN)
     s = np.random.default_rng(1).normal(size=len(y))
     grouped = Queries.from_arrays(X, y, qid)
-    slopes = objective(loss, qid)
+    slopes = boosting_objective(loss, qid)
     found_g, found_h = slopes(y, s)
     assert slopes.level == 0 or loss == "bregman-square"
     inner = s[grouped.row] + slopes.level
     g = grouped.restore(LOSSES[loss](inner, grouped.lists())[1])
-    h = grouped.restore(CURVATURES[loss](inner, grouped.lists()))
+    h = grouped.restore(LOSSES[loss].curvature(inner, grouped.lists()))
     assert_allclose(found_g, g / h.mean(), atol=1e-12)
     assert_allclose(found_h, np.maximum(h / h.mean(), FLOOR), atol=1e-12)
 
@@ -52,7 +52,7 @@ def test_slopes_are_gradient_and_curvature_in_the_callers_order(loss):
 @pytest.mark.parametrize("loss", ["bregman-ce", "bregman-square", "bregman-qnorm"])
 def test_losses_that_see_the_level_start_at_their_best_one(loss):
     slopes = Slopes(loss)
-    slopes.see(TRAIN.grade, TRAIN.offsets, TRAIN.weight)
+    slopes.bind(TRAIN.lists())
     slopes.at(np.zeros(len(TRAIN.grade)))
     value = lambda level: LOSSES[loss](np.full(len(TRAIN.grade), level), TRAIN.lists())[0]  # noqa: E731
     assert abs(slopes.level) > 1e-3
@@ -64,7 +64,7 @@ def test_losses_that_see_the_level_start_at_their_best_one(loss):
 
 def test_learnt_parameters_reach_their_optimum():
     slopes = Slopes("davidson")
-    slopes.see(TRAIN.grade, TRAIN.offsets, TRAIN.weight)
+    slopes.bind(TRAIN.lists())
     s = LinearRanker("davidson").fit(TRAIN).predict(TRAIN)
     for _ in range(30):
         slopes.at(s)
@@ -77,7 +77,12 @@ def test_learnt_parameters_reach_their_optimum():
 def test_lightgbms_own_loop_grows_the_same_trees():
     X, y, qid = mixed(TRAIN)
     weight = np.linspace(1, 2, 50)
-    params = {**QUIET, "learning_rate": 0.1, "lambda_l2": 1.0, "objective": objective("pmop-fd", qid, weight=weight)}
+    params = {
+        **QUIET,
+        "learning_rate": 0.1,
+        "lambda_l2": 1.0,
+        "objective": boosting_objective("pmop-fd", qid, weight=weight),
+    }
     own = lgb.train(params, lgb.Dataset(X, y), 30)
     ours = TreeRanker("pmop-fd", **SMALL).fit(X, y, qid=qid, weight=weight)
     assert np.corrcoef(own.predict(X), ours.predict(X))[0, 1] > 0.99
@@ -88,23 +93,25 @@ def test_xgboosts_own_loop_and_the_scikit_learn_interface_take_it():
     X, y, qid = mixed(TRAIN)
     chance = np.nanmean(ndcg(np.zeros(len(TEST.grade)), TEST.grade, TEST.offsets, 10))
     params = {"max_depth": 3, "min_child_weight": 0, "eta": 0.2, "nthread": 1}
-    booster = xgb.train(params, xgb.DMatrix(X, y), 30, obj=objective("pl-partition", qid))
+    booster = xgb.train(params, xgb.DMatrix(X, y), 30, obj=boosting_objective("pl-partition", qid))
     s = booster.predict(xgb.DMatrix(np.asarray(TEST.X)))
     assert np.nanmean(ndcg(s, TEST.grade, TEST.offsets, 10)) > chance + 0.4 * (1 - chance)
-    model = lgb.LGBMRegressor(objective=objective("ranknet", qid), n_estimators=30, **{**QUIET, "min_child_samples": 3})
+    model = lgb.LGBMRegressor(
+        objective=boosting_objective("ranknet", qid), n_estimators=30, **{**QUIET, "min_child_samples": 3}
+    )
     s = model.fit(X, y).predict(np.asarray(TEST.X))
     assert np.nanmean(ndcg(s, TEST.grade, TEST.offsets, 10)) > chance + 0.4 * (1 - chance)
 
 
 def test_objective_refuses_what_does_not_fit():
-    with pytest.raises(ValueError, match="loss 'pmop-gibbs' has no curvature"):
-        objective("pmop-gibbs", [0, 0])
+    with pytest.raises(ValueError, match="needs a loss with curvature, which 'pmop-gibbs' does not offer"):
+        boosting_objective("pmop-gibbs", [0, 0])
     with pytest.raises(ValueError, match="no parameter 'beta'"):
-        objective("ranknet", [0, 0], beta=1.0)
+        boosting_objective("ranknet", [0, 0], beta=1.0)
     with pytest.raises(DataError, match="qid has 3 entries; there are 2 labels"):
-        objective("ranknet", [0, 0, 1])(np.zeros(2), np.zeros(2))
+        boosting_objective("ranknet", [0, 0, 1])(np.zeros(2), np.zeros(2))
     with pytest.raises(DataError, match=r"weight has shape \(2,\); give one for each of 1 queries"):
-        objective("ranknet", [0, 0], weight=[1.0, 1.0])(np.zeros(2), np.zeros(2))
+        boosting_objective("ranknet", [0, 0], weight=[1.0, 1.0])(np.zeros(2), np.zeros(2))
 
 
 def test_early_stopping_keeps_the_best_round():
@@ -122,7 +129,7 @@ def test_csr_and_dense_grow_the_same_trees_and_a_seed_the_same_bytes():
     dense = TreeRanker(**SMALL).fit(Queries(X, TRAIN.grade, TRAIN.offsets))
     sparse = TreeRanker(**SMALL).fit(Queries(csr_matrix(X), TRAIN.grade, TRAIN.offsets))
     assert_allclose(dense.predict(X), sparse.predict(csr_matrix(X)), atol=1e-9)
-    drawn = {**SMALL, "rows": 0.5, "columns": 0.7, "random_state": 7}
+    drawn = {**SMALL, "subsample": 0.5, "feature_fraction": 0.7, "random_state": 7}
     assert TreeRanker(**drawn).fit(TRAIN).trees_.tobytes() == TreeRanker(**drawn).fit(TRAIN).trees_.tobytes()
     assert (TreeRanker(**drawn).fit(TRAIN).predict(TEST) != TreeRanker(**SMALL).fit(TRAIN).predict(TEST)).any()
 

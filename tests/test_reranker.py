@@ -12,9 +12,10 @@ from sklearn.linear_model import LinearRegression
 
 import placet
 from placet.data import DataError, Queries
+from placet.losses import Bound
 from placet.metrics import ndcg
-from placet.rank import LinearRanker, ListwiseReranker, base_scores, similarity
-from placet.rank.reranker import _Problem
+from placet.rank import LinearRanker, ListwiseReranker, similarity
+from placet.rank.reranker import _Problem, fit_base, list_scores
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def double_loop(S, queries):
     return out
 
 
-def slow_normalised(queries):
+def slow_normalize(queries):
     Z = np.zeros_like(queries.X)
     for a, b in zip(queries.offsets[:-1], queries.offsets[1:]):
         for f in range(Z.shape[1]):
@@ -52,7 +53,7 @@ def slow_cosine(u, v):
 
 
 def test_cosine_and_gaussian_sums_are_the_double_loops(data):
-    Z = slow_normalised(data)
+    Z = slow_normalize(data)
     got = similarity.sums(("cosine", "gaussian"), data.X, data.offsets, bandwidth=0.4)
     np.testing.assert_allclose(got[:, 0], double_loop(lambda i, j: slow_cosine(Z[i], Z[j]), data), atol=1e-10)
     kernel = lambda i, j: np.exp(-np.mean((Z[i] - Z[j]) ** 2) / (2 * 0.4**2))  # noqa: E731
@@ -60,7 +61,7 @@ def test_cosine_and_gaussian_sums_are_the_double_loops(data):
 
 
 def test_a_constant_column_says_nothing():
-    Z = similarity.normalised(np.array([[5.0, 1.0], [5.0, 2.0]]), np.array([0, 2]))
+    Z = similarity.normalize(np.array([[5.0, 1.0], [5.0, 2.0]]), np.array([0, 2]))
     np.testing.assert_array_equal(Z, [[0.0, 0.0], [0.0, 1.0]])
 
 
@@ -90,7 +91,7 @@ def test_sparse_cosine_is_the_dense_one_of_rows_as_they_are():
 def test_predictions_are_the_formula(data):
     base = LinearRanker("ranknet").fit(data)
     ranker = ListwiseReranker(base, ("cosine", "gaussian")).fit(data)
-    T = similarity.sums(("cosine", "gaussian"), data.X, data.offsets)
+    T = similarity.center(similarity.sums(("cosine", "gaussian"), data.X, data.offsets), data.offsets)
     assert ranker.w_.shape == (1, 2)
     assert ranker.w_.any()
     np.testing.assert_allclose(ranker.predict(data), base.predict(data) * np.exp(T @ ranker.w_[0]), rtol=1e-12)
@@ -123,13 +124,13 @@ def test_gradient_of_the_objective_by_differences(data):
     """The weights found are a stationary point: moving any of them does not lower the loss."""
     b, T = data.X[:, 0] + 3.0, similarity.sums(("cosine", "gaussian"), data.X, data.offsets)
     z = T / T.std(axis=0)
-    problem = _Problem(b, z, data, "bregman-square", {})
+    problem = _Problem(b, z, Bound("bregman-square", data.lists()))
     w = problem.first_term(0.01, 200)
-    level, unit = problem.level, problem.unit
+    level = problem.level
 
     def objective(w):
-        s = unit * level[0] + np.exp(level[1]) * b / problem.spread * np.exp(z @ w)
-        return problem._loss(s)[0] + 0.005 * w @ w
+        s = level[2] * level[0] + np.exp(level[1]) * b / level[3] * np.exp(z @ w)
+        return problem.bound.value_and_grad(s)[0] + 0.005 * w @ w
 
     for k in range(2):
         step = np.zeros(2)
@@ -186,7 +187,7 @@ def test_an_unfitted_base_is_cloned_and_fitted_out_of_fold(data):
 
 def test_training_scores_come_from_fits_on_the_other_folds(data):
     base = LinearRanker("ranknet", max_iter=5, tol=10.0)
-    _, got = base_scores.fitted(base, data, None, 3, 1)
+    _, got, _ = fit_base(base, data, None, 3, 1)
     part = np.random.default_rng(1).permutation(len(data)) % 3
     for k in range(3):
         other = clone(base).fit(data[part != k])
@@ -236,7 +237,7 @@ def test_saved_and_loaded(data, tmp_path, kind):
 
 
 def test_what_cannot_be_saved_says_so(data, tmp_path):
-    with pytest.raises(ValueError, match="base of type LinearRegression cannot be saved"):
+    with pytest.raises(ValueError, match="its base holds a LinearRegression"):
         ListwiseReranker(LinearRegression().fit(data.X, data.grade)).fit(data).save(tmp_path / "a")
     with pytest.raises(ValueError, match="cannot be saved"):
         ListwiseReranker(0, (lambda A, B: A @ B.T,)).fit(data).save(tmp_path / "b")
@@ -261,6 +262,59 @@ def test_a_list_longer_than_10_000_needs_no_quadratic_memory(data):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 12_000**2 * 8 / 5  # one table of pairs would be 1.15 GB
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("terms", [1, 2])
+def test_the_order_of_100_000_rows_is_that_of_log_b_and_the_sums(data, sign, terms):
+    """Trained on short lists and used on a long one, whose sums are ten thousand times as large."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0.5, 2.0, 100_000), rng.random((100_000, 3)) ** 3])
+    ranker = ListwiseReranker(0).fit(Queries(np.abs(data.X), data.grade, data.offsets))
+    ranker.w_ = np.full((terms, 1), 0.7 * sign)  # two equal terms are one with twice the factor
+    ranker.v_ = np.array([[0.0, 1.0]] * terms)
+    s = ranker.predict(X)
+    T = similarity.sums(("cosine",), X, np.array([0, len(X)]))[:, 0]
+    exact = np.log(X[:, 0]) + 0.7 * sign * (T - T.mean())
+    assert np.ptp(exact) > 2000  # neither e^s nor its inverse is a number
+    order = np.argsort(exact)
+    assert np.isfinite(s).all()
+    gaps = np.diff(exact[order])
+    assert (np.diff(s[order])[gaps > 1e-9] > 0).all()
+    assert (np.diff(s[order]) > -1e-9).all()
+
+
+def test_signs_and_zeros_keep_their_place_in_long_lists():
+    b = np.array([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0])
+    T = np.array([[500.0], [-700.0], [0.0], [-700.0], [500.0], [-650.0]])
+    s = list_scores(b, T, (np.array([[0.0, 1.0]]), np.array([[1.0]])), np.array([0, 6]))
+    assert np.argsort(s).tolist() == [0, 1, 2, 3, 5, 4]
+    assert (np.sign(s) == np.sign(b)).all()
+    near = list_scores(b, T / 100, (np.array([[0.0, 1.0]]), np.array([[1.0]])), np.array([0, 6]))
+    np.testing.assert_allclose(near, b * np.exp(T[:, 0] / 100), rtol=1e-14)
+    two = list_scores(np.r_[b, b], np.r_[T, T / 100], (np.array([[0.0, 1.0]]), np.array([[1.0]])), np.array([0, 6, 12]))
+    np.testing.assert_array_equal(two, np.r_[s, near])  # what is long in one list changes nothing in another
+
+
+def test_a_reranker_of_short_lists_works_on_long_ones():
+    """Rows unlike the others are relevant; eight rows to learn from, 150 to rank."""
+
+    def lists(n_queries, n, seed):
+        rng = np.random.default_rng(seed)
+        kind = rng.random((n_queries, n)) < 0.25
+        direction = np.where(
+            kind[..., None], rng.normal(size=(n_queries, n, 5)) ** 2, 3.0 + 0.1 * rng.random((n_queries, n, 5))
+        )
+        X = np.concatenate([np.ones((n_queries, n, 1)) + 0.01 * rng.random((n_queries, n, 1)), direction], axis=2)
+        return Queries(X.reshape(-1, 6), kind.ravel().astype(float), n * np.arange(n_queries + 1))
+
+    ranker = ListwiseReranker(0).fit(lists(60, 8, 0))
+    long = lists(5, 150, 1)
+    T = similarity.sums(("cosine",), long.X, long.offsets)
+    formula = np.log(long.X[:, 0]) + T @ ranker.w_[0]
+    expected = np.nanmean(ndcg(formula, long.grade, long.offsets, 10))
+    assert ranker.score(long) == pytest.approx(expected)
+    assert expected > np.nanmean(ndcg(long.X[:, 0], long.grade, long.offsets, 10)) + 0.3
 
 
 def test_relations_of_the_wrong_kind(data):

@@ -11,7 +11,8 @@ from scipy.sparse import csr_matrix
 import placet
 from placet.data import DataError, Lists, Queries
 from placet.losses import LOSSES
-from placet.rank import StructRank, scorers
+from placet.rank import StructRank
+from placet.rank import structrank as scorers
 from placet.rank.structrank import Graph, cumulative_network, feasible_step, order_graphs
 
 scores = st.lists(st.floats(-5, 5), min_size=2, max_size=5).map(np.array)
@@ -178,7 +179,7 @@ def test_no_step_is_feasible_out_of_the_boundary():
 @pytest.mark.parametrize("scorer", scorers.SCORERS)
 @pytest.mark.parametrize("connections", ["full", "none", 1, 0.2])
 def test_it_learns(data, scorer, connections):
-    ranker = StructRank(scorer, connections, rate=2.0, starts=2).fit(data[:15], valid=data[15:])
+    ranker = StructRank(scorer, connections, learning_rate=2.0, starts=2).fit(data[:15], valid=data[15:])
     assert ranker.score(data[15:], metric="ndcg@5") > 0.8
     assert (ranker.theta_[-2:] >= 0).all()
     assert np.abs(ranker.theta_).sum() <= 50
@@ -192,7 +193,7 @@ def test_the_rate_falls_by_the_square_root_of_2_after_each_epoch(data, monkeypat
         return theta
 
     monkeypatch.setattr("placet.rank.structrank.feasible_step", recorded)
-    StructRank("linear", 1, epochs=3, starts=1, rate=0.5).fit(data)
+    StructRank("linear", 1, epochs=3, starts=1, learning_rate=0.5).fit(data)
     steps = len(rates) // 3
     np.testing.assert_allclose(rates[::steps], [0.5, 0.5 / np.sqrt(2), 0.25])
 

@@ -63,7 +63,7 @@ def boosted(learners, rounds, **options):
 
 def methods(quick: bool):
     rounds = 50 if quick else 300
-    drawn = {"rate": 0.1, "rows": 0.5, "columns": 0.1, "leaves": 32}
+    drawn = {"learning_rate": 0.1, "subsample": 0.5, "feature_fraction": 0.1, "leaves": 32}
     found = {
         "linear, cross-entropy": linear("bregman-ce"),
         "linear, square": linear("bregman-square"),
@@ -79,7 +79,7 @@ def methods(quick: bool):
     for beta in BETAS:
         params = {"loss_params": {"beta": beta}}
         found[f"100 rounds, beta {beta:g}"] = lambda t, v, p=params: ConsistentBooster(
-            "bregman-ce", 100, step="projection", rate=0.05, **p
+            "bregman-ce", 100, step="projection", learning_rate=0.05, **p
         ).fit(t)
         found[f"optimum, beta {beta:g}"] = lambda t, v, p=params: LinearRanker(
             "bregman-ce", l2=0.0, tol=1e-4, max_iter=300, **p

@@ -19,7 +19,7 @@ from placet.rank import SupervisedFusion
 
 L2 = (1.0, 0.3, 0.1, 0.03)
 TREES = {
-    "n_trees": 400, "learning_rate": 0.03, "leaves": 8, "min_rows": 100, "l2": 10.0, "columns": 0.3, "rows": 0.5,
+    "n_trees": 400, "learning_rate": 0.03, "leaves": 8, "min_rows": 100, "l2": 10.0, "feature_fraction": 0.3, "subsample": 0.5,
     "metric": "ndcg@10",
 }  # fmt: skip
 LINEAR = (

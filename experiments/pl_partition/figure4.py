@@ -46,12 +46,12 @@ def main() -> None:
 
 def scores(ranker, documents) -> tuple:
     """Scores (documents, labels) and own labels of the first 256 documents."""
-    from placet.rank import network as net
+    from placet.rank import neural as net
     from placet.rank.labels import as_documents
 
     first = as_documents(documents.X[:256], documents.Y[:256])
     first = first[np.flatnonzero(first.useful())]
-    return net.scores(net.layers(ranker.weights_, ranker.sizes_.tolist()), first.X), first.own()
+    return net.network_scores(net.layers(ranker.weights_, ranker.sizes_.tolist()), first.X), first.own()
 
 
 def nodes(ranker, documents, tol: float) -> float:

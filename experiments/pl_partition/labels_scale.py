@@ -25,7 +25,7 @@ def batch(n_labels: int, seed: int):
     """Documents with 100 of 100,000 features and 75 labels each; labels by weight 1/sqrt(rank), so that some are frequent."""
     from scipy.sparse import csr_matrix
 
-    from placet.rank.label_data import Documents
+    from placet.data.documents import Documents
 
     rng = np.random.default_rng(seed)
     weight = -0.5 * np.log(1.0 + np.arange(n_labels))
@@ -51,11 +51,12 @@ def sampled_softmax(network, documents, rng):
     """Cross-entropy of the own labels against the softmax over the labels of the batch and ``DRAWN`` others."""
     import torch
 
-    from placet.rank import network as net
+    from placet.rank import neural as net
+    from placet.rank.labels import draw_others
 
     here = np.unique(documents.Y.indices)
     n_labels = documents.Y.shape[1]
-    drawn = np.setdiff1d(rng.choice(n_labels, min(n_labels, DRAWN + len(here)), replace=False), here)[:DRAWN]
+    drawn = draw_others(here, n_labels, DRAWN, rng)
     index = torch.from_numpy(np.concatenate([here, drawn]).astype(np.int64))
     *inner, (W, b) = network
     vectors = torch.nn.functional.embedding(index, W, sparse=True)
@@ -69,9 +70,9 @@ def measure(loss: str, n_labels: int, repeat: int) -> dict[str, float]:
     """Seconds of the loss, of a step, and the growth of peak memory over what Python and the batch need."""
     import torch
 
-    from placet.rank import network as net
+    from placet.rank import neural as net
     from placet.rank.labels import mean_loss, sampled_loss
-    from placet.rank.training import Criterion, _adams
+    from placet.rank.neural import Criterion, _adams
 
     documents, rng = batch(n_labels, 0), np.random.default_rng(1)
     criterion, own, sampled = Criterion("pl-partition", None, rng), documents.own(), loss.endswith("sampled")

@@ -30,12 +30,11 @@ import letor_sets as letor
 
 import placet
 from placet.data import Queries
-from placet.losses import CURVATURES
+from placet.losses import LOSSES
 from placet.metrics import evaluate, kendall_tau
 from placet.optim import ConvergenceWarning
 from placet.rank import LinearRanker
-from placet.rank.objective import SAMPLED
-from placet.rank.products import Products
+from placet.rank.features import Products
 from placet.threads import set_threads
 
 HERE = Path(__file__).parent
@@ -90,7 +89,7 @@ def widened(fold: Fold, threshold: float | None) -> Fold:
     """The fold with the products whose correlation with the training grades exceeds the threshold as columns."""
     if threshold is None:
         return fold
-    products = Products.selected(fold[0].X, fold[0].grade, threshold)
+    products = Products.select(fold[0].X, fold[0].grade, threshold)
     print(f"  {len(products.pairs)} products of features", flush=True)
     if not len(products.pairs):
         return fold
@@ -100,15 +99,15 @@ def widened(fold: Fold, threshold: float | None) -> Fold:
 
 def curvature(loss: str, train: Queries) -> float:
     """Trace of the Hessian per query where all scores are 0: the unit in which losses of any size are penalised."""
-    exact = "pmop-exact" if loss in SAMPLED else loss
-    return float(CURVATURES[exact](np.zeros(len(train.grade)), train.lists()).sum()) / len(train)
+    exact = "pmop-exact" if LOSSES[loss].samples else loss
+    return float(LOSSES[exact].curvature(np.zeros(len(train.grade)), train.lists()).sum()) / len(train)
 
 
 def fitted(method: str, l2: float, train: Queries, quick: bool) -> LinearRanker:
     """L-BFGS to a relative improvement of 1e-5 or 100 iterations; 1,000 plain steps of 0.1 where the loss samples."""
     loss, params = METHODS[method]
     rule: dict = {"tol": 1e-6, "rel_tol": 1e-5, "max_iter": 100}
-    if loss in SAMPLED:
+    if LOSSES[loss].samples:
         rule = {"solver": "sgd", "step": "plain", "learning_rate": 0.1, "max_iter": 50 if quick else 1000}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # 100 iterations are the rule, not a failure

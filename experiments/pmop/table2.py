@@ -23,7 +23,7 @@ import letor_sets as letor
 
 import placet
 from placet.losses import LOSSES
-from placet.rank.objective import SAMPLED, Objective, parameters_for
+from placet.rank.linear import Objective
 from placet.threads import set_threads
 
 HERE = Path(__file__).parent
@@ -68,18 +68,17 @@ def cpu(run) -> float:
 def measured(loss: str, length: int, rows: int, n_features: int) -> tuple[float, float]:
     """Seconds per list of the loss alone, and of the whole evaluation with its two products with the features."""
     queries = placet.simulate.queries(rows // length, length, n_features, 5, random_state=length)
-    objective = Objective(queries.X, queries.lists(), loss, 0.0, False, parameters_for(loss, None))
+    objective = Objective(queries.X, queries.lists(), loss, 0.0, False, LOSSES[loss].training_parameters(None))
     rng = np.random.default_rng(0)
-    x = np.append(rng.normal(size=n_features) / np.sqrt(n_features), np.zeros(len(objective.learnt)))
-    draw = {"random_state": rng} if loss in SAMPLED else {}
-    s, params = objective.scores(x), {**objective.params, **objective.learnt_at(x), **draw}
+    x = np.append(rng.normal(size=n_features) / np.sqrt(n_features), np.zeros(len(objective.bound.learnt)))
+    s, learnt = objective.scores(x), objective.learnt_at(x)
 
     def whole() -> None:
-        objective._last = None  # scores of the same x are kept; an optimiser asks for a new x each time
-        objective(x, **draw)
+        objective._last = None  # scores of the same x are kept; an optimizer asks for a new x each time
+        objective(x, rng)
 
     n_lists = len(queries)
-    return cpu(lambda: LOSSES[loss](s, objective.lists, **params)) / n_lists, cpu(whole) / n_lists
+    return cpu(lambda: objective.bound.value_and_grad(s, learnt, rng)) / n_lists, cpu(whole) / n_lists
 
 
 def exponent(lengths: list[int], seconds: list[float], long: int) -> float:

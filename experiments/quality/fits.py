@@ -11,7 +11,8 @@ import numpy as np
 from peers import PEERS, Scorer
 
 from placet.data import Queries
-from placet.rank.auto import Candidate, drawn, ranker_class
+from placet.rank.auto import Candidate, draw_candidates
+from placet.rank.ranker import ranker_class
 
 
 class Fits(NamedTuple):
@@ -25,7 +26,7 @@ class Fits(NamedTuple):
 
 def placet_space(rng: np.random.Generator) -> Candidate:
     """What ``autorank`` would try, in one thread."""
-    name, params = drawn(1, rng)[0]
+    name, params = draw_candidates(1, rng)[0]
     return name, {**params, "engine": {"num_threads": 1}} if name == "trees" else params
 
 

@@ -1,10 +1,10 @@
 """MQ2008 and OHSUMED, five folds, NDCG@10: Placet beside LightGBM, XGBoost and CatBoost, with the same number of fits.
 
 For each method and fold 20 settings are drawn at random (seeded) from a stated space (``peers.py``;
-``placet.rank.auto.drawn`` for Placet, which has one such budget for all its kinds of rankers and losses), fitted on the
+``placet.rank.auto.draw_candidates`` for Placet, which has one such budget for all its kinds of rankers and losses), fitted on the
 three training parts, stopped by NDCG@10 on the validation part, and ordered by the same value.  Two ways to choose are
 shown for every method: the best setting, and the mean of the best 10, whose scores are divided by their deviation
-inside the lists of the validation part.  The latter is ``autorank(train, valid, candidates=drawn(20), blend=10)``.
+inside the lists of the validation part.  The latter is ``autorank(train, valid, candidates=draw_candidates(20), blend=10)``.
 A third row, "any", is the mean over settings: one chosen at random.
 NDCG has gain 2^grade - 1; queries with nothing relevant are left out (564 and 105 remain).  Differences are paired over
 test queries of all folds, with a 95 % bootstrap interval and the p-value of a sign-flip test.

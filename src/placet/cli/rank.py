@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.aggregate import parameters
 from placet.cli.evaluate import split_specs
-from placet.cli.output import progress_bar, say, show_json, show_table
+from placet.cli.output import parameters, progress_bar, say, show_json, show_table, value_of
 
 if TYPE_CHECKING:
     from placet.data import Queries
@@ -22,7 +21,8 @@ def train(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="TRAIN", help="Graded rows with features: LETOR / svmlight; for labels: extreme classification."
+            metavar="TRAIN",
+            help="Graded rows with features: LETOR / svmlight; labels: extreme classification; fusion: LETOR-agg.",
         ),
     ],
     save: Annotated[Path, typer.Option(help="File to write the model to.")],
@@ -30,12 +30,14 @@ def train(
     ranker: Annotated[
         str,
         typer.Option(
-            help="linear, trees, booster, neural, labels (extreme multi-label), or auto: the best of a short list, or "
-            "the mean of the K best with --param blend=K."
+            help="linear, trees, neural, booster, surrogate, structrank, reranker, crf, fusion (of rank lists), labels "
+            "(extreme multi-label), or auto: the best of a short list, or the mean of the K best with --param blend=K."
         ),
     ] = "linear",
-    loss: Annotated[str, typer.Option(help="Any loss of placet.losses.LOSSES (auto chooses its own).")] = "",
-    metric: Annotated[str, typer.Option("--metric", "-m", help="Metric on the validation rows.")] = "ndcg@10",
+    loss: Annotated[str, typer.Option(help="Any loss of placet.losses.LOSSES; the ranker's own if not given.")] = "",
+    metric: Annotated[
+        str, typer.Option("--metric", "-m", help="Metric on the validation rows; the ranker's own if not given.")
+    ] = "",
     param: Annotated[
         list[str] | None, typer.Option("--param", "-p", help="name=value, a parameter of the ranker.")
     ] = None,
@@ -49,10 +51,11 @@ def train(
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
     if not save.parent.is_dir():
         raise ValueError(f"{save.parent}: no such folder to save the model in; make it first")
-    read_rows = read_documents if ranker == "labels" else read_queries
-    rows: Any = read_rows(file, features or None)
-    held_out: Any = None if valid is None else read_rows(valid, rows.X.shape[1])
     given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
+    kind = "linear" if ranker == "auto" else ranker
+    read_rows = _reader(kind)
+    rows: Any = read_rows(file, features or None)
+    held_out: Any = None if valid is None else read_rows(valid, _n_features(rows))
     try:
         with showing_progress(metric) as progress:
             if ranker == "auto":
@@ -67,8 +70,8 @@ def train(
         say(f"interrupted: {save} holds the best model so far")
     one = getattr(model, "loss", None)  # the members of a blend each have their own
     summary = {"model": str(save), "ranker": type(model).__name__, "loss": one, "queries": len(rows), **about}
-    known = {key: value for key, value in summary.items() if value is not None}
-    show_json(known) if as_json else show_table(["what", "value"], list(known.items()))
+    present = {key: value for key, value in summary.items() if value is not None}
+    show_json(present) if as_json else show_table(["what", "value"], list(present.items()))
 
 
 def score(
@@ -83,14 +86,13 @@ def score(
     """
     from placet.io import write_label_scores
     from placet.io.files import write_lines
-    from placet.rank import LabelRanker, load
+    from placet.rank import load
 
     ranker = load(model)
-    if isinstance(ranker, LabelRanker):
-        found = ranker.top(read_documents(file, ranker.n_features_in_).X, k)
-        write_label_scores(found.matrix(), sys.stdout if out is None else out)
+    rows: Any = READERS.get(ranker.learns_from, read_queries)(file, ranker.n_features_in_)
+    if ranker.learns_from == "labels":
+        write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
         return
-    rows = read_queries(file, ranker.n_features_in_)
     lines = (repr(value) for value in rows.restore(ranker.predict(rows)).tolist())
     if out is not None:
         write_lines(out, lines)
@@ -168,17 +170,72 @@ def read_documents(path: Path, n_features: int | None = None) -> "MultiLabel":
     return documents
 
 
-def _ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:
-    """An unfitted ranker; an unknown parameter is a ``ValueError`` that lists the known ones."""
-    from placet.rank.auto import ranker_class
+def read_rank_lists(path: Path, n_engines: int | None = None) -> "Queries":
+    """Ranks by engines, NaN where an engine did not list a document, from LETOR rank aggregation text."""
+    from placet.data import DataError, Queries
+    from placet.io import LetorAgg, read
 
-    made = ranker_class(name)
-    known = made().get_params()
-    common = {"loss": loss or known["loss"], "metric": metric, "random_state": seed}
-    unknown = sorted(set(given) - set(known))
+    lists = read(path)
+    if not isinstance(lists, LetorAgg):
+        raise DataError(f"{path}: these are {type(lists).__name__}, not rank lists; give LETOR rank aggregation text")
+    if n_engines is not None and lists.rank.shape[1] != n_engines:
+        raise DataError(f"{path}: its rows have {lists.rank.shape[1]} engines; {n_engines} are expected")
+    return Queries(lists.rank, lists.grade, lists.offsets, qid=lists.qid, row=lists.row)  # type: ignore[arg-type]
+
+
+READERS: dict[str, Callable[[Path, int | None], Any]] = {
+    "queries": read_queries,
+    "labels": read_documents,
+    "rank lists": read_rank_lists,
+}
+"""How the files of a ranker are read, by what it learns from."""
+
+NO_READER = {
+    "subtopics": "rows that are judged for subtopics; fit it in Python: DiversityReranker().fit(queries, judged)",
+    "rankers": "rankers to blend; use --ranker auto with --param blend=K, or placet.rank.Blend in Python",
+}
+"""What the other rankers need, that no file gives."""
+
+
+def _reader(name: str) -> Callable[[Path, int | None], Any]:
+    from placet.rank.ranker import ranker_class
+
+    learns_from = ranker_class(name).learns_from
+    if learns_from not in READERS:
+        raise ValueError(f"--ranker {name} needs {NO_READER[learns_from]}")
+    return READERS[learns_from]
+
+
+def _n_features(rows: Any) -> int:
+    return int(rows.X.shape[1])
+
+
+def _ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:
+    """An unfitted ranker; an unknown parameter is a ``ValueError`` that lists those there are."""
+    from placet.rank.ranker import ranker_class
+
+    kind = ranker_class(name)
+    defaults = kind().get_params(deep=False)
+    unknown = sorted(set(given) - set(defaults))
     if unknown:
-        raise ValueError(f"--param {unknown[0]} is unknown to {made.__name__}; choose from {sorted(known)}")
-    return made(**{**common, **given})
+        raise ValueError(f"--param {unknown[0]} is unknown to {kind.__name__}; choose from {sorted(defaults)}")
+    for option, value in (("loss", loss), ("metric", metric)):
+        if value and option not in defaults:
+            raise ValueError(f"--{option} {value}: {kind.__name__} has none to choose")
+    common = {key: value for key, value in (("loss", loss), ("metric", metric)) if value} | {"random_state": seed}
+    common = {key: value for key, value in common.items() if key in defaults}
+    return kind(**{**common, **{key: _value(key, value, defaults[key]) for key, value in given.items()}})
+
+
+def _value(name: str, value: Any, default: Any) -> Any:
+    """A parameter from the command line: values with commas between them are several; a base may be a saved model."""
+    from placet.rank import load
+
+    if name == "base" and isinstance(value, str) and Path(value).is_file():
+        return load(value)
+    if isinstance(value, str) and (isinstance(default, tuple) or ("," in value and "(" not in value)):
+        return tuple(value_of(part.strip()) for part in value.split(","))
+    return value
 
 
 def _chosen(
@@ -191,20 +248,24 @@ def _chosen(
         raise ValueError("--ranker auto chooses by validation rows; give them with --valid")
     if loss or set(given) - {"budget", "blend"}:
         raise ValueError("--ranker auto chooses loss and parameters itself; it takes only --param budget=N and blend=K")
-    choice = autorank(rows, valid, metric=metric, random_state=seed, progress=progress, **given)
+    choice = autorank(rows, valid, metric=metric or "ndcg@10", random_state=seed, progress=progress, **given)
     say(repr(choice))
-    return {"validation": choice.value, "tried": len(choice.trials)}, choice.ranker
+    about = {"validation": choice.value, "tried": len(choice.trials), "interrupted": choice.interrupted}
+    return about, choice.ranker
 
 
 def _judged(path: Path, labels: Path) -> "Judged":
     """Scores met with labels, whether they are in a file or a model computes them."""
     from placet.io.judged import read_judged, score_rows
-    from placet.rank.files import is_saved, load
+    from placet.rank import load
+    from placet.rank.files import is_saved
 
     if not is_saved(path):
         return read_judged(path, labels)
     ranker = load(path)
-    rows = read_queries(labels, ranker.n_features_in_)
+    if ranker.learns_from == "labels":
+        raise ValueError(f"{path}: a ranker of labels is compared by files of scores; make one with: placet score")
+    rows = READERS.get(ranker.learns_from, read_queries)(labels, ranker.n_features_in_)
     return score_rows(rows.restore(ranker.predict(rows)), rows)
 
 
@@ -215,6 +276,6 @@ def showing_progress(metric: str) -> Iterator[Callable[[int, int, float | None],
 
         def advance(step: int, steps: int, value: float | None) -> None:
             if update is not None:
-                update(step, steps, None if value is None else f"{metric} {value:.4f}")
+                update(step, steps, None if value is None else f"{metric or 'validation'} {value:.4f}")
 
         yield None if update is None else advance

@@ -241,7 +241,8 @@ class LetorAgg:
     """Documents ranked by engines; rows ``offsets[q]:offsets[q + 1]`` are the documents of query ``qid[q]``.
 
     ``rank`` (rows, engines) float64: lower is better, NaN where the engine did not rank the document.  ``grade``
-    (rows,) relevance.  ``doc`` (rows,) document names.  ``rankings``: one ballot for each query and engine that
+    (rows,) relevance.  ``doc`` (rows,) document names.  ``row`` (rows,) the line of each, counted from 0, where the
+    rows come from a file.  ``rankings``: one ballot for each query and engine that
     ranked anything in it (instance = query, agent = engine 1, 2, ...); item ``r`` is row ``r``, so ``grade[item]`` is
     its relevance.
     """
@@ -252,6 +253,7 @@ class LetorAgg:
     qid: tuple[Hashable, ...]
     doc: tuple[str, ...]
     rank: NDArray[np.float64]
+    row: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.qid)
@@ -309,7 +311,7 @@ def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError
     order, place = grouped.row, np.arange(rows) - grouped.offsets[:-1][grouped.query]
     docs = tuple(str(k + 1) if name is None else name for name, k in zip(doc[order].tolist(), place.tolist()))
     rankings = _ballots(grouped, docs, problems.name)
-    return LetorAgg(rankings, grouped.grade, grouped.offsets, grouped.qid, docs, grouped.X)
+    return LetorAgg(rankings, grouped.grade, grouped.offsets, grouped.qid, docs, grouped.X, grouped.row)
 
 
 def _ranks(parsed: list[Block], rows: int, engines: int, name: str) -> NDArray[np.float64]:

@@ -89,6 +89,7 @@ LOSSES: dict[str, Loss] = {
         _pairs.ranksvm,
         "Joachims, Optimizing search engines using clickthrough data, KDD 2002",
         smooth=False,
+        differentiable=False,
         exact_curvature=False,
     ),
     "rank-regress": Loss(_pairs.rank_regress, "Cossock and Zhang, Subset ranking using regression, COLT 2006"),

@@ -83,6 +83,8 @@ class Loss:
         Twice differentiable everywhere, with derivatives that differences can check.
     convex : bool
         Convex in the scores.
+    differentiable : bool
+        Has a gradient everywhere; where it has kinks, no gradient vanishes at the minimum.
     exact_curvature : bool
         The curvature is the Hessian's diagonal, not an upper bound of it.
     sums_lowest_tier : bool
@@ -103,6 +105,7 @@ class Loss:
     breaks_ties: bool = False
     smooth: bool = True
     convex: bool = True
+    differentiable: bool = True
     exact_curvature: bool = True
     sums_lowest_tier: bool = False
     values_of_grades: bool = False

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,10 @@ from placet.data import DataError, Queries
 from placet.metrics import Summary, summary
 from placet.metrics import metric as metric_of
 from placet.rank.blend import Blend
+from placet.rank.ranker import Ranker, ranker_class
+from placet.rank.validation import Best
 
 Candidate = tuple[str, Mapping[str, Any]]
-
-RANKERS = {
-    "linear": "placet.rank.linear:LinearRanker",
-    "trees": "placet.rank.trees:TreeRanker",
-    "neural": "placet.rank.neural:NeuralRanker",
-    "labels": "placet.rank.labels:LabelRanker",
-    "booster": "placet.rank.boosting:ConsistentBooster",
-}
-"""Short names of the rankers that take any loss."""
 
 SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
@@ -34,7 +26,7 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "ranknet", "l2": 1e-1}),
     ("trees", {"loss": "ranknet", "learning_rate": 0.05, "leaves": 15}),
     ("linear", {"loss": "attrank", "l2": 1e-4}),
-    ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 31, "columns": 0.5, "rows": 0.7}),
+    ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 31, "feature_fraction": 0.5, "subsample": 0.7}),
     ("linear", {"loss": "pl-partition", "l2": 1e-1}),
     ("trees", {"loss": "attrank", "learning_rate": 0.05, "leaves": 15}),
 )
@@ -45,7 +37,7 @@ LOSSES_TO_DRAW = {
     "trees": ("pmop-fd", "pl-partition", "pl-lower-bound", "attrank", "ranknet"),
     "booster": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet"),
 }
-"""Which losses ``drawn`` gives to which ranker."""
+"""Which losses ``draw_candidates`` gives to which ranker."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,7 @@ class Choice:
     """What ``autorank`` chose and what it tried.
 
     ``ranker`` (fitted) is the one that was ``best`` by ``metric`` on the validation set, or the blend of the
-    ``members``, best first; ``value`` is its own mean of the metric there.
+    ``members``, best first; ``value`` is its own mean of the metric there.  ``interrupted``: whether Ctrl-C ended it.
     """
 
     ranker: Any
@@ -74,6 +66,7 @@ class Choice:
     trials: tuple[Trial, ...] = field(repr=False)
     members: tuple[Trial, ...] = field(repr=False)
     value: float
+    interrupted: bool = False
 
     def __repr__(self) -> str:
         lines = [f"{self.metric} on the validation set, {len(self.trials)} tried:"]
@@ -87,13 +80,13 @@ class Choice:
         return "\n".join(lines)
 
 
-def drawn(n: int, random_state: int | np.random.Generator = 0) -> list[Candidate]:
+def draw_candidates(n: int, random_state: int | np.random.Generator = 0) -> list[Candidate]:
     """``n`` candidates at random: linear, trees or boosted columns, each with a loss and settings of its own.
 
     Penalties, rates and sizes are uniform in their logarithm, shares uniform.  Boosted columns are features, or (twice
     as often) their products with similarities to the rest of the list.  The first of many draws are those of few.
 
-    >>> drawn(1, 11)
+    >>> draw_candidates(1, 11)
     [('linear', {'loss': 'pmop-fd', 'l2': 0.0099})]
     """
     rng = np.random.default_rng(random_state)
@@ -113,11 +106,11 @@ def _draw(rng: np.random.Generator) -> Candidate:
         params |= {"l2": between(1e-4, 1)}
     elif name == "trees":
         params |= {"learning_rate": between(0.02, 0.2), "leaves": int(between(4, 33)), "min_rows": int(between(5, 101))}
-        params |= {"l2": between(0.1, 100), "rows": share(0.5), "columns": share(0.2)}
+        params |= {"l2": between(0.1, 100), "subsample": share(0.5), "feature_fraction": share(0.2)}
     else:
-        params |= {"rate": between(0.1, 1), "rows": share(0.5)}
+        params |= {"learning_rate": between(0.1, 1), "subsample": share(0.5)}
         kernels = (None, ("cosine",), ("gaussian",))[rng.integers(3)]
-        params |= {"columns": share(0.2)} if kernels is None else {"learners": "listwise", "kernels": kernels}
+        params |= {"feature_fraction": share(0.2)} if kernels is None else {"learners": "listwise", "kernels": kernels}
     return name, params
 
 
@@ -134,8 +127,8 @@ def autorank(
 ) -> Choice:
     """Fit the first ``budget`` candidates (None: all) on ``train`` and keep the best by ``metric`` on ``valid``.
 
-    ``candidates``: the ``SHORT_LIST``, ``drawn(20)``, or a list of one's own.  ``blend`` > 1 keeps the mean of that
-    many best (``Blend``), which a small validation set misleads less than the choice of one.
+    ``candidates``: the ``SHORT_LIST``, ``draw_candidates(20)``, or a list of one's own.  ``blend`` > 1 keeps the mean
+    of that many best (``Blend``), which a small validation set misleads less than the choice of one.
 
     Each also stops, or keeps its best step, by the same metric on ``valid``, so the value of the best is an optimistic
     one: measure it on queries of its own.  A tie goes to the earlier.  A candidate that cannot be fitted (trees without
@@ -153,37 +146,34 @@ def autorank(
     if blend < 1:
         raise ValueError(f"blend {blend} must be at least 1")
     trials: list[Trial] = []
-    best: list[tuple[Trial, Any]] = []
     failures: list[Exception] = []
-    for name, params in chosen:
-        ranker = ranker_class(name)(**{"random_state": random_state, **params}, metric=metric)
-        start = time.perf_counter()
-        try:
-            found = _value(ranker.fit(train, valid=valid), valid)
-        except (ImportError, DataError) as error:
-            failures.append(error)
-            trials.append(Trial(name, params, np.nan, np.nan, time.perf_counter() - start, str(error)))
-            continue
-        trials.append(Trial(name, params, found.mean, found.stderr, time.perf_counter() - start))
-        best = sorted([*best, (trials[-1], ranker)], key=lambda pair: -pair[0].value)[:blend]
-        if progress is not None:
-            progress(len(trials), len(chosen), best[0][0].value)
-    if not best:
+    best: Best[list[tuple[Trial, Ranker]]] = Best()
+    with best:
+        for name, params in chosen:
+            ranker = ranker_class(name)(**{"random_state": random_state, **params}, metric=metric)
+            start = time.perf_counter()
+            try:
+                found = _value(ranker.fit(train, valid=valid), valid)
+            except (ImportError, DataError) as error:
+                failures.append(error)
+                trials.append(Trial(name, params, np.nan, np.nan, time.perf_counter() - start, str(error)))
+                continue
+            trials.append(Trial(name, params, found.mean, found.stderr, time.perf_counter() - start))
+            pairs = [*([] if best.empty else best.state), (trials[-1], ranker)]
+            best.consider(sorted(pairs, key=lambda pair: -pair[0].value)[:blend])
+            if progress is not None:
+                progress(len(trials), len(chosen), max(trial.value for trial, _ in best.state))
+            if ranker.fit_summary_["interrupted"]:
+                raise KeyboardInterrupt
+    if best.empty:
         kind = type(failures[0])
         raise kind(f"none of the {len(trials)} candidates could be fitted: {failures[0]}") from failures[0]
-    members, rankers = zip(*best)
+    members, rankers = zip(*best.state)
     ranker = rankers[0] if len(rankers) == 1 else Blend.of(rankers, valid, metric)
-    return Choice(ranker, members[0], metric, tuple(trials), members, _value(ranker, valid).mean)
+    value = _value(ranker, valid).mean
+    return Choice(ranker, members[0], metric, tuple(trials), members, value, best.interrupted)
 
 
 def _value(ranker: Any, valid: Queries) -> Summary:
     """Mean and standard error of the ranker's own metric."""
     return summary(metric_of(ranker.metric)(ranker.predict(valid), valid.grade, valid.offsets))
-
-
-def ranker_class(name: str, what: str = "ranker") -> Any:
-    """The class of a short name; ``what`` is the word for it in the error."""
-    if name not in RANKERS:
-        raise ValueError(f"{what} {name!r} is unknown; choose from {sorted(RANKERS)}")
-    module, _, attribute = RANKERS[name].partition(":")
-    return getattr(import_module(module), attribute)

@@ -1,18 +1,14 @@
 """The mean of several rankers, each in units of its own spread."""
 
-import os
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from placet.data import DataError, Queries
-from placet.data.arrays import list_of_rows
-from placet.rank import files
-from placet.rank.ranker import Ids, Ranker, Scores, restored
+from placet.data import Queries
+from placet.data.arrays import Ints, list_of_rows
+from placet.rank.ranker import Ranker, Scores
 
 
 class Blend(Ranker):
@@ -30,7 +26,8 @@ class Blend(Ranker):
     True
     """
 
-    _state = ("spread_",)
+    learns_from = "rankers"
+    _state = ("members_", "spread_")
 
     def __init__(self, rankers: Sequence[Ranker] = (), *, metric: str = "ndcg@10") -> None:
         self.rankers = rankers
@@ -42,74 +39,40 @@ class Blend(Ranker):
         return "keep" if all(ranker._missing == "keep" for ranker in self.rankers) else "error"
 
     @classmethod
-    def of(cls, fitted: Sequence[Ranker], queries: Queries, metric: str = "ndcg@10") -> Self:
+    def of(cls, members: Sequence[Ranker], queries: Queries, metric: str = "ndcg@10") -> Self:
         """The blend of rankers that are fitted already; ``queries`` are those to measure their spread on."""
-        blend = cls([clone(ranker) for ranker in fitted], metric=metric)
-        blend.n_features_in_, blend.features_ = queries.n_features, queries.features
-        blend._take(fitted, queries)
+        blend = cls([clone(ranker) for ranker in members], metric=metric)
+        blend._set_columns(queries)
+        blend._take(members, queries)
         return blend
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        fitted = []
-        for step, ranker in enumerate(self.rankers, 1):
-            fitted.append(clone(ranker).fit(queries, valid=valid))
-            self._tell(step, len(self.rankers), None)
-        self._take(fitted, queries if valid is None else valid)
+        best = self._keep_best(None, len(self.rankers))
+        members: list[Ranker] = []
+        with best:
+            for ranker in self.rankers:
+                members.append(clone(ranker).fit(queries, valid=valid))
+                best.see(list(members))
+                if members[-1].fit_summary_["interrupted"]:
+                    raise KeyboardInterrupt
+        self._take([] if best.empty else best.state, queries if valid is None else valid)
+        self.fit_summary_["interrupted"] = best.interrupted
 
-    def _take(self, fitted: Sequence[Ranker], queries: Queries) -> None:
-        if not len(fitted):
+    def _take(self, members: Sequence[Ranker], queries: Queries) -> None:
+        if not len(members):
             raise ValueError("a blend needs at least one ranker")
-        self.members_ = list(fitted)
-        self.spread_ = np.array([spread(member.predict(queries), queries.offsets) for member in fitted])
-        self.fit_summary_ = {"members": [member.fit_summary_ for member in fitted]}
+        self.members_ = list(members)
+        self.spread_ = np.array([spread(member.predict(queries), queries.offsets) for member in members])
+        self.fit_summary_ = {"members": [member.fit_summary_ for member in members], "interrupted": False}
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Scores:
-        """A score for every row, in the order given; ``qid`` matters where it does to a member."""
-        queries = self._seen(X, qid)
+    def _scores(self, queries: Queries) -> Scores:
         out = np.zeros(len(queries.grade))
         for member, unit in zip(self.members_, self.spread_):
             out += member.predict(queries) / (unit * len(self.members_))
-        return out if isinstance(X, Queries) else restored(queries, out)
-
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Scores:
-        return self.predict(Queries(X, np.zeros(X.shape[0]), offsets, features=self.features_))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the blend with all its members to one file."""
-        self._check_fitted()
-        state: dict[str, Any] = {name: getattr(self, name) for name in (*self._common, *self._state)}
-        state["members"] = [[type(member).__name__, member.get_params(deep=False)] for member in self.members_]
-        for k, member in enumerate(self.members_):
-            if type(member).save is not Ranker.save:
-                raise ValueError(f"a blend with a {type(member).__name__} cannot be saved; save its members one by one")
-            state |= {f"{k}/{name}": getattr(member, name) for name in (*member._common, *member._state)}
-        files.write(path, type(self).__name__, {"metric": self.metric}, state)
-
-    @classmethod
-    def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> Self:
-        """The blend that ``save`` wrote, or a ``DataError``."""
-        kinds = state.get("members")
-        if not isinstance(kinds, list) or not all(_known(member) for member in kinds):
-            raise DataError(f"the members of this blend are {kinds!r}; known are {sorted(files.KINDS)}")
-        members = []
-        for k, (kind, own) in enumerate(kinds):
-            inner = {key.partition("/")[2]: value for key, value in state.items() if key.startswith(f"{k}/")}
-            members.append(getattr(import_module(files.KINDS[kind]), kind).from_saved(own, inner))
-        rest = {name: value for name, value in state.items() if "/" not in name and name != "members"}
-        blend = super().from_saved(params, rest)
-        blend.members_, blend.rankers = members, [clone(member) for member in members]
-        return blend
+        return out
 
 
-def _known(member: Any) -> bool:
-    """Whether an entry of a saved blend names a ranker and its parameters."""
-    if not (isinstance(member, list) and len(member) == 2):
-        return False
-    kind, params = member
-    return isinstance(kind, str) and kind in files.KINDS and isinstance(params, dict)
-
-
-def spread(s: Scores, offsets: NDArray[np.int64]) -> float:
+def spread(s: Scores, offsets: Ints) -> float:
     """Root mean square of scores about the mean of their list; 1 where every list is flat.
 
     >>> spread(np.array([1.0, 3.0, 7.0]), np.array([0, 2, 3])).round(4)  # deviations 1, 1 and 0

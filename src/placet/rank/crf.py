@@ -3,21 +3,19 @@
 Qin, Liu, Zhang, Wang and Li, Global ranking using continuous conditional random fields, NIPS 2008.
 """
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.losses import LEARNT, LOSSES, Bound
-from placet.metrics import metric as metric_of
-from placet.optim import ConvergenceWarning, Fit, lbfgs
+from placet.losses import LOSSES, Bound, needs
+from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
 from placet.rank import similarity
-from placet.rank.objective import LEVELLED, parameters_for
-from placet.rank.ranker import Ids, Ranker, mean_defined, restored
+from placet.rank.ranker import Ranker
 
 FORMS = ("feedback", "distillation")
 LONGEST_DENSE = 5000  # rows of a list whose eigenvalues are taken
@@ -34,11 +32,12 @@ class ContinuousCRF(Ranker):
     no order.  With beta = 0 both are a weighted mean of the features, X alpha / a.
 
     ``relation``: a name in ``Queries.relations``, or, for feedback, "cosine" of the features (no matrix is made).
-    Features should be normalised; all of them count as evidence for relevance.
+    Features should be normalized; all of them count as evidence for relevance.
 
     ``loss="likelihood"`` maximises the field's own density at the grades (brought to [0, 1]), where lists have at most
     5,000 rows; any loss of the table is fitted to c_0 + c_1 y instead, with gradients by one more solution of the same
-    system (c_0 and c_1 > 0 give y, a mean of features, the level and scale that the loss expects, and change no order).
+    system (c_0 and c_1 > 0 give y, a mean of features, the level and scale that the loss expects; they are ``level_``,
+    change no order, and count where probabilities are asked for).
     Systems are solved by conjugate gradients, O(entries of S) memory, so that long lists are no problem.
 
     >>> import placet
@@ -48,7 +47,7 @@ class ContinuousCRF(Ranker):
     (True, True)
     """
 
-    _state = ("alpha_", "beta_")
+    _state = ("alpha_", "beta_", "level_")
 
     def __init__(
         self,
@@ -76,39 +75,32 @@ class ContinuousCRF(Ranker):
         field = self._field(queries)
         objective = _Likelihood(field, queries) if self.loss == "likelihood" else _Loss(field, queries, self)
         n = queries.n_features + 1
-        judge = None if valid is None else self._judge(valid, n)
-        kept: list[tuple[float, Floats]] = []
 
-        def penalised(x: Floats) -> tuple[float, Floats]:
-            value, grad = objective(_held(x, n))
+        def penalized(x: Floats) -> tuple[float, Floats]:
+            value, grad = objective(_clip(x, n))
             grad[:n] = np.where(np.abs(x[:n]) < LARGEST, grad[:n], 0.0) + self.l2 * x[:n]
             return value + 0.5 * self.l2 * float(x[:n] @ x[:n]), grad
 
-        def after(x: Floats, value: float) -> None:
-            if judge is not None:
-                kept.append((judge(x), x.copy()))
-            self._tell(len(kept), self.max_iter, kept[-1][0] if kept else None)
-
         start = np.concatenate([np.full(n, -np.log(n - 1)), objective.start])
         start[n - 1] -= np.log(max(field.mean_degree, 1.0))
-        fit = _minimum(penalised, start, self.tol, self.max_iter, after)
-        best = max(kept, key=lambda pair: pair[0]) if kept else (None, fit.x)
-        self.alpha_, self.beta_ = _parameters(best[1], n)
+        held_out = None if valid is None else self._field(valid)
+        judge = self._judge(valid, lambda x: held_out.mean(*_parameters(x, n)))  # type: ignore[union-attr]
+        best = self._keep_best(judge, self.max_iter, copy=np.copy)
+        fit: Fit | None = None
+        with best, warnings.catch_warnings():  # fit_summary_ says whether it converged
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            after: Any = lambda x, value: best.see(x)  # noqa: E731
+            fit = lbfgs(penalized, start, tol=self.tol, max_iter=self.max_iter, relative=True, callback=after)
+            best.consider(fit.x)
+        self.alpha_, self.beta_ = _parameters(best.state, n)
+        self.level_ = objective.level(best.state[n:])
         self.fit_summary_ = {
-            "converged": fit.converged,
-            "n_iter": fit.n_iter,
-            "message": fit.message,
-            "value": objective(_held(fit.x, n))[0],
-            "validation": best[0],
+            "converged": fit is not None and fit.converged,
+            "n_iter": best.steps,
+            "message": "interrupted" if fit is None else fit.message,
+            "value": objective(_clip(best.state, n))[0],
+            **best.summary(),
         }
-
-    def _judge(self, valid: Queries, n: int) -> Any:
-        field, metric = self._field(valid), metric_of(self.metric)
-
-        def judge(x: Floats) -> float:
-            return mean_defined(metric(field.mean(*_parameters(x, n)), valid.grade, valid.offsets))
-
-        return judge
 
     def _field(self, queries: Queries) -> "_Feedback | _Distillation":
         if not isinstance(queries.X, np.ndarray):
@@ -116,23 +108,18 @@ class ContinuousCRF(Ranker):
         kind = _Feedback if self.form == "feedback" else _Distillation
         return kind(np.ascontiguousarray(queries.X, np.float64), queries.offsets, self.relation, queries.relations)
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Floats:
-        """A score for every row, in the order given.  The list matters: give ``qid``, or the rows are one list."""
-        queries = self._seen(X, qid)
-        scores = self._field(queries).mean(self.alpha_, float(self.beta_))
-        return scores if isinstance(X, Queries) else restored(queries, scores)
+    def _scores(self, queries: Queries) -> Floats:
+        return self._field(queries).mean(self.alpha_, float(self.beta_))
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
-        return self.predict(Queries(X, np.zeros(X.shape[0]), offsets, features=self.features_))
+    def _strengths(self, queries: Queries) -> tuple[Floats, Ints]:
+        constant, factor = self.level_
+        return constant + factor * self._scores(queries), queries.offsets
 
     def _check(self) -> None:
         one_of(self.form, FORMS, "form")
         if self.form == "distillation" and self.relation == "cosine":
             raise ValueError("form 'distillation' needs a directed relation of the Queries, not 'cosine'")
-        if self.loss != "likelihood" and (self.loss not in LOSSES or self.loss in LEARNT):
-            raise ValueError(
-                f"loss {self.loss!r} is unknown here; choose 'likelihood' or one of {sorted(set(LOSSES) - set(LEARNT))}"
-            )
+        one_of(self.loss, ("likelihood", *LOSSES), "loss")
         if not (self.l2 >= 0 and self.tol > 0 and self.max_iter >= 1):
             raise ValueError("l2 must not be negative, tol be above 0, max_iter at least 1")
 
@@ -140,7 +127,7 @@ class ContinuousCRF(Ranker):
 class _Feedback:
     """mu = A^-1 X alpha with A = a I + beta L, L = D - S."""
 
-    def __init__(self, X: Floats, offsets: NDArray[np.int64], relation: str, relations: Any) -> None:
+    def __init__(self, X: Floats, offsets: Ints, relation: str, relations: Any) -> None:
         self.X, self.offsets = X, offsets
         if relation == "cosine":
             U = similarity.unit_rows(X, offsets)
@@ -160,23 +147,8 @@ class _Feedback:
         """A^-1 right, by conjugate gradients with the diagonal as preconditioner, for all lists at once."""
         if beta == 0.0 or not len(right):
             return right / a
-        diagonal = a + beta * self.degree
-        x = right / diagonal
-        r = right - a * x - beta * self.laplacian(x)
-        z = r / diagonal
-        p, rz = z.copy(), float(r @ z)
-        goal = 1e-24 * float(right @ (right / diagonal))
-        for _ in range(1000):
-            if rz <= goal:
-                break
-            image = a * p + beta * self.laplacian(p)
-            step = rz / float(p @ image)
-            x += step * p
-            r -= step * image
-            z = r / diagonal
-            rz, before = float(r @ z), rz
-            p = z + (rz / before) * p
-        return x
+        times = lambda v: a * v + beta * self.laplacian(v)  # noqa: E731
+        return cg(times, right, rtol=1e-12, diagonal=a + beta * self.degree, max_iter=1000)
 
     def mean(self, alpha: Floats, beta: float) -> Floats:
         return self.solve(float(alpha.sum()), beta, self.X @ alpha)
@@ -203,7 +175,7 @@ class _Feedback:
 class _Distillation:
     """mu = (2 X alpha + beta (row sums - column sums of R)) / (2 a)."""
 
-    def __init__(self, X: Floats, offsets: NDArray[np.int64], relation: str, relations: Any) -> None:
+    def __init__(self, X: Floats, offsets: Ints, relation: str, relations: Any) -> None:
         R = similarity.relation(relations, relation)
         self.X, self.offsets = X, offsets
         self.lead = np.asarray(R.sum(axis=1)).ravel() - np.asarray(R.sum(axis=0)).ravel()
@@ -231,6 +203,10 @@ class _Likelihood:
 
     start = np.zeros(0)
 
+    def level(self, x: Floats) -> Floats:
+        """Constant and factor that turn the mean into the score of the loss."""
+        return np.array([0.0, 1.0])
+
     def __init__(self, field: Any, queries: Queries) -> None:
         low, high = queries.grade.min(), queries.grade.max()
         self.field, self.y = field, (queries.grade - low) / (high - low)
@@ -257,30 +233,34 @@ class _Loss:
     """Any loss of the table at c_0 + c_1 mu, per unit weight.  x = (log alpha, log beta, log c_1, c_0)."""
 
     def __init__(self, field: Any, queries: Queries, ranker: ContinuousCRF) -> None:
-        self.field, self.lists, self.total = field, queries.lists(), float(queries.weight.sum())
-        params = parameters_for(ranker.loss, ranker.loss_params, ranker.tol)
-        self.bound = Bound(ranker.loss, self.lists, params, total=1.0)
-        self.start = np.zeros(2 if ranker.loss in LEVELLED else 1)
+        record = needs(ranker.loss, "no learnt parameters", who=type(ranker).__name__)
+        params = record.training_parameters(ranker.loss_params, ranker.tol)
+        self.field, self.bound = field, Bound(record, queries.lists(), params)
+        self.start = np.zeros(1 if record.shift_invariant else 2)
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
         n = len(x) - len(self.start)
         alpha, beta = _parameters(x, n)
         mu = self.field.mean(alpha, beta)
-        factor, constant = float(np.exp(min(x[n], 300.0))), float(x[n + 1 :].sum())
+        constant, factor = self.level(x[n:]).tolist()
         value, g = self.bound.value_and_grad(constant + factor * mu)
         d_alpha, d_beta = self.field.pull_back(mu, factor * g, alpha, beta)
-        level = np.array([factor * float(g @ mu), float(g.sum())])[: len(self.start)]
-        return value / self.total, np.concatenate([alpha * d_alpha, [beta * d_beta], level]) / self.total
+        d_level = np.array([factor * float(g @ mu), float(g.sum())])[: len(self.start)]
+        return value, np.concatenate([alpha * d_alpha, [beta * d_beta], d_level])
+
+    def level(self, x: Floats) -> Floats:
+        """Constant and factor that turn the mean into the score of the loss; x = (log factor, constant if any)."""
+        return np.array([float(x[1:].sum()), float(np.exp(min(x[0], 300.0)))])
 
 
 def _parameters(x: Floats, n: int) -> tuple[Floats, float]:
     """alpha and beta from their logarithms, the first n entries of x."""
-    x = _held(x, n)
+    x = _clip(x, n)
     return np.exp(x[: n - 1]), float(np.exp(x[n - 1]))
 
 
-def _held(x: Floats, n: int) -> Floats:
-    """The first n entries held within the bounds."""
+def _clip(x: Floats, n: int) -> Floats:
+    """The first n entries kept within the bounds."""
     return np.concatenate([np.clip(x[:n], -LARGEST, LARGEST), x[n:]])
 
 
@@ -303,17 +283,3 @@ def _symmetric(S: Any, name: str) -> Any:
     from scipy.sparse import diags_array
 
     return (S - diags_array(S.diagonal())).tocsr()
-
-
-def _minimum(fun: Any, start: Floats, tol: float, max_iter: int, callback: Any) -> Fit:
-    import warnings
-
-    unit = float(np.abs(fun(start)[1]).max(initial=0.0)) or 1.0
-
-    def scaled(x: Floats) -> tuple[float, Floats]:
-        value, grad = fun(x)
-        return value / unit, grad / unit
-
-    with warnings.catch_warnings():  # fit_summary_ says whether it converged
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return lbfgs(scaled, start, tol=tol, max_iter=max_iter, callback=callback)

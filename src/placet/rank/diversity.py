@@ -4,26 +4,25 @@ Rows are judged for several subtopics of the query: ``judged`` (rows, subtopics)
 subtopic, as ``placet.metrics.alpha_ndcg`` and ``err_ia`` take it.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, offsets_from_sizes
 from placet.data.errors import one_of
-from placet.metrics import alpha_ndcg, err_ia
-from placet.rank import base_scores, files, similarity
-from placet.rank.ranker import Ids, mean_defined, restored, rows_of
+from placet.data.queries import table
+from placet.metrics import metric as metric_of
+from placet.rank import similarity
+from placet.rank.ranker import Ids, Progress, Ranker, as_queries, check_columns, mean_defined
+from placet.rank.reranker import base_scores, fit_base
 from placet.rank.surrogate import pattern_search
 
 Similar = Callable[[int], Floats]
-METRICS: dict[str, Callable[..., Floats]] = {"alpha_ndcg": alpha_ndcg, "err_ia": err_ia}
+METRICS = ("alpha_ndcg", "err_ia")
 STEP = 4.0  # of the pattern search in -w
 
 
@@ -40,7 +39,7 @@ def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 
     if not 0 <= trade_off <= 1:
         raise ValueError(f"trade_off {trade_off} must lie in [0, 1]")
     b, cut = np.asarray(relevance, dtype=np.float64), np.asarray(offsets, dtype=np.int64)
-    unit = similarity.normalised(b[:, None], cut)[:, 0]
+    unit = similarity.normalize(b[:, None], cut)[:, 0]
 
     def value(own: Floats, nearest: Floats, total: Floats) -> Floats:
         return trade_off * own - (1.0 - trade_off) * nearest[:, 0]
@@ -48,7 +47,7 @@ def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 
     return _greedy(unit, [_cosine(X, cut)], cut, value, k)
 
 
-def _cosine(X: Any, offsets: NDArray[np.int64]) -> Callable[[int, int], Similar]:
+def _cosine(X: Any, offsets: Ints) -> Callable[[int, int], Similar]:
     U = similarity.unit_rows(X, offsets)
 
     def of_list(a: int, b: int) -> Similar:
@@ -63,7 +62,7 @@ def _cosine(X: Any, offsets: NDArray[np.int64]) -> Callable[[int, int], Similar]
 def _greedy(
     b: Floats,
     similar: Sequence[Callable[[int, int], Similar]],
-    offsets: NDArray[np.int64],
+    offsets: Ints,
     value: Callable[[Floats, Floats, Floats], Floats],
     k: int | None,
 ) -> Floats:
@@ -81,8 +80,9 @@ def _greedy(
         depth = n if k is None else min(k, n)
         place = np.empty(n)
         for rank in range(depth):
-            worth = np.where(left, value(own, nearest, total), -np.inf)
-            best = np.flatnonzero(worth == worth.max())
+            rest = np.flatnonzero(left)
+            worth = value(own, nearest, total)[rest]
+            best = rest[worth == worth.max()]
             i = int(best[np.argmax(own[best])])
             left[i] = False
             place[i] = rank
@@ -96,30 +96,34 @@ def _greedy(
     return out
 
 
-class DiversityReranker(BaseEstimator):
+class DiversityReranker(Ranker):
     """The next row is the one with the largest b(x_i) exp(sum_k w_k sum_{j taken} S_k(x_i, x_j)).
 
     The listwise function of ``ListwiseReranker`` with the product over the rows above in place of all others; w = 0 is
-    the base ranking, w < 0 puts unlike rows side by side.  The weights maximise ``metric`` ("alpha_ndcg" or "err_ia" at
-    ``k``) on the training queries by a pattern search over w <= 0 without derivatives, since the metric has none.
-    ``base`` and ``kernels`` as in ``ListwiseReranker`` (functions and relations too); b is brought to [0, 1] in each
-    list.  O(k rows features) per list, never O(rows^2) memory.
+    the base ranking, w < 0 puts unlike rows side by side.  The weights maximize ``metric`` ("alpha_ndcg@k" or
+    "err_ia@k") on the training queries by a pattern search over w <= 0 without derivatives, since the metric has none.
+    The first k places are filled so, the others follow by b.  ``base`` and ``kernels`` as in ``ListwiseReranker``
+    (functions and relations too); b is brought to [0, 1] in each list.  O(k rows features) per list, never O(rows^2)
+    memory.
 
+    >>> import placet
     >>> data = simulated_intents(40, random_state=1)
     >>> reranker = DiversityReranker(base=0).fit(data.queries[:20], data.judged[: data.queries.offsets[20]])
     >>> test = data.queries[20:]
     >>> judged = data.judged[data.queries.offsets[20] :]
-    >>> base = alpha_ndcg(test.X[:, 0], judged, test.offsets, 10).mean()
-    >>> bool(alpha_ndcg(reranker.predict(test), judged, test.offsets, 10).mean() > base + 0.05)
+    >>> base = placet.metrics.alpha_ndcg(test.X[:, 0], judged, test.offsets, 10).mean()
+    >>> bool(placet.metrics.alpha_ndcg(reranker.predict(test), judged, test.offsets, 10).mean() > base + 0.05)
     True
     """
+
+    learns_from = "subtopics"
+    _state = ("base_", "w_")
 
     def __init__(
         self,
         base: Any = 0,
         kernels: Sequence[similarity.Kernel] = ("cosine",),
-        metric: str = "alpha_ndcg",
-        k: int = 10,
+        metric: str = "alpha_ndcg@10",
         *,
         bandwidth: float = 0.25,
         max_evaluations: int = 40,
@@ -127,67 +131,94 @@ class DiversityReranker(BaseEstimator):
         self.base = base
         self.kernels = kernels
         self.metric = metric
-        self.k = k
         self.bandwidth = bandwidth
         self.max_evaluations = max_evaluations
 
-    def fit(self, queries: Queries, judged: ArrayLike) -> Self:
-        """Fit on queries whose rows are judged for subtopics, (rows, subtopics), dense or sparse, in their order."""
-        one_of(self.metric, METRICS, "metric")
-        if self.k < 1 or isinstance(self.kernels, str) or not len(self.kernels):
-            raise ValueError(f"k {self.k} must be at least 1, and kernels {self.kernels!r} a sequence of at least one")
-        if np.shape(judged)[:1] != (len(queries.grade),):
-            raise DataError(f"judged has {np.shape(judged)[0]} rows; the queries have {len(queries.grade)}")
-        metric = METRICS[self.metric]
-        parts = self._parts(queries)
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Ids | None = None,
+        *,
+        weight: ArrayLike | None = None,
+        valid: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Fit on queries and ``y`` (rows, subtopics), what their rows are judged for, dense or sparse, in their order.
 
-        def quality(minus_w: Floats) -> float:
-            return mean_defined(metric(self._order(parts, -minus_w), judged, queries.offsets, self.k))
+        ``X`` is ``Queries``, or features with ``qid``; ``valid`` is (queries, judged) or (X, judged, qid): the weights
+        that are best on it are kept.  An interrupt (Ctrl-C) keeps the best so far.
+        """
+        return super().fit(X, y, qid, weight=weight, valid=valid, progress=progress)
 
-        found = quality(np.zeros(len(self.kernels)))
-        if not np.isfinite(found):
+    def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> "Subtopics":
+        self._check()
+        data = with_subtopics(X, y, qid, weight)
+        self._set_columns(data.queries)
+        return data
+
+    def _validation_data(self, valid: Any, data: "Subtopics") -> "Subtopics":
+        if not isinstance(valid, tuple) or len(valid) not in (2, 3):
+            raise ValueError("valid must be (queries, judged) or (X, judged, qid)")
+        held_out = with_subtopics(*valid)
+        check_columns(held_out.queries.X, held_out.queries.features, data.queries.n_features, data.queries.features)
+        return held_out
+
+    def _fit(self, data: "Subtopics", valid: "Subtopics | None") -> None:
+        queries = data.queries
+        self.base_, _, interrupted = fit_base(self.base, queries, None if valid is None else valid.queries, 0, 0)
+        quality = self._quality_on(data)
+        judge = None if valid is None else self._quality_on(valid)
+        n = len(self.kernels)
+        best = self._keep_best(
+            None if judge is None else lambda state: judge(state[0]), self.max_evaluations, instead=lambda s: s[1]
+        )
+        of_base = quality(np.zeros(n))
+        if not np.isfinite(of_base):
             raise DataError(
                 f"no subtopic has a relevant row in any of the {len(queries)} queries: nothing to learn from"
             )
-        n = len(self.kernels)
-        search = pattern_search(
-            quality, [np.zeros(n), np.full(n, 1.0)], step=STEP, max_evaluations=self.max_evaluations
-        )
-        self.w_ = -search.x
-        self.n_features_in_ = queries.n_features
-        self.fit_summary_ = {"value": search.value, "value of the base": found, "evaluations": len(search.tried)}
-        return self
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Floats:
-        """Scores that put the rows of each list in the learnt order; ``X`` is ``Queries`` or a table with ``qid``."""
-        check_is_fitted(self, "w_")
-        if isinstance(X, Queries):
-            return self._order(self._parts(X), self.w_)
-        matrix, _ = rows_of(X)
-        n = matrix.shape[0]
-        queries = Queries.from_arrays(matrix, np.zeros(n), np.zeros(n, int) if qid is None else qid)
-        return restored(queries, self._order(self._parts(queries), self.w_))
+        def evaluate(minus_w: Floats) -> float:
+            found = quality(-minus_w)
+            best.see((-minus_w, found))
+            return found
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the reranker with its base (a ranker of Placet or of LightGBM, or a column) to one file."""
-        check_is_fitted(self, "w_")
-        params = {**self.get_params(deep=False), "base": None}
-        state = {"w_": self.w_, "n_features_in_": self.n_features_in_, "fit_summary_": self.fit_summary_}
-        files.write(path, type(self).__name__, params, {**state, **base_scores.packed(self.base)})
+        with best:
+            best.consider((np.zeros(n), of_base))
+            if interrupted:
+                raise KeyboardInterrupt
+            starts = [np.zeros(n), np.ones(n)]
+            pattern_search(evaluate, starts, step=STEP, max_evaluations=self.max_evaluations)
+        self.w_, value = best.state
+        self.fit_summary_ = {
+            "value": value,
+            "value of the base": of_base,
+            "evaluations": best.steps,
+            **best.summary(),
+        }
 
-    @classmethod
-    def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> Self:
-        """The reranker that ``save`` wrote, or a ``DataError``."""
-        own, base = base_scores.unpacked(state)
-        if set(own) != {"w_", "n_features_in_", "fit_summary_"} or not set(params) <= set(cls._get_param_names()):
-            raise DataError(f"the state of a {cls.__name__} is not {sorted(own)} with parameters {sorted(params)}")
-        ranker = cls(**{**params, "base": base, "kernels": tuple(params["kernels"])})
-        for name, value in own.items():
-            setattr(ranker, name, value)
-        return ranker
+    def score(self, X: Any, y: Any = None, qid: Ids | None = None, metric: str | None = None) -> float:
+        """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined."""
+        data = with_subtopics(X, y, qid)
+        chosen = metric_of(metric or self.metric)
+        return mean_defined(chosen(self.predict(data.queries), data.judged, data.queries.offsets))
 
-    def _parts(self, queries: Queries) -> tuple[Floats, list[Callable[[int, int], Similar]], NDArray[np.int64]]:
-        b = similarity.normalised(base_scores.scored(self.base, queries)[:, None], queries.offsets)[:, 0]
+    def _quality_on(self, data: "Subtopics") -> Callable[[Floats], float]:
+        """w -> mean of the metric."""
+        parts, metric, offsets = self._parts(data.queries), metric_of(self.metric), data.queries.offsets
+        return lambda w: mean_defined(metric(self._order(parts, w), data.judged, offsets))
+
+    def _check(self) -> None:
+        one_of(metric_of(self.metric).name, METRICS, "metric")
+        if isinstance(self.kernels, str) or not len(self.kernels):
+            raise ValueError(f"kernels {self.kernels!r} must be a sequence of at least one kernel")
+
+    def _scores(self, queries: Queries) -> Floats:
+        return self._order(self._parts(queries), self.w_)
+
+    def _parts(self, queries: Queries) -> tuple[Floats, list[Callable[[int, int], Similar]], Ints]:
+        b = similarity.normalize(base_scores(self.base_, queries)[:, None], queries.offsets)[:, 0]
         return b, [self._similar(kernel, queries) for kernel in self.kernels], queries.offsets
 
     def _similar(self, kernel: similarity.Kernel, queries: Queries) -> Callable[[int, int], Similar]:
@@ -197,18 +228,41 @@ class DiversityReranker(BaseEstimator):
             return _cosine(X, offsets)
         if callable(kernel) or kernel == "gaussian":
             function = kernel if callable(kernel) else similarity.gaussian(self.bandwidth)
-            table = X if callable(kernel) else similarity.normalised(similarity.dense(X), offsets)
+            table = X if callable(kernel) else similarity.normalize(similarity.dense(X), offsets)
             return lambda a, b: lambda i: np.asarray(function(table[a:b], table[a + i : a + i + 1]))[:, 0]
         matrix = similarity.relation(queries.relations, kernel)
         return lambda a, b: lambda i: matrix[a:b, a:b][[i]].toarray()[0]
 
     def _order(self, parts: Any, w: Floats) -> Floats:
         b, similar, offsets = parts
+        log_b = np.full(len(b), -np.inf)
+        np.log(b, out=log_b, where=b > 0)
 
         def value(own: Floats, nearest: Floats, total: Floats) -> Floats:
-            return own * np.exp(np.clip(total @ w, -30.0, 30.0))
+            return own + total @ w  # the logarithm of the product: no list is too long for it
 
-        return _greedy(b, similar, offsets, value, self.k)
+        return _greedy(log_b, similar, offsets, value, metric_of(self.metric).k)
+
+
+class Subtopics(NamedTuple):
+    """Queries, and what their rows are judged for: ``judged`` (rows, subtopics), above 0 where a row serves one."""
+
+    queries: Queries
+    judged: Any
+
+
+def with_subtopics(X: Any, judged: Any, qid: Ids | None = None, weight: ArrayLike | None = None) -> Subtopics:
+    """Queries with judgements in the order of their rows, checked."""
+    if judged is None or (np.ndim(judged) != 2 and not hasattr(judged, "tocsr")):
+        raise ValueError("give the queries and what their rows are judged for, a table of rows x subtopics")
+    n_rows = len(X.grade) if isinstance(X, Queries) else np.shape(table(X)[0])[0]
+    if judged.shape[0] != n_rows:
+        raise DataError(f"judged has {judged.shape[0]} rows; the queries have {n_rows}")
+    if isinstance(X, Queries):
+        return Subtopics(as_queries(X, None, qid, weight), judged)
+    served = np.asarray((judged > 0).sum(axis=1), dtype=np.float64).ravel()
+    queries = as_queries(X, served, qid, weight)
+    return Subtopics(queries, judged.tocsr()[queries.row] if hasattr(judged, "tocsr") else judged[queries.row])
 
 
 @dataclass(frozen=True)

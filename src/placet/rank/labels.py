@@ -1,34 +1,38 @@
-"""Extreme multi-label ranking: a document's labels are a ranking of all labels into tiers."""
+"""Extreme multi-label ranking: a document's labels are a ranking of all labels into tiers.
 
-import os
+Every loss of ``LOSSES`` takes the whole (documents, labels) table as lists of its rows.  Where the lowest tier enters
+only by its log-sum-exp (``sums_lowest_tier`` of its record), one row stands for all the labels that a document does not
+have: the lists then have as many rows as labels occur, and what falls on that row is shared among the others by their
+softmax.
+"""
+
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
 
-from placet.data import DataError
+from placet.data import DataError, Lists, Queries
+from placet.data.arrays import Floats, Ints, offsets_from_sizes
+from placet.data.documents import Documents, Own, checked_features
 from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels import labels as kernels
 from placet.metrics import metric as metric_of
 from placet.metrics import propensities
-from placet.rank import files
-from placet.rank import network as net
-from placet.rank.label_data import Documents, checked_features, checked_labels
-from placet.rank.label_losses import COLLAPSED, Own, loss_of_labels
-from placet.rank.neural import check_positive, refuse_diverged
-from placet.rank.ranker import Progress, mean_defined
-from placet.rank.training import Criterion, Training, descend, known
+from placet.rank import neural
+from placet.rank.neural import Criterion, Layer, Training, Weights, check_positive, pytorch, to_float32
+from placet.rank.ranker import Ids, Ranker, mean_defined
+from placet.rank.validation import Best
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-CELLS_AT_ONCE = 1 << 22  # scores held at once in prediction: 16 MB
+SCORES_AT_ONCE = 1 << 22  # held in prediction: 16 MB
+CELLS_AT_ONCE = 1 << 18  # of the table in training: a megabyte, which stays in a core's cache between operations
 LARGE = 100_000  # documents from which on a tenth is enough for validation
 
 
-class LabelRanker(BaseEstimator):
+class LabelRanker(Ranker):
     """A network that scores every label for a document, fitted to a loss of the tiers: own labels above the others.
 
     ``Y`` (documents, labels) is a CSR matrix; stored values are grades above 0, and more than one grade gives more than
@@ -55,7 +59,8 @@ class LabelRanker(BaseEstimator):
     [[0, 1], [1, 2], [2, 3], [3, 4]]
     """
 
-    _state = ("weights_", "sizes_", "learnt_", "label_counts_", "n_documents_", "n_features_in_", "fit_summary_")
+    learns_from = "labels"
+    _state = ("weights_", "sizes_", "learnt_", "label_counts_", "n_documents_")
 
     def __init__(
         self,
@@ -86,98 +91,103 @@ class LabelRanker(BaseEstimator):
         self.loss_params = loss_params
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: Any,
-        Y: Any = None,
-        *,
-        valid: "MultiLabel | tuple[Any, Any] | None" = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Fit on features and labels, or on ``MultiLabel`` (as ``read_xmc`` gives it); ``valid`` likewise.
-
-        An interrupt (Ctrl-C) keeps the best so far.  ``progress(step, steps at most, metric)`` is called after each
-        epoch.
-        """
+    def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> Documents:
         self._check()
-        data = as_documents(X, Y)
-        rng = np.random.default_rng(self.random_state)
-        if valid is None:
-            train, held_out = data.split(self._share(len(data)), rng)
-        else:
-            train, held_out = data, as_documents(*(valid if isinstance(valid, tuple) else (valid, None)))
-            held_out.refuse_unlike(data)
+        if qid is not None or weight is not None:
+            raise ValueError("every document is a list of its own: give X and y alone, without qid and weight")
+        data = as_documents(X, y)
+        self.n_features_in_, self.features_ = data.X.shape[1], None
+        return data
+
+    def _validation_data(self, valid: Any, data: Documents) -> Documents:
+        held_out = as_documents(*(valid if isinstance(valid, tuple) else (valid, None)))
+        held_out.refuse_unlike(data)
+        return held_out
+
+    def _fit(self, data: Documents, valid: Documents | None) -> None:
+        train, held_out = data, valid
+        if held_out is None:
+            train, held_out = data.split(self._share(len(data)), np.random.default_rng(self.random_state))
         useful = train.useful()
         if not useful.any() or not held_out.labelled().any():
             raise DataError(
                 f"{int(useful.sum())} of {len(train)} documents for training have labels above others, and "
                 f"{int(held_out.labelled().sum())} of {len(held_out)} for validation have labels; both need some"
             )
-        self.n_features_in_ = data.X.shape[1]
         self.n_documents_ = len(data)
         self.label_counts_ = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
-        self.sizes_ = np.array([data.X.shape[1], *net.widths(self.hidden), data.Y.shape[1]])
-        best, tried = self._search(train[np.flatnonzero(useful)], held_out, progress)
-        self.weights_, self.learnt_ = best.weights, best.learnt
-        self.fit_summary_ = best.summary() | {"tried": tried, "left_out": int((~useful).sum())}
-        return self
+        self.sizes_ = np.array([data.X.shape[1], *neural.widths(self.hidden), data.Y.shape[1]])
+        best, tried = self._search(train[np.flatnonzero(useful)], held_out)
+        training = best.state
+        neural.refuse_diverged(training)
+        self.weights_, self.learnt_ = training.weights, training.learnt
+        about = {"interrupted": best.interrupted, "tried": tried, "left_out": int((~useful).sum())}
+        self.fit_summary_ = training.summary() | about
 
     def top(self, X: Any, k: int = 5) -> "Top":
         """The best k labels of every document and their scores, best first; of equal scores the lower label is first.
 
         Scores are computed for a few documents at a time: memory is O(documents * k + labels).
         """
-        self._check_fitted()
-        rows = checked_features(X)
-        if rows.shape[1] != self.n_features_in_:
-            raise DataError(f"the ranker was fitted on {self.n_features_in_} features; these rows have {rows.shape[1]}")
+        rows = self._seen(X, None).X
         n_labels = int(self.sizes_[-1])
         if not 1 <= k <= n_labels:
             raise ValueError(f"k {k} is not in 1..{n_labels}, the number of labels")
-        return best_labels(net.layers(self.weights_, self.sizes_.tolist()), rows, k)
+        return best_labels(self._network(), rows, k)
 
-    def predict(self, X: Any, k: int = 5) -> NDArray[np.int64]:
+    def predict(self, X: Any, k: int = 5) -> Ints:  # type: ignore[override]
         """The best k labels (documents, k) of every document, best first, without holding a score for each label."""
         return self.top(X, k).label
 
-    def score(self, X: Any, Y: Any = None, metric: str | None = None) -> float:
+    def score(self, X: Any, y: Any = None, metric: str | None = None) -> float:  # type: ignore[override]
         """Mean of ``metric`` (the ranker's own unless given) over the documents that have labels.
 
         Propensities are those of the documents at fit (``psp@5``, ``psndcg@5``).
         """
-        return self.evaluate(X, Y, [metric or self.metric])[0]
+        return self.evaluate(X, y, [metric or self.metric])[0]
 
-    def evaluate(self, X: Any, Y: Any = None, metrics: Sequence[str] = ("p@1", "p@3", "p@5")) -> list[float]:
+    def evaluate(self, X: Any, y: Any = None, metrics: Sequence[str] = ("p@1", "p@3", "p@5")) -> list[float]:
         """Means of several metrics over the documents that have labels, which are ranked once."""
-        data = as_documents(X, Y)
+        data = self._labelled(X, y)
+        chosen = [metric_of(spec) for spec in metrics]
+        deepest = max(self.sizes_[-1] if m.k is None else min(m.k, self.sizes_[-1]) for m in chosen)
+        return means_over_documents(chosen, self.top(data.X, int(deepest)).judged(data.Y), self.propensity())
+
+    def propensity(self, a: float = 0.55, b: float = 1.5) -> Floats:
+        """Propensity (labels,) of every label, from its number of documents at fit."""
+        return propensities(self.label_counts_, max(self.n_documents_, 3), a, b)
+
+    def _seen(self, X: Any, qid: Ids | None) -> Queries:
+        """Documents to score; each is a list of its own."""
+        self._check_fitted()
+        if qid is not None:
+            raise ValueError("every document is a list of its own: give X alone, without qid")
+        rows = checked_features(X.X if isinstance(X, MultiLabel | Documents | Queries) else X)
+        if rows.shape[1] != self.n_features_in_:
+            raise DataError(f"the ranker was fitted on {self.n_features_in_} features; these rows have {rows.shape[1]}")
+        return Queries(rows, np.zeros(rows.shape[0]), np.arange(rows.shape[0] + 1))
+
+    def _scores(self, queries: Queries) -> Floats:
+        """(documents, labels)."""
+        return neural.network_scores(self._network(), queries.X).astype(np.float64)
+
+    def _graded(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
+        data = self._labelled(X, y)
+        n, n_labels = data.Y.shape
+        return self._seen(data.X, qid), Lists(data.Y.toarray().ravel(), n_labels * np.arange(n + 1))
+
+    def _labelled(self, X: Any, y: Any) -> Documents:
+        """Documents with as many labels as those at fit."""
+        self._check_fitted()
+        data = as_documents(X, y)
         if data.Y.shape[1] != self.sizes_[-1]:
             raise DataError(
                 f"the ranker was fitted on {self.sizes_[-1]} labels; these documents have {data.Y.shape[1]}"
             )
-        chosen = [metric_of(spec) for spec in metrics]
-        deepest = max(self.sizes_[-1] if m.k is None else min(m.k, self.sizes_[-1]) for m in chosen)
-        return judged_means(chosen, self.top(data.X, int(deepest)).judged(data.Y), self.propensity())
+        return data
 
-    def propensity(self, a: float = 0.55, b: float = 1.5) -> NDArray[np.float64]:
-        """Propensity (labels,) of every label, from its number of documents at fit."""
-        return propensities(self.label_counts_, max(self.n_documents_, 3), a, b)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted ranker to one file, which ``placet.load`` reads."""
-        self._check_fitted()
-        state = {name: getattr(self, name) for name in self._state}
-        files.write(path, type(self).__name__, self.get_params(deep=False), state)
-
-    @classmethod
-    def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> Self:
-        """The ranker that ``save`` wrote, or a ``DataError``."""
-        if not isinstance(state, dict) or set(state) != set(cls._state):
-            raise DataError(f"the state of a {cls.__name__} is {sorted(cls._state)}, not {sorted(state)}")
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items()}
-        ranker = cls(**given)
-        for name, value in state.items():
-            setattr(ranker, name, value)
-        return ranker
+    def _network(self) -> list[Layer]:
+        return neural.layers(self.weights_, self.sizes_.tolist())
 
     def _check(self) -> None:
         check_positive(batch=self.batch, epochs=self.epochs, patience=self.patience)
@@ -189,14 +199,9 @@ class LabelRanker(BaseEstimator):
             raise ValueError(f"validation {self.validation} must be a share between 0 and 1")
         if self.negatives is not None:
             check_positive(negatives=self.negatives)
-            if not net.widths(self.hidden) or self.l2:
+            if not neural.widths(self.hidden) or self.l2:
                 raise ValueError("negatives need a hidden layer and l2=0: only what a batch touches is changed")
         Criterion(self.loss, self.loss_params, np.random.default_rng(0))
-
-    def _check_fitted(self) -> None:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self, "weights_")
 
     def _rates(self) -> Sequence[float]:
         return self.learning_rate if isinstance(self.learning_rate, Sequence) else (self.learning_rate,)
@@ -204,32 +209,24 @@ class LabelRanker(BaseEstimator):
     def _share(self, n: int) -> float:
         return self.validation if self.validation is not None else 0.1 if n >= LARGE else 0.25
 
-    def _search(
-        self, train: Documents, held_out: Documents, progress: Progress | None
-    ) -> tuple[Training, dict[str, float | None]]:
+    def _search(self, train: Documents, held_out: Documents) -> tuple[Best[Training], dict[str, float | None]]:
         """The best training over the learning rates, from the same first weights, and the validation of each."""
-        best: Training | None = None
+        best: Best[Training] = Best(
+            lambda training: -np.inf if training.best.quality is None else training.best.quality
+        )
         tried: dict[str, float | None] = {}
         done, steps = 0, self.epochs * len(self._rates())
-        for rate in self._rates():
-
-            def tell(step: int, value: float | None, done: int = done) -> None:
-                if progress is not None:
-                    progress(done + step, steps, value)
-
-            training = self._train(train, held_out, rate, tell)
-            done += training.epochs
-            tried[f"{rate:g}"] = training.validation
-            if best is None or (training.validation or -np.inf) > (best.validation or -np.inf):
-                best = training
-            if training.interrupted:
-                best.interrupted = True
-                break
-        assert best is not None
-        refuse_diverged(best)
+        with best:
+            for rate in self._rates():
+                training = self._train(train, held_out, rate, done, steps)
+                done += training.best.steps
+                tried[f"{rate:g}"] = training.best.quality
+                best.consider(training)
+                if training.best.interrupted:
+                    raise KeyboardInterrupt
         return best, tried
 
-    def _train(self, train: Documents, held_out: Documents, rate: float, tell: Any) -> Training:
+    def _train(self, train: Documents, held_out: Documents, rate: float, done: int, steps: int) -> Training:
         rng = np.random.default_rng(self.random_state)
         sizes = self.sizes_.tolist()
         criterion = Criterion(self.loss, self.loss_params, rng)
@@ -237,24 +234,35 @@ class LabelRanker(BaseEstimator):
         depth = sizes[-1] if metric.k is None else min(metric.k, sizes[-1])
         propensity = self.propensity()
 
-        def validate(weights: net.Weights, _: dict[str, float]) -> float:
-            found = best_labels(net.layers(weights, sizes), held_out.X, depth)
-            return judged_means([metric], found.judged(held_out.Y), propensity)[0]
+        def judge(weights: Weights) -> float:
+            found = best_labels(neural.layers(weights, sizes), held_out.X, depth)
+            return means_over_documents([metric], found.judged(held_out.Y), propensity)[0]
 
         def epoch() -> Iterator[Documents]:
             order = rng.permutation(len(train))
             return (train[np.sort(order[a : a + self.batch])] for a in range(0, len(order), self.batch))
 
-        def objective(network: Sequence[net.Layer], batch: Documents) -> Any:
+        def objective(network: Sequence[Layer], batch: Documents) -> Any:
             if self.negatives is None:
-                return mean_loss(criterion, net.forward(network, net.as_input(batch.X)), batch.own())
+                return mean_loss(criterion, neural.forward(network, neural.as_input(batch.X)), batch.own())
             return sampled_loss(criterion, network, batch, self.negatives, rng)
 
-        return descend(
-            net.first_weights(sizes, rng), sizes, criterion, objective, epoch,
-            learning_rate=rate, l2=self.l2, epochs=self.epochs, patience=self.patience, validate=validate, tell=tell,
-            sparse=self.negatives is not None,
+        return neural.descend(
+            neural.first_weights(sizes, rng), sizes, criterion, objective, epoch,
+            learning_rate=rate, l2=self.l2, epochs=self.epochs, patience=self.patience, judge=judge,
+            tell=lambda step, value: self._tell(done + step, steps, value), sparse=self.negatives is not None,
         )  # fmt: skip
+
+
+def as_documents(X: Any, Y: Any) -> Documents:
+    """Features and labels, or ``MultiLabel`` (as ``read_xmc`` gives it) alone, checked."""
+    if isinstance(X, MultiLabel | Documents):
+        if Y is not None:
+            raise ValueError(f"{type(X).__name__} holds its labels; give it alone, without Y")
+        X, Y = X.X, X.Y
+    if Y is None:
+        raise ValueError("give Y (documents, labels), a CSR matrix of grades, or MultiLabel")
+    return Documents.from_matrices(X, Y)
 
 
 class Top(NamedTuple):
@@ -277,63 +285,131 @@ class Top(NamedTuple):
         return judge_labels(self.matrix(), Y)
 
 
-def best_labels(network: Sequence[net.Layer], X: "csr_matrix", k: int) -> Top:
+def best_labels(network: Sequence[Layer], X: "csr_matrix", k: int) -> Top:
     """The best k labels of every row, a block of rows at a time.  O(rows * labels) time."""
     n_labels = len(network[-1][1])
     label, score = np.empty((X.shape[0], k), np.int64), np.empty((X.shape[0], k), np.float32)
-    step = max(1, CELLS_AT_ONCE // n_labels)
+    step = max(1, SCORES_AT_ONCE // n_labels)
     for a in range(0, X.shape[0], step):
-        kernels.largest(net.scores(network, X[a : a + step]), label[a : a + step], score[a : a + step])
+        kernels.largest(neural.network_scores(network, X[a : a + step]), label[a : a + step], score[a : a + step])
     return Top(label, score, n_labels)
 
 
-def judged_means(metrics: Sequence[Any], judged: Judged, propensity: NDArray[np.float64]) -> list[float]:
+def means_over_documents(metrics: Sequence[Any], judged: Judged, propensity: Floats) -> list[float]:
     """Mean of each metric over the documents in which it is defined."""
     of_row = propensity[judged.name] if judged.name is not None else None
     values = [m(judged.score, judged.grade, judged.offsets, propensity=of_row) for m in metrics]
     return [mean_defined(value) for value in values]
 
 
+# --- losses of a batch ------------------------------------------------------------------------------------------------
+
+
 def mean_loss(criterion: Criterion, table: Any, own: Own) -> Any:
-    """Loss per document as a PyTorch number of the table of scores and of what the loss learns."""
-    learnt = criterion.learnt_values()
-    extra = {**learnt, "parameter_gradient": True} if learnt else {}
-    value, grad, slopes = loss_of_labels(criterion.loss, table, own, {**criterion.drawn(), **extra})
-    scale = 1.0 / len(table)
-    back = [grad.mul_(scale), *(tensor.new_tensor(scale * slopes[name]) for name, tensor in criterion.learnt.items())]
-    return known(scale * value, back, [table, *criterion.learnt.values()])
+    """Loss per document as a PyTorch node of the table of scores and of what the loss learns."""
+    value, grad, slopes = loss_of_labels(criterion, table, own)
+    inputs = [table, *criterion.learnt.values()]
+    return neural.torch_node(value, [grad, *neural.slopes_like(criterion.learnt, slopes)], inputs)
 
 
 def sampled_loss(
-    criterion: Criterion, network: Sequence[net.Layer], batch: Documents, negatives: int, rng: np.random.Generator
+    criterion: Criterion, network: Sequence[Layer], batch: Documents, negatives: int, rng: np.random.Generator
 ) -> Any:
-    """Loss per document over the labels of the batch and ``negatives`` of the others, drawn evenly."""
-    torch = net.pytorch()
+    """Loss per document over the labels of the batch and ``negatives`` of the others."""
+    torch = pytorch()
     n_labels = batch.Y.shape[1]
-    here = np.unique(batch.Y.indices)
-    others = n_labels - len(here)
-    drawn = np.setdiff1d(rng.choice(n_labels, min(n_labels, negatives + len(here)), replace=False), here)[:negatives]
-    label = np.concatenate([here, drawn]).astype(np.int64)
-    index = torch.from_numpy(label)
+    here = np.unique(batch.Y.indices).astype(np.int64)
+    others = draw_others(here, n_labels, negatives, rng)
+    index = torch.from_numpy(np.concatenate([here, others]))
     *inner, (W, b) = network
     vectors = torch.nn.functional.embedding(index, W, sparse=True)
-    table = torch.nn.functional.linear(net.hidden(inner, net.as_input(batch.X), sparse=True), vectors, b[index])
+    rows = neural.hidden(inner, neural.as_input(batch.X), sparse=True)
+    table = torch.nn.functional.linear(rows, vectors, b[index])
     own = batch.own()._replace(label=np.searchsorted(here, batch.own().label))
-    if criterion.loss in COLLAPSED and len(drawn):
-        stands_for = np.concatenate([np.zeros(len(here)), np.full(len(drawn), np.log(others / len(drawn)))])
+    if criterion.loss.sums_lowest_tier and len(others):
+        log_share = np.log((n_labels - len(here)) / len(others))
+        stands_for = np.concatenate([np.zeros(len(here)), np.full(len(others), log_share)])
         table = table + torch.from_numpy(stands_for.astype(np.float32))
     return mean_loss(criterion, table, own)
 
 
-def as_documents(X: Any, Y: Any) -> Documents:
-    """Features and labels, checked, or a ``DataError``."""
-    if isinstance(X, MultiLabel):
-        if Y is not None:
-            raise ValueError("MultiLabel holds its labels; give it alone, without Y")
-        X, Y = X.X, X.Y
-    if Y is None:
-        raise ValueError("give Y (documents, labels), a CSR matrix of grades, or MultiLabel")
-    rows, labels = checked_features(X), checked_labels(Y)
-    if rows.shape[0] != labels.shape[0]:
-        raise DataError(f"X has {rows.shape[0]} documents and Y has {labels.shape[0]}; give one row for each in both")
-    return Documents(rows, labels)
+def draw_others(here: Ints, n_labels: int, n: int, rng: np.random.Generator) -> Ints:
+    """At most ``n`` of the labels that are not in ``here`` (sorted), without replacement, each equally likely.
+
+    >>> sorted(draw_others(np.array([0, 2, 3]), 6, 9, np.random.default_rng(0)).tolist())
+    [1, 4, 5]
+    """
+    n_others = n_labels - len(here)
+    number = rng.choice(n_others, min(n, n_others), replace=False)  # the k-th of the others, counted from 0
+    return number + np.searchsorted(here - np.arange(len(here)), number, side="right")
+
+
+def loss_of_labels(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
+    """Value per document, gradient (a tensor like ``table``) and slopes of learnt parameters.
+
+    ``table`` (documents, labels): a float32 tensor of scores.
+    """
+    return (collapsed if criterion.loss.sums_lowest_tier else whole)(criterion, table, own)
+
+
+def whole(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
+    """Every document is a list of all labels, its own first.  O(documents * labels) and what the loss costs."""
+    n, n_labels = table.shape
+    order = np.empty(n * n_labels, np.int64)
+    kernels.labelled_first(own.offsets, own.label, n_labels, order)
+    grade = np.zeros(n * n_labels)
+    own_cells = own.document * n_labels + np.arange(len(own.label)) - own.offsets[own.document]
+    grade[own_cells] = own.grade
+    s = table.detach().numpy().ravel()[order].astype(np.float64)
+    bound = criterion.bind(Lists(grade, n_labels * np.arange(n + 1)))
+    value, g, slopes = bound.value_grad_slopes(s, criterion.learnt_values())
+    grad = np.empty(n * n_labels, np.float32)
+    grad[order] = to_float32(g)
+    return value, pytorch().from_numpy(grad.reshape(n, n_labels)), slopes
+
+
+def collapsed(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
+    """As `whole`, for a loss that sums the lowest tier.  O(documents * labels), and the loss of the own labels."""
+    torch = pytorch()
+    table, document = table.detach(), own.document
+    cell = torch.from_numpy(document), torch.from_numpy(own.label)
+    mine = table[cell].double().numpy()
+    grad, total, log_rest = others_exponentials(table, cell, own.offsets)
+    others = np.diff(own.offsets) < table.shape[1]
+    offsets = offsets_from_sizes(np.diff(own.offsets) + others)
+    at_rest = offsets[1:][others] - 1
+    at_own = np.arange(len(mine)) + (np.cumsum(others) - others)[document]
+    s, grade = np.empty(offsets[-1]), np.zeros(offsets[-1])
+    s[at_own], grade[at_own], s[at_rest] = mine, own.grade, log_rest[others]
+    value, g, slopes = criterion.bind(Lists(grade, offsets)).value_grad_slopes(s, criterion.learnt_values())
+    share = np.zeros(len(others))
+    share[others] = g[at_rest] / total[others]
+    grad *= torch.from_numpy(to_float32(share))[:, None]
+    grad[cell] = torch.from_numpy(to_float32(g[at_own]))
+    return value, grad, slopes
+
+
+def others_exponentials(
+    table: Any, cell: tuple[Any, Any], offsets: NDArray[np.int64]
+) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+    """e^{s - max} of the labels that a document does not have (0 at its own), their sums, and log sum e^s.
+
+    A document that has all labels has the sum 0, and -inf.
+    """
+    torch = pytorch()
+    e = torch.empty_like(table)
+    top, total = torch.empty(len(e), 1), torch.empty(len(e), 1)
+    step = max(1, CELLS_AT_ONCE // max(1, e.shape[1]))
+    for a in range(0, len(e), step):
+        part, highest = e[a : a + step], top[a : a + step]
+        part.copy_(table[a : a + step])
+        mine = slice(offsets[a], offsets[min(a + step, len(e))])
+        part[cell[0][mine] - a, cell[1][mine]] = -torch.inf
+        torch.amax(part, dim=1, keepdim=True, out=highest)
+        highest[highest == -torch.inf] = 0.0
+        part.sub_(highest).exp_()
+        torch.sum(part, dim=1, keepdim=True, out=total[a : a + step])
+    sums = total.double().numpy()[:, 0]
+    log_rest = np.full(len(sums), -np.inf)
+    np.log(sums, out=log_rest, where=sums > 0)
+    return e, sums, log_rest + top.double().numpy()[:, 0]

@@ -1,24 +1,23 @@
 """A linear score of the features, fitted to any loss."""
 
+import copy
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placet.data import DataError, Queries
-from placet.data.arrays import Floats
+from placet.data import DataError, Lists, Queries
+from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.losses import HVPS, LEARNT
-from placet.metrics import metric as metric_of
+from placet.losses import Bound, Loss, needs
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
-from placet.rank.objective import SAMPLED, Objective, parameters_for, times
-from placet.rank.products import ROWS_AT_ONCE, Products
-from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
+from placet.rank.features import ROWS_AT_ONCE, Products, moments, times, transposed_times
+from placet.rank.ranker import Ranker, largest_first, two_rows
+from placet.rank.validation import Best
 
-SOLVERS = ("lbfgs", "newton", "sgd")
-KINKED = frozenset({"ranksvm"})  # no gradient vanishes at a kink: these stop by improvement as well
-EVERY_STEP = 10  # steps that are all tried on the validation set; later ones as often as they are 1/10 further
+LARGEST_WEIGHT = 1e100  # in units of the inverse deviation of a feature
+SOLVERS = {"lbfgs": ("no sampling",), "newton": ("hvp", "no learnt parameters", "no sampling"), "sgd": ()}
+"""What each solver needs of a loss."""
 
 
 class LinearRanker(Ranker):
@@ -27,7 +26,7 @@ class LinearRanker(Ranker):
     With ``standardize`` the penalty is on weights of features brought to mean 0 and deviation 1, without copying them.
     ``second_order=0.15`` adds products of standardised features whose absolute correlation with the grade exceeds 0.15
     (they are held: memory grows by their number).  The cosine does not depend on the length of ``w`` and is not
-    penalised.  Parameters that a loss learns jointly (``losses.LEARNT``) are in ``learnt_``.
+    penalised.  Parameters that a loss learns jointly (``learnt`` of its record) are in ``learnt_``.
 
     ``solver`` "lbfgs" or "newton" stops when the largest component of the gradient is ``tol`` times what it was at the
     start (all weights 0), whatever the scale of the loss; float32 features give gradients to about 1e-4.  ``rel_tol``
@@ -81,75 +80,68 @@ class LinearRanker(Ranker):
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        params = parameters_for(self.loss, self.loss_params, self.tol)
-        self._check()
+        params = self._check().training_parameters(self.loss_params, self.tol)
         self.pairs_, self.mean_, self.scale_ = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)
         if self.second_order is not None:
-            chosen = Products.selected(queries.X, queries.grade, self.second_order)
+            chosen = Products.select(queries.X, queries.grade, self.second_order)
             self.pairs_, self.mean_, self.scale_ = chosen.pairs, chosen.mean, chosen.scale
         X = self._table(queries.X)
         objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params)
-        watch = Watch(self._judge(objective, valid), lambda n, found: self._tell(n, self.max_iter, found))
-        try:
-            fit: Fit | None = self._solve(objective, queries, watch)
-        except KeyboardInterrupt:
-            if watch.x is None:
-                raise
-            fit = None
-        x = watch.chosen(None if fit is None else fit.x)
+        held_out = None if valid is None else self._table(valid.X)
+        judge = self._judge(valid, lambda x: times(held_out, objective.raw_weights(x)[0]))
+        best = self._keep_best(judge, self.max_iter, thin=True, copy=np.copy)
+        fit: Fit | None = None
+        with best:
+            fit = self._solve(objective, len(queries), best)
+            best.consider(fit.x)
+        x = best.state
         self.coef_, self.intercept_ = objective.raw_weights(x)
         self.learnt_ = objective.learnt_at(x)
         self.fit_summary_ = {
             "converged": fit is not None and fit.converged,
-            "n_iter": watch.n_iter if fit is None else fit.n_iter,
+            "n_iter": best.steps if fit is None else fit.n_iter,
             "message": "interrupted" if fit is None else fit.message,
-            "interrupted": fit is None,
-            "value": watch.value,
-            "validation": watch.best,
+            "value": objective(x)[0],
+            **best.summary(),
         }
 
-    def _solve(self, objective: Objective, queries: Queries, watch: "Watch") -> Fit:
-        """Minimise the objective in units of its gradient at the start."""
+    def _solve(self, objective: "Objective", n_queries: int, best: Best[Floats]) -> Fit:
+        after, start = self._after(best), objective.start
         if self.solver == "sgd":
-            draw = _drawn(objective, queries, self.batch)
-            steps: dict[str, Any] = {
-                "method": self.step,
-                "learning_rate": self.learning_rate,
-                "max_iter": self.max_iter,
-            }
-            return sgd(draw, objective.start, rng=np.random.default_rng(self.random_state), callback=watch, **steps)
-        unit = float(np.abs(objective(objective.start)[1]).max(initial=0.0)) or 1.0
+            rng = np.random.default_rng(self.random_state)
 
-        def scaled(x: Floats) -> tuple[float, Floats]:
-            value, grad = objective(x)
-            return value / unit, grad / unit
+            def estimate(x: Floats, rng: np.random.Generator) -> tuple[float, Floats]:
+                if self.batch is None or self.batch >= n_queries:
+                    return objective(x, rng)
+                return objective.part(np.sort(rng.choice(n_queries, self.batch, replace=False)))(x, rng)
+
+            steps: dict[str, Any] = {"learning_rate": self.learning_rate, "max_iter": self.max_iter}
+            return sgd(estimate, start, method=self.step, rng=rng, callback=after, **steps)
+        common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
+        if self.solver == "newton":
+            return newton(objective, by_products(objective.hvp), start, rel_tol=self.rel_tol, **common)
+        kinked = not objective.bound.loss.differentiable  # no gradient vanishes at a kink: stop by improvement as well
+        return lbfgs(objective, start, rel_tol=1e-6 if self.rel_tol is None and kinked else self.rel_tol, **common)
+
+    def _after(self, best: Best[Floats]) -> Callable[[Floats, float], None]:
+        """What an optimizer calls after each step."""
 
         def after(x: Floats, value: float) -> None:
-            watch(x, value * unit)
+            if not np.abs(x).max(initial=0.0) < LARGEST_WEIGHT:
+                raise ValueError(
+                    f"training diverged: the weights grow without bound (after {best.steps + 1} steps); lower "
+                    f"learning_rate ({self.learning_rate}), or use solver='lbfgs'"
+                )
+            best.see(x)
 
-        common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": after}
-        if self.solver == "newton":
-            bend = lambda x, v: objective.hvp(x, v) / unit  # noqa: E731
-            return newton(scaled, by_products(bend), objective.start, rel_tol=self.rel_tol, **common)
-        rel_tol = 1e-6 if self.rel_tol is None and self.loss in KINKED else self.rel_tol
-        return lbfgs(scaled, objective.start, rel_tol=rel_tol, **common)
-
-    def _judge(self, objective: Objective, valid: Queries | None) -> Callable[[Floats], float] | None:
-        """x -> mean of the metric on the validation set."""
-        if valid is None:
-            return None
-        metric, X = metric_of(self.metric), self._table(valid.X)
-
-        def judge(x: Floats) -> float:
-            return mean_defined(metric(times(X, objective.raw_weights(x)[0]), valid.grade, valid.offsets))
-
-        return judge
+        return after
 
     def _table(self, X: Any) -> Any:
         """The features with the chosen products, if any."""
         return Products(self.pairs_, self.mean_, self.scale_).table(X) if len(self.pairs_) else X
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
+    def _scores(self, queries: Queries) -> Floats:
+        X = queries.X
         if len(self.pairs_):
             blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
             parts = [times(self._table(block), self.coef_) for block in blocks]
@@ -173,70 +165,89 @@ class LinearRanker(Ranker):
         names += [(names[a], names[b]) for a, b in self.pairs_]
         return largest_first(names, (pair[0] - pair[1]) * self.coef_)
 
-    def _check(self) -> None:
+    def _check(self) -> Loss:
         one_of(self.solver, SOLVERS, "solver")
-        if self.solver == "newton" and (self.loss not in HVPS or self.loss in LEARNT):
-            raise ValueError(
-                f"solver 'newton' needs a Hessian and no learnt parameters, which {self.loss!r} does not offer; "
-                "use 'lbfgs'"
-            )
-        if self.loss in SAMPLED and self.solver != "sgd":
-            raise ValueError(f"loss {self.loss!r} is sampled: use solver='sgd'")
+        record = needs(self.loss, *SOLVERS[self.solver], who=f"solver {self.solver!r} (unlike 'sgd')")
         if not self.l2 >= 0:
             raise ValueError(f"l2 {self.l2} must not be negative")
         if not self.tol > 0 or self.max_iter < 1:
             raise ValueError(f"tol {self.tol} must be above 0 and max_iter {self.max_iter} at least 1")
         if self.batch is not None and (self.batch < 1 or self.solver != "sgd"):
             raise ValueError(f"batch {self.batch} must be at least 1, and belongs to solver='sgd'")
+        return record
 
 
-class Watch:
-    """Keeps the step to go home with: the best on the validation set (``judge``), else the last.  A callback."""
+class Objective:
+    """Penalized loss per unit weight in x = (weights of standardized columns, constant, learnt parameters).
 
-    def __init__(self, judge: Callable[[Floats], float] | None, tell: Callable[[int, float | None], None]) -> None:
-        self.judge, self.tell = judge, tell
-        self.n_iter = self.judged = 0
-        self.x: Floats | None = None
-        self.value: float | None = None
-        self.best: float | None = None
+    s = (X - shift) / scale @ w + constant, computed as X @ (w / scale) + (constant - shift @ (w / scale)), so that the
+    table is never copied.  The constant is there only for losses that see shifts; a penalty would shrink the weights
+    of a scale-invariant loss to 0, so these have none.
+    """
 
-    def __call__(self, x: Floats, value: float) -> None:
-        self.n_iter += 1
-        self.value = float(value)
-        found = None
-        if self.judge is None:
-            self.x = x.copy()
-        elif self.n_iter <= EVERY_STEP or self.n_iter >= 1.1 * self.judged:
-            found = self._try(x)
-        self.tell(self.n_iter, found)
+    def __init__(
+        self, X: Any, lists: Lists, loss: str, l2: float, standardize: bool, params: Mapping[str, Any]
+    ) -> None:
+        self.X, self.n = X, X.shape[1]
+        self.shift: Floats
+        self.scale: Floats
+        self.shift, self.scale = moments(X)  # also where they are not used: a column with NaN is refused
+        if not standardize:
+            self.shift, self.scale = np.zeros(self.n), np.ones(self.n)
+        self.bind(Bound(loss, lists, params))
+        self.l2 = 0.0 if self.bound.loss.scale_invariant else l2
 
-    def chosen(self, last: Floats | None) -> Floats:
-        """What to keep, when the optimiser stopped at ``last`` (None: it was interrupted)."""
-        if last is not None:
-            if self.judge is None:
-                return last
-            self._try(last)
-        assert self.x is not None
-        return self.x
+    def bind(self, bound: Bound) -> None:
+        """Take this loss, on lists of the same rows."""
+        self.bound = bound
+        self.n_constants = int(not bound.loss.shift_invariant)
+        self.start = np.concatenate([np.zeros(self.n + self.n_constants), list(bound.learnt.values())])
+        self._last: tuple[Floats, Floats] | None = None
 
-    def _try(self, x: Floats) -> float:
-        assert self.judge is not None
-        self.judged, found = self.n_iter, self.judge(x)
-        if self.best is None or found > self.best:
-            self.x, self.best = x.copy(), found
-        return found
+    def part(self, queries: Ints) -> Self:
+        """The same objective over some of the queries."""
+        out = copy.copy(self)
+        rows, bound = self.bound.part(queries)
+        out.X = self.X[rows]
+        out.bind(bound)
+        return out
 
+    def raw_weights(self, x: Floats) -> tuple[Floats, float]:
+        """Weights of the columns as they are, and the constant."""
+        w = x[: self.n] / self.scale
+        return w, float(x[self.n : self.n + self.n_constants].sum() - self.shift @ w)
 
-def _drawn(
-    objective: Objective, queries: Queries, batch: int | None
-) -> Callable[[Floats, np.random.Generator], tuple[float, Floats]]:
-    """(x, rng) -> the objective on ``batch`` queries drawn with ``rng``; sampled losses draw from it too."""
-    lists = queries.lists()
+    def learnt_at(self, x: Floats) -> dict[str, float]:
+        """The learnt parameters."""
+        return dict(zip(self.bound.learnt, x[self.n + self.n_constants :].tolist()))
 
-    def estimate(x: Floats, rng: np.random.Generator) -> tuple[float, Floats]:
-        part = objective
-        if batch is not None and batch < len(queries):
-            part = objective.part(np.sort(rng.choice(len(queries), batch, replace=False)), lists)
-        return part(x, **({"random_state": rng} if objective.loss in SAMPLED else {}))
+    def scores(self, x: Floats) -> Floats:
+        """Row scores; those of the last x are kept, for Hessian products ask again."""
+        if self._last is None or not np.array_equal(self._last[0], x):
+            self._last = x.copy(), self._along(x)
+        return self._last[1]
 
-    return estimate
+    def _along(self, x: Floats) -> Floats:
+        w, constant = self.raw_weights(x)
+        s = times(self.X, w)
+        s += constant
+        return s
+
+    def pull_back(self, g: Floats) -> Floats:
+        """Gradient in the weights and the constant from the gradient in row scores."""
+        total = float(g.sum())
+        weights = (transposed_times(self.X, g) - self.shift * total) / self.scale
+        return np.append(weights, [total] * self.n_constants)
+
+    def __call__(self, x: Floats, rng: np.random.Generator | None = None) -> tuple[float, Floats]:
+        value, g, slopes = self.bound.value_grad_slopes(self.scores(x), self.learnt_at(x), rng)
+        grad = np.append(self.pull_back(g), slopes)
+        w = x[: self.n]
+        grad[: self.n] += self.l2 * w
+        return value + 0.5 * self.l2 * float(w @ w), grad
+
+    def hvp(self, x: Floats, v: Floats) -> Floats:
+        """Hessian times v, for losses without learnt parameters."""
+        out = self.pull_back(self.bound.hvp(self.scores(x), self._along(v)))
+        out[: self.n] += self.l2 * v[: self.n]
+        return out

@@ -1,6 +1,14 @@
-"""A neural score of the features, fitted to any loss."""
+"""A neural score of the features, fitted to any loss: the network, its training, and the ranker.
 
-from collections.abc import Iterator, Mapping, Sequence
+The weights are one flat float32 array, and a layer is a view of it: (W, b).  The first W is (features, width), a vector
+per feature, so that sparse rows are sums of vectors; later ones are (width, width before).  ReLU between layers.
+PyTorch is loaded when a network is first trained; a fitted network is plain arrays.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,15 +17,17 @@ from numpy.typing import NDArray
 from placet.data import Lists, Queries
 from placet.data.arrays import Floats
 from placet.data.rankings import rows_of
-from placet.kernels import ranges
-from placet.metrics import metric as metric_of
-from placet.rank import network as net
-from placet.rank.objective import LEVELLED
-from placet.rank.products import moments
-from placet.rank.ranker import Ranker, mean_defined
-from placet.rank.training import Criterion, Training, descend
+from placet.losses import Bound, needs
+from placet.rank.features import moments
+from placet.rank.ranker import Ranker
+from placet.rank.validation import Best
 
+Weights = NDArray[np.float32]
+Layer = tuple[Any, Any]
+
+DRAWS_AT_ONCE = 1 << 20
 ROWS_AT_ONCE = 65_536
+LARGEST = 1e18  # of a gradient in single precision: Adam squares it
 
 
 class NeuralRanker(Ranker):
@@ -69,49 +79,42 @@ class NeuralRanker(Ranker):
         check_positive(learning_rate=self.learning_rate, batch=self.batch, epochs=self.epochs, patience=self.patience)
         rng = np.random.default_rng(self.random_state)
         criterion = Criterion(self.loss, self.loss_params, rng)
-        self.sizes_ = np.array([queries.n_features, *net.widths(self.hidden), 1])
+        self.sizes_ = np.array([queries.n_features, *widths(self.hidden), 1])
         self.mean_, self.scale_ = np.zeros(queries.n_features), np.ones(queries.n_features)
         if self.standardize:
             mean, self.scale_ = moments(queries.X)
             self.mean_ = mean if isinstance(queries.X, np.ndarray) else self.mean_
-        order = ranges.descending_order(queries.grade, queries.offsets)  # as kernels want them, once
-        X, grade = self._standardized(queries.X)[order], queries.grade[order]
-        score = metric_of(self.metric)
-
-        weights = net.first_weights(self.sizes_.tolist(), rng)
-        levelled = self.loss in LEVELLED
-        if levelled:
+        X = self._standardized(queries.X)
+        weights = first_weights(self.sizes_.tolist(), rng)
+        fits_constant = not criterion.loss.shift_invariant
+        if fits_constant:
             weights[-1 - self.sizes_[-2] :] = 0.0  # scores mean something from the start: 0, not what chance gives
         else:
             weights[-1] = 0.0  # a constant that the loss does not see; Adam would follow the noise of rounding
 
-        def objective(network: Sequence[net.Layer], chosen: NDArray[np.int64]) -> Any:
+        def objective(network: Sequence[Layer], chosen: NDArray[np.int64]) -> Any:
             *inner, (W, b) = network
-            network = network if levelled else [*inner, (W, b.detach())]
+            network = network if fits_constant else [*inner, (W, b.detach())]
             rows, offsets = rows_of(queries.offsets, chosen)
-            weight = queries.weight[chosen]
-            s = net.forward(network, net.as_input(X[rows])).squeeze(1)
-            return criterion(s, Lists(grade[rows], offsets, weight)) / float(weight.sum())
+            s = forward(network, as_input(X[rows])).squeeze(1)
+            return criterion(s, Lists(queries.grade[rows], offsets, queries.weight[chosen]))
 
         def epoch() -> Iterator[NDArray[np.int64]]:
             shuffled = rng.permutation(np.flatnonzero(queries.weight > 0))
             return (np.sort(shuffled[a : a + self.batch]) for a in range(0, len(shuffled), self.batch))
 
-        def validate(weights: net.Weights, _: dict[str, float]) -> float:
-            assert valid is not None
+        def scores(weights: Weights) -> Floats:
             self.weights_ = weights
-            return mean_defined(score(self._scores(valid.X, valid.offsets), valid.grade, valid.offsets))
+            assert valid is not None
+            return self._scores(valid)
 
         training = descend(
             weights, self.sizes_.tolist(), criterion, objective, epoch,
             learning_rate=self.learning_rate, l2=self.l2, epochs=self.epochs, patience=self.patience,
-            validate=None if valid is None else validate, tell=lambda step, value: self._tell(step, self.epochs, value),
+            judge=self._judge(valid, scores), tell=lambda step, value: self._tell(step, self.epochs, value),
         )  # fmt: skip
-        self._keep(training)
-
-    def _keep(self, training: Training) -> None:
-        self.weights_, self.learnt_, self.fit_summary_ = training.weights, training.learnt, training.summary()
         refuse_diverged(training)
+        self.weights_, self.learnt_, self.fit_summary_ = training.weights, training.learnt, training.summary()
 
     def _standardized(self, X: Any) -> Any:
         """Rows as the network takes them, float32."""
@@ -121,11 +124,285 @@ class NeuralRanker(Ranker):
         out.data = (X.data / self.scale_[X.indices]).astype(np.float32)
         return out
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
-        network = net.layers(self.weights_, self.sizes_.tolist())
+    def _scores(self, queries: Queries) -> Floats:
+        network, X = layers(self.weights_, self.sizes_.tolist()), queries.X
         blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
-        found = [net.scores(network, self._standardized(block))[:, 0] for block in blocks]
+        found = [network_scores(network, self._standardized(block))[:, 0] for block in blocks]
         return np.concatenate([np.zeros(0), *found], dtype=np.float64)
+
+
+# --- the network ------------------------------------------------------------------------------------------------------
+
+
+def pytorch() -> Any:
+    """PyTorch, or words on how to get it."""
+    try:
+        import torch
+    except ImportError:
+        raise ImportError("networks are trained with PyTorch; install it with: pip install 'placet[neural]'") from None
+    return torch
+
+
+def widths(hidden: int | Sequence[int]) -> list[int]:
+    """Widths of the hidden layers; a number is one layer, () none."""
+    found = [hidden] if isinstance(hidden, int | np.integer) else list(hidden)
+    if not all(isinstance(width, int | np.integer) and width > 0 for width in found):
+        raise ValueError(f"hidden {hidden!r} must be widths of layers above 0, such as 256 or (256, 64)")
+    return [int(width) for width in found]
+
+
+def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
+    """Views (W, b) of the flat weights; ``sizes`` are the widths from the features to the scores."""
+    found, at = [], 0
+    for k, (n_in, n_out) in enumerate(pairwise(sizes)):
+        shape = (n_in, n_out) if k == 0 else (n_out, n_in)
+        end = at + n_in * n_out
+        found.append((weights[at:end].reshape(shape), weights[end : end + n_out]))
+        at = end + n_out
+    return found
+
+
+def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
+    """Weights and biases of a layer with n inputs uniform on (-1, 1) / sqrt(n)."""
+    ends = np.cumsum([0, *((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))])
+    weights = np.empty(ends[-1], np.float32)
+    for n_in, (start, end) in zip(sizes, pairwise(ends.tolist())):
+        for a in range(start, end, DRAWS_AT_ONCE):
+            part = weights[a : min(a + DRAWS_AT_ONCE, end)]
+            part[:] = rng.uniform(-1.0, 1.0, len(part)) / np.sqrt(n_in)
+    return weights
+
+
+def network_scores(network: Sequence[Layer], X: Any) -> Weights:
+    """Outputs (rows, outputs) for dense or CSR rows, by NumPy and SciPy alone: a fitted network needs no PyTorch."""
+    (W, b), *later = network
+    out = np.asarray(X.astype(np.float32, copy=False) @ W) + b
+    for W, b in later:
+        np.maximum(out, 0.0, out=out)
+        out = out @ W.T
+        out += b
+    return out
+
+
+def first_layer(rows: Any, layer: Layer, *, sparse: bool = False) -> Any:
+    """X W + b for rows from `as_input`; ``sparse`` asks for a gradient of W in the rows that occur alone."""
+    torch = pytorch()
+    W, b = layer
+    if not isinstance(rows, tuple):
+        return torch.addmm(b, rows, W)
+    index, start, value = rows
+    return b + torch.nn.functional.embedding_bag(
+        index, W, start, mode="sum", per_sample_weights=value, include_last_offset=True, sparse=sparse
+    )
+
+
+def hidden(inner: Sequence[Layer], rows: Any, *, sparse: bool = False) -> Any:
+    """What the last layer takes, given the layers before it (at least one)."""
+    torch = pytorch()
+    out = first_layer(rows, inner[0], sparse=sparse).relu_()
+    for W, b in inner[1:]:
+        out = torch.nn.functional.linear(out, W, b).relu_()
+    return out
+
+
+def forward(network: Sequence[Layer], rows: Any) -> Any:
+    """Outputs (rows, outputs) as a tensor that knows its way back."""
+    *inner, last = network
+    if not inner:
+        return first_layer(rows, last)
+    return pytorch().nn.functional.linear(hidden(inner, rows), *last)
+
+
+def as_input(X: Any) -> Any:
+    """Rows as PyTorch takes them: a dense tensor, or (columns, starts, values) of a CSR matrix."""
+    torch = pytorch()
+    if isinstance(X, np.ndarray):
+        return torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
+    index, start = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return torch.from_numpy(index), torch.from_numpy(start), torch.from_numpy(X.data.astype(np.float32))
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
+    """A loss of ``LOSSES`` as a PyTorch number: for people who keep their own network and training loop.
+
+    ``scores`` (rows,): a tensor; ``lists`` cut its rows, ragged, without padding.  Parameters that a loss learns
+    (``learnt`` of its record) may be tensors and receive gradients too.  Differentiable once.
+
+    >>> s = pytorch().zeros(3, requires_grad=True)
+    >>> value = torch_loss("pl-partition", s, Lists([1, 1, 0], [0, 3]))
+    >>> round(value.item(), 4)  # log 3: each of three equals may be the last
+    1.0986
+    >>> value.backward()
+    >>> s.grad.numpy().round(4)
+    array([-0.4167, -0.4167,  0.8333], dtype=float32)
+    """
+    learnt = {name: value for name, value in params.items() if isinstance(value, pytorch().Tensor)}
+    given = {name: value for name, value in params.items() if name not in learnt}
+    return bound_node(Bound(loss, lists, given, total=1.0, learn=learnt), scores, learnt)
+
+
+def bound_node(bound: Bound, scores: Any, learnt: Mapping[str, Any], rng: np.random.Generator | None = None) -> Any:
+    """A bound loss of a tensor of scores, and of tensors of what it learns, as a PyTorch node."""
+    torch = pytorch()
+    rows = scores.detach().to("cpu", torch.float64).numpy()
+    value, grad, slopes = bound.value_grad_slopes(rows, numbers_of(learnt), rng)
+    back = torch.from_numpy(to_float32(grad) if scores.dtype == torch.float32 else grad).to(scores.device, scores.dtype)
+    return torch_node(value, [back, *slopes_like(learnt, slopes)], [scores, *learnt.values()])
+
+
+def numbers_of(learnt: Mapping[str, Any]) -> dict[str, float]:
+    """The values of learnt parameters that are tensors."""
+    return {name: float(value.detach()) for name, value in learnt.items()}
+
+
+def slopes_like(learnt: Mapping[str, Any], slopes: Floats) -> list[Any]:
+    """Slopes in learnt parameters as tensors like these."""
+    return [tensor.new_tensor(slope) for tensor, slope in zip(learnt.values(), slopes.tolist())]
+
+
+def to_float32(grad: Floats) -> Weights:
+    """A gradient in single precision, limited to what can be squared."""
+    return np.clip(grad, -LARGEST, LARGEST).astype(np.float32)
+
+
+def torch_node(value: float, gradients: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Wrap a precomputed value and its gradients in ``inputs`` as a PyTorch node."""
+    return _node_class().apply(value, gradients, *inputs)
+
+
+@cache
+def _node_class() -> Any:
+    autograd: Any = pytorch().autograd
+    function: Any = autograd.Function
+
+    class Node(function):
+        """A number that came with its gradients; used once in a sum, they are passed on without a copy."""
+
+        @staticmethod
+        def forward(ctx: Any, value: float, gradients: Sequence[Any], *inputs: Any) -> Any:
+            ctx.gradients = gradients
+            return inputs[0].new_tensor(value, dtype=pytorch().float64)
+
+        @staticmethod
+        @autograd.function.once_differentiable
+        def backward(ctx: Any, slope: Any) -> tuple[Any, ...]:
+            factor = float(slope)
+            return (None, None, *(g if factor == 1.0 else g * factor for g in ctx.gradients))
+
+    return Node
+
+
+class Criterion:
+    """A loss with its parameters: given, learnt jointly (as tensors), and a new seed per batch where it draws."""
+
+    def __init__(self, loss: str, params: Mapping[str, Any] | None, rng: np.random.Generator) -> None:
+        torch = pytorch()
+        self.loss, self.rng = needs(loss, who="training"), rng
+        self.params = self.loss.training_parameters(params)
+        self.draws = self.loss.draws and "random_state" not in self.params
+        start = Bound(self.loss, Lists([], [0]), self.params).learnt
+        self.learnt = {
+            name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in start.items()
+        }
+
+    def bind(self, lists: Lists) -> Bound:
+        """The loss on the lists of a batch, per unit weight."""
+        seed = {"random_state": int(self.rng.integers(2**31))} if self.draws else {}
+        return Bound(self.loss, lists, {**self.params, **seed}, learn=self.learnt)
+
+    def __call__(self, scores: Any, lists: Lists) -> Any:
+        """The loss of ragged lists, per unit weight, as a PyTorch node."""
+        return bound_node(self.bind(lists), scores, self.learnt)
+
+    def learnt_values(self) -> dict[str, float]:
+        return numbers_of(self.learnt)
+
+
+@dataclass
+class Training:
+    """How a training went; ``weights`` and ``learnt`` are those of the best epoch (of the last, without validation)."""
+
+    weights: Weights
+    learnt: dict[str, float]
+    learning_rate: float
+    best: Best[tuple[Weights, dict[str, float]]]
+    diverged: bool = False
+
+    def summary(self) -> dict[str, Any]:
+        """What a ranker keeps of it."""
+        return {
+            "learning_rate": self.learning_rate,
+            "epochs": self.best.steps,
+            "best_epoch": self.best.best_step,
+            "diverged": self.diverged,
+            **self.best.summary(),
+        }
+
+
+def descend(
+    weights: Weights,
+    sizes: Sequence[int],
+    criterion: Criterion,
+    objective: Callable[[Sequence[Layer], Any], Any],
+    epoch: Callable[[], Iterable[Any]],
+    *,
+    learning_rate: float,
+    l2: float = 0.0,
+    epochs: int,
+    patience: int,
+    judge: Callable[[Weights], float] | None,
+    tell: Callable[[int, float | None], None],
+    sparse: bool = False,
+) -> Training:
+    """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
+
+    With ``judge`` the best epoch is kept, and ``patience`` epochs without a better one end the training.  An interrupt
+    (Ctrl-C) after the first epoch and a value that is not finite end it too.  ``sparse``: the first and last W are
+    changed only in the rows that a batch touches (their moments stand still in between).
+    """
+    torch = pytorch()
+    network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in layers(weights, sizes)]
+    optimizers = _adams(network, list(criterion.learnt.values()), learning_rate, l2, sparse)
+    kept = weights.copy()
+
+    def copy(state: tuple[Weights, dict[str, float]]) -> tuple[Weights, dict[str, float]]:
+        kept[:] = state[0]
+        return kept, state[1]
+
+    judge_state = None if judge is None else lambda state: judge(state[0])
+    best = Best(judge_state, patience=patience, copy=copy, tell=tell)
+    training = Training(kept, criterion.learnt_values(), learning_rate, best)
+    with best:
+        while best.steps < epochs and not best.stale and not training.diverged:
+            for batch in epoch():
+                value = objective(network, batch)
+                if not np.isfinite(value.item()):
+                    training.diverged = True
+                    break
+                value.backward()
+                for optimizer in optimizers:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            else:
+                best.see((weights, criterion.learnt_values()))
+    if not best.empty:
+        training.learnt = best.state[1]
+    return training
+
+
+def _adams(network: list[tuple[Any, ...]], learnt: list[Any], rate: float, l2: float, sparse: bool) -> list[Any]:
+    """Adam for all, or Adam and its sparse form; the penalty is on W, not on b or on what the loss learns."""
+    torch = pytorch()
+    tables = [network[0][0], network[-1][0]] if sparse else []
+    outer = {id(tensor) for tensor in tables}
+    dense = [W for W, _ in network if id(W) not in outer]
+    rest = [b for _, b in network if id(b) not in outer] + learnt
+    groups: list[dict[str, Any]] = [{"params": dense, "weight_decay": l2}, {"params": rest}]
+    adam = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
+    return [adam, torch.optim.SparseAdam(tables, lr=rate)] if sparse else [adam]
 
 
 def check_positive(**numbers: float) -> None:
@@ -136,5 +413,5 @@ def check_positive(**numbers: float) -> None:
 
 def refuse_diverged(training: Training) -> None:
     """Refuse a training that never had a finite epoch."""
-    if training.diverged and training.best_epoch == 0:
+    if training.diverged and training.best.steps == 0:
         raise ValueError(f"training diverged in its first epoch at learning_rate={training.learning_rate}; lower it")

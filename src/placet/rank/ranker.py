@@ -1,17 +1,22 @@
-"""What every ranker has in common: queries in, scores out in the caller's order, saving, and what a score means."""
+"""What every ranker has in common: queries in, scores out in the caller's order, probabilities, and saved files."""
 
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from placet.data import DataError, Queries
+from placet.data import DataError, Lists, Queries
+from placet.data.arrays import Ints
+from placet.data.errors import one_of
 from placet.data.queries import Missing, table
 from placet.metrics import metric as metric_of
-from placet.rank import files, meaning
+from placet.rank import files, probabilities
+from placet.rank.validation import Best
 
 Scores = NDArray[np.float64]
 Ids = Sequence[Hashable] | NDArray[Any]
@@ -19,8 +24,55 @@ Progress = Callable[[int, int, float | None], None]
 """Called as ``progress(step, steps at most, metric on the validation set or None)`` while a ranker is fitted."""
 
 
+class Classes(Mapping[str, "type[Ranker]"]):
+    """Short names and classes; a class is imported when it is asked for."""
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        self.homes = homes
+
+    def __getitem__(self, name: str) -> "type[Ranker]":
+        module, _, attribute = self.homes[name].partition(":")
+        found: type[Ranker] = getattr(import_module(f"placet.rank.{module}"), attribute)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.homes)
+
+    def __len__(self) -> int:
+        return len(self.homes)
+
+    def name_of(self, kind: type) -> str | None:
+        """The short name of a class, or None if it is not in the table."""
+        home = f"{kind.__module__.removeprefix('placet.rank.')}:{kind.__qualname__}"
+        return next((name for name, own in self.homes.items() if own == home), None)
+
+
+RANKERS = Classes(
+    {
+        "linear": "linear:LinearRanker",
+        "trees": "trees:TreeRanker",
+        "neural": "neural:NeuralRanker",
+        "booster": "boosting:ConsistentBooster",
+        "surrogate": "surrogate:SurrogateSearch",
+        "structrank": "structrank:StructRank",
+        "reranker": "reranker:ListwiseReranker",
+        "crf": "crf:ContinuousCRF",
+        "diversity": "diversity:DiversityReranker",
+        "fusion": "fusion:SupervisedFusion",
+        "blend": "blend:Blend",
+        "labels": "labels:LabelRanker",
+    }
+)
+"""All rankers by their short names, for saved files, the command line and ``autorank``."""
+
+
+def ranker_class(name: str, what: str = "ranker") -> "type[Ranker]":
+    """The class of a short name; ``what`` is the word for it in the error."""
+    return RANKERS[one_of(name, RANKERS, what)]
+
+
 class Ranker(BaseEstimator):
-    """Base of rankers.  A subclass fits ``_fit(queries, valid)`` and scores rows by ``_scores(X, offsets)``.
+    """Base of rankers.  A subclass fits by ``_fit(queries, valid)`` and scores rows by ``_scores(queries)``.
 
     ``fit(X, y, qid=...)`` takes rows in any order; ``fit(queries)`` takes ``Queries``.  ``predict`` answers in the
     order of the rows it is given.  ``qid`` is metadata in the sense of scikit-learn, requested by default: with
@@ -33,6 +85,7 @@ class Ranker(BaseEstimator):
     _common = ("n_features_in_", "features_", "fit_summary_")
     _missing: Missing = "error"  # "keep" where the ranker knows what to do with NaN
     _progress: Progress | None = None
+    learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": what fit takes
 
     __metadata_request__fit: ClassVar = {"qid": True}
     __metadata_request__predict: ClassVar = {"qid": True}
@@ -41,11 +94,11 @@ class Ranker(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike | None = None,
+        y: Any = None,
         qid: Ids | None = None,
         *,
         weight: ArrayLike | None = None,
-        valid: Queries | tuple[Any, Any, Any] | None = None,
+        valid: Any = None,
         progress: Progress | None = None,
     ) -> Self:
         """Fit on ``Queries``, or on features, grades and query of every row.
@@ -54,17 +107,15 @@ class Ranker(BaseEstimator):
         qid): what is kept is the state of the ranker that was best on it.  An interrupt (Ctrl-C) keeps the best so
         far.  ``progress`` is called after each step.
         """
-        queries = as_queries(X, y, qid, weight, self._missing)
-        held_out = self._held_out(valid, queries)
-        refuse_uninformative(queries)
-        self.n_features_in_ = queries.n_features
-        self.features_ = queries.features
         self.fit_summary_: dict[str, Any] = {}
         self._progress = progress
         try:
-            self._fit(queries, held_out)
+            data = self._training_data(X, y, qid, weight)
+            self._fit(data, None if valid is None else self._validation_data(valid, data))
+            self.fit_summary_ = {"interrupted": False, **self.fit_summary_}
+            refuse_infinite(self)
         except BaseException:
-            del self.n_features_in_  # what failed is not fitted
+            self.__dict__.pop("n_features_in_", None)  # what failed is not fitted
             raise
         finally:
             del self._progress
@@ -74,93 +125,160 @@ class Ranker(BaseEstimator):
         """A score for every row of ``X``, in the order given; higher is better.
 
         ``X`` is a table, or ``Queries``: then scores stand beside their ``grade``, and their ``restore`` puts them in
-        the order of the rows that the queries were made from.  ``qid`` matters only where a score depends on the list.
+        the order of the rows that the queries were made from.  Where a score depends on the other rows of the list,
+        give ``qid``: without it the rows are one list.  Relations between rows come with ``Queries``.
         """
         queries = self._seen(X, qid)
-        scores = self._scores(queries.X, queries.offsets)
-        return scores if isinstance(X, Queries) else restored(queries, scores)
+        return in_order_of(X, queries, self._scores(queries))
 
-    def score(self, X: Any, y: ArrayLike | None = None, qid: Ids | None = None, metric: str | None = None) -> float:
+    def score(self, X: Any, y: Any = None, qid: Ids | None = None, metric: str | None = None) -> float:
         """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined."""
         queries = as_queries(X, y, qid, None, self._missing)
-        chosen = metric_of(str(metric or getattr(self, "metric", "ndcg@10")))
+        chosen = metric_of(metric or self._metric())
         return mean_defined(chosen(self.predict(queries), queries.grade, queries.offsets))
 
     def top1_probability(self, X: Any, qid: Ids | None = None) -> Scores:
         """Probability (rows,) that the row is first in its list, under the fitted model; sums to 1 in each list.
 
-        For losses that are likelihoods of the Plackett-Luce family (``meaning.ORDERS``): softmax of the scores.
+        For losses whose law is one of orders, those of the Plackett-Luce family: softmax of the scores.
         """
-        meaning.refuse_unless_order(self._loss())
+        probabilities.refuse_unless_order(self._loss())
         queries = self._seen(X, qid)
-        shares = meaning.top1(self._scores(queries.X, queries.offsets), queries.offsets)
-        return shares if isinstance(X, Queries) else restored(queries, shares)
+        s, offsets = self._strengths(queries)
+        return in_order_of(X, queries, probabilities.top1(s.ravel(), offsets).reshape(s.shape))
 
-    def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike) -> Scores:
+    def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike, qid: Ids | None = None) -> Scores:
         """Probability that row ``i`` of ``X`` is above row ``j`` of the same list (numbers, or arrays of them).
 
-        For losses in ``meaning.ORDERS``, logistic(s_i - s_j), and for models of pairs (``meaning.PAIRS``), whose ties
-        take their share of the probability.
+        For losses whose law is one of orders, logistic(s_i - s_j), and of pairs, whose ties take their share of the
+        probability.
         """
-        meaning.refuse_unless_pairs(self._loss())
-        queries = self._seen(X, None)
-        s = self._scores(queries.X, queries.offsets)
-        return meaning.above(s[np.asarray(i)] - s[np.asarray(j)], self._loss(), self._loss_parameters())
+        probabilities.refuse_unless_pairs(self._loss())
+        queries = self._seen(X, qid)
+        s = in_order_of(X, queries, self._strengths(queries)[0])
+        gap = s[..., np.asarray(i)] - s[..., np.asarray(j)]
+        return probabilities.above(gap, self._loss(), self._loss_parameters())
 
     def rank_distribution(self, X: Any, qid: Ids | None = None) -> list[Scores]:
         """For each list a table (rows, places): the probability of each row at each place.  O(rows^2) per list.
 
-        For losses in ``meaning.ORDERS``.  Lists come in order of first appearance, rows in the order given.
+        For losses whose law is one of orders.  Lists come in order of first appearance, rows in the order given.
         """
-        meaning.refuse_unless_order(self._loss())
-        queries = self._seen(X, qid)
-        s = self._scores(queries.X, queries.offsets)
-        return [meaning.places(s[a:b]) for a, b in zip(queries.offsets[:-1], queries.offsets[1:])]
+        probabilities.refuse_unless_order(self._loss())
+        s, offsets = self._strengths(self._seen(X, qid))
+        s = s.ravel()
+        return [probabilities.place_probabilities(s[a:b]) for a, b in pairwise(offsets)]
 
     def calibration(
-        self, X: Any, y: ArrayLike | None = None, qid: Ids | None = None, *, bins: int = 10
-    ) -> meaning.Calibration:
+        self, X: Any, y: Any = None, qid: Ids | None = None, *, bins: int = 10
+    ) -> probabilities.Calibration:
         """Do pairs that are predicted to come in an order with probability p do so in a share p of cases?
 
         Over the pairs with different grades of queries that should not be those of the fit.
         """
-        meaning.refuse_unless_pairs(self._loss())
-        queries = as_queries(X, y, qid, None, self._missing)
-        return meaning.calibration(
-            self.predict(queries), queries.lists(), self._loss(), self._loss_parameters(), bins=bins
-        )
+        probabilities.refuse_unless_pairs(self._loss())
+        queries, lists = self._graded(X, y, qid)
+        s, _ = self._strengths(queries)
+        return probabilities.calibration(s.ravel(), lists, self._loss(), self._loss_parameters(), bins=bins)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted ranker to one file, which ``placet.load`` reads."""
+        """Write the fitted ranker, with all rankers it holds, to one file, which ``placet.load`` reads."""
         self._check_fitted()
-        state = {name: getattr(self, name) for name in (*self._common, *self._state)}
-        files.write(path, type(self).__name__, self.get_params(deep=False), state)
+        files.save(path, self, RANKERS)
+
+    def saved_state(self) -> dict[str, Any] | None:
+        """The fitted attributes that a file keeps; None if the ranker is not fitted."""
+        names = (*self._common, *self._state) if hasattr(self, "n_features_in_") else ()
+        return {name: getattr(self, name) for name in names} or None
 
     @classmethod
-    def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> Self:
-        """The ranker that ``save`` wrote, or a ``DataError``."""
-        expected = {*cls._common, *cls._state}
-        if not isinstance(state, dict) or set(state) != expected:
-            raise DataError(f"the state of a {cls.__name__} is {sorted(expected)}, not {sorted(state)}")
-        given = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-        unknown = sorted(set(given) - set(cls._get_param_names()))
+    def from_saved(cls, params: dict[str, Any], state: dict[str, Any] | None) -> Self:
+        """The ranker with these parameters, fitted unless ``state`` is None, or a ``DataError``."""
+        unknown = sorted(set(params) - set(cls._get_param_names()))
         if unknown:
             raise DataError(f"{cls.__name__} has no parameters {unknown}; update Placet to read this model")
-        ranker = cls(**given)
-        for name, value in state.items():
-            setattr(ranker, name, tuple(value) if name == "features_" and value is not None else value)
+        ranker = cls(**params)
+        if state is not None:
+            expected = {*cls._common, *cls._state}
+            if set(state) != expected:
+                raise DataError(f"the state of a {cls.__name__} is {sorted(expected)}, not {sorted(state)}")
+            for name, value in state.items():
+                setattr(ranker, name, value)
         return ranker
 
-    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+    def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> Any:
+        """What ``fit`` was given, checked, as ``_fit`` takes it; sets the number and names of the features."""
+        queries = as_queries(X, y, qid, weight, self._missing)
+        refuse_uninformative(queries)
+        self._set_columns(queries)
+        return queries
+
+    def _validation_data(self, valid: Any, data: Any) -> Any:
+        """The validation set, checked: same columns, and the metric is defined somewhere."""
+        if isinstance(valid, Queries):
+            held_out = valid
+        elif len(valid) == 3:
+            X, y, qid = valid
+            held_out = as_queries(X, y, qid, None, self._missing)
+        else:
+            raise ValueError(f"valid must be Queries or (X, y, qid), not {len(valid)} things")
+        if not len(held_out):
+            raise DataError("the validation set is empty; leave it out or give queries")
+        check_columns(held_out.X, held_out.features, data.n_features, data.features)
+        metric = metric_of(self._metric())
+        if np.isnan(metric(np.zeros(len(held_out.grade)), held_out.grade, held_out.offsets)).all():
+            raise DataError(
+                f"{metric!r} is undefined in all {len(held_out)} queries of the validation set; "
+                "give queries with something relevant, or leave it out"
+            )
+        return held_out
+
+    def _fit(self, data: Any, valid: Any) -> None:
         raise NotImplementedError
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Scores:
+    def _scores(self, queries: Queries) -> Scores:
+        """Scores (rows,) of the rows of queries; a ranker of labels gives (rows, labels)."""
         raise NotImplementedError
+
+    def _strengths(self, queries: Queries) -> tuple[Scores, Ints]:
+        """Scores as the fitted model means them, and the offsets of their lists: a row of a table is a list."""
+        s = self._scores(queries)
+        return s, queries.offsets if s.ndim == 1 else s.shape[1] * np.arange(len(s) + 1)
+
+    def _judge(self, valid: Queries | None, scores: Callable[[Any], Scores]) -> Callable[[Any], float] | None:
+        """state -> mean of the metric on the validation set, where ``scores(state)`` are those of its rows."""
+        if valid is None:
+            return None
+        metric = metric_of(self._metric())
+        return lambda state: mean_defined(metric(scores(state), valid.grade, valid.offsets))
+
+    def _graded(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
+        """Rows to score, and the grades of what is scored."""
+        queries = self._seen(as_queries(X, y, qid, None, self._missing), None)
+        return queries, queries.lists()
+
+    def _keep_best(
+        self,
+        judge: Callable[[Any], float] | None,
+        n_steps: int,
+        *,
+        instead: Callable[[Any], float] | None = None,
+        **options: Any,
+    ) -> Best[Any]:
+        """Keeps the best state of a training of at most ``n_steps`` steps, and tells the caller of each.
+
+        ``judge`` is the metric on the validation set; where there is none, ``instead`` judges (None: the last is best).
+        """
+        tell = lambda step, quality: self._tell(step, n_steps, None if judge is None else quality)  # noqa: E731
+        return Best(judge or instead, validates=judge is not None, tell=tell, **options)
 
     def _tell(self, step: int, steps: int, value: float | None) -> None:
         """For ``_fit`` to call after each step; ``value`` is the metric on the validation set, where it is known."""
         if self._progress is not None:
             self._progress(step, steps, value)
+
+    def _metric(self) -> str:
+        return str(getattr(self, "metric", "ndcg@10"))
 
     def _loss(self) -> str:
         return str(getattr(self, "loss", ""))
@@ -174,6 +292,10 @@ class Ranker(BaseEstimator):
 
         check_is_fitted(self, "n_features_in_")
 
+    def _set_columns(self, queries: Queries) -> None:
+        self.n_features_in_ = queries.n_features
+        self.features_ = queries.features
+
     def _seen(self, X: Any, qid: Ids | None) -> Queries:
         """Rows to score, as queries whose columns are those at fit; without ``qid`` they are one list."""
         self._check_fitted()
@@ -182,35 +304,20 @@ class Ranker(BaseEstimator):
                 raise ValueError("Queries hold their query ids; give them alone, without qid")
             check_columns(X.X, X.features, self.n_features_in_, self.features_)
             return X
-        matrix, names = rows_of(X)
+        matrix, names = table(X)
+        matrix = matrix if hasattr(matrix, "tocsr") else np.asarray(matrix)
         check_columns(matrix, names, self.n_features_in_, self.features_)
         n_rows = matrix.shape[0]
         if qid is None:
-            return Queries(matrix, np.zeros(n_rows), np.array([0, n_rows]) if n_rows else np.zeros(1, np.int64))
-        return Queries.from_arrays(matrix, np.zeros(n_rows), qid, missing="keep")
-
-    def _held_out(self, valid: Queries | tuple[Any, Any, Any] | None, queries: Queries) -> Queries | None:
-        """The validation set, checked: same columns, and the metric is defined somewhere."""
-        if valid is None:
-            return None
-        if not isinstance(valid, Queries) and len(valid) != 3:
-            raise ValueError(f"valid must be Queries or (X, y, qid), not {len(valid)} things")
-        held_out = valid if isinstance(valid, Queries) else as_queries(*valid, weight=None, missing=self._missing)
-        if not len(held_out):
-            raise DataError("the validation set is empty; leave it out or give queries")
-        check_columns(held_out.X, held_out.features, queries.n_features, queries.features)
-        chosen = getattr(self, "metric", "ndcg@10")
-        if np.isnan(metric_of(chosen)(np.zeros(len(held_out.grade)), held_out.grade, held_out.offsets)).all():
-            raise DataError(
-                f"{chosen} is undefined in all {len(held_out)} queries of the validation set; "
-                "give queries with something relevant, or leave it out"
-            )
-        return held_out
+            offsets = np.array([0, n_rows]) if n_rows else np.zeros(1, np.int64)
+            return Queries(matrix, np.zeros(n_rows), offsets, features=names)
+        rows = Queries.from_arrays(matrix, np.zeros(n_rows), qid, missing="keep")
+        return rows if names is None else Queries(
+            rows.X, rows.grade, rows.offsets, rows.weight, rows.qid, row=rows.row, features=names
+        )  # fmt: skip
 
 
-def as_queries(
-    X: Any, y: ArrayLike | None, qid: Any, weight: ArrayLike | None = None, missing: Missing = "error"
-) -> Queries:
+def as_queries(X: Any, y: Any, qid: Any, weight: ArrayLike | None = None, missing: Missing = "error") -> Queries:
     """``Queries`` as they are, or made from columns; says what is missing."""
     if isinstance(X, Queries):
         if y is not None or qid is not None or weight is not None:
@@ -224,16 +331,11 @@ def as_queries(
     return Queries.from_arrays(X, y, qid, weight=weight, missing=missing)
 
 
-def rows_of(X: Any) -> tuple[Any, Sequence[Hashable] | None]:
-    """A table or sparse matrix, and its column names where it has any."""
-    matrix, names = table(X)
-    return (matrix if hasattr(matrix, "tocsr") else np.asarray(matrix)), names
-
-
-def restored(queries: Queries, values: Scores) -> Scores:
-    """Values of the rows in the caller's order; nothing to do where rows were grouped already."""
-    in_order = bool((queries.row[1:] > queries.row[:-1]).all())
-    return values if in_order else queries.restore(values)
+def in_order_of(X: Any, queries: Queries, values: Scores) -> Scores:
+    """Values of the rows of ``queries``, which were made from ``X``, in the order of the rows of ``X``."""
+    if isinstance(X, Queries) or bool((queries.row[1:] > queries.row[:-1]).all()):
+        return values
+    return queries.restore(values)
 
 
 def check_columns(X: Any, names: Any, n_features: int, expected: Any) -> None:
@@ -266,6 +368,17 @@ def refuse_uninformative(queries: Queries) -> None:
         )
 
 
+def refuse_infinite(ranker: Ranker) -> None:
+    """Refuse a fit that ended in numbers that are not finite."""
+    for name in ranker._state:
+        value = getattr(ranker, name)
+        if isinstance(value, np.ndarray | np.floating | float) and not np.isfinite(value).all():
+            raise ValueError(
+                f"training diverged: {name} holds {int((~np.isfinite(value)).sum())} numbers that are not finite; "
+                "lower learning_rate, raise l2, or look for features of very different scales"
+            )
+
+
 def mean_defined(values: NDArray[np.float64]) -> float:
     """Mean of the values that are not NaN; NaN if there are none."""
     defined = values[~np.isnan(values)]
@@ -285,3 +398,8 @@ def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Any:
 def largest_first(names: Sequence[Any], parts: Scores) -> list[tuple[Any, float]]:
     """Names with their parts, the largest in absolute value first."""
     return [(names[k], float(parts[k])) for k in np.argsort(-np.abs(parts), kind="stable")]
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Any saved ranker; it predicts as the one that was saved.  Nothing is unpickled."""
+    return files.load(path, RANKERS)

@@ -1,44 +1,48 @@
 """A ranking function of the whole list: a base ranker's score times a product over the other rows."""
 
-import os
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import clone
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats
-from placet.data.errors import one_of
-from placet.losses import LOSSES
-from placet.metrics import metric as metric_of
-from placet.optim import lbfgs
-from placet.rank import base_scores, files, similarity
-from placet.rank.objective import parameters_for
-from placet.rank.ranker import Ids, Ranker, mean_defined, restored
+from placet.data.arrays import Floats, Ints, list_of_rows
+from placet.losses import Bound, Loss, needs
+from placet.optim import ConvergenceWarning, lbfgs
+from placet.rank import similarity
+from placet.rank.boosting import best_constant
+from placet.rank.ranker import Ranker
 
-LARGEST_EXPONENT = 30.0  # |sum_k w_k sum_j S_k| is held here, so that no list, however long, gives an infinite score
+LARGEST_EXPONENT = 300.0  # of a term in training: e^300 can be squared
+
+Terms = tuple[Floats, Floats]
+"""(v, w): sum_t (v_t0 + v_t1 b) exp(T w_t); v is (terms, 2), w is (terms, kernels)."""
 
 
 class ListwiseReranker(Ranker):
-    """f_i = b(x_i) exp(sum_k w_k sum_{j != i} S_k(x_i, x_j)): a base score b and similarities S_k to the other rows.
+    """f_i = b(x_i) exp(sum_k w_k T_ik): a base score b, and sums T_ik of similarities S_k to the other rows.
 
-    The sums over j are computed once per list (``placet.rank.similarity`` says which kernels there are and what they
-    cost), so each evaluation in training costs as much as one of a pointwise function.  ``w_`` = 0 is the base ranking.
-    The function is exchangeable: rows in another order get the same scores in that order.
+    T_ik = sum_{j != i} S_k(x_i, x_j), less its mean over the list, which is a factor common to all rows of the list and
+    changes no order.  The sums are computed once per list (``placet.rank.similarity`` says which kernels there are and
+    what they cost), so each evaluation in training costs as much as one of a pointwise function.  ``w_`` = 0 is the
+    base ranking.  The function is exchangeable: rows in another order get the same scores in that order.  In a list so
+    long that some f_i would overflow or underflow, the scores are sign(f_i) (log|f_i| - c) with one c for the list:
+    the same order.
 
     ``base``: a ranker of Placet (an unfitted one is cloned and fitted first; with ``folds`` its training scores are
     those of fits on the other folds), anything else with ``predict(X)`` such as LightGBM's, fitted; or the number or
     name of a column of scores.  The product turns round for rows with b < 0: ``positive=True`` subtracts the smallest b
     of each list first, which leaves the base ranking as it is.  ``average``: means over j in place of sums.
 
-    Training minimises loss(c_0 + c_1 f) per unit weight + l2 / 2 |w|^2, w in units of the sums' deviations; c_0 and c_1
-    > 0 bring f to the level that the loss expects and change no order, so they are not kept.  The objective is not
-    convex; it starts at w = 0.  With several ``l2`` the validation set chooses among them, and the base itself
-    (w = 0), by ``metric``.
+    Training minimizes loss(c_0 + c_1 f) per unit weight + l2 / 2 |w|^2, w in units of the sums' deviations; c_0 and c_1
+    > 0 bring f to the level that the loss expects and change no order; they are ``level_`` and count where
+    probabilities are asked for.  The objective is not convex; it starts at w = 0.  With several ``l2`` the validation
+    set chooses among them, and the base itself (w = 0), by ``metric``.
 
     ``terms`` > 1 adds terms (v_0 + v_1 b(x_i)) exp(...) with weights of their own by gradient boosting with
-    ``shrinkage`` (the sum of products that every exchangeable function is).
+    ``learning_rate`` (the sum of products that every exchangeable function is).
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -48,7 +52,7 @@ class ListwiseReranker(Ranker):
     ((1, 1), True)
     """
 
-    _state = ("v_", "w_", "scale_")
+    _state = ("base_", "v_", "w_", "level_")
 
     def __init__(
         self,
@@ -58,7 +62,7 @@ class ListwiseReranker(Ranker):
         terms: int = 1,
         *,
         l2: float | Sequence[float] = 1e-3,
-        shrinkage: float = 0.5,
+        learning_rate: float = 0.5,
         positive: bool = False,
         average: bool = False,
         bandwidth: float = 0.25,
@@ -73,7 +77,7 @@ class ListwiseReranker(Ranker):
         self.loss = loss
         self.terms = terms
         self.l2 = l2
-        self.shrinkage = shrinkage
+        self.learning_rate = learning_rate
         self.positive = positive
         self.average = average
         self.bandwidth = bandwidth
@@ -85,51 +89,49 @@ class ListwiseReranker(Ranker):
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
         penalties = np.atleast_1d(np.asarray(self.l2, dtype=np.float64))
-        self._check(penalties, valid)
-        self.base_, b = base_scores.fitted(self.base, queries, valid, self.folds, self.random_state)
+        params = self._check(penalties, valid).training_parameters(self.loss_params)
+        self.base_, b, interrupted = fit_base(self.base, queries, valid, self.folds, self.random_state)
         b, T = self._parts(queries, b)
         deviation = T.std(axis=0)
-        self.scale_ = np.where(deviation > 0, deviation, 1.0)
-        problem = _Problem(b, T / self.scale_, queries, self.loss, parameters_for(self.loss, self.loss_params))
-        judge = None if valid is None else self._judge(valid)
-        found = [self._path(problem, float(l2)) for l2 in penalties]
-        chosen, best = found[0][-1], None
-        if judge is not None:
-            candidates = [(_first(b, T), -1.0)] + [(c, l2) for path, l2 in zip(found, penalties.tolist()) for c in path]
-            values = [judge(c) for c, _ in candidates]
-            best = max(values)
-            chosen, kept_l2 = candidates[int(np.argmax(values))]
-        else:
-            kept_l2 = float(penalties[0])
-        self.v_, self.w_ = chosen[0], chosen[1] / self.scale_
+        scale = np.where(deviation > 0, deviation, 1.0)
+        problem = _Problem(b, T / scale, Bound(self.loss, queries.lists(), params))
+        base = np.array([[0.0, 1.0]]), np.zeros((1, T.shape[1]))
+        judge = None
+        if valid is not None:
+            b_valid, T_valid = self._parts(valid, base_scores(self.base_, valid))
+            judge = self._judge(valid, lambda state: list_scores(b_valid, T_valid / scale, state[0], valid.offsets))
+        best = self._keep_best(judge, len(penalties) * self.terms)
+        with best:
+            best.consider((base, None))
+            if interrupted:
+                raise KeyboardInterrupt
+            for l2 in penalties.tolist():
+                for found in self._path(problem, l2):
+                    best.see((found, l2))
+        found, l2 = best.state
+        self.v_, self.w_ = found[0], found[1] / scale
+        value, self.level_ = problem.best_level(found)
         self.fit_summary_ = {
-            "value": problem.value(chosen),
-            "value of the base": problem.value(_first(b, T)),
-            "l2": None if kept_l2 < 0 else kept_l2,
-            "base kept": bool((self.w_ == 0).all()),
-            "validation": best,
+            "value": value,
+            "value of the base": problem.best_level(base)[0],
+            "l2": l2,
+            "base kept": not self.w_.any(),
+            **best.summary(),
         }
 
-    def _path(self, problem: "_Problem", l2: float) -> list[tuple[Floats, Floats]]:
-        """(v, w) after one term, two terms, ...; ends early when a further term does not lower the loss."""
+    def _path(self, problem: "_Problem", l2: float) -> Any:
+        """Yields (v, w) of one term, two terms, ...; ends early when a further term does not lower the loss."""
         v, w = np.array([[0.0, 1.0]]), problem.first_term(l2, self.max_iter)[None]
-        path = [(v, w)]
-        for term in range(1, self.terms):
-            more = problem.next_term((v, w), l2, self.max_iter, self.shrinkage)
+        yield v, w
+        for _ in range(1, self.terms):
+            more = problem.next_term((v, w), l2, self.max_iter, self.learning_rate)
             if more is None:
-                break
+                return
             v, w = np.vstack([v, more[0]]), np.vstack([w, more[1]])
-            path.append((v, w))
-            self._tell(term + 1, self.terms, None)
-        return path
-
-    def _judge(self, valid: Queries) -> Any:
-        b, T = self._parts(valid, base_scores.scored(self.base_, valid))
-        metric, z = metric_of(self.metric), T / self.scale_
-        return lambda c: mean_defined(metric(_product_sum(b, z, *c), valid.grade, valid.offsets))
+            yield v, w
 
     def _parts(self, queries: Queries, b: Floats) -> tuple[Floats, Floats]:
-        """Base scores (rows,) and sums (rows, kernels) as the formula takes them."""
+        """Base scores (rows,) and centered sums (rows, kernels) as the formula takes them."""
         sizes = np.diff(queries.offsets)
         if self.positive and len(b):
             full = sizes > 0
@@ -137,169 +139,206 @@ class ListwiseReranker(Ranker):
         T = similarity.sums(self.kernels, queries.X, queries.offsets, queries.relations, bandwidth=self.bandwidth)
         if self.average:
             T /= np.repeat(np.maximum(sizes - 1, 1), sizes)[:, None]
-        return b, T
+        return b, similarity.center(T, queries.offsets)
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Floats:
-        """A score for every row, in the order given.  The list matters: give ``qid``, or the rows are one list.
+    def _scores(self, queries: Queries) -> Floats:
+        b, T = self._parts(queries, base_scores(self.base_, queries))
+        return list_scores(b, T, (self.v_, self.w_), queries.offsets)
 
-        Kernels that are relations need ``Queries`` that hold them.
-        """
-        queries = self._seen(X, qid)
-        b, T = self._parts(queries, base_scores.scored(self.base_, queries))
-        scores = _product_sum(b, T, self.v_, self.w_)
-        return scores if isinstance(X, Queries) else restored(queries, scores)
+    def _strengths(self, queries: Queries) -> tuple[Floats, Ints]:
+        constant, factor = self.level_
+        return constant + factor * self._scores(queries), queries.offsets
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
-        return self.predict(Queries(X, np.zeros(X.shape[0]), offsets, features=self.features_))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the reranker with its base (a ranker of Placet or of LightGBM, or a column) to one file."""
-        self._check_fitted()
-        state = {name: getattr(self, name) for name in (*self._common, *self._state)}
-        params = {**self.get_params(deep=False), "base": None}
-        files.write(path, type(self).__name__, params, {**state, **base_scores.packed(self.base_)})
-
-    @classmethod
-    def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> Self:
-        own, base = base_scores.unpacked(state)
-        ranker = super().from_saved(params, own)
-        ranker.base = ranker.base_ = base
-        return ranker
-
-    def _check(self, penalties: Floats, valid: Queries | None) -> None:
-        one_of(self.loss, LOSSES, "loss")
+    def _check(self, penalties: Floats, valid: Queries | None) -> Loss:
         if isinstance(self.kernels, str) or not len(self.kernels):
             raise ValueError(f"kernels {self.kernels!r} must be a sequence of at least one kernel")
-        if self.terms < 1 or self.max_iter < 1 or not 0 < self.shrinkage <= 1:
+        if self.terms < 1 or self.max_iter < 1 or not 0 < self.learning_rate <= 1:
             raise ValueError(
                 f"terms {self.terms} and max_iter {self.max_iter} must be at least 1, "
-                f"shrinkage {self.shrinkage} above 0 and at most 1"
+                f"learning_rate {self.learning_rate} above 0 and at most 1"
             )
         if not len(penalties) or not (penalties >= 0).all():
             raise ValueError(f"l2 {self.l2} must be one or more numbers that are not negative")
         if len(penalties) > 1 and valid is None:
             raise ValueError(f"{len(penalties)} values of l2 need a validation set to choose among them")
+        return needs(self.loss, "no learnt parameters", who=type(self).__name__)
 
 
-def _first(b: Floats, T: Floats) -> tuple[Floats, Floats]:
-    """The base ranking: one term with weights 0."""
-    return np.array([[0.0, 1.0]]), np.zeros((1, T.shape[1]))
+def list_scores(b: Floats, T: Floats, terms: Terms, offsets: Ints) -> Floats:
+    """sum_t (v_t0 + v_t1 b) exp(T w_t), (rows,), or in lists where that is too large or small sign (log|.| - c).
 
-
-def _product_sum(b: Floats, T: Floats, v: Floats, w: Floats) -> Floats:
-    """sum_t (v_t0 + v_t1 b) exp(T w_t), (rows,)."""
-    out = np.zeros(len(b))
-    for (constant, slope), row in zip(v, w):
-        out += (constant + slope * b) * np.exp(np.clip(T @ row, -LARGEST_EXPONENT, LARGEST_EXPONENT))
-    bad = ~np.isfinite(out)
+    The c of a list is a little less than its smallest logarithm, so that signs and order stay.
+    """
+    v, w = terms
+    exponent = T @ w.T
+    largest = exponent.max(axis=1, initial=-np.inf)
+    factor = v[:, 0] + v[:, 1] * b[:, None]
+    sums = (factor * np.exp(exponent - largest[:, None])).sum(axis=1)
+    bad = ~np.isfinite(sums)
     if bad.any():
         raise DataError(f"row {int(np.argmax(bad))}: the score is not finite ({bad.sum()} such rows); look at the base")
+    out = sums * np.exp(np.clip(largest, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+    query = list_of_rows(offsets)
+    far = np.zeros(len(offsets) - 1, bool)
+    far[query[np.abs(largest) > LARGEST_EXPONENT]] = True
+    rows = np.flatnonzero(far[query] & (sums != 0.0))
+    if len(rows):
+        logs = np.log(np.abs(sums[rows])) + largest[rows]
+        least = np.full(len(far), np.inf)
+        np.minimum.at(least, query[rows], logs)
+        out[far[query]] = 0.0
+        out[rows] = np.sign(sums[rows]) * (logs - least[query[rows]] + 1.0)
     return out
 
 
 class _Problem:
     """The loss as a function of the weights: of one term with its level, or of one term more."""
 
-    def __init__(self, b: Floats, z: Floats, queries: Queries, loss: str, params: Mapping[str, Any]) -> None:
-        self.b, self.z, self.loss, self.params = b, z, LOSSES[loss], params
-        self.lists, self.total = queries.lists(), float(queries.weight.sum())
-        self.spread = float(b.std()) or 1.0
-        self.start = self.level = self._level()
+    def __init__(self, b: Floats, z: Floats, bound: Bound) -> None:
+        self.b, self.z, self.bound, self.offsets = b, z, bound, bound.offsets
+        self.constant = best_constant(bound)
+        self.start = self.level = self.fit_level(b)
 
-    def _loss(self, s: Floats) -> tuple[float, Floats]:
-        value, grad = self.loss(s, self.lists, **self.params)
-        return value / self.total, grad / self.total
+    def fit_level(self, f: Floats) -> Floats:
+        """(c_0 / unit, log(c_1 spread), unit, spread) that minimize the loss of c_0 + c_1 f.
 
-    def _level(self) -> Floats:
-        """(c_0 / unit, log c_1) that fit c_0 + c_1 b to the loss: where training starts.
-
-        Losses differ by orders of magnitude in the level that they expect and can be flat away from it, so a coarse
-        search over powers of 2 comes first; ``unit`` is the c_0 that it finds.
+        Losses differ by orders of magnitude in the level that they expect and can be flat away from it, so c_0 starts
+        at the best constant, whose size is the unit, and c_1 at the best power of 2.
         """
+        spread, c0 = float(f.std()) or 1.0, self.constant
         steps = 2.0 ** np.arange(-14, 8)
-        constant = np.zeros(len(self.b))
-        c0 = min([0.0, *steps, *-steps], key=lambda c: self._loss(constant + c)[0])
-        self.unit = abs(c0) or 1.0
-        c1 = min(self.unit * steps, key=lambda c: self._loss(c0 + c * self.b / self.spread)[0])
+        unit = abs(c0) or 1.0
+        c1 = min(unit * steps, key=lambda c: self.bound.value_and_grad(c0 + c * f / spread)[0])
 
         def fun(x: Floats) -> tuple[float, Floats]:
-            s = self.unit * x[0] + np.exp(min(x[1], 300.0)) * self.b / self.spread
-            value, g = self._loss(s)
-            return value, np.array([self.unit * g.sum(), g @ (s - self.unit * x[0])])
+            s = unit * x[0] + np.exp(min(x[1], LARGEST_EXPONENT)) * f / spread
+            value, g = self.bound.value_and_grad(s)
+            return value, np.array([unit * g.sum(), g @ (s - unit * x[0])])
 
-        return _minimum(fun, np.array([c0 / self.unit, np.log(c1)]), 100)
+        x = _minimize(fun, np.array([c0 / unit, np.log(c1)]), 100)
+        return np.array([x[0], x[1], unit, spread])
 
     def first_term(self, l2: float, max_iter: int) -> Floats:
         """w of the first term; c_0 and c_1 move along and are kept as the level for further terms."""
-        z, b = self.z, self.b / self.spread
+        z, unit, b = self.z, self.start[2], self.b / self.start[3]
 
         def fun(x: Floats) -> tuple[float, Floats]:
-            raw = z @ x[2:]
-            e = np.exp(np.clip(raw, -LARGEST_EXPONENT, LARGEST_EXPONENT))
-            f = np.exp(min(x[1], 300.0)) * b * e
-            value, g = self._loss(self.unit * x[0] + f)
-            slope = (g * f * (np.abs(raw) < LARGEST_EXPONENT)) @ z
-            return value + 0.5 * l2 * float(x[2:] @ x[2:]), np.concatenate(
-                [[self.unit * g.sum(), g @ f], slope + l2 * x[2:]]
-            )
+            exponent = x[1] + z @ x[2:]
+            f = b * np.exp(np.clip(exponent, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+            value, g = self.bound.value_and_grad(unit * x[0] + f)
+            along = g * f * (np.abs(exponent) < LARGEST_EXPONENT)
+            slope = np.concatenate([[unit * g.sum(), along.sum()], along @ z + l2 * x[2:]])
+            return value + 0.5 * l2 * float(x[2:] @ x[2:]), slope
 
-        x = _minimum(fun, np.concatenate([self.start, np.zeros(z.shape[1])]), max_iter)
-        self.level = x[:2]
+        x = _minimize(fun, np.concatenate([self.start[:2], np.zeros(z.shape[1])]), max_iter)
+        self.level = np.concatenate([x[:2], self.start[2:]])
         return x[2:]
 
-    def next_term(self, found: tuple[Floats, Floats], l2: float, max_iter: int, shrinkage: float) -> Any:
+    def next_term(self, found: Terms, l2: float, max_iter: int, learning_rate: float) -> Terms | None:
         """(v, w) of one term more, or None if it does not lower the loss.
 
         Starts from the weights, among 0 and one deviation either way in every kernel, whose term has the largest
         projection on the gradient.
         """
         z, n_kernels = self.z, self.z.shape[1]
-        unit = np.exp(self.level[1]) / self.spread
-        before = self.unit * self.level[0] + unit * _product_sum(self.b, z, *found)
-        columns = np.column_stack([np.ones(len(self.b)), self.b / self.spread])
-        old, g0 = self._loss(before)
+        constant, log_factor, unit, spread = self.level
+        factor = np.exp(log_factor) / spread
+        before = unit * constant + factor * list_scores(self.b, z, found, self.offsets)
+        columns = np.column_stack([np.ones(len(self.b)), self.b / spread])
+        old, g0 = self.bound.value_and_grad(before)
 
         def fun(x: Floats) -> tuple[float, Floats]:
-            raw = z @ x[2:]
-            e = np.exp(np.clip(raw, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+            exponent = z @ x[2:]
+            e = np.exp(np.clip(exponent, -LARGEST_EXPONENT, LARGEST_EXPONENT))
             h = (columns @ x[:2]) * e
-            value, g = self._loss(before + h)
-            slope = (g * h * (np.abs(raw) < LARGEST_EXPONENT)) @ z
-            return value + 0.5 * l2 * float(x[2:] @ x[2:]), np.concatenate([(g * e) @ columns, slope + l2 * x[2:]])
+            value, g = self.bound.value_and_grad(before + h)
+            along = g * h * (np.abs(exponent) < LARGEST_EXPONENT)
+            slope = np.concatenate([(g * e) @ columns, along @ z + l2 * x[2:]])
+            return value + 0.5 * l2 * float(x[2:] @ x[2:]), slope
 
         starts = np.vstack([np.zeros(n_kernels), np.eye(n_kernels), -np.eye(n_kernels)])
         terms = [columns * np.exp(z @ w)[:, None] for w in starts]
         norms = [np.linalg.norm(h, axis=0) for h in terms]
         projection = [np.abs(g0 @ h) / np.where(n > 0, n, 1.0) for h, n in zip(terms, norms)]
         best = int(np.argmax([p.max() for p in projection]))
-        x = _minimum(fun, np.concatenate([[0.0, 0.0], starts[best]]), max_iter)
+        x = _minimize(fun, np.concatenate([[0.0, 0.0], starts[best]]), max_iter)
         if not fun(x)[0] < old - 1e-12 * abs(old):
             return None
-        v = shrinkage * x[:2] / unit
-        return np.array([[v[0], v[1] / self.spread]]), x[None, 2:]
+        v = learning_rate * x[:2] / factor
+        return np.array([[v[0], v[1] / spread]]), x[None, 2:]
 
-    def value(self, found: tuple[Floats, Floats]) -> float:
-        """The loss per unit weight at the best level c_0 + c_1 f for these weights."""
-        other = object.__new__(_Problem)
-        other.__dict__.update(self.__dict__)
-        other.b = _product_sum(self.b, self.z, *found)
-        other.spread = float(other.b.std()) or 1.0
-        x = other._level()
-        return other._loss(other.unit * x[0] + np.exp(x[1]) * other.b / other.spread)[0]
+    def best_level(self, found: Terms) -> tuple[float, Floats]:
+        """The loss per unit weight at the best c_0 + c_1 f for these weights, and (c_0, c_1)."""
+        f = list_scores(self.b, self.z, found, self.offsets)
+        constant, log_factor, unit, spread = self.fit_level(f)
+        level = np.array([unit * constant, np.exp(log_factor) / spread])
+        return self.bound.value_and_grad(level[0] + level[1] * f)[0], level
 
 
-def _minimum(fun: Any, start: Floats, max_iter: int) -> Floats:
-    """L-BFGS in units of the gradient at the start; a few weights need no warning when it stops at ``max_iter``."""
-    import warnings
-
-    from placet.optim import ConvergenceWarning
-
-    unit = float(np.abs(fun(start)[1]).max(initial=0.0)) or 1.0
-
-    def scaled(x: Floats) -> tuple[float, Floats]:
-        value, grad = fun(x)
-        return value / unit, grad / unit
-
+def _minimize(fun: Callable[[Floats], tuple[float, Floats]], start: Floats, max_iter: int) -> Floats:
+    """L-BFGS; a few weights need no warning when it stops at ``max_iter``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return lbfgs(scaled, start, tol=1e-6, max_iter=max_iter, rel_tol=1e-10).x
+        return lbfgs(fun, start, tol=1e-6, max_iter=max_iter, rel_tol=1e-10, relative=True).x
+
+
+# --- scores of a base: a ranker of Placet, LightGBM's, anything with ``predict``, or a column of the features --------
+
+
+def fit_base(
+    base: Any, queries: Queries, valid: Queries | None, folds: int, random_state: int
+) -> tuple[Any, Floats, bool]:
+    """The fitted base, its scores of the training rows, and whether its training was interrupted.
+
+    An unfitted ranker of Placet is cloned and fitted; with ``folds`` >= 2 its scores are out of fold, so that what
+    is learnt on top of them does not lean on an overfitted base.
+    """
+    if not (isinstance(base, Ranker) and not hasattr(base, "n_features_in_")):
+        return base, base_scores(base, queries), False
+    own = clone(base).fit(queries, valid=valid)
+    interrupted = bool(own.fit_summary_["interrupted"])
+    if folds < 2 or interrupted:
+        return own, base_scores(own, queries), interrupted
+    if folds > len(queries):
+        raise ValueError(f"folds {folds} must not be more than the {len(queries)} queries")
+    part = np.random.default_rng(random_state).permutation(len(queries)) % folds
+    out = np.empty(len(queries.grade))
+    of_row = part[queries.query]
+    for k in range(folds):
+        one = clone(base).fit(queries[part != k], valid=valid)
+        out[of_row == k] = base_scores(one, queries[part == k])
+        if one.fit_summary_["interrupted"]:
+            return own, base_scores(own, queries), True
+    return own, out, False
+
+
+def base_scores(base: Any, queries: Queries) -> Floats:
+    """Scores (rows,) of the base, checked."""
+    if isinstance(base, (int, np.integer, str)) and not isinstance(base, bool):
+        column = queries.X[:, [_column(base, queries)]]
+        found = np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0]
+    elif isinstance(base, Ranker):
+        found = base.predict(queries)
+    elif hasattr(base, "predict"):
+        found = np.asarray(base.predict(queries.X) if queries.X.shape[0] else [], dtype=np.float64)
+    else:
+        raise ValueError(
+            f"base {base!r} must be a fitted ranker with predict, or the number or name of a column of scores"
+        )
+    found = np.asarray(found, dtype=np.float64)
+    if found.shape != (len(queries.grade),):
+        raise DataError(f"the base gives scores of shape {found.shape} for {len(queries.grade)} rows")
+    bad = ~np.isfinite(found)
+    if bad.any():
+        raise DataError(f"row {int(np.argmax(bad))}: the base gives {found[bad.argmax()]} ({bad.sum()} such rows)")
+    return found
+
+
+def _column(base: Any, queries: Queries) -> int:
+    if isinstance(base, str):
+        if queries.features is None or base not in queries.features:
+            raise DataError(f"base {base!r} is not the name of a column; they are {list(queries.features or ())[:20]}")
+        return queries.features.index(base)
+    if not -queries.n_features <= base < queries.n_features:
+        raise DataError(f"base {base} is not the number of a column; there are {queries.n_features}")
+    return int(base)

@@ -2,7 +2,7 @@
 
 A kernel is one of
 
-- "cosine": of features brought to [0, 1] inside the list (LETOR's query normalisation).  O(rows features): an inner
+- "cosine": of features brought to [0, 1] inside the list (LETOR's query normalization).  O(rows features): an inner
   product with all others is one with their sum.
 - "gaussian": exp(-mean_f (x_if - x_jf)^2 / (2 bandwidth^2)) of the same features; block by block, O(rows^2 features)
   time and memory of a block, not of rows^2.
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.kernels import similarity as kernels
 
 Pairwise = Callable[[Any, Any], Any]
@@ -31,10 +31,10 @@ BLOCK = 2048
 FEATURE_KERNELS = ("cosine", "gaussian")
 
 
-def normalised(X: Any, offsets: Ints) -> Floats:
+def normalize(X: Any, offsets: Ints) -> Floats:
     """Dense features as a new table in which every column runs from 0 to 1 inside each list (constant ones are 0).
 
-    >>> normalised(np.array([[1.0], [3.0], [2.0], [7.0]]), np.array([0, 3, 4])).ravel()
+    >>> normalize(np.array([[1.0], [3.0], [2.0], [7.0]]), np.array([0, 3, 4])).ravel()
     array([0. , 1. , 0.5, 0. ])
     """
     Z = np.array(X, dtype=np.float64, order="C")
@@ -45,7 +45,7 @@ def normalised(X: Any, offsets: Ints) -> Floats:
 def unit_rows(X: Any, offsets: Ints) -> Any:
     """Rows whose inner products are the cosines; CSR for sparse features."""
     if isinstance(X, np.ndarray):
-        Z = normalised(X, offsets)
+        Z = normalize(X, offsets)
         kernels.to_unit_length(Z)
         return Z
     from scipy.sparse import diags_array
@@ -80,9 +80,23 @@ def sums(
         elif kernel == "cosine":
             out[:, k] = cosine_product(unit_rows(X, offsets), offsets, np.ones(X.shape[0]))
         elif kernel == "gaussian":
-            out[:, k] = _block_sums(gaussian(bandwidth), normalised(dense(X), offsets), offsets)
+            out[:, k] = _block_sums(gaussian(bandwidth), normalize(dense(X), offsets), offsets)
         else:
             out[:, k] = _relation_sums(kernel, relations)
+    return out
+
+
+def center(T: Floats, offsets: Ints) -> Floats:
+    """A table (rows, columns) less the mean of every column inside each list.
+
+    >>> center(np.array([[1.0], [3.0], [7.0]]), np.array([0, 2, 3])).ravel()
+    array([-1.,  1.,  0.])
+    """
+    query = list_of_rows(offsets)
+    out = np.empty_like(T)
+    for k, column in enumerate(T.T):
+        mean = np.bincount(query, column, len(offsets) - 1) / np.maximum(np.diff(offsets), 1)
+        out[:, k] = column - mean[query]
     return out
 
 

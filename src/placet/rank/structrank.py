@@ -3,25 +3,28 @@
 Huang and Frey, Structured ranking learning using cumulative distribution networks, NIPS 2008.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
-from placet.losses import LOSSES
+from placet.losses import Bound
 from placet.losses.structrank import check_connections
-from placet.metrics import metric as metric_of
-from placet.rank import scorers
-from placet.rank.ranker import Ranker, mean_defined
+from placet.rank.ranker import Ranker
 
 HALVINGS = 60
+SCORERS = ("nadaraya-watson", "linear", "network")
+ROWS_AT_ONCE = 512
+
+Back = Callable[[Floats], Floats]
 
 
 def cumulative_network(
@@ -84,11 +87,10 @@ class Graph:
         n = self.n_edges
         terms = _n_terms(n, connections)
         if self.above is None:
-            lists = Lists(self.grade, np.array([0, len(s)]), np.array([1.0 / terms]))
-            value, grad, slope = LOSSES["structrank"](
-                s, lists, w1=w[0], w2=w[1], connections=connections, random_state=seed, parameter_gradient=True
-            )
-            return value, grad, np.array([slope["w1"], slope["w2"]])
+            lists = Lists(self.grade, np.array([0, len(s)]))
+            params = {"connections": connections, "random_state": seed}
+            bound = Bound("structrank", lists, params, total=terms, learn=("w1", "w2"))
+            return bound.value_grad_slopes(s, {"w1": w[0], "w2": w[1]})
         return self._given(s, w, connections, seed, terms)
 
     def _given(
@@ -129,8 +131,8 @@ class StructRank(Ranker):
     them in, so that a training row sees its own label).
 
     Constraints: a, w1, w2 >= 0 and |theta|_1 <= ``norm``, theta = (parameters of the scorer, w1, w2).  A step of
-    ``rate`` down the gradient of one list is halved until it is feasible: with ``halving="coordinate"`` first each
-    coordinate's own step until it is not negative, then all of them for the norm; with "vector", as published, all
+    ``learning_rate`` down the gradient of one list is halved until it is feasible: with ``halving="coordinate"`` first
+    each coordinate's own step until it is not negative, then all of them for the norm; with "vector", as published, all
     together, so that one coordinate near 0 can hold up the others.  The rate is divided by sqrt(2) after each epoch.
     ``starts`` random starts; the epoch with the best ``metric`` on the validation set (without one: of the training
     loss) is kept.  ``norm`` may be a sequence: the same choice is made among them.
@@ -150,7 +152,7 @@ class StructRank(Ranker):
         connections: str | float = "full",
         *,
         norm: float | Sequence[float] = 50.0,
-        rate: float = 0.5,
+        learning_rate: float = 0.5,
         epochs: int = 10,
         starts: int = 3,
         hidden: int = 8,
@@ -163,7 +165,7 @@ class StructRank(Ranker):
         self.scorer = scorer
         self.connections = connections
         self.norm = norm
-        self.rate = rate
+        self.learning_rate = learning_rate
         self.epochs = epochs
         self.starts = starts
         self.hidden = hidden
@@ -185,26 +187,24 @@ class StructRank(Ranker):
         self.rows_ = np.array(queries.X, np.float64) if keeps else np.zeros((0, queries.n_features))
         self.labels_ = np.array(queries.grade) if keeps else np.zeros(0)
         scorer = self._scorer(queries.n_features)
-        judge = self._judge(scorer, valid)
-        best: tuple[float, Floats, dict[str, Any]] | None = None
-        for norm in norms:
-            for start in range(self.starts):
+        X_valid = None if valid is None else np.asarray(valid.X, dtype=np.float64)
+        on_valid = self._judge(valid, lambda state: all_scores(scorer, state[0][:-2], X_valid))
+        by_loss = lambda state: -state[1]["value"]  # noqa: E731
+        best = self._keep_best(on_valid, self.epochs * self.starts * len(norms), instead=by_loss)
+        with best:
+            for norm, start in product(norms, range(self.starts)):
                 rng = np.random.default_rng([self.random_state, start])
                 for epoch, theta, value in self._descend(scorer, queries, graphs, norm, rng):
-                    quality = -value if judge is None else judge(theta)
-                    self._tell(epoch, self.epochs, None if judge is None else quality)
-                    if best is None or quality > best[0]:
-                        best = quality, theta, {"norm": norm, "start": start, "epoch": epoch, "value": value}
-        assert best is not None
-        self.theta_ = best[1]
-        self.fit_summary_ = {**best[2], "validation": None if judge is None else best[0]}
+                    best.see((theta, {"norm": norm, "start": start, "epoch": epoch, "value": value}))
+        self.theta_, about = best.state
+        self.fit_summary_ = {**about, **best.summary()}
 
     def _descend(
         self, scorer: Any, queries: Queries, graphs: list[Graph], norm: float, rng: np.random.Generator
     ) -> Any:
         """Yields (epoch, theta, mean loss of the epoch)."""
         theta = scorer.start(rng, norm)
-        rate = self.rate
+        rate = self.learning_rate
         X = np.asarray(queries.X, dtype=np.float64)
         informative = [q for q in range(len(queries)) if graphs[q].n_edges]
         for epoch in range(1, self.epochs + 1):
@@ -221,30 +221,21 @@ class StructRank(Ranker):
             rate /= np.sqrt(2.0)
             yield epoch, theta.copy(), total / float(queries.weight[informative].sum())
 
-    def _judge(self, scorer: Any, valid: Queries | None) -> Any:
-        if valid is None:
-            return None
-        metric, X = metric_of(self.metric), np.asarray(valid.X, dtype=np.float64)
-
-        def judge(theta: Floats) -> float:
-            return mean_defined(metric(scorers.all_scores(scorer, theta[:-2], X), valid.grade, valid.offsets))
-
-        return judge
-
     def _scorer(self, n_features: int) -> Any:
         if self.scorer == "nadaraya-watson":
-            return scorers.NadarayaWatson(self.rows_, self.labels_)
-        return scorers.Linear(n_features) if self.scorer == "linear" else scorers.Network(n_features, self.hidden)
+            return NadarayaWatson(self.rows_, self.labels_)
+        return Linear(n_features) if self.scorer == "linear" else Network(n_features, self.hidden)
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
+    def _scores(self, queries: Queries) -> Floats:
+        X = queries.X
         dense = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
-        return scorers.all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], dense)
+        return all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], dense)
 
     def _check(self, norms: list[float]) -> None:
-        one_of(self.scorer, scorers.SCORERS, "scorer")
+        one_of(self.scorer, SCORERS, "scorer")
         check_connections(self.connections)
-        if not norms or not all(n > 0 for n in norms) or not self.rate > 0:
-            raise ValueError(f"norm {self.norm} and rate {self.rate} must be above 0")
+        if not norms or not all(n > 0 for n in norms) or not self.learning_rate > 0:
+            raise ValueError(f"norm {self.norm} and learning_rate {self.learning_rate} must be above 0")
         one_of(self.halving, ("coordinate", "vector"), "halving")
         if self.epochs < 1 or self.starts < 1 or self.hidden < 1:
             raise ValueError("epochs, starts and hidden must be at least 1")
@@ -296,3 +287,113 @@ def order_graphs(queries: Queries, preferences: str | None) -> list[Graph]:
     if not any(graph.n_edges for graph in graphs):
         raise DataError(f"relation {preferences!r} holds no entry above 0: there is nothing to learn an order from")
     return graphs
+
+
+# --- scores of rows by small parametric functions, with gradients by hand --------------------------------------------
+#
+# A scorer has ``start(rng, norm)``, the first parameters with w1, w2 at the end; ``forward(a, X, own)``, scores of the
+# rows of one list and the function that brings a gradient in scores back to a gradient in ``a``; and ``n_nonnegative``,
+# how many of the parameters must not be negative.
+
+
+def all_scores(scorer: Any, a: Floats, X: Any) -> Floats:
+    """Scores of any number of rows, block by block."""
+    parts = [scorer.forward(a, X[k : k + ROWS_AT_ONCE], None)[0] for k in range(0, len(X), ROWS_AT_ONCE)]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def within(theta: Floats, norm: float) -> Floats:
+    """theta, scaled to half the norm where it is longer."""
+    length = float(np.abs(theta).sum())
+    return theta if length <= norm else theta * (0.5 * norm / length)
+
+
+class NadarayaWatson:
+    """s(x) = sum_i K_i y_i / sum_i K_i,  K_i = exp(-1/2 sum_f a_f^2 (x_f - x_if)^2), over the rows kept.
+
+    O(rows kept x rows x features) by matrix products, in blocks of rows; d s / d a_f = -a_f sum_i p_i (y_i - s) (x_if -
+    x_f)^2 with p = K / sum K.
+    """
+
+    def __init__(self, rows: Floats, labels: Floats) -> None:
+        self.rows, self.squares = rows, rows * rows
+        self.pair = np.column_stack([labels, np.ones(len(labels))])
+        self.stacked = np.concatenate([labels[:, None] * rows, rows], axis=1)
+        self.n_nonnegative = rows.shape[1]
+
+    def start(self, rng: np.random.Generator, norm: float) -> Floats:
+        return within(rng.uniform(0.0, 1.0, self.n_nonnegative + 2), norm)
+
+    def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
+        blocks = [X[k : k + ROWS_AT_ONCE] for k in range(0, len(X), ROWS_AT_ONCE)]
+        parts = [self._block(a, block, own) for block in blocks]
+        s = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0)
+
+        def back(g: Floats) -> Floats:
+            # sum_ri W_ri (x_if - x_rf)^2 with W_ri = g_r p_ri (y_i - s_r), never made: its rows sum to 0, so the
+            # squares of x_rf drop out, and the rest are products of K with a few columns
+            out, at, n = np.zeros(len(a)), 0, len(a)
+            for block, (K, own_s, total) in zip(blocks, parts):
+                share = g[at : at + len(block)] / total
+                at += len(block)
+                down = np.column_stack([share, -share * own_s]).T @ K
+                across = K @ self.stacked
+                out += (down * self.pair.T).sum(axis=0) @ self.squares
+                inner = across[:, :n] - own_s[:, None] * across[:, n:]
+                out -= 2.0 * share @ (block * inner)
+            return -a * out
+
+        return s, back
+
+    def _block(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Floats, Floats]:
+        """Kernels K (rows of X, rows kept) over their largest, scores, and sums of K."""
+        exponent = (X * a**2) @ self.rows.T
+        exponent -= 0.5 * (self.squares @ a**2)  # |x|^2 is the same for all i and drops out
+        if own is not None:
+            exponent[:, own[0] : own[1]] = -np.inf
+        exponent -= exponent.max(axis=1, keepdims=True)
+        K = np.exp(exponent, out=exponent)
+        both = K @ self.pair
+        return K, both[:, 0] / both[:, 1], both[:, 1]
+
+
+class Linear:
+    """s = X a."""
+
+    n_nonnegative = 0
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+
+    def start(self, rng: np.random.Generator, norm: float) -> Floats:
+        a = rng.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
+        return within(np.concatenate([a, rng.uniform(0.0, 1.0, 2)]), norm)
+
+    def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
+        return X @ a, lambda g: g @ X
+
+
+class Network:
+    """s = tanh(X V + c) u, parameters (V, c, u) in one row."""
+
+    n_nonnegative = 0
+
+    def __init__(self, n_features: int, hidden: int) -> None:
+        self.n_features, self.hidden = n_features, hidden
+
+    def start(self, rng: np.random.Generator, norm: float) -> Floats:
+        n_inner = (self.n_features + 1) * self.hidden
+        inner = rng.uniform(-1.0, 1.0, n_inner) / np.sqrt(self.n_features)
+        outer = rng.uniform(-1.0, 1.0, self.hidden) / np.sqrt(self.hidden)
+        return within(np.concatenate([inner, outer, rng.uniform(0.0, 1.0, 2)]), norm)
+
+    def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
+        n = self.n_features * self.hidden
+        V, c, u = a[:n].reshape(self.n_features, self.hidden), a[n : n + self.hidden], a[n + self.hidden :]
+        layer = np.tanh(X @ V + c)
+
+        def back(g: Floats) -> Floats:
+            inner = np.outer(g, u) * (1.0 - layer**2)
+            return np.concatenate([(X.T @ inner).ravel(), inner.sum(axis=0), g @ layer])
+
+        return layer @ u, back

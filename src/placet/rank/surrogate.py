@@ -1,21 +1,22 @@
 """Choosing the surrogate itself: weights of a dictionary of convex functions, by the metric on held-out queries."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from placet.data import Queries
 from placet.data.arrays import Floats
+from placet.losses import Bound
 from placet.losses.bregman import PSI
-from placet.metrics import metric as metric_of
-from placet.optim import lbfgs
-from placet.rank.objective import Objective, times
-from placet.rank.ranker import Ranker, mean_defined
+from placet.optim import ConvergenceWarning, lbfgs
+from placet.rank.features import times
+from placet.rank.linear import Objective
+from placet.rank.ranker import Ranker
 
 GRID = 1 / 64  # points of the search are multiples of it, so that the same point is never fitted twice
 
@@ -37,7 +38,7 @@ def pattern_search(
     least_step: float = 1 / 16,
     max_evaluations: int = 200,
 ) -> Search:
-    """Maximise ``fun`` over x >= 0 without derivatives, from every start; ``fun`` may be piecewise constant.
+    """Maximize ``fun`` over x >= 0 without derivatives, from every start; ``fun`` may be piecewise constant.
 
     From a point, one coordinate is moved by the step up or down; the first better point is taken and the step doubled
     (up to its first length), and when none is better the step is halved, until it is below ``least_step``.  Points are
@@ -47,18 +48,18 @@ def pattern_search(
     >>> found.x, len(found.tried) < 30
     (array([0.75, 0.  ]), True)
     """
-    known: dict[bytes, float] = {}
+    values: dict[bytes, float] = {}
     tried: list[tuple[Floats, float]] = []
     points = [np.asarray(x, dtype=np.float64) for x in starts]
 
     def value_at(x: Floats) -> float:
         key = x.tobytes()
-        if key not in known and len(tried) >= limit:
+        if key not in values and len(tried) >= limit:
             return -math.inf
-        if key not in known:
-            known[key] = float(fun(x))
-            tried.append((x, known[key]))
-        return known[key]
+        if key not in values:
+            values[key] = float(fun(x))
+            tried.append((x, values[key]))
+        return values[key]
 
     limit = 0
     for k, start in enumerate(points):
@@ -96,9 +97,9 @@ def _on_grid(x: Floats) -> Floats:
 class SurrogateSearch(Ranker):
     """A linear ranker fitted to the surrogate of psi = sum_k alpha_k psi_k, with alpha >= 0 chosen by the metric.
 
-    For each alpha the weights minimise the Bregman surrogate of psi on the training queries, starting from the weights
-    of the nearest alpha tried so far; alpha maximises ``metric`` on held-out queries: the validation set, or else a
-    share ``held_out`` of the training queries drawn by ``random_state`` (the final fit then takes all of them).  The
+    For each alpha the weights minimize the Bregman surrogate of psi on the training queries, starting from the weights
+    of the nearest alpha tried so far; alpha maximizes ``metric`` on held-out queries: the validation set, or else a
+    share ``validation`` of the training queries drawn by ``random_state`` (the final fit then takes all of them).  The
     search is ``pattern_search`` from all ones, each psi_k alone, and a small random point.
 
     ``psi``: the dictionary, names of ``placet.losses.bregman.PSI``; ``beta``: the factor of "ce".  ``final``: an
@@ -115,7 +116,7 @@ class SurrogateSearch(Ranker):
     ((2,), True)
     """
 
-    _state = ("alpha_", "coef_", "intercept_", "tried_")
+    _state = ("alpha_", "coef_", "intercept_", "tried_", "final_")
 
     def __init__(
         self,
@@ -123,7 +124,7 @@ class SurrogateSearch(Ranker):
         *,
         l2: float = 1e-3,
         beta: float = 0.01,
-        held_out: float = 0.25,
+        validation: float = 0.25,
         final: Ranker | None = None,
         step: float = 0.5,
         least_step: float = 1 / 16,
@@ -136,7 +137,7 @@ class SurrogateSearch(Ranker):
         self.psi = psi
         self.l2 = l2
         self.beta = beta
-        self.held_out = held_out
+        self.validation = validation
         self.final = final
         self.step = step
         self.least_step = least_step
@@ -149,41 +150,49 @@ class SurrogateSearch(Ranker):
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
         self._check(len(queries), valid)
         rng = np.random.default_rng(self.random_state)
-        train, judge = queries, valid
-        if judge is None:
+        train, held_out = queries, valid
+        if held_out is None:
             order = rng.permutation(len(queries))
-            n = min(max(1, round(self.held_out * len(queries))), len(queries) - 1)
-            train, judge = queries[np.sort(order[n:])], queries[np.sort(order[:n])]
+            n = min(max(1, round(self.validation * len(queries))), len(queries) - 1)
+            train, held_out = queries[np.sort(order[n:])], queries[np.sort(order[:n])]
         path = Path(train, self.psi, self.l2, self.beta, self.tol, self.max_iter)
-        metric = metric_of(self.metric)
+        best = self._keep_best(self._judge(held_out, lambda state: times(held_out.X, state[1])), self.max_evaluations)
+        tried: list[list[float]] = []
 
         def quality(alpha: Floats) -> float:
             if not alpha.any():
                 return -math.inf  # no surrogate at all
-            w, _ = path.at(alpha)
-            found = mean_defined(metric(times(judge.X, w), judge.grade, judge.offsets))
-            self._tell(len(path.known), self.max_evaluations, found)
-            return found if math.isfinite(found) else -math.inf
+            found = best.see((alpha, *path.at(alpha)))
+            if found is None or not math.isfinite(found):
+                return -math.inf
+            tried.append([*alpha.tolist(), found])
+            return found
 
-        search = pattern_search(
-            quality,
-            starts(len(self.psi), rng),
-            step=self.step,
-            least_step=self.least_step,
-            max_evaluations=self.max_evaluations,
-        )
-        self.alpha_ = search.x
-        self.tried_ = np.array([[*x, value] for x, value in search.tried if math.isfinite(value)])
-        whole = path if train is queries else Path(queries, self.psi, self.l2, self.beta, self.tol, self.max_iter)
-        if whole is not path:
-            whole.known.append((self.alpha_, path.nearest(self.alpha_)))
-        self.coef_, self.intercept_ = whole.at(self.alpha_)
-        self.final_ = self._finally(queries, valid)
+        self.final_ = None
+        with best:
+            pattern_search(
+                quality,
+                starts(len(self.psi), rng),
+                step=self.step,
+                least_step=self.least_step,
+                max_evaluations=self.max_evaluations,
+            )
+        self.alpha_, self.coef_, self.intercept_ = best.state
+        with best:  # an interrupt leaves the weights that were judged
+            if not best.interrupted:
+                if train is not queries:
+                    whole = Path(queries, self.psi, self.l2, self.beta, self.tol, self.max_iter)
+                    whole.points.append((self.alpha_, path.nearest(self.alpha_)))
+                    self.coef_, self.intercept_ = whole.at(self.alpha_)
+                self.final_ = self._finally(queries, valid)
+        self.tried_ = np.array(tried)
         self.fit_summary_ = {
             "alpha": dict(zip(self.psi, self.alpha_.tolist())),
-            "validation": search.value,
-            "evaluations": len(search.tried),
+            "evaluations": best.steps,
+            **best.summary(),
         }
+        if self.final_ is not None and self.final_.fit_summary_["interrupted"]:
+            self.fit_summary_["interrupted"] = True
 
     def _finally(self, queries: Queries, valid: Queries | None) -> Ranker | None:
         if self.final is None:
@@ -191,23 +200,10 @@ class SurrogateSearch(Ranker):
         params = {"psi": tuple(self.psi), "alpha": self.alpha_.tolist(), "beta": self.beta}
         return clone(self.final).set_params(loss="bregman", loss_params=params).fit(queries, valid=valid)
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
+    def _scores(self, queries: Queries) -> Floats:
         if self.final_ is not None:
-            return self.final_._scores(X, offsets)
-        return times(X, self.coef_) + self.intercept_
-
-    def save(self, path: Any) -> None:
-        """Write the linear ranker to one file; one of another kind is saved by ``final_.save``."""
-        self._check_fitted()
-        if self.final_ is not None:
-            raise ValueError("this search ends in a ranker of another kind; save that: search.final_.save(path)")
-        super().save(path)
-
-    @classmethod
-    def from_saved(cls, params: dict[str, Any], state: dict[str, Any]) -> "SurrogateSearch":
-        ranker = super().from_saved(params, state)
-        ranker.final_ = None
-        return ranker
+            return self.final_._scores(queries)
+        return times(queries.X, self.coef_) + self.intercept_
 
     def _check(self, n: int, valid: Queries | None) -> None:
         if isinstance(self.psi, str) or not len(self.psi) or any(name not in PSI for name in self.psi):
@@ -216,9 +212,9 @@ class SurrogateSearch(Ranker):
             raise ValueError(
                 "l2 must not be negative, beta and tol be above 0, max_iter and max_evaluations at least 1"
             )
-        if valid is None and (n < 2 or not 0 < self.held_out < 1):
+        if valid is None and (n < 2 or not 0 < self.validation < 1):
             raise ValueError(
-                f"held_out {self.held_out} must lie between 0 and 1 and leave queries on both sides of {n}; "
+                f"validation {self.validation} must lie between 0 and 1 and leave queries on both sides of {n}; "
                 "or give a validation set"
             )
 
@@ -232,34 +228,26 @@ class Path:
     """Linear weights for one alpha after the other, each started from those of the nearest alpha before."""
 
     def __init__(self, queries: Queries, psi: Sequence[str], l2: float, beta: float, tol: float, max_iter: int) -> None:
-        self.tol, self.max_iter, self.beta, self.psi = tol, max_iter, beta, tuple(psi)
-        params = {"psi": self.psi, "beta": beta}
-        self.objective = Objective(queries.X, queries.lists(), "bregman", l2, True, params)
-        self.known: list[tuple[Floats, Floats]] = []
+        self.tol, self.max_iter, self.lists = tol, max_iter, queries.lists()
+        self.params: dict[str, Any] = {"psi": tuple(psi), "beta": beta}
+        self.objective = Objective(queries.X, self.lists, "bregman", l2, True, self.params)
+        self.points: list[tuple[Floats, Floats]] = []
 
     def nearest(self, alpha: Floats) -> Floats:
         """Where to start: the weights of the nearest direction, brought to the scale of this alpha."""
-        if not self.known:
+        if not self.points:
             return self.objective.start
-        before, x = min(self.known, key=lambda pair: float(np.abs(pair[0] / pair[0].sum() - alpha / alpha.sum()).sum()))
+        gap = lambda point: float(np.abs(point[0] / point[0].sum() - alpha / alpha.sum()).sum())  # noqa: E731
+        before, x = min(self.points, key=gap)
         return x * (alpha.sum() / before.sum())
 
     def at(self, alpha: Floats) -> tuple[Floats, float]:
-        """Weights and constant that minimise the surrogate of alpha."""
-        import warnings
-
-        from placet.optim import ConvergenceWarning
-
-        self.objective.params["alpha"] = alpha
-        self.objective._last = None
-        unit = float(np.abs(self.objective(self.objective.start)[1]).max(initial=0.0)) or 1.0
-
-        def scaled(x: Floats) -> tuple[float, Floats]:
-            value, grad = self.objective(x)
-            return value / unit, grad / unit
-
+        """Weights and constant that minimize the surrogate of alpha."""
+        self.objective.bind(Bound("bregman", self.lists, {**self.params, "alpha": alpha}))
+        unit = float(np.abs(self.objective(self.objective.start)[1]).max(initial=0.0)) or 1.0  # not at a warm start
+        steps: dict[str, Any] = {"tol": self.tol * unit, "max_iter": self.max_iter, "rel_tol": 1e-7}
         with warnings.catch_warnings():  # an alpha that is not fitted to the end is judged by its metric all the same
             warnings.simplefilter("ignore", ConvergenceWarning)
-            x = lbfgs(scaled, self.nearest(alpha), tol=self.tol, max_iter=self.max_iter, rel_tol=1e-7).x
-        self.known.append((alpha, x))
+            x = lbfgs(self.objective, self.nearest(alpha), **steps).x
+        self.points.append((alpha, x))
         return self.objective.raw_weights(x)

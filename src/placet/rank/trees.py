@@ -1,17 +1,21 @@
 """Gradient-boosted trees: LightGBM grows them, Placet's losses say where to."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from placet.data import DataError, Queries
-from placet.data.arrays import Floats
+from placet.data import DataError, Lists, Queries
+from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
+from placet.losses import Bound, needs
 from placet.metrics import metric as metric_of
+from placet.rank.files import lightgbm, lightgbm_model
 from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
-from placet.rank.slopes import Slopes
+from placet.rank.validation import Best
+
+FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton steps of a leaf bounded
 
 
 class TreeRanker(Ranker):
@@ -40,8 +44,8 @@ class TreeRanker(Ranker):
         leaves: int = 31,
         min_rows: int = 20,
         l2: float = 1.0,
-        rows: float = 1.0,
-        columns: float = 1.0,
+        subsample: float = 1.0,
+        feature_fraction: float = 1.0,
         patience: int = 50,
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
@@ -54,8 +58,8 @@ class TreeRanker(Ranker):
         self.leaves = leaves
         self.min_rows = min_rows
         self.l2 = l2
-        self.rows = rows
-        self.columns = columns
+        self.subsample = subsample
+        self.feature_fraction = feature_fraction
         self.patience = patience
         self.metric = metric
         self.loss_params = loss_params
@@ -67,47 +71,39 @@ class TreeRanker(Ranker):
         if self.n_trees < 1 or self.patience < 1:
             raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
         slopes = Slopes(self.loss, self.loss_params)
-        slopes.see(queries.grade, queries.offsets, queries.weight)
+        slopes.bind(queries.lists())
         train = lgb.Dataset(queries.X, queries.grade)
         booster = lgb.Booster({**self._engine(), **(self.engine or {})}, train)
         if valid is not None:
             booster.add_valid(lgb.Dataset(valid.X, valid.grade, reference=train), "valid")
-        rounds, best_round, best, interrupted = self._grow(booster, slopes, valid)
-        if rounds == 0:
+        best = self._grow(booster, slopes, valid)
+        if best.steps == 0:
             warnings.warn(
                 f"no tree could be grown on {len(queries.grade)} rows: every score is 0; lower min_rows "
                 f"({self.min_rows}), or give features that vary",
                 stacklevel=3,
             )
-        self.n_trees_ = rounds if valid is None else best_round
+        self.n_trees_ = 0 if best.empty else best.state
         text = booster.model_to_string(num_iteration=self.n_trees_ or None)
         self.trees_ = np.frombuffer(text.encode(), np.uint8)
         self.learnt_ = dict(slopes.learnt)
-        self.fit_summary_ = {"trees": self.n_trees_, "rounds": rounds, "interrupted": interrupted, "validation": best}
+        self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
 
-    def _grow(self, booster: Any, slopes: Slopes, valid: Queries | None) -> tuple[int, int, float | None, bool]:
-        """Rounds grown, the best of them on the validation set, its metric, and whether an interrupt came."""
+    def _grow(self, booster: Any, slopes: "Slopes", valid: Queries | None) -> Best[int]:
+        """Grow the trees; the state is the number of rounds."""
         metric = metric_of(self.metric)
-        rounds, best_round, best = 0, 0, None
 
-        def held_out(s: Floats, _: Any) -> tuple[str, float, bool]:
+        def on_valid(s: Floats, _: Any) -> tuple[str, float, bool]:
             return self.metric, mean_defined(metric(s, valid.grade, valid.offsets)), True  # type: ignore[union-attr]
 
-        try:
-            while rounds < self.n_trees and (valid is None or rounds - best_round < self.patience):
+        judge = None if valid is None else lambda _: float(booster.eval_valid(feval=on_valid)[0][2])
+        best = self._keep_best(judge, self.n_trees, patience=self.patience)
+        with best:
+            while best.steps < self.n_trees and not best.stale:
                 if booster.update(fobj=slopes):
                     break  # no leaf can be split any more
-                rounds += 1
-                found = None
-                if valid is not None:
-                    found = float(booster.eval_valid(feval=held_out)[0][2])
-                    best, best_round = (found, rounds) if best is None or found > best else (best, best_round)
-                self._tell(rounds, self.n_trees, found)
-        except KeyboardInterrupt:
-            if rounds == 0:
-                raise
-            return rounds, best_round, best, True
-        return rounds, best_round, best, False
+                best.see(best.steps + 1)
+        return best
 
     def _engine(self) -> dict[str, Any]:
         return {
@@ -118,9 +114,9 @@ class TreeRanker(Ranker):
             "min_data_in_leaf": self.min_rows,
             "min_sum_hessian_in_leaf": 1e-3,
             "lambda_l2": self.l2,
-            "bagging_fraction": self.rows,
-            "bagging_freq": int(self.rows < 1),
-            "feature_fraction": self.columns,
+            "bagging_fraction": self.subsample,
+            "bagging_freq": int(self.subsample < 1),
+            "feature_fraction": self.feature_fraction,
             "seed": self.random_state,
             "deterministic": True,
             "force_row_wise": True,
@@ -130,21 +126,16 @@ class TreeRanker(Ranker):
     def _booster(self) -> Any:
         """The trees as LightGBM's object, read from text once."""
         if getattr(self, "_read", (None, None))[0] is not self.trees_:
-            lgb = lightgbm()
-            try:
-                booster = lgb.Booster(model_str=self.trees_.tobytes().decode())
-            except (lgb.basic.LightGBMError, UnicodeDecodeError) as error:
-                raise DataError(f"the trees of this model are damaged ({error})") from None
-            self._read = self.trees_, booster
+            self._read = self.trees_, lightgbm_model(self.trees_)
         return self._read[1]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_read"}
 
-    def _scores(self, X: Any, offsets: NDArray[np.int64]) -> Floats:
-        if not X.shape[0]:
+    def _scores(self, queries: Queries) -> Floats:
+        if not queries.X.shape[0]:
             return np.zeros(0)
-        return np.asarray(self._booster().predict(X), dtype=np.float64)
+        return np.asarray(self._booster().predict(queries.X), dtype=np.float64)
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: what each feature adds to s_i - s_j (Shapley values), largest first."""
@@ -154,10 +145,99 @@ class TreeRanker(Ranker):
         return largest_first(names, (part[0] - part[1])[:-1])
 
 
-def lightgbm() -> Any:
-    """LightGBM, or words on how to get it."""
-    try:
-        import lightgbm
-    except ImportError:
-        raise ImportError("TreeRanker needs LightGBM; install it with: pip install 'placet[trees]'") from None
-    return lightgbm
+class Slopes:
+    """Gradient and curvature of a loss in the order of the caller's rows, in the form that boosting engines call.
+
+    Called with (scores, data set with get_label) as LightGBM and XGBoost do, or with two arrays (labels, scores) as
+    their scikit-learn interfaces do.
+    """
+
+    def __init__(
+        self,
+        loss: str,
+        params: Mapping[str, Any] | None = None,
+        qid: Sequence[Hashable] | None = None,
+        weight: ArrayLike | None = None,
+    ) -> None:
+        record = needs(loss, "curvature", who="gradient boosting")
+        self.loss, self.params = loss, record.training_parameters(params)
+        self.qid, self.weight = qid, weight
+        self.bound: Bound | None = None
+        self.row: Ints | None = None  # the caller's number of each row, where lists had to be put together
+        self.learnt: dict[str, float] = {}
+        self.unit = self.level = 0.0
+
+    def bind(self, lists: Lists, row: Ints | None = None) -> None:
+        """Fix the lists."""
+        self.bound, self.row = Bound(self.loss, lists, self.params), row
+        self.learnt = dict(self.bound.learnt)
+
+    def __call__(self, first: Any, second: Any) -> tuple[Floats, Floats]:
+        labels = hasattr(second, "get_label")
+        scores, grade = (first, second.get_label) if labels else (second, lambda: first)
+        if self.bound is None:
+            self._group(np.asarray(grade(), dtype=np.float64))
+        return self.at(np.asarray(scores, dtype=np.float64))
+
+    def at(self, s: Floats) -> tuple[Floats, Floats]:
+        """Gradient and curvature at scores ``s``; learnt parameters take a step of their own on the way.
+
+        Some losses are not invariant to shifts, though a shift changes no order; there the scores stand for ``s +
+        level``, the level that was best at the first call: far from it all gradients point one way, and no split is
+        worth it.
+        """
+        assert self.bound is not None
+        s = s if self.row is None else s[self.row]
+        if self.learnt:
+            self._learn(self.bound, s)
+        if not self.unit:
+            self.level = self.bound.best_level(s, self.learnt)
+        s = s + self.level if self.level else s
+        _, g = self.bound.value_and_grad(s, self.learnt)
+        h = self.bound.curvature(s, self.learnt)
+        if not self.unit:
+            self.unit = float(np.mean(h)) or 1.0
+        g, h = g / self.unit, np.maximum(h / self.unit, FLOOR)
+        if self.row is None:
+            return g, h
+        back_g, back_h = np.empty_like(g), np.empty_like(h)
+        back_g[self.row], back_h[self.row] = g, h
+        return back_g, back_h
+
+    def _learn(self, bound: Bound, s: Floats) -> None:
+        """One safeguarded Newton step in each learnt parameter, its curvature taken from a difference of slopes."""
+        slopes = lambda learnt: bound.value_grad_slopes(s, learnt)[2]  # noqa: E731
+        here = slopes(self.learnt)
+        for k, (name, value) in enumerate(list(self.learnt.items())):
+            bend = (slopes({**self.learnt, name: value + 1e-4})[k] - here[k]) / 1e-4
+            step = -here[k] / bend if bend > 0 else -np.sign(here[k])
+            self.learnt[name] = value + float(np.clip(step, -1.0, 1.0))
+
+    def _group(self, grade: Floats) -> None:
+        """Find the lists from ``qid``, when the first call brings the grades."""
+        if self.qid is None or len(self.qid) != len(grade):
+            raise DataError(
+                f"qid has {0 if self.qid is None else len(self.qid)} entries; there are {len(grade)} labels"
+            )
+        code, names = encode(self.qid, "qid")
+        if self.weight is not None and np.shape(self.weight) != (len(names),):
+            raise DataError(f"weight has shape {np.shape(self.weight)}; give one for each of {len(names)} queries")
+        row = np.argsort(code, kind="stable")
+        offsets = offsets_from_sizes(np.bincount(code, minlength=len(names)))
+        self.bind(Lists(grade[row], offsets, self.weight), row)
+
+
+def boosting_objective(
+    loss: str, qid: Sequence[Hashable], *, weight: ArrayLike | None = None, **params: Any
+) -> Callable[[Any, Any], tuple[Floats, Floats]]:
+    """A custom objective for LightGBM's or XGBoost's own training loop, which does not tell it the groups.
+
+    ``qid`` (rows,) names the query of each row, in any order; ``weight``: one per query, in order of first appearance.
+    ``params`` are those of the loss.
+
+    >>> f = boosting_objective("ranknet", qid=["q", "q"])
+    >>> gradient, curvature = f(np.array([1.0, 0.0]), np.array([0.0, 0.0]))  # labels, scores
+    >>> gradient.round(6), curvature.round(6)  # in units of the curvature at the start
+    (array([-2.,  2.]), array([1., 1.]))
+    """
+    return Slopes(loss, params, qid, weight)

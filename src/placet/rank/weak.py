@@ -14,6 +14,7 @@ from scipy.sparse import csc_array
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.kernels import boosting as kernels
+from placet.rank.files import lightgbm
 
 LEARNERS = ("feature", "stump", "tree", "listwise")
 EXPONENTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
@@ -39,15 +40,15 @@ class Nodes(NamedTuple):
 
 
 class Columns:
-    """h = a column of a table; with ``centre`` less its mean over the training rows, and the constant is one more h.
+    """h = a column of a table; with ``center`` less its mean over the training rows, and the constant is one more h.
 
     Neither changes an order; both let the level of the scores be right without spending features on it.
     """
 
-    def __init__(self, table: Any, centre: bool) -> None:
-        self.table, self.centre = table, centre
+    def __init__(self, table: Any, center: bool) -> None:
+        self.table, self.center = table, center
         n = max(table.shape[0], 1)
-        self.mean = np.asarray(table.mean(axis=0), dtype=np.float64).ravel() if centre else np.zeros(table.shape[1])
+        self.mean = np.asarray(table.mean(axis=0), dtype=np.float64).ravel() if center else np.zeros(table.shape[1])
         self.norm = np.sqrt(np.maximum(_squares(table) - n * self.mean**2, 0.0))
         self.norm[self.norm <= 1e-7 * np.sqrt(n) * np.abs(self.mean)] = 0.0  # constant columns, up to rounding
 
@@ -67,7 +68,7 @@ class Columns:
             allowed[columns] = True
             margin = np.where(allowed, margin, -1.0)
         k = int(margin.argmax())
-        if self.centre and abs(own.sum()) / np.sqrt(max(len(own), 1)) > margin[k]:
+        if self.center and abs(own.sum()) / np.sqrt(max(len(own), 1)) > margin[k]:
             return np.ones(len(d)), ("level", 0)
         return (column(self.table, k) - self.mean[k], ("column", k)) if margin[k] > 0 else None
 
@@ -164,8 +165,6 @@ def _sklearn_tree(family: Trees, target: Floats, rows: Ints | None, columns: Int
 
 
 def _lightgbm_tree(family: Trees, target: Floats, rows: Ints | None, columns: Ints | None) -> Nodes | None:
-    from placet.rank.trees import lightgbm
-
     lgb = lightgbm()
     names = None if columns is None else columns.tolist()
     common = {"verbosity": -1, "min_data_in_leaf": family.min_rows, "deterministic": True, "force_row_wise": True}
@@ -217,16 +216,24 @@ def _flat(root: dict[str, Any]) -> Nodes | None:
     return Nodes(whole[0], np.ascontiguousarray(table[:, 1]), whole[1], whole[2], np.ascontiguousarray(table[:, 4]))
 
 
-def listwise_table(X: Any, sums: Floats, scale: Floats) -> Floats:
-    """Columns b(x_i) exp(w T_ik / scale_k) for b = 1 and every feature, all kernels k and w in ``EXPONENTS``.
+def listwise_table(X: Any, z: Floats, offsets: Ints) -> Floats:
+    """Columns b(x_i) exp(w z_ik - max over the list of w z_k) for b = 1, every feature, all k and w in ``EXPONENTS``.
 
-    (rows, kernels len(EXPONENTS) (features + 1)): the terms of a sum of products over the other rows.
+    (rows, kernels len(EXPONENTS) (features + 1)): the terms of a sum of products over the other rows, z being their
+    sums (rows, kernels).  The largest factor of a list is 1, so that no list is too long.
     """
     if not isinstance(X, np.ndarray):
         raise DataError("listwise learners need dense features; use X.toarray()")
     base = np.column_stack([np.ones(len(X)), X])
-    factors = [np.exp(np.clip(w * sums[:, k] / scale[k], -30.0, 30.0)) for k in range(sums.shape[1]) for w in EXPONENTS]
-    return np.concatenate([base * factor[:, None] for factor in factors], axis=1)
+    full = np.diff(offsets) > 0
+    starts, sizes = offsets[:-1][full], np.diff(offsets)[full]
+    blocks = []
+    for k in range(z.shape[1]):
+        for w in EXPONENTS:
+            exponent = w * z[:, k]
+            largest = np.maximum.reduceat(exponent, starts) if len(starts) else exponent
+            blocks.append(base * np.exp(exponent - np.repeat(largest, sizes))[:, None])
+    return np.concatenate(blocks, axis=1)
 
 
 def families(
@@ -234,7 +241,7 @@ def families(
     X: Any,
     listwise: Floats | None,
     *,
-    centre: bool,
+    center: bool,
     engine: str,
     leaves: int,
     min_rows: int,
@@ -248,9 +255,9 @@ def families(
     dense = np.ascontiguousarray(X, np.float64) if needs_dense else None
     for name in learners:
         if name == "feature":
-            found[name] = Columns(np.asfortranarray(X) if isinstance(X, np.ndarray) else csc_array(X), centre)
+            found[name] = Columns(np.asfortranarray(X) if isinstance(X, np.ndarray) else csc_array(X), center)
         elif name == "listwise":
-            found[name] = Columns(np.asfortranarray(listwise), centre)
+            found[name] = Columns(np.asfortranarray(listwise), center)
         elif name == "stump":
             assert dense is not None
             found[name] = Stumps(dense)

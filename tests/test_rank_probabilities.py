@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from placet.data import DataError, Lists, Queries
-from placet.losses import LIKELIHOODS, LOSSES
-from placet.rank import LinearRanker, TreeRanker, meaning
+from placet.losses import LOSSES
+from placet.rank import LinearRanker, TreeRanker, probabilities
 from placet.simulate import queries
 
 DATA = queries(60, (2, 9), 3, grades=3, noise=0.7, random_state=1)
@@ -34,26 +34,26 @@ def places_by_enumeration(s):
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.floats(-20, 20), min_size=1, max_size=5))
 def test_places_equal_the_sum_over_orders(s):
-    assert_allclose(meaning.places(s), places_by_enumeration(s), atol=1e-13)
+    assert_allclose(probabilities.place_probabilities(s), places_by_enumeration(s), atol=1e-13)
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0, 10.0, 1e4])
 @pytest.mark.parametrize("n", [30, 200])
 def test_places_of_long_lists_are_doubly_stochastic(n, spread):
     s = spread * np.random.default_rng(n).normal(size=n)
-    P = meaning.places(s)
+    P = probabilities.place_probabilities(s)
     assert (P >= 0).all()
     assert_allclose(P.sum(axis=0), 1, atol=1e-12)
     assert_allclose(P.sum(axis=1), 1, atol=1e-12)
-    assert_allclose(P[:, 0], meaning.top1(s, np.array([0, n])), atol=1e-13)
+    assert_allclose(P[:, 0], probabilities.top1(s, np.array([0, n])), atol=1e-13)
     if spread == 0.0:
         assert_allclose(P, 1 / n, atol=1e-13)
 
 
 def test_places_say_who_is_above_whom_of_two():
-    P = meaning.places([1.0, 0.0])
-    assert_allclose(P[0, 0], meaning.above(1.0, "pl-partition", {}), atol=1e-14)
-    assert meaning.places([]).shape == (0, 0)
+    P = probabilities.place_probabilities([1.0, 0.0])
+    assert_allclose(P[0, 0], probabilities.above(1.0, "pl-partition", {}), atol=1e-14)
+    assert probabilities.place_probabilities([]).shape == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_places_say_who_is_above_whom_of_two():
 @pytest.mark.parametrize("gap", [-3.0, 0.0, 0.7])
 def test_pairs_have_the_probability_that_the_loss_gives_them(loss, params, gap):
     value, _ = LOSSES[loss](np.array([gap, 0.0]), Lists([1, 0], [0, 2]), **params)
-    assert meaning.above(gap, loss, params) == pytest.approx(np.exp(-value))
-    tie = 1 - meaning.above(gap, loss, params) - meaning.above(-gap, loss, params)
+    assert probabilities.above(gap, loss, params) == pytest.approx(np.exp(-value))
+    tie = 1 - probabilities.above(gap, loss, params) - probabilities.above(-gap, loss, params)
     if loss == "ranknet":
         assert tie == pytest.approx(0)
     else:
@@ -71,7 +71,7 @@ def test_pairs_have_the_probability_that_the_loss_gives_them(loss, params, gap):
         assert tie == pytest.approx(np.exp(-value))
 
 
-@pytest.mark.parametrize("loss", sorted(meaning.ORDERS))
+@pytest.mark.parametrize("loss", sorted(name for name, record in LOSSES.items() if record.law == "order"))
 def test_orders_without_ties_have_the_law_of_plackett_luce(loss):
     s = np.array([0.4, -1.0, 0.1])
     p = {}
@@ -82,11 +82,7 @@ def test_orders_without_ties_have_the_law_of_plackett_luce(loss):
     total = sum(p.values())  # below 1 where the model has ties too
     first = [sum(v for order, v in p.items() if order[0] == i) / total for i in range(3)]
     last = [sum(v for order, v in p.items() if order[2] == i) / total for i in range(3)]
-    assert_allclose(meaning.places(s)[:, [0, 2]], np.column_stack([first, last]), atol=1e-9)
-
-
-def test_only_likelihoods_have_a_meaning():
-    assert LIKELIHOODS >= meaning.ORDERS | meaning.PAIRS
+    assert_allclose(probabilities.place_probabilities(s)[:, [0, 2]], np.column_stack([first, last]), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +105,7 @@ def test_rankers_answer_in_the_order_of_the_rows(made):
     assert ranker.rank_distribution(X[:4])[0].shape == (4, 4)
 
 
-def test_a_loss_without_a_meaning_is_refused():
+def test_a_loss_without_probabilities_is_refused():
     ranker = LinearRanker("bregman-ce").fit(DATA)
     for ask in (ranker.top1_probability, ranker.rank_distribution, ranker.calibration):
         with pytest.raises(ValueError, match="loss 'bregman-ce' gives no probability"):
@@ -149,13 +145,13 @@ def test_a_model_that_is_right_is_calibrated_and_one_that_is_too_sure_is_not():
 def test_calibration_by_hand():
     s, lists = np.array([2.0, 0.0, 1.0, 0.0, 0.0]), Lists([1, 0, 0, 0, 1], [0, 3, 5])
     # list 0: pairs (0, 1) gap 2 right, (0, 2) gap 1 right, half weight each; list 1: a pair of equal scores
-    found = meaning.calibration(s, lists, "ranknet", {}, bins=1)
+    found = probabilities.calibration(s, lists, "ranknet", {}, bins=1)
     p = [1 / (1 + np.exp(-2)), 1 / (1 + np.exp(-1)), 0.5]
     assert found.predicted == pytest.approx([(p[0] / 2 + p[1] / 2 + p[2]) / 2])
     assert found.observed == pytest.approx([0.75])
     assert (found.n_pairs, found.n_queries, found.slope) == (3, 2, np.inf)
-    assert meaning.calibration(-s, lists, "ranknet", {}).slope == 0
+    assert probabilities.calibration(-s, lists, "ranknet", {}).slope == 0
     with pytest.raises(DataError, match="none of the 1 queries"):
-        meaning.calibration(s[:2], Lists([1, 1], [0, 2]), "ranknet", {})
+        probabilities.calibration(s[:2], Lists([1, 1], [0, 2]), "ranknet", {})
     with pytest.raises(ValueError, match="bins"):
-        meaning.calibration(s, lists, "ranknet", {}, bins=0)
+        probabilities.calibration(s, lists, "ranknet", {}, bins=0)

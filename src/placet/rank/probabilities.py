@@ -1,4 +1,4 @@
-"""What a score means under the fitted model: probabilities of orders and of pairs, and whether they hold."""
+"""What a score means under the fitted model: probabilities of orders and of pairs, and their calibration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,32 +12,35 @@ from placet.data import DataError, Lists
 from placet.data.arrays import Floats
 from placet.kernels import places as kernels
 from placet.kernels import softmax
-from placet.losses import LOSSES
+from placet.losses import LOSSES, Bound
 from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
-
-ORDERS = frozenset({"pl-partition", "pl-topk", "listmle", "pmop-fd"})
-"""Losses whose model makes e^s the weights of a Plackett-Luce law of orders (``pmop-fd``: of those without ties)."""
-
-PAIRS = frozenset({"ranknet", "rao-kupper", "davidson"})
-"""Losses whose model is one of pairs; a longer list is a product of pairs and has no law of orders."""
 
 
 def refuse_unless_order(loss: str) -> None:
     """A ``ValueError`` unless the loss gives a law of orders."""
-    if loss not in ORDERS:
+    if law_of(loss) != "order":
         raise ValueError(
-            f"loss {loss!r} gives no probability of an order; fit with one of {sorted(ORDERS)} for that"
-            + (" (pairwise_probability is defined)" if loss in PAIRS else "")
+            f"loss {loss!r} gives no probability of an order; fit with one of {_losses_with('order')} for that"
+            + (" (pairwise_probability is defined)" if law_of(loss) == "pairs" else "")
         )
 
 
 def refuse_unless_pairs(loss: str) -> None:
     """A ``ValueError`` unless the loss gives the probability of a pair."""
-    if loss not in ORDERS | PAIRS:
+    if law_of(loss) not in ("order", "pairs"):
         raise ValueError(
             f"loss {loss!r} gives no probability that one row is above another; "
-            f"fit with one of {sorted(ORDERS | PAIRS)} for that"
+            f"fit with one of {_losses_with('order', 'pairs')} for that"
         )
+
+
+def law_of(loss: str) -> str | None:
+    """What the loss is a likelihood of; None also for what is not in ``LOSSES``."""
+    return LOSSES[loss].law if loss in LOSSES else None
+
+
+def _losses_with(*laws: str) -> list[str]:
+    return [name for name, record in LOSSES.items() if record.law in laws]
 
 
 def top1(s: Floats, offsets: NDArray[np.int64]) -> Floats:
@@ -72,15 +75,15 @@ def above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> F
     return one / (one + other)
 
 
-def places(s: ArrayLike) -> Floats:
+def place_probabilities(s: ArrayLike) -> Floats:
     """P(row i at place r) of one list under Plackett-Luce, (rows, places); rows and columns sum to 1.
 
     By quadrature over arrival times, to about 1e-13.  O(rows^2) times 200 nodes, or 50 sqrt(rows) if that is more.
 
-    >>> places([0.0, 0.0]).round(6)
+    >>> place_probabilities([0.0, 0.0]).round(6)
     array([[0.5, 0.5],
            [0.5, 0.5]])
-    >>> places(np.log([2.0, 1.0, 1.0]))[0].round(6)  # 1/2, then 2 (1/4)(2/3), then the rest
+    >>> place_probabilities(np.log([2.0, 1.0, 1.0]))[0].round(6)  # 1/2, then 2 (1/4)(2/3), then the rest
     array([0.5     , 0.333333, 0.166667])
     """
     s = np.ascontiguousarray(s, dtype=np.float64)
@@ -149,17 +152,19 @@ def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *
 
 
 def best_slope(s: Floats, lists: Lists) -> float:
-    """The t >= 0 that minimises the logistic loss of pairs at t s: one root of a falling function, by bisection.
+    """The t >= 0 that minimizes the logistic loss of pairs at t s: one root of a falling function, by bisection.
 
     Infinite where every pair is in order, 0 where scores are no better than chance.
     """
     from scipy.optimize import brentq
 
+    bound = Bound("ranknet", lists)
+
     def rise(log_t: float) -> float:
-        return float(LOSSES["ranknet"](np.exp(log_t) * s, lists)[1] @ s)
+        return float(bound.value_and_grad(np.exp(log_t) * s)[1] @ s)
 
     unit = float(np.abs(s).max(initial=0.0))
-    if unit == 0.0 or float(LOSSES["ranknet"](np.zeros(len(s)), lists)[1] @ s) >= 0.0:
+    if unit == 0.0 or float(bound.value_and_grad(np.zeros(len(s)))[1] @ s) >= 0.0:
         return 0.0
     low, high = -np.log(unit) - 20.0, -np.log(unit) + 20.0
     if rise(low) >= 0.0:

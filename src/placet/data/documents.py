@@ -1,17 +1,28 @@
-"""Documents with sparse features and labels, checked once."""
+"""Labelled documents: sparse features, and labels that form tiers, checked once."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data import DataError
 from placet.data.arrays import list_of_rows
-from placet.rank.label_losses import Own
+from placet.data.errors import DataError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+
+class Own(NamedTuple):
+    """A document's own labels: columns ``label[offsets[d]:offsets[d + 1]]``, grades above 0 that never rise."""
+
+    label: NDArray[np.int64]
+    grade: NDArray[np.float64]
+    offsets: NDArray[np.int64]
+
+    @property
+    def document(self) -> NDArray[np.int64]:
+        return list_of_rows(self.offsets)
 
 
 @dataclass(frozen=True)
@@ -20,6 +31,16 @@ class Documents:
 
     X: "csr_matrix"
     Y: "csr_matrix"
+
+    @classmethod
+    def from_matrices(cls, X: Any, Y: Any) -> "Documents":
+        """Features and grades as matrices, sparse or dense, checked."""
+        rows, labels = checked_features(X), checked_labels(Y)
+        if rows.shape[0] != labels.shape[0]:
+            raise DataError(
+                f"X has {rows.shape[0]} documents and Y has {labels.shape[0]}; give one row for each in both"
+            )
+        return cls(rows, labels)
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -47,8 +68,8 @@ class Documents:
     def split(self, share: float, rng: np.random.Generator) -> tuple["Documents", "Documents"]:
         """The documents without a random ``share`` of them (at least one), and these."""
         order = rng.permutation(len(self))
-        held = min(max(1, round(share * len(self))), max(len(self) - 1, 0))
-        return self[np.sort(order[held:])], self[np.sort(order[:held])]
+        n = min(max(1, round(share * len(self))), max(len(self) - 1, 0))
+        return self[np.sort(order[n:])], self[np.sort(order[:n])]
 
     def refuse_unlike(self, other: "Documents") -> None:
         """Refuse other numbers of features or labels."""

@@ -1,4 +1,4 @@
-"""Second-order features: products of standardised features that correlate with the grade."""
+"""Tables of features: their moments, products with vectors, and products of features that correlate with the grade."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ ENTRIES_AT_ONCE = 1 << 20
 class Products:
     """The chosen pairs of features; ``table(X)`` appends their products to the features.
 
-    ``pairs`` (n, 2) columns with first <= second; ``mean``, ``scale`` (features,) standardise before multiplying.
+    ``pairs`` (n, 2) columns with first <= second; ``mean``, ``scale`` (features,) standardize before multiplying.
     """
 
     pairs: NDArray[np.int64]
@@ -25,7 +25,7 @@ class Products:
     scale: Floats
 
     @classmethod
-    def selected(cls, X: Any, grade: Floats, threshold: float) -> "Products":
+    def select(cls, X: Any, grade: Floats, threshold: float) -> "Products":
         """Pairs whose product has an absolute Pearson correlation with ``grade`` above ``threshold``.
 
         The moments of all F (F + 1) / 2 products come from three F x F matrices added up over blocks of rows:
@@ -114,3 +114,25 @@ def refuse_nan(mean: Floats) -> None:
             f"feature {int(np.argmax(bad))} has NaN or infinite values ({bad.sum()} such features); replace them, "
             "or use TreeRanker, which knows what to do with NaN"
         )
+
+
+def times(X: Any, w: Floats) -> Floats:
+    """X @ w in double precision out; the product runs in the type of X."""
+    return np.asarray(X @ w.astype(X.dtype, copy=False), dtype=np.float64)
+
+
+def transposed_times(X: Any, g: Floats) -> Floats:
+    """X.T @ g; the product runs in the type of X, on g brought to at most 1, which float32 can hold.
+
+    Blocks of rows are added in double precision, so that float32 features lose no digits over many rows.
+    """
+    unit = float(np.abs(g).max(initial=0.0)) if X.dtype == np.float32 else 1.0
+    if unit == 0.0 or not np.isfinite(unit):
+        return np.full(X.shape[1], unit)
+    if not isinstance(X, np.ndarray):
+        return unit * np.asarray(X.T @ (g / unit).astype(X.dtype, copy=False), dtype=np.float64)
+    out = np.zeros(X.shape[1])
+    for a in range(0, len(X), ROWS_AT_ONCE):
+        part = g[a : a + ROWS_AT_ONCE] if unit == 1.0 else g[a : a + ROWS_AT_ONCE] / unit
+        out += part.astype(X.dtype, copy=False) @ X[a : a + ROWS_AT_ONCE]
+    return unit * out

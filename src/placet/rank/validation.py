@@ -1,0 +1,99 @@
+"""Keeping the best state of a training: by its quality on a validation set, with patience, through an interrupt."""
+
+import math
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, cast
+
+State = TypeVar("State")
+
+EVERY_STEP = 10  # steps that are all judged by a thinned training; later ones as often as they are 1/10 further
+
+
+class Best(Generic[State]):
+    """The best state that a training has reached so far.
+
+    ``judge(state)`` is the quality of a state, higher is better (NaN is the worst); without a judge, the latest state
+    counts as the best.  A tie goes to the earlier state.  ``patience``: ``stale`` is true after this many steps without
+    a better state.  ``thin`` judges every step at first and later only some, so that judging costs a small share of the
+    training.  ``copy`` is applied to a state that is kept; ``tell(step, quality or None)`` is called after each step.
+    ``validates``: whether the judge measures on a validation set, so that ``summary`` reports the quality as such.
+
+    As a context it ends at an interrupt (Ctrl-C) and keeps what it has; an interrupt before there is any state goes on.
+
+    >>> best = Best(judge=lambda x: -abs(x - 2), patience=3)
+    >>> with best:
+    ...     for x in range(10):
+    ...         quality = best.see(x)
+    ...         if best.stale:
+    ...             break
+    >>> best.state, best.quality, best.steps
+    (2, 0, 6)
+    """
+
+    def __init__(
+        self,
+        judge: Callable[[State], float] | None = None,
+        *,
+        patience: int | None = None,
+        thin: bool = False,
+        copy: Callable[[State], State] | None = None,
+        tell: Callable[[int, float | None], None] | None = None,
+        validates: bool = True,
+    ) -> None:
+        self.judge, self.patience, self.thin, self.copy, self.tell = judge, patience, thin, copy, tell
+        self.validates = validates
+        self._state: State | None = None
+        self.quality: float | None = None
+        self.steps = self.best_step = self._judged = 0
+        self.interrupted = False
+        self.empty = True  # nothing is kept yet
+
+    def see(self, state: State) -> float | None:
+        """Count one step, consider the state after it, and return its quality (None if it was not judged)."""
+        self.steps += 1
+        found = None
+        if not self.thin or self.judge is None or self.steps <= EVERY_STEP or self.steps >= 1.1 * self._judged:
+            found = self.consider(state)
+        if self.tell is not None:
+            self.tell(self.steps, found)
+        return found
+
+    def consider(self, state: State) -> float | None:
+        """Judge a state, keep it if it is the best so far, and return its quality; no step is counted."""
+        found = None
+        if self.judge is not None:
+            self._judged, found = self.steps, self.judge(state)
+        if self.empty or found is None or self.quality is None or found > self.quality:
+            self._state = state if self.copy is None else self.copy(state)
+            self.quality = None if found is None or math.isnan(found) else found
+            self.best_step, self.empty = self.steps, False
+        return found
+
+    @property
+    def state(self) -> State:
+        """The state that is kept; there must be one."""
+        if self.empty:
+            raise RuntimeError("no state has been seen")
+        return cast(State, self._state)
+
+    @property
+    def stale(self) -> bool:
+        """Whether ``patience`` steps have gone by without a better state."""
+        waited = self.steps - self.best_step
+        return self.judge is not None and self.patience is not None and waited >= self.patience
+
+    def summary(self) -> dict[str, Any]:
+        """What every ranker says of its training."""
+        return {"validation": self.quality if self.validates else None, "interrupted": self.interrupted}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> bool:
+        if kind is None or not issubclass(kind, KeyboardInterrupt) or self.empty:
+            return False
+        self.interrupted = True
+        return True
