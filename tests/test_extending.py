@@ -70,7 +70,9 @@ def test_a_new_loss_is_its_kernel_its_plan_and_its_record(new_loss, tmp_path):
     placet.io.write(train, tmp_path / "train.letor")
     done = run("train", tmp_path / "train.letor", "--loss", new_loss, "--save", tmp_path / "model.placet")
     assert done.exit_code == 0, done.output
-    np.testing.assert_allclose(placet.load(tmp_path / "model.placet").predict(train), linear.predict(train), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        placet.load(tmp_path / "model.placet").predict(train), linear.predict(train), rtol=1e-3, atol=1e-3
+    )
 
 
 # A rule: one record

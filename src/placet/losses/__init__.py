@@ -107,9 +107,3 @@ LOSSES: dict[str, Loss] = {
     ),
 }
 """Name -> record."""
-
-# Views of the records for the rankers, until each of them holds a Bound.
-CURVATURES = {name: loss.curvature for name, loss in LOSSES.items() if loss.curvature}
-HVPS = {name: loss.hvp for name, loss in LOSSES.items() if loss.hvp}
-LEARNT = {name: loss.learnt for name, loss in LOSSES.items() if loss.learnt}
-LIKELIHOODS = frozenset(name for name, loss in LOSSES.items() if loss.law)
