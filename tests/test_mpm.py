@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 from sklearn.base import clone
 
-from placet.aggregate import mpm_errors, mpm_variance
+import placet
+from placet.aggregate import mpm, mpm_errors, mpm_variance
 from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.mpm import MultinomialPreference, supervised_adherence
 from placet.aggregate.mpm_fit import learn, preferences, votes
@@ -570,6 +571,95 @@ def test_intervals_cover_when_users_rate_many_items():
         low, high = MultinomialPreference("rating").fit(ratings(seed, n=8, users=100)).consensus_.interval(0.9)
         covered.append((low <= many) & (many <= high))
     assert np.mean(covered) == pytest.approx(0.9, abs=0.03)
+
+
+# Variances
+
+
+def test_variances_end_at_the_model_without_them():
+    data = ratings(4, n=8, users=40)
+    plain = MultinomialPreference("rating").fit(data)
+    tight = MultinomialPreference("rating", variance=True, variance_prior=1e-4).fit(data)
+    assert tight.theta_ == pytest.approx(plain.theta_, abs=1e-5)
+    assert tight.variance_ == pytest.approx(0.5, abs=1e-5)
+    assert tight.consensus_.covariance == pytest.approx(plain.consensus_.covariance, rel=1e-3, abs=1e-6)
+
+
+def test_errors_and_wins_with_variances_by_definition():
+    data = ratings(1, n=4, users=7)
+    model = MultinomialPreference("rating", variance=True, prior=1.0, variance_prior=1.0).fit(data)
+    counts, n = counts_by_definition(data, "rating"), 4
+    precision = np.repeat([1.0, 2 * counts.sum() / n], n)
+    x = np.concatenate([model.theta_, np.log(2 * model.variance_)])
+    one = lambda y, b: loss_by_definition(y[:n], np.exp(y[n:]) / 2, [1.0], counts[b : b + 1])  # noqa: E731
+    h = 1e-4 * np.eye(2 * n)
+    G = np.array([[(one(x + e, b) - one(x - e, b)) / 2e-4 for e in h] for b in range(len(data))])
+    whole = lambda y: sum(one(y, b) for b in range(len(data)))  # noqa: E731
+    H = np.array(
+        [[(whole(x + e + f) - whole(x + e - f) - whole(x - e + f) + whole(x - e - f)) / 4e-8 for f in h] for e in h]
+    )
+    H += np.diag(precision)
+    N = (counts.sum(axis=(1, 2)) > 0).sum()
+    J = N / (N - 1) * G.T @ G + np.diag(np.repeat([1.0, 0.0], n))
+    center = np.eye(n) - 1 / n
+    C = center @ (np.linalg.inv(H) @ J @ np.linalg.inv(H))[:n, :n] @ center
+    assert model.consensus_.covariance == pytest.approx(C, rel=1e-3, abs=1e-4)
+    observed = MultinomialPreference("rating", variance=True, prior=1.0, variance_prior=1.0, stderr="observed").fit(
+        data
+    )
+    assert observed.consensus_.covariance == pytest.approx(
+        center @ np.linalg.inv(H)[:n, :n] @ center, rel=1e-3, abs=1e-4
+    )
+    c, g = model.consensus_, model.variance_
+    u = (model.theta_[0] - model.theta_[1]) / (g[0] + g[1])
+    assert c.win_probability(0, 1) == pytest.approx(1 / (1 + math.exp(-2 * u)))
+    assert c.win_probabilities()[0, 1] == pytest.approx(c.win_probability(0, 1))
+    assert len(c.next_pairs(3)) == 3
+
+
+def test_errors_with_variances_agree_with_a_bootstrap_over_agents():
+    data = ratings(3, n=6, users=120)
+    model = MultinomialPreference("rating", variance=True).fit(data)
+    rng, draws = np.random.default_rng(1), []
+    for _ in range(100):
+        sample = data[rng.integers(0, len(data), len(data))]
+        sample = Rankings(*columns_of(sample), items=data.items, score=sample.score)
+        draws.append(MultinomialPreference("rating", variance=True, stderr=None).fit(sample).theta_)
+    assert np.mean(model.consensus_.stderr / np.std(draws, axis=0)) == pytest.approx(1.0, abs=0.08)
+
+
+@pytest.mark.parametrize("width", [0.3, 1.0, 3.0, 30.0])
+def test_newton_and_lbfgs_find_the_same_variances(width, monkeypatch):
+    data = ratings(5, n=12, users=60)
+    newton = MultinomialPreference("rating", variance=True, variance_prior=width).fit(data)
+    assert newton.fit_.converged
+    assert newton.fit_.n_iter < 60
+    for module in (mpm, mpm_variance):
+        monkeypatch.setattr(module, "MOST_DENSE", 3)
+    lbfgs = MultinomialPreference("rating", variance=True, variance_prior=width, max_iter=1000).fit(data)
+    assert newton.fit_.value <= lbfgs.fit_.value + 1e-6 * abs(lbfgs.fit_.value)
+    if width <= 3:
+        assert newton.theta_ == pytest.approx(lbfgs.theta_, abs=1e-3)
+    assert lbfgs.consensus_.stderr is None
+    assert any("L-BFGS" in note for note in lbfgs.consensus_.notes)
+
+
+@pytest.mark.parametrize("variance", [False, True])
+def test_few_raters_do_not_come_first(variance):
+    few = Rankings.from_scores(
+        {"user": ["v", "v", "w", "w", "w"], "item": ["new", 0, "new", 1, 2], "stars": [5.0, 1.0, 5.0, 1.0, 2.0]},
+        ballot="user",
+        item="item",
+        score="stars",
+        items=[*range(15), "new"],
+    )
+    data = placet.concat([ratings(6), few])
+    model = MultinomialPreference("rating", variance=variance).fit(data)
+    assert model.consensus_.ranks[15] > 4
+    assert model.consensus_.ranking[0] in (13, 14)
+    if variance:  # the more ratings, the smaller the variance: figure 5 of the paper
+        count = np.bincount(data.item, minlength=16)
+        assert np.corrcoef(np.log(model.variance_), np.log(count))[0, 1] < -0.4
 
 
 def test_errors_of_one_agent_are_from_the_information():

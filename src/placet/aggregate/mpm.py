@@ -11,7 +11,7 @@ from placet.aggregate.bradley_terry import STDERRS
 from placet.aggregate.existence import data_kind
 from placet.aggregate.mpm_errors import Errors, errors
 from placet.aggregate.mpm_fit import Found, Preferences, Votes, learn, preferences, votes
-from placet.aggregate.mpm_variance import variance_errors, variances
+from placet.aggregate.mpm_variance import MOST_DENSE, variance_errors, variances
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
@@ -70,7 +70,7 @@ class MultinomialPreference(BaseEstimator):
         adherence: str | Mapping[Hashable, float] | None = None,
         rescale: bool = True,
         prior: float | None = 10.0,
-        variance_prior: float = 1.0,
+        variance_prior: float = 0.3,
         stderr: str | None = "sandwich",
         max_iter: int = 200,
         tol: float = 1e-8,
@@ -111,7 +111,7 @@ class MultinomialPreference(BaseEstimator):
             known = errors(p, found, precision, self.stderr, fixed is None, rng)
         self.adherence_ = found.adherence
         self.fit_ = Fit(found.s, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
-        self._set_scores(p, found, known, self._notes(data, found))
+        self._set_scores(p, found, known, self._notes(data, p, found))
         return self
 
     def _check(self, data: Any, truth: Any) -> None:
@@ -144,7 +144,7 @@ class MultinomialPreference(BaseEstimator):
             raise DataError("supervised adherence needs ballots that belong to instances, not pairs")
         return _by_agent(supervised_adherence(data, truth, rescale=self.rescale), p)
 
-    def _notes(self, data: Rankings | Comparisons, found: Found) -> list[str]:
+    def _notes(self, data: Rankings | Comparisons, p: Preferences | Votes, found: Found) -> list[str]:
         """Notes that hold for all instances."""
         notes = []
         if self.prior is not None:
@@ -157,9 +157,10 @@ class MultinomialPreference(BaseEstimator):
             top = int((found.adherence == 1).sum())
             notes.append(f"scores are in units of the most adherent agents, {top} of {len(found.adherence)}")
         if self.variance:
-            notes.append(
-                f"variances: their prior weighs 1/{self.variance_prior:g}^2 of the preferences of an average item"
-            )
+            weight = self.variance_prior**-2
+            notes.append(f"variances: their prior weighs {weight:.3g} times the preferences of an average item")
+            if np.diff(p.bounds).max(initial=0) > MOST_DENSE:
+                notes.append(f"more than {MOST_DENSE} items: fitted by L-BFGS, without standard errors")
             if self.adherence == "learned":
                 notes.append("adherences were learned without variances")
         if not found.converged:
@@ -182,7 +183,8 @@ class MultinomialPreference(BaseEstimator):
                 params=params,
                 stderr=error.stderr,
                 covariance=error.covariance,
-                win=win_probability if self.variance_ is None else None,
+                win=win_probability,
+                spread=None if self.variance_ is None else self.variance_[own],
                 fit=self.fit_,
                 notes=(*notes, *error.notes),
                 extras=extras,
@@ -197,7 +199,10 @@ class MultinomialPreference(BaseEstimator):
 
 
 def win_probability(x: Any, y: Any) -> Any:
-    """P(i over j, given that a preference is between i and j) = 1 / (1 + e^{-2 (s_i - s_j)})."""
+    """P(i over j, given that a preference is between i and j) = 1 / (1 + e^{-2 (s_i - s_j)}).
+
+    With variances the scores are divided by g_i + g_j before.
+    """
     return expit(2.0 * (np.asarray(x) - np.asarray(y)))
 
 

@@ -35,7 +35,8 @@ class Consensus:
     differences are taken as if scores were independent; ``draws`` (rounds, n_items) are bootstrap scores and, where
     present, answer in place of the normal approximation.  ``win(x, y)`` is the probability that an item of score x
     strictly beats one of score y.  Scores closer than ``tolerance`` tie (default: 1e-9 of the largest score's size).
-    ``support`` (n_items,) is the weight of the ballots that list an item, or of the votes on it.
+    ``support`` (n_items,) is the weight of the ballots that list an item, or of the votes on it.  ``spread`` (n_items,)
+    where a model has a variance for every item: both scores are divided by the sum of their spreads before ``win``.
 
     >>> c = Consensus(("ant", "bee", "cat", "dog"), [1.0, 3.0, 2.0, 2.0], method="borda")
     >>> c.ranking
@@ -57,6 +58,7 @@ class Consensus:
     extras: Mapping[str, object] = field(default_factory=dict)
     tolerance: float = None  # type: ignore[assignment]  # 1e-9 of the largest score's size
     support: Floats | None = None
+    spread: Floats | None = None
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -221,13 +223,20 @@ class Consensus:
 
     def win_probability(self, a: Hashable, b: Hashable) -> float:
         """The model's probability that ``a`` strictly beats ``b`` in one comparison of the two."""
-        return float(self._win()(self.scores[self._number(a)], self.scores[self._number(b)]))
+        return float(self.win_between(self._number(a), self._number(b)))
 
     def win_probabilities(self) -> Floats:
         """(n_items, n_items): the model's probability that row beats column strictly; NaN on the diagonal."""
-        table = np.asarray(self._win()(self.scores[:, None], self.scores[None, :]), dtype=np.float64).copy()
+        every = np.arange(len(self.items))
+        table = self.win_between(every[:, None], every)
         np.fill_diagonal(table, np.nan)
         return table
+
+    def win_between(self, i: ArrayLike, j: ArrayLike) -> Floats:
+        """The model's probability that item number ``i`` strictly beats number ``j``; arrays broadcast."""
+        i, j = np.asarray(i), np.asarray(j)
+        unit = 1.0 if self.spread is None else self.spread[i] + self.spread[j]
+        return np.array(self._win()(self.scores[i] / unit, self.scores[j] / unit), dtype=np.float64)
 
     def next_pairs(
         self, n: int = 10, *, goal: str | None = None, k: int = 1, item: Hashable = None, level: float = 0.95
@@ -240,7 +249,7 @@ class Consensus:
         self._need_uncertainty()
         if goal is not None and self.enough(goal, k=k, item=item, level=level):
             return []
-        pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self._win(), n)
+        pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self.win_between, n)
         return [(self.items[i], self.items[j]) for i, j in pairs]
 
     # How it is shown

@@ -140,7 +140,7 @@ def next_pairs(
     of the pair itself.  O(k n^2) with a covariance; without, only near neighbours in score are asked: O(k n).
     """
     left, right = _candidates(scores, covariance is not None)
-    information = np.asarray(win(scores[left], scores[right]) * win(scores[right], scores[left]), dtype=np.float64)
+    information = np.asarray(win(left, right) * win(right, left), dtype=np.float64)
     C = None if covariance is None else covariance.copy()
     variance = None if stderr is None else stderr**2
     chosen: list[tuple[int, int]] = []

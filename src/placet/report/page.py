@@ -166,8 +166,7 @@ def _wins(c: Consensus) -> str:
     if c.win is None or len(c.items) < 2:
         return ""
     chosen = c.order[:MOST_CELLS]
-    scores = c.scores[chosen]
-    table = np.array(c.win(scores[:, None], scores[None, :]), dtype=np.float64)
+    table = c.win_between(chosen[:, None], chosen)
     np.fill_diagonal(table, np.nan)
     label = "Probability, in percent, that the row beats the column in one comparison"
     return figures.heat_map([c.items[k] for k in chosen], table, label) + _left_out(len(c.items), MOST_CELLS)
