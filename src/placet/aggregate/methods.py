@@ -181,6 +181,7 @@ class _Run:
                 method=self.method,
                 params=self.params,
                 notes=scored.notes,
+                extras=scored.extras,
                 tolerance=scored.tolerance,  # type: ignore[arg-type]
                 support=support(data),
             )

@@ -32,8 +32,9 @@ POSITIONAL: dict[str, Callable[[Floats], Floats]] = {
     "anti-plurality": lambda i: (i < len(i)).astype(np.float64),
     "log": lambda i: -np.log(i),
     "squared": lambda i: -(i**2),
+    "dowdall": lambda i: 1 / i,
 }
-"""Name -> h of the places 1 .. n: n - i; 1 for the first; 0 for the last and 1 for others; -log i; -i^2."""
+"""Name -> h of the places 1 .. n: n - i; 1 for the first; 0 for the last and 1 for others; -log i; -i^2; 1 / i."""
 
 
 def positional_vector(name: str, n: int) -> Floats:

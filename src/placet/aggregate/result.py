@@ -273,6 +273,8 @@ class Consensus:
         twin = copy.copy(self)
         twin.__dict__.pop("_index", None)
         object.__setattr__(twin, "items", tuple(items))
+        extras = {name: v.renamed(items) if hasattr(v, "renamed") else v for name, v in self.extras.items()}
+        object.__setattr__(twin, "extras", extras)
         return twin
 
     def __repr__(self) -> str:

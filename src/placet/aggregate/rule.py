@@ -1,8 +1,8 @@
 """What a rule is: a function from ballots (or pairs) to scores, with what is known about it."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,11 +16,15 @@ Data = Rankings | Comparisons
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores (n_items,), what to note about them, and how close two scores tie (default: 1e-9 of the largest)."""
+    """Scores (n_items,), what to note about them, and how close two scores tie (default: 1e-9 of the largest).
+
+    ``extras`` go to the `Consensus`; those that hold names of items have a method ``renamed(items)``.
+    """
 
     scores: Floats
     notes: tuple[str, ...] = ()
     tolerance: float | None = None
+    extras: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,85 @@
+"""The record of a count, round by round."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from placet.data.arrays import Floats, Ints, Names
+
+if TYPE_CHECKING:
+    import polars as pl
+
+HOPEFUL, ELECTED, ELIMINATED = 0, 1, 2
+STATUS = ("hopeful", "elected", "eliminated")
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """Votes (n,) and exhausted votes at the start of a round, the status (n,) of items after it, and what they did."""
+
+    votes: Floats
+    exhausted: float
+    status: Ints
+    actions: dict[int, str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Record:
+    """The rounds of one count, or of several where ties can be broken in several ways.
+
+    ``elected`` items are elected in every count, ``tied`` ones in some, or tie for the last seats; ``ways`` is the
+    number of all counts, of which ``counts`` are kept; ``quota`` is that of the first round, None where there is none.
+    """
+
+    items: Names
+    counts: tuple[tuple[Round, ...], ...]
+    elected: tuple[Hashable, ...]
+    tied: tuple[Hashable, ...] = ()
+    ways: int = 1
+    quota: float | None = None
+
+    def rows(self) -> list[dict[str, object]]:
+        """count, round, item, votes, status, action of every item that stands when a round starts, most votes first.
+
+        The last row of a round has no item; it holds the exhausted votes.
+        """
+        rows: list[dict[str, object]] = []
+        for number, count in enumerate(self.counts):
+            standing = np.ones(len(self.items), np.bool_)
+            for k, step in enumerate(count):
+                head = {"count": number + 1, "round": k + 1}
+                rows += [
+                    head
+                    | {
+                        "item": self.items[i],
+                        "votes": float(step.votes[i]),
+                        "status": STATUS[step.status[i]],
+                        "action": step.actions.get(int(i), ""),
+                    }
+                    for i in np.argsort(-step.votes, kind="stable")
+                    if standing[i]
+                ]
+                rows.append(head | {"item": None, "votes": step.exhausted, "status": "exhausted", "action": ""})
+                standing &= step.status != ELIMINATED
+        return rows
+
+    def to_frame(self) -> "pl.DataFrame":
+        """The rows as a Polars frame."""
+        import polars as pl
+
+        kinds = {"count": pl.Int64, "round": pl.Int64, "votes": pl.Float64, "status": pl.String, "action": pl.String}
+        return pl.DataFrame(self.rows(), schema_overrides=kinds, infer_schema_length=None)
+
+    def renamed(self, items: Sequence[Hashable]) -> "Record":
+        """The same record for items of other names."""
+        code = {name: k for k, name in enumerate(self.items)}
+        names = tuple(items)
+        elected, tied = (tuple(names[code[x]] for x in group) for group in (self.elected, self.tied))
+        return replace(self, items=names, elected=elected, tied=tied)
+
+    def __repr__(self) -> str:
+        rounds = ", ".join(str(len(count)) for count in self.counts)
+        tied = f", tied {list(self.tied)}" if self.tied else ""
+        return f"Record(elected {list(self.elected)}{tied}, rounds {rounds})"

@@ -1,0 +1,192 @@
+"""Runoffs: the last item is eliminated, round by round.  Transferable votes are in ``stv``.
+
+A ballot counts for its best standing items, shared equally where it ties them (the mean over all orders of the tie); a
+ballot without standing items is exhausted.  Ties for the last place are broken in every possible way
+(``ties="parallel"``), and an item's place is the best that it reaches; or equals are eliminated together
+(``ties="together"``).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+
+from placet.aggregate.elections import scores_of
+from placet.aggregate.kemeny import pair_tables
+from placet.aggregate.places import ballots_of
+from placet.aggregate.record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
+from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.rule import Scored
+from placet.data import Comparisons, Rankings
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
+from placet.kernels import elections as kernels
+
+Ties = Literal["parallel", "together"]
+MOST_STATES = 4096
+"""Sets of standing items that are followed beyond one for each item; with more, equals are eliminated together."""
+MOST_RECORDED = 8
+"""Counts whose rounds are recorded, where ties lead to several."""
+
+
+@dataclass(frozen=True)
+class Eliminations:
+    """``places`` (n,): how many items outlast each, at best; ``next_out``: who can go next, by the items that stand.
+
+    Items that go together are one array.  ``complete`` says that ties were broken in every way that was asked for, else
+    there were too many, and equals were eliminated together.
+    """
+
+    places: Ints
+    next_out: dict[bytes, list[Ints]]
+    complete: bool
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self.complete:
+            return (f"more than {MOST_STATES} outcomes of ties: items that tie for the last place go together",)
+        if all(len(choices) == 1 for choices in self.next_out.values()):
+            return ()
+        return ("ties for the last place are broken in every way: an item's place is the best that it reaches",)
+
+    def paths(self) -> Iterator[tuple[tuple[Ints, Ints], ...]]:
+        """Every way to the end, each a sequence of who stands and who goes."""
+        waiting: list[tuple[Ints, tuple[tuple[Ints, Ints], ...]]] = [(np.arange(len(self.places)), ())]
+        while waiting:
+            standing, path = waiting.pop()
+            if not len(standing):
+                yield path
+                continue
+            waiting += [
+                (np.setdiff1d(standing, gone, assume_unique=True), (*path, (standing, gone)))
+                for gone in reversed(self.next_out[standing.tobytes()])
+            ]
+
+
+def eliminate(n: int, last: Callable[[Ints], tuple[Ints, bool]], ties: Ties) -> Eliminations:
+    """Eliminate until nobody is left.
+
+    ``last(standing)`` gives the items that tie for the last place among ``standing`` (sorted codes), and whether they
+    go together in any case, because the order among them does not matter.
+    """
+    one_of(ties, ("parallel", "together"), "ties")
+    if ties == "parallel":
+        found = _eliminate(n, last, parallel=True)
+        if found is not None:
+            return found
+    together = _eliminate(n, last, parallel=False)
+    assert together is not None  # one set of standing items for each round
+    return replace(together, complete=ties == "together")
+
+
+def _eliminate(n: int, last: Callable[[Ints], tuple[Ints, bool]], parallel: bool) -> Eliminations | None:
+    places = np.full(n, n)
+    waiting: dict[int, dict[bytes, Ints]] = {n: {b"": np.arange(n)}} if n else {}
+    next_out: dict[bytes, list[Ints]] = {}
+    while waiting:
+        size = max(waiting)
+        for standing in waiting.pop(size).values():
+            if len(next_out) > n + MOST_STATES:
+                return None
+            tied, alike = last(standing)
+            alone = len(tied) == 1 or not parallel or alike
+            np.minimum.at(places, tied, size - len(tied) if alone else size - 1)
+            next_out[standing.tobytes()] = choices = [tied] if alone else np.split(tied, len(tied))
+            for gone in choices:
+                rest = np.setdiff1d(standing, gone, assume_unique=True)
+                if len(rest):
+                    waiting.setdefault(len(rest), {})[rest.tobytes()] = rest
+    return Eliminations(places, next_out, True)
+
+
+def irv(data: Rankings, ties: Ties = "parallel") -> Scored:
+    """Instant runoff (ranked choice, alternative vote): the item with the fewest first choices is eliminated, again and
+    again.  The score is minus the number of items that outlast it, 0 for the winner.  O(n rows), times the tied sets.
+
+    >>> irv(Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "b", "a"]] * 2)).scores
+    array([-1.,  0., -2.])
+    """
+    rankings = ballots_of(data, "irv")
+    n, close = rankings.n_items, RELATIVE_TOLERANCE * float(rankings.weight.sum())
+    tallies: dict[bytes, tuple[Floats, float]] = {}
+
+    def last(standing: Ints) -> tuple[Ints, bool]:
+        """Items without any first choice go together, since nothing is transferred from them."""
+        tallies[standing.tobytes()] = tally = first_choices(rankings, standing)
+        votes = tally[0][standing]
+        low = float(votes.min())
+        return standing[votes <= low + close], low <= close
+
+    found = eliminate(n, last, ties)
+    paths = list(islice(found.paths(), MOST_RECORDED))
+    counts = tuple(tuple(_round(*tallies[who.tobytes()], who, gone) for who, gone in path) for path in paths)
+    winners = tuple(rankings.items[k] for k in np.flatnonzero(found.places == 0))
+    elected, tied = (winners, ()) if len(winners) == 1 else ((), winners)
+    record = Record(rankings.items, counts, elected, tied, ways=len(paths))
+    return Scored(scores_of(found.places), found.notes, extras={"record": record})
+
+
+def _round(votes: Floats, exhausted: float, standing: Ints, gone: Ints) -> Round:
+    """A round of the record; those who go when nobody else stands are elected, or tie for it."""
+    status = np.full(len(votes), ELIMINATED)
+    status[standing] = HOPEFUL
+    final = len(gone) == len(standing)
+    status[gone] = ELECTED if final else ELIMINATED
+    action = "is eliminated" if not final else "is elected" if len(gone) == 1 else "ties for the seat"
+    return Round(votes, exhausted, status, dict.fromkeys(gone.tolist(), action))
+
+
+def first_choices(rankings: Rankings, standing: Ints) -> tuple[Floats, float]:
+    """Weight (n,) of the ballots whose best standing item it is, and of those that are exhausted."""
+    votes, stands = np.zeros(rankings.n_items), np.zeros(rankings.n_items, np.bool_)
+    stands[standing] = True
+    columns = rankings.item, rankings.tier, rankings.offsets, rankings.weight
+    return votes, kernels.first_choices(*columns, stands, votes)
+
+
+def baldwin(data: Rankings | Comparisons, ties: Ties = "parallel") -> Scored:
+    """Baldwin: the item with the lowest Borda count among those that stand is eliminated, again and again.
+
+    An item that beats every other one against one always wins.  The score is minus the number of items that outlast it.
+    O(n^3), times the tied sets.
+
+    >>> baldwin(Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)).scores
+    array([ 0., -1., -2.])
+    """
+    margin, close = _margins(data)
+
+    def last(standing: Ints) -> tuple[Ints, bool]:
+        """By net wins: an item's Borda count is half of them plus a constant."""
+        net = margin[np.ix_(standing, standing)].sum(axis=1)
+        return standing[net <= net.min() + close * len(standing)], False
+
+    found = eliminate(data.n_items, last, ties)
+    return Scored(scores_of(found.places), found.notes)
+
+
+def nanson(data: Rankings | Comparisons) -> Floats:
+    """Nanson: all items with less than the average Borda count among those that stand are eliminated, again and again.
+
+    Items that go in one round tie, and so do those that are left when nobody is below the average.  The score is minus
+    the number of items that outlast it.  O(n^3).
+
+    >>> nanson(Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2))
+    array([ 0., -1., -2.])
+    """
+    margin, close = _margins(data)
+    places, standing = np.zeros(data.n_items, np.int64), np.arange(data.n_items)
+    while len(standing):
+        net = margin[np.ix_(standing, standing)].sum(axis=1)
+        stays = net >= -close * len(standing)
+        if stays.all():
+            break
+        places[standing[~stays]] = stays.sum()
+        standing = standing[stays]
+    return scores_of(places)
+
+
+def _margins(data: Rankings | Comparisons) -> tuple[Floats, float]:
+    wins, _ = pair_tables(data)
+    return wins - wins.T, RELATIVE_TOLERANCE * float(wins.max(initial=0.0))
