@@ -11,6 +11,7 @@ from scipy import optimize
 from placet import simulate
 from placet.data import Lists
 from placet.kernels import pairs as kernels
+from placet.kernels.vector import log
 from placet.losses import LOSSES
 
 TIES = {"rao-kupper": "tie", "davidson": "tie"}
@@ -130,6 +131,13 @@ def test_hinge_slopes_of_a_list_cancel_exactly():
 
 
 # ---- ties
+
+
+def test_the_logarithm_that_runs_in_vectors():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.exp(rng.uniform(-700, 700, 200)), rng.uniform(0.5, 2, 200), 1 + 1e-9 * rng.normal(size=50)])
+    assert log(1.0) == 0.0
+    np.testing.assert_allclose([log(v) for v in x], np.log(x), rtol=4.5e-16)
 
 
 @pytest.mark.parametrize("name", TIES)

@@ -125,7 +125,7 @@ def over_rows(p: PairCounts, work: Callable[[slice, Floats], None], size: int) -
     The ranges depend on the pairs alone and are added in order: the sum does not depend on the number of threads.
     """
     n = min(MOST_RANGES, -(-len(p.i) // ROWS_PER_RANGE))
-    ends = np.linspace(0, len(p.i), n + 1).astype(np.int64)
+    ends = [k * len(p.i) // n for k in range(n + 1)] if n else []
 
     def part(k: int) -> Floats:
         out = np.zeros(size)

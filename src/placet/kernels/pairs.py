@@ -18,7 +18,7 @@ from numba import njit
 
 from placet.kernels.jit import jit
 from placet.kernels.ranges import find_tiers, longest
-from placet.kernels.vector import exp
+from placet.kernels.vector import exp, log
 
 BLOCK = 256  # rows per logarithm: factors of at most 3 are multiplied first, and 3^256 is far from overflow
 MOST_TIE = 300.0
@@ -57,35 +57,36 @@ def davidson_pair(d, nu, excess):
     return half + excess, e * e, nu * e
 
 
-@jit()
+@jit(error_model="numpy", fastmath={"contract"})
 def bradley_terry_costs(d, t, win, loss, tied):
     """Minus the log probabilities of the three results of each row.  O(rows)."""
     for r in range(len(d)):
         flat, e = softplus(d[r])
-        loss[r] = flat + math.log1p(e)
-        win[r] = flat - d[r] + math.log1p(e)
+        log_sum = log(1.0 + e)
+        win[r] = flat - d[r] + log_sum
+        loss[r] = flat + log_sum
         tied[r] = math.inf
 
 
-@jit()
+@jit(error_model="numpy", fastmath={"contract"})
 def rao_kupper_costs(d, t, win, loss, tied):
     """Minus the log probabilities of the three results of each row.  O(rows)."""
     gain = 2.0 * t + math.log(-math.expm1(-2.0 * t))
     for r in range(len(d)):
         flat, e = softplus(t - d[r])
-        win[r] = flat + math.log1p(e)
+        win[r] = flat + log(1.0 + e)
         flat, e = softplus(t + d[r])
-        loss[r] = flat + math.log1p(e)
+        loss[r] = flat + log(1.0 + e)
         tied[r] = win[r] + loss[r] - gain
 
 
-@jit()
+@jit(error_model="numpy", fastmath={"contract"})
 def davidson_costs(d, t, win, loss, tied):
     """Minus the log probabilities of the three results of each row.  O(rows)."""
     nu, excess = tie_weight(t)
     for r in range(len(d)):
         flat, behind, even = davidson_pair(d[r], nu, excess)
-        log_sum = math.log1p(behind + even)
+        log_sum = log(1.0 + behind + even)
         win[r] = flat - 0.5 * d[r] + log_sum
         loss[r] = flat + 0.5 * d[r] + log_sum
         tied[r] = flat - t + log_sum

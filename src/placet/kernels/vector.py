@@ -1,4 +1,4 @@
-"""Exponentials without branches or calls, so that LLVM can run a loop over them in vector registers.
+"""Exponentials and logarithms without branches or calls, so that LLVM can run a loop over them in vector registers.
 
 x = n log 2 + r with n an integer and abs(r) <= log(2) / 2; then e^r - 1 by its series and a power of two from its bits.
 Callers compile with ``fastmath={"contract"}`` (fused multiply-add, twice as fast) but never with "reassoc", which would
@@ -13,6 +13,8 @@ from numba.extending import intrinsic
 _LOG2_E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # 33 bits: n * _LN2_HIGH is exact
 _LN2_LOW = 1.90821492927058770002e-10
+_SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+_MANTISSA = (1 << 52) - 1
 _TO_INTEGER = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, held in the low bits
 
 
@@ -83,3 +85,28 @@ def expm1(x):
     """e^x - 1, to a relative 2 units in the last place near 0 too; x is held to [-708, 709]."""
     scale, p = _split(min(max(x, -708.0), 709.0))
     return scale * p + (scale - 1.0)
+
+
+@njit(inline="always")
+def log(x):
+    """log x within 2 units in the last place, for positive x that are not subnormal.
+
+    x = 2^n m with sqrt(1/2) <= m < sqrt(2), and log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1) / (m + 1).
+    """
+    bits = to_bits(x) - _SQRT_HALF
+    shifted = bits >> 52
+    m = from_bits((bits & _MANTISSA) + _SQRT_HALF)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    p = 2.0 / 21.0
+    p = p * z + 2.0 / 19.0
+    p = p * z + 2.0 / 17.0
+    p = p * z + 2.0 / 15.0
+    p = p * z + 2.0 / 13.0
+    p = p * z + 2.0 / 11.0
+    p = p * z + 2.0 / 9.0
+    p = p * z + 2.0 / 7.0
+    p = p * z + 2.0 / 5.0
+    p = p * z + 2.0 / 3.0
+    n = float(shifted)
+    return n * _LN2_HIGH + (n * _LN2_LOW + (p * z * s + 2.0 * s))
