@@ -30,10 +30,10 @@ docs: $(STAMPS)/docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 bench: $(STAMPS)/bench
-	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file $(BENCH); done
+	set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python -m $$(echo $${file%.py} | tr / .) $(BENCH); done
 
 experiments: $(STAMPS)/test
-	set -e; for file in $$(grep -l __main__ experiments/*/*.py); do echo "== $$file"; $(BIN)/python $$file --quick; done
+	set -e; for file in $$(grep -l __main__ experiments/*/*.py); do echo "== $$file"; $(BIN)/python -m $$(echo $${file%.py} | tr / .) --quick; done
 
 fuzz: $(STAMPS)/test
 	$(INSTALL) atheris

@@ -2,7 +2,7 @@
 
 arena-rank (`pip install arena-rank`) fixes the versions of all it needs, so it is not among the extras: it takes part if it is there.
 
-    python benchmarks/bench_aggregate.py [--quick] [--only votes bootstrap full top ties sparse]
+    python -m benchmarks.bench_aggregate [part ...] [--quick]
 
 votes      1,000 items, 1M votes given as arrays of item numbers and outcomes: scores, and scores with standard errors
 bootstrap  100 rounds on the same votes; evalica is timed on a few rounds and scaled
@@ -12,7 +12,6 @@ ties       Plackett-Luce, 100,000 ballots of 30 items in three tiers of ten
 sparse     Bradley-Terry, 100,000 items, 10M votes
 """
 
-import argparse
 import importlib.util
 import time
 from collections.abc import Callable
@@ -21,10 +20,10 @@ import choix
 import evalica
 import numpy as np
 import pandas
-from harness import compare
 from scipy.sparse import csr_matrix, vstack
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.harness import compare, main
 from placet import Comparisons, Rankings, consensus
 
 
@@ -179,7 +178,7 @@ def scaled(name: str, ours: Callable[[], object], peers: dict[str, tuple[Callabl
         print(f"{name}: {who} {seconds:.1f} s (one part of {parts}, scaled), ratio {seconds / own:.1f}")
 
 
-BENCHES = {
+PARTS = {
     "votes": bench_votes,
     "bootstrap": bench_bootstrap,
     "full": bench_full,
@@ -189,14 +188,5 @@ BENCHES = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--only", nargs="*", choices=list(BENCHES), default=list(BENCHES))
-    arguments = parser.parse_args()
-    for name in arguments.only:
-        BENCHES[name](arguments.quick)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS)

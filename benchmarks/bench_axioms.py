@@ -1,15 +1,14 @@
 """Audits and worst cases against their budgets: 10,000 ballots over 50 items in 2 s, a linear program of 5 items in 5 s, of 6 in 60 s.
 
 Peers have no such audit; pref_voting's own search for a Condorcet winner and its Pareto pairs on the same ballots stands beside ours as
-a yardstick for the part that both do.  ``--quick`` takes 500 ballots over 10 items.
+a yardstick for the part that both do.  ``--quick`` takes 500 ballots over 10 items, and programs of 5.
 """
 
-import argparse
 import warnings
 
 import numpy as np
-from harness import compare
 
+from benchmarks.harness import compare, main
 from placet.aggregate.positional import positional_vector
 from placet.axioms import audit, worst_case
 from placet.data import Rankings
@@ -33,10 +32,7 @@ def peer(order: np.ndarray):
     return profile.condorcet_winner(), borda(profile), pareto
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="500 ballots over 10 items")
-    quick = parser.parse_args().quick
+def of_ballots(quick: bool) -> None:
     n_ballots, n_items = (500, 10) if quick else (10_000, 50)
     votes, order = drawn(n_ballots, n_items)
     runs = {"placet audit": lambda: audit(votes, "borda")}
@@ -52,7 +48,10 @@ def main() -> None:
     except ImportError:
         print("pref_voting is not installed; ours alone")
     compare(f"audit borda, {n_ballots:,} ballots, {n_items} items", runs, repeat=3)
-    for n in (5, 6):
+
+
+def worst_cases(quick: bool) -> None:
+    for n in (5,) if quick else (5, 6):
         h = positional_vector("log", n)
         contestants = {
             axiom: lambda axiom=axiom, h=h: worst_case(axiom, h) for axiom in ("condorcet", "iia", "majority")
@@ -60,5 +59,8 @@ def main() -> None:
         compare(f"worst case by linear program, {n} items", contestants, repeat=3)
 
 
+PARTS = {"audit": of_ballots, "worst-case": worst_cases}
+
+
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS)

@@ -1,12 +1,11 @@
 """Reading about 200 MB of svmlight text: Placet, XGBoost and scikit-learn, in one run; peak memory in processes of their own.
 
-    python benchmarks/bench_io.py [--mb 200] [--rounds 5]
+    python -m benchmarks.bench_io [--quick]
 
 The text is made in a temporary folder and removed: 46 features as in LETOR 4 (six decimals, a third of them zero but written),
-100 rows per query; then the same with 17 significant digits.
+100 rows per query; then the same with 17 significant digits.  ``--quick`` takes 5 MB.
 """
 
-import argparse
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -15,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import xgboost
-from harness import compare, peak_memory
 from sklearn.datasets import load_svmlight_file
 
+from benchmarks.harness import compare, main, peak_memory
 from placet.io import read_letor
 
 FEATURES = 46
@@ -56,11 +55,8 @@ def readers(path: Path) -> dict[str, Callable[[], object]]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mb", type=float, default=200)
-    parser.add_argument("--rounds", type=int, default=5)
-    args = parser.parse_args()
+def reading(quick: bool) -> None:
+    megabytes, rounds = (5, 3) if quick else (200, 5)
     xgboost.set_config(verbosity=0)
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.svm"
@@ -68,24 +64,26 @@ def main() -> None:
         read_letor(small)  # kernels compiled and loaded
         paths = {words: Path(folder) / f"{words}.svm" for words in NUMBERS}
         peaks = {}
-        for (
-            words,
-            path,
-        ) in paths.items():  # all of them before anything is timed: XGBoost's threads do not survive a fork
-            make(path, args.mb, NUMBERS[words])
+        for words, path in paths.items():  # all before anything is timed: XGBoost's threads do not survive a fork
+            make(path, megabytes, NUMBERS[words])
             peaks[words] = {who: peak_memory(run) for who, run in readers(path).items()}
         for words, path in paths.items():
             queries = read_letor(path)
             arrays = queries.X.nbytes + queries.grade.nbytes + queries.offsets.nbytes
             del queries
             note = {"placet": f"arrays {arrays / 2**20:.1f} MB"}
-            name = f"read {args.mb:g} MB svmlight, {words}"
-            rows = compare(name, readers(path), repeat=args.rounds, notes=note, peaks=peaks[words])
+            name = f"read {megabytes:g} MB svmlight, {words}"
+            rows = compare(name, readers(path), repeat=rounds, notes=note, peaks=peaks[words])
             print(f"peak memory: {rows['placet']['peak_mb'] * 2**20 / arrays:.2f} times the arrays returned\n")
         path = paths["six decimals"]
         slow = {"placet": partial(read_letor, path), "scikit-learn": partial(by_sklearn, path)}
-        compare(f"read {args.mb:g} MB svmlight, scikit-learn", slow, repeat=1)  # once is enough to see a factor of ten
+        compare(
+            f"read {megabytes:g} MB svmlight, scikit-learn", slow, repeat=1
+        )  # once is enough to see a factor of ten
+
+
+PARTS = {"reading": reading}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS)

@@ -1,27 +1,25 @@
-"""Speed of label ranking: python benchmarks/bench_labels.py [part ...] [--threads 2] [--quick] [--data FOLDER]
+"""Speed of label ranking: python -m benchmarks.bench_labels [part ...] [--threads 2] [--quick]
 
 loss    983 labels, 19 own, 128 documents: the loss with its gradient against the forward and backward pass of the network
 scale   200,000 labels, 75 own: `pl-partition` against binary cross-entropy, both with gradients
-epoch   one epoch of Delicious (target: 10 s on 2 cores)
+epoch   one epoch of Delicious (target: 10 s on 2 cores), from PLACET_DATA or ../shared/data
 """
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
-from harness import compare
 
 import placet
+from benchmarks.harness import compare, main
+from experiments.common import data_folder
 from placet.data.documents import Own
 from placet.rank import LabelRanker
 from placet.rank import neural as net
 from placet.rank.labels import mean_loss
 from placet.rank.neural import Criterion
-from placet.threads import set_threads
+from placet.threads import get_threads
 
-DATA = Path(__file__).parents[2] / "shared" / "data" / "xmc" / "delicious"
 BATCH = 128
 
 
@@ -53,7 +51,8 @@ def cross_entropy(table: torch.Tensor, own: Own) -> Callable[[], None]:
     return run
 
 
-def loss(options: argparse.Namespace) -> None:
+def loss(quick: bool) -> None:
+    torch.set_num_threads(get_threads())
     rng, sizes = np.random.default_rng(0), (500, 256, 983)
     X = placet.simulate.queries(1, BATCH, sizes[0], density=0.037, random_state=1).X
     network = [
@@ -70,43 +69,36 @@ def loss(options: argparse.Namespace) -> None:
     runs = {"pl-partition": loss_of("pl-partition", table, own), "network": passes}
     runs |= {name: loss_of(name, table, own) for name in ("pl-lower-bound", "ranknet", "ranksvm")}
     runs["binary cross-entropy"] = cross_entropy(table, own)
-    compare(f"labels 983 own 19 threads {options.threads}", runs, repeat=31)
+    compare(f"labels 983 own 19 threads {get_threads()}", runs, repeat=31)
 
 
-def scale(options: argparse.Namespace) -> None:
-    n_labels = 20_000 if options.quick else 200_000
+def scale(quick: bool) -> None:
+    torch.set_num_threads(get_threads())
+    n_labels = 20_000 if quick else 200_000
     rng = np.random.default_rng(0)
     table = torch.from_numpy(rng.normal(size=(BATCH, n_labels)).astype(np.float32)).requires_grad_()
     own = own_labels(n_labels, 75, rng)
     runs = {"pl-partition": loss_of("pl-partition", table, own), "binary cross-entropy": cross_entropy(table, own)}
-    compare(f"labels {n_labels} own 75 threads {options.threads}", runs, repeat=9)
+    compare(f"labels {n_labels} own 75 threads {get_threads()}", runs, repeat=9)
 
 
-def epoch(options: argparse.Namespace) -> None:
-    train = placet.read_xmc(options.data / "train.txt.xz")
+def epoch(quick: bool) -> None:
+    folder = data_folder("xmc/delicious")
+    if folder is None:
+        print("no xmc/delicious in PLACET_DATA or ../shared/data: the epoch is left out")
+        return
+    torch.set_num_threads(get_threads())
+    train = placet.read_xmc(folder / "train.txt.xz")
 
     def fit(name: str) -> Callable[[], object]:
         return lambda: LabelRanker(name, learning_rate=1e-3, epochs=1).fit(train)
 
-    names = ("pl-partition", "pl-lower-bound") + (() if options.quick else ("ranknet", "ranksvm"))
-    compare(f"epoch of Delicious threads {options.threads}", {name: fit(name) for name in names}, repeat=3)
+    names = ("pl-partition", "pl-lower-bound") + (() if quick else ("ranknet", "ranksvm"))
+    compare(f"epoch of Delicious threads {get_threads()}", {name: fit(name) for name in names}, repeat=3)
 
 
 PARTS = {"loss": loss, "scale": scale, "epoch": epoch}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="part", help=f"any of {', '.join(PARTS)}")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes")
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    set_threads(options.threads)
-    for part in options.parts:
-        PARTS[part](options)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS, threads=2)

@@ -5,14 +5,11 @@ a tenth of the work.  Contestants of the StructRank part: pairs of edges summed 
 edges), the same sum through Chebyshev nodes (what Placet does), and random connections.
 """
 
-import argparse
-import os
-from pathlib import Path
-
 import numpy as np
-from harness import compare
 
 import placet
+from benchmarks.harness import compare, main
+from experiments.common import data_folder, letor_folds, letor_parts
 from placet.data import Lists, Queries
 from placet.kernels import edge_pairs
 from placet.losses import LOSSES
@@ -21,12 +18,10 @@ from placet.rank import ConsistentBooster, LinearRanker, ListwiseReranker, Struc
 
 def training(name: str, shape: tuple[int, tuple[int, int], int]) -> Queries:
     """The training queries of fold 1."""
-    folder = Path(os.environ.get("PLACET_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / name
-    if not folder.is_dir():
+    folder = data_folder(name)
+    if folder is None:
         return placet.simulate.queries(*shape, 3, random_state=0)
-    parts = [placet.read_letor(folder / f"S{k}.txt.xz") for k in (1, 2, 3)]
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(p.offsets) for p in parts]))])
-    return Queries(np.vstack([p.X for p in parts]), np.concatenate([p.grade for p in parts]), offsets)
+    return next(letor_folds(letor_parts(str(folder)), 1))[0]
 
 
 def reranker(data: Queries) -> None:
@@ -104,18 +99,14 @@ def booster(data: Queries, rounds: int) -> None:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    args = parser.parse_args()
-    ohsumed = training("letor3/OHSUMED", (63, (50, 300), 45))
-    mq2008 = training("letor4/MQ2008", (471, (5, 35), 46))
-    if args.quick:
-        ohsumed, mq2008 = ohsumed[:6], mq2008[:47]
-    reranker(ohsumed)
-    booster(mq2008, 100 if args.quick else 1000)
-    structrank(ohsumed)
+OHSUMED = ("letor3/OHSUMED", (63, (50, 300), 45))
+MQ2008 = ("letor4/MQ2008", (471, (5, 35), 46))
+PARTS = {
+    "reranker": lambda quick: reranker(training(*OHSUMED)[: 6 if quick else None]),
+    "booster": lambda quick: booster(training(*MQ2008)[: 47 if quick else None], 100 if quick else 1000),
+    "structrank": lambda quick: structrank(training(*OHSUMED)[: 6 if quick else None]),
+}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS)

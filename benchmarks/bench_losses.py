@@ -1,15 +1,14 @@
-"""Speed of the losses: python benchmarks/bench_losses.py [part ...] [--threads 1] [--quick]
+"""Speed of the losses: python -m benchmarks.bench_losses [part ...] [--threads 1] [--quick]
 
 Parts are the keys of PARTS at the end; a family adds its function there.
 """
 
-import argparse
-import time
 from collections.abc import Callable
 
 import numpy as np
-from harness import compare, peak_memory
 
+from benchmarks.harness import compare, main, peak_memory
+from experiments.common import least_cpu
 from placet.data import Lists
 from placet.losses import LOSSES
 from placet.threads import get_threads, set_threads
@@ -116,7 +115,9 @@ def growth(quick: bool) -> None:
                 grade[:10], grade[10:20], grade[20:30] = 3, 2, 1
                 lists = Lists(np.tile(grade, n // size), np.arange(0, n + 1, size))
                 s = rng.normal(size=n)
-                line.append(f"{seconds(lambda s=s, lists=lists, name=name: LOSSES[name](s, lists), 3) / n * 1e9:9.1f}")
+                line.append(
+                    f"{least_cpu(lambda s=s, lists=lists, name=name: LOSSES[name](s, lists), 3) / n * 1e9:9.1f}"
+                )
             Console().print(f"{name:15} {shape:13} {' '.join(line)}")
 
 
@@ -138,17 +139,6 @@ def threads(quick: bool) -> None:
         same = value == other and grad.tobytes() == other_grad.tobytes()
         compare(f"{name} rows={n} on 1 and 2 threads", run, repeat=25, notes=dict.fromkeys(run, f"same bytes: {same}"))
     set_threads(before)
-
-
-def seconds(run, repeat: int = 5) -> float:
-    """CPU time of the fastest of a few runs, all threads together: cost, whatever else the machine is doing."""
-    run()
-    found = []
-    for _ in range(repeat):
-        start = time.process_time()
-        run()
-        found.append(time.process_time() - start)
-    return min(found)
 
 
 def pmop(quick: bool) -> None:
@@ -184,16 +174,5 @@ PARTS = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=list(PARTS), metavar="part", help=f"any of {', '.join(PARTS)}")
-    parser.add_argument("--threads", type=int, default=get_threads())
-    parser.add_argument("--quick", action="store_true", help="small sizes only")
-    arguments = parser.parse_args()
-    set_threads(arguments.threads)
-    for part in arguments.parts:
-        PARTS[part](arguments.quick)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS)

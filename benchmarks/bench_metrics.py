@@ -4,12 +4,11 @@ Every contestant returns the two means, which must agree before anything is time
 definition that all of them have.  ``--quick`` takes 300 lists instead of 10,000.
 """
 
-import argparse
 from itertools import pairwise
 
 import numpy as np
-from harness import compare
 
+from benchmarks.harness import compare, main
 from placet.metrics import evaluate
 
 ROWS = 120
@@ -91,10 +90,8 @@ PEERS = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="300 lists instead of 10,000")
-    n_lists = 300 if parser.parse_args().quick else 10_000
+def lists(quick: bool) -> None:
+    n_lists = 300 if quick else 10_000
     small = drawn(50)
     for name, contestant in PEERS.items():  # also warms up what compiles
         np.testing.assert_allclose(contestant(*small), numpy_loop(*small), rtol=1e-5, err_msg=name)
@@ -103,5 +100,8 @@ def main() -> None:
     compare(f"ndcg@10 + map, {n_lists:,} lists of {ROWS}", runs, repeat=3)
 
 
+PARTS = {"lists": lists}
+
+
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS)

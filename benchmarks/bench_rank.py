@@ -1,20 +1,20 @@
-"""Speed of the rankers: python benchmarks/bench_rank.py [part ...] [--threads 1] [--quick]
+"""Speed of the rankers: python -m benchmarks.bench_rank [part ...] [--threads 1] [--quick]
 
 Parts are the keys of PARTS at the end.  Threads go to the losses, to BLAS, to PyTorch and to LightGBM alike.
 """
 
-import argparse
 import warnings
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from harness import compare, peak_memory
 from threadpoolctl import threadpool_limits
 
+from benchmarks.harness import compare, main, peak_memory
 from placet.data import Queries
 from placet.rank import LinearRanker, TreeRanker
 from placet.rank.linear import Objective
-from placet.threads import get_threads, set_threads
+from placet.threads import get_threads
 
 N_FEATURES = 136
 
@@ -183,13 +183,15 @@ def predict(quick: bool) -> None:
 PARTS = {"memory": memory, "tree-memory": memory_of_trees, "evaluation": evaluation, "predict": predict, "trees": trees}
 
 
+def limited(part: Callable[[bool], None]) -> Callable[[bool], None]:
+    """The part with as many threads for BLAS, PyTorch and LightGBM as for the losses."""
+
+    def run(quick: bool) -> None:
+        with threadpool_limits(get_threads()):
+            part(quick)
+
+    return run
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help=f"of {list(PARTS)}; all if none is given")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
-    given = parser.parse_args()
-    set_threads(given.threads)
-    with threadpool_limits(given.threads):
-        for part in given.parts or PARTS:
-            PARTS[part](given.quick)
+    main(__doc__, {name: limited(part) for name, part in PARTS.items()}, threads=1)

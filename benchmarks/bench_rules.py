@@ -1,20 +1,19 @@
 """Kemeny against the PuLP solver of corankco, the time of every rule, and the multinomial preference model.
 
-python benchmarks/bench_rules.py            # everything
-python benchmarks/bench_rules.py --quick    # small sizes
+python -m benchmarks.bench_rules            # everything
+python -m benchmarks.bench_rules --quick    # small sizes
 """
 
-import argparse
 import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-from harness import compare
 
+from benchmarks.harness import compare, main
+from experiments.common import data_folder, letor_files
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.kemeny import kemeny_order
 from placet.data import Rankings
@@ -112,9 +111,9 @@ def multinomial(quick: bool) -> None:
         start = time.perf_counter()
         model = MODELS["mpm"]("rating", variance=variance).fit(votes)
         print(f"mpm, variances {variance}: {votes}, {time.perf_counter() - start:.2f} s; {model.fit_.message}")
-    letor = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data")) / "letor4" / "MQ2008-agg"
-    if letor.exists():
-        parts = [read_letor_agg(letor / f"S{k}.txt.xz").rankings for k in range(1, 6)]
+    letor = data_folder("letor4/MQ2008-agg")
+    if letor is not None:
+        parts = [read_letor_agg(path).rankings for path in letor_files(letor)]
         MODELS["mpm"]("rating").fit(parts[0])
         start = time.perf_counter()
         for part in parts:
@@ -128,22 +127,24 @@ def multinomial(quick: bool) -> None:
     print(f"mpm: {large}, {time.perf_counter() - start:.2f} s")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+def kemeny(quick: bool) -> None:
     certified("warm up", uniform(6, 5, 0))
     for n, ballots in ((12, 9),) if quick else ((20, 25), (30, 25), (40, 25)):
         kemeny_against_pulp(n, ballots)
     certified("kemeny, Mallows phi 0.97", mallows(40 if quick else 100, 0.97, 30, 0))
     certified("kemeny, Mallows phi 0.99", mallows(40 if quick else 100, 0.99, 20, 1))
+
+
+def rules(quick: bool) -> None:
     many = Rankings.from_orders(uniform(100, 200 if quick else 5_000, 1), items=range(100))
     jobs = ("borda", "copeland", "median-rank", "footrule", "mc4", "rank-centrality", "rrf", "kemeny-local")
     compare(
         f"rules on {len(many)} ballots of 100", {name: lambda name=name: RULES[name](many) for name in jobs}, repeat=3
     )
-    multinomial(quick)
+
+
+PARTS = {"kemeny": kemeny, "rules": rules, "multinomial": multinomial}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS)

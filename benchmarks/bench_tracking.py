@@ -3,7 +3,7 @@
 10 beacons, 4 signals a step, 300 steps, 10,000 particles.  Then the cost against particles and steps, the likelihood
 alone, and memory.
 
-    python benchmarks/bench_tracking.py [--quick]
+    python -m benchmarks.bench_tracking [part ...] [--quick]
 """
 
 import subprocess
@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from harness import compare
 
+from benchmarks.harness import compare, main
 from placet.simulate.signals import RankedSignals, ranked_signals, simulated_path
 from placet.tracking import Beacons, RankedSignalTracker
 from placet.tracking.geometry import distances
@@ -128,8 +128,7 @@ def linear(quick: bool) -> None:
         )
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def beside_stone_soup(quick: bool) -> None:
     ours, theirs = placet(), stone_soup()
     notes = {
         "placet, no labels": f"rms error {np.sqrt((ours**2).mean()):.3f}",
@@ -137,8 +136,13 @@ def main() -> None:
     }
     contestants = {"placet, no labels": placet, "stone soup, labels given": stone_soup}
     compare("tracking 10 beacons 300 steps", contestants, repeat=1 if quick else 3, notes=notes)
+
+
+def likelihood(quick: bool) -> None:
     print(f"likelihood: {likelihood_alone():.2f} us for each particle and step")
-    linear(quick)
+
+
+def memory(quick: bool) -> None:
     used = whole_memory(10 if quick else STEPS)
     print(f"100,000 particles, smoothed: {used:.0f} MB for the whole process")
     if used > 1000:
@@ -149,13 +153,16 @@ def whole_memory(steps: int) -> float:
     """Peak resident megabytes of a fresh process that tracks with 100,000 particles, interpreter and compiled code
     included.
     """
-    code = f"import bench_tracking as b; b.placet({steps}, 100_000, smooth=True); import resource; "
+    code = f"from benchmarks import bench_tracking as b; b.placet({steps}, 100_000, smooth=True); import resource; "
     code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True
     )
     return float(done.stdout)
 
 
+PARTS = {"stone-soup": beside_stone_soup, "likelihood": likelihood, "growth": linear, "memory": memory}
+
+
 if __name__ == "__main__":
-    main()
+    main(__doc__, PARTS)

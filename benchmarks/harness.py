@@ -1,12 +1,18 @@
 """Contestants side by side: interleaved in one process, medians, ratios, peak memory each in a process of its own.
 
-    contestants = {"placet": fn, "published": fn}
-    peaks = {who: peak_memory(run) for who, run in contestants.items()}      # first, while there are no threads
-    compare("pl-partition N=1000", contestants, repeat=5, peaks=peaks)
+    python -m benchmarks.bench_losses [part ...] [--quick] [--threads 1]      # from the project's root
+
+    def partition(quick): ...
+        contestants = {"placet": fn, "published": fn}
+        peaks = {who: peak_memory(run) for who, run in contestants.items()}      # first, while there are no threads
+        compare("pl-partition N=1000", contestants, repeat=5, peaks=peaks)
+
+    main(__doc__, {"partition": partition})
 
 The first name is ours; a ratio is the other's time over ours.  Results go to benchmarks/results/<name>.json.
 """
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -20,7 +26,28 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from placet.threads import get_threads, set_threads
+
 RESULTS = Path(__file__).parent / "results"
+
+
+def main(about: str | None, parts: Mapping[str, Callable[[bool], None]], threads: int | None = None) -> None:
+    """Run the parts asked for, all unless some are named; each is told whether small sizes are enough.
+
+    ``threads`` is how many Placet uses unless ``--threads`` says otherwise (None: as many as always); a part asks
+    `get_threads` to give its peers as many.
+    """
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(parts)}; all unless given")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--threads", type=int, default=threads or get_threads())
+    given = parser.parse_args()
+    unknown = [part for part in given.parts if part not in parts]
+    if unknown:
+        parser.error(f"there is no part {', '.join(unknown)}; choose from {', '.join(parts)}")
+    set_threads(given.threads)
+    for part in given.parts or parts:
+        parts[part](given.quick)
 
 
 def compare(
@@ -116,7 +143,7 @@ def _show(name: str, rows: Mapping[str, Mapping[str, float]], notes: Mapping[str
             "" if peak is None else f"{peak / max(ours['peak_mb'], 0.1):.1f}",
             notes.get(who, ""),
         )
-    Console().print(table)
+    Console(width=max(Console().width, 130)).print(table)  # names are not cut where the output is a file
 
 
 def _time(seconds: float) -> str:

@@ -2,7 +2,9 @@
 0.02, P_D 0.7.
 """
 
-from tracking_scenes import arguments, follow
+from experiments.common import expected, parser
+from experiments.dissertation.tracking_scenes import follow
 
 if __name__ == "__main__":
-    follow("figure5_6", "line", arguments(__doc__).quick)
+    args = parser(__doc__).parse_args()
+    follow("line", args, expected(__file__, "quick" if args.quick else ""))

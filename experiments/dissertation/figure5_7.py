@@ -2,7 +2,9 @@
 P_D 0.7.
 """
 
-from tracking_scenes import arguments, follow
+from experiments.common import expected, parser
+from experiments.dissertation.tracking_scenes import follow
 
 if __name__ == "__main__":
-    follow("figure5_7", "spiral", arguments(__doc__).quick)
+    args = parser(__doc__).parse_args()
+    follow("spiral", args, expected(__file__, "quick" if args.quick else ""))

@@ -10,41 +10,45 @@ single lost run decides a mean: with 80 steps, diffusion 0.04 and 2,000 particle
 keep both models on the track but for rare runs.
 """
 
-import numpy as np
-from tracking_scenes import arguments, folder, report, scene, tracker
+from pathlib import Path
 
-NAME = "figure5_8"
+import numpy as np
+
+from experiments.common import check, expected, output_folder, parser
+from experiments.dissertation.tracking_scenes import scene, tracker
+
 LEVELS = (1.0, 2.0, 4.0, 6.0, 8.0)
 STEPS = 100
 
 
 def main() -> None:
-    quick = arguments(__doc__).quick
-    runs, particles, levels = (20, 4000, LEVELS[2:4]) if quick else (60, 4000, LEVELS)
-    rng = np.random.default_rng(0)
+    args = parser(__doc__).parse_args()
+    runs, particles, levels = (14, 4000, LEVELS[2:4]) if args.quick else (60, 4000, LEVELS)
+    rng = np.random.default_rng(args.seed)
     rows, ours = [], {}
     for level in levels:
-        errors = np.array([both(level, seed, particles) for seed in range(runs)])
+        errors = np.array([both(level, args.seed + k, particles) for k in range(runs)])
         draws = errors[rng.integers(0, runs, (2000, runs))].mean(axis=1)
         low, high = np.quantile(draws, [0.025, 0.975], axis=0)
         mean = errors.mean(axis=0)
         share = np.quantile(draws[:, 0] / draws[:, 1], [0.025, 0.975])
         rows.append((level, mean[0], low[0], high[0], mean[1], low[1], high[1]))
-        for k, model in enumerate(("ranked", "baseline")):
-            ours |= {
-                f"{model}, lambda {level:g}, {name}": v[k] for name, v in (("low", low), ("mean", mean), ("high", high))
-            }
-        ours[f"ranked / baseline, mean squared error, lambda {level:g}"] = mean[0] / mean[1]
-        ours[f"ranked / baseline, geometric mean over runs, lambda {level:g}"] = float(
-            np.exp(np.log(errors[:, 0] / errors[:, 1]).mean())
-        )
+        ratio = np.log(errors[:, 0] / errors[:, 1])
+        where = f"lambda {level:g}"
+        ours |= {
+            f"simulated, ranked, mean squared error, {where}": float(mean[0]),
+            f"simulated, baseline, mean squared error, {where}": float(mean[1]),
+            f"simulated, ranked / baseline, mean squared error, {where}": float(mean[0] / mean[1]),
+            f"simulated, ranked / baseline, geometric mean over runs, {where}": float(np.exp(ratio.mean())),
+        }
         print(
             f"lambda {level:g}: ranked {mean[0]:.4f} ({low[0]:.4f} .. {high[0]:.4f}), baseline {mean[1]:.4f} "
             f"({low[1]:.4f} .. {high[1]:.4f}), ratio of means {share[0]:.2f} .. {share[1]:.2f}",
             flush=True,
         )
-    draw(np.array(rows))
-    report(NAME, ours)
+    path = expected(__file__, "quick" if args.quick else "")
+    draw(np.array(rows), output_folder(path) / "curve.png")
+    check(ours, path)
 
 
 def both(level: float, seed: int, particles: int) -> list[float]:
@@ -57,7 +61,7 @@ def both(level: float, seed: int, particles: int) -> list[float]:
     return errors
 
 
-def draw(rows: np.ndarray) -> None:
+def draw(rows: np.ndarray, path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
@@ -67,7 +71,7 @@ def draw(rows: np.ndarray) -> None:
         axes.errorbar(rows[:, 0], mean, [mean - low, high - mean], capsize=3, marker="o", label=name)
     axes.set(xlabel="noise level lambda", ylabel="mean squared error", yscale="log")
     axes.legend()
-    figure.savefig(folder(NAME) / "curve.png", dpi=120)
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,14 @@
-"""What the tracking experiments share: the scene of section 5.5.1, and how a result meets its expected values."""
+"""What the tracking experiments share: the scene of section 5.5.1, and a target followed through it."""
 
-import argparse
-import csv
-import sys
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 
+from experiments.common import check, output_folder
 from placet.simulate.signals import RankedSignals, ranked_signals, simulated_path
 from placet.tracking import Beacons, RankedSignalTracker, plot_track
 
-HERE = Path(__file__).parent
 DETECTION, SIGMA, CAPACITY, WINDOW = 0.7, 0.02, 4, (0.0, 15.0)
 
 
@@ -35,54 +33,24 @@ def tracker(clutter_rate: float, diffusion: float, **options) -> RankedSignalTra
     )
 
 
-def arguments(about: str | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--quick", action="store_true", help="a smaller run, for continuous integration")
-    return parser.parse_args()
-
-
-def folder(name: str) -> Path:
-    """Where the numbers and pictures of an experiment go; nothing in it is kept."""
-    (HERE / name).mkdir(exist_ok=True)
-    return HERE / name
-
-
-def report(name: str, ours: dict[str, float]) -> None:
-    """Write <name>/ours.csv, compare it with expected_<name>.csv (quantity, low, high), and exit with 1 on a miss."""
-    with open(folder(name) / "ours.csv", "w", newline="") as file:
-        csv.writer(file).writerows([("quantity", "value"), *((key, f"{value:.6g}") for key, value in ours.items())])
-    missed = 0
-    with open(HERE / f"expected_{name}.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["quantity"] not in ours:
-                continue  # a quick run leaves some out
-            value = ours.pop(row["quantity"])
-            good = float(row["low"]) <= value <= float(row["high"])
-            missed += not good
-            print(
-                f"{'ok  ' if good else 'MISS'} {row['quantity']} = {value:.6g} (expected {row['low']} .. {row['high']})"
-            )
-    for key, value in ours.items():
-        print(f"     {key} = {value:.6g}")
-    sys.exit(1 if missed else 0)
-
-
-def follow(name: str, path: str, quick: bool, rate: float = 4.0) -> None:
+def follow(target: str, args: Namespace, path: Path, rate: float = 4.0) -> None:
     """Track one target along a path, with and without its known end: picture, numbers, check."""
-    drawn = scene(path, steps=300, clutter_rate=rate, seed=0)
-    run = tracker(rate, diffusion=0.005, particles=2000 if quick else 10_000, chains=2)
+    drawn = scene(target, steps=300, clutter_rate=rate, seed=args.seed)
+    run = tracker(rate, diffusion=0.005, particles=2000 if args.quick else 10_000, chains=2, random_state=args.seed)
     track = run.track(drawn.arrivals, drawn.position[0])
     smoothed = run.track(drawn.arrivals, drawn.position[0], drawn.position[-1])
-    plot_track(track, drawn.arrivals, folder(name) / "track.png", truth=drawn.position)
+    plot_track(track, drawn.arrivals, output_folder(path) / "track.png", truth=drawn.position)
     print(track.summary())
+    changes = np.sum(np.diff(nearest(drawn.position, run.beacons.position)) != 0)
+    print(f"On the way the nearest beacon changes {changes} times.")
     ours = {
         "root mean squared error": float(np.sqrt((track.error(drawn.position) ** 2).mean())),
         "largest error": float(track.error(drawn.position).max()),
         "root mean squared error, smoothed": float(np.sqrt((smoothed.error(drawn.position) ** 2).mean())),
         "share of associations right": float((track.source == drawn.source).mean()),
-        "changes of the nearest beacon": float(np.sum(np.diff(nearest(drawn.position, run.beacons.position)) != 0)),
+        "share of associations right, smoothed": float((smoothed.source == drawn.source).mean()),
     }
-    report(name, ours)
+    check({f"simulated, {name}": value for name, value in ours.items()}, path)
 
 
 def nearest(position: np.ndarray, beacons: np.ndarray) -> np.ndarray:

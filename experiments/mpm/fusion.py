@@ -4,16 +4,13 @@ A document gains from every engine that lists it  bonus + (1 - p / n) / 2 + log(
 place among the query's n documents on that list and r its rank in the engine's whole list; from other engines
 nothing.  Engines are weighed by what their points have in common on the training queries, without labels.  Labels
 serve once: bonus and weighing are chosen by NDCG@5 on the queries of the fold that are not tested.  `--quick`: one
-fold, or simulated data.
+fold of simulated lists.
 """
 
-import argparse
-import sys
-
-import checks
-import letor
 import numpy as np
 
+from experiments.common import check, expected, output_folder, parser, rotation, set_names, write
+from experiments.mpm import letor
 from placet.io import LetorAgg
 from placet.metrics import ndcg
 
@@ -77,30 +74,22 @@ def one_fold(parts: list[LetorAgg], train: list[int], validation: int, test: int
     return letor.evaluate(points(parts[test], b) @ weights(table[b], how), parts[test]), f"{how}, bonus {b:g}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="one fold of MQ2008-agg, or simulated data where there is none"
-    )
-    args = parser.parse_args()
-    folder = letor.data_folder()
-    if folder is None and not args.quick:
-        print("no data: set PLACET_DATA to a folder with letor4/MQ2008-agg, or use --quick", file=sys.stderr)
-        return 2
-    ours: dict[tuple[str, str, str], float] = {}
+def main() -> None:
+    args = parser(__doc__, sets=tuple(letor.SETS)).parse_args()
+    ours: dict[str, float] = {}
     rows: list[list[object]] = []
-    for name in letor.SETS[:1] if args.quick else letor.SETS:
-        parts = letor.parts(name, folder)
-        found = [one_fold(parts, *fold) for fold in letor.folds(1 if args.quick else 5)]
+    sets = [letor.SIMULATED] if args.quick else args.set
+    for name, where in zip(set_names(sets), sets):
+        parts = letor.parts(where, args.seed)
+        found = [one_fold(parts, *fold) for fold in rotation(1 if args.quick else 5)]
         values = np.mean([v for v, _ in found], axis=0)
-        ours |= {(name, "unsupervised fusion", m): float(v) for m, v in zip(letor.MEASURES, values)}
-        rows.append([name, "unsupervised fusion", *values.tolist()])
+        rows.append([name, *values.tolist()])
+        ours[f"{name}, unsupervised fusion, N@5"] = float(values[letor.MEASURES.index("N@5")])
         print(name, " ".join(f"{v:.2f}" for v in values), "|", "; ".join(choice for _, choice in found))
-    if args.quick:
-        return 0 if ours[letor.SETS[0], "unsupervised fusion", "N@5"] > 25 else 1
-    print(checks.write("fusion", ["set", "method", *letor.MEASURES], rows))
-    return 1 if checks.compare(ours, "fusion") else 0
+    path = expected(__file__, "quick" if args.quick else "")
+    write(output_folder(path) / "table.csv", ["set", *letor.MEASURES], rows)
+    check(ours, path, set_names(sets))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,39 +1,25 @@
 """Rank aggregation data of LETOR 4.0 in five folds, their truth as ballots, and LETOR's evaluation of scores."""
 
 import io
-import os
-from pathlib import Path
 
 import numpy as np
 
+from experiments.common import letor_files, letor_folder
 from placet import read_letor_agg
 from placet.data import Rankings
 from placet.io import LetorAgg
 from placet.metrics import average_precision, ndcg, precision
 
-SETS = ("MQ2008-agg", "MQ2007-agg")
+SETS = {"MQ2008-agg": "letor4/MQ2008-agg", "MQ2007-agg": "letor4/MQ2007-agg"}
 MEASURES = tuple(f"N@{k}" for k in range(1, 6)) + tuple(f"P@{k}" for k in range(1, 6)) + ("MAP",)
+SIMULATED = "simulated"
 
 
-def data_folder() -> Path | None:
-    """The folder of PLACET_DATA, else ../shared/data beside the project, if it holds the sets."""
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    for folder in (os.environ.get("PLACET_DATA"), beside):
-        if folder and (Path(folder) / "letor4" / SETS[0]).is_dir():
-            return Path(folder) / "letor4"
-    return None
-
-
-def parts(name: str, folder: Path | None) -> list[LetorAgg]:
-    """S1 .. S5 of a set, or five small simulated parts of the same shape where there is no folder."""
-    if folder is None:
-        return [simulated(seed) for seed in range(5)]
-    return [read_letor_agg(folder / name / f"S{k}.txt.xz") for k in range(1, 6)]
-
-
-def folds(n: int = 5) -> list[tuple[list[int], int, int]]:
-    """Training parts, validation part and test part of each fold."""
-    return [([(f + j) % 5 for j in range(3)], (f + 3) % 5, (f + 4) % 5) for f in range(n)]
+def parts(name: str, seed: int = 0) -> list[LetorAgg]:
+    """S1 to S5 of a set, by its name or folder, or five small parts of the same shape for the name "simulated"."""
+    if name == SIMULATED:
+        return [simulated(5 * seed + k) for k in range(5)]
+    return [read_letor_agg(path) for path in letor_files(letor_folder(name, SETS))]
 
 
 def truth(part: LetorAgg) -> Rankings:

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from experiments.common import need_data
 from placet.data import Rankings
-
-USERS, FILMS, RATINGS = 943, 1682, 100_000
 
 
 class Ratings(NamedTuple):
@@ -32,10 +31,9 @@ class Ratings(NamedTuple):
         return Rankings(self.film[order], tier, offsets, items=self.title, score=self.stars[order])
 
 
-def load(folder: Path | None, quick: bool) -> Ratings:
-    """MovieLens 100K (u.data, u.item) in ``folder``, else simulated ratings."""
-    if folder is None:
-        return simulated(100, 120, 3000) if quick else simulated(USERS, FILMS, RATINGS)
+def load(name: str) -> Ratings:
+    """MovieLens 100K: u.data and u.item in the folder given, or for the name "MovieLens" in ml-100k among the data."""
+    folder = Path(name) if Path(name).is_dir() else need_data("ml-100k")
     user, film, stars = np.loadtxt(folder / "u.data", usecols=(0, 1, 2), dtype=int).T
     lines = (folder / "u.item").read_text(encoding="latin-1").splitlines()
     title = tuple(f"{k}: {line.split('|')[1]}" for k, line in enumerate(lines, start=1))

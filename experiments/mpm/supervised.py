@@ -1,19 +1,14 @@
 """Supervised fusion of rank lists, NDCG@5 under LETOR's evaluation: training parts teach, the validation part stops.
 
-    python experiments/mpm/supervised.py [--quick]
-
 The lists of all engines become features (see placet.rank.fusion), and several rankers learn on them; penalties and
 numbers of trees are chosen on the validation part of each fold.  The committee itself was chosen among about twenty
-with the test parts in sight (README.md).  Exit code 1 when a target is missed.
+with the test parts in sight (README.md).  `--quick`: two folds of simulated lists, linear members only.
 """
 
-import argparse
-import sys
-
-import checks
-import letor
 import numpy as np
 
+from experiments.common import check, expected, output_folder, parser, rotation, set_names, write
+from experiments.mpm import letor
 from placet.data import Queries
 from placet.rank import SupervisedFusion
 
@@ -25,12 +20,14 @@ TREES = {
 LINEAR = (
     ("linear", [{"loss": "pmop-fd", "l2": l2} for l2 in L2]),
     ("linear", [{"loss": "pl-lower-bound", "l2": l2} for l2 in L2]),
-    ("linear", [{"loss": "attrank", "l2": l2} for l2 in (0.1, 0.03, 0.01, 0.003, 0.001)]),
+    ("linear", [{"loss": "listnet", "l2": l2} for l2 in (0.1, 0.03, 0.01, 0.003, 0.001)]),
 )
-MEMBERS = (
-    *LINEAR,
-    *(("trees", {"loss": loss, **TREES, "random_state": k}) for loss in ("attrank", "pl-partition") for k in range(3)),
-)
+
+
+def members(seed: int) -> tuple:
+    """Three linear rankers and six sets of trees."""
+    drawn = [(loss, seed + k) for loss in ("listnet", "pl-partition") for k in range(3)]
+    return *LINEAR, *(("trees", {"loss": loss, **TREES, "random_state": k}) for loss, k in drawn)
 
 
 def queries(some: list) -> Queries:
@@ -43,27 +40,27 @@ def queries(some: list) -> Queries:
     )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="simulated lists and linear members only")
-    quick = parser.parse_args().quick
-    folder = None if quick else letor.data_folder()
-    ours, rows = {}, []
-    for name in ("simulated",) if folder is None else letor.SETS:
-        parts = letor.parts(name, folder)
+def main() -> None:
+    args = parser(__doc__, sets=tuple(letor.SETS)).parse_args()
+    ours: dict[str, float] = {}
+    rows: list[list[object]] = []
+    sets = [letor.SIMULATED] if args.quick else args.set
+    for name, where in zip(set_names(sets), sets):
+        parts = letor.parts(where, args.seed)
         found = []
-        for train, valid, test in letor.folds():
-            fusion = SupervisedFusion(LINEAR if quick else MEMBERS)
+        for train, valid, test in rotation(2 if args.quick else 5):
+            fusion = SupervisedFusion(LINEAR if args.quick else members(args.seed))
             fusion.fit(queries([parts[k] for k in train]), valid=queries([parts[valid]]))
             found.append(letor.evaluate(fusion.predict(queries([parts[test]])), parts[test]))
             print(name, "fold", len(found), np.round(found[-1][:5], 2), flush=True)
         mean = np.mean(found, axis=0)
-        rows.append([name, "supervised fusion", *mean.tolist()])
-        ours |= {(name, "supervised fusion", m): value for m, value in zip(letor.MEASURES, mean)}
+        rows.append([name, *mean.tolist()])
+        ours[f"{name}, supervised fusion, N@5"] = float(mean[letor.MEASURES.index("N@5")])
         print(name, dict(zip(letor.MEASURES, np.round(mean, 2).tolist())))
-    checks.write("supervised", ["set", "method", *letor.MEASURES], rows)
-    return int(checks.compare(ours, "supervised") > 0)
+    path = expected(__file__, "quick" if args.quick else "")
+    write(output_folder(path) / "table.csv", ["set", *letor.MEASURES], rows)
+    check(ours, path, set_names(sets))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,14 +1,11 @@
-"""Table 1: MQ2008-agg and MQ2007-agg, five folds, every method of the paper.  `--quick`: one fold, or simulated data."""
+"""Table 1: MQ2008-agg and MQ2007-agg, five folds, every method of the paper.  `--quick`: one fold of simulated lists."""
 
-import argparse
-import sys
-import time
 from collections.abc import Callable
 
-import checks
-import letor
 import numpy as np
 
+from experiments.common import Timer, check, expected, output_folder, parser, rotation, set_names, skip, write
+from experiments.mpm import letor
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.mpm import supervised_adherence
 from placet.data import Rankings
@@ -72,6 +69,7 @@ METHODS: dict[str, Method] = {
     "theta-MPM": theta_mpm(variance=False),
     "theta-MPM with variances": theta_mpm(variance=True),
 }
+USUAL = [m for m in METHODS if m != "theta-MPM with variances"]  # hours, and no better
 
 
 def by_instance(r: Rankings, rule: Callable[[Rankings], np.ndarray]) -> np.ndarray:
@@ -95,47 +93,36 @@ def without_agents(r: Rankings) -> Rankings:
     return Rankings(r.item, r.tier, r.offsets, r.weight, items=r.items, score=r.score)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--quick", action="store_true", help="one fold of MQ2008-agg, or simulated data where there is none"
-    )
-    usual = [m for m in METHODS if m != "theta-MPM with variances"]  # hours, and no better
-    parser.add_argument("--methods", nargs="*", default=usual, choices=list(METHODS))
-    args = parser.parse_args()
-    folder = letor.data_folder()
-    if folder is None and not args.quick:
-        print("no data: set PLACET_DATA to a folder with letor4/MQ2008-agg, or use --quick", file=sys.stderr)
-        return 2
-    ours: dict[tuple[str, str, str], float] = {}
+def main() -> None:
+    arguments = parser(__doc__, sets=tuple(letor.SETS))
+    arguments.add_argument("--methods", nargs="+", default=USUAL, choices=list(METHODS))
+    args = arguments.parse_args()
+    ours: dict[str, float] = {}
     rows: list[list[object]] = []
-    for name in letor.SETS[:1] if args.quick else letor.SETS:
-        parts = letor.parts(name, folder)
-        folds = letor.folds(1 if args.quick else 5)
+    sets = [letor.SIMULATED] if args.quick else args.set
+    for name, where in zip(set_names(sets), sets):
+        parts = letor.parts(where, args.seed)
+        folds = rotation(1 if args.quick else 5)
         taught = [letor.joined([parts[k] for k in train]) for train, _, _ in folds]
         for method in args.methods:
-            start = time.perf_counter()
-            values = np.mean(
-                [
-                    letor.evaluate(METHODS[method](parts[test], *ballots_and_truth), parts[test])
-                    for (_, _, test), ballots_and_truth in zip(folds, taught)
-                ],
-                axis=0,
-            )
-            ours |= {(name, method, measure): float(v) for measure, v in zip(letor.MEASURES, values)}
+            with Timer() as spent:
+                values = np.mean(
+                    [
+                        letor.evaluate(METHODS[method](parts[test], *ballots_and_truth), parts[test])
+                        for (_, _, test), ballots_and_truth in zip(folds, taught)
+                    ],
+                    axis=0,
+                )
+            ours |= {f"{name}, {method}, {measure}": float(v) for measure, v in zip(letor.MEASURES, values)}
             rows.append([name, method, *values.tolist()])
-            print(
-                f"{name} {method:24s}",
-                " ".join(f"{v:5.2f}" for v in values),
-                f"{time.perf_counter() - start:.1f} s",
-                flush=True,
-            )
-    if args.quick:
-        ok = all(np.isfinite(v) for v in ours.values()) and ours[letor.SETS[0], "theta-MPM", "N@5"] > 25
-        return 0 if ok else 1
-    print(checks.write("table1", ["set", "method", *letor.MEASURES], rows))
-    return 1 if checks.compare(ours, "table1") else 0
+            words = " ".join(f"{v:5.2f}" for v in values)
+            print(f"{name} {method:24s} {words} {spent.seconds:.1f} s", flush=True)
+    path = expected(__file__, "quick" if args.quick else "")
+    write(output_folder(path) / "table.csv", ["set", "method", *letor.MEASURES], rows)
+    if args.methods != USUAL:
+        skip("the check is of all methods of the paper; leave --methods out")
+    check(ours, path, set_names(sets))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,10 +6,10 @@ rankings, early stopping; the mean squared error (MSE) is that of the softmax of
 the items above the lowest tier.
 
 Where the paper is silent: every ranking has three cuts of its own, drawn evenly from its first 500 places; a quarter of the n rankings (at most 100)
-is held out, and each method keeps the scores with the least loss of its own there, looked at every 50 steps, of at most 2,000.  AttRank's target is the softmax of the grades 3, 2, 1 with nothing for the lowest tier: only so is it PL-LB when there are
-two tiers, as the paper says.
+is held out, and each method keeps the scores with the least loss of its own there, looked at every 50 steps, of at most 2,000.  AttRank's target is the softmax of the grades 3, 2, 1 with nothing for the lowest tier, as in the library's `attrank`: only so is it PL-LB when there
+are two tiers, as the paper says.
 
-`--quick`: one small size, two seeds, nothing compared.  A run is kept in figure1/runs.csv, so that an interrupted script goes on; --fresh forgets them.
+`--quick`: one small size, two seeds, 300 steps.  A run is kept in figure1/runs.csv, so that an interrupted script goes on; --fresh forgets them.
 
 What came out (README.md has the table; 14 minutes of one core): PL-Partition has the least MSE at every size, and all intervals of its paired lead are above 0
 at N = 100 and 1,000, from 0.10 [0.03, 0.18] in log10 over RankSVM (N = 1,000, n = 100) to 2.5 over AttRank.  At N = 10,000 its lead over PL-LB is
@@ -19,30 +19,22 @@ methods took all the steps.  When training stops matters: at most 1,000 steps ma
 again; the 2,000 were set after seeing that.  Left out for time: RankNet and RankSVM at N = 10,000, other n there, and N = 100,000.
 """
 
-import argparse
 import csv
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "dissertation"))
-from letor_sets import check
-
+from experiments.common import Timer, check, expected, output_folder, paired, parser, write
 from placet.data import Lists
 from placet.losses import LOSSES
 from placet.simulate import plackett_luce
 from placet.threads import set_threads
 
-HERE = Path(__file__).parent
-FOLDER = HERE / "figure1"
 TIERS, MOST_ABOVE = 4, 500
 BATCH, RATE, STEPS, EVERY, PATIENCE, HELD_OUT = 20, 0.1, 2_000, 50, 5, 100
-NOTHING = -100.0  # a grade with no share of the softmax beside 1, 2 and 3; not lower, as subnormal numbers are slow
 
 OURS, ORACLE, PAIRWISE = "PL-Partition", "PL-TopK", ("RankNet", "RankSVM")
 METHODS: dict[str, tuple[str, dict[str, float]]] = {
@@ -115,8 +107,6 @@ def grades(method: str, cut: np.ndarray, n_items: int, places: int) -> np.ndarra
         grade[:, :places] = np.maximum(cut[:, -1:] - place, 0)
     else:
         grade[:, :places] = (place < cut[:, :, None]).sum(axis=1)
-    if method == "AttRank":
-        grade[grade == 0] = NOTHING
     return grade
 
 
@@ -157,21 +147,21 @@ def recover(method: str, sample: Sample, seed: int, steps: int) -> tuple[float, 
     return float(np.mean((softmax(best) - sample.p) ** 2)), taken
 
 
-def runs(grid: dict[tuple[int, int], int], path: Path, steps: int) -> dict[Key, float]:
+def runs(grid: dict[tuple[int, int], int], path: Path, steps: int, first: int) -> dict[Key, float]:
     """MSE of every run; those that are not kept in ``path`` are done now."""
     found = kept(path)
     for (n_items, n), seeds in grid.items():
-        for seed in range(seeds):
+        for seed in range(first, first + seeds):
             todo = [m for m in METHODS if (m, n_items) not in LEFT_OUT and (m, n_items, n, seed) not in found]
             if not todo:
                 continue
             sample = draw(n_items, n, seed)
             for method in todo:
-                start = time.process_time()
-                mse, taken = recover(method, sample, seed, steps)
-                keep(path, (method, n_items, n, seed, f"{mse:.6g}", taken, f"{time.process_time() - start:.1f}"))
+                with Timer() as spent:
+                    mse, taken = recover(method, sample, seed, steps)
+                keep(path, (method, n_items, n, seed, f"{mse:.6g}", taken, f"{spent.cpu:.1f}"))
                 found[method, n_items, n, seed] = mse
-    return {key: mse for key, mse in found.items() if key[3] < grid.get(key[1:3], 0)}
+    return {key: mse for key, mse in found.items() if first <= key[3] < first + grid.get(key[1:3], 0)}
 
 
 def kept(path: Path) -> dict[Key, float]:
@@ -195,27 +185,21 @@ def of(found: dict[Key, float], method: str, n_items: int, n: int) -> np.ndarray
 
 
 def behind(found: dict[Key, float], one: tuple[str, int, int], other: tuple[str, int, int]) -> np.ndarray:
-    """log10 of the MSE of one (method, N, n) over that of another, for each seed that both have."""
+    """log10 of the MSE of one (method, N, n) and of another, (2, seeds), for the seeds that both have."""
     seeds = sorted({key[3] for key in found if key[:3] == one} & {key[3] for key in found if key[:3] == other})
-    return np.log10([found[*one, seed] / found[*other, seed] for seed in seeds])
+    return np.log10([[found[*who, seed] for seed in seeds] for who in (one, other)])
 
 
-def interval(values: np.ndarray) -> tuple[float, float, float]:
-    """Mean and its 95 % interval by Student's t."""
-    half = student.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean()), float(values.mean() - half), float(values.mean() + half)
-
-
-def claim(words: str, above_zero: np.ndarray) -> float:
-    """Print whether a claim of the form "this is above 0" holds over seeds, with the interval; return the mean."""
-    mean, low, high = interval(above_zero)
-    verdict = "holds" if low > 0 else "does not hold" if high < 0 else "not decided"
-    print(f"{verdict:14}{words}: {mean:+.3f} [{low:+.3f}, {high:+.3f}]")
-    return mean
+def claim(words: str, mse: np.ndarray) -> float:
+    """Print whether the first is above the second over seeds, with the interval; return the mean difference."""
+    gap = paired(*mse)
+    verdict = "holds" if gap.low > 0 else "does not hold" if gap.high < 0 else "not decided"
+    print(f"{verdict:14}{words}: {gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]")
+    return gap.mean
 
 
 def table(found: dict[Key, float]) -> list[tuple]:
-    """Method, N, n, mean, standard error and seeds; printed too."""
+    """Method, N, n, mean, standard error and seeds of each; printed too."""
     print("MSE (standard error of the mean over seeds)")
     lines = []
     for n_items, n in sorted({key[1:3] for key in found}):
@@ -232,31 +216,31 @@ def table(found: dict[Key, float]) -> list[tuple]:
 def claims(found: dict[Key, float]) -> dict[str, float]:
     """What the paper says of its figure, in differences of log10 MSE, paired by seed."""
     sizes = sorted({key[1:3] for key in found})
-    worse = "sizes at which another method is better than PL-Partition"
+    worse = "simulated, sizes at which another method is better than PL-Partition"
     ours: dict[str, float] = {worse: 0.0}
 
     def say(words: str, one: tuple[str, int, int], other: tuple[str, int, int]) -> float:
-        gap = behind(found, one, other)
-        if len(gap) > 1:
-            ours[words] = claim(words, gap)
-        return ours.get(words, np.inf)
+        mse = behind(found, one, other)
+        if mse.size:
+            ours[f"simulated, {words}"] = claim(words, mse)
+        return ours.get(f"simulated, {words}", np.inf)
 
     print("differences of log10 MSE, 95 % intervals over seeds")
     for size in sizes:
         where = "N={} n={}".format(*size)
         leads = [
-            say(f"{where}: {method} is behind PL-Partition", (method, *size), (OURS, *size))
+            say(f"{where}, {method} is behind PL-Partition", (method, *size), (OURS, *size))
             for method in METHODS
             if method not in (OURS, ORACLE)
         ]
         ours[worse] += min(leads) <= 0
-        say(f"{where}: PL-Partition is behind the oracle", (OURS, *size), (ORACLE, *size))
+        say(f"{where}, PL-Partition is behind the oracle", (OURS, *size), (ORACLE, *size))
         for method in PAIRWISE:
-            say(f"{where}: PL-LB is behind {method}", ("PL-LB", *size), (method, *size))
+            say(f"{where}, PL-LB is behind {method}", ("PL-LB", *size), (method, *size))
     for n_items in sorted({size[0] for size in sizes}):
         few, many = (f([n for N, n in sizes if n_items == N]) for f in (min, max))
         for method in METHODS if few < many else ():
-            say(f"N={n_items}: {method} gains from n={few} to {many}", (method, n_items, few), (method, n_items, many))
+            say(f"N={n_items}, {method} gains from n={few} to {many}", (method, n_items, few), (method, n_items, many))
     return ours
 
 
@@ -279,26 +263,21 @@ def plot(found: dict[Key, float], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--quick", action="store_true", help="one small size, two seeds, 300 steps; nothing is compared"
-    )
-    parser.add_argument("--fresh", action="store_true", help="forget earlier runs")
-    options = parser.parse_args()
+def main() -> None:
+    arguments = parser(__doc__)
+    arguments.add_argument("--fresh", action="store_true", help="forget earlier runs")
+    args = arguments.parse_args()
     set_threads(1)
-    path = FOLDER / ("quick.csv" if options.quick else "runs.csv")
-    if options.quick or options.fresh:
-        path.unlink(missing_ok=True)
-    found = runs(QUICK_GRID if options.quick else GRID, path, 300 if options.quick else STEPS)
-    lines, ours = table(found), claims(found)
-    plot(found, FOLDER / ("quick.png" if options.quick else "figure1.png"))
-    if options.quick:
-        return 0 if all(np.isfinite(value) for value in ours.values()) else 1
-    with open(FOLDER / "ours.csv", "w", newline="") as file:
-        csv.writer(file).writerows([("method", "N", "n", "mse", "standard error", "seeds"), *lines])
-    return check(HERE / "expected_figure1.csv", ours)
+    path = expected(__file__, "quick" if args.quick else "")
+    folder = output_folder(path)
+    if args.quick or args.fresh:
+        (folder / "runs.csv").unlink(missing_ok=True)
+    grid, steps = (QUICK_GRID, 300) if args.quick else (GRID, STEPS)
+    found = runs(grid, folder / "runs.csv", steps, args.seed)
+    write(folder / "table.csv", ["method", "N", "n", "mse", "standard error", "seeds"], table(found))
+    plot(found, folder / "figure1.png")
+    check(claims(found), path)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

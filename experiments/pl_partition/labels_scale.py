@@ -2,27 +2,26 @@
 
 Beside `pl-partition` in the same run: binary cross-entropy over all labels, and, with 2,000 labels drawn, a plain sampled softmax and
 `pl-partition` over the same labels.  Time of the loss with its gradient, of a whole step (forward, loss, backward, Adam), and peak memory, each size and
-loss in a process of its own.
+loss in a process of its own.  `--quick`: 2,000 and 8,000 labels, 2,000 features, one thread.
 """
 
-import argparse
-import json
+import multiprocessing
 import resource
 import statistics
-import subprocess
-import sys
-import time
 
 import numpy as np
-from label_runs import report
+
+from experiments.common import check, expected, least_cpu, need, output_folder, parser, times, write
+from placet.threads import get_threads, set_threads
 
 SIZES, QUICK_SIZES = (12_500, 50_000, 200_000), (2_000, 8_000)
-FEATURES, DOCUMENT, OWN, BATCH, HIDDEN, DRAWN = 100_000, 100, 75, 128, 256, 2_000
+FEATURES, QUICK_FEATURES = 100_000, 2_000
+DOCUMENT, OWN, BATCH, HIDDEN, DRAWN = 100, 75, 128, 256, 2_000
 LOSSES = ("pl-partition", "binary cross-entropy", "pl-partition, sampled", "softmax, sampled")
 
 
-def batch(n_labels: int, seed: int):
-    """Documents with 100 of 100,000 features and 75 labels each; labels by weight 1/sqrt(rank), so that some are frequent."""
+def batch(n_labels: int, n_features: int, seed: int):
+    """Documents with 100 of all features and 75 labels each; labels by weight 1/sqrt(rank), so that some are frequent."""
     from scipy.sparse import csr_matrix
 
     from placet.data.documents import Documents
@@ -30,9 +29,9 @@ def batch(n_labels: int, seed: int):
     rng = np.random.default_rng(seed)
     weight = -0.5 * np.log(1.0 + np.arange(n_labels))
     own = [np.sort(np.argpartition(-(weight + rng.gumbel(size=n_labels)), OWN)[:OWN]) for _ in range(BATCH)]
-    column = np.concatenate([np.sort(rng.choice(FEATURES, DOCUMENT, replace=False)) for _ in range(BATCH)])
+    column = np.concatenate([np.sort(rng.choice(n_features, DOCUMENT, replace=False)) for _ in range(BATCH)])
     X = csr_matrix(
-        (rng.random(len(column), np.float32), column, DOCUMENT * np.arange(BATCH + 1)), shape=(BATCH, FEATURES)
+        (rng.random(len(column), np.float32), column, DOCUMENT * np.arange(BATCH + 1)), shape=(BATCH, n_features)
     )
     Y = csr_matrix((np.ones(BATCH * OWN), np.concatenate(own), OWN * np.arange(BATCH + 1)), shape=(BATCH, n_labels))
     return Documents(X, Y)
@@ -66,7 +65,7 @@ def sampled_softmax(network, documents, rng):
     return -log_p[torch.from_numpy(own.document), torch.from_numpy(np.searchsorted(here, own.label))].sum() / len(log_p)
 
 
-def measure(loss: str, n_labels: int, repeat: int) -> dict[str, float]:
+def measure(loss: str, n_labels: int, n_features: int, repeat: int, seed: int) -> dict[str, float]:
     """Seconds of the loss, of a step, and the growth of peak memory over what Python and the batch need."""
     import torch
 
@@ -74,9 +73,9 @@ def measure(loss: str, n_labels: int, repeat: int) -> dict[str, float]:
     from placet.rank.labels import mean_loss, sampled_loss
     from placet.rank.neural import Criterion, _adams
 
-    documents, rng = batch(n_labels, 0), np.random.default_rng(1)
+    documents, rng = batch(n_labels, n_features, seed), np.random.default_rng(seed + 1)
     criterion, own, sampled = Criterion("pl-partition", None, rng), documents.own(), loss.endswith("sampled")
-    sizes = (FEATURES, HIDDEN, n_labels)
+    sizes = (n_features, HIDDEN, n_labels)
     warm = torch.zeros(2, 3, requires_grad=True)
     mean_loss(
         criterion, warm, own._replace(label=np.array([0, 1, 2]), grade=np.ones(3), offsets=np.array([0, 2, 3]))
@@ -116,48 +115,56 @@ def measure(loss: str, n_labels: int, repeat: int) -> dict[str, float]:
     return seconds | {"peak_mb": peak / 1024}
 
 
+def load(quick: bool) -> None:
+    """Import here what every measurement needs, before the forks, and start no threads."""
+    import torch
+
+    from placet.rank import labels  # noqa: F401
+
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    if quick:  # threads that wait for each other cost CPU time where many programs share the machine
+        torch.set_num_threads(1)
+        set_threads(1)
+
+
 def timed(run, repeat: int) -> float:
-    run()
-    found = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+    """Median seconds by the clock; of one thread, the least CPU time, which other work disturbs less."""
+    if get_threads() == 1:
+        return least_cpu(run, repeat)
+    return statistics.median(spent.seconds for spent in times(run, repeat))
+
+
+def claims(found: dict[tuple[int, str], dict[str, float]], small: int, large: int) -> dict[str, float]:
+    """PL-Partition over binary cross-entropy at the largest size, and how its cost grows."""
+    ours, other = found[large, "pl-partition"], found[large, "binary cross-entropy"]
+    growth = ours["loss"] / found[small, "pl-partition"]["loss"] / (large / small)
+    return {
+        "simulated, loss, pl-partition over binary cross-entropy": ours["loss"] / other["loss"],
+        "simulated, step, pl-partition over binary cross-entropy": ours["step"] / other["step"],
+        "simulated, peak memory, pl-partition over binary cross-entropy": ours["peak_mb"] / other["peak_mb"],
+        "simulated, growth of the loss over growth of the labels": growth,
+        "simulated, step, sampled pl-partition over pl-partition": found[large, "pl-partition, sampled"]["step"] / ours["step"],
+        "simulated, step, sampled pl-partition over sampled softmax": found[large, "pl-partition, sampled"]["step"]
+        / found[large, "softmax, sampled"]["step"],
+    }  # fmt: skip
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes; nothing is compared")
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--one", nargs=2, metavar=("LOSS", "LABELS"), help="measure one and print JSON")
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(options.one[0], int(options.one[1]), options.repeat)))
-        return
-    found = {}
-    sizes = QUICK_SIZES if options.quick else SIZES
+    args = parser(__doc__).parse_args()
+    need("torch")
+    load(args.quick)
+    sizes, features, repeat = (QUICK_SIZES, QUICK_FEATURES, 3) if args.quick else (SIZES, FEATURES, 5)
+    found, rows = {}, []
     print("labels\tloss\tloss ms\tstep ms\tpeak MB")
     for n in sizes:
         for loss in LOSSES:
-            words = [sys.executable, __file__, "--one", loss, str(n), "--repeat", str(options.repeat)]
-            found[n, loss] = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-            row = found[n, loss]
-            print(
-                f"{n}\t{loss}\t{1e3 * row.get('loss', np.nan):.1f}\t{1e3 * row['step']:.1f}\t{row['peak_mb']:.0f}",
-                flush=True,
-            )
-    small, large = sizes[-2], sizes[-1]
-    ours, other = found[large, "pl-partition"], found[large, "binary cross-entropy"]
-    values = {
-        "loss, pl-partition over binary cross-entropy": ours["loss"] / other["loss"],
-        "step, pl-partition over binary cross-entropy": ours["step"] / other["step"],
-        "peak memory, pl-partition over binary cross-entropy": ours["peak_mb"] / other["peak_mb"],
-        "growth of the loss over growth of the labels": ours["loss"]
-        / found[small, "pl-partition"]["loss"]
-        / (large / small),
-    }
-    report("labels_scale", values, [(n, loss, *row.values()) for (n, loss), row in found.items()], options.quick)
+            with multiprocessing.get_context("fork").Pool(1) as alone:
+                found[n, loss] = row = alone.apply(measure, (loss, n, features, repeat, args.seed))
+            rows.append([n, loss, row.get("loss", np.nan), row["step"], row["peak_mb"]])
+            print(f"{n}\t{loss}\t{1e3 * rows[-1][2]:.1f}\t{1e3 * row['step']:.1f}\t{row['peak_mb']:.0f}", flush=True)
+    path = expected(__file__, "quick" if args.quick else "")
+    write(output_folder(path) / "table.csv", ["labels", "loss", "loss s", "step s", "peak MB"], rows)
+    check(claims(found, sizes[-2], sizes[-1]), path)
 
 
 if __name__ == "__main__":

@@ -10,23 +10,15 @@ too, need no pairs: sums per tier and one sort make them 0.9 and 1.1 here.  With
 square until lists have hundreds of rows.  pmop-exact, which the paper holds to be out of reach, is near the cube.
 """
 
-import argparse
-import sys
-import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "dissertation"))
-import letor_sets as letor
-
 import placet
-from placet.losses import LOSSES
-from placet.rank.linear import Objective
+from experiments.common import check, expected, least_cpu, output_folder, parser, write
+from placet.losses import LOSSES, Bound
 from placet.threads import set_threads
 
-HERE = Path(__file__).parent
 METHODS = {
     "Rank Regress": "rank-regress",
     "RankNet": "ranknet",
@@ -54,31 +46,17 @@ LONG = 256  # exponents are fitted from here on: below, what does not depend on 
 REPEAT = 7
 
 
-def cpu(run) -> float:
-    """Least processor time of a few calls, after one that warms up: what the machine's other work disturbs least."""
-    run()
-    times = []
-    for _ in range(REPEAT):
-        start = time.process_time()
-        run()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
-def measured(loss: str, length: int, rows: int, n_features: int) -> tuple[float, float]:
-    """Seconds per list of the loss alone, and of the whole evaluation with its two products with the features."""
-    queries = placet.simulate.queries(rows // length, length, n_features, 5, random_state=length)
-    objective = Objective(queries.X, queries.lists(), loss, 0.0, False, LOSSES[loss].training_parameters(None))
-    rng = np.random.default_rng(0)
-    x = np.append(rng.normal(size=n_features) / np.sqrt(n_features), np.zeros(len(objective.bound.learnt)))
-    s, learnt = objective.scores(x), objective.learnt_at(x)
-
-    def whole() -> None:
-        objective._last = None  # scores of the same x are kept; an optimizer asks for a new x each time
-        objective(x, rng)
-
-    n_lists = len(queries)
-    return cpu(lambda: objective.bound.value_and_grad(s, learnt, rng)) / n_lists, cpu(whole) / n_lists
+def measured(loss: str, length: int, rows: int, n_features: int, seed: int) -> tuple[float, float]:
+    """CPU seconds per list of the loss alone, and of the whole evaluation with its two products with the features."""
+    queries = placet.simulate.queries(rows // length, length, n_features, 5, random_state=[seed, length])
+    rng = np.random.default_rng(seed)
+    params = LOSSES[loss].training_parameters({"random_state": rng} if LOSSES[loss].samples else None)
+    bound = Bound(loss, queries.lists(), params)
+    X, w = queries.X, rng.normal(size=n_features) / np.sqrt(n_features)
+    s = X @ w
+    alone = least_cpu(lambda: bound.value_and_grad(s), REPEAT)
+    whole = least_cpu(lambda: X.T @ bound.value_and_grad(X @ w)[1], REPEAT)
+    return alone / len(queries), whole / len(queries)
 
 
 def exponent(lengths: list[int], seconds: list[float], long: int) -> float:
@@ -87,14 +65,14 @@ def exponent(lengths: list[int], seconds: list[float], long: int) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def timed(method: str, quick: bool) -> tuple[list[list[Any]], dict[str, float]]:
+def timed(method: str, quick: bool, seed: int) -> tuple[list[list[Any]], dict[str, float]]:
     """Rows (method, claimed, length, us of the loss, us of an evaluation) and the exponents of one method, printed."""
     loss = METHODS[method]
     longest, total = (LONGEST_EXACT, ROWS_EXACT) if loss == "pmop-exact" else (LENGTHS[-1], ROWS)
     if quick:
         longest, total = 256, min(total, 4096)
     lengths = [n for n in LENGTHS if n <= longest]
-    times = [measured(loss, n, total, 20 if quick else FEATURES) for n in lengths]
+    times = [measured(loss, n, total, 20 if quick else FEATURES, seed) for n in lengths]
     alone, whole = ([pair[k] for pair in times] for k in (0, 1))
     long = min(LONG, longest // 4)
     found = {
@@ -109,25 +87,22 @@ def timed(method: str, quick: bool) -> tuple[list[list[Any]], dict[str, float]]:
     return rows, {f"{method}, {name}": e for name, e in found.items()}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="lists of up to 256 rows, 20 features")
-    args = parser.parse_args()
+def main() -> None:
+    args = parser(__doc__).parse_args()
     set_threads(1)
     ours: dict[str, float] = {}
     rows: list[list[Any]] = []
     for method in METHODS:
-        more, found = timed(method, args.quick)
+        more, found = timed(method, args.quick, args.seed)
         rows += more
         ours |= found
-    if args.quick:
-        return 0 if all(np.isfinite(v) for v in ours.values()) else 1
-    letor.write(HERE / "table2" / "ours.csv", ["method", "claimed", "length", "us, loss", "us, evaluation"], rows)
-    plot(rows)
-    return letor.check(HERE / "expected_table2.csv", ours)
+    path = expected(__file__, "quick" if args.quick else "")
+    write(output_folder(path) / "table.csv", ["method", "claimed", "length", "us, loss", "us, evaluation"], rows)
+    plot(rows, output_folder(path) / "table2.png")
+    check({f"simulated, {name}": value for name, value in ours.items()}, path)
 
 
-def plot(rows) -> None:
+def plot(rows, path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -144,8 +119,8 @@ def plot(rows) -> None:
     axes[0].set_ylabel("microseconds per list")
     axes[1].legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(HERE / "table2" / "table2.png", dpi=120)
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

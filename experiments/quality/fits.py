@@ -2,14 +2,14 @@
 
 import json
 import os
-import time
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from peers import PEERS, Scorer
 
+from experiments.common import Timer
+from experiments.quality.peers import PEERS, Scorer
 from placet.data import Queries
 from placet.rank.auto import Candidate, draw_candidates
 from placet.rank.ranker import ranker_class
@@ -50,10 +50,10 @@ def run(method: str, budget: int, words: tuple, train: Queries, valid: Queries, 
     rng = generator(method, *words)
     all_params, seconds, on_valid, on_test = [], [], [], []
     for _ in range(budget):
-        start = time.perf_counter()
-        all_params.append(space(rng))
-        scorer = fit(all_params[-1], train, valid)
-        seconds.append(time.perf_counter() - start)
+        with Timer() as spent:
+            all_params.append(space(rng))
+            scorer = fit(all_params[-1], train, valid)
+        seconds.append(spent.seconds)
         on_valid.append(np.asarray(scorer(valid), dtype=np.float64))
         on_test.append(np.asarray(scorer(test), dtype=np.float64))
     return Fits(all_params, np.array(seconds), np.array(on_valid), np.array(on_test))

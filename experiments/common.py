@@ -1,0 +1,316 @@
+"""What every experiment shares: data, folds, arguments, the layout of expected values, and the check at its end.
+
+    python -m experiments.<paper>.<script> [--quick] [--seed N] [--set NAME_OR_PATH ...]       # from the project's root
+
+An experiment computes quantities, names them, and hands them to `check` beside the file that says what is expected of
+them.  Each script has two such files: ``expected_<script>.csv``, and ``expected_<script>_quick.csv`` for ``--quick``, which
+simulates its data and takes seconds.  Outputs go to ``<script>/`` and ``<script>_quick/``, which git ignores.
+"""
+
+import argparse
+import csv
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+import placet
+from placet.data import Queries
+from placet.metrics import compare
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYOUT = ("quantity", "paper", "low", "high", "source of the bound")
+
+
+# Arguments, data, and what to do without them
+
+
+def parser(about: str | None, *, sets: Sequence[str] = (), draws: bool = True) -> argparse.ArgumentParser:
+    """The arguments of all experiments: ``--quick``; ``--seed`` where something is drawn; ``--set`` where sets are read."""
+    made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--quick", action="store_true", help="simulated data and small sizes: seconds")
+    if draws:
+        made.add_argument("--seed", type=int, default=0, help="the first seed of whatever is drawn")
+    if sets:
+        names = ", ".join(sets)
+        made.add_argument("--set", nargs="+", default=list(sets), metavar="SET", help=f"of {names}, or a path")
+    return made
+
+
+def data_folder(inside: str) -> Path | None:
+    """``inside`` the folder of the variable PLACET_DATA, else inside ../shared/data; None where it is not there."""
+    places = [os.environ.get("PLACET_DATA"), ROOT.parent / "shared" / "data"]
+    found = (Path(place) / inside for place in places if place)
+    return next((folder for folder in found if folder.exists()), None)
+
+
+def skip(why: str) -> NoReturn:
+    """End without a verdict, and say so.  Nothing else may end an experiment with 0 unchecked."""
+    print(f"SKIPPED, nothing was checked: {why}")
+    raise SystemExit(0)
+
+
+def need_data(inside: str) -> Path:
+    """The folder, or the end."""
+    folder = data_folder(inside)
+    if folder is None:
+        skip(f"no {inside} in the folder that PLACET_DATA names, nor in ../shared/data; --quick needs none")
+    return folder
+
+
+def need(*modules: str) -> None:
+    """End where an optional library is not installed."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        skip(f"{', '.join(missing)} not installed")
+
+
+# LETOR sets in five folds
+
+LETOR_SETS = {"OHSUMED": "letor3/OHSUMED", "MQ2008": "letor4/MQ2008"}
+
+
+def rotation(n: int = 5) -> list[tuple[list[int], int, int]]:
+    """Training parts, validation part and test part of the first ``n`` of LETOR's five folds; parts count from 0."""
+    return [([(f + j) % 5 for j in range(3)], (f + 3) % 5, (f + 4) % 5) for f in range(n)]
+
+
+def set_names(asked: Sequence[str]) -> list[str]:
+    """What sets given by name or path are called in quantities: the last part of the path."""
+    return [Path(name).name for name in asked]
+
+
+def letor_folder(name: str, known: Mapping[str, str]) -> Path:
+    """The folder with S1 to S5 of a set, given by a name among ``known`` or by its own path."""
+    if Path(name).is_dir():
+        return Path(name)
+    if name not in known:
+        raise SystemExit(f"--set {name} is neither a folder nor one of {', '.join(known)}")
+    return need_data(known[name])
+
+
+def letor_files(folder: Path) -> list[Path]:
+    """S1 to S5, plain or compressed."""
+    found = [sorted(folder.glob(f"S{k}.txt*")) for k in range(1, 6)]
+    if not all(found):
+        raise SystemExit(f"{folder} must hold S1.txt to S5.txt (or .xz, .gz, .zst)")
+    return [files[0] for files in found]
+
+
+def letor_parts(name: str) -> list[Queries]:
+    """S1 to S5 of OHSUMED, MQ2008 or the folder of another set."""
+    return [placet.read_letor(path) for path in letor_files(letor_folder(name, LETOR_SETS))]
+
+
+def simulated_parts(queries: int = 20, seed: int = 0) -> list[Queries]:
+    """Five parts of queries with 10 to 30 rows, ten features and three grades, from a linear truth with noise.
+
+    Features help and harm in turn, so that neither a random nor an even start of the weights ranks well.
+    """
+    w = np.tile([1.0, -1.0], 5) / 3
+    whole = placet.simulate.queries(5 * queries, (10, 30), 10, 3, w=w, random_state=seed)
+    return [whole[k * queries : (k + 1) * queries] for k in range(5)]
+
+
+def letor_folds(parts: Sequence[Queries], n: int = 5) -> Iterator[tuple[Queries, Queries, Queries]]:
+    """(training, validation, test) queries of the first ``n`` folds."""
+    for train, valid, test in rotation(n):
+        yield placet.concat([parts[k] for k in train]), parts[valid], parts[test]
+
+
+def stacked(per_fold: Sequence[Mapping[Any, np.ndarray]]) -> dict[Any, np.ndarray]:
+    """Values of the test queries of all folds, one fold after the other, under each key."""
+    return {key: np.concatenate([fold[key] for fold in per_fold]) for key in per_fold[0]}
+
+
+# Time, and differences with an interval
+
+
+class Timer:
+    """``with Timer() as spent: ...``, then ``spent.seconds`` by the clock and ``spent.cpu`` of all threads."""
+
+    seconds = cpu = math.nan
+
+    def __enter__(self) -> "Timer":
+        self._start = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds, self.cpu = time.perf_counter() - self._start[0], time.process_time() - self._start[1]
+
+
+def times(run: Callable[[], object], repeat: int) -> list[Timer]:
+    """What each of ``repeat`` calls took, after one to warm up."""
+    run()
+    found = []
+    for _ in range(repeat):
+        with Timer() as spent:
+            run()
+        found.append(spent)
+    return found
+
+
+def least_cpu(run: Callable[[], object], repeat: int) -> float:
+    """CPU seconds of the fastest of ``repeat`` calls: what other work disturbs least."""
+    return min(spent.cpu for spent in times(run, repeat))
+
+
+class Difference(NamedTuple):
+    """Mean of a - b over pairs, its 95 % interval, and the p-value of a sign-flip test."""
+
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:+.4f} [{self.low:+.4f}, {self.high:+.4f}] p {self.p_value:.3f}"
+
+
+FEW_PAIRS = 30
+
+
+def paired(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> Difference:
+    """Mean of a - b over the pairs in which neither is NaN (queries, or seeds), with its 95 % interval.
+
+    The interval is a bootstrap over pairs (`placet.metrics.compare`); below 30 pairs, where that is too narrow, Student's t.
+    """
+    found = compare(a, b)
+    low, high = found.low, found.high
+    gap = np.asarray(a, float) - np.asarray(b, float)
+    gap = gap[~np.isnan(gap)]
+    if len(gap) < FEW_PAIRS:
+        from scipy.stats import t as student
+
+        spread = gap.std(ddof=1) if len(gap) > 1 else math.inf
+        half = student.ppf(0.975, max(len(gap) - 1, 1)) * spread / math.sqrt(len(gap))
+        low, high = found.difference - half, found.difference + half
+    return Difference(found.difference, low, high, found.p_value)
+
+
+# What is expected, and the check
+
+
+LONGEST_CELL = 90
+
+
+class Bound(NamedTuple):
+    """One row of an expected file: ``paper`` is a number or the paper's words, "" where it says nothing."""
+
+    quantity: str
+    paper: str
+    low: float
+    high: float
+    source: str
+
+
+def expected(script: str, kind: str = "") -> Path:
+    """The file beside ``script`` (its ``__file__``) for a kind of run: "" for the full one, "quick", or a set's name."""
+    path = Path(script)
+    return path.with_name("_".join(filter(None, ("expected", path.stem, kind))) + ".csv")
+
+
+def output_folder(path: Path) -> Path:
+    """Where a run with this expected file writes; made if it is not there."""
+    folder = path.with_name(path.stem.removeprefix("expected_"))
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def read_expected(path: Path) -> list[Bound]:
+    """Rows of an expected file: ``quantity, paper, low, high, source of the bound``.
+
+    An empty ``low`` or ``high`` leaves that side open.  Where both are empty the source says "none: why".  A file in which
+    nothing is bounded, a quantity that stands twice, and bounds without a source are refused.
+    """
+    with open(path, newline="") as file:
+        header, *lines = csv.reader(file)
+    if tuple(header) != LAYOUT:
+        raise ValueError(f"{path}: the header is {header}; it must be {list(LAYOUT)}")
+    rows: list[Bound] = []
+    for number, line in enumerate(lines, start=2):
+        if len(line) != len(LAYOUT) or not line[0] or not line[4]:
+            raise ValueError(f"{path}:{number}: {line}; five columns, with a quantity and the source of its bound")
+        quantity, paper, low, high, source = line
+        row = Bound(quantity, paper, float(low or -math.inf), float(high or math.inf), source)
+        if not row.low <= row.high:
+            raise ValueError(f"{path}:{number}: low is {low} and high {high}; low must not be above high")
+        if (low == high == "") != source.startswith("none: "):
+            raise ValueError(f"{path}:{number}: {source!r}; without bounds, and only then, the source is 'none: why'")
+        if quantity in {other.quantity for other in rows}:
+            raise ValueError(f"{path}:{number}: {quantity!r} stands twice")
+        rows.append(row)
+    if not any(map(bounded, rows)):
+        raise ValueError(f"{path}: none of {len(rows)} rows has a bound, so nothing would be compared")
+    return rows
+
+
+def bounded(row: Bound) -> bool:
+    return math.isfinite(row.low) or math.isfinite(row.high)
+
+
+def check(ours: Mapping[str, float], path: Path, sets: Sequence[str] | None = None) -> None:
+    """Write ours.csv, print our values beside what is expected of them, and exit with 1 on a miss.
+
+    A miss is a value outside of its bounds or not a number; a quantity that is expected and not there, as when a method
+    vanished; one that is there and not expected, as nobody would check it; and a run in which nothing was compared.
+    ``sets`` are the data sets that were run, where the quantities begin with "set, ": rows of others are not expected.
+    """
+    rows = read_expected(path)
+    if sets is not None:
+        rows = [row for row in rows if row.quantity.split(", ")[0] in sets]
+    compared = sum(map(bounded, rows))
+    known = {row.quantity for row in rows}
+    rows += [Bound(name, "", -math.inf, math.inf, f"no row in {path.name}") for name in ours if name not in known]
+    table, misses = [], []
+    for row in rows:
+        verdict = _verdict(row, ours, row.quantity in known)
+        value = f"{ours[row.quantity]:.6g}" if row.quantity in ours else ""
+        table.append([row.quantity, value, row.paper, _number(row.low), _number(row.high), verdict, row.source])
+        if verdict not in ("ok", ""):
+            misses.append(table[-1])
+    write(output_folder(path) / "ours.csv", [LAYOUT[0], "ours", *LAYOUT[1:4], "verdict", LAYOUT[4]], table)
+    _show([["", "quantity", "ours", "paper", "low", "high"], *([r[5], *r[:5]] for r in table)])
+    for row in misses:
+        print(f"{row[5]}: {row[0]} is {row[1] or 'not there'}, expected {row[3]} to {row[4]} ({row[6]})")
+    print(f"{path.name}: {compared} of {len(rows)} quantities have bounds, {len(misses)} missed")
+    if misses or not compared:
+        raise SystemExit(1)
+
+
+def _verdict(row: Bound, ours: Mapping[str, float], known: bool) -> str:
+    if not known:
+        return "UNKNOWN"
+    if row.quantity not in ours:
+        return "MISSING"
+    value = float(ours[row.quantity])
+    if not math.isfinite(value) or not row.low <= value <= row.high:
+        return "MISS"
+    return "ok" if bounded(row) else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}" if math.isfinite(value) else ""
+
+
+def _show(table: list[list[str]]) -> None:
+    """Columns side by side, numbers to the right, words cut."""
+    table = [[x[:LONGEST_CELL] for x in row] for row in table]
+    width = [max(map(len, column)) for column in zip(*table)]
+    for verdict, quantity, *numbers in table:
+        words = f"{verdict:{width[0]}}  {quantity:{width[1]}}  "
+        print(words + "  ".join(f"{x:>{w}}" for x, w in zip(numbers, width[2:])))
+
+
+def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table of an experiment as CSV, numbers to six digits."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows([f"{x:.6g}" if isinstance(x, float) else x for x in row] for row in rows)

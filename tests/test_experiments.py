@@ -1,0 +1,206 @@
+"""Experiments are checks: they fail when a quantity or a method is missing, when nothing is compared, and on a miss."""
+
+import ast
+import csv
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.common import (
+    LAYOUT,
+    ROOT,
+    check,
+    data_folder,
+    expected,
+    letor_folds,
+    need,
+    need_data,
+    paired,
+    read_expected,
+    rotation,
+    simulated_parts,
+    skip,
+)
+
+FOLDER = ROOT / "experiments"
+SCRIPTS = sorted(path for path in FOLDER.glob("*/*.py") if "__main__" in path.read_text())
+EXPECTED = sorted(FOLDER.glob("*/expected_*.csv"))
+ROWS = [
+    ("A, ours, ndcg@5", "0.50", "0.45", "0.55", "paper +- 0.05: four standard errors"),
+    ("A, peer, ndcg@5", "0.40", "0.35", "", "half of the paper's lead"),
+    ("A, noise", "", "", "", "none: printed for the reader"),
+]
+GOOD = {"A, ours, ndcg@5": 0.5, "A, peer, ndcg@5": 0.41, "A, noise": 3.0}
+
+
+def write(folder: Path, rows, header=LAYOUT, name="expected_table1.csv") -> Path:
+    path = folder / name
+    with open(path, "w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    return path
+
+
+def verdict(ours, path, sets=None) -> int:
+    try:
+        check(ours, path, sets)
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+def test_a_run_inside_its_bounds_passes_and_is_written(tmp_path, capsys):
+    assert verdict(GOOD, write(tmp_path, ROWS)) == 0
+    with open(tmp_path / "table1" / "ours.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["verdict"] for row in rows] == ["ok", "ok", ""]
+    assert [float(row["ours"]) for row in rows] == list(GOOD.values())
+    assert "2 of 3 quantities have bounds, 0 missed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", [0.4499, 0.5501, math.nan, math.inf])
+def test_a_value_outside_of_its_bounds_fails(tmp_path, value, capsys):
+    assert verdict(GOOD | {"A, ours, ndcg@5": value}, write(tmp_path, ROWS)) == 1
+    assert "MISS: A, ours, ndcg@5" in capsys.readouterr().out
+
+
+def test_a_value_on_its_bound_passes(tmp_path):
+    assert verdict(GOOD | {"A, ours, ndcg@5": 0.45}, write(tmp_path, ROWS)) == 0
+
+
+@pytest.mark.parametrize("gone", GOOD)
+def test_a_missing_quantity_fails_bounded_or_not(tmp_path, gone, capsys):
+    assert verdict({k: v for k, v in GOOD.items() if k != gone}, write(tmp_path, ROWS)) == 1
+    assert f"MISSING: {gone}" in capsys.readouterr().out
+
+
+def test_a_vanished_method_fails(tmp_path):
+    methods = [(f"A, {m}, ndcg@{k}", "", "0", "1", "a share") for m in ("ours", "peer") for k in (1, 5, 10)]
+    path = write(tmp_path, methods)
+    ours = {row[0]: 0.5 for row in methods}
+    assert verdict(ours, path) == 0
+    assert verdict({k: v for k, v in ours.items() if ", peer, " not in k}, path) == 1
+
+
+def test_a_quantity_that_nobody_bounds_fails(tmp_path, capsys):
+    assert verdict(GOOD | {"A, a new method, ndcg@5": 0.9}, write(tmp_path, ROWS)) == 1
+    assert "UNKNOWN: A, a new method, ndcg@5" in capsys.readouterr().out
+
+
+def test_nothing_compared_fails(tmp_path):
+    path = write(tmp_path, ROWS)
+    assert verdict({}, path) == 1
+    assert verdict(GOOD, path, sets=["B"]) == 1
+    assert verdict({}, path, sets=["B"]) == 1
+    with pytest.raises(ValueError, match="none of 1 rows has a bound"):
+        check({"A, noise": 3.0}, write(tmp_path, ROWS[2:]))
+
+
+def test_only_the_sets_that_were_run_are_expected(tmp_path):
+    path = write(tmp_path, [*ROWS, ("B, ours, ndcg@5", "", "0.2", "0.3", "an earlier run")])
+    assert verdict(GOOD, path) == 1
+    assert verdict(GOOD, path, sets=["A"]) == 0
+    assert verdict(GOOD | {"B, ours, ndcg@5": 0.25}, path, sets=["A", "B"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([("a", "", "0", "1", "")], "the source of its bound"),
+        ([("", "", "0", "1", "paper")], "with a quantity"),
+        ([("a", "", "0", "1")], "five columns"),
+        ([("a", "", "2", "1", "paper")], "low must not be above high"),
+        ([("a", "", "nan", "1", "paper")], "low must not be above high"),
+        ([("a", "", "", "", "paper")], "'none: why'"),
+        ([("a", "", "0", "1", "none: why not")], "'none: why'"),
+        ([("a", "", "0", "1", "paper"), ("a", "", "0", "2", "paper")], "stands twice"),
+        ([("a", "", "low", "1", "paper")], "could not convert"),
+        ([], "nothing would be compared"),
+    ],
+)
+def test_an_expected_file_of_another_layout_is_refused(tmp_path, rows, words):
+    with pytest.raises(ValueError, match=words):
+        read_expected(write(tmp_path, rows))
+
+
+def test_another_header_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="the header is"):
+        read_expected(write(tmp_path, ROWS, header=("quantity", "low", "high", "published", "source")))
+
+
+@pytest.mark.parametrize("path", EXPECTED, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_every_expected_file_has_the_one_layout(path):
+    """And where a bound is said to be the paper's number with a tolerance, it is."""
+    for row in read_expected(path):
+        tolerance = re.match(r"paper \+- ([0-9.e-]+)", row.source)
+        if tolerance:
+            low, high = (float(row.paper) + sign * float(tolerance[1]) for sign in (-1, 1))
+            assert (row.low, row.high) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9)), row
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_every_script_has_a_full_and_a_quick_check(script):
+    assert expected(str(script)) in EXPECTED
+    assert expected(str(script), "quick") in EXPECTED
+
+
+def test_every_expected_file_has_a_script():
+    wanted = {expected(str(script), kind) for script in SCRIPTS for kind in ("", "quick")}
+    assert set(EXPECTED) == wanted
+
+
+def test_quick_quantities_say_that_they_are_simulated():
+    """A row of a quick run is of simulated data, or a number that theory gives."""
+    exact = {"table4", "figure4_1"}
+    for path in EXPECTED:
+        if path.stem.endswith("_quick") and not any(name in path.stem for name in exact):
+            assert all(row.quantity.startswith("simulated, ") for row in read_expected(path)), path
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: path.relative_to(FOLDER).as_posix())
+def test_no_script_edits_the_path_or_ends_with_0_by_itself(path):
+    """`check` and `skip` end an experiment; nothing else may make it pass."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        words = ast.unparse(node) if isinstance(node, ast.Attribute | ast.Call) else ""
+        assert words != "sys.path", f"{path}:{node.lineno}"
+        if path.name != "common.py":
+            assert words not in ("SystemExit(0)", "sys.exit(0)", "sys.exit()", "exit()"), f"{path}:{node.lineno}"
+
+
+def test_what_cannot_run_says_that_it_was_skipped(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PLACET_DATA", str(tmp_path))
+    (tmp_path / "letor9").mkdir()
+    assert data_folder("letor9") == tmp_path / "letor9"
+    for run in (lambda: skip("why"), lambda: need("no_such_module"), lambda: need_data("no/such/folder")):
+        with pytest.raises(SystemExit) as end:
+            run()
+        assert end.value.code == 0
+        assert "SKIPPED, nothing was checked" in capsys.readouterr().out
+    need("numpy")
+
+
+def test_folds_are_those_of_letor():
+    assert rotation()[0] == ([0, 1, 2], 3, 4)
+    assert rotation()[3] == ([3, 4, 0], 1, 2)
+    parts = simulated_parts(queries=3)
+    tested = [test for _, _, test in letor_folds(parts)]
+    assert sorted(map(id, tested)) == sorted(map(id, parts))
+    train, valid, test = next(letor_folds(parts, 1))
+    assert np.array_equal(train.grade, np.concatenate([part.grade for part in parts[:3]]))
+    assert len(train) == 9
+    assert valid is parts[3]
+    assert test is parts[4]
+
+
+def test_the_paired_interval_covers_for_few_and_for_many_pairs():
+    """95 % over 300 draws: between 91 and 99."""
+    rng = np.random.default_rng(0)
+    for n in (4, 60):
+        gaps = rng.normal(0.3, 1.0, (300, n))
+        found = [paired(gap, np.zeros(n)) for gap in gaps]
+        covered = np.mean([d.low <= 0.3 <= d.high for d in found])
+        assert 0.91 <= covered <= 0.99, (n, covered)
+    assert paired([1.0, np.nan, 3.0], [0.0, 0.0, 0.0]).mean == 2.0
+    assert paired([1.0], [0.0])[1:3] == (-math.inf, math.inf)
