@@ -29,7 +29,7 @@ MOST_PAIRED = 4096
 """Items up to which every difference has its own standard error; beyond, intervals that do not overlap are apart."""
 
 MOST_DRAWS = 2000
-DRAWS_AT_ONCE = 64
+DIFFERENCES_AT_ONCE = 2_000_000
 MOST_STEPS = 20
 
 
@@ -163,10 +163,11 @@ def difference_errors(stderr: Floats | None, covariance: Floats | None, errors: 
 def largest_differences(errors: Floats, weight: Floats) -> Floats:
     """Largest weighted difference of each draw, the draws shared by threads."""
     out = np.empty(len(errors))
-    starts = range(0, len(errors), DRAWS_AT_ONCE)
+    size = max(1, DIFFERENCES_AT_ONCE // max(weight.size, 1))
+    starts = range(0, len(errors), size)
 
     def work(k: int) -> None:
-        part = slice(starts[k], starts[k] + DRAWS_AT_ONCE)
+        part = slice(starts[k], starts[k] + size)
         kernels.largest_differences(errors[part], weight, out[part])
 
     map_ordered(work, len(starts))
