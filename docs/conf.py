@@ -1,14 +1,18 @@
 """Sphinx: MyST pages, the API from docstrings; warnings are errors (`make docs`)."""
 
 import re
+import sys
+from pathlib import Path
 
 import placet
+
+sys.path.append(str(Path(__file__).parent))  # the directive of tables.md
 
 project = "Placet"
 author = "the Placet developers"
 copyright = "2026, the Placet developers"
 version = release = placet.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "tables_directive"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]

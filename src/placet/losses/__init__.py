@@ -28,7 +28,7 @@ _BREGMAN = "Ravikumar, Tewari and Yang, On NDCG consistency of listwise ranking 
 LOSSES: dict[str, Loss] = {
     "pl-partition": Loss(
         _pl.pl_partition,
-        "Hino, Fujimoto and Murata, A grouped ranking model for item preference parameter, Neural Computation 2010",
+        "Ma et al., Learning-to-rank with partitioned preference, AISTATS 2021",
         law="order",
         sums_lowest_tier=True,
     ),
