@@ -138,7 +138,7 @@ def test_tie_and_order_parameters_are_those_of_the_simulation(family, stderr):
 @pytest.mark.parametrize("family", PAIR_MODELS)
 @pytest.mark.parametrize("tie", [-np.inf, -30.0, -1.0, 0.4, 3.0, 800.0])
 def test_loss_estimator_simulator_and_ranker_have_one_law(family, tie):
-    from placet.rank.meaning import above
+    from placet.rank.probabilities import above
 
     d = np.array([0.0, 0.3, -2.0, 11.0, -500.0])
     win, loss, tied = outcome_probabilities(d, family, tie)
