@@ -1,4 +1,4 @@
-"""Diversity: the greedy rules against slow ones, a reranker that wins where no pointwise ranker can, TREC judgements."""
+"""Diversity: the greedy rules against slow ones, a reranker that wins where no pointwise ranker can, TREC judgments."""
 
 import itertools
 import os
@@ -12,7 +12,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.metrics import alpha_ndcg, compare, err_ia
 from placet.rank import DiversityReranker, TreeRanker, mmr, similarity
-from placet.rank.diversity import judgements, simulated_intents
+from placet.rank.diversity import simulated_intents, subtopic_judgments
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_mmr_with_all_weight_on_relevance_is_relevance_and_beyond_k_too(intents)
 
 
 def test_no_pointwise_ranker_can_win(intents):
-    """Trees on the judgements do no better than the relevance column; MMR and the learnt reranker beat both."""
+    """Trees on the judgments do no better than the relevance column; MMR and the learnt reranker beat both."""
     (train, taught), (test, judged) = halves(intents, 30)
     value = lambda s: alpha_ndcg(s, judged, test.offsets, 10)  # noqa: E731
     by_relevance = value(test.X[:, 0])
@@ -140,12 +140,12 @@ def test_bad_input(intents):
     assert one.shape == (1,)
 
 
-def test_trec_judgements():
+def test_trec_judgments():
     folder = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data")) / "trec_web"
     if not folder.is_dir():
-        pytest.skip(f"no TREC Web judgements in {folder}")
+        pytest.skip(f"no TREC Web judgments in {folder}")
     qrels = placet.read_qrels(folder / "2012.qrels.diversity.txt.xz")
-    topics = list(judgements(qrels))
+    topics = list(subtopic_judgments(qrels))
     assert len(topics) == len(qrels.topics)
     sizes = [len(table) for _, _, table in topics]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -161,7 +161,7 @@ def test_trec_judgements():
 
 
 def greedy_gain(table):
-    """Scores of the greedy order for alpha = 0.5; ties go to the lexicographically largest judgements, as in ndeval."""
+    """Scores of the greedy order for alpha = 0.5; ties go to the lexicographically largest judgments, as in ndeval."""
     table = np.asarray(table)
     left, seen, place = list(range(len(table))), np.zeros(table.shape[1]), np.zeros(len(table))
     for rank in range(min(len(table), 10)):
@@ -172,8 +172,8 @@ def greedy_gain(table):
     return place
 
 
-def test_judgements_without_subtopics_are_refused(tmp_path):
+def test_judgments_without_subtopics_are_refused(tmp_path):
     path = tmp_path / "plain"
     path.write_text("1 0 d1 1\n1 0 d2 0\n")
     with pytest.raises(DataError, match="no subtopics"):
-        next(judgements(placet.read_qrels(path, subtopics=False)))
+        next(subtopic_judgments(placet.read_qrels(path, subtopics=False)))

@@ -246,7 +246,7 @@ def test_validation_rows_that_say_nothing(run, folder):
         (["-p", "depth=3"], "--param depth is unknown to LinearRanker"),
         (["-p", "l2"], "not of the form name=value"),
         (["--loss-param", "beta=1"], "has no parameter 'beta'"),
-        (["--loss", "pmop-mh"], "unlike 'sgd'"),
+        (["--loss", "pmop-mh"], "LinearRanker needs a loss with no sampling"),
         (["--metric", "fame"], "metric 'fame' is unknown"),
         (["--ranker", "surrogate", "--loss", "ranknet"], "--loss ranknet: SurrogateSearch has none to choose"),
         (["--save", "nowhere/x.placet"], "no such folder"),

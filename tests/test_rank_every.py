@@ -90,7 +90,7 @@ def test_saved_and_loaded_it_is_the_same(name, tmp_path):
 def test_what_is_kept_is_finite_and_the_summary_says_whether_it_was_interrupted(name):
     ranker = fit(name)
     assert ranker.fit_summary_["interrupted"] is False
-    assert np.isfinite(ranker._scores(ranker._seen(rows(name), None))).all()
+    assert np.isfinite(ranker._scores(ranker._rows_to_score(rows(name), None))).all()
 
 
 def interrupt_at(step, raising):
@@ -121,7 +121,7 @@ def test_an_interrupt_keeps_the_best_so_far(name, valid, how, tmp_path):
     ranker = fit(name, valid=valid, progress=progress)
     assert ranker.fit_summary_["interrupted"] is True
     assert len(seen) == 2
-    assert np.isfinite(ranker._scores(ranker._seen(rows(name), None))).all()
+    assert np.isfinite(ranker._scores(ranker._rows_to_score(rows(name), None))).all()
     ranker.save(tmp_path / "model")
     assert placet.load(tmp_path / "model").fit_summary_["interrupted"] is True
     if valid and seen[0] is not None:

@@ -285,7 +285,7 @@ def test_parameters_that_make_no_sense_are_refused():
     for params, words in (
         ({"solver": "magic"}, "solver 'magic' is unknown"),
         ({"solver": "newton", "loss": "davidson"}, "needs a loss with no learnt parameters"),
-        ({"loss": "pmop-mh"}, "unlike 'sgd'"),
+        ({"loss": "pmop-mh"}, "LinearRanker needs a loss with no sampling"),
         ({"l2": -1.0}, "l2 -1.0"),
         ({"tol": 0.0}, "tol 0.0"),
         ({"batch": 3}, "belongs to solver='sgd'"),

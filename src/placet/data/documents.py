@@ -1,4 +1,4 @@
-"""Labelled documents: sparse features, and labels that form tiers, checked once."""
+"""Labeled documents: sparse features, and labels that form tiers, checked once."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,7 +52,7 @@ class Documents:
         """What a loss takes."""
         return Own(self.Y.indices.astype(np.int64), self.Y.data, self.Y.indptr.astype(np.int64))
 
-    def labelled(self) -> NDArray[np.bool_]:
+    def has_labels(self) -> NDArray[np.bool_]:
         """Documents that have labels."""
         return np.diff(self.Y.indptr) > 0
 

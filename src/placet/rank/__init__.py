@@ -1,37 +1,37 @@
 """Rankers: scores computed from features, fitted to any loss.  ``RANKERS`` has them all by their short names."""
 
-from placet.rank.auto import autorank
-from placet.rank.blend import Blend
-from placet.rank.boosting import ConsistentBooster
-from placet.rank.crf import ContinuousCRF
-from placet.rank.diversity import DiversityReranker, mmr
-from placet.rank.fusion import SupervisedFusion
-from placet.rank.labels import LabelRanker
-from placet.rank.linear import LinearRanker
-from placet.rank.neural import NeuralRanker, torch_loss
-from placet.rank.ranker import RANKERS, load
-from placet.rank.reranker import ListwiseReranker
-from placet.rank.structrank import StructRank
-from placet.rank.surrogate import SurrogateSearch
-from placet.rank.trees import TreeRanker, boosting_objective
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "RANKERS",
-    "Blend",
-    "ConsistentBooster",
-    "ContinuousCRF",
-    "DiversityReranker",
-    "LabelRanker",
-    "LinearRanker",
-    "ListwiseReranker",
-    "NeuralRanker",
-    "StructRank",
-    "SupervisedFusion",
-    "SurrogateSearch",
-    "TreeRanker",
-    "autorank",
-    "boosting_objective",
-    "load",
-    "mmr",
-    "torch_loss",
-]
+from placet.rank.ranker import RANKERS, load
+
+if TYPE_CHECKING:
+    from placet.rank.auto import autorank
+    from placet.rank.blend import Blend
+    from placet.rank.boosting import ConsistentBooster
+    from placet.rank.crf import ContinuousCRF
+    from placet.rank.diversity import DiversityReranker, mmr
+    from placet.rank.fusion import SupervisedFusion
+    from placet.rank.labels import LabelRanker
+    from placet.rank.linear import LinearRanker
+    from placet.rank.neural import NeuralRanker, torch_loss
+    from placet.rank.reranker import ListwiseReranker
+    from placet.rank.structrank import StructRank
+    from placet.rank.surrogate import SurrogateSearch
+    from placet.rank.trees import TreeRanker, boosting_objective
+
+# Where the public names live that are not in RANKERS; all are imported when they are first used.
+_HOMES = {"autorank": "auto", "boosting_objective": "trees", "mmr": "diversity", "torch_loss": "neural"}
+_HOMES |= {name: module for module, _, name in (home.partition(":") for home in RANKERS.homes.values())}
+
+__all__ = ["RANKERS", "load", *sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"placet.rank.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'placet.rank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,7 +10,7 @@ from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.rankings import rows_of
 from placet.kernels import boosting as kernels
-from placet.losses import Bound, Loss, needs
+from placet.losses import Bound
 from placet.rank import similarity, weak
 from placet.rank.ranker import Ranker
 from placet.rank.validation import Best
@@ -29,22 +29,58 @@ class Round(NamedTuple):
 class ConsistentBooster(Ranker):
     """F = level + sum_t alpha_t h_t, each h_t the weak ranking function with the largest |<d, h>| / |h|, d = dR / ds.
 
-    R is the loss per unit weight: any Bregman surrogate ("bregman-ce", "bregman-square", "bregman-qnorm", or "bregman"
-    with ``loss_params={"psi": ..., "alpha": ...}``), whose gradient is d = grad psi*(s) - G(r) / |G(r)|_D, or any other
-    loss of the table.  These losses see the level of the scores, though it changes no order: ``start="level"`` begins
-    at the best constant, and ``center`` takes the mean from columns; "zero" and False are as published, and waste the
-    features on the level.
-
-    ``learners``, one or several that compete in every round: "feature" (x_k), "stump", "tree" (at most ``leaves``
-    leaves, by ``engine`` "lightgbm" or "sklearn"), "listwise" (x_k or 1, times exp(w T) with the sums T of ``kernels``
-    over the other rows).  ``step``: "line-search" (Newton's step along h, halved until the loss falls) or "projection"
-    (alpha = -<g, h> / |h|^2 with g the gradient of the loss summed over queries, as published; where it overshoots
-    training stops and says so).  Either is multiplied by ``learning_rate``.  ``subsample`` and ``feature_fraction``:
-    the shares of queries and features drawn in each round.
+    R is the loss per unit weight: a Bregman surrogate, whose gradient is d = grad psi*(s) - G(r) / |G(r)|_D, or any
+    other loss of the table.  The surrogates are not invariant to shifts, though a shift changes no order:
+    ``start="level"`` begins at the best constant, and ``center`` takes the mean from columns; "zero" and False are as
+    published, and waste the features on the level.
 
     ``rounds_`` tells the edge gamma of each round: while gamma stays above some positive number the training loss goes
     to its minimum over the span of the learners.  ``fit_summary_["stopped"]`` says why training ended: no learner with
     an edge above ``min_edge``, ``patience`` rounds without a better ``metric`` on the validation set, or all rounds.
+
+    Parameters
+    ----------
+    loss : str
+        A name of ``LOSSES`` without learnt parameters, such as "bregman-ce", "bregman-square", "bregman-qnorm", or
+        "bregman" with ``loss_params={"psi": ..., "alpha": ...}``.
+    n_rounds : int
+        Rounds at most.
+    learners : str or sequence of str
+        Which compete in every round: "feature" (x_k), "stump", "tree", "listwise" (x_k or 1, times exp(w T) over its
+        largest in the list, T the sums of ``kernels`` over the other rows).
+    step : str
+        "line-search" (Newton's step along h, halved until the loss falls) or "projection" (alpha = -<g, h> / |h|^2,
+        g the gradient of the loss summed over queries, as published; where it overshoots training stops and says so).
+    learning_rate : float
+        Factor of either step.
+    subsample : float
+        Share of the queries drawn for each round.
+    feature_fraction : float
+        Share of the features drawn for each round.
+    kernels : sequence
+        Similarities of the listwise learners: see ``placet.rank.similarity``.
+    bandwidth : float
+        Of the kernel "gaussian".
+    engine : str
+        What grows trees: "lightgbm" or "sklearn".
+    leaves : int
+        Leaves of a tree at most.
+    min_rows : int
+        Rows of a leaf at least.
+    start : str
+        "level" or "zero".
+    center : bool
+        Take the mean from columns.
+    min_edge : float
+        Training stops where no learner has a larger edge.
+    patience : int
+        Rounds without a better ``metric`` before training stops.
+    metric : str
+        Judges on the validation set.
+    loss_params : mapping, optional
+        Parameters of the loss.
+    random_state : int
+        Seed of the draws.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -53,6 +89,7 @@ class ConsistentBooster(Ranker):
     ('feature', True)
     """
 
+    needs = ("no learnt parameters",)
     _state = (
         "level_",
         "coef_",
@@ -109,7 +146,9 @@ class ConsistentBooster(Ranker):
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        bound = Bound(self.loss, queries.lists(), self._check().training_parameters(self.loss_params))
+        self._check()
+        params = self._loss_record().training_parameters(self.loss_params)
+        bound = Bound(self.loss, queries.lists(), params)
         model = Sum(queries.n_features, len(self.kernels) if "listwise" in self._names() else 0)
         model.level = best_constant(bound) if self.start == "level" else 0.0
         if model.n_listwise:
@@ -255,8 +294,7 @@ class ConsistentBooster(Ranker):
     def _names(self) -> tuple[str, ...]:
         return (self.learners,) if isinstance(self.learners, str) else tuple(self.learners)
 
-    def _check(self) -> Loss:
-        record = needs(self.loss, "no learnt parameters", who=type(self).__name__)
+    def _check(self) -> None:
         unknown = [name for name in self._names() if name not in weak.LEARNERS]
         if unknown or not self._names():
             raise ValueError(f"learners {self.learners!r} are unknown; choose from {list(weak.LEARNERS)}")
@@ -271,7 +309,6 @@ class ConsistentBooster(Ranker):
             raise ValueError(
                 "learning_rate must be above 0, subsample and feature_fraction in (0, 1], min_edge not negative"
             )
-        return record
 
 
 def line_step(bound: Bound, s: Floats, value: float, d: Floats, h: Floats) -> tuple[float, Floats, float, Floats]:

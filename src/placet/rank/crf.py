@@ -12,7 +12,7 @@ import numpy as np
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.losses import LOSSES, Bound, needs
+from placet.losses import LOSSES, Bound
 from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
 from placet.rank import similarity
 from placet.rank.ranker import Ranker
@@ -25,20 +25,34 @@ LARGEST = 12.0  # of |log alpha| and |log beta|: the density has no maximum wher
 class ContinuousCRF(Ranker):
     """Scores are the mean of a Gaussian field over the list; alpha_k > 0 trust each feature, beta >= 0 the relation.
 
-    ``form="feedback"`` (pseudo-relevance feedback; S similar rows have similar scores):
-    y = (a I + beta (D - S))^-1 X alpha, a = sum(alpha), D the row sums of S, which must be symmetric and not negative.
-    ``form="distillation"`` (R_ij > 0: row i is the parent of j, and should be above it):
-    y = (2 X alpha + beta (row sums - column sums of R)) / (2 a).  The printed equation lacks the 2 below, which changes
-    no order.  With beta = 0 both are a weighted mean of the features, X alpha / a.
+    Features should be normalized; all of them count as evidence for relevance.  With beta = 0 the score is a weighted
+    mean of the features, X alpha / a, a = sum(alpha).  Systems are solved by conjugate gradients, O(entries of S)
+    memory, so that long lists are no problem.
 
-    ``relation``: a name in ``Queries.relations``, or, for feedback, "cosine" of the features (no matrix is made).
-    Features should be normalized; all of them count as evidence for relevance.
-
-    ``loss="likelihood"`` maximises the field's own density at the grades (brought to [0, 1]), where lists have at most
-    5,000 rows; any loss of the table is fitted to c_0 + c_1 y instead, with gradients by one more solution of the same
-    system (c_0 and c_1 > 0 give y, a mean of features, the level and scale that the loss expects; they are ``level_``,
-    change no order, and count where probabilities are asked for).
-    Systems are solved by conjugate gradients, O(entries of S) memory, so that long lists are no problem.
+    Parameters
+    ----------
+    relation : str
+        A name in ``Queries.relations``, or, for feedback, "cosine" of the features (no matrix is made).
+    form : str
+        "feedback" (pseudo-relevance feedback; S similar rows have similar scores): y = (a I + beta (D - S))^-1 X alpha,
+        D the row sums of S, which must be symmetric and not negative.  "distillation" (R_ij > 0: row i is the parent of
+        j, and should be above it): y = (2 X alpha + beta (row sums - column sums of R)) / (2 a); the printed equation
+        lacks the 2 below, which changes no order.
+    loss : str
+        "likelihood" maximizes the field's own density at the grades (brought to [0, 1]), where lists have at most 5,000
+        rows; any loss of the table without learnt parameters is fitted to c_0 + c_1 y instead, with gradients by one
+        more solution of the same system (c_0 and c_1 > 0 give y, a mean of features, the level and scale that the loss
+        expects; they are ``level_``, change no order, and count where probabilities are asked for).
+    l2 : float
+        Penalty on log alpha and log beta.
+    tol : float
+        Stops when the largest component of the gradient is this share of what it was at the start.
+    max_iter : int
+        Iterations at most.
+    metric : str
+        Judges on the validation set.
+    loss_params : mapping, optional
+        Parameters of the loss.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, w=[1, 1, 1], noise=0.3, random_state=1)
@@ -47,6 +61,7 @@ class ContinuousCRF(Ranker):
     (True, True)
     """
 
+    needs = ("no learnt parameters",)
     _state = ("alpha_", "beta_", "level_")
 
     def __init__(
@@ -76,7 +91,7 @@ class ContinuousCRF(Ranker):
         objective = _Likelihood(field, queries) if self.loss == "likelihood" else _Loss(field, queries, self)
         n = queries.n_features + 1
 
-        def penalized(x: Floats) -> tuple[float, Floats]:
+        def penalize(x: Floats) -> tuple[float, Floats]:
             value, grad = objective(_clip(x, n))
             grad[:n] = np.where(np.abs(x[:n]) < LARGEST, grad[:n], 0.0) + self.l2 * x[:n]
             return value + 0.5 * self.l2 * float(x[:n] @ x[:n]), grad
@@ -90,7 +105,7 @@ class ContinuousCRF(Ranker):
         with best, warnings.catch_warnings():  # fit_summary_ says whether it converged
             warnings.simplefilter("ignore", ConvergenceWarning)
             after: Any = lambda x, value: best.see(x)  # noqa: E731
-            fit = lbfgs(penalized, start, tol=self.tol, max_iter=self.max_iter, relative=True, callback=after)
+            fit = lbfgs(penalize, start, tol=self.tol, max_iter=self.max_iter, relative=True, callback=after)
             best.consider(fit.x)
         self.alpha_, self.beta_ = _parameters(best.state, n)
         self.level_ = objective.level(best.state[n:])
@@ -233,7 +248,7 @@ class _Loss:
     """Any loss of the table at c_0 + c_1 mu, per unit weight.  x = (log alpha, log beta, log c_1, c_0)."""
 
     def __init__(self, field: Any, queries: Queries, ranker: ContinuousCRF) -> None:
-        record = needs(ranker.loss, "no learnt parameters", who=type(ranker).__name__)
+        record = ranker._loss_record()
         params = record.training_parameters(ranker.loss_params, ranker.tol)
         self.field, self.bound = field, Bound(record, queries.lists(), params)
         self.start = np.zeros(1 if record.shift_invariant else 2)

@@ -252,7 +252,7 @@ class Subtopics(NamedTuple):
 
 
 def with_subtopics(X: Any, judged: Any, qid: Ids | None = None, weight: ArrayLike | None = None) -> Subtopics:
-    """Queries with judgements in the order of their rows, checked."""
+    """Queries with judgments in the order of their rows, checked."""
     if judged is None or (np.ndim(judged) != 2 and not hasattr(judged, "tocsr")):
         raise ValueError("give the queries and what their rows are judged for, a table of rows x subtopics")
     n_rows = len(X.grade) if isinstance(X, Queries) else np.shape(table(X)[0])[0]
@@ -306,10 +306,10 @@ def simulated_intents(
     )
 
 
-def judgements(qrels: Any) -> Iterator[tuple[Any, tuple[Any, ...], NDArray[np.int64]]]:
+def subtopic_judgments(qrels: Any) -> Iterator[tuple[Any, tuple[Any, ...], NDArray[np.int64]]]:
     """(topic, documents, judged (documents, subtopics)) of every topic of ``placet.read_qrels`` with subtopics."""
     if qrels.subtopic is None:
-        raise DataError("these judgements have no subtopics; diversity needs them (TREC Web diversity qrels)")
+        raise DataError("these judgments have no subtopics; diversity needs them (TREC Web diversity qrels)")
     for t, topic in enumerate(qrels.topics):
         rows = np.flatnonzero(qrels.topic == t)
         docs, at = np.unique(qrels.doc[rows], return_inverse=True)

@@ -35,21 +35,44 @@ LARGE = 100_000  # documents from which on a tenth is enough for validation
 class LabelRanker(Ranker):
     """A network that scores every label for a document, fitted to a loss of the tiers: own labels above the others.
 
-    ``Y`` (documents, labels) is a CSR matrix; stored values are grades above 0, and more than one grade gives more than
-    two tiers.  ``pl-partition`` is the exact likelihood that all own labels come before all others.  Any loss of
-    ``LOSSES`` will do; no pairs are stored.  Adam on batches of ``batch`` documents; of several ``learning_rate`` the
-    one best on validation is kept, each stopped when ``metric`` has not improved for ``patience`` epochs.  Without
-    ``valid``, ``validation`` of the documents are held out: by default a quarter, of 100,000 and more a tenth.
+    ``fit(X, Y)`` takes features (documents, features) and grades (documents, labels), CSR matrices, or ``MultiLabel``;
+    stored grades are above 0, and more than one grade gives more than two tiers.  ``pl-partition`` is the exact
+    likelihood that all own labels come before all others.  No pairs are stored.  Documents without labels, or with all
+    of them in one tier, teach nothing and are left out of training (``fit_summary_["left_out"]``); documents without
+    features are scored by what all have in common.  The same ``random_state`` gives the same bytes with the same number
+    of threads of PyTorch.
 
-    ``negatives`` scores only the labels of the batch and that many of the others, drawn evenly, and changes only what
-    they touch.  For ``pl-partition`` and ``pl-lower-bound`` a label drawn stands for (others / negatives) labels: the
-    sum over the others is then right in the mean, its logarithm too small by about its relative variance / 2, so own
-    labels are pushed up a little less than they should be.  Other losses see the shorter list as it is, and labels that
-    are frequent in the batch count more among the others than they should.
-
-    Documents without labels, or with all of them in one tier, teach nothing and are left out of training
-    (``fit_summary_["left_out"]``); documents without features are scored by what all have in common.
-    The same ``random_state`` gives the same bytes with the same number of threads of PyTorch.
+    Parameters
+    ----------
+    loss : str
+        A name of ``LOSSES``.
+    hidden : int or sequence of int
+        Widths of the hidden layers; () is a linear network.
+    learning_rate : float or sequence of float
+        Of Adam; of several the one best on validation is kept.
+    l2 : float
+        Penalty on the weights.
+    batch : int
+        Documents of a batch.
+    epochs : int
+        Passes over the documents at most.
+    patience : int
+        Training stops after this many epochs without a better ``metric``; the best is kept.
+    validation : float, optional
+        Share of the documents that is held out where ``fit`` is given no validation set; by default a quarter, of
+        100,000 and more a tenth.
+    metric : str
+        Judges on the validation set.
+    negatives : int, optional
+        Scores only the labels of the batch and that many of the others, drawn evenly, and changes only what they touch.
+        For ``pl-partition`` and ``pl-lower-bound`` a label drawn stands for (others / negatives) labels: the sum over
+        the others is then right in the mean, its logarithm too small by about its relative variance / 2, so own labels
+        are pushed up a little less than they should be.  Other losses see the shorter list as it is, and labels that
+        are frequent in the batch count more among the others than they should.
+    loss_params : mapping, optional
+        Parameters of the loss.
+    random_state : int
+        Seed of the split, the first weights, the batches and the draws.
 
     >>> from scipy.sparse import csr_matrix
     >>> X = csr_matrix(np.tile(np.eye(4), (50, 1)))
@@ -109,10 +132,10 @@ class LabelRanker(Ranker):
         if held_out is None:
             train, held_out = data.split(self._share(len(data)), np.random.default_rng(self.random_state))
         useful = train.useful()
-        if not useful.any() or not held_out.labelled().any():
+        if not useful.any() or not held_out.has_labels().any():
             raise DataError(
                 f"{int(useful.sum())} of {len(train)} documents for training have labels above others, and "
-                f"{int(held_out.labelled().sum())} of {len(held_out)} for validation have labels; both need some"
+                f"{int(held_out.has_labels().sum())} of {len(held_out)} for validation have labels; both need some"
             )
         self.n_documents_ = len(data)
         self.label_counts_ = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
@@ -129,7 +152,7 @@ class LabelRanker(Ranker):
 
         Scores are computed for a few documents at a time: memory is O(documents * k + labels).
         """
-        rows = self._seen(X, None).X
+        rows = self._rows_to_score(X, None).X
         n_labels = int(self.sizes_[-1])
         if not 1 <= k <= n_labels:
             raise ValueError(f"k {k} is not in 1..{n_labels}, the number of labels")
@@ -148,16 +171,16 @@ class LabelRanker(Ranker):
 
     def evaluate(self, X: Any, y: Any = None, metrics: Sequence[str] = ("p@1", "p@3", "p@5")) -> list[float]:
         """Means of several metrics over the documents that have labels, which are ranked once."""
-        data = self._labelled(X, y)
+        data = self._documents(X, y)
         chosen = [metric_of(spec) for spec in metrics]
         deepest = max(self.sizes_[-1] if m.k is None else min(m.k, self.sizes_[-1]) for m in chosen)
-        return means_over_documents(chosen, self.top(data.X, int(deepest)).judged(data.Y), self.propensity())
+        return means_over_documents(chosen, self.top(data.X, int(deepest)).judge(data.Y), self.propensity())
 
     def propensity(self, a: float = 0.55, b: float = 1.5) -> Floats:
         """Propensity (labels,) of every label, from its number of documents at fit."""
         return propensities(self.label_counts_, max(self.n_documents_, 3), a, b)
 
-    def _seen(self, X: Any, qid: Ids | None) -> Queries:
+    def _rows_to_score(self, X: Any, qid: Ids | None) -> Queries:
         """Documents to score; each is a list of its own."""
         self._check_fitted()
         if qid is not None:
@@ -171,12 +194,12 @@ class LabelRanker(Ranker):
         """(documents, labels)."""
         return neural.network_scores(self._network(), queries.X).astype(np.float64)
 
-    def _graded(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
-        data = self._labelled(X, y)
+    def _rows_and_grades(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
+        data = self._documents(X, y)
         n, n_labels = data.Y.shape
-        return self._seen(data.X, qid), Lists(data.Y.toarray().ravel(), n_labels * np.arange(n + 1))
+        return self._rows_to_score(data.X, qid), Lists(data.Y.toarray().ravel(), n_labels * np.arange(n + 1))
 
-    def _labelled(self, X: Any, y: Any) -> Documents:
+    def _documents(self, X: Any, y: Any) -> Documents:
         """Documents with as many labels as those at fit."""
         self._check_fitted()
         data = as_documents(X, y)
@@ -236,7 +259,7 @@ class LabelRanker(Ranker):
 
         def judge(weights: Weights) -> float:
             found = best_labels(neural.layers(weights, sizes), held_out.X, depth)
-            return means_over_documents([metric], found.judged(held_out.Y), propensity)[0]
+            return means_over_documents([metric], found.judge(held_out.Y), propensity)[0]
 
         def epoch() -> Iterator[Documents]:
             order = rng.permutation(len(train))
@@ -280,7 +303,7 @@ class Top(NamedTuple):
         entries = self.score.ravel().astype(np.float64), self.label.ravel(), k * np.arange(n + 1)
         return csr_matrix(entries, shape=(n, self.n_labels))
 
-    def judged(self, Y: "csr_matrix") -> Judged:
+    def judge(self, Y: "csr_matrix") -> Judged:
         """Met with the true labels, as metrics take it."""
         return judge_labels(self.matrix(), Y)
 

@@ -9,33 +9,61 @@ import numpy as np
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.losses import Bound, Loss, needs
+from placet.losses import Bound
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank.features import ROWS_AT_ONCE, Products, moments, times, transposed_times
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # in units of the inverse deviation of a feature
-SOLVERS = {"lbfgs": ("no sampling",), "newton": ("hvp", "no learnt parameters", "no sampling"), "sgd": ()}
-"""What each solver needs of a loss."""
+SOLVERS: dict[str, tuple[str, ...]] = {
+    "lbfgs": ("no sampling",),
+    "newton": ("hvp", "no learnt parameters", "no sampling"),
+    "sgd": (),
+}
+"""What each solver needs of a loss: "sgd" takes every one."""
 
 
 class LinearRanker(Ranker):
-    """``s = X @ w``, with ``w`` minimising  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |w|^2.
+    """``s = X @ w``, with ``w`` minimizing  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |w|^2.
 
-    With ``standardize`` the penalty is on weights of features brought to mean 0 and deviation 1, without copying them.
-    ``second_order=0.15`` adds products of standardised features whose absolute correlation with the grade exceeds 0.15
-    (they are held: memory grows by their number).  The cosine does not depend on the length of ``w`` and is not
-    penalised.  Parameters that a loss learns jointly (``learnt`` of its record) are in ``learnt_``.
+    Scale-invariant losses have no penalty.  Parameters that a loss learns jointly are in ``learnt_``.  With a
+    validation set the weights of the step with the best ``metric`` on it are kept; after the first steps it is tried
+    less often, so that it costs a small share of the fit.
 
-    ``solver`` "lbfgs" or "newton" stops when the largest component of the gradient is ``tol`` times what it was at the
-    start (all weights 0), whatever the scale of the loss; float32 features give gradients to about 1e-4.  ``rel_tol``
-    adds a second way: ``tol=1e-6, rel_tol=1e-5, max_iter=100`` stops as in the PMOP paper.  ``solver="sgd"``, for
-    losses that sample, takes ``max_iter`` steps of kind ``step`` ("adagrad", "adam" or "plain") and length
-    ``learning_rate``, on ``batch`` queries drawn for each (None: all).
-
-    With a validation set the weights of the step with the best ``metric`` on it are kept; after the first steps it is
-    tried less often, so that it costs a small share of the fit.
+    Parameters
+    ----------
+    loss : str
+        A name of ``LOSSES``.
+    l2 : float
+        Penalty on the weights.
+    solver : str
+        "lbfgs", "newton" (for losses with Hessian products), or "sgd" (for losses that sample, or for batches).
+    standardize : bool
+        The penalty is on weights of features brought to mean 0 and deviation 1, without copying them.
+    second_order : float, optional
+        Adds products of standardized features whose absolute correlation with the grade exceeds this, such as 0.15;
+        they are held, so memory grows by their number.
+    tol : float
+        "lbfgs" and "newton" stop when the largest component of the gradient is this share of what it was at the start
+        (all weights 0), whatever the scale of the loss; float32 features give gradients to about 1e-4.
+    rel_tol : float, optional
+        A second way to stop: an iteration that lowers the value by less than this share.  ``tol=1e-6, rel_tol=1e-5,
+        max_iter=100`` stops as in the PMOP paper.
+    max_iter : int
+        Iterations at most; "sgd" takes all of them.
+    step : str
+        The kind of step of "sgd": "adagrad", "adam" or "plain".
+    learning_rate : float
+        The length of the steps of "sgd".
+    batch : int, optional
+        Queries drawn for each step of "sgd"; all of them if None.
+    metric : str
+        Judges on the validation set.
+    loss_params : mapping, optional
+        Parameters of the loss.
+    random_state : int
+        Seed of "sgd".
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -80,7 +108,8 @@ class LinearRanker(Ranker):
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        params = self._check().training_parameters(self.loss_params, self.tol)
+        self._check()
+        params = self._loss_record().training_parameters(self.loss_params, self.tol)
         self.pairs_, self.mean_, self.scale_ = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)
         if self.second_order is not None:
             chosen = Products.select(queries.X, queries.grade, self.second_order)
@@ -165,16 +194,19 @@ class LinearRanker(Ranker):
         names += [(names[a], names[b]) for a, b in self.pairs_]
         return largest_first(names, (pair[0] - pair[1]) * self.coef_)
 
-    def _check(self) -> Loss:
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What the solver needs of the loss."""
+        return SOLVERS[self.solver]
+
+    def _check(self) -> None:
         one_of(self.solver, SOLVERS, "solver")
-        record = needs(self.loss, *SOLVERS[self.solver], who=f"solver {self.solver!r} (unlike 'sgd')")
         if not self.l2 >= 0:
             raise ValueError(f"l2 {self.l2} must not be negative")
         if not self.tol > 0 or self.max_iter < 1:
             raise ValueError(f"tol {self.tol} must be above 0 and max_iter {self.max_iter} at least 1")
         if self.batch is not None and (self.batch < 1 or self.solver != "sgd"):
             raise ValueError(f"batch {self.batch} must be at least 1, and belongs to solver='sgd'")
-        return record
 
 
 class Objective:

@@ -33,11 +33,34 @@ LARGEST = 1e18  # of a gradient in single precision: Adam squares it
 class NeuralRanker(Ranker):
     """A fully connected network with ReLU, fitted to any loss by Adam: lists stay ragged, nothing is padded.
 
-    Minimises, over batches of ``batch`` queries,  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |W|^2.  With a
-    validation set, training stops when ``metric`` has not improved for ``patience`` epochs, and the best epoch is kept;
-    without one it runs for ``epochs``.  ``standardize`` brings dense features to mean 0 and deviation 1 (sparse ones to
-    deviation 1, so that zeros stay zeros).  The same ``random_state`` gives the same bytes with the same number of
-    threads of PyTorch.  Training needs PyTorch (``pip install 'placet[neural]'``); a fitted ranker does not.
+    Minimizes, over batches of queries,  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |W|^2.  The same
+    ``random_state`` gives the same bytes with the same number of threads of PyTorch.  Training needs PyTorch
+    (``pip install 'placet[neural]'``); a fitted ranker does not.
+
+    Parameters
+    ----------
+    loss : str
+        A name of ``LOSSES``.
+    hidden : int or sequence of int
+        Widths of the hidden layers; () is a linear network.
+    learning_rate : float
+        Of Adam.
+    l2 : float
+        Penalty on the weights.
+    batch : int
+        Queries of a batch.
+    epochs : int
+        Passes over the queries at most.
+    patience : int
+        With a validation set, training stops after this many epochs without a better ``metric``; the best is kept.
+    standardize : bool
+        Brings dense features to mean 0 and deviation 1, sparse ones to deviation 1, so that zeros stay zeros.
+    metric : str
+        Judges on the validation set.
+    loss_params : mapping, optional
+        Parameters of the loss.
+    random_state : int
+        Seed of the first weights, the batches and the loss.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -84,7 +107,7 @@ class NeuralRanker(Ranker):
         if self.standardize:
             mean, self.scale_ = moments(queries.X)
             self.mean_ = mean if isinstance(queries.X, np.ndarray) else self.mean_
-        X = self._standardized(queries.X)
+        X = self._standardize(queries.X)
         weights = first_weights(self.sizes_.tolist(), rng)
         fits_constant = not criterion.loss.shift_invariant
         if fits_constant:
@@ -116,7 +139,7 @@ class NeuralRanker(Ranker):
         refuse_diverged(training)
         self.weights_, self.learnt_, self.fit_summary_ = training.weights, training.learnt, training.summary()
 
-    def _standardized(self, X: Any) -> Any:
+    def _standardize(self, X: Any) -> Any:
         """Rows as the network takes them, float32."""
         if isinstance(X, np.ndarray):
             return ((X - self.mean_) / self.scale_).astype(np.float32)
@@ -127,7 +150,7 @@ class NeuralRanker(Ranker):
     def _scores(self, queries: Queries) -> Floats:
         network, X = layers(self.weights_, self.sizes_.tolist()), queries.X
         blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
-        found = [network_scores(network, self._standardized(block))[:, 0] for block in blocks]
+        found = [network_scores(network, self._standardize(block))[:, 0] for block in blocks]
         return np.concatenate([np.zeros(0), *found], dtype=np.float64)
 
 

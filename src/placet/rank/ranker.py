@@ -14,6 +14,8 @@ from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Ints
 from placet.data.errors import one_of
 from placet.data.queries import Missing, table
+from placet.losses import Loss
+from placet.losses import needs as check_needs
 from placet.metrics import metric as metric_of
 from placet.rank import files, probabilities
 from placet.rank.validation import Best
@@ -85,6 +87,7 @@ class Ranker(BaseEstimator):
     _common = ("n_features_in_", "features_", "fit_summary_")
     _missing: Missing = "error"  # "keep" where the ranker knows what to do with NaN
     _progress: Progress | None = None
+    needs: tuple[str, ...] = ()  # what the loss must have, in the words of ``placet.losses.needs``
     learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": what fit takes
 
     __metadata_request__fit: ClassVar = {"qid": True}
@@ -128,7 +131,7 @@ class Ranker(BaseEstimator):
         the order of the rows that the queries were made from.  Where a score depends on the other rows of the list,
         give ``qid``: without it the rows are one list.  Relations between rows come with ``Queries``.
         """
-        queries = self._seen(X, qid)
+        queries = self._rows_to_score(X, qid)
         return in_order_of(X, queries, self._scores(queries))
 
     def score(self, X: Any, y: Any = None, qid: Ids | None = None, metric: str | None = None) -> float:
@@ -143,7 +146,7 @@ class Ranker(BaseEstimator):
         For losses whose law is one of orders, those of the Plackett-Luce family: softmax of the scores.
         """
         probabilities.refuse_unless_order(self._loss())
-        queries = self._seen(X, qid)
+        queries = self._rows_to_score(X, qid)
         s, offsets = self._strengths(queries)
         return in_order_of(X, queries, probabilities.top1(s.ravel(), offsets).reshape(s.shape))
 
@@ -154,7 +157,7 @@ class Ranker(BaseEstimator):
         probability.
         """
         probabilities.refuse_unless_pairs(self._loss())
-        queries = self._seen(X, qid)
+        queries = self._rows_to_score(X, qid)
         s = in_order_of(X, queries, self._strengths(queries)[0])
         gap = s[..., np.asarray(i)] - s[..., np.asarray(j)]
         return probabilities.above(gap, self._loss(), self._loss_parameters())
@@ -165,7 +168,7 @@ class Ranker(BaseEstimator):
         For losses whose law is one of orders.  Lists come in order of first appearance, rows in the order given.
         """
         probabilities.refuse_unless_order(self._loss())
-        s, offsets = self._strengths(self._seen(X, qid))
+        s, offsets = self._strengths(self._rows_to_score(X, qid))
         s = s.ravel()
         return [probabilities.place_probabilities(s[a:b]) for a, b in pairwise(offsets)]
 
@@ -177,7 +180,7 @@ class Ranker(BaseEstimator):
         Over the pairs with different grades of queries that should not be those of the fit.
         """
         probabilities.refuse_unless_pairs(self._loss())
-        queries, lists = self._graded(X, y, qid)
+        queries, lists = self._rows_and_grades(X, y, qid)
         s, _ = self._strengths(queries)
         return probabilities.calibration(s.ravel(), lists, self._loss(), self._loss_parameters(), bins=bins)
 
@@ -252,9 +255,9 @@ class Ranker(BaseEstimator):
         metric = metric_of(self._metric())
         return lambda state: mean_defined(metric(scores(state), valid.grade, valid.offsets))
 
-    def _graded(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
+    def _rows_and_grades(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
         """Rows to score, and the grades of what is scored."""
-        queries = self._seen(as_queries(X, y, qid, None, self._missing), None)
+        queries = self._rows_to_score(as_queries(X, y, qid, None, self._missing), None)
         return queries, queries.lists()
 
     def _keep_best(
@@ -283,6 +286,10 @@ class Ranker(BaseEstimator):
     def _loss(self) -> str:
         return str(getattr(self, "loss", ""))
 
+    def _loss_record(self) -> Loss:
+        """The record of the loss, refused where it lacks what the ranker needs."""
+        return check_needs(self._loss(), *self.needs, who=type(self).__name__)
+
     def _loss_parameters(self) -> dict[str, Any]:
         """Parameters of the loss: given, and learnt in the fit."""
         return {**(getattr(self, "loss_params", None) or {}), **getattr(self, "learnt_", {})}
@@ -296,7 +303,7 @@ class Ranker(BaseEstimator):
         self.n_features_in_ = queries.n_features
         self.features_ = queries.features
 
-    def _seen(self, X: Any, qid: Ids | None) -> Queries:
+    def _rows_to_score(self, X: Any, qid: Ids | None) -> Queries:
         """Rows to score, as queries whose columns are those at fit; without ``qid`` they are one list."""
         self._check_fitted()
         if isinstance(X, Queries):
@@ -387,7 +394,7 @@ def mean_defined(values: NDArray[np.float64]) -> float:
 
 def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Any:
     """Rows i and j of a table or of ``Queries``, checked against the columns at fit."""
-    queries = ranker._seen(X, None)
+    queries = ranker._rows_to_score(X, None)
     n_rows = queries.X.shape[0]
     for k in (i, j):
         if not 0 <= k < n_rows:

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, list_of_rows
-from placet.losses import Bound, Loss, needs
+from placet.losses import Bound
 from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank import similarity
 from placet.rank.boosting import best_constant
@@ -31,18 +31,43 @@ class ListwiseReranker(Ranker):
     long that some f_i would overflow or underflow, the scores are sign(f_i) (log|f_i| - c) with one c for the list:
     the same order.
 
-    ``base``: a ranker of Placet (an unfitted one is cloned and fitted first; with ``folds`` its training scores are
-    those of fits on the other folds), anything else with ``predict(X)`` such as LightGBM's, fitted; or the number or
-    name of a column of scores.  The product turns round for rows with b < 0: ``positive=True`` subtracts the smallest b
-    of each list first, which leaves the base ranking as it is.  ``average``: means over j in place of sums.
-
     Training minimizes loss(c_0 + c_1 f) per unit weight + l2 / 2 |w|^2, w in units of the sums' deviations; c_0 and c_1
     > 0 bring f to the level that the loss expects and change no order; they are ``level_`` and count where
-    probabilities are asked for.  The objective is not convex; it starts at w = 0.  With several ``l2`` the validation
-    set chooses among them, and the base itself (w = 0), by ``metric``.
+    probabilities are asked for.  The objective is not convex; it starts at w = 0.
 
-    ``terms`` > 1 adds terms (v_0 + v_1 b(x_i)) exp(...) with weights of their own by gradient boosting with
-    ``learning_rate`` (the sum of products that every exchangeable function is).
+    Parameters
+    ----------
+    base : Ranker, model, int or str
+        A ranker of Placet (an unfitted one is cloned and fitted first), anything else with ``predict(X)`` such as
+        LightGBM's, fitted; or the number or name of a column of scores.
+    kernels : sequence
+        Names, functions or relations: see ``placet.rank.similarity``.
+    loss : str
+        A name of ``LOSSES`` without learnt parameters.
+    terms : int
+        More than 1 adds terms (v_0 + v_1 b(x_i)) exp(...) with weights of their own by gradient boosting (the sum of
+        products that every exchangeable function is).
+    l2 : float or sequence of float
+        Penalty on the weights; of several the validation set chooses one, or the base itself, by ``metric``.
+    learning_rate : float
+        Factor of further terms.
+    positive : bool
+        Subtracts the smallest b of each list first, which leaves the base ranking as it is; else the product turns
+        round for rows with b < 0.
+    average : bool
+        Means over j in place of sums.
+    bandwidth : float
+        Of the kernel "gaussian".
+    folds : int
+        From 2 on, the training scores of an unfitted base are those of fits on the other folds.
+    metric : str
+        Judges on the validation set.
+    max_iter : int
+        Iterations for each term at most.
+    loss_params : mapping, optional
+        Parameters of the loss.
+    random_state : int
+        Seed of the folds.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -52,6 +77,7 @@ class ListwiseReranker(Ranker):
     ((1, 1), True)
     """
 
+    needs = ("no learnt parameters",)
     _state = ("base_", "v_", "w_", "level_")
 
     def __init__(
@@ -89,7 +115,8 @@ class ListwiseReranker(Ranker):
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
         penalties = np.atleast_1d(np.asarray(self.l2, dtype=np.float64))
-        params = self._check(penalties, valid).training_parameters(self.loss_params)
+        self._check(penalties, valid)
+        params = self._loss_record().training_parameters(self.loss_params)
         self.base_, b, interrupted = fit_base(self.base, queries, valid, self.folds, self.random_state)
         b, T = self._parts(queries, b)
         deviation = T.std(axis=0)
@@ -149,7 +176,7 @@ class ListwiseReranker(Ranker):
         constant, factor = self.level_
         return constant + factor * self._scores(queries), queries.offsets
 
-    def _check(self, penalties: Floats, valid: Queries | None) -> Loss:
+    def _check(self, penalties: Floats, valid: Queries | None) -> None:
         if isinstance(self.kernels, str) or not len(self.kernels):
             raise ValueError(f"kernels {self.kernels!r} must be a sequence of at least one kernel")
         if self.terms < 1 or self.max_iter < 1 or not 0 < self.learning_rate <= 1:
@@ -161,7 +188,6 @@ class ListwiseReranker(Ranker):
             raise ValueError(f"l2 {self.l2} must be one or more numbers that are not negative")
         if len(penalties) > 1 and valid is None:
             raise ValueError(f"{len(penalties)} values of l2 need a validation set to choose among them")
-        return needs(self.loss, "no learnt parameters", who=type(self).__name__)
 
 
 def list_scores(b: Floats, T: Floats, terms: Terms, offsets: Ints) -> Floats:

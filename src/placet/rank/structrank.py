@@ -91,9 +91,9 @@ class Graph:
             params = {"connections": connections, "random_state": seed}
             bound = Bound("structrank", lists, params, total=terms, learn=("w1", "w2"))
             return bound.value_grad_slopes(s, {"w1": w[0], "w2": w[1]})
-        return self._given(s, w, connections, seed, terms)
+        return self._loss_of_edges(s, w, connections, seed, terms)
 
-    def _given(
+    def _loss_of_edges(
         self, s: Floats, w: Floats, connections: str | float, seed: int, terms: int
     ) -> tuple[float, Floats, Floats]:
         assert self.above is not None
@@ -120,22 +120,43 @@ class StructRank(Ranker):
     """A score fitted to -log F of all preferences of a list, F a product of sigmoids over pairs of edges.
 
     Every edge (row i preferred to j) has the margin r_e = s_i - s_j; a pair of edges costs log(1 + e^(-w1 r_e) +
-    e^(-w2 r_f)).  ``connections``: "full" (all pairs), "none" (edges alone), a number of random partners for each
-    edge, or a share below 1 (as many random pairs as that share of the edges).  They are drawn again in every epoch,
-    so that training averages over random networks.  Edges come from grades, or with
-    ``preferences`` from that relation of the ``Queries`` (entry i, j above 0: row i is preferred to row j).
+    e^(-w2 r_f)).  Constraints: w1, w2 and bandwidths are not negative, and |theta|_1 <= ``norm``, theta = (parameters
+    of the scorer, w1, w2).  The epoch with the best ``metric`` on the validation set (without one: of the training
+    loss) is kept, over all starts and norms.
 
-    ``scorer``: "nadaraya-watson", s(x) = sum_i K(x_i, x) y_i / sum_i K(x_i, x) over all training rows with K = exp(-1/2
-    sum_f a_f^2 (x_f - x_if)^2) and bandwidths a >= 0; "linear"; or "network", one layer of ``hidden`` tanh units.
-    ``own_list=False`` leaves the rows of a list out of the sum over i while it trains on that list (the paper keeps
-    them in, so that a training row sees its own label).
-
-    Constraints: a, w1, w2 >= 0 and |theta|_1 <= ``norm``, theta = (parameters of the scorer, w1, w2).  A step of
-    ``learning_rate`` down the gradient of one list is halved until it is feasible: with ``halving="coordinate"`` first
-    each coordinate's own step until it is not negative, then all of them for the norm; with "vector", as published, all
-    together, so that one coordinate near 0 can hold up the others.  The rate is divided by sqrt(2) after each epoch.
-    ``starts`` random starts; the epoch with the best ``metric`` on the validation set (without one: of the training
-    loss) is kept.  ``norm`` may be a sequence: the same choice is made among them.
+    Parameters
+    ----------
+    scorer : str
+        "nadaraya-watson": s(x) = sum_i K(x_i, x) y_i / sum_i K(x_i, x) over all training rows, K = exp(-1/2 sum_f a_f^2
+        (x_f - x_if)^2) with bandwidths a >= 0; "linear"; or "network", one layer of tanh units.
+    connections : str or float
+        "full" (all pairs of edges), "none" (edges alone), a number of random partners for each edge, or a share below 1
+        (as many random pairs as that share of the edges).  They are drawn again in every epoch, so that training
+        averages over random networks.
+    norm : float or sequence of float
+        Bound of |theta|_1, or several to choose among.
+    learning_rate : float
+        A step down the gradient of one list; divided by sqrt(2) after each epoch.
+    epochs : int
+        Passes over the lists.
+    starts : int
+        Random starts.
+    hidden : int
+        Units of the network.
+    own_list : bool
+        False leaves the rows of a list out of the sum over i while it trains on that list; the paper keeps them in, so
+        that a training row sees its own label.
+    halving : str
+        How a step becomes feasible: "coordinate" halves first each coordinate's own step until it is not negative, then
+        all of them for the norm; "vector", as published, all together, so that one coordinate near 0 can hold up the
+        others.
+    preferences : str, optional
+        A relation of the ``Queries`` whose entries i, j above 0 say that row i is preferred to row j; edges come from
+        grades if None.
+    metric : str
+        Judges on the validation set.
+    random_state : int
+        Seed of the starts, the order of lists and the connections.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)

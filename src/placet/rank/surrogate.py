@@ -98,16 +98,40 @@ class SurrogateSearch(Ranker):
     """A linear ranker fitted to the surrogate of psi = sum_k alpha_k psi_k, with alpha >= 0 chosen by the metric.
 
     For each alpha the weights minimize the Bregman surrogate of psi on the training queries, starting from the weights
-    of the nearest alpha tried so far; alpha maximizes ``metric`` on held-out queries: the validation set, or else a
-    share ``validation`` of the training queries drawn by ``random_state`` (the final fit then takes all of them).  The
-    search is ``pattern_search`` from all ones, each psi_k alone, and a small random point.
-
-    ``psi``: the dictionary, names of ``placet.losses.bregman.PSI``; ``beta``: the factor of "ce".  ``final``: an
-    unfitted ranker with ``loss`` and ``loss_params`` (such as ``ConsistentBooster``) that is fitted to the surrogate
-    chosen, in place of the linear one.
+    of the nearest alpha tried so far; alpha maximizes ``metric`` on held-out queries.  The search is ``pattern_search``
+    from all ones, each psi_k alone, and a small random point.
 
     All positive alpha are consistent with NDCG; they differ on finite data.  The scale of alpha changes nothing but the
     strength of ``l2``: beta psi has the surrogate beta D(p, s / beta), and a linear score takes up the factor.
+
+    Parameters
+    ----------
+    psi : sequence of str
+        The dictionary, names of ``placet.losses.bregman.PSI``.
+    l2 : float
+        Penalty on the weights.
+    beta : float
+        The factor of "ce".
+    validation : float
+        Share of the queries that is held out, by ``random_state``, where ``fit`` is given no validation set; the last
+        fit takes all of them.
+    final : Ranker, optional
+        An unfitted ranker with ``loss`` and ``loss_params``, such as ``ConsistentBooster``, that is fitted to the
+        surrogate chosen, in place of the linear one.
+    step : float
+        First step of the search in alpha.
+    least_step : float
+        The search stops below it.
+    max_evaluations : int
+        Values of alpha at most.
+    tol : float
+        Each fit stops when the gradient is this share of what it is at weights 0.
+    max_iter : int
+        Iterations of a fit at most.
+    metric : str
+        Chooses alpha.
+    random_state : int
+        Seed of the held-out queries and of the random point.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)

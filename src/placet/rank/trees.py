@@ -22,9 +22,36 @@ class TreeRanker(Ranker):
     """A sum of regression trees fitted to any loss that has a curvature, with LightGBM as the engine.
 
     Gradients and curvatures are divided by the mean curvature at the start, so ``l2`` and LightGBM's own limits mean
-    the same for every loss: a row counts as about one.  With a validation set, training stops when ``metric`` has not
-    improved for ``patience`` rounds, and the best round is kept.  An interrupt (Ctrl-C) keeps the trees so far.
-    NaN in a feature is a value of its own.  ``engine`` passes further parameters to LightGBM.
+    the same for every loss: a row counts as about one.  NaN in a feature is a value of its own.
+
+    Parameters
+    ----------
+    loss : str
+        A name of ``LOSSES``.
+    n_trees : int
+        Trees at most.
+    learning_rate : float
+        Factor of each tree.
+    leaves : int
+        Leaves of a tree at most.
+    min_rows : int
+        Rows of a leaf at least.
+    l2 : float
+        Penalty on the values of leaves.
+    subsample : float
+        Share of the rows drawn for each tree.
+    feature_fraction : float
+        Share of the features drawn for each tree.
+    patience : int
+        With a validation set, training stops after this many trees without a better ``metric``; the best are kept.
+    metric : str
+        Judges on the validation set.
+    loss_params : mapping, optional
+        Parameters of the loss.
+    engine : mapping, optional
+        Further parameters of LightGBM.
+    random_state : int
+        Seed of the draws.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -32,6 +59,7 @@ class TreeRanker(Ranker):
     True
     """
 
+    needs = ("curvature",)
     _state = ("trees_", "learnt_", "n_trees_")
     _missing = "keep"
 
@@ -159,7 +187,7 @@ class Slopes:
         qid: Sequence[Hashable] | None = None,
         weight: ArrayLike | None = None,
     ) -> None:
-        record = needs(loss, "curvature", who="gradient boosting")
+        record = needs(loss, *TreeRanker.needs, who="gradient boosting")
         self.loss, self.params = loss, record.training_parameters(params)
         self.qid, self.weight = qid, weight
         self.bound: Bound | None = None
