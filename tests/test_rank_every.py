@@ -3,14 +3,18 @@
 import inspect
 import os
 import signal
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
+from typer.testing import CliRunner
 
 import placet
+from placet.cli import app
 from placet.data import Queries
 from placet.optim import ConvergenceWarning
 from placet.rank import RANKERS, LinearRanker, TreeRanker
@@ -71,6 +75,45 @@ def test_the_table_holds_every_ranker_and_nothing_else():
     assert all(RANKERS.name_of(kind) == name for name, kind in RANKERS.items())
     public = [getattr(placet.rank, name) for name in placet.rank.__all__]
     assert {kind for kind in public if inspect.isclass(kind) and issubclass(kind, Ranker)} == set(RANKERS.values())
+
+
+def test_the_how_to_names_every_ranker():
+    text = (Path(__file__).parents[1] / "docs" / "howto" / "search.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert [tuple(cell.strip(" `") for cell in row.split("|")[1:3]) for row in rows] == [
+        (name, kind.__name__) for name, kind in RANKERS.items()
+    ]
+
+
+SHORTEST = '''
+from typing import Any
+from placet.rank.ranker import Ranker
+
+class ColumnRanker(Ranker):
+    """The score is a column."""
+    _state = ("column_",)
+
+    def __init__(self, column: int = 0) -> None:
+        self.column = column
+
+    def _fit(self, queries: Any, valid: Any) -> None:
+        self.column_ = self.column
+
+    def _scores(self, queries: Any) -> Any:
+        return queries.X[:, self.column_].astype(float)
+'''
+
+
+def test_a_ranker_is_added_by_its_module_and_a_row_of_the_table(tmp_path, monkeypatch):
+    (tmp_path / "column.py").write_text(SHORTEST)
+    monkeypatch.setattr(placet.rank, "__path__", [*placet.rank.__path__, str(tmp_path)])
+    monkeypatch.setitem(RANKERS.homes, "column", "column:ColumnRanker")
+    placet.io.write(DATA, tmp_path / "data.letor")
+    model = str(tmp_path / "model")
+    words = ["train", str(tmp_path / "data.letor"), "--ranker", "column", "-p", "column=1", "--save", model]
+    assert CliRunner().invoke(app, words, catch_exceptions=False).exit_code == 0
+    np.testing.assert_array_equal(placet.load(model).predict(DATA), DATA.X[:, 1])
+    sys.modules.pop("placet.rank.column")
 
 
 @EVERY
