@@ -16,7 +16,7 @@ from benchmarks.harness import compare, main
 from experiments.common import data_folder, letor_files
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.kemeny import kemeny_order
-from placet.data import Rankings
+from placet.data import Comparisons, Rankings
 from placet.io import read_letor_agg
 
 
@@ -143,8 +143,23 @@ def rules(quick: bool) -> None:
     )
 
 
-PARTS = {"kemeny": kemeny, "rules": rules, "multinomial": multinomial}
+def elections(quick: bool) -> None:
+    """Rules of elections at many items: distinct majorities, and few ballots with many ties."""
+    n = 200 if quick else 1_000
+    rng = np.random.default_rng(2)
+    i, j = np.triu_indices(n, 1)
+    share = rng.uniform(size=len(i))
+    pairs = Comparisons(i, j, share, 1 - share, 0 * share)
+    ballots = Rankings.from_orders(uniform(n, 25, 3), items=range(n))
+    for name in ("schulze", "ranked-pairs", "minimax", "baldwin", "nanson", "black", "irv", "stv", "bucklin"):
+        for data in (pairs, ballots) if RULES[name].of_pairs else (ballots,):
+            RULES[name](data[:1] if isinstance(data, Rankings) else Comparisons([0], [1], [1], [0], [0]))
+            start = time.perf_counter()
+            RULES[name](data)
+            print(f"{name}: {data}, {time.perf_counter() - start:.2f} s")
 
+
+PARTS = {"kemeny": kemeny, "rules": rules, "elections": elections, "multinomial": multinomial}
 
 if __name__ == "__main__":
     main(__doc__, PARTS)

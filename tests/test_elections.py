@@ -1,7 +1,9 @@
 """Rules of elections by their definitions: every way of breaking ties enumerated, every tied tier in every order."""
 
 import itertools
+import os
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 import placet
 from placet.aggregate import RULES, elections, runoff
 from placet.aggregate import stv as transferable
+from placet.aggregate.kemeny import pair_tables
 from placet.aggregate.stv import count_votes
 from placet.data import Comparisons, DataError, Rankings
 
@@ -527,3 +530,67 @@ def test_bootstrap_and_audit_through_the_one_door(name):
     assert found.ranking[0] == 0
     assert found.top_k_probability(1)[0] >= 0.5
     assert placet.axioms.audit(r, name, compare=("borda",)).condorcet_winner == 0
+
+
+def test_the_record_is_in_json_and_on_the_page(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from placet.cli import app
+    from placet.report.page import consensus_page
+
+    votes = Rankings.from_orders([["a", "b", "c"]] * 5 + [["c", "b", "a"]])
+    path = tmp_path / "votes.soc"
+    placet.io.write(votes, path)
+    command = ["aggregate", str(path), "--method", "stv", "-p", "seats=2", "--json"]
+    record = json.loads(CliRunner().invoke(app, command).stdout)["record"]
+    assert record["elected"] == ["a", "b"]
+    assert record["quota"] == 3
+    assert record["rounds"] == count_votes(votes, 2).record.rows()
+    page = consensus_page(placet.consensus(votes, "stv", seats=2), votes)
+    assert "<h2>The count</h2>" in page
+    assert "Quota 3." in page
+    assert "passes on its surplus" in page
+    frame = placet.consensus(votes, "irv").extras["record"].to_frame()
+    assert frame.columns == ["count", "round", "item", "votes", "status", "action"]
+    assert frame.filter(frame["action"] == "is elected")["item"].to_list() == ["a"]
+
+
+def test_the_record_of_an_instance_has_its_own_names():
+    orders = [["a", "b"], ["a", "b"], ["x", "y"], ["x", "y"]]
+    found = placet.consensus(Rankings.from_orders(orders, instance=[1, 1, 2, 2]), "irv")
+    assert found[1].extras["record"].elected == ("a",)
+    assert found[2].extras["record"].elected == ("x",)
+    assert {row["item"] for row in found[2].extras["record"].rows()} == {"x", "y", None}
+
+
+# Real elections
+
+
+DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data")) / "preflib" / "00002-debian"
+PUBLISHED = {
+    1: "Bdale Garbee",
+    3: "Branden Robinson",
+    5: "Sam Hocevar",
+    6: "Stefano Zacchiroli",
+    7: "Stefano Zacchiroli",
+    8: "Swirl",
+}
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f"no data at {DATA}; set PLACET_DATA to the folder that holds them")
+def test_schulze_elects_whom_debian_elected():
+    """In files 2 and 4 (2003 and 2006) the ballots of PrefLib have another majority than the published result:
+    252 to 228 and 213 to 190 against the candidate that Debian declared the winner."""
+    for number, winner in PUBLISHED.items():
+        votes = placet.read(DATA / f"00002-0000000{number}.toc")
+        assert placet.consensus(votes, "schulze").ranking[0] == winner
+    for number, x, y, share in (
+        (2, "Bdale Garbee", "Martin Michlmayr", 252),
+        (4, "Steve McIntyre", "Anthony Towns", 213),
+    ):
+        votes = placet.read(DATA / f"00002-0000000{number}.toc")
+        assert placet.consensus(votes, "schulze").ranking[0] == x
+        wins, _ = pair_tables(votes)
+        assert wins[votes.index[x], votes.index[y]] == share > wins[votes.index[y], votes.index[x]]

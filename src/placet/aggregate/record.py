@@ -65,6 +65,11 @@ class Record:
                 standing &= step.status != ELIMINATED
         return rows
 
+    def to_dict(self) -> dict[str, object]:
+        """The record as JSON has it."""
+        head = {name: getattr(self, name) for name in ("elected", "tied", "quota", "ways")}
+        return head | {"rounds": self.rows()}
+
     def to_frame(self) -> "pl.DataFrame":
         """The rows as a Polars frame."""
         import polars as pl

@@ -161,7 +161,10 @@ def _time(seconds: float) -> str:
 
 def _json(result: "Consensus | ConsensusSet", level: float) -> dict[str, object]:
     rows = result.to_frame(level).to_dicts()
-    return {"method": result.method, "notes": list(result.notes), "ranking": rows}
+    answer: dict[str, object] = {"method": result.method, "notes": list(result.notes), "ranking": rows}
+    if record := getattr(result, "extras", {}).get("record"):
+        answer["record"] = record.to_dict()
+    return answer
 
 
 def _show(result: "Consensus | ConsensusSet", level: float) -> None:

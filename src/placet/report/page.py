@@ -12,6 +12,7 @@ import numpy as np
 import placet
 from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet
 from placet.aggregate.instances import split
+from placet.aggregate.record import ELIMINATED, Record
 from placet.aggregate.separation import MOST_PAIRED
 from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
@@ -73,6 +74,7 @@ def _of_one(c: Consensus, data: Rankings | Comparisons, level: float) -> Section
         ("Who beats whom", _wins(c)),
         ("How sure the ranks are", _ranks(c)),
         ("The voters", _agents(c)),
+        ("The count", _count(c)),
         ("What to know", _notes(c)),
         ("Audit", _audit(c, data)),
     ]
@@ -192,6 +194,30 @@ def _agents(c: Consensus) -> str:
 
 def _notes(c: Consensus | ConsensusSet) -> str:
     return "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in c.notes) + "</ul>" if c.notes else ""
+
+
+def _count(c: Consensus) -> str:
+    """The rounds of a count: a row for each item, a column for each round, up to the round in which it goes."""
+    record = c.extras.get("record")
+    if not isinstance(record, Record) or not record.counts:
+        return ""
+    rounds, chosen = record.counts[0], c.order[:MOST_CELLS]
+    action = {i: step.actions[i] for step in rounds for i in step.actions}
+    rows = []
+    for i in [*chosen.tolist(), None]:
+        out = next((k for k, step in enumerate(rounds) if i is not None and step.status[i] == ELIMINATED), len(rounds))
+        votes = [figures.number(step.exhausted if i is None else step.votes[i]) for step in rounds[: out + 1]]
+        cells = "".join(f'<td class="num">{text}</td>' for text in votes) + "<td></td>" * (len(rounds) - len(votes))
+        name, end = ("exhausted", "") if i is None else (str(c.items[i]), action.get(i, ""))
+        rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells}<td>{escape(end)}</td></tr>')
+    heads = "".join(f"<th>{k + 1}</th>" for k in range(len(rounds)))
+    words = [f"Quota {figures.number(record.quota)}."] if record.quota is not None else []
+    words += ["Votes at the start of each round, and what happened last to an item."]
+    if record.ways > 1:
+        words.append(f"The first of {record.ways} ways of breaking ties.")
+    table = f"<thead><tr><th>item</th>{heads}<th></th></tr></thead><tbody>{''.join(rows)}</tbody>"
+    left_out = _left_out(len(c.items), MOST_CELLS)
+    return f'<p>{" ".join(words)}</p><div class="wide"><table class="ranking">{table}</table></div>{left_out}'
 
 
 def _audit(c: Consensus, data: Rankings | Comparisons) -> str:
