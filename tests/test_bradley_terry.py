@@ -393,3 +393,88 @@ def test_a_million_items_with_four_votes_each():
     assert fit.fit.converged
     assert np.corrcoef(fit.scores, theta)[0, 1] > 0.6
     assert any("undefeated" in note and " items]" in note for note in fit.notes)
+
+
+# ---- the prior's width
+
+
+def laplace(c, family, width):
+    """log marginal likelihood of the scores' width, by Laplace, without its constants."""
+    p = pairs.pair_counts(c, TIES[family], width, False)
+    fit, at = pairs.fit_counts(p, pairs.start_of(p), max_iter=100, tol=1e-12)
+    determinant = np.linalg.slogdet(pairs.hessian(p, at) * p.scale)[1]
+    return -pairs.value(p, fit.x) * p.scale - p.n_items * math.log(width) - determinant / 2
+
+
+@pytest.mark.parametrize(("family", "accuracy"), [("none", 0.01), ("rao-kupper", 0.03), ("davidson", 0.03)])
+def test_the_learnt_width_maximizes_the_marginal_likelihood(family, accuracy):
+    """To the accuracy of the search; with ties, their parameter is taken as known in one term."""
+    _, c = drawn(12, 80, 3, tie=0.0, family=family)
+    grid = np.exp(np.linspace(math.log(0.2), math.log(5), 400))
+    best = grid[np.argmax([laplace(c.pooled(), family, width) for width in grid])]
+    fit = consensus(c, "bradley-terry", ties=family, prior="learn")
+    assert fit.extras["prior"] == pytest.approx(best, rel=accuracy + 0.01)
+    assert f"standard deviation {fit.extras['prior']:.3g}, learnt from the data" in fit.notes[0]
+    fixed = consensus(c, "bradley-terry", ties=family, prior=fit.extras["prior"])
+    np.testing.assert_allclose(fit.scores, fixed.scores, atol=1e-8)
+
+
+def unequal(n, seed, width):
+    """Most items with two to five votes of their own, twenty with hundreds."""
+    rng = np.random.default_rng(seed)
+    theta, games = rng.normal(0, width, n), rng.integers(2, 6, n)
+    games[rng.choice(n, 20, replace=False)] = 300
+    a = np.repeat(np.arange(n), games)
+    b = rng.choice(n, len(a), p=games / games.sum())
+    a, b = a[a != b], b[a != b]
+    won = rng.random(len(a)) < 1 / (1 + np.exp(theta[b] - theta[a]))
+    return theta - theta.mean(), a, b, won
+
+
+@pytest.mark.parametrize(("n", "width"), [(200, 0.7), (1200, 1.3)])
+def test_with_very_unequal_numbers_of_games_the_learnt_width_is_right(n, width):
+    """Factored and sampled: the width is recovered, held-out votes are foretold as well as by the best of a grid, the
+    intervals cover, and those who come first are good, not merely unknown.
+    """
+    theta, a, b, won = unequal(n, 1, width)
+    test = np.random.default_rng(0).random(len(a)) < 0.2
+    votes = Comparisons.from_battles(a[~test], b[~test], np.where(won[~test], "a", "b"), items=range(n))
+    sign = np.where(won[test], 1, -1)
+
+    def log_loss(scores):
+        return np.logaddexp(0, -sign * (scores[a[test]] - scores[b[test]])).mean()
+
+    fit = consensus(votes, "bradley-terry", prior="learn")
+    assert fit.extras["prior"] == pytest.approx(np.std(theta), rel=0.15)
+    grid = {w: consensus(votes, "bradley-terry", prior=w, stderr=None) for w in (0.3, 0.6, 1.0, 1.4, 2.0, 10.0)}
+    losses = {w: log_loss(other.scores) for w, other in grid.items()}
+    assert log_loss(fit.scores) < min(losses.values()) + 0.003 < losses[10.0] - 0.01
+    low, high = fit.interval(0.95)
+    assert 0.91 < np.mean((low <= theta) & (theta <= high)) < 0.98
+    top, flat_top = (np.argsort(-other.scores)[:10] for other in (fit, grid[10.0]))
+    assert abs(fit.scores[top].mean() - theta[top].mean()) < 0.6
+    assert grid[10.0].scores[flat_top].mean() > theta[flat_top].mean() + 3
+    if n > 1000:
+        assert theta[top].mean() > theta[flat_top].mean() + 0.5
+
+
+def test_a_learnt_width_has_bounds_and_says_so():
+    even = Comparisons.from_battles("abc" * 20, "bca" * 20, ["a", "b"] * 30)
+    fit = consensus(even, "bradley-terry", prior="learn")
+    assert fit.extras["prior"] < 0.02
+    assert "no differences" in fit.notes[0]
+    sweep = Comparisons([0, 0, 1], [1, 2, 2], [9.0] * 3, [0.0] * 3, [0.0] * 3)
+    fit = consensus(sweep, "bradley-terry", prior="learn")
+    assert fit.extras["prior"] == pytest.approx(10.0)
+    assert "the most that is tried" in fit.notes[0]
+    nothing = consensus(Comparisons([], [], [], [], [], items=["a", "b"]), "bradley-terry", prior="learn")
+    assert nothing.ranking == [("a", "b")]
+    with pytest.raises(ValueError, match='positive standard deviation, "learn" or None'):
+        consensus(even, "bradley-terry", prior="guess")
+
+
+def test_the_learnt_width_of_many_items_needs_no_dense_matrix():
+    theta, c = drawn(20_000, 60_000, 12)
+    fit = consensus(c, "bradley-terry", prior="learn", stderr=None)
+    assert fit.extras["prior"] == pytest.approx(1.0, abs=0.15)
+    assert np.corrcoef(fit.scores, theta)[0, 1] > 0.65

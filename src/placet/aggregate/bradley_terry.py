@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate import pairs
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
+from placet.aggregate.prior import LEARN, check_prior, prior_note
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
@@ -31,10 +32,12 @@ class BradleyTerry(BaseEstimator):
         e^{d/2}, e^{-d/2} and e^tie.
     order_effect : bool
         A constant is added to d for the item that came first (``Comparisons`` with ``ordered=True``).
-    prior : float or None
+    prior : float, "learn" or None
         Scores are normal with mean 0 and this standard deviation; the default, 10, weighs as much as 1/25 of a vote
-        between equals.  The tie parameter and the effect of order have a standard deviation of 10, whatever it is.
-        None: no prior, and a ``DataError`` where no finite scores exist.
+        between equals.  "learn": the one that maximizes the marginal likelihood (``extras["prior"]``), so that items
+        with few votes are drawn to the middle as far as the spread of all items asks for.  The tie parameter and the
+        effect of order have a standard deviation of 10 in either case.  None: no prior, and a ``DataError`` where no
+        finite scores exist.
     stderr : "observed", "sandwich" or None
         Standard errors from the information; or with votes independent and the model not trusted; or none.
     agent_weight : mapping, optional
@@ -56,7 +59,7 @@ class BradleyTerry(BaseEstimator):
         self,
         ties: str = "none",
         order_effect: bool = False,
-        prior: float | None = 10.0,
+        prior: float | str | None = 10.0,
         stderr: str | None = "observed",
         agent_weight: Any = None,
         max_iter: int = 200,
@@ -76,6 +79,9 @@ class BradleyTerry(BaseEstimator):
         """Fit to votes, or to all pairs on the same ballot; ``start`` are scores to start from."""
         self._check(data)
         counts, notes = self._counts(data)
+        self.prior_ = self._width(counts, start)
+        if self.prior_ is not None:
+            notes.insert(0, prior_note(self.prior_, self.prior == LEARN))
         p = self._pairs(counts)
         notes += notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, counts.items, self.prior)
         if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
@@ -108,19 +114,14 @@ class BradleyTerry(BaseEstimator):
         data_kind(data)
         one_of(self.ties, TIES, "ties")
         one_of(self.stderr, STDERRS, "stderr")
-        if self.prior is not None and not 0 < self.prior < np.inf:
-            raise ValueError(f"prior must be a positive standard deviation or None, not {self.prior}")
+        check_prior(self.prior)
         if self.order_effect and not getattr(data, "ordered", False):
             raise ValueError("order_effect=True needs to know who came first: Comparisons made with ordered=True")
 
     def _counts(self, data: Rankings | Comparisons) -> tuple[Comparisons, list[str]]:
         """One row for each pair, agents pooled with their weights; and what to note about it."""
         factor = agent_factor(self.agent_weight, data)
-        notes = (
-            []
-            if self.prior is None
-            else [f"prior: scores are normal with mean 0 and standard deviation {self.prior:g}"]
-        )
+        notes: list[str] = []
         if isinstance(data, Rankings):
             weighted = data if self.agent_weight is None else replace(data, weight=data.weight * factor)
             data, factor = weighted.to_comparisons(), 1.0
@@ -136,7 +137,14 @@ class BradleyTerry(BaseEstimator):
         return data, notes
 
     def _pairs(self, counts: Comparisons) -> pairs.PairCounts:
-        return pairs.pair_counts(counts, TIES[self.ties], self.prior, self.order_effect)
+        return pairs.pair_counts(counts, TIES[self.ties], self.prior_, self.order_effect)
+
+    def _width(self, counts: Comparisons, start: Any) -> float | None:
+        """The standard deviation of the scores' prior, learnt if asked for."""
+        if self.prior is None or isinstance(self.prior, int | float):
+            return self.prior
+        model = TIES[self.ties]
+        return pairs.learn_prior(counts, model, self.order_effect, start, self.max_iter, self.random_state)
 
     def _consensus(
         self, counts: Comparisons, p: pairs.PairCounts, at: pairs.Derivatives, notes: list[str]
@@ -173,7 +181,9 @@ class BradleyTerry(BaseEstimator):
     def _extras(self, p: pairs.PairCounts, stderr: Any) -> dict[str, Any]:
         """Tie parameter and effect of order, with their standard errors (by the delta method for the former)."""
         tie, slope = pairs.tie_parameter(p, self.fit_.x)
-        extras: dict[str, Any] = {} if self.ties == "none" else {"tie": tie}
+        extras: dict[str, Any] = {"prior": self.prior_} if self.prior == LEARN else {}
+        if self.ties != "none":
+            extras["tie"] = tie
         if p.order:
             extras["order_effect"] = float(self.fit_.x[-1])
         if stderr is not None and p.tie:

@@ -24,6 +24,7 @@ from placet.aggregate.information import (
     with_mean_zero,
     with_precision,
 )
+from placet.aggregate.prior import NARROWEST, WIDEST, learn_width
 from placet.aggregate.resample import MOST_COUNTS, resampled_counts
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
@@ -36,6 +37,9 @@ ROWS_PER_RANGE, MOST_RANGES = 16384, 16
 
 EXTRA_PRIOR = 10.0
 """Standard deviation of the normal prior of the tie parameter and of the effect of order, where scores have a prior."""
+
+ROUGH = 1e-6
+"""Tolerance of the fits from which the prior's width is learnt."""
 
 STEP_ACCURACY = 1e-4
 """Relative residual to which the last Newton step is solved: a step of sqrt(tol) then leaves an error below tol."""
@@ -285,6 +289,65 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
     return replace(fit, value=value(p, fit.x) / total, grad_norm=fit.grad_norm / total), at
 
 
+# ---- the prior's width
+
+MOMENT_DRAWS = 8
+
+
+def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> float:
+    """Expected mean square of the scores under Laplace's posterior: (theta' theta + tr H^-1 + 2 theta' m) / n.
+
+    m = -1/2 H^-1 sum over rows of f_ddd Var(d) (e_i - e_j) leads from the mode to the mean, to first order, and with it
+    the sum is the derivative of Laplace's marginal likelihood exactly.  Beyond DIRECT unknowns variances are sampled,
+    with the same normal numbers in every call.
+    """
+    n = p.n_items
+    theta = np.append(x[:n], np.zeros(p.n_extra))
+    if len(x) <= DIRECT:
+        C = inverse_of(hessian(p, at))
+        variance, trace, back = C[p.i, p.i] + C[p.j, p.j] - 2 * C[p.i, p.j], np.trace(C[:n, :n]), C @ theta
+    else:
+        trace, variance, back = 0.0, np.zeros(len(p.i)), solve(p, at, theta, STEP_ACCURACY)
+        times, diagonal, draw = scores_alone(p, at, np.random.default_rng(random_state), None)
+        for _ in range(MOMENT_DRAWS):
+            z = optim.cg(times, draw(), rtol=1e-3, diagonal=diagonal)
+            variance += (z[p.i] - z[p.j]) ** 2 / MOMENT_DRAWS
+            z -= times(z) / diagonal
+            trace += float(z @ z + (1 / diagonal).sum()) / MOMENT_DRAWS
+    shift = -float((third_derivative(p, x) * variance) @ (back[p.i] - back[p.j]))
+    return (float(theta @ theta) + (trace + shift) / p.scale) / n
+
+
+def third_derivative(p: PairCounts, x: Floats, h: float = 1e-4) -> Floats:
+    """f_ddd of each row (pairs,), from the curvatures at d + h and d - h.  O(pairs)."""
+    theta, t, order = parameters(p, x)
+    d, slope = np.empty(len(p.i)), np.empty(len(p.i))
+    extra = np.empty((3, len(p.i)))
+    curvature = []
+    for step in (h, -h):
+        kernels.advantage(theta, order + step, p.i, p.j, d)
+        curvature.append(np.empty(len(p.i)))
+        p.law.slopes(d, t, p.wins_i, p.wins_j, p.ties, slope, curvature[-1], *extra)
+    return (curvature[0] - curvature[1]) / (2 * h)
+
+
+def learn_prior(c: Comparisons, model: str, order: bool, start: Any, max_iter: int, random_state: int) -> float:
+    """The width of the scores' prior by the marginal likelihood; fits start from one another.  O(fits)."""
+    p = pair_counts(c, model, WIDEST, order)
+    x = start_of(p, start)
+    if not len(p.i):
+        return WIDEST
+
+    def at_width(width: float) -> float:
+        nonlocal x
+        p = pair_counts(c, model, width, order)
+        fit, at = fit_counts(p, x, max_iter=max_iter, tol=ROUGH)
+        x = fit.x
+        return mean_square(p, x, at, random_state)
+
+    return learn_width(at_width, max(float(np.std(x[: p.n_items])), NARROWEST))
+
+
 # ---- uncertainty
 
 
@@ -326,8 +389,10 @@ def covariance_of(p: PairCounts, at: Derivatives, robust: Derivatives | None = N
     return with_mean_zero(inverse, p.n_items) / p.scale
 
 
-def stderr_of_many(p: PairCounts, at: Derivatives, rng: np.random.Generator, robust: Derivatives | None) -> Floats:
-    """Standard errors (n,) without a dense matrix; tie and order parameters are taken as known.
+def scores_alone(
+    p: PairCounts, at: Derivatives, rng: np.random.Generator, robust: Derivatives | None
+) -> tuple[Callable[[Floats], Floats], Floats, Callable[[], Floats]]:
+    """Products with the scores' part of the Hessian, its diagonal, and draws with it (or ``robust``) as covariance.
 
     A Laplacian gives numbers with itself as covariance from one normal number for each pair.
     """
@@ -342,7 +407,12 @@ def stderr_of_many(p: PairCounts, at: Derivatives, rng: np.random.Generator, rob
         kernels.scatter(p.i, p.j, root * rng.standard_normal(len(p.i)), z)
         return z - z.mean() if p.precision == 0.0 else z
 
-    found = sampled_stderr(partial(product, p, at), diagonal_of(p, at), draw, robust=robust is not None)
+    return partial(product, p, at), diagonal_of(p, at), draw
+
+
+def stderr_of_many(p: PairCounts, at: Derivatives, rng: np.random.Generator, robust: Derivatives | None) -> Floats:
+    """Standard errors (n,) without a dense matrix; tie and order parameters are taken as known."""
+    found = sampled_stderr(*scores_alone(p, at, rng, robust), robust=robust is not None)
     return found / math.sqrt(p.scale)
 
 
@@ -362,7 +432,7 @@ def extra_stderr(p: PairCounts, at: Derivatives, robust: Derivatives | None) -> 
 
 MOST_SHARED_STEPS = 30
 SHARED_STEP = 1e-4
-WIDEST = 600.0
+FARTHEST = 600.0
 VOTES_AT_ONCE = 4096
 
 
@@ -421,7 +491,7 @@ def gradients(p: PairCounts) -> Callable[[Floats], Floats]:
     kernels.scatter(p.i, p.j, won, fixed)
 
     def gradient(x: Floats) -> Floats:
-        if np.ptp(x) > WIDEST:
+        if np.ptp(x) > FARTHEST:
             return derivatives(p, x).gradient
         out = p.precision * x - fixed
         kernels.expected_wins(np.exp(x - x.max()), p.i, p.j, count, out)
