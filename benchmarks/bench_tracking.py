@@ -1,4 +1,4 @@
-"""Tracking: ours with unlabelled signals and clutter, beside Stone Soup's particle filter with the labels given.
+"""Tracking: ours with unlabeled signals and clutter, beside Stone Soup's particle filter with the labels given.
 
 10 beacons, 4 signals a step, 300 steps, 10,000 particles.  Then the cost against particles and steps, the likelihood
 alone, and memory.
@@ -47,7 +47,7 @@ def placet(steps: int = STEPS, particles: int = PARTICLES, **options) -> np.ndar
 
 
 def stone_soup(particles: int = PARTICLES) -> np.ndarray:
-    """The same signals, clutter left out and every other signal labelled with its beacon."""
+    """The same signals, clutter left out and every other signal labeled with its beacon."""
     from stonesoup.models.transition.linear import CombinedLinearGaussianTransitionModel, RandomWalk
     from stonesoup.predictor.particle import ParticlePredictor
     from stonesoup.resampler.particle import ESSResampler

@@ -14,7 +14,7 @@ from placet.simulate.signals import ranked_signals, simulated_drift, simulated_p
 from placet.threads import get_threads, set_threads
 from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
 from placet.tracking.estimate import _diffusion
-from placet.tracking.geometry import distances, exact_distance, local, moments, two_clouds
+from placet.tracking.geometry import displacements, distances, exact_distance, moments, two_clouds
 from placet.tracking.model import evidence, log_likelihood
 from placet.tracking.motion import free_motion
 from placet.tracking.particles import Genealogy
@@ -41,10 +41,10 @@ def test_distances_on_the_ellipsoid_are_geodesics(lat, lon, other_lat, other_lon
         assert distances(a, b, "geographic")[0, 0] == pytest.approx(exact, abs=0.001 + 2e-5 * exact)
 
 
-def test_local_displacements_are_kilometres_even_over_the_date_line():
+def test_local_displacements_are_kilometers_even_over_the_date_line():
     here = np.array([-57.0, 179.99])
     there = np.array([[-57.01, -179.99], [-56.99, 179.98]])
-    gap = local(there, here, "geographic")
+    gap = displacements(there, here, "geographic")
     np.testing.assert_allclose(np.hypot(*gap.T), exact_distance(here, there, "geographic"), rtol=1e-3)
     assert gap[0, 1] > 0 > gap[1, 1]
     mean, covariance = moments(there, np.array([0.5, 0.5]), "geographic")
@@ -147,7 +147,9 @@ def test_sampled_trajectories_on_the_ellipsoid_take_steps_that_the_motion_takes(
     F, Q = free_motion(1.0, 100 * np.eye(2), 4.0)
     rest = np.concatenate([np.zeros_like(state[1:, :, :2]), state[1:, :, 2:]], axis=2) - state[:-1, :, 2:] @ F[:, 2:].T
     for k in range(len(rest)):
-        rest[k, :, :2] += [local(b[None], a, "geographic")[0] for a, b in zip(state[k, :, :2], state[k + 1, :, :2])]
+        rest[k, :, :2] += [
+            displacements(b[None], a, "geographic")[0] for a, b in zip(state[k, :, :2], state[k + 1, :, :2])
+        ]
     square = np.einsum("kna,ab,knb->kn", rest, np.linalg.inv(Q), rest)
     assert square.max() < chi2.isf(1e-8, 4)
     assert square.mean() == pytest.approx(4, rel=0.05)
@@ -254,7 +256,7 @@ def test_without_signals_or_end_the_cloud_spreads_by_the_diffusion():
 
 
 def grid_smoother(tracker, arrivals, start, end, low, high, n):
-    """Filtered and smoothed means on a grid of positions (plane, random walk): sums where the filter has particles."""
+    """FilterRun and smoothed means on a grid of positions (plane, random walk): sums where the filter has particles."""
     axis = np.linspace(low, high, n)
     points = np.array([(x, y) for x in axis for y in axis])
     D = float(tracker.diffusion)
@@ -403,25 +405,25 @@ def test_clock_offset_drift_and_emission_shift_the_arrivals():
 def test_labels_made_by_hand_are_kept():
     tracker, drawn = simulated(n=15)
     arrivals = drawn.arrivals
-    labelled = Arrivals(arrivals.day, arrivals.time, arrivals.offsets, 4, arrivals.window, source=drawn.source)
-    track = tracker.track(labelled, drawn.position[0])
+    labeled = Arrivals(arrivals.day, arrivals.time, arrivals.offsets, 4, arrivals.window, source=drawn.source)
+    track = tracker.track(labeled, drawn.position[0])
     np.testing.assert_array_equal(track.source, drawn.source)
     np.testing.assert_allclose(track.clutter, (drawn.source == -2).astype(float), atol=1e-12)
 
 
 def test_beacons_sound_only_while_they_are_deployed():
     beacons = Beacons([[0, 0], [9, 0], [0, 9]], speed=1.0, since=[0, 0, 5], until=[100, 3, 100])
-    assert beacons.active(1).tolist() == [0, 1]
-    assert beacons.active(4).tolist() == [0]
-    assert beacons.active(5).tolist() == [0, 2]
+    assert beacons.active_beacons(1).tolist() == [0, 1]
+    assert beacons.active_beacons(4).tolist() == [0]
+    assert beacons.active_beacons(5).tolist() == [0, 2]
     arrivals = Arrivals.from_lists([[4.0], [4.0], [4.0]], day=np.array([2.0, 4.0, 6.0]), window=(0, 20))
     track = RankedSignalTracker(beacons=beacons, sigma=0.3, diffusion=0.1, particles=500).track(arrivals, (4, 0))
     assert (track.association[0, 2], track.association[1, 1], track.association[1, 2], track.association[2, 1]) == (
         0,
     ) * 4
-    labelled = Arrivals.from_lists([[4.0]], day=np.array([4.0]), window=(0, 20), source=np.array([1]))
+    labeled = Arrivals.from_lists([[4.0]], day=np.array([4.0]), window=(0, 20), source=np.array([1]))
     with pytest.raises(DataError, match="does not sound"):
-        RankedSignalTracker(beacons=beacons).track(labelled, (4, 0))
+        RankedSignalTracker(beacons=beacons).track(labeled, (4, 0))
 
 
 def test_a_silent_day_is_evidence_and_a_missing_day_is_none():
@@ -526,7 +528,7 @@ def test_bad_parameters_are_told_in_words():
         with pytest.raises(ValueError, match=words):
             RankedSignalTracker(beacons=SQUARE, **wrong)
     arrivals = Arrivals.from_lists([[1.0, 2.0]], source=np.array([0, 0]))
-    with pytest.raises(DataError, match="labelled 0; a beacon sounds once"):
+    with pytest.raises(DataError, match="labeled 0; a beacon sounds once"):
         evidence(SignalModel(), SQUARE, arrivals)
     with pytest.raises(DataError, match="no confidence"):
         evidence(SignalModel(confidence_ratio=lambda c: c), SQUARE, Arrivals.from_lists([[1.0]]))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import expon
 
-from placet.kernels import association, tracking_bethe
+from placet.kernels import association
 from placet.tracking import Arrivals, Beacons, SignalModel, min_factor_inference
 from placet.tracking.minfactor import messages
 from placet.tracking.model import association_probabilities, evidence, log_likelihood
@@ -84,10 +84,9 @@ def density(mean, sigma, detection, rate, time, capacity, **options):
     # The tiny second coordinate only keeps the beacons apart; the means are passed on as they are.
     far = np.asarray(mean, dtype=np.float64)[None]
     out = np.zeros(1)
-    kernel = association if item.exact else tracking_bethe
-    kernel.log_likelihood(far, *item.step, out)
+    association.log_likelihood(far, item.step, item.exact, out)
     share = np.empty((1, len(time), len(mean)))
-    kernel.marginals(far, *item.step, share)
+    association.log_sums(far, item.step, item.exact, np.empty(1), share)
     return out[0], share[0]
 
 
@@ -161,7 +160,7 @@ def test_the_likelihood_is_a_density(keep, clutter):
             rate = 0.8 * (clutter.pdf(time) / (clutter.cdf(6) - clutter.cdf(0)) if clutter else np.full(2, 1 / 6))
             step = fresh if fresh is not None else step._replace(clutter=rate)
             out = np.zeros(1)
-            association.log_likelihood(np.array([case[0]]), *step, out)
+            association.log_likelihood(np.array([case[0]]), step, True, out)
             total += w * v * t * math.exp(out[0])
     assert total == pytest.approx(1, abs=1e-6)
 

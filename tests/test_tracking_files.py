@@ -76,7 +76,7 @@ def test_beacons_are_read_with_their_dates_and_defaults(tmp_path):
     assert beacons.since.tolist() == [14245.0, 14245.0, -np.inf]
     assert beacons.until[0] == 14975.0
     assert beacons.until[1] == np.inf
-    assert beacons.emitted(14255.0).tolist() == [0.0, 101.0, 0.0]
+    assert beacons.emission_times(14255.0).tolist() == [0.0, 101.0, 0.0]
     assert beacons.speed.tolist() == [1.48] * 3
     assert read_beacons(text(tmp_path, "p.csv", LAND)).geometry == "plane"
 
@@ -89,8 +89,8 @@ def test_arrivals_are_read_with_silent_days_and_missing_days(tmp_path):
     assert arrivals.confidence.tolist() == [50, 80, 70]
     assert arrivals.source is None
     assert arrivals.capacity == 2
-    labelled = read_arrivals(path, beacons=read_beacons(text(tmp_path, "b.csv", LAND)), labels=True)
-    assert labelled.source.tolist() == [0, -1, -2]
+    labeled = read_arrivals(path, beacons=read_beacons(text(tmp_path, "b.csv", LAND)), labels=True)
+    assert labeled.source.tolist() == [0, -1, -2]
     truncated = read_arrivals(text(tmp_path, "t.csv", "day,arrival_s\n14856,300\n"), epoch="1968-05-24")
     assert truncated.day.tolist() == [14856.0]
 

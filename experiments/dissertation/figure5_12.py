@@ -29,12 +29,12 @@ def main() -> None:
         beacons=beacons, detection=0.95, clutter_rate=1.0, sigma=0.05, diffusion=0.01, particles=500 if args.quick else 1000,
         chains=10, trajectories=50, candidates=500, random_state=args.seed,
     )  # fmt: skip
-    labelled = Arrivals(
+    labeled = Arrivals(
         drawn.arrivals.day, drawn.arrivals.time, drawn.arrivals.offsets, 4, drawn.arrivals.window, source=drawn.source
     )
     runs = {
         "ranked": ours.track(drawn.arrivals, way[0]),
-        "labelled": replace(ours, ranked=False).track(labelled, way[0]),
+        "labeled": replace(ours, ranked=False).track(labeled, way[0]),
         "ranked with end": ours.track(drawn.arrivals, way[0], way[-1]),
     }
     path = expected(__file__, "quick" if args.quick else "")

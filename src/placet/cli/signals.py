@@ -22,8 +22,8 @@ def simulate_ranked_signals(
 
     from placet.io.tables import write_table
     from placet.simulate.signals import ranked_signals, simulated_path
-    from placet.tracking.beacons import Beacons
-    from placet.tracking.write import write_arrivals, write_beacons
+    from placet.tracking.data import Beacons
+    from placet.tracking.files import write_arrivals, write_beacons
 
     rng = np.random.default_rng(seed)
     beacons = Beacons(rng.uniform(0, 10, (n_beacons, 2)), speed=1.0)

@@ -41,10 +41,9 @@ def track(
     smooth: Annotated[bool | None, typer.Option(help="Use later signals too; by default with --end.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
 ) -> None:
-    """Track a float from the first few unlabelled arrivals of each day, and say whether the track is determined."""
-    from placet.tracking.read import read_arrivals, read_beacons
+    """Track a float from the first few unlabeled arrivals of each day, and say whether the track is determined."""
+    from placet.tracking.files import read_arrivals, read_beacons, write_associations, write_csv, write_track
     from placet.tracking.tracker import RankedSignalTracker
-    from placet.tracking.write import write_associations, write_csv, write_track
 
     sources = read_beacons(beacons, speed=speed, epoch=epoch)
     heard = read_arrivals(

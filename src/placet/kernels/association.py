@@ -1,26 +1,39 @@
-"""Likelihood of ranked, unlabelled signals given a position: every association of signals and sources summed.
+"""Likelihood of ranked, unlabeled signals given a position: a sum over every association of signals and sources.
 
-A *step* reaches the kernels as the same arguments everywhere (``placet.tracking.model.Step``):
-
-``shift, speed, sigma, detection`` (sources,): the mean arrival is ``shift + distance / speed``, its standard deviation
-``sigma``; a signal can be heard with probability ``detection``.
-``low, cut``: a detected signal that arrives in ``(low, cut)`` must be among the recorded ones.
-``time, clutter, label`` (signals,): recorded times, clutter intensities lambda p_N(T_j), and labels
-(-1 unknown, -2 clutter, else the source).
-``level, log_level`` (levels,): the shares of heard signals that are too weak to be kept, and the log weight of each
-share; the earliest signals are kept at the one level 0.
-``ranked``: when false, sources without a recorded signal count 1 - P_D whatever their time (equation 5.72).
+``sum_exactly`` runs over the subsets of the signals; ``sum_by_bethe`` (``placet.kernels.tracking_bethe``) takes over
+where there are more signals than subsets can be counted for.  ``log_sums`` is the one loop around both.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from placet.kernels.jit import jit
+from placet.kernels.tracking_bethe import sum_by_bethe
 
 SQRT_2PI = math.sqrt(2 * math.pi)
 TINY = 1e-30
 SMALLEST = 1e-280  # below this a product of densities is added up again in logarithms
+
+
+class Step(NamedTuple):
+    """One step as the kernels take it."""
+
+    shift: np.ndarray  # (sources,): the mean arrival is shift + distance / speed
+    speed: np.ndarray  # (sources,)
+    sigma: np.ndarray  # (sources,): standard deviation of an arrival
+    detection: np.ndarray  # (sources,): probability that a source can be heard
+    low: float  # a signal that is heard between low and cut must be among the recorded ones
+    cut: float
+    time: np.ndarray  # (signals,): recorded times
+    clutter: np.ndarray  # (signals,): clutter intensities lambda p_N(T_j)
+    label: np.ndarray  # (signals,): -1 unknown, -2 clutter, else the source
+    level: (
+        np.ndarray
+    )  # (levels,): shares of the signals heard that are too weak to be kept; the one level 0 for "earliest"
+    log_level: np.ndarray  # (levels,): log weight of each
+    ranked: bool  # if false, a source without a recorded signal counts 1 - P_D whatever its time (equation 5.72)
 
 
 @jit()
@@ -33,32 +46,32 @@ def log_upper(z):
 
 @jit()
 def log_add(a, b):
-    """log(e^a + e^b); minus infinity is an empty sum."""
+    """log(e^a + e^b); minus infinity stands for an empty sum."""
     if a < b:
         a, b = b, a
     return a if b == -np.inf else a + math.log1p(math.exp(b - a))
 
 
 @jit()
-def outside(mean, sigma, low, cut):
+def probability_outside(mean, sigma, low, cut):
     """P(t < low or t > cut) for t normal: a sum of tails, so that a small one keeps its digits."""
     width = sigma * math.sqrt(2.0)
     return 0.5 * (math.erfc((cut - mean) / width) + math.erfc((mean - low) / width))
 
 
 @jit()
-def quickly_outside(mean, sigma, low, cut):
+def fast_probability_outside(mean, sigma, low, cut):
     """The same to an absolute 1e-16, without the error function where the answer is 0 or 1."""
     far = 8.3 * sigma
     if low + far < mean < cut - far:
         return 0.0
     if mean > cut + far or mean < low - far:
         return 1.0
-    return outside(mean, sigma, low, cut)
+    return probability_outside(mean, sigma, low, cut)
 
 
 @jit()
-def farthest(sigma, detection, clutter, label, i):
+def pairing_limit(sigma, detection, clutter, label, i):
     """Largest z^2 / 2 at which a signal may be paired with source ``i``; negative when its label forbids every one.
 
     An association with the pair is P_D p_i(T) / ((1 - P_D) clutter) times the one in which the source is missed and
@@ -72,60 +85,108 @@ def farthest(sigma, detection, clutter, label, i):
 
 
 @jit()
-def log_factors(distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, ranked, pair, unheard):
+def log_factors(distance, step, level, pair, unheard):
     """``pair[i, j]`` = log P_D p_i(T_j) and ``unheard[i]`` = log(1 - P_D P(low < t_i < cut) (1 - level))."""
+    low, cut, time, ranked = step.low, step.cut, step.time, step.ranked
     for i in range(len(distance)):
-        mean = shift[i] + distance[i] / speed[i]
-        log_peak = math.log(detection[i] / (sigma[i] * SQRT_2PI)) if detection[i] > 0 else -np.inf
+        sigma, detection = step.sigma[i], step.detection[i]
+        mean = step.shift[i] + distance[i] / step.speed[i]
+        log_peak = math.log(detection / (sigma * SQRT_2PI)) if detection > 0 else -np.inf
         for j in range(len(time)):
-            z = (time[j] - mean) / sigma[i]
-            near = 0.5 * z * z <= farthest(sigma[i], detection[i], clutter[j], label[j], i)
+            z = (time[j] - mean) / sigma
+            near = 0.5 * z * z <= pairing_limit(sigma, detection, step.clutter[j], step.label[j], i)
             pair[i, j] = log_peak - 0.5 * z * z if near else -np.inf
-        if ranked and detection[i] == 1.0 and level == 0.0:
+        if ranked and detection == 1.0 and level == 0.0:
             # No chance of a miss: the tails alone, which may be smaller than any double.
-            unheard[i] = log_add(log_upper((cut - mean) / sigma[i]), log_upper((mean - low) / sigma[i]))
+            unheard[i] = log_add(log_upper((cut - mean) / sigma), log_upper((mean - low) / sigma))
         else:
-            away = outside(mean, sigma[i], low, cut) if ranked else 0.0
-            left = 1 - detection[i] + detection[i] * (away + (level * (1 - away) if ranked else 0.0))
+            away = probability_outside(mean, sigma, low, cut) if ranked else 0.0
+            left = 1 - detection + detection * (away + (level * (1 - away) if ranked else 0.0))
             unheard[i] = math.log(left) if left > 0 else -np.inf
 
 
 @jit()
-def log_prefix(pair, unheard, clutter, label, prefix):
-    """``prefix[i, m]``: log sum over the ways in which clutter and the sources before ``i`` are exactly the signals
-    of ``m``.
-
-    O(sources x signals x 2^signals).
+def add_source_in_logs(ways, pair, unheard, out):
+    """``out[m]`` = log sum over the ways to explain the signals of ``m`` with one more source, whose log factors are
+    ``pair`` (signals,) and ``unheard``.
     """
-    s, r = pair.shape
-    for m in range(1 << r):
-        prefix[0, m] = 0.0
-        for j in range(r):
-            if m >> j & 1:
-                as_clutter = clutter[j] > 0 and label[j] < 0
-                prefix[0, m] += math.log(clutter[j]) if as_clutter else -np.inf
-    for i in range(s):
-        for m in range(1 << r):
-            total = prefix[i, m] + unheard[i]
-            for j in range(r):
-                if m >> j & 1 and pair[i, j] > -np.inf:
-                    total = log_add(total, prefix[i, m ^ (1 << j)] + pair[i, j])
-            prefix[i + 1, m] = total
+    for m in range(len(ways)):
+        total = ways[m] + unheard
+        for j in range(len(pair)):
+            if m >> j & 1 and pair[j] > -np.inf:
+                total = log_add(total, ways[m ^ (1 << j)] + pair[j])
+        out[m] = total
 
 
 @jit()
-def log_suffix(pair, unheard, suffix):
-    """``suffix[i, m]``: log sum over the ways in which the sources from ``i`` on are exactly the signals of ``m``."""
+def sum_exactly(pair, unheard, log_clutter, before, share):
+    """Log of the sum over all associations, in logarithms throughout; ``share[j, i]`` = P(signal j from source i).
+
+    before_i(m): ways in which clutter and the sources before i are exactly the signals of m (``before`` (sources + 1,
+    2^signals) is overwritten); after_i(m): the sources from i on.  P(j from i) is proportional to pair_ij sum_m
+    before_i(m) after_{i+1}(all - m - j).  ``share`` without rows: only the sum.  O(sources x signals x 2^signals).
+    """
     s, r = pair.shape
-    suffix[s, :] = -np.inf
-    suffix[s, 0] = 0.0
+    full = (1 << r) - 1
+    for m in range(full + 1):
+        before[0, m] = 0.0
+        for j in range(r):
+            if m >> j & 1:
+                before[0, m] += log_clutter[j]
+    for i in range(s):
+        add_source_in_logs(before[i], pair[i], unheard[i], before[i + 1])
+    total = before[s, full]
+    if len(share) == 0 or total == -np.inf:
+        return total
+    after, next_after = np.full(full + 1, -np.inf), np.empty(full + 1)
+    after[0] = 0.0
     for i in range(s - 1, -1, -1):
-        for m in range(1 << r):
-            total = suffix[i + 1, m] + unheard[i]
-            for j in range(r):
-                if m >> j & 1 and pair[i, j] > -np.inf:
-                    total = log_add(total, suffix[i + 1, m ^ (1 << j)] + pair[i, j])
-            suffix[i, m] = total
+        for j in range(r):
+            ways = -np.inf
+            if pair[i, j] > -np.inf:
+                for m in range(full + 1):
+                    if not m >> j & 1:
+                        ways = log_add(ways, before[i, m] + after[full ^ m ^ (1 << j)])
+            share[j, i] = math.exp(pair[i, j] + ways - total) if ways > -np.inf else 0.0
+        add_source_in_logs(after, pair[i], unheard[i], next_after)
+        after, next_after = next_after, after
+    return total
+
+
+@jit()
+def log_sums(distance, step, exact, out, share):
+    """``out[p]`` = log p(signals | position p) from distances (particles, sources), never out of the range of a double.
+
+    ``share[p, j, i]`` = P(signal j came from source i | position p), unless it has no particles.
+    """
+    s, r, levels = distance.shape[1], len(step.time), len(step.level)
+    pair, unheard, log_clutter = np.empty((s, r)), np.empty(s), np.empty(r)
+    before, messages = np.empty((s + 1, 1 << r if exact else 0)), np.empty((3, s, r))
+    part = np.empty((r if len(share) else 0, s))
+    for j in range(r):
+        as_clutter = step.clutter[j] > 0 and step.label[j] < 0
+        log_clutter[j] = math.log(step.clutter[j]) if as_clutter else -np.inf
+    for p in range(len(distance)):
+        total = -np.inf
+        for q in range(levels):
+            log_factors(distance[p], step, step.level[q], pair, unheard)
+            value = step.log_level[q]
+            if exact:
+                value += sum_exactly(pair, unheard, log_clutter, before, part)
+            else:
+                value += sum_by_bethe(pair, unheard, log_clutter, messages, part)
+            if value == -np.inf:
+                continue
+            first = total == -np.inf
+            total = log_add(total, value)
+            # A running mean over the levels, each with its share of the likelihood so far.
+            weight = math.exp(value - total)
+            for j in range(len(part)):
+                for i in range(s):
+                    share[p, j, i] = part[j, i] if first else share[p, j, i] + weight * (part[j, i] - share[p, j, i])
+        out[p] = total
+        if total == -np.inf and len(share):
+            share[p] = np.nan
 
 
 @jit()
@@ -184,30 +245,37 @@ def clutter_products(clutter, label, start):
 
 
 @jit()
-def log_likelihood(
-    distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out
-):
-    """``out[p]`` += log p(signals | position p), exact.  O(sources x signals + pairs x 2^signals) per particle and
-    level.
+def log_likelihood(distance, step, exact, out):
+    """``out[p]`` += log p(signals | position p) from distances (particles, sources).
+
+    Exact: O(sources x signals + pairs x 2^signals) per particle and level, else O(iterations x sources x signals).
     """
+    slow_sum, nothing = np.empty(len(distance) if not exact else 1), np.empty((0, 0, 0))
+    if not exact:
+        log_sums(distance, step, exact, slow_sum, nothing)
+        out += slow_sum
+        return
+    shift, sigma, detection, time, clutter = step.shift, step.sigma, step.detection, step.time, step.clutter
+    low, cut, ranked, level = step.low, step.cut, step.ranked, step.level
     s, r = distance.shape[1], len(time)
     limit, partner, factor = np.empty((s, r)), np.empty((s, r), np.int64), np.empty((s, r))
     n_pairs, unheard, away, reach = np.empty(s, np.int64), np.empty(s), np.empty(s), np.zeros(s)
-    start, ways, prefix = np.empty(1 << r), np.empty(1 << r), np.empty((s + 1, 1 << r))
-    clutter_products(clutter, label, start)
+    start, ways = np.empty(1 << r), np.empty(1 << r)
+    clutter_products(clutter, step.label, start)
     for i in range(s):
         for j in range(r):
-            limit[i, j] = min(farthest(sigma[i], detection[i], clutter[j], label[j], i), 700.0)
+            limit[i, j] = min(pairing_limit(sigma[i], detection[i], clutter[j], step.label[j], i), 700.0)
             reach[i] = max(reach[i], sigma[i] * math.sqrt(2 * max(limit[i, j], 0.0)))
-    slow, narrow, peak = 1 / speed, 1 / sigma, detection / (sigma * SQRT_2PI)
+    slow, narrow, peak = 1 / step.speed, 1 / sigma, detection / (sigma * SQRT_2PI)
     for p in range(len(distance)):
         for i in range(s):
             mean = shift[i] + distance[p, i] * slow[i]
             away[i] = 0.0
-            if ranked:
-                # With P_D near 1 the chance to go unheard is the tail itself, and needs all its digits.
-                exactly = detection[i] > 0.99
-                away[i] = outside(mean, sigma[i], low, cut) if exactly else quickly_outside(mean, sigma[i], low, cut)
+            if ranked and detection[i] > 0.99:
+                # The chance to go unheard is little more than the tail itself, which needs all its digits.
+                away[i] = probability_outside(mean, sigma[i], low, cut)
+            elif ranked:
+                away[i] = fast_probability_outside(mean, sigma[i], low, cut)
             n_pairs[i] = 0
             if r == 0 or mean > time[r - 1] + reach[i] or mean < time[0] - reach[i]:
                 continue
@@ -225,87 +293,8 @@ def log_likelihood(
             for i in range(s):
                 weak = level[q] * (1 - away[i]) if ranked else 0.0
                 unheard[i] = 1 - detection[i] + detection[i] * (away[i] + weak)
-            total = log_add(total, log_level[q] + log_subset_sum(n_pairs, partner, factor, unheard, start, ways))
+            total = log_add(total, step.log_level[q] + log_subset_sum(n_pairs, partner, factor, unheard, start, ways))
         if total < -600.0:
-            total = log_likelihood_of_one(
-                distance[p],
-                shift,
-                speed,
-                sigma,
-                detection,
-                low,
-                cut,
-                time,
-                clutter,
-                label,
-                level,
-                log_level,
-                ranked,
-                prefix,
-            )
+            log_sums(distance[p : p + 1], step, exact, slow_sum, nothing)
+            total = slow_sum[0]
         out[p] += total
-
-
-@jit()
-def log_likelihood_of_one(
-    distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, prefix
-):
-    """The same for one particle, all in logarithms: slower, and never out of the range of a double."""
-    s, r = len(distance), len(time)
-    pair, unheard = np.empty((s, r)), np.empty(s)
-    total = -np.inf
-    for q in range(len(level)):
-        log_factors(
-            distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level[q], ranked, pair, unheard
-        )
-        log_prefix(pair, unheard, clutter, label, prefix)
-        total = log_add(total, log_level[q] + prefix[s, (1 << r) - 1])
-    return total
-
-
-@jit()
-def marginals(distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out):
-    """``out[p, j, i]`` = P(signal j came from source i | position p, all signals); the rest of each row is clutter.
-
-    P(j from i) is proportional to pair_ij sum_m prefix_i(m) suffix_{i+1}(all - m - j).  O(2^signals sources x
-    signals) each.
-    """
-    s, r = distance.shape[1], len(time)
-    full = (1 << r) - 1
-    pair, unheard = np.empty((s, r)), np.empty(s)
-    prefix, suffix = np.empty((s + 1, full + 1)), np.empty((s + 1, full + 1))
-    for p in range(len(distance)):
-        total = -np.inf
-        out[p] = -np.inf
-        for q in range(len(level)):
-            log_factors(
-                distance[p],
-                shift,
-                speed,
-                sigma,
-                detection,
-                low,
-                cut,
-                time,
-                clutter,
-                label,
-                level[q],
-                ranked,
-                pair,
-                unheard,
-            )
-            log_prefix(pair, unheard, clutter, label, prefix)
-            log_suffix(pair, unheard, suffix)
-            total = log_add(total, log_level[q] + prefix[s, full])
-            for i in range(s):
-                for j in range(r):
-                    if pair[i, j] == -np.inf:
-                        continue
-                    ways = -np.inf
-                    for m in range(full + 1):
-                        if not m >> j & 1:
-                            ways = log_add(ways, prefix[i, m] + suffix[i + 1, full ^ m ^ (1 << j)])
-                    out[p, j, i] = log_add(out[p, j, i], log_level[q] + pair[i, j] + ways)
-        for i in range(s):
-            for j in range(r):
-                out[p, j, i] = math.exp(out[p, j, i] - total) if total > -np.inf else np.nan

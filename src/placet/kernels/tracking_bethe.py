@@ -1,13 +1,9 @@
-"""Belief propagation on the bipartite graph of sources and signals: for more signals than subsets can be counted for.
-
-The arguments of a step are those of ``placet.kernels.association``.
-"""
+"""Belief propagation on the bipartite graph of sources and signals, for more signals than subsets can be counted."""
 
 import math
 
 import numpy as np
 
-from placet.kernels.association import log_add, log_factors
 from placet.kernels.jit import jit
 
 FLOOR = 1e-200  # stands for "no clutter": keeps the messages of a signal that must be matched finite
@@ -60,7 +56,7 @@ def propagate(pair, unheard, clutter, to_signal, to_source, tolerance, max_iter)
 
 
 @jit()
-def bethe(pair, unheard, clutter, to_signal, to_source):
+def bethe_free_energy(pair, unheard, clutter, to_signal, to_source):
     """log Z by the Bethe free energy: node terms less edge terms, exact when the pairs that are not 0 form a forest."""
     s, r = pair.shape
     value = 0.0
@@ -76,99 +72,29 @@ def bethe(pair, unheard, clutter, to_signal, to_source):
 
 
 @jit()
-def scale(pair, unheard, clutter, label, factor, missed, plain_clutter):
-    """Plain factors with a largest entry of 1 for each signal; returns the log of what was divided out."""
+def sum_by_bethe(pair, unheard, log_clutter, messages, share):
+    """Log of the sum over all associations by the Bethe free energy; ``share[j, i]`` = belief that signal j came from
+    source i, to_signal_ij / (clutter_j + sum_k to_signal_kj), unless it has no rows.
+
+    ``pair`` (sources, signals), ``unheard`` (sources,), ``log_clutter`` (signals,): log factors; ``messages`` (3,
+    sources, signals) is overwritten.  O(iterations x sources x signals).
+    """
     s, r = pair.shape
+    factor, to_signal, to_source = messages[0], messages[1], messages[2]
+    clutter = np.empty(r)
     taken = 0.0
-    for j in range(r):
-        log_clutter = math.log(clutter[j]) if clutter[j] > 0 and label[j] < 0 else -np.inf
-        top = max(pair[:, j].max(), log_clutter) if s else log_clutter
+    for j in range(r):  # plain factors with a largest entry of 1 for each signal
+        top = max(pair[:, j].max(), log_clutter[j]) if s else log_clutter[j]
         if top == -np.inf:
             return -np.inf
         taken += top
-        plain_clutter[j] = math.exp(log_clutter - top)
+        clutter[j] = math.exp(log_clutter[j] - top)
         for i in range(s):
             factor[i, j] = math.exp(pair[i, j] - top)
-    for i in range(s):
-        missed[i] = math.exp(unheard[i])
-    return taken
-
-
-@jit()
-def log_likelihood(
-    distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out
-):
-    """``out[p]`` += log p(signals | position p) by the Bethe free energy.  O(iterations x sources x signals) each."""
-    s, r = distance.shape[1], len(time)
-    pair, unheard = np.empty((s, r)), np.empty(s)
-    factor, missed, plain = np.empty((s, r)), np.empty(s), np.empty(r)
-    to_signal, to_source = np.empty((s, r)), np.empty((s, r))
-    for p in range(len(distance)):
-        total = -np.inf
-        for q in range(len(level)):
-            log_factors(
-                distance[p],
-                shift,
-                speed,
-                sigma,
-                detection,
-                low,
-                cut,
-                time,
-                clutter,
-                label,
-                level[q],
-                ranked,
-                pair,
-                unheard,
-            )
-            taken = scale(pair, unheard, clutter, label, factor, missed, plain)
-            if taken == -np.inf:
-                continue
-            propagate(factor, missed, plain, to_signal, to_source, 1e-9, 1000)
-            value = bethe(factor, missed, plain, to_signal, to_source)
-            total = log_add(total, log_level[q] + taken + value)
-        out[p] += total
-
-
-@jit()
-def marginals(distance, shift, speed, sigma, detection, low, cut, time, clutter, label, level, log_level, ranked, out):
-    """``out[p, j, i]`` = belief that signal j came from source i: to_signal_ij / (clutter_j + sum_k to_signal_kj)."""
-    s, r = distance.shape[1], len(time)
-    pair, unheard = np.empty((s, r)), np.empty(s)
-    factor, missed, plain = np.empty((s, r)), np.empty(s), np.empty(r)
-    to_signal, to_source = np.empty((s, r)), np.empty((s, r))
-    for p in range(len(distance)):
-        total = -np.inf
-        out[p] = 0.0
-        for q in range(len(level)):
-            log_factors(
-                distance[p],
-                shift,
-                speed,
-                sigma,
-                detection,
-                low,
-                cut,
-                time,
-                clutter,
-                label,
-                level[q],
-                ranked,
-                pair,
-                unheard,
-            )
-            taken = scale(pair, unheard, clutter, label, factor, missed, plain)
-            if taken == -np.inf:
-                continue
-            propagate(factor, missed, plain, to_signal, to_source, 1e-9, 1000)
-            value = log_level[q] + taken + bethe(factor, missed, plain, to_signal, to_source)
-            total = log_add(total, value)
-            share = math.exp(value - total)
-            for j in range(r):
-                node = max(plain[j] + to_signal[:, j].sum(), FLOOR)
-                for i in range(s):
-                    # A running mean over the levels, each with its share of the likelihood so far.
-                    out[p, j, i] += share * (to_signal[i, j] / node - out[p, j, i])
-        if total == -np.inf:
-            out[p] = np.nan
+    missed = np.exp(unheard)
+    propagate(factor, missed, clutter, to_signal, to_source, 1e-9, 1000)
+    for j in range(len(share)):
+        node = max(clutter[j] + to_signal[:, j].sum(), FLOOR)
+        for i in range(s):
+            share[j, i] = to_signal[i, j] / node
+    return taken + bethe_free_energy(factor, missed, clutter, to_signal, to_source)

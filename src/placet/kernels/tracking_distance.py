@@ -31,11 +31,11 @@ def reduced_vector(lat, lon):
 
 @jit()
 def ellipsoid(position, beacon, out):
-    """``out[p, i]`` = geodesic kilometres by the formula of Andoyer and Lambert; columns are (lat, lon) in degrees.
+    """``out[p, i]`` = geodesic kilometers by the formula of Andoyer and Lambert; columns are (lat, lon) in degrees.
 
     With the angle A between reduced vectors, d = a (A - f/2 (X + Y)), X = (A - sin A) (z1 + z2)^2 / (4 cos^2 A/2),
-    Y = (A + sin A) (z1 - z2)^2 / (4 sin^2 A/2).  The error is of order f^2 d, about ten metres in a thousand
-    kilometres; near the antipode the formula does not hold.  O(particles x beacons), one arcsine each.
+    Y = (A + sin A) (z1 - z2)^2 / (4 sin^2 A/2).  The error is of order f^2 d, about ten meters in a thousand
+    kilometers; near the antipode the formula does not hold.  O(particles x beacons), one arcsine each.
     """
     there = np.empty((len(beacon), 3))
     for i in range(len(beacon)):
@@ -59,7 +59,7 @@ def ellipsoid(position, beacon, out):
 
 @jit()
 def km_per_degree(lat):
-    """Kilometres per degree of latitude and of longitude at ``lat`` degrees: the two radii of curvature."""
+    """Kilometers per degree of latitude and of longitude at ``lat`` degrees: the two radii of curvature."""
     e2 = FLATTENING * (2 - FLATTENING)
     w2 = 1 - e2 * np.sin(np.radians(lat)) ** 2
     across = EQUATOR_KM / np.sqrt(w2)

@@ -1,7 +1,7 @@
 """How particles move, are weighed against a known end, resampled, and traced backwards.
 
 A state is (north or first coordinate, east or second coordinate[, velocity of both]).  On the ellipsoid positions
-are degrees and every displacement is in kilometres of the tangent plane where it starts.  A move from state z, seen
+are degrees and every displacement is in kilometers of the tangent plane where it starts.  A move from state z, seen
 from its own position (so z = (0, 0, v)), is z' = F z + K (end - position - A F z) + L n, n standard normal: with K =
 0 the free motion, else the motion that is to reach the known end (a Brownian bridge when there is no velocity).
 """
@@ -18,7 +18,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 @jit()
 def displacement(here, there, geographic):
-    """``there`` as seen from ``here``: (first, second) difference, in kilometres when geographic."""
+    """``there`` as seen from ``here``: (first, second) difference, in kilometers when geographic."""
     first, second = there[0] - here[0], there[1] - here[1]
     if geographic:
         north, east = km_per_degree(here[0])
@@ -40,7 +40,7 @@ def log_normal(x, root, log_det):
 
 
 @jit()
-def log_reach(state, end, ahead, root, log_det, geographic):
+def log_end_density(state, end, ahead, root, log_det, geographic):
     """log density of the known end given a state: the position plus ``ahead`` x velocity, with covariance root
     root'.
     """
@@ -64,11 +64,11 @@ def move(state, normal, F, L, geographic):
                 step[a] += F[a, b] * state[p, b]
             for b in range(a + 1):
                 step[a] += L[a, b] * normal[p, b]
-        place(state[p], step, geographic)
+        apply_step(state[p], step, geographic)
 
 
 @jit()
-def place(state, step, geographic):
+def apply_step(state, step, geographic):
     """``state`` moved by ``step``: its position by the first two entries, its velocity replaced by the others."""
     north, east = 1.0, 1.0
     if geographic:
@@ -82,18 +82,18 @@ def place(state, step, geographic):
 
 
 @jit()
-def place_all(state, step, geographic):
+def apply_steps(state, step, geographic):
     """Every state moved by its own step, in place."""
     for p in range(len(state)):
-        place(state[p], step[p], geographic)
+        apply_step(state[p], step[p], geographic)
 
 
 @jit()
-def log_reach_all(state, end, ahead, root, geographic, out):
+def log_end_densities(state, end, ahead, root, geographic, out):
     """``out[p]`` = log density of the known end given state ``p``."""
     log_det = np.log(np.diag(root)).sum()
     for p in range(len(state)):
-        out[p] = log_reach(state[p], end, ahead, root, log_det, geographic)
+        out[p] = log_end_density(state[p], end, ahead, root, log_det, geographic)
 
 
 @jit()
@@ -110,7 +110,7 @@ def move_towards(
     q_det, l_det = np.log(np.diag(Q_root)).sum(), np.log(np.diag(L)).sum()
     h_det, next_det = np.log(np.diag(reach_root)).sum(), np.log(np.diag(next_root)).sum()
     for p in range(n):
-        gain = -log_reach(state[p], end, ahead, reach_root, h_det, geographic)
+        gain = -log_end_density(state[p], end, ahead, reach_root, h_det, geographic)
         gap[0], gap[1] = displacement(state[p], end, geographic)
         for b in range(2, d):
             gap[0] -= AF[0, b] * state[p, b]
@@ -125,8 +125,8 @@ def move_towards(
             rest[a] = step[a] - free
             gain += 0.5 * normal[p, a] * normal[p, a] + 0.5 * LOG_2PI
         gain += l_det + log_normal(rest, Q_root, q_det)
-        place(state[p], step, geographic)
-        gain += log_reach(state[p], end, next_ahead, next_root, next_det, geographic)
+        apply_step(state[p], step, geographic)
+        gain += log_end_density(state[p], end, next_ahead, next_root, next_det, geographic)
         log_weight[p] += gain
 
 
@@ -145,33 +145,26 @@ def systematic(weight, u, out):
 
 
 @jit()
-def log_step(state, following, F, Q_root, q_det, geographic, north, east, rest):
-    """log density of the free motion from ``state`` to ``following``; ``rest`` (d,) is overwritten."""
-    turn = following[1] - state[1]
-    if geographic:
-        turn -= 360.0 * np.round(turn / 360.0)
-    rest[0], rest[1] = (following[0] - state[0]) * north, turn * east
-    for a in range(2, len(rest)):
-        rest[a] = following[a]
-    for a in range(len(rest)):
-        for b in range(2, len(rest)):
-            rest[a] -= F[a, b] * state[b]
-    return log_normal(rest, Q_root, q_det)
+def prepare_origin(state, p, F, whiten, has_end, end, ahead, reach_root, h_det, geographic, column):
+    """Column ``p`` of ``column`` (9, n): what ``trace_back`` needs of a state from which others may have come.
 
-
-@jit()
-def tangent_plane(state, has_end, end, ahead, reach_root, h_det, geographic):
-    """Kilometers per degree at ``state``, and the part of its log weight that does not depend on what follows.
-
-    Densities per square kilometer of different tangent planes become densities per square degree, over h(state).
+    Its position; kilometers per degree there; the part of its log weight that does not depend on what follows; and its
+    mean move, whitened.
     """
     north, east, fixed = 1.0, 1.0, 0.0
     if geographic:
         north, east = km_per_degree(state[0])
+        # Densities per square kilometer of different tangent planes, made densities per square degree.
         fixed = math.log(north * east)
     if has_end:
-        fixed -= log_reach(state, end, ahead, reach_root, h_det, geographic)
-    return north, east, fixed
+        fixed -= log_end_density(state, end, ahead, reach_root, h_det, geographic)
+    column[0, p], column[1, p], column[2, p], column[3, p], column[4, p] = state[0], state[1], north, east, fixed
+    for a in range(len(state)):
+        mean = 0.0
+        for b in range(a + 1):
+            for c in range(2, len(state)):
+                mean += whiten[a, b] * F[b, c] * state[c]
+        column[5 + a, p] = mean
 
 
 @jit()
@@ -184,19 +177,31 @@ def trace_back(state, ancestor, following, u, F, Q_root, has_end, end, ahead, re
     not take.
     """
     n, d = state.shape
-    log_weight, rest = np.empty(n + 1), np.empty(d)
-    q_det, h_det = np.log(np.diag(Q_root)).sum(), np.log(np.diag(reach_root)).sum()
-    north, east, fixed = np.empty(n), np.empty(n), np.empty(n)
+    whiten = np.linalg.inv(Q_root)
+    h_det = np.log(np.diag(reach_root)).sum()
+    column, log_weight = np.zeros((9, n + 1)), np.empty(n + 1)
     for p in range(n):
-        north[p], east[p], fixed[p] = tangent_plane(state[p], has_end, end, ahead, reach_root, h_det, geographic)
+        prepare_origin(state[p], p, F, whiten, has_end, end, ahead, reach_root, h_det, geographic, column)
+    first, second, north, east, fixed = column[0], column[1], column[2], column[3], column[4]
+    mean_0, mean_1, mean_2, mean_3 = column[5], column[6], column[7], column[8]
+    w00, w10, w11 = whiten[0, 0], whiten[1, 0], whiten[1, 1]
     for m in range(len(following)):
-        km_north, km_east, more = tangent_plane(ancestor[m], has_end, end, ahead, reach_root, h_det, geographic)
-        top = log_step(ancestor[m], following[m], F, Q_root, q_det, geographic, km_north, km_east, rest) + more
-        log_weight[n] = top
-        for p in range(n):
-            value = log_step(state[p], following[m], F, Q_root, q_det, geographic, north[p], east[p], rest) + fixed[p]
-            log_weight[p] = value
-            top = max(top, value)
+        prepare_origin(ancestor[m], n, F, whiten, has_end, end, ahead, reach_root, h_det, geographic, column)
+        here, there = following[m, 0], following[m, 1]
+        for p in range(n + 1):
+            turn = there - second[p]
+            if geographic:
+                turn -= 360.0 * np.round(turn / 360.0)
+            along, across = (here - first[p]) * north[p], turn * east[p]
+            z0 = w00 * along - mean_0[p]
+            z1 = w10 * along + w11 * across - mean_1[p]
+            log_weight[p] = fixed[p] - 0.5 * (z0 * z0 + z1 * z1)
+            if d == 4:
+                v0, v1 = following[m, 2], following[m, 3]
+                z2 = whiten[2, 0] * along + whiten[2, 1] * across + whiten[2, 2] * v0 - mean_2[p]
+                z3 = whiten[3, 0] * along + whiten[3, 1] * across + whiten[3, 2] * v0 + whiten[3, 3] * v1 - mean_3[p]
+                log_weight[p] -= 0.5 * (z2 * z2 + z3 * z3)
+        top = log_weight.max()
         total = 0.0
         for p in range(n + 1):
             gap = log_weight[p] - top

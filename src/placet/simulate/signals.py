@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.tracking.arrivals import CLUTTER, Arrivals
-from placet.tracking.beacons import Beacons
+from placet.tracking.data import CLUTTER, Arrivals, Beacons
 from placet.tracking.geometry import checked_points, exact_distance
 from placet.tracking.model import KEEP
 from placet.tracking.motion import plan_moves
@@ -53,10 +52,10 @@ def ranked_signals(
     spread = np.broadcast_to(np.asarray(sigma, dtype=np.float64), (s,))
     time, source, strength, counts = [], [], [], []
     for k in range(n):
-        on = beacons.active(days[k])
+        on = beacons.active_beacons(days[k])
         heard = on[rng.random(len(on)) < chance[on]]
         far = exact_distance(position[k], beacons.position[heard], beacons.geometry) if len(heard) else np.empty(0)
-        mean = beacons.emitted(days[k])[heard] + far / np.asarray(beacons.speed)[heard] + offset[k]
+        mean = beacons.emission_times(days[k])[heard] + far / np.asarray(beacons.speed)[heard] + offset[k]
         junk = _clutter(rng.poisson(clutter_rate), clutter, window, rng)
         t = np.concatenate([mean + spread[heard] * rng.standard_normal(len(heard)), junk])
         who = np.concatenate([heard, np.full(len(junk), CLUTTER)])

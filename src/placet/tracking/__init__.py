@@ -1,15 +1,20 @@
-"""Tracking with ranked signals: an ocean float from the first few unlabelled arrivals."""
+"""Tracking with ranked signals: an ocean float from the first few unlabeled arrivals."""
 
-from placet.tracking.arrivals import Arrivals
-from placet.tracking.beacons import Beacons
+from placet.tracking.data import Arrivals, Beacons
 from placet.tracking.estimate import Estimate, NotIdentified, estimate_by_em, estimate_on_grid
+from placet.tracking.files import (
+    read_arrivals,
+    read_beacons,
+    write_arrivals,
+    write_associations,
+    write_beacons,
+    write_track,
+)
 from placet.tracking.minfactor import min_factor_inference
 from placet.tracking.model import SignalModel, clutter_probability, clutter_rate
 from placet.tracking.plot import plot_track
-from placet.tracking.read import read_arrivals, read_beacons
 from placet.tracking.track import Track
 from placet.tracking.tracker import RankedSignalTracker
-from placet.tracking.write import write_arrivals, write_associations, write_beacons, write_track
 
 __all__ = [
     "Arrivals",

@@ -14,10 +14,10 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from placet.data.arrays import Floats
-from placet.tracking.arrivals import Arrivals
-from placet.tracking.geometry import distances, local
+from placet.tracking.data import Arrivals
+from placet.tracking.geometry import displacements, distances
 from placet.tracking.model import association_probabilities
-from placet.tracking.motion import free_motion, reach
+from placet.tracking.motion import end_moments, free_motion
 from placet.tracking.tracker import RankedSignalTracker, Sample
 
 PARAMETERS = ("detection", "clutter_rate", "sigma", "diffusion")
@@ -108,9 +108,9 @@ def estimate_by_em(
         drawn = replace(current, random_state=tracker.random_state + iteration).sample(
             arrivals, start, end, start_day=start_day, end_day=end_day
         )
-        best = _best_given(current, drawn)
+        best = _maximize(current, drawn)
         stretch = LONGER if iteration < n_iter // 2 else 1.0
-        values = {name: _between(name, getattr(current, name), best[name], stretch) for name in parameters}
+        values = {name: _extrapolate(name, getattr(current, name), best[name], stretch) for name in parameters}
         current = replace(current, **values)
         found.append(values)
         plain = {name: float(np.mean(np.atleast_1d(values[name]))) for name in parameters}
@@ -174,7 +174,7 @@ def _warn(identified: dict[str, bool], where: str) -> None:
         )
 
 
-def _free(name: str, value: Any) -> Floats:
+def _to_free_scale(name: str, value: Any) -> Floats:
     """A parameter on the scale on which it is averaged: log odds, logarithm, or (a full covariance) itself."""
     value = np.asarray(value, dtype=np.float64)
     if name == "detection":
@@ -182,24 +182,24 @@ def _free(name: str, value: Any) -> Floats:
     return value if value.ndim == 2 else np.log(np.maximum(value, 1e-12))
 
 
-def _bound(name: str, value: Floats) -> Any:
-    """The inverse of ``_free``."""
+def _from_free_scale(name: str, value: Floats) -> Any:
+    """The inverse of ``_to_free_scale``."""
     plain = expit(value) if name == "detection" else value if np.ndim(value) == 2 else np.exp(value)
     return float(plain) if np.ndim(plain) == 0 else plain
 
 
-def _between(name: str, old: Any, new: Any, stretch: float) -> Any:
+def _extrapolate(name: str, old: Any, new: Any, stretch: float) -> Any:
     """``stretch`` times the way from old to new (all of it, no more, for a full covariance)."""
-    a, b = _free(name, old), _free(name, new)
-    return _bound(name, a + (stretch if b.ndim < 2 else 1.0) * (b - a))
+    a, b = _to_free_scale(name, old), _to_free_scale(name, new)
+    return _from_free_scale(name, a + (stretch if b.ndim < 2 else 1.0) * (b - a))
 
 
 def _average(name: str, values: list[Any]) -> Any:
-    return _bound(name, np.mean([_free(name, value) for value in values], axis=0))
+    return _from_free_scale(name, np.mean([_to_free_scale(name, value) for value in values], axis=0))
 
 
-def _best_given(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
-    """Each parameter's maximiser of the expected complete log-likelihood under the drawn tracks."""
+def _maximize(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
+    """Each parameter's maximizer of the expected complete log-likelihood under the drawn tracks."""
     heard = chances = squares = clutter = 0.0
     p_d, sigma = float(np.asarray(tracker.detection)), float(np.asarray(tracker.sigma))
     for k, item in enumerate(drawn.steps):
@@ -239,7 +239,7 @@ def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Floats:
     state, plan = drawn.state, drawn.plan
     geometry, one = tracker.beacons.geometry, np.eye(2)
     way = np.concatenate([np.broadcast_to(drawn.start, state[:1, :, :2].shape), state[:, :, :2]])
-    shift = local(way[1:], way[:-1], geometry)
+    shift = displacements(way[1:], way[:-1], geometry)
     velocity = np.concatenate([np.zeros_like(state[:1, :, 2:]), state[:, :, 2:]])
     noise = []
     for k, dt in enumerate(plan.gap[:-1]):
@@ -252,8 +252,8 @@ def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Floats:
             q = q + np.outer(pull, pull) / (2 * plan.persistence) if k == 0 else q
         noise.append(np.linalg.solve(np.linalg.cholesky(q), rest.reshape(len(q), -1)).reshape(-1, 2))
     if plan.end is not None:
-        ahead, V = reach(plan.gap[-1], one, plan.persistence, 0.0)
-        rest = local(plan.end, way[-1], geometry) - (ahead * velocity[-1] if plan.persistence else 0.0)
+        ahead, V = end_moments(plan.gap[-1], one, plan.persistence, 0.0)
+        rest = displacements(plan.end, way[-1], geometry) - (ahead * velocity[-1] if plan.persistence else 0.0)
         noise.append(rest / np.sqrt(V[0, 0]))
     moves = np.concatenate(noise)
     full = moves.T @ moves / len(moves)

@@ -38,11 +38,11 @@ def checked_points(points: ArrayLike, geometry: str, what: str) -> Floats:
                 f"{what} {np.argmax(bad)}: latitude {lat:g} is beyond {POLE:g}; "
                 "project to a polar plane and use geometry='plane'"
             )
-        points[:, 1] = wrapped(points[:, 1])
+        points[:, 1] = wrap_longitude(points[:, 1])
     return points
 
 
-def wrapped(lon: ArrayLike) -> Floats:
+def wrap_longitude(lon: ArrayLike) -> Floats:
     """Longitudes in [-180, 180]."""
     lon = np.asarray(lon, dtype=np.float64)
     return lon - 360.0 * np.round(lon / 360.0)
@@ -59,25 +59,25 @@ def distances(position: Floats, beacon: Floats, geometry: str, out: Floats | Non
 
 
 def exact_distance(a: ArrayLike, b: ArrayLike, geometry: str) -> Floats:
-    """Distance of point and point, row by row: Euclidean, or the geodesic (pyproj) in kilometres."""
+    """Distance of point and point, row by row: Euclidean, or the geodesic (pyproj) in kilometers."""
     a, b = np.broadcast_arrays(np.array(a, dtype=np.float64, ndmin=2), np.array(b, dtype=np.float64, ndmin=2))
     if geometry == "plane":
         return np.hypot(a[:, 0] - b[:, 0], a[:, 1] - b[:, 1])
     from pyproj import Geod
 
     # As lists: pyproj takes an array of one element for a number, which NumPy no longer likes.
-    metres = Geod(ellps="WGS84").inv(a[:, 1].tolist(), a[:, 0].tolist(), b[:, 1].tolist(), b[:, 0].tolist())[2]
-    return np.asarray(metres) / 1000
+    meters = Geod(ellps="WGS84").inv(a[:, 1].tolist(), a[:, 0].tolist(), b[:, 1].tolist(), b[:, 0].tolist())[2]
+    return np.asarray(meters) / 1000
 
 
-def local(points: Floats, origin: Floats, geometry: str) -> Floats:
+def displacements(points: Floats, origin: Floats, geometry: str) -> Floats:
     """Points (..., 2) as seen from ``origin`` (2,) or (..., 2): differences, in kilometers north and east when
     geographic.
     """
     gap = points - origin
     if geometry == "plane":
         return gap
-    gap[..., 1] = wrapped(gap[..., 1])
+    gap[..., 1] = wrap_longitude(gap[..., 1])
     return gap * np.stack(tracking_distance.km_per_degree(origin[..., 0]), axis=-1)
 
 
@@ -86,15 +86,15 @@ def weighted_mean(points: Floats, weight: Floats, geometry: str) -> Floats:
     if geometry == "plane":
         return np.einsum("n,na->a", weight, points)
     gap = points - points[0]
-    gap[:, 1] = wrapped(gap[:, 1])
+    gap[:, 1] = wrap_longitude(gap[:, 1])
     mean = points[0] + np.einsum("n,na->a", weight, gap)
-    return np.array([mean[0], wrapped(mean[1])])
+    return np.array([mean[0], wrap_longitude(mean[1])])
 
 
 def moments(points: Floats, weight: Floats, geometry: str) -> tuple[Floats, Floats]:
     """Weighted mean (2,) and covariance (2, 2) of positions; the covariance is in km^2 when geographic."""
     mean = weighted_mean(points, weight, geometry)
-    gap = local(points, mean, geometry)
+    gap = displacements(points, mean, geometry)
     # Not by BLAS, whose own threads would both slow this down and let the last digits depend on their number.
     return mean, np.einsum("na,nb->ab", gap * weight[:, None], gap)
 
@@ -109,7 +109,7 @@ def two_clouds(points: Floats, geometry: str) -> float:
     mean, covariance = moments(points, weight, geometry)
     long, short = np.linalg.eigh(covariance)[1].T[::-1]
     axes = np.column_stack([long, long + short, short, long - short])
-    along = local(points, mean, geometry) @ axes
+    along = displacements(points, mean, geometry) @ axes
     above = along > 0
     right = above.mean(axis=0)
     moment = (along * above).mean(axis=0)  # the same on both sides of the mean: the cut explains m^2 / (p (1 - p))

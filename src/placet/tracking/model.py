@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError
 from placet.data.arrays import Floats
-from placet.kernels import association, tracking_bethe
-from placet.tracking.arrivals import UNKNOWN, Arrivals
-from placet.tracking.beacons import Beacons
+from placet.kernels import association
+from placet.kernels.association import Step
+from placet.tracking.data import UNKNOWN, Arrivals, Beacons
 from placet.tracking.geometry import distances
 
 EXACT_LIMIT = 10
@@ -47,23 +47,6 @@ def clutter_probability(rate: float) -> float:
 def clutter_rate(probability: float) -> float:
     """lambda = P_C / (1 - P_C), the inverse of ``clutter_probability``."""
     return probability / (1 - probability)
-
-
-class Step(NamedTuple):
-    """One step as the kernels take it (``placet.kernels.association`` says what each entry is)."""
-
-    shift: Floats
-    speed: Floats
-    sigma: Floats
-    detection: Floats
-    low: float
-    cut: float
-    time: Floats
-    clutter: Floats
-    label: np.ndarray
-    level: Floats
-    log_level: Floats
-    ranked: bool
 
 
 class Evidence(NamedTuple):
@@ -127,7 +110,7 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
     for k, day in enumerate(arrivals.day):
         rows = slice(arrivals.offsets[k], arrivals.offsets[k + 1])
         time = np.array(arrivals.time[rows])
-        on = beacons.active(day)
+        on = beacons.active_beacons(day)
         if model.clutter_rate == 0 and len(time) > len(on):
             raise DataError(
                 f"day {day:g}: {len(time)} signals but only {len(on)} beacons sound; "
@@ -138,7 +121,7 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
         cut = float(time[-1]) if full and early else arrivals.window[1]
         level, log_level = _levels(len(time), full and not early, model.clutter_rate * mass(cut))
         step = Step(
-            shift=np.ascontiguousarray(beacons.emitted(day)[on] + offset[k]),
+            shift=np.ascontiguousarray(beacons.emission_times(day)[on] + offset[k]),
             speed=np.ascontiguousarray(np.asarray(beacons.speed)[on]),
             sigma=np.ascontiguousarray(per_beacon[0][on]),
             detection=np.ascontiguousarray(per_beacon[1][on]),
@@ -159,8 +142,7 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
 def log_likelihood(item: Evidence, position: Floats, geometry: str, out: Floats) -> Floats:
     """log p(signals of the step | position) added to ``out`` (n,) for positions (n, 2)."""
     far = distances(position, item.position, geometry)
-    kernel = association.log_likelihood if item.exact else tracking_bethe.log_likelihood
-    kernel(far, *item.step, out)
+    association.log_likelihood(far, item.step, item.exact, out)
     return out
 
 
@@ -170,8 +152,7 @@ def association_probabilities(item: Evidence, position: Floats, geometry: str) -
     """
     far = distances(position, item.position, geometry)
     out = np.empty((len(position), len(item.step.time), len(item.beacon)))
-    kernel = association.marginals if item.exact else tracking_bethe.marginals
-    kernel(far, *item.step, out)
+    association.log_sums(far, item.step, item.exact, np.empty(len(far)), out)
     return out
 
 
@@ -229,7 +210,7 @@ def _check_labels(label: np.ndarray, beacons: Beacons, arrivals: Arrivals) -> No
     if (count > 1).any():
         k, i = pairs[np.argmax(count)]
         raise DataError(
-            f"day {arrivals.day[k]:g}: {count.max()} signals are labelled {beacons.names[i]}; a beacon sounds once"
+            f"day {arrivals.day[k]:g}: {count.max()} signals are labeled {beacons.names[i]}; a beacon sounds once"
         )
 
 
@@ -239,7 +220,7 @@ def _local_labels(label: np.ndarray, on: np.ndarray, beacons: Beacons, day: floa
     silent = known & ~np.isin(label, on)
     if silent.any():
         name = beacons.names[label[np.argmax(silent)]]
-        raise DataError(f"day {day:g}: a signal is labelled {name}, which does not sound on that day")
+        raise DataError(f"day {day:g}: a signal is labeled {name}, which does not sound on that day")
     out = np.array(label, dtype=np.int64)
     out[known] = np.searchsorted(on, label[known])
     return out

@@ -71,7 +71,7 @@ def free_motion(dt: float, diffusion: Floats, tau: float) -> tuple[Floats, Float
     return F, Q
 
 
-def reach(days: float, diffusion: Floats, tau: float, end_sd: float) -> tuple[float, Floats]:
+def end_moments(days: float, diffusion: Floats, tau: float, end_sd: float) -> tuple[float, Floats]:
     """Factor of the velocity in the mean of the end seen from ``days`` before it, and its covariance."""
     seen = end_sd**2 * np.eye(2)
     if tau == 0:
@@ -105,7 +105,7 @@ def plan_moves(
         if end is None:
             moves.append(Move(F, root, np.zeros((d, 2)), np.zeros((2, d)), root, 0.0, np.eye(2), 0.0, np.eye(2)))
             continue
-        (ahead, V), (next_ahead, next_V) = (reach(end_day - v, D, tau, end_sd) for v in (t, u))
+        (ahead, V), (next_ahead, next_V) = (end_moments(end_day - v, D, tau, end_sd) for v in (t, u))
         A = np.hstack([np.eye(2), next_ahead * np.eye(2)])[:, :d]
         K = np.ascontiguousarray(np.linalg.solve(A @ Q @ A.T + next_V, A @ Q).T, dtype=np.float64)
         given = Q - K @ A @ Q

@@ -62,7 +62,7 @@ class Genealogy:
             wanted = self.parent[k] = self.parent[k][keep] if k else self.parent[k]
 
 
-class Filtered(NamedTuple):
+class FilterRun(NamedTuple):
     """Moments after each step; ``genealogy`` is what the backward pass goes through (empty when none is wanted)."""
 
     mean: Floats  # (steps, 2)
@@ -82,7 +82,7 @@ def _over_ranges(work: Callable[[slice], object], n: int, size: int) -> None:
 def particle_filter(
     steps: list[Evidence], days: Floats, plan: Plan, start: Floats, start_sd: float, geometry: str, n: int,
     rng: Generator, threshold: float = 0.5, keep: int = 0,
-) -> Filtered:  # fmt: skip
+) -> FilterRun:  # fmt: skip
     """Bootstrap filter with log weights.
 
     Systematic resampling when the effective sample size falls below ``threshold * n``; ``keep`` states of each step
@@ -92,8 +92,8 @@ def particle_filter(
     state = _initial(n, plan, start, start_sd, geographic, rng)
     log_weight = np.full(n, -np.log(n))
     t = len(days)
-    result = Filtered(np.empty((t, 2)), np.empty((t, 2, 2)), np.empty(t), np.empty(t), [], 0.0, Genealogy())
-    log_weight += _reach_from_start(plan, state, geographic)
+    result = FilterRun(np.empty((t, 2)), np.empty((t, 2, 2)), np.empty(t), np.empty(t), [], 0.0, Genealogy())
+    log_weight += _log_end_from_start(plan, state, geographic)
     total = _log_sum(log_weight)
     log_weight -= total
     for k, item in enumerate(steps):
@@ -163,7 +163,7 @@ def draw_paths(plan: Plan, start: Floats, geometry: str, n: int, rng: Generator)
     """
     geographic = geometry == "geographic"
     state = _initial(n, plan, start, 0.0, geographic, rng)
-    log_weight = _reach_from_start(plan, state, geographic)
+    log_weight = _log_end_from_start(plan, state, geographic)
     way = np.empty((len(plan.moves), n, 2))
     for k in range(len(plan.moves)):
         _move(state, log_weight, plan, k, geographic, rng.standard_normal(state.shape))
@@ -179,16 +179,16 @@ def _initial(n: int, plan: Plan, start: Floats, start_sd: float, geographic: boo
     step[:, :2] = start_sd * rng.standard_normal((n, 2))
     if plan.dimension == 4:
         step[:, 2:] = rng.standard_normal((n, 2)) @ plan.velocity_root.T
-    tracking_motion.place_all(state, step, geographic)
+    tracking_motion.apply_steps(state, step, geographic)
     return state
 
 
-def _reach_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
+def _log_end_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
     """log density of the known end given each first state; zeros without an end."""
     out = np.zeros(len(state))
     if plan.end is not None:
         first = plan.moves[0]
-        tracking_motion.log_reach_all(state, plan.end, first.ahead, first.reach_root, geographic, out)
+        tracking_motion.log_end_densities(state, plan.end, first.ahead, first.reach_root, geographic, out)
     return out
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a track: the arrivals over time coloured by association, and the way with its uncertainty."""
+"""Pictures of a track: the arrivals over time colored by association, and the way with its uncertainty."""
 
 from pathlib import Path
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from placet.data.arrays import Floats
-from placet.tracking.arrivals import Arrivals
+from placet.tracking.data import Arrivals
 from placet.tracking.track import Track
 
 RADIUS = float(np.sqrt(5.991))  # 95 % of a normal distribution in two dimensions
-GREY = "0.75"
-COLOURS = [0, 2, 4, 6, 8, 10, 12, 16, 18, 1, 3, 5, 7, 9, 11, 13, 17, 19]  # strong ones first; grey is for clutter
+GRAY = "0.75"
+COLORS = [0, 2, 4, 6, 8, 10, 12, 16, 18, 1, 3, 5, 7, 9, 11, 13, 17, 19]  # strong ones first; gray is for clutter
 
 
 def plot_track(track: Track, arrivals: Arrivals, target: str | Path, truth: Floats | None = None) -> None:
@@ -26,14 +26,14 @@ def plot_track(track: Track, arrivals: Arrivals, target: str | Path, truth: Floa
 
 
 def draw_arrivals(axes: Any, track: Track, arrivals: Arrivals) -> None:
-    """Arrival times against days, each signal in the colour of its most probable source; clutter is grey."""
+    """Arrival times against days, each signal in the color of its most probable source; clutter is gray."""
     day = np.repeat(track.day, np.diff(track.offsets))
     source = track.source
     junk = source < 0
-    axes.scatter(day[junk], arrivals.time[junk], s=8, color=GREY, label="clutter", linewidths=0)
+    axes.scatter(day[junk], arrivals.time[junk], s=8, color=GRAY, label="clutter", linewidths=0)
     for i in np.unique(source[~junk]):
         mine = source == i
-        axes.scatter(day[mine], arrivals.time[mine], s=8, color=_colour(i), label=track.beacons.names[i], linewidths=0)
+        axes.scatter(day[mine], arrivals.time[mine], s=8, color=_color(i), label=track.beacons.names[i], linewidths=0)
     axes.set(
         xlabel=f"days since {track.epoch}", ylabel="arrival (s, float clock)", title="signals by most probable source"
     )
@@ -52,7 +52,7 @@ def draw_way(axes: Any, track: Track, truth: Floats | None = None) -> None:
         return points[..., 1] - 360 * np.round((points[..., 1] - middle) / 360), points[..., 0]
 
     axes.scatter(
-        *xy(track.beacons.position), marker="^", color=[_colour(i) for i in range(len(track.beacons))], zorder=3
+        *xy(track.beacons.position), marker="^", color=[_color(i) for i in range(len(track.beacons))], zorder=3
     )
     for name, x, y in zip(track.beacons.names, *xy(track.beacons.position)):
         axes.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=7)
@@ -96,7 +96,7 @@ def _ellipses(axes: Any, track: Track, x: Floats, y: Floats, most: int = 25) -> 
         axes.add_patch(Ellipse((x[k], y[k]), width, height, angle=angle, color="tab:red", alpha=0.12, linewidth=0))
 
 
-def _colour(i: int) -> Any:
+def _color(i: int) -> Any:
     from matplotlib import colormaps
 
-    return colormaps["tab20"](COLOURS[i % len(COLOURS)])
+    return colormaps["tab20"](COLORS[i % len(COLORS)])

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placet.data.arrays import Floats
-from placet.tracking.arrivals import Arrivals
-from placet.tracking.beacons import Beacons
-from placet.tracking.geometry import exact_distance, local, weighted_mean
-from placet.tracking.particles import Filtered
+from placet.tracking.data import Arrivals, Beacons
+from placet.tracking.geometry import displacements, exact_distance, weighted_mean
+from placet.tracking.particles import FilterRun
 
 LIKELY = 10.0  # chains whose log-likelihood is lower by more than this have lost the float
 APART = 3.0  # standard deviations of the wider chain between the means of two chains that disagree
@@ -78,7 +77,7 @@ class Track:
 
     def inside(self, truth: Floats, level: float = 0.95) -> np.ndarray:
         """Whether ``truth`` (steps, 2) lies in the ellipse that holds ``level`` of a normal distribution (steps,)."""
-        gap = local(np.asarray(truth, dtype=np.float64), self.position, self.geometry)
+        gap = displacements(np.asarray(truth, dtype=np.float64), self.position, self.geometry)
         variance, axes = np.linalg.eigh(self.covariance)
         along = np.einsum("ka,kab->kb", gap, axes)
         with np.errstate(divide="ignore"):  # no variance at all: only the very same point is inside
@@ -119,8 +118,8 @@ class Track:
         return "\n".join(words)
 
 
-def combined(
-    runs: list[Filtered], beacon: list[np.ndarray], arrivals: Arrivals, beacons: Beacons, smoothed: bool
+def combine_chains(
+    runs: list[FilterRun], beacon: list[np.ndarray], arrivals: Arrivals, beacons: Beacons, smoothed: bool
 ) -> Track:
     """Chains put together, each weighted by its likelihood: a mean over chains of an unbiased estimate each."""
     geometry = beacons.geometry
@@ -135,7 +134,7 @@ def combined(
     counts = log_z >= log_z.max() - LIKELY
     for k in range(n):
         position[k] = weighted_mean(places[:, k], weight, geometry)
-        apart = local(places[:, k], position[k], geometry)
+        apart = displacements(places[:, k], position[k], geometry)
         within = sum(w * run.covariance[k] for w, run in zip(weight, runs))
         covariance[k] = within + (apart * weight[:, None]).T @ apart
         kept = [run for run, used in zip(runs, counts) if used]

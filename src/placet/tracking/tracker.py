@@ -8,13 +8,12 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError
 from placet.data.arrays import Floats
-from placet.tracking.arrivals import Arrivals
-from placet.tracking.beacons import Beacons
+from placet.tracking.data import Arrivals, Beacons
 from placet.tracking.geometry import checked_points, exact_distance, moments, two_clouds
 from placet.tracking.model import Evidence, SignalModel, association_probabilities, evidence
 from placet.tracking.motion import Plan, checked_diffusion, plan_moves
-from placet.tracking.particles import Filtered, Genealogy, backward_pass, particle_filter
-from placet.tracking.track import Track, combined
+from placet.tracking.particles import FilterRun, Genealogy, backward_pass, particle_filter
+from placet.tracking.track import Track, combine_chains
 
 
 class Sample(NamedTuple):
@@ -29,7 +28,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RankedSignalTracker:
-    """Tracks a float from the first few unlabelled arrival times of each step.
+    """Tracks a float from the first few unlabeled arrival times of each step.
 
     Observation model (``placet.tracking.model``): ``detection`` P_D, ``clutter_rate`` lambda (P_C = lambda / (1 +
     lambda)), ``sigma`` in seconds, ``clutter``, ``keep``, ``ranked``, ``confidence_ratio``, ``method``.
@@ -108,7 +107,7 @@ class RankedSignalTracker:
         smooth = end is not None if smooth is None else smooth
         seeds = np.random.SeedSequence(self.random_state).spawn(self.chains)
         runs = [self._run(steps, arrivals, way, here, start_sd, smooth, np.random.default_rng(seed)) for seed in seeds]
-        return combined(runs, [item.beacon for item in steps], arrivals, self.beacons, smooth)
+        return combine_chains(runs, [item.beacon for item in steps], arrivals, self.beacons, smooth)
 
     def sample(
         self, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *, start_day: float | None = None,
@@ -126,7 +125,7 @@ class RankedSignalTracker:
     def _run(
         self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, smooth: bool,
         rng: np.random.Generator,
-    ) -> Filtered:  # fmt: skip
+    ) -> FilterRun:  # fmt: skip
         """One chain; with ``smooth`` the moments and associations are those of the trajectories drawn backwards."""
         geometry = self.beacons.geometry
         run = self._filter(steps, arrivals, way, here, start_sd, self.candidates if smooth else 0, rng)
@@ -144,7 +143,7 @@ class RankedSignalTracker:
     def _filter(
         self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, keep: int,
         rng: np.random.Generator,
-    ) -> Filtered:  # fmt: skip
+    ) -> FilterRun:  # fmt: skip
         return particle_filter(
             steps, arrivals.day, way, here, start_sd, self.beacons.geometry, self.particles, rng, self.threshold,
             keep=min(keep, self.particles),
@@ -162,14 +161,16 @@ class RankedSignalTracker:
         """The start, or a ``DataError`` when no beacon of the first day could be heard from it inside the window."""
         beacons = self.beacons
         here = checked_points(start, beacons.geometry, "start")[0]
-        on = beacons.active(arrivals.day[0])
+        on = beacons.active_beacons(arrivals.day[0])
         if len(on) == 0:
             raise DataError(
                 f"day {arrivals.day[0]:g}: no beacon sounds on the first day; check since and until, and the epoch"
             )
         far = exact_distance(here, beacons.position[on], beacons.geometry)
         slack = 10 * np.max(self.sigma)
-        reach = (arrivals.window[1] + slack - beacons.emitted(arrivals.day[0])[on]) * np.asarray(beacons.speed)[on]
+        reach = (arrivals.window[1] + slack - beacons.emission_times(arrivals.day[0])[on]) * np.asarray(beacons.speed)[
+            on
+        ]
         if (far > reach).all():
             i = int(np.argmin(far - reach))
             raise DataError(
