@@ -46,7 +46,7 @@ def test_the_best_constant_is_a_minimum(data, loss):
 
 
 def test_published_rounds_by_hand(data):
-    """Features, projection, start at 0, nothing centred: equations 3.18 to 3.21 written out."""
+    """Features, projection, start at 0, nothing centered: equations 3.18 to 3.21 written out."""
     booster = ConsistentBooster(
         "bregman-square", 5, step="projection", learning_rate=0.3, start="zero", center=False
     ).fit(data)

@@ -48,7 +48,7 @@ def test_features_are_those_of_the_definition_oracle():
         assert f[d, 10] == len(listed)
         assert f[d, 12] == pytest.approx(sum(1 / place[d][e] for e in listed))
     assert np.isfinite(f).all()
-    assert f[3, 10 + 21 : 52] == pytest.approx(np.zeros(21))  # a query of one document has nothing to standardise by
+    assert f[3, 10 + 21 : 52] == pytest.approx(np.zeros(21))  # a query of one document has nothing to standardize by
     # documents and engines of the query, share of its engines that list the document, longest list, best rank
     assert f[:, 52:].tolist() == [[3, 2, 0.5, 3, 3], [3, 2, 1, 3, 1], [3, 2, 1, 3, 3], [1, 1, 1, 1, 2]]
 
@@ -60,7 +60,7 @@ def test_agreement_weighs_engines_inside_each_query():
     values[20:, 2] = truth[20:]  # the third engine is contrary in the first query alone
     offsets = np.array([0, 20, 40])
     weight = np.ones((40, 3))
-    for a, b in ((0, 20), (20, 40)):  # by hand: correlations with the weighed sum, three times
+    for a, b in ((0, 20), (20, 40)):  # by hand: correlations with the weighted sum, three times
         Z = (values[a:b] - values[a:b].mean(axis=0)) / values[a:b].std(axis=0)
         w = np.ones(3)
         for _ in range(3):
@@ -85,7 +85,7 @@ def test_each_kind_of_ranker_has_the_same_say():
     assert both == pytest.approx(alone["l"] + alone["t"])
 
 
-def test_standardising_is_by_query():
+def test_standardizing_is_by_query():
     z = standardize(np.array([1.0, 3.0, 5.0, 5.0]), np.array([0, 2, 4]))
     assert z == pytest.approx([-1, 1, 0, 0])
 

@@ -144,9 +144,9 @@ def test_similarity_is_learnt_where_it_decides():
     rng = np.random.default_rng(0)
     X, grade = [], []
     for _ in range(40):
-        centre = np.eye(5)[rng.integers(4) + 1]
+        center = np.eye(5)[rng.integers(4) + 1]
         odd = rng.random(12) < 0.25
-        rows = np.where(odd[:, None], rng.dirichlet(np.ones(5), 12), centre + rng.uniform(0, 0.05, (12, 5)))
+        rows = np.where(odd[:, None], rng.dirichlet(np.ones(5), 12), center + rng.uniform(0, 0.05, (12, 5)))
         X.append(np.column_stack([1.0 + 0.01 * rng.random(12), rows]))
         grade.append(odd.astype(float))
     data = Queries(np.concatenate(X), np.concatenate(grade), np.arange(0, 481, 12))
