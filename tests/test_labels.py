@@ -24,13 +24,13 @@ from placet.rank.labels import (  # noqa: E402
     Criterion,
     as_documents,
     best_labels,
-    collapsed,
+    collapsed_loss,
     draw_others,
     loss_of_labels,
     mean_loss,
     others_exponentials,
     sampled_loss,
-    whole,
+    whole_loss,
 )
 
 torch.set_num_threads(1)
@@ -83,7 +83,7 @@ def test_every_loss_of_labels_is_the_loss_of_the_plain_lists(loss):
 @settings(deadline=None, max_examples=150)
 def test_one_row_stands_for_all_other_labels(batch, loss):
     s, grade = batch
-    value, grad, _ = collapsed(criterion_of(loss), torch.from_numpy(s), own_of(grade))
+    value, grad, _ = collapsed_loss(criterion_of(loss), torch.from_numpy(s), own_of(grade))
     expected, slope = plain(loss, s, grade)
     np.testing.assert_allclose(value, expected, rtol=2e-5, atol=2e-5)
     np.testing.assert_allclose(grad.numpy(), slope, rtol=2e-5, atol=2e-6)
@@ -93,7 +93,7 @@ def test_one_row_stands_for_all_other_labels(batch, loss):
 @settings(deadline=None, max_examples=50)
 def test_the_whole_table_keeps_more_than_two_tiers(batch):
     s, grade = batch
-    value, grad, _ = whole(criterion_of("ranknet"), torch.from_numpy(s), own_of(grade))
+    value, grad, _ = whole_loss(criterion_of("ranknet"), torch.from_numpy(s), own_of(grade))
     expected, slope = plain("ranknet", s, grade)
     np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(grad.numpy(), slope, rtol=1e-5, atol=1e-5)
@@ -103,7 +103,7 @@ def test_the_whole_table_keeps_more_than_two_tiers(batch):
 def test_scores_far_apart_stay_finite_and_right(loss):
     grade = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
     s = np.array([[1e4, 9e3, -1e4, -1.1e4], [-1e4, -2e4, 1e4, 0.0]], np.float32)
-    value, grad, _ = collapsed(criterion_of(loss), torch.from_numpy(s), own_of(grade))
+    value, grad, _ = collapsed_loss(criterion_of(loss), torch.from_numpy(s), own_of(grade))
     expected, slope = plain(loss, s, grade)
     np.testing.assert_allclose(value, expected, rtol=1e-6)
     np.testing.assert_allclose(grad.numpy(), slope, atol=1e-6)
@@ -121,9 +121,9 @@ def test_blocks_of_documents_do_not_change_the_loss(monkeypatch):
     rng = np.random.default_rng(0)
     s = torch.from_numpy(rng.normal(size=(7, 11)).astype(np.float32))
     own = own_of((rng.random((7, 11)) < 0.3).astype(float))
-    value, grad, _ = collapsed(criterion_of("pl-partition"), s, own)
+    value, grad, _ = collapsed_loss(criterion_of("pl-partition"), s, own)
     monkeypatch.setattr("placet.rank.labels.CELLS_AT_ONCE", 25)
-    again, grad_again, _ = collapsed(criterion_of("pl-partition"), s, own)
+    again, grad_again, _ = collapsed_loss(criterion_of("pl-partition"), s, own)
     assert value == again
     np.testing.assert_array_equal(grad, grad_again)
 

@@ -156,7 +156,7 @@ class ConsistentBooster(Ranker):
             model.scale = np.where(deviation > 0, deviation, 1.0)
         groups = weak.families(
             self._names(), queries.X, self._listwise(queries, model.scale), center=self.center, engine=self.engine,
-            leaves=self.leaves, min_rows=self.min_rows, seed=self.random_state,
+            leaves=self.leaves, min_rows=self.min_rows, random_state=self.random_state,
         )  # fmt: skip
         held_out = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), model.level)
         best, stopped = self._boost(queries, bound, model, groups, valid, held_out)
@@ -206,12 +206,12 @@ class ConsistentBooster(Ranker):
                     break
                 found = self._best_learner(groups, d, *self._draw(queries, rng))
                 if found is None or found[3] <= self.min_edge:
-                    stopped = no_edge(n, 0.0 if found is None else found[3], self.min_edge)
+                    stopped = reason_no_edge(n, 0.0 if found is None else found[3], self.min_edge)
                     break
                 name, h, function, gamma = found
                 alpha, after, new_value, new_d = self._make_step(bound, s, value, d, h)
                 if alpha == 0.0 or not (new_value <= value or (self.subsample < 1 and self.step == "projection")):
-                    stopped = no_step(n, value, new_value, alpha)
+                    stopped = reason_no_step(n, value, new_value, alpha)
                     break
                 s, value, d = after, new_value, new_d
                 if held_out is not None:
@@ -404,11 +404,11 @@ class RunningScores:
             self.s = self.s + alpha * what(self.dense)
 
 
-def no_edge(n: int, gamma: float, least: float) -> str:
+def reason_no_edge(n: int, gamma: float, least: float) -> str:
     return f"no weak learner has an edge after {n} rounds: gamma {gamma:.2g} is not above {least:.2g}"
 
 
-def no_step(n: int, value: float, after: float, alpha: float) -> str:
+def reason_no_step(n: int, value: float, after: float, alpha: float) -> str:
     if alpha == 0.0:
         return f"no step along the best learner lowers the loss after {n} rounds: it is at its minimum, up to rounding"
     return (

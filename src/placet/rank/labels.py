@@ -372,10 +372,10 @@ def loss_of_labels(criterion: Criterion, table: Any, own: Own) -> tuple[float, A
 
     ``table`` (documents, labels): a float32 tensor of scores.
     """
-    return (collapsed if criterion.loss.sums_lowest_tier else whole)(criterion, table, own)
+    return (collapsed_loss if criterion.loss.sums_lowest_tier else whole_loss)(criterion, table, own)
 
 
-def whole(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
+def whole_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
     """Every document is a list of all labels, its own first.  O(documents * labels) and what the loss costs."""
     n, n_labels = table.shape
     order = np.empty(n * n_labels, np.int64)
@@ -391,8 +391,8 @@ def whole(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Float
     return value, pytorch().from_numpy(grad.reshape(n, n_labels)), slopes
 
 
-def collapsed(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
-    """As `whole`, for a loss that sums the lowest tier.  O(documents * labels), and the loss of the own labels."""
+def collapsed_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
+    """As `whole_loss`, for a loss that sums the lowest tier.  O(documents * labels), and the loss of the own labels."""
     torch = pytorch()
     table, document = table.detach(), own.document
     cell = torch.from_numpy(document), torch.from_numpy(own.label)

@@ -79,7 +79,7 @@ class Graph:
         counts = np.unique(self.grade, return_counts=True)[1]
         return int((len(self.grade) ** 2 - (counts**2).sum()) // 2)
 
-    def loss(self, s: Floats, w: Floats, connections: str | float, seed: int) -> tuple[float, Floats, Floats]:
+    def loss(self, s: Floats, w: Floats, connections: str | float, random_state: int) -> tuple[float, Floats, Floats]:
         """Mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); gradients in s and in w.
 
         The mean, where the paper has the sum: so that a step is of the same size for short lists and long ones.
@@ -88,13 +88,13 @@ class Graph:
         terms = _n_terms(n, connections)
         if self.above is None:
             lists = Lists(self.grade, np.array([0, len(s)]))
-            params = {"connections": connections, "random_state": seed}
+            params = {"connections": connections, "random_state": random_state}
             bound = Bound("structrank", lists, params, total=terms, learn=("w1", "w2"))
             return bound.value_grad_slopes(s, {"w1": w[0], "w2": w[1]})
-        return self._loss_of_edges(s, w, connections, seed, terms)
+        return self._loss_of_edges(s, w, connections, random_state, terms)
 
     def _loss_of_edges(
-        self, s: Floats, w: Floats, connections: str | float, seed: int, terms: int
+        self, s: Floats, w: Floats, connections: str | float, random_state: int, terms: int
     ) -> tuple[float, Floats, Floats]:
         assert self.above is not None
         assert self.below is not None
@@ -108,9 +108,9 @@ class Graph:
             if connections == "full":
                 value = edge_pairs.all_pairs(a, b, ga, gb)
             elif float(connections) < 1:
-                value = kernels.drawn_pairs(a, b, float(connections), np.uint64(seed), ga, gb)
+                value = kernels.drawn_pairs(a, b, float(connections), np.uint64(random_state), ga, gb)
             else:
-                value = kernels.some_pairs(a, b, int(connections), np.uint64(seed), ga, gb)
+                value = kernels.some_pairs(a, b, int(connections), np.uint64(random_state), ga, gb)
         push = w[0] * ga + w[1] * gb
         grad = np.bincount(self.below, push, len(s)) - np.bincount(self.above, push, len(s))
         return value / terms, grad / terms, -np.array([r @ ga, r @ gb]) / terms
@@ -323,7 +323,7 @@ def all_scores(scorer: Any, a: Floats, X: Any) -> Floats:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
-def within(theta: Floats, norm: float) -> Floats:
+def shrink_to_norm(theta: Floats, norm: float) -> Floats:
     """theta, scaled to half the norm where it is longer."""
     length = float(np.abs(theta).sum())
     return theta if length <= norm else theta * (0.5 * norm / length)
@@ -343,7 +343,7 @@ class NadarayaWatson:
         self.n_nonnegative = rows.shape[1]
 
     def start(self, rng: np.random.Generator, norm: float) -> Floats:
-        return within(rng.uniform(0.0, 1.0, self.n_nonnegative + 2), norm)
+        return shrink_to_norm(rng.uniform(0.0, 1.0, self.n_nonnegative + 2), norm)
 
     def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
         blocks = [X[k : k + ROWS_AT_ONCE] for k in range(0, len(X), ROWS_AT_ONCE)]
@@ -388,7 +388,7 @@ class Linear:
 
     def start(self, rng: np.random.Generator, norm: float) -> Floats:
         a = rng.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
-        return within(np.concatenate([a, rng.uniform(0.0, 1.0, 2)]), norm)
+        return shrink_to_norm(np.concatenate([a, rng.uniform(0.0, 1.0, 2)]), norm)
 
     def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
         return X @ a, lambda g: g @ X
@@ -406,7 +406,7 @@ class Network:
         n_inner = (self.n_features + 1) * self.hidden
         inner = rng.uniform(-1.0, 1.0, n_inner) / np.sqrt(self.n_features)
         outer = rng.uniform(-1.0, 1.0, self.hidden) / np.sqrt(self.hidden)
-        return within(np.concatenate([inner, outer, rng.uniform(0.0, 1.0, 2)]), norm)
+        return shrink_to_norm(np.concatenate([inner, outer, rng.uniform(0.0, 1.0, 2)]), norm)
 
     def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
         n = self.n_features * self.hidden

@@ -119,8 +119,8 @@ class Stumps:
 class Trees:
     """h = a regression tree fitted to -d by least squares, grown by LightGBM or scikit-learn."""
 
-    def __init__(self, X: Floats, engine: str, leaves: int, min_rows: int, seed: int) -> None:
-        self.X, self.engine, self.leaves, self.min_rows, self.seed = X, engine, leaves, min_rows, seed
+    def __init__(self, X: Floats, engine: str, leaves: int, min_rows: int, random_state: int) -> None:
+        self.X, self.engine, self.leaves, self.min_rows, self.random_state = X, engine, leaves, min_rows, random_state
         self.grown = 0
         self.data: Any = None
 
@@ -147,7 +147,7 @@ def _sklearn_tree(family: Trees, target: Floats, rows: Ints | None, columns: Int
     X = family.X if rows is None else family.X[rows]
     names = np.arange(family.X.shape[1]) if columns is None else columns
     tree = DecisionTreeRegressor(
-        max_leaf_nodes=family.leaves, min_samples_leaf=family.min_rows, random_state=family.seed + family.grown
+        max_leaf_nodes=family.leaves, min_samples_leaf=family.min_rows, random_state=family.random_state + family.grown
     )
     grown = tree.fit(X[:, names], target if rows is None else target[rows]).tree_
     if grown.node_count < 2:
@@ -245,7 +245,7 @@ def families(
     engine: str,
     leaves: int,
     min_rows: int,
-    seed: int,
+    random_state: int,
 ) -> dict[str, Any]:
     """The families that propose, by name; stumps and trees need dense features."""
     found: dict[str, Any] = {}
@@ -263,5 +263,5 @@ def families(
             found[name] = Stumps(dense)
         else:
             assert dense is not None
-            found[name] = Trees(dense, engine, leaves, min_rows, seed)
+            found[name] = Trees(dense, engine, leaves, min_rows, random_state)
     return found
