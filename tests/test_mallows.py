@@ -1,4 +1,4 @@
-"""Mallows, coset-permutation and spectral models: normalisers by enumeration, likelihoods by definition."""
+"""Mallows, coset-permutation and spectral models: normalizers by enumeration, likelihoods by definition."""
 
 import itertools
 import math
@@ -13,26 +13,27 @@ import placet
 from placet.aggregate import MODELS, spearman
 from placet.aggregate.cps import CosetPermutation, StageCosts
 from placet.aggregate.instances import instances
-from placet.aggregate.mallows import LARGEST, Mallows, kendall_dispersion, log_normaliser
+from placet.aggregate.mallows import LARGEST, Mallows, kendall_dispersion, log_normalizer
 from placet.aggregate.spectral import SingularValueProjection, mean_differences, projected
 from placet.data import Comparisons, DataError, Rankings
+from placet.kernels import matchings as kernels
 
 check = settings(deadline=None, max_examples=40)
 
 
-def kendall(order, centre):
+def kendall(order, center):
     return sum(
-        (order.index(x) < order.index(y)) != (centre.index(x) < centre.index(y))
+        (order.index(x) < order.index(y)) != (center.index(x) < center.index(y))
         for x, y in itertools.combinations(order, 2)
     )
 
 
-def squared(order, centre):
-    return sum((order.index(x) - centre.index(x)) ** 2 for x in order)
+def squared(order, center):
+    return sum((order.index(x) - center.index(x)) ** 2 for x in order)
 
 
-def absolute(order, centre):
-    return sum(abs(order.index(x) - centre.index(x)) for x in order)
+def absolute(order, center):
+    return sum(abs(order.index(x) - center.index(x)) for x in order)
 
 
 @st.composite
@@ -58,36 +59,61 @@ def ballots(draw, max_items=5, ties=True):
 
 @pytest.mark.parametrize("n", range(7))
 @pytest.mark.parametrize("t", [0.0, 1e-12, 1e-6, 0.1, 1.0, 20.0])
-def test_normalisers_by_enumeration(n, t):
+def test_normalizers_by_enumeration(n, t):
     orders = [list(order) for order in itertools.permutations(range(n))]
     exact = math.fsum(math.exp(-t * kendall(order, list(range(n)))) for order in orders)
-    assert log_normaliser(t, n) == pytest.approx(math.log(exact), abs=1e-7)
+    assert log_normalizer(t, n) == pytest.approx(math.log(exact), abs=1e-7)
     exact = math.fsum(math.exp(-t * squared(order, list(range(n)))) for order in orders)
-    assert spearman.log_normaliser(t, n) == pytest.approx(math.log(exact), abs=1e-9)
+    assert spearman.log_normalizer(t, n) == pytest.approx(math.log(exact), abs=1e-9)
 
 
-def test_bethe_permanent_is_exact_without_choice_and_close_otherwise():
-    gap = np.subtract.outer(np.arange(10), np.arange(10)) ** 2
-    for t in (0.0, 0.01, 0.1, 0.5, 2.0):
-        exact = spearman.log_permanent(np.exp(-t * gap))
-        assert spearman.log_bethe_permanent(-t * gap) == pytest.approx(exact, abs=2.5)
-    assert spearman.log_bethe_permanent(-20.0 * gap) == pytest.approx(0.0, abs=1e-6)
-    # what is fitted with is its derivative, the mean distance
-    slope = lambda f, t: (f(t + 1e-4) - f(t - 1e-4)) / 2e-4  # noqa: E731
-    for t in (0.01, 0.05, 0.3):
-        exact = slope(lambda x: spearman.log_permanent(np.exp(-x * gap)), t)
-        assert slope(lambda x: spearman.log_bethe_permanent(-x * gap), t) == pytest.approx(exact, rel=0.13)
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("t", [1e-3, 0.02, 0.1, 0.149, 0.16, 0.5, 3.0])
+def test_sums_over_many_orders_are_close_to_exact_ones(t, gaps):
+    n = 16
+    place = np.arange(float(n))
+    center = np.cumsum(1.0 + np.arange(n) % 3) if gaps else place
+    least = ((place - center) ** 2).sum()
+
+    def exact(x):
+        A = np.empty((n, n))
+        cost = kernels.relative_weights(x, place, center, A)
+        return math.log(kernels.permanent(A)) - x * cost
+
+    near = lambda x: spearman.log_sum(x, place, center)  # noqa: E731
+    slope = lambda f: (f(t * 1.0003) - f(t * 0.9997)) / (6e-4 * t) + least  # noqa: E731
+    assert near(t) == pytest.approx(exact(t), abs=0.02)
+    assert slope(near) == pytest.approx(slope(exact), rel=5e-3, abs=1e-6)  # what t is fitted by: the mean distance
+    assert exact(1e-12) == pytest.approx(math.lgamma(n + 1), abs=1e-6)
 
 
-def loss_by_definition(r, centre, t):
+@check
+@given(data=st.data())
+def test_permanents_by_enumeration(data):
+    n = data.draw(st.integers(1, 5))
+    sides = [sorted(data.draw(st.lists(st.integers(0, 20), min_size=n, max_size=n, unique=True))) for _ in range(2)]
+    place, center = (np.array(side, float) for side in sides)
+    t = data.draw(st.sampled_from([0.0, 0.01, 0.3, 5.0]))
+    costs = [sum((place[i] - center[j]) ** 2 for i, j in enumerate(m)) for m in itertools.permutations(range(n))]
+    least = min(costs)
+    exact = -t * least + math.log(math.fsum(math.exp(-t * (c - least)) for c in costs))
+    assert spearman.log_sum(t, place, center) == pytest.approx(exact, abs=1e-9)
+    if n > 1 and t > 0.2:  # a band as wide as the table leaves nothing out
+        A = np.empty((n, n))
+        cost = kernels.relative_weights(t, place, center, A)
+        rest, log = kernels.band_permanent(A, n)
+        assert math.log(rest) + log - t * cost == pytest.approx(exact, abs=1e-9)
+
+
+def loss_by_definition(r, center, t, distance=kendall):
     """Ballots as sets of orders of their items: P is the sum over the orders that a ballot allows."""
     total = 0.0
     for b, ballot in enumerate(r):
         listed = [x for tier in ballot for x in tier]
-        own = [x for x in centre if x in listed]
+        own = [x for x in center if x in listed]
         ways = [list(itertools.chain(*w)) for w in itertools.product(*map(itertools.permutations, ballot))]
-        Z = sum(math.exp(-t * kendall(list(o), own)) for o in itertools.permutations(listed))
-        total -= r.weight[b] * math.log(sum(math.exp(-t * kendall(o, own)) for o in ways) / Z)
+        Z = sum(math.exp(-t * distance(list(o), own)) for o in itertools.permutations(listed))
+        total -= r.weight[b] * math.log(sum(math.exp(-t * distance(o, own)) for o in ways) / Z)
     return total
 
 
@@ -95,16 +121,16 @@ def loss_by_definition(r, centre, t):
 @given(r=ballots())
 def test_kendall_likelihood_by_definition(r):
     model = Mallows().fit(r)
-    centre = [int(i) for i in np.argsort(-model.theta_, kind="stable")]
-    assert model.fit_.value == pytest.approx(loss_by_definition(r, centre, model.dispersion_), abs=1e-7)
+    center = [int(i) for i in np.argsort(-model.theta_, kind="stable")]
+    assert model.fit_.value == pytest.approx(loss_by_definition(r, center, model.dispersion_), abs=1e-7)
     best = min(
         loss_by_definition(r, list(c), t)
-        for c in itertools.permutations(centre)
+        for c in itertools.permutations(center)
         for t in (0.0, 0.2, 0.5, 1.0, 2.0, 8.0)
     )
     assert model.fit_.value <= best + 1e-7
     near = [max(model.dispersion_ + d, 0.0) for d in (-0.01, 0.01)]
-    assert model.fit_.value <= min(loss_by_definition(r, centre, min(t, LARGEST)) for t in near) + 1e-9
+    assert model.fit_.value <= min(loss_by_definition(r, center, min(t, LARGEST)) for t in near) + 1e-9
 
 
 def test_dispersion_is_found_again_in_drawn_orders():
@@ -123,7 +149,7 @@ def test_dispersion_is_found_again_in_drawn_orders():
     assert model.consensus_.extras["phi"] == pytest.approx(math.exp(-model.dispersion_))
 
 
-def test_spearman_centre_and_dispersion_by_enumeration():
+def test_spearman_center_and_dispersion_by_enumeration():
     rng = np.random.default_rng(1)
     n, t = 5, 0.15
     orders = [list(o) for o in itertools.permutations(range(n))]
@@ -141,27 +167,75 @@ def test_spearman_centre_and_dispersion_by_enumeration():
     )  # the likelihood is largest where the mean distance is the observed one
 
 
-def test_partial_and_tied_ballots_with_spearman():
-    r = Rankings.from_orders([["a", "b", "c", "d"], ["a", ("b", "c")], ["d"], ["b", "a"]])
+def test_two_orders_that_differ_in_one_pair():
+    model = Mallows("spearman").fit(Rankings.from_orders([list("abc"), list("bac")]))
+    x = math.exp(-2 * model.dispersion_)  # mean distance 1: 4 x + 12 x^3 + 8 x^4 = 1 + 2 x + 2 x^3 + x^4
+    assert 2 * x + 10 * x**3 + 7 * x**4 == pytest.approx(1.0, abs=1e-5)
+    assert model.dispersion_ == pytest.approx(0.5807, abs=1e-4)
+    assert model.consensus_.ranking == [("a", "b"), "c"]
+    assert any("equal mean places" in note for note in model.consensus_.notes)
+
+
+@settings(deadline=None, max_examples=25)
+@given(r=ballots(max_items=4))
+def test_spearman_likelihood_by_definition(r):
+    """Ties and partial ballots, against every order and many dispersions."""
     model = Mallows("spearman").fit(r)
-    distance, weight = spearman.distances(r, model.theta_)
-    assert model.consensus_.ranking[0] == "a"
-    assert distance[2] == 0
-    assert distance[3] == pytest.approx(2.0)  # a and b are exchanged
-    assert weight == {2: 1.0, 3: 1.0, 4: 1.0}
+    orders = [list(c) for c in itertools.permutations(range(r.n_items))]
+    at = {tuple(c): loss_by_definition(r, c, model.dispersion_, squared) for c in orders}
+    best = min(at.values())
+    assert model.fit_.value == pytest.approx(best, abs=1e-6)
+    for t in (0.0, 0.02, 0.1, 0.3, 0.6, 1.0, 2.0, 8.0):
+        assert best <= min(loss_by_definition(r, c, t, squared) for c in orders) + 1e-6
+    equal = [c for c, value in at.items() if value <= best + 1e-7 * (1 + best)]
+    mean = np.mean([[c.index(i) for i in range(r.n_items)] for c in equal], axis=0)
+    if len({round(v, 4) for v in at.values()}) > 1:  # some order is better than another
+        assert model.theta_ == pytest.approx(-mean, abs=1e-9)
+
+
+def test_ties_and_partial_ballots_of_six_items():
+    rng = np.random.default_rng(5)
+    orders = []
+    for _ in range(12):
+        order = np.argsort(np.arange(6) + 1.5 * rng.normal(size=6))[: rng.integers(2, 7)].tolist()
+        orders.append([(order[0], order[1]), *order[2:]] if rng.random() < 0.5 else order)
+    r = Rankings.from_orders(orders, items=range(6))
+    model = Mallows("spearman").fit(r)
+    center = [int(i) for i in np.argsort(-model.theta_, kind="stable")]
+    at = loss_by_definition(r, center, model.dispersion_, squared)
+    assert model.fit_.value == pytest.approx(at, abs=1e-6)
+    for t in (0.9 * model.dispersion_, 1.1 * model.dispersion_):
+        assert loss_by_definition(r, center, t, squared) >= at
+    for i, j in itertools.combinations(range(6), 2):
+        other = list(center)
+        other[i], other[j] = other[j], other[i]
+        assert loss_by_definition(r, other, model.dispersion_, squared) >= at - 1e-9
+
+
+def test_what_is_not_the_likeliest_center_says_so():
+    rng = np.random.default_rng(0)
+    partial = Rankings.from_orders([rng.permutation(8)[:5].tolist() for _ in range(9)], items=range(8))
+    assert any("only the dispersion" in note for note in Mallows("spearman").fit(partial).consensus_.notes)
+    whole = Rankings.from_orders([rng.permutation(14).tolist() for _ in range(9)], items=range(14))
+    assert any("approximate" in note for note in Mallows("spearman").fit(whole).consensus_.notes)
+    top = Rankings.from_orders(
+        [rng.permutation(300)[:3].tolist() for _ in range(20)], items=range(300), unlisted="last"
+    )
+    with pytest.raises(DataError, match=r"20 ties of more than 12 items.*'kendall'"):
+        Mallows("spearman").fit(top)
 
 
 def test_hard_cases_of_mallows():
     one = Mallows().fit(Rankings.from_orders([["a", "b", "c"]]))
     assert one.dispersion_ == LARGEST
-    assert any("agrees with the centre" in note for note in one.consensus_.notes)
+    assert any("agrees with the center" in note for note in one.consensus_.notes)
     for distance in ("kendall", "spearman"):
         tied = Mallows(distance).fit(Rankings.from_orders([[("a", "b", "c")], []]))
         assert len(set(tied.theta_)) == 1
         assert np.isfinite(tied.dispersion_)
     level = Rankings.from_orders([["a", "b"], ["b", "a"]])
     assert kendall_dispersion(level, np.array([0.0, -1.0]))[1] == pytest.approx(0.0, abs=1e-6)
-    local = Mallows(centre="local").fit(Rankings.from_orders([list("abc"), list("bca"), list("cab")]))
+    local = Mallows(center="local").fit(Rankings.from_orders([list("abc"), list("bca"), list("cab")]))
     assert any("no order is below" in note for note in local.consensus_.notes)
     with pytest.raises(ValueError, match="distance 'hamming' is unknown"):
         Mallows("hamming").fit(level)

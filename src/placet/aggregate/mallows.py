@@ -1,4 +1,4 @@
-"""Mallows models: orders are less likely the further they are from a centre, P(order) = e^{-t d(order, centre)} / Z."""
+"""Mallows models: orders are less likely the further they are from a center, P(order) = e^{-t d(order, center)} / Z."""
 
 import math
 from typing import Any
@@ -11,7 +11,6 @@ from placet.aggregate import spearman
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.kemeny import kemeny, kemeny_order, pair_tables
 from placet.aggregate.places import ballots_of, tier_starts
-from placet.aggregate.positional import borda
 from placet.aggregate.result import Consensus
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
@@ -19,22 +18,31 @@ from placet.data.errors import one_of
 from placet.optim import Fit
 
 LARGEST = 50.0
-"""Dispersion beyond which all orders but the centre have vanished: e^-50."""
+"""Dispersion beyond which all orders but the center have vanished: e^-50."""
 
 MOST_EXACT = 60
-"""Items up to which the centre is found exactly unless ``centre`` says otherwise."""
+"""Items up to which the center is found exactly unless ``center`` says otherwise."""
 
 
 class Mallows(BaseEstimator):
-    """A centre order and a dispersion t >= 0, both by maximum likelihood; phi = e^-t.
+    """A center order and a dispersion t >= 0, both by maximum likelihood; phi = e^-t.
 
-    ``distance="kendall"``: pairs in the other order.  A tie on a ballot says that the order inside is not known, and
-    has the probability of all its orders together; a ballot of m items is an order of those m, with the centre's
-    order of them. The likeliest centre is then the Kemeny order, whatever t.
-    ``distance="spearman"``: the sum of squared differences of places, ties at their mean place.  The likeliest centre
-    is the order of mean places for complete ballots (the Borda count that leaves absent items out, for others).
-    ``centre``: "exact", "local", or None (exact up to 60 items), for Kendall's distance.
-    ``theta_`` is minus the place in the centre; ``dispersion_`` is t.
+    A tie on a ballot says that the order inside is not known, and has the probability of all its orders together; a
+    ballot of m items is an order of those m, with the center's order of them.
+
+    Parameters
+    ----------
+    distance : "kendall", pairs in the other order: the likeliest center is then the Kemeny order, whatever t.
+        "spearman", the sum of squared differences of places: the likeliest center is the order of mean places where
+        ballots are complete and without ties; where not, the best of all orders up to 6 items, and the Borda count
+        that leaves absent items out beyond, with the likeliest t for it (see `placet.aggregate.spearman`)
+    center : "exact", "local", or None (exact up to 60 items), for Kendall's distance
+    random_state : seed of the local search
+
+    Attributes
+    ----------
+    theta_ : minus the place in the center; the mean over centers that are equally likely, for Spearman's distance
+    dispersion_ : t
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "a", "c"]])
     >>> model = Mallows().fit(votes)
@@ -42,31 +50,31 @@ class Mallows(BaseEstimator):
     (['a', 'b', 'c'], 2.072)
     """
 
-    def __init__(self, distance: str = "kendall", centre: str | None = None, random_state: int = 0):
+    def __init__(
+        self,
+        distance: str = "kendall",
+        center: str | None = None,
+        random_state: int = 0,
+    ):
         self.distance = distance
-        self.centre = centre
+        self.center = center
         self.random_state = random_state
 
     def fit(self, data: Rankings) -> "Mallows":
         """Fit to the ballots of one instance."""
         refuse_instances(data, "mallows")
         one_of(self.distance, ("kendall", "spearman"), "distance")
-        one_of(self.centre or "exact", ("exact", "local"), "centre")
+        one_of(self.center or "exact", ("exact", "local"), "center")
         rankings = ballots_of(data, "mallows")
-        notes: list[str] = []
         if self.distance == "kendall":
-            self.theta_, note = self._kemeny(rankings)
-            notes += note
+            self.theta_, notes = self._kemeny(rankings)
             value, self.dispersion_ = kendall_dispersion(rankings, self.theta_)
         else:
-            self.theta_ = _minus_places(borda(rankings))
-            value, self.dispersion_ = spearman.dispersion(rankings, self.theta_, LARGEST)
-            if np.diff(rankings.offsets).max(initial=0) > spearman.MOST_EXACT:
-                notes.append(
-                    "the dispersion rests on Bethe's approximation of the normaliser (about 10% of t at worst)"
-                )
+            found = spearman.fit(rankings)
+            self.theta_, notes = -found.place, list(found.notes)
+            value, self.dispersion_ = found.value, found.dispersion
         if self.dispersion_ >= LARGEST * (1 - 1e-6):
-            notes.append("every ballot agrees with the centre, so the dispersion is at its bound")
+            notes.append("every ballot agrees with the center, so the dispersion is at its bound")
         self.fit_ = Fit(np.array([self.dispersion_]), value, 0.0, 1, True, "dispersion by a search in one dimension")
         self.consensus_ = Consensus(
             rankings.items,
@@ -80,20 +88,20 @@ class Mallows(BaseEstimator):
         return self
 
     def _kemeny(self, rankings: Rankings) -> tuple[Floats, list[str]]:
-        how = self.centre or ("exact" if rankings.n_items <= MOST_EXACT else "local")
+        how = self.center or ("exact" if rankings.n_items <= MOST_EXACT else "local")
         if how == "exact":
             return kemeny(rankings), []
         found = kemeny_order(rankings, "local", random_state=self.random_state)
         theta = np.empty(rankings.n_items)
         theta[found.order] = -np.arange(rankings.n_items, dtype=np.float64)
-        bound = f"centre by local search: distance {found.distance:g}, no order is below {found.lower_bound:g}"
+        bound = f"center by local search: distance {found.distance:g}, no order is below {found.lower_bound:g}"
         return theta, [] if found.optimal else [bound]
 
 
-def log_normaliser(t: Any, n: int) -> Any:
+def log_normalizer(t: Any, n: int) -> Any:
     """log Z of Kendall's distance: the sum over j = 1 .. n of log((1 - q^j) / (1 - q)), q = e^-t.  O(n).
 
-    >>> round(float(np.exp(log_normaliser(0.0, 4))))  # 4! orders of equal probability
+    >>> round(float(np.exp(log_normalizer(0.0, 4))))  # 4! orders of equal probability
     24
     """
     j = np.arange(2, n + 1)
@@ -103,7 +111,7 @@ def log_normaliser(t: Any, n: int) -> Any:
 
 
 def kendall_dispersion(rankings: Rankings, theta: Floats) -> tuple[float, float]:
-    """-log likelihood and t of largest likelihood at a centre given by scores (its ties are orders of equal distance).
+    """-log likelihood and t of largest likelihood at a center given by scores (its ties are orders of equal distance).
 
     A ballot with tiers of g_1, g_2, ... items has probability q^d Z_{g_1} Z_{g_2} ... / Z_m, d its inversions between
     tiers.
@@ -117,8 +125,8 @@ def kendall_dispersion(rankings: Rankings, theta: Floats) -> tuple[float, float]
     tier_sizes, tier_weights = _counted(size[opens], rankings.weight[rankings.ballot[opens]])
 
     def loss(t: float) -> float:
-        whole = sum(w * log_normaliser(t, m) for m, w in zip(sizes, weights))
-        return t * distance + whole - sum(w * log_normaliser(t, m) for m, w in zip(tier_sizes, tier_weights))
+        whole = sum(w * log_normalizer(t, m) for m, w in zip(sizes, weights))
+        return t * distance + whole - sum(w * log_normalizer(t, m) for m, w in zip(tier_sizes, tier_weights))
 
     return least(loss, LARGEST)
 
@@ -143,9 +151,3 @@ def _counted(sizes: Ints, weight: Floats) -> tuple[list[int], list[float]]:
     total = np.bincount(sizes, weight) if len(sizes) else np.zeros(0)
     kept = [m for m in range(2, len(total)) if total[m] > 0]
     return kept, [float(total[m]) for m in kept]
-
-
-def _minus_places(scores: Floats) -> Floats:
-    """Minus the place, from 0, of every item in the order of scores; equal scores share the mean place."""
-    _, group, size = np.unique(-np.round(scores, 9), return_inverse=True, return_counts=True)
-    return -(np.cumsum(size) - size + (size - 1) / 2)[group]
