@@ -113,7 +113,8 @@ def loss_by_definition(r, center, t, distance=kendall):
         own = [x for x in center if x in listed]
         ways = [list(itertools.chain(*w)) for w in itertools.product(*map(itertools.permutations, ballot))]
         Z = sum(math.exp(-t * distance(list(o), own)) for o in itertools.permutations(listed))
-        total -= r.weight[b] * math.log(sum(math.exp(-t * distance(o, own)) for o in ways) / Z)
+        own_share = sum(math.exp(-t * distance(o, own)) for o in ways) / Z
+        total -= r.weight[b] * (math.log(own_share) if own_share > 0 else -math.inf)
     return total
 
 
