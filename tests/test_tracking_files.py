@@ -181,14 +181,34 @@ def test_csv_and_associations_have_one_row_each(tmp_path):
     track, drawn, way = sea_track(tmp_path)
     write_track(track, tmp_path / "t.csv")
     head, *rows = (tmp_path / "t.csv").read_text().splitlines()
-    assert head == "day,date,lat,lon,var_lat,cov_lat_lon,var_lon,ess,agree"
+    assert head == "day,date,lat,lon,sd,var_lat,cov_lat_lon,var_lon,ess,agree"
     assert len(rows) == len(track)
     assert np.median(track.error(way)) < 10
-    write_associations(track, drawn.arrivals, tmp_path / "s.csv")
+    write_associations(track, tmp_path / "s.csv")
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 1 + len(drawn.arrivals.time)
     with pytest.raises(ValueError, match="one of"):
         write_track(track, tmp_path / "t.xyz")
     assert not (tmp_path / "t.xyz").exists()
+
+
+def test_frames_and_outlines_hold_what_a_picture_needs(tmp_path):
+    track, drawn, _ = sea_track(tmp_path)
+    steps, signals = track.to_frame(), track.associations_frame()
+    assert steps["lon"].to_list() == track.position[:, 1].tolist()
+    assert steps["sd"].to_list() == track.sd().tolist()
+    assert steps["date"][0] == "2009-01-26T00:00:00Z"
+    assert signals["arrival_s"].to_list() == drawn.arrivals.time.tolist()
+    assert signals["day"].to_list() == np.repeat(track.day, np.diff(track.offsets)).tolist()
+    names = [*track.beacons.names, "clutter"]
+    every = np.column_stack([track.association, track.clutter])
+    assert [names.index(name) for name in signals["source"]] == every.argmax(axis=1).tolist()
+    np.testing.assert_allclose(signals["probability"].to_numpy(), every.max(axis=1))
+    outline = track.outline(0.9, n_points=20)
+    assert track.inside(outline[:, 3], 0.9001).all()
+    assert not track.inside(outline[:, 3], 0.8999).any()
+    drawn_on = track.on_map(outline)
+    assert (np.abs(drawn_on[..., 0] - drawn_on[0, 0, 0]) < 2).all()  # in one piece over the date line
+    np.testing.assert_allclose(drawn_on[..., 1], outline[..., 0])
 
 
 def test_a_track_in_the_plane_is_not_geojson(tmp_path):
@@ -204,8 +224,8 @@ def test_a_track_in_the_plane_is_not_geojson(tmp_path):
 
 def test_pictures_are_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    track, drawn, way = sea_track(tmp_path)
-    plot_track(track, drawn.arrivals, tmp_path / "t.png", truth=way)
+    track, _, way = sea_track(tmp_path)
+    plot_track(track, tmp_path / "t.png", truth=way)
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
 
 

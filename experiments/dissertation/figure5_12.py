@@ -41,12 +41,12 @@ def main() -> None:
     values = {}
     for name, track in runs.items():
         print(f"{name}: {track.summary()}\n")
-        plot_track(track, drawn.arrivals, output_folder(path) / f"{name.replace(' ', '_')}.png", truth=way)
+        plot_track(track, output_folder(path) / f"{name.replace(' ', '_')}.png", truth=way)
         before, after = spread(track, slice(0, LOSS)), spread(track, slice(110, 140))
         values |= {
             f"simulated, {name}, distance of chains while four are heard": before,
             f"simulated, {name}, distance of chains at the end": after,
-            f"simulated, {name}, determined": float(track.determined),
+            f"simulated, {name}, determined": float(track.determined is True),
             f"simulated, {name}, mean error while four are heard": float(track.error(way)[:LOSS].mean()),
         }
     check(values, path)

@@ -39,7 +39,7 @@ def follow(target: str, args: Namespace, path: Path, rate: float = 4.0) -> None:
     run = tracker(rate, diffusion=0.005, particles=2000 if args.quick else 10_000, chains=2, random_state=args.seed)
     track = run.track(drawn.arrivals, drawn.position[0])
     smoothed = run.track(drawn.arrivals, drawn.position[0], drawn.position[-1])
-    plot_track(track, drawn.arrivals, output_folder(path) / "track.png", truth=drawn.position)
+    plot_track(track, output_folder(path) / "track.png", truth=drawn.position)
     print(track.summary())
     changes = np.sum(np.diff(nearest(drawn.position, run.beacons.position)) != 0)
     print(f"On the way the nearest beacon changes {changes} times.")

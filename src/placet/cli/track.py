@@ -68,11 +68,11 @@ def track(
     else:
         write_track(result, out)
     if signals is not None:
-        write_associations(result, heard, signals)
+        write_associations(result, signals)
     if plot is not None:
         from placet.tracking.plot import plot_track
 
-        plot_track(result, heard, plot)
+        plot_track(result, plot)
 
 
 def _pair(text: str, what: str) -> tuple[float, float]:

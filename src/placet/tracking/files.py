@@ -1,7 +1,7 @@
 """Beacons and arrivals from tables and to tables; tracks as CSV, GeoJSON, and netCDF by the CF conventions."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -173,35 +173,13 @@ def write_track(track: Track, target: str | Path) -> None:
 
 
 def write_csv(track: Track, target: str | Path) -> None:
-    """One row for each step: day, date, position, covariance, effective particles, whether the chains agree."""
-    first, second = AXES[track.geometry]
-    columns = {
-        "day": track.day,
-        "date": [_date(track, k) for k in range(len(track))],
-        first: track.position[:, 0],
-        second: track.position[:, 1],
-        f"var_{first}": track.covariance[:, 0, 0],
-        f"cov_{first}_{second}": track.covariance[:, 0, 1],
-        f"var_{second}": track.covariance[:, 1, 1],
-        "ess": track.ess,
-        "agree": track.agree,
-    }
-    write_table(target, {name: np.asarray(values).tolist() for name, values in columns.items()}, "csv")
+    """One row for each step, as ``Track.to_frame`` has them."""
+    write_table(target, track.to_frame().to_dict(as_series=False), "csv")
 
 
-def write_associations(track: Track, arrivals: Arrivals, target: str | Path) -> None:
-    """One row for each signal: day, time, most probable source, its probability, the probability of clutter."""
-    step = np.repeat(np.arange(len(track)), np.diff(track.offsets))
-    source = track.source
-    best = np.where(source >= 0, track.association.max(axis=1, initial=0.0), track.clutter)
-    columns: dict[str, Any] = {
-        "day": track.day[step].tolist(),
-        "arrival_s": arrivals.time.tolist(),
-        "source": [track.beacons.names[i] if i >= 0 else "clutter" for i in source],
-        "probability": best.tolist(),
-        "clutter": track.clutter.tolist(),
-    }
-    write_table(target, columns, "csv")
+def write_associations(track: Track, target: str | Path) -> None:
+    """One row for each signal, as ``Track.associations_frame`` has them."""
+    write_table(target, track.associations_frame().to_dict(as_series=False), "csv")
 
 
 def write_geojson(track: Track, target: str | Path) -> None:
@@ -213,8 +191,9 @@ def write_geojson(track: Track, target: str | Path) -> None:
     shape = shape or {"type": "MultiLineString", "coordinates": lines}
     about = {"log_likelihood": track.log_likelihood, "determined": track.determined, "smoothed": track.smoothed}
     features: list[dict[str, Any]] = [{"type": "Feature", "geometry": shape, "properties": about}]
+    date, sd = track.date, track.sd()
     for k, (lat, lon) in enumerate(track.position.tolist()):
-        seen = {"day": float(track.day[k]), "date": _date(track, k), "sd_km": float(track.sd()[k])}
+        seen = {"day": float(track.day[k]), "date": date[k], "sd_km": float(sd[k])}
         seen |= {"ess": float(track.ess[k]), "agree": bool(track.agree[k])}
         point = {"type": "Point", "coordinates": [lon, lat]}
         features.append({"type": "Feature", "geometry": point, "properties": seen})
@@ -230,7 +209,12 @@ def write_netcdf(track: Track, target: str | Path) -> None:
         raise ImportError("netCDF files need the package netCDF4; install placet[tracking], or write .csv") from error
     data = Dataset("track.nc", "w", memory=1024)
     data.setncatts({"Conventions": "CF-1.8", "featureType": "trajectory", "title": "Track from ranked signals"})
-    data.setncatts({"log_likelihood": track.log_likelihood, "determined": str(track.determined).lower()})
+    data.setncatts(
+        {
+            "log_likelihood": track.log_likelihood,
+            "determined": {True: "true", False: "false", None: "untested"}[track.determined],
+        }
+    )
     data.setncatts({"comment": track.summary().replace("\n", " ")})
     for name, size in (("time", len(track)), ("signal", len(track.clutter)), ("beacon", len(track.beacons))):
         data.createDimension(name, size)
@@ -280,11 +264,6 @@ def write_arrivals(arrivals: Arrivals, target: str | Path, source: list[str] | N
 
 
 WRITERS = {".csv": write_csv, ".geojson": write_geojson, ".json": write_geojson, ".nc": write_netcdf}
-
-
-def _date(track: Track, k: int) -> str:
-    when = datetime.fromisoformat(track.epoch).replace(tzinfo=UTC) + timedelta(days=float(track.day[k]))
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _cut(points: np.ndarray) -> list[list[list[float]]]:

@@ -81,6 +81,15 @@ def displacements(points: Floats, origin: Floats, geometry: str) -> Floats:
     return gap * np.stack(tracking_distance.km_per_degree(origin[..., 0]), axis=-1)
 
 
+def points_at(origin: Floats, displacement: Floats, geometry: str) -> Floats:
+    """The inverse of ``displacements``: points (..., 2) at given displacements from ``origin`` (..., 2)."""
+    if geometry == "plane":
+        return origin + displacement
+    points = origin + displacement / np.stack(tracking_distance.km_per_degree(origin[..., 0]), axis=-1)
+    points[..., 1] = wrap_longitude(points[..., 1])
+    return points
+
+
 def weighted_mean(points: Floats, weight: Floats, geometry: str) -> Floats:
     """Mean position; longitudes are averaged as differences from the first, so that the date line does no harm."""
     if geometry == "plane":

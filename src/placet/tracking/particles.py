@@ -67,8 +67,8 @@ class FilterRun(NamedTuple):
 
     mean: Floats  # (steps, 2)
     covariance: Floats  # (steps, 2, 2)
-    ess: Floats  # (steps,)
     split: Floats  # (steps,): how far the particles are two clouds
+    ess: Floats  # (steps,)
     association: list[Floats]  # (signals, active beacons) for each step
     log_likelihood: float
     genealogy: Genealogy
@@ -125,8 +125,9 @@ def particle_filter(
     return result._replace(log_likelihood=total)
 
 
-def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: Generator) -> Floats:
-    """``n`` trajectories (steps, n, d) drawn from the smoothing distribution, last step first.
+def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: Generator) -> tuple[Floats, Floats]:
+    """``n`` trajectories (steps, n, d) drawn from the smoothing distribution, last step first; and the effective number
+    of different states among them in each step (steps,).
 
     Each step back goes to a candidate, or to the very state that the next one came from: were there candidates alone,
     few of many particles, none might lie where the motion can have come from.  O(steps x n x candidates).
@@ -135,7 +136,8 @@ def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: 
     out = np.empty((steps, n, plan.dimension))
     last = genealogy.candidate[-1]
     row = last[np.arange(n) * len(last) // n]  # spread over the draws, which are sorted by ancestor
-    out[-1] = genealogy.state[-1][row]
+    out[-1], different = genealogy.state[-1][row], np.empty(steps)
+    different[-1] = _effective_number(row)
     end = plan.end if plan.end is not None else np.zeros(2)
     for k in range(steps - 2, -1, -1):
         move = plan.moves[k + 1]
@@ -151,8 +153,8 @@ def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: 
 
         _over_ranges(work, n, TRAJECTORIES_PER_RANGE)
         row = np.where(choice < len(candidate), np.append(candidate, 0)[choice], parent)
-        out[k] = genealogy.state[k][row]
-    return out
+        out[k], different[k] = genealogy.state[k][row], _effective_number(row)
+    return out, different
 
 
 def draw_paths(plan: Plan, start: Floats, geometry: str, n: int, rng: Generator) -> tuple[Floats, Floats]:
@@ -214,6 +216,11 @@ def _advance(
         log_likelihood(item, np.ascontiguousarray(state[rows, :2]), geometry, log_weight[rows])
 
     _over_ranges(work, len(state), PARTICLES_PER_RANGE)
+
+
+def _effective_number(row: np.ndarray) -> float:
+    """1 / sum of the squared shares of the different values: their number, if all are equally frequent."""
+    return float(len(row) ** 2 / np.square(np.unique(row, return_counts=True)[1]).sum())
 
 
 def _log_sum(log_weight: Floats) -> float:

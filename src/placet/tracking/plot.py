@@ -6,34 +6,32 @@ from typing import Any
 import numpy as np
 
 from placet.data.arrays import Floats
-from placet.tracking.data import Arrivals
 from placet.tracking.track import Track
 
-RADIUS = float(np.sqrt(5.991))  # 95 % of a normal distribution in two dimensions
 GRAY = "0.75"
 COLORS = [0, 2, 4, 6, 8, 10, 12, 16, 18, 1, 3, 5, 7, 9, 11, 13, 17, 19]  # strong ones first; gray is for clutter
 
 
-def plot_track(track: Track, arrivals: Arrivals, target: str | Path, truth: Floats | None = None) -> None:
+def plot_track(track: Track, target: str | Path, truth: Floats | None = None) -> None:
     """Both pictures side by side, written to ``target`` (.png, .pdf, .svg)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 5.5), layout="constrained")
     left, right = figure.subplots(1, 2)
-    draw_arrivals(left, track, arrivals)
+    draw_arrivals(left, track)
     draw_way(right, track, truth)
     figure.savefig(target, dpi=120)
 
 
-def draw_arrivals(axes: Any, track: Track, arrivals: Arrivals) -> None:
+def draw_arrivals(axes: Any, track: Track) -> None:
     """Arrival times against days, each signal in the color of its most probable source; clutter is gray."""
     day = np.repeat(track.day, np.diff(track.offsets))
     source = track.source
     junk = source < 0
-    axes.scatter(day[junk], arrivals.time[junk], s=8, color=GRAY, label="clutter", linewidths=0)
+    axes.scatter(day[junk], track.time[junk], s=8, color=GRAY, label="clutter", linewidths=0)
     for i in np.unique(source[~junk]):
         mine = source == i
-        axes.scatter(day[mine], arrivals.time[mine], s=8, color=_color(i), label=track.beacons.names[i], linewidths=0)
+        axes.scatter(day[mine], track.time[mine], s=8, color=_color(i), label=track.beacons.names[i], linewidths=0)
     axes.set(
         xlabel=f"days since {track.epoch}", ylabel="arrival (s, float clock)", title="signals by most probable source"
     )
@@ -43,20 +41,17 @@ def draw_arrivals(axes: Any, track: Track, arrivals: Arrivals) -> None:
 def draw_way(axes: Any, track: Track, truth: Floats | None = None) -> None:
     """Beacons, the track with ellipses of 95 %, each chain as a thin line, and the true way when it is known."""
     geographic = track.geometry == "geographic"
-    middle = float(track.position[0, 1])
 
     def xy(points: Floats) -> tuple[Floats, Floats]:
-        if not geographic:
-            return points[..., 0], points[..., 1]
-        # Longitudes near that of the start, so that a track over the date line stays in one piece.
-        return points[..., 1] - 360 * np.round((points[..., 1] - middle) / 360), points[..., 0]
+        shown = track.on_map(points)
+        return shown[..., 0], shown[..., 1]
 
     axes.scatter(
         *xy(track.beacons.position), marker="^", color=[_color(i) for i in range(len(track.beacons))], zorder=3
     )
     for name, x, y in zip(track.beacons.names, *xy(track.beacons.position)):
         axes.annotate(name, (x, y), xytext=(4, 4), textcoords="offset points", fontsize=7)
-    _ellipses(axes, track, *xy(track.position))
+    _ellipses(axes, track)
     for chain in track.chain_position:
         axes.plot(*xy(chain), color="tab:blue", linewidth=0.5, alpha=0.6)
     axes.plot(*xy(track.position), color="tab:red", linewidth=1.4, label="track")
@@ -69,7 +64,7 @@ def draw_way(axes: Any, track: Track, truth: Floats | None = None) -> None:
     axes.set(
         xlabel=labels[0],
         ylabel=labels[1],
-        title="track with 95 % ellipses" + ("" if track.determined else ": NOT DETERMINED"),
+        title="track with 95 % ellipses" + (": NOT DETERMINED" if track.determined is False else ""),
     )
     axes.set_aspect(
         1 / np.cos(np.radians(track.position[:, 0].mean())) if geographic else "equal", adjustable="datalim"
@@ -77,23 +72,10 @@ def draw_way(axes: Any, track: Track, truth: Floats | None = None) -> None:
     axes.legend(fontsize=7)
 
 
-def _ellipses(axes: Any, track: Track, x: Floats, y: Floats, most: int = 25) -> None:
-    from matplotlib.patches import Ellipse
-
-    geographic = track.geometry == "geographic"
+def _ellipses(axes: Any, track: Track, most: int = 25) -> None:
+    outline = track.on_map(track.outline(0.95))
     for k in np.unique(np.linspace(0, len(track) - 1, most).astype(int)):
-        covariance = track.covariance[k]
-        if geographic:
-            from placet.kernels.tracking_distance import km_per_degree
-
-            # (north, east) in km^2 becomes (longitude, latitude) in degrees^2.
-            north, east = km_per_degree(float(track.position[k, 0]))
-            swap = np.array([[0, 1 / east], [1 / north, 0]])
-            covariance = swap @ covariance @ swap.T
-        size, axis = np.linalg.eigh(covariance)
-        width, height = 2 * RADIUS * np.sqrt(np.maximum(size, 0))
-        angle = np.degrees(np.arctan2(axis[1, 0], axis[0, 0]))
-        axes.add_patch(Ellipse((x[k], y[k]), width, height, angle=angle, color="tab:red", alpha=0.12, linewidth=0))
+        axes.fill(outline[k, :, 0], outline[k, :, 1], color="tab:red", alpha=0.12, linewidth=0)
 
 
 def _color(i: int) -> Any:

@@ -1,33 +1,46 @@
 """What a tracker returns, and how its chains are put together."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
 from placet.data.arrays import Floats
-from placet.tracking.data import Arrivals, Beacons
-from placet.tracking.geometry import displacements, exact_distance, weighted_mean
+from placet.tracking.data import CLUTTER, Arrivals, Beacons
+from placet.tracking.geometry import AXES, displacements, exact_distance, points_at, weighted_mean, wrap_longitude
 from placet.tracking.particles import FilterRun
 
-LIKELY = 10.0  # chains whose log-likelihood is lower by more than this have lost the float
+LIKELY = 10.0  # a chain whose log-likelihood is lower than the best by more than this hardly counts
 APART = 3.0  # standard deviations of the wider chain between the means of two chains that disagree
 TWO_CLOUDS = 0.9  # share of variance explained by a cut in two (0.64 for a normal cloud) above which there are two
-ON_END = 5  # so many steps on end without agreement, and the track is not determined
+RUN = 5  # after this many consecutive steps of disagreement the track is not determined
+COLLAPSED = 10.0  # effective particles below which a standard deviation says nothing
 
 
 @dataclass(frozen=True)
 class Track:
     """A float's positions and how sure they are.
 
-    ``day`` (steps,); ``position`` (steps, 2): (x, y) or (lat, lon); ``covariance`` (steps, 2, 2): km^2 north and
-    east when geographic; ``ess`` (steps,): effective number of particles, all chains together.
-    ``association`` (signals, beacons): P(signal from beacon | all that was used); ``clutter`` (signals,): the rest;
-    signals
-    ``offsets[k]:offsets[k + 1]`` belong to step k.
-    ``log_likelihood``: of the whole run (jointly with the end position when it was given).
-    ``chain_position`` (chains, steps, 2) and ``chain_log_likelihood`` (chains,) show whether independent runs agree;
-    ``agree`` (steps,): False where the chains that explain the signals about equally well are apart, or the position is
-    one of two clouds within a chain.
+    Parameters
+    ----------
+    day : (steps,)
+    position : (steps, 2), (x, y) or (lat, lon)
+    covariance : (steps, 2, 2), in km^2 north and east when geographic
+    ess : (steps,), effective number of particles behind a position: weighted particles of the filter or, when smoothed,
+        different states among the trajectories drawn, if those are fewer
+    association : (signals, beacons), P(signal from beacon | all that was used)
+    clutter : (signals,), the rest
+    time : (signals,), recorded arrival times
+    offsets : (steps + 1,); the signals ``offsets[k]:offsets[k + 1]`` belong to step k
+    log_likelihood : of the whole run (jointly with the end position when it was given)
+    chain_position : (chains, steps, 2)
+    chain_log_likelihood : (chains,)
+    chain_lost : (chains,), whether a chain explains the signals far worse than the best one and is elsewhere
+    agree : (steps,), False where two chains that are not lost are apart, or one of them sees two clouds
+    beacons : the beacons that were listened to
+    smoothed : whether each position uses the later signals too
+    epoch : ISO date of day 0
     """
 
     day: Floats
@@ -36,10 +49,12 @@ class Track:
     ess: Floats
     association: Floats
     clutter: Floats
+    time: Floats
     offsets: np.ndarray
     log_likelihood: float
     chain_position: Floats
     chain_log_likelihood: Floats
+    chain_lost: np.ndarray
     agree: np.ndarray
     beacons: Beacons = field(repr=False)
     smoothed: bool = False
@@ -54,18 +69,29 @@ class Track:
         return self.beacons.geometry
 
     @property
-    def determined(self) -> bool:
-        """Whether nowhere five steps on end are without agreement."""
-        apart = ~self.agree
-        runs = np.convolve(apart.astype(int), np.ones(ON_END, int)) if len(apart) else np.zeros(1, int)
-        return bool(runs.max() < min(ON_END, len(apart)))
+    def determined(self) -> bool | None:
+        """False where chains disagree on five consecutive steps; None where only one chain is left to ask."""
+        if has_run(~self.agree):
+            return False
+        return True if np.sum(~self.chain_lost) > 1 else None
+
+    @property
+    def collapsed(self) -> np.ndarray:
+        """Steps (steps,) with so few particles left that their standard deviation says nothing."""
+        return self.ess < COLLAPSED
 
     @property
     def source(self) -> np.ndarray:
         """Most probable origin of each signal (signals,): the index of a beacon, or -2 for clutter."""
         best = self.association.argmax(axis=1) if self.association.size else np.zeros(len(self.clutter), int)
         top = self.association.max(axis=1, initial=0.0)
-        return np.where(top > self.clutter, best, -2)
+        return np.where(top > self.clutter, best, CLUTTER)
+
+    @property
+    def date(self) -> list[str]:
+        """ISO date and time of each step."""
+        zero = datetime.fromisoformat(self.epoch).replace(tzinfo=UTC)
+        return [(zero + timedelta(days=day)).strftime("%Y-%m-%dT%H:%M:%SZ") for day in self.day.tolist()]
 
     def sd(self) -> Floats:
         """Standard deviation of the position (steps,): root of the mean variance of the two axes."""
@@ -84,10 +110,106 @@ class Track:
             square = np.divide(along**2, variance, out=np.zeros_like(along), where=along != 0).sum(axis=1)
         return square <= -2 * np.log1p(-level)
 
+    def outline(self, level: float = 0.95, n_points: int = 48) -> Floats:
+        """The ellipse of each step that holds ``level`` of a normal distribution, as points (steps, n_points, 2)."""
+        variance, axes = np.linalg.eigh(self.covariance)
+        radius = np.sqrt(-2 * np.log1p(-level) * np.maximum(variance, 0.0))
+        turn = np.linspace(0, 2 * np.pi, n_points, endpoint=False)
+        circle = np.column_stack([np.cos(turn), np.sin(turn)])
+        return points_at(self.position[:, None], np.einsum("kab,kb,nb->kna", axes, radius, circle), self.geometry)
+
+    def on_map(self, points: Floats) -> Floats:
+        """Points (..., 2) as a map draws them, east or x first.
+
+        Longitudes are those nearest to the start of the track, so that one over the date line stays in one piece.
+        """
+        points = np.asarray(points, dtype=np.float64)
+        if self.geometry == "plane":
+            return points
+        middle = self.position[0, 1]
+        return np.stack([middle + wrap_longitude(points[..., 1] - middle), points[..., 0]], axis=-1)
+
+    def to_frame(self) -> Any:
+        """A Polars frame with one row for each step: day, date, position, sd, covariance, ess, agree."""
+        import polars as pl
+
+        first, second = AXES[self.geometry]
+        return pl.DataFrame(
+            {
+                "day": self.day,
+                "date": self.date,
+                first: self.position[:, 0],
+                second: self.position[:, 1],
+                "sd": self.sd(),
+                f"var_{first}": self.covariance[:, 0, 0],
+                f"cov_{first}_{second}": self.covariance[:, 0, 1],
+                f"var_{second}": self.covariance[:, 1, 1],
+                "ess": self.ess,
+                "agree": self.agree,
+            }
+        )
+
+    def associations_frame(self) -> Any:
+        """A Polars frame with one row for each signal: its day, date and time, most probable source, the probability of
+        that source, and the probability of clutter.
+        """
+        import polars as pl
+
+        step = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        source, date = self.source, self.date
+        return pl.DataFrame(
+            {
+                "day": self.day[step],
+                "date": pl.Series([date[k] for k in step], dtype=pl.String),
+                "arrival_s": self.time,
+                "source": pl.Series([self.beacons.names[i] if i >= 0 else "clutter" for i in source], dtype=pl.String),
+                "probability": np.where(source >= 0, self.association.max(axis=1, initial=0.0), self.clutter),
+                "clutter": self.clutter,
+            }
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before believing the track: chains that are lost, apart or alone, clouds that collapsed."""
+        chains, lost = len(self.chain_lost), int(self.chain_lost.sum())
+        behind = self.chain_log_likelihood.max() - self.chain_log_likelihood
+        notes = []
+        if self.collapsed.any():
+            few = self.day[self.collapsed]
+            notes.append(
+                f"COLLAPSED: on {len(few)} of {len(self)} steps fewer than {COLLAPSED:g} particles count (first on day "
+                f"{few[0]:g}, last on day {few[-1]:g}); the standard deviation there is too small to be believed, and "
+                "the position may be far off. Raise particles, or sigma and diffusion if they are too small."
+            )
+        if lost:
+            notes.append(
+                f"{lost} of {chains} chains lost the float: they are elsewhere and explain the signals far worse (by "
+                f"up to {behind[self.chain_lost].max():.0f} in log-likelihood). More particles would help."
+            )
+        noisy = (behind > LIKELY) & ~self.chain_lost
+        if noisy.any():
+            notes.append(
+                f"{noisy.sum()} of {chains} chains are where the best one is, but their log-likelihood is lower by up "
+                f"to {behind[noisy].max():.0f}: it is not known better than that. More particles would help."
+            )
+        if self.determined is False:
+            apart = self.day[~self.agree]
+            notes.append(
+                "NOT DETERMINED: chains that explain the signals about equally well are apart, or see two places at "
+                f"once, on {len(apart)} of {len(self)} steps (first on day {apart[0]:g}, last on day {apart[-1]:g}). "
+                "Signals of at least three beacons, or a known end, are needed."
+            )
+        elif self.determined:
+            notes.append(f"The {chains - lost} chains that count agree: nothing speaks against a determined track.")
+        elif chains == 1:
+            notes.append("One chain only: whether others would agree was not tested.")
+        else:
+            notes.append(f"One chain of {chains} is left: whether others would agree was not tested. Raise particles.")
+        return tuple(notes)
+
     def summary(self) -> str:
-        """The run in a few plain sentences, above all whether the track is determined."""
+        """The run in a few plain sentences, and the notes."""
         unit = " km" if self.geometry == "geographic" else ""
-        chains = len(self.chain_log_likelihood)
         words = [
             f"{len(self)} steps, day {self.day[0]:g} to {self.day[-1]:g}; {len(self.clutter)} signals, "
             f"{np.sum(self.clutter > 0.5)} of them taken for clutter.",
@@ -95,27 +217,7 @@ class Track:
             f"largest {self.sd().max():.3g}{unit}.",
             f"log-likelihood {self.log_likelihood:.1f}; effective particles at least {self.ess.min():.0f}.",
         ]
-        lost = self.chain_log_likelihood < self.chain_log_likelihood.max() - LIKELY
-        if lost.any():
-            words.append(
-                f"{lost.sum()} of {chains} chains explain the signals far worse (by up to "
-                f"{np.ptp(self.chain_log_likelihood):.0f} in log-likelihood) and hardly count: they lost the float; "
-                "more particles would help."
-            )
-        if chains == 1:
-            words.append("One chain only: whether others would agree was not tried.")
-        if self.determined and chains > 1:
-            words.append(
-                f"The {chains - lost.sum()} chains that count agree: nothing speaks against a determined track."
-            )
-        if not self.determined:
-            apart = self.day[~self.agree]
-            words.append(
-                "NOT DETERMINED: chains that explain the signals about equally well are apart, or see two places at "
-                f"once, on {len(apart)} of {len(self)} steps (first on day {apart[0]:g}, last on day {apart[-1]:g}). "
-                "Signals of at least three beacons, or a known end, are needed."
-            )
-        return "\n".join(words)
+        return "\n".join([*words, *self.notes])
 
 
 def combine_chains(
@@ -127,32 +229,32 @@ def combine_chains(
     weight = np.exp(log_z - log_z.max())
     log_total = float(log_z.max() + np.log(weight.mean()))
     weight /= weight.sum()
-    places = np.array([run.mean for run in runs])
+    mean, within = np.array([run.mean for run in runs]), np.array([run.covariance for run in runs])
+    split, ess = np.array([run.split for run in runs]), np.array([run.ess for run in runs])
+    lost = _lost_chains(mean, within, log_z, geometry)
     n, signals = len(arrivals), len(arrivals.time)
     position, covariance, agree = np.empty((n, 2)), np.empty((n, 2, 2)), np.empty(n, dtype=bool)
     association = np.zeros((signals, len(beacons)))
-    counts = log_z >= log_z.max() - LIKELY
     for k in range(n):
-        position[k] = weighted_mean(places[:, k], weight, geometry)
-        apart = displacements(places[:, k], position[k], geometry)
-        within = sum(w * run.covariance[k] for w, run in zip(weight, runs))
-        covariance[k] = within + (apart * weight[:, None]).T @ apart
-        kept = [run for run, used in zip(runs, counts) if used]
-        covariances, split = (np.array([getattr(run, name)[k] for run in kept]) for name in ("covariance", "split"))
-        agree[k] = _agree(apart[counts], covariances, split)
+        position[k] = weighted_mean(mean[:, k], weight, geometry)
+        apart = displacements(mean[:, k], position[k], geometry)
+        covariance[k] = np.einsum("c,cab->ab", weight, within[:, k]) + (apart * weight[:, None]).T @ apart
+        agree[k] = (split[~lost, k] <= TWO_CLOUDS).all() and not _any_apart(apart[~lost], within[~lost, k])
         for w, run in zip(weight, runs):
             association[arrivals.offsets[k] : arrivals.offsets[k + 1], beacon[k]] += w * run.association[k]
     return Track(
         day=arrivals.day,
         position=position,
         covariance=covariance,
-        ess=np.sum([run.ess for run in runs], axis=0),
+        ess=1 / (weight[:, None] ** 2 / ess).sum(axis=0),
         association=association,
         clutter=np.clip(1 - association.sum(axis=1), 0.0, 1.0),
+        time=arrivals.time,
         offsets=arrivals.offsets,
         log_likelihood=log_total,
-        chain_position=places,
+        chain_position=mean,
         chain_log_likelihood=log_z,
+        chain_lost=lost,
         agree=agree,
         beacons=beacons,
         smoothed=smoothed,
@@ -160,19 +262,35 @@ def combine_chains(
     )
 
 
-def _agree(apart: Floats, covariance: Floats, split: Floats) -> bool:
-    """Whether every chain has one cloud and no two means are APART standard deviations from each other.
+def has_run(mask: np.ndarray) -> bool:
+    """Whether RUN consecutive steps (all of them, where there are fewer) are True."""
+    runs = np.convolve(mask.astype(int), np.ones(RUN, int)) if len(mask) else np.zeros(1, int)
+    return bool(runs.max() >= min(RUN, max(len(mask), 1)))
 
-    The standard deviation is that of the wider of the two chains, along the line between their means.
+
+def _lost_chains(mean: Floats, covariance: Floats, log_z: Floats, geometry: str) -> np.ndarray:
+    """Chains (chains,) far less likely than the best one that are also somewhere else for a while."""
+    best = int(np.argmax(log_z))
+    lost = log_z < log_z[best] - LIKELY
+    for c in np.flatnonzero(lost):
+        gap = displacements(mean[c], mean[best], geometry)
+        lost[c] = has_run(
+            np.array([_any_apart(np.array([[0.0, 0.0], gap[k]]), covariance[[best, c], k]) for k in range(len(gap))])
+        )
+    return lost
+
+
+def _any_apart(place: Floats, covariance: Floats) -> bool:
+    """Whether any two of the places (chains, 2) are APART standard deviations from each other.
+
+    The standard deviation is that of the wider of the two chains, along the line between them.
     """
-    if (split > TWO_CLOUDS).any():
-        return False
-    for a in range(len(apart)):
-        gap = apart[:a] - apart[a]
+    for a in range(len(place)):
+        gap = place[:a] - place[a]
         square = (gap**2).sum(axis=1)
         spread = np.maximum(
             np.einsum("bi,bij,bj->b", gap, covariance[:a], gap), np.einsum("bi,ij,bj->b", gap, covariance[a], gap)
         )
         if (square**2 > APART**2 * spread).any():
-            return False
-    return True
+            return True
+    return False

@@ -119,7 +119,7 @@ class RankedSignalTracker:
         way = self._plan(arrivals, start_day, end, end_day, 0.0)
         rng = np.random.default_rng(self.random_state)
         run = self._filter(steps, arrivals, way, here, 0.0, self.candidates, rng)
-        paths = backward_pass(run.genealogy, way, self.beacons.geometry, self.trajectories, rng)
+        paths, _ = backward_pass(run.genealogy, way, self.beacons.geometry, self.trajectories, rng)
         return Sample(paths, steps, way, here, run.log_likelihood)
 
     def _run(
@@ -131,14 +131,14 @@ class RankedSignalTracker:
         run = self._filter(steps, arrivals, way, here, start_sd, self.candidates if smooth else 0, rng)
         if not smooth:
             return run
-        paths = backward_pass(run.genealogy, way, geometry, self.trajectories, rng)
+        paths, different = backward_pass(run.genealogy, way, geometry, self.trajectories, rng)
         weight = np.full(self.trajectories, 1 / self.trajectories)
         for k, item in enumerate(steps):
             points = np.ascontiguousarray(paths[k, :, :2])
             run.mean[k], run.covariance[k] = moments(points, weight, geometry)
             run.split[k] = two_clouds(points, geometry)
             run.association[k] = association_probabilities(item, points, geometry).mean(axis=0)
-        return run._replace(genealogy=Genealogy())
+        return run._replace(genealogy=Genealogy(), ess=np.minimum(run.ess, different))
 
     def _filter(
         self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, keep: int,
