@@ -203,6 +203,18 @@ def test_listwise_terms_are_exchangeable(data):
     np.testing.assert_allclose(booster.predict(X[order]), booster.predict(X)[order], rtol=1e-9)
 
 
+def test_listwise_terms_of_a_long_list_stay_finite(data):
+    booster = ConsistentBooster("bregman-ce", 20, learners="listwise").fit(data)
+    assert booster.listwise_coef_.any()
+    X = np.random.default_rng(0).random((20_000, 4))
+    s = booster.predict(X)
+    assert np.isfinite(s).all()
+    z = 1e4 * np.random.default_rng(1).normal(size=(9, 1))
+    table = weak.listwise_table(np.ones((9, 1)), z, np.array([0, 5, 5, 9]))
+    for a, b in ((0, 5), (5, 9)):
+        np.testing.assert_array_equal(table[a:b].max(axis=0), np.ones(table.shape[1]))
+
+
 @pytest.mark.parametrize("learners", ["feature", "listwise", ("tree", "stump", "feature")])
 def test_saved_and_loaded(data, tmp_path, learners):
     booster = ConsistentBooster("bregman-ce", 10, learners=learners, min_rows=3).fit(data)

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 import placet
 from placet.data import DataError, Queries
 from placet.metrics import ndcg
-from placet.rank import LinearRanker, TreeRanker, autorank, files
+from placet.rank import Blend, LinearRanker, TreeRanker, autorank, files
 from placet.rank.auto import SHORT_LIST
 from placet.simulate import queries
 
@@ -216,6 +216,11 @@ def test_a_damaged_state_is_refused(tmp_path):
         LINEAR_FITTED.save(path)
         damage(path, change)
         with pytest.raises(DataError, match=words):
+            placet.load(path)
+    for number in (-1, 1, 2, "0", None):  # a ranker may hold those before it alone
+        Blend([LINEAR, LINEAR]).fit(TRAIN).save(path)
+        damage(path, lambda e, a, number=number: e[1]["state"].update(coef_={"$ranker": number}))
+        with pytest.raises(DataError, match="the saved model is damaged"):
             placet.load(path)
     clone(TREES).fit(TRAIN).save(path)
     damage(path, lambda e, a: a.update({e[0]["state"]["trees_"]["$array"]: np.frombuffer(b"tree\nrubbish", np.uint8)}))

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import placet
 from placet.cli import app
 from placet.data import Queries
+from placet.losses import LOSSES
 from placet.optim import ConvergenceWarning
 from placet.rank import RANKERS, LinearRanker, TreeRanker
 from placet.rank.diversity import simulated_intents
@@ -208,6 +209,20 @@ def test_every_method_takes_what_predict_takes(name):
     assert np.argsort(found["predict"][: data.offsets[1]]).tolist() == np.argsort(top1[: data.offsets[1]]).tolist()
     assert ranker.calibration(data).n_pairs > 0
     assert 0 < ranker.score(data) <= 1
+
+
+@pytest.mark.parametrize("name", ["reranker", "crf"])
+def test_probabilities_are_those_of_the_scores_that_the_loss_saw(name):
+    """The level and scale that training fits beside the score change no order, but they do change probabilities."""
+    ranker = fit(name)
+    data = rows(name)
+    constant, factor = ranker.level_
+    assert abs(np.log(factor)) > 0.01
+    s = ranker.predict(data)
+    assert ranker.pairwise_probability(data, 0, 1) == pytest.approx(1 / (1 + np.exp(-factor * (s[0] - s[1]))))
+    value = LOSSES["pl-partition"](constant + factor * s, data.lists())[0] / len(data)
+    worse = [LOSSES["pl-partition"](c * factor * s, data.lists())[0] / len(data) for c in (0.8, 1.25)]
+    assert value < min(worse)
 
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - {"labels", "booster", "reranker", "crf"}))
