@@ -24,11 +24,11 @@ from placet.axioms import (
     margins_table,
     rotations,
     search,
-    verdicts,
     worst_case,
 )
+from placet.axioms.checks import GENERAL
 from placet.axioms.outcome import CachedMethod
-from placet.axioms.verdict import _limited_profiles
+from placet.axioms.verdict import _limited_profiles, theorems
 from placet.data import DataError, Rankings
 
 check = settings(deadline=None, max_examples=30)
@@ -284,7 +284,7 @@ def compare(name, brute, domain, axioms):
 @pytest.mark.parametrize("name", TESTED)
 def test_verdicts_are_those_of_brute_force_on_all_profiles_of_three_items_and_five_voters(name):
     brute = Brute(rule(name), 3, 5)
-    compare(name, brute, Domain(3, 5), [a for a in AXIOMS if a not in OF_VOTERS])
+    compare(name, brute, Domain(3, 5), [a for a in GENERAL if a not in OF_VOTERS])
 
 
 @pytest.mark.parametrize("name", ["first_ballot", "copeland"])
@@ -301,13 +301,13 @@ def test_verdicts_on_voters_are_those_of_brute_force_up_to_three(name):
     "name", ["borda", "anti-plurality", "copeland", "median-rank", "first_ballot", "middle", "only_odd"]
 )
 def test_verdicts_are_those_of_brute_force_with_ties_on_ballots(name):
-    compare(name, Brute(rule(name), 3, 2, ties=True), Domain(3, 2, ties=True), AXIOMS)
+    compare(name, Brute(rule(name), 3, 2, ties=True), Domain(3, 2, ties=True), GENERAL)
 
 
 @pytest.mark.parametrize("name", ["plurality", "copeland", "first_ballot"])
 def test_verdicts_are_those_of_brute_force_with_weights(name):
     weights = (1.0, 2.5)
-    axioms = [a for a in AXIOMS if a != "monotonicity"]  # a lift moves one vote or all of a weight, see below
+    axioms = [a for a in GENERAL if a != "monotonicity"]  # a lift moves one vote or all of a weight, see below
     compare(name, Brute(rule(name), 3, 2, weights=weights), Domain(3, 2, weights=weights), axioms)
 
 
@@ -428,7 +428,7 @@ def test_margins_are_the_worst_cases_of_linear_programmes(h):
 @given(POINTS)
 def test_verdicts_of_positional_rules_are_those_of_the_theorems_and_come_with_witnesses(h):
     n = len(h)
-    found = {v.axiom: v for v in verdicts(h, n)}
+    found = {v.axiom: v for v in theorems(h, n)}
     for v in found.values():
         assert v.proved
         assert v.kept == (v.witness is None)
@@ -442,7 +442,7 @@ def test_verdicts_of_positional_rules_are_those_of_the_theorems_and_come_with_wi
 def test_theorems_agree_with_a_search_of_small_profiles(name):
     """A search can only miss what theory says is broken; its margins stay within the exact ones."""
     seen = CachedMethod(rule(name))
-    for v in (v for v in verdicts(name, 3) if v.axiom not in OF_VOTERS):
+    for v in (v for v in theorems(name, 3) if v.axiom not in OF_VOTERS):
         found = search(v.axiom, seen, Domain(3, 3))
         assert not (v.kept and found.witness), v.axiom
         if v.margin is not None and found.witness:

@@ -363,7 +363,7 @@ def test_what_cannot_be_audited_by_instance_says_so():
 def test_a_method_is_audited_without_data():
     found = audit(None, "log", items=5)
     assert found.proved
-    assert [f.check for f in found.findings] == list(AXIOMS)
+    assert [f.check for f in found.findings] == list(AXIOMS)[:12]  # what theorems settle
     assert found.to_frame().columns == ["check", "verdict", "margin", "text"]
     searched = audit(None, "copeland", items=3, voters=2)
     assert not searched.proved

@@ -159,7 +159,9 @@ def baldwin(data: Rankings | Comparisons, ties: Ties = "parallel") -> Scored:
 
     def last(standing: Ints) -> tuple[Ints, bool]:
         """By net wins: an item's Borda count is half of them plus a constant."""
-        net = margin[np.ix_(standing, standing)].sum(axis=1)
+        stands = np.zeros(len(margin))
+        stands[standing] = 1.0
+        net = (margin @ stands)[standing]
         return standing[net <= net.min() + close * len(standing)], False
 
     found = eliminate(data.n_items, last, ties)

@@ -7,7 +7,8 @@ ballots; ``explain`` puts a witness into a sentence.
 
 from placet.axioms.agreement import Agreement, Contested, compare_methods
 from placet.axioms.audits import Audit, AuditSet, MethodAudit, audit
-from placet.axioms.checks import AXIOMS, RELAXED
+from placet.axioms.checks import RELAXED
+from placet.axioms.election_checks import AXIOMS
 from placet.axioms.findings import Duel, Finding
 from placet.axioms.linear_programs import WorstCase, worst_case
 from placet.axioms.outcome import Method, as_method, majority_relation, positional_method

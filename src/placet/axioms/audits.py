@@ -21,7 +21,7 @@ from placet.axioms.findings import (
 from placet.axioms.outcome import Method, Relation, as_method, relation, tiers
 from placet.axioms.profiles import PairWeights, first_shares, pair_weights
 from placet.axioms.sensitivity import Sensitivity, sensitivity
-from placet.axioms.verdict import Verdict, verdicts
+from placet.axioms.verdict import Verdict, theorems, verdicts
 from placet.data import Comparisons, Rankings
 from placet.data.errors import one_of
 
@@ -319,7 +319,7 @@ def _audit_ballots(
         near_winners=_near_winners(data.items, first, least, share, options.near),
         sensitivity=sensitivity(data, method, above, options.rivals) if isinstance(data, Rankings) else None,
         agreement=compare_methods(data, options.compare, first=(method.name, above)),
-        theory=tuple(verdicts(method, data.n_items)) if _has_theory(method, data) else (),
+        theory=tuple(theorems(method, data.n_items)) if _has_theory(method, data) else (),
     )
 
 

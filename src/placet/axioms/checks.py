@@ -237,7 +237,7 @@ def non_dictatorship(data: Profiles, method: Any) -> Witness | None:
     return None
 
 
-AXIOMS: dict[str, Callable[..., Witness | None]] = {
+GENERAL: dict[str, Callable[..., Witness | None]] = {
     "non-dictatorship": non_dictatorship,
     "universality": universality,
     "transitivity": transitivity,

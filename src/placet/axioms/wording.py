@@ -22,6 +22,12 @@ MEANING = {
     "condorcet": "an item that beats every other one against one wins",
     "strong-condorcet": "every majority between two items is followed",
     "neutrality": "it does not matter what the items are called",
+    "clone-independence": "a near copy of an item neither helps nor harms",
+    "participation": "voting never brings a worse winner than staying away",
+    "reversal-symmetry": "the winner does not also win when all ballots are reversed",
+    "smith": "the winner is in the smallest group that beats everybody else",
+    "mutual-majority": "a group that more than half put above all others has the winner",
+    "later-no-harm": "naming a further choice never harms an earlier one",
 }
 """What each axiom asks of a rule."""
 
@@ -174,6 +180,40 @@ def _dictator(w: Witness) -> str:
     return f"voter {(w.voter or 0) + 1} gets their way on every profile that was tried"
 
 
+def _clones(w: Witness) -> str:
+    before, after = (ranking_of(w, k) for k in (0, 1))
+    return f"{w.items[0]} gets a clone next to it on every ballot, and the outcome turns from {before} to {after}"
+
+
+def ranking_of(w: Witness, which: int) -> str:
+    """The outcome on one of the profiles, A > B = C."""
+    return format_ranking(_outcome(w, which), w.profiles[which].items)
+
+
+def _participation(w: Witness) -> str:
+    x, y = w.items
+    return f"{x} wins without a ballot that puts {x} above {y}; with that ballot {y} wins"
+
+
+def _reversal(w: Witness) -> str:
+    return f"{w.items[0]} wins, and wins again when every ballot is reversed"
+
+
+def _smith(w: Witness) -> str:
+    beat = "each beat" if len(w.items) > 2 else "beats"
+    return f"{w.items[0]} wins, yet {join_names(w.items[1:])} {beat} every item outside their group one against one"
+
+
+def _mutual_majority(w: Witness) -> str:
+    total = w.profiles[0].total
+    who = voters_put((w.share or 0.0) * total, total)
+    return f"{who} {join_names(w.items[1:])} above all others, yet {w.items[0]} wins"
+
+
+def _later(w: Witness) -> str:
+    return f"a ballot that puts {w.items[0]} above names one more item below, and {w.items[0]} no longer wins alone"
+
+
 _EXPLANATIONS = {
     "non-dictatorship": _dictator,
     "universality": _universality,
@@ -187,6 +227,12 @@ _EXPLANATIONS = {
     "condorcet": _condorcet,
     "strong-condorcet": _pair,
     "neutrality": _neutrality,
+    "clone-independence": _clones,
+    "participation": _participation,
+    "reversal-symmetry": _reversal,
+    "smith": _smith,
+    "mutual-majority": _mutual_majority,
+    "later-no-harm": _later,
 }
 
 
