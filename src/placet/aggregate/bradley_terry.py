@@ -33,11 +33,10 @@ class BradleyTerry(BaseEstimator):
     order_effect : bool
         A constant is added to d for the item that came first (``Comparisons`` with ``ordered=True``).
     prior : float, "learn" or None
-        Scores are normal with mean 0 and this standard deviation; the default, 10, weighs as much as 1/25 of a vote
-        between equals.  "learn": the one that maximizes the marginal likelihood (``extras["prior"]``), so that items
-        with few votes are drawn to the middle as far as the spread of all items asks for.  The tie parameter and the
-        effect of order have a standard deviation of 10 in either case.  None: no prior, and a ``DataError`` where no
-        finite scores exist.
+        Scores are normal with mean 0 and this standard deviation.  "learn", the default: the one that the data make
+        most likely (`placet.aggregate.prior`; ``extras["prior"]``), so that items with few votes are drawn to the
+        middle as far as the spread of all items asks for.  The tie parameter and the effect of order have a standard
+        deviation of 10 in either case.  None: no prior, and a ``DataError`` where no finite scores exist.
     stderr : "observed", "sandwich" or None
         Standard errors from the information; or with votes independent and the model not trusted; or none.
     agent_weight : mapping, optional
@@ -59,7 +58,7 @@ class BradleyTerry(BaseEstimator):
         self,
         ties: str = "none",
         order_effect: bool = False,
-        prior: float | str | None = 10.0,
+        prior: float | str | None = "learn",
         stderr: str | None = "observed",
         agent_weight: Any = None,
         max_iter: int = 200,
@@ -101,7 +100,7 @@ class BradleyTerry(BaseEstimator):
         if isinstance(data, Rankings):
             from placet.aggregate.resample import resampled
 
-            again = BradleyTerry(**(self.get_params(deep=False) | {"stderr": None}))
+            again = BradleyTerry(**(self.get_params(deep=False) | {"stderr": None, "prior": self.prior_}))
             draws = np.array([again.fit(resampled(data, rng), start=self.theta_).theta_ for _ in range(rounds)])
         else:
             counts, _ = self._counts(data)

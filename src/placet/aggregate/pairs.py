@@ -295,7 +295,7 @@ MOMENT_DRAWS = 8
 
 
 def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> float:
-    """Expected mean square of the scores under Laplace's posterior: (theta' theta + tr H^-1 + 2 theta' m) / n.
+    """Expected square of a score under Laplace's posterior: (theta' theta + tr H^-1 + 2 theta' m) / (n - 1).
 
     m = -1/2 H^-1 sum over rows of f_ddd Var(d) (e_i - e_j) leads from the mode to the mean, to first order, and with it
     the sum is the derivative of Laplace's marginal likelihood exactly.  Beyond DIRECT unknowns variances are sampled,
@@ -315,7 +315,7 @@ def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) ->
             z -= times(z) / diagonal
             trace += float(z @ z + (1 / diagonal).sum()) / MOMENT_DRAWS
     shift = -float((third_derivative(p, x) * variance) @ (back[p.i] - back[p.j]))
-    return (float(theta @ theta) + (trace + shift) / p.scale) / n
+    return (float(theta @ theta) + (trace + shift) / p.scale) / max(n - 1, 1)
 
 
 def third_derivative(p: PairCounts, x: Floats, h: float = 1e-4) -> Floats:

@@ -1,9 +1,11 @@
 """The width of the scores' prior, learnt from the data by the marginal likelihood.
 
 With n scores that are normal with mean 0 and standard deviation w, the marginal likelihood of the data satisfies
-d log p / d log w = E[theta' theta] / w^2 - n, the expectation under the posterior with this w (Fisher's identity).  So
-at its maximum the expected mean square of the scores is w^2.  Laplace: the posterior is normal about its mode, with the
-inverse Hessian as covariance.
+d log p / d log w = E[theta' theta] / w^2 - n, the expectation under the posterior with this w (Fisher's identity).
+A density of w that rises like w keeps it away from 0, where a few items would seem to be known as equal (Chung et al.,
+A nondegenerate penalized likelihood estimator for variance parameters, Psychometrika 2013); the best w then has
+E[theta' theta] / (n - 1) = w^2.  Two items give no width, many items the one of the marginal likelihood alone.
+Laplace: the posterior is normal about its mode, with the inverse Hessian as covariance.
 """
 
 import math
@@ -29,9 +31,8 @@ def check_prior(prior: Any) -> None:
 def learn_width(mean_square: Callable[[float], float], start: float = 1.0, max_iter: int = 40) -> float:
     """The width w at which ``mean_square(w)`` is w^2, within [NARROWEST, WIDEST].
 
-    ``mean_square(w)``: the expected mean square of the scores under the posterior with a prior of width w, which is
-    that of the scores at the mode plus the mean of their variances.  Secant steps on log w inside a bracket; where the
-    data are many, the mean square hardly depends on w, and two or three calls are enough.
+    ``mean_square(w)``: E[theta' theta] / (n - 1) under the posterior with a prior of width w.  Secant steps on log w
+    inside a bracket; where the data are many, the mean square hardly depends on w, and two or three calls are enough.
 
     >>> round(learn_width(lambda w: 1 / (1 / w**2 + 1) + (2 / (1 + 1 / w**2)) ** 2), 2)  # x = 2 +- 1: w^2 = 3
     1.73
