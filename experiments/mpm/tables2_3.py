@@ -21,7 +21,7 @@ def fitted(ballots: Rankings) -> dict[str, object]:
     return {
         "Bradley-Terry": MODELS["bradley-terry"](stderr=None).fit(ballots.to_comparisons("rating")),
         "Plackett-Luce": MODELS["plackett-luce"](stderr=None).fit(ballots),
-        "MPM": MODELS["mpm"]("rating", variance=True, tol=1e-6).fit(ballots),
+        "MPM": MODELS["mpm"]("rating", variance=True, stderr=None).fit(ballots),
     }
 
 
@@ -38,7 +38,9 @@ def contests(ballots: Rankings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return users, np.bincount(ballots.item, (met + net) / 2, n), np.bincount(ballots.item, (met - net) / 2, n)
 
 
-def figures(models: dict[str, object], users: np.ndarray, by_fill: dict[str, np.ndarray], folder: Path) -> None:
+def figures(
+    name: str, models: dict[str, object], users: np.ndarray, by_fill: dict[str, np.ndarray], folder: Path
+) -> None:
     """Figure 4: NDCG by the constant that fills missing ratings; figure 5: variance by number of ratings and by rank."""
     import matplotlib
 
@@ -51,10 +53,12 @@ def figures(models: dict[str, object], users: np.ndarray, by_fill: dict[str, np.
             ax.plot(FILLS, values[:, k - 1], marker="o", label=name)
         ax.set(title=f"NDCG@{k}", xlabel="missing ratings filled with")
     axes[0].legend()
+    picture.suptitle(f"{name} ratings")
     picture.savefig(folder / "figure4.png", dpi=120, bbox_inches="tight")
     mpm = models["MPM"]
     gamma, rank = mpm.consensus_.extras["variance"], mpm.consensus_.ranks  # type: ignore[attr-defined]
     picture, axes = plt.subplots(1, 2, figsize=(9, 3.4))
+    picture.suptitle(f"{name} ratings")
     axes[0].plot(users, gamma, ".", markersize=2)
     axes[0].set(xlabel="ratings", ylabel="variance")
     axes[1].plot(rank, gamma, ".", markersize=2)
@@ -68,7 +72,13 @@ def statements(
 ) -> dict[str, float]:
     """What the paper says beside its numbers: support counts in MPM, and nothing imputed hurts it least."""
     top = {m: float(np.mean(users[np.argsort(-model.theta_)[:5]])) for m, model in models.items()}  # type: ignore[attr-defined]
+    mpm = models["MPM"]
+    variance, rank = np.log(mpm.variance_), mpm.consensus_.ranks  # type: ignore[attr-defined]
+    from_middle = np.abs(rank - np.mean(rank))
     return {
+        f"{name}, fewest users of a film in MPM's top five": float(users[np.argsort(-mpm.theta_)[:5]].min()),  # type: ignore[attr-defined]
+        f"{name}, figure 5, correlation of variance and ratings, in logs": float(np.corrcoef(variance, np.log1p(users))[0, 1]),
+        f"{name}, figure 5, correlation of log variance and distance from the middle rank": float(np.corrcoef(variance, from_middle)[0, 1]),
         f"{name}, users of the top five, MPM - Bradley-Terry": top["MPM"] - top["Bradley-Terry"],
         f"{name}, users of the top five, MPM - Plackett-Luce": top["MPM"] - top["Plackett-Luce"],
         f"{name}, N@5 with 0 for missing ratings, MPM - Bradley-Terry": by_fill["MPM"][0, 4] - by_fill["Bradley-Terry"][0, 4],
@@ -98,7 +108,7 @@ def main() -> None:
         for k in [*order[:5], *order[-5:]]:
             print(f"    {ratings.title[k]:40s} {users[k]:5d} users {won[k]:8.0f} won {lost[k]:8.0f} lost")
     path = expected(__file__, "quick" if args.quick else "")
-    figures(models, users, by_fill, output_folder(path))
+    figures(name, models, users, by_fill, output_folder(path))
     write(output_folder(path) / "table2.csv", ["set", "method", *(f"N@{k}" for k in range(1, 11))], rows)
     check(ours | statements(name, users, models, by_fill), path)
 
