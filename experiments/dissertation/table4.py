@@ -8,7 +8,7 @@ The last column, the exact margin of the Condorcet criterion itself, is not in t
 import numpy as np
 
 from experiments.common import check, expected, output_folder, parser, write
-from placet.aggregate.positional import POSITIONAL, positional_vector
+from placet.aggregate.positional import positional_vector
 from placet.axioms import margins, worst_case
 
 LOG = np.log
@@ -33,6 +33,7 @@ PRINTED = {
 }  # fmt: skip
 
 
+RULES = tuple(PRINTED["Omega"])
 ITEMS = (3, 5, 6, 7, 20)
 AXIOMS = ("iia", "strong-condorcet", "condorcet", "majority")
 
@@ -57,7 +58,7 @@ def main() -> None:
     most = 5 if args.quick else 6  # items in the linear programs
     rows, ours, off_form, off_program = [], {}, [], []
     for n in ITEMS:
-        for rule in POSITIONAL:
+        for rule in RULES:
             found = row(rule, n)
             rows.append([n, rule, *found.values()])
             print(f"n = {n:2d}  {rule:15s}" + "  ".join(f"{name} {value:.6g}" for name, value in found.items()))
