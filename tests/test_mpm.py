@@ -746,3 +746,17 @@ def test_many_items_need_no_table_of_pairs():
     assert model.fit_.converged
     assert np.corrcoef(model.theta_, np.bincount(data.item, data.score - 3, n))[0, 1] > 0.7
     assert model.consensus_.stderr.shape == (n,)
+
+
+def test_an_item_with_one_best_rating_is_not_on_top():
+    """Ratings with very unequal numbers: a few items have most of them."""
+    drawn = placet.simulate.ratings(400, 300, observed=0.06, popularity=1.2, random_state=3)
+    user, item, stars = drawn.agent[drawn.ballot], drawn.item, drawn.score
+    columns = {"user": [*user, 0], "item": [*item.tolist(), 300], "stars": [*stars, 5.0]}
+    data = Rankings.from_scores(columns, ballot="user", item="item", score="stars", items=range(301))
+    for params in ({}, {"adherence": "learned"}, {"variance": True}):
+        c = placet.consensus(data, "mpm", strength="rating", **params)
+        count = np.bincount(data.item, minlength=301)
+        assert c.ranks[300] > 30
+        assert count[c.order[:5]].min() > 20
+        assert c.stderr is not None
