@@ -291,7 +291,7 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
 
 # ---- the prior's width
 
-MOMENT_DRAWS = 8
+FEWEST_DRAWS, MOST_DRAWS, SAMPLED_NUMBERS = 2, 8, 4096
 
 
 def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> float:
@@ -309,11 +309,12 @@ def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) ->
     else:
         trace, variance, back = 0.0, np.zeros(len(p.i)), solve(p, at, theta, STEP_ACCURACY)
         times, diagonal, draw = scores_alone(p, at, np.random.default_rng(random_state), None)
-        for _ in range(MOMENT_DRAWS):
-            z = optim.cg(times, draw(), rtol=1e-3, diagonal=diagonal)
-            variance += (z[p.i] - z[p.j]) ** 2 / MOMENT_DRAWS
+        draws = min(max(SAMPLED_NUMBERS // n, FEWEST_DRAWS), MOST_DRAWS)  # a sum over many items needs few
+        for _ in range(draws):
+            z = optim.cg(times, draw(), rtol=1e-2, diagonal=diagonal)
+            variance += (z[p.i] - z[p.j]) ** 2 / draws
             z -= times(z) / diagonal
-            trace += float(z @ z + (1 / diagonal).sum()) / MOMENT_DRAWS
+            trace += float(z @ z + (1 / diagonal).sum()) / draws
     shift = -float((third_derivative(p, x) * variance) @ (back[p.i] - back[p.j]))
     return (float(theta @ theta) + (trace + shift) / p.scale) / max(n - 1, 1)
 
