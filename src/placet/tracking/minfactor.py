@@ -1,15 +1,22 @@
-"""High-order min factors (dissertation, section 5.2.2): message passing by elementary symmetric polynomials, without
-clutter.
+"""High-order min factors with clutter (dissertation, sections 5.2.2 and 5.4.1): messages by symmetric polynomials.
 
-Factor j says "the j-th smallest of t_1, ..., t_s is T_j".  Its message to t_i is h1 at t_i = T_j, h2 below and h3
-above, where with below_l, at_l, above_l the mass below T_j, the density at T_j and the mass above T_j of the message
-from t_l,
+Signal k is clutter (J_k = 1) or the arrival of a source (J_k = 0).  With m = J_1 + ... + J_{k-1}, factor k says
 
-    prod_{l != i} (above_l + below_l x + at_l y)  mod y^2
+    J_k = 0:  T_k is the (k - m)-th smallest of t_1, ..., t_s
+    J_k = 1:  exactly k - 1 - m of t_1, ..., t_s are below T_k
 
-has h1 as the coefficient of x^(j-1), h2 of x^(j-2) y and h3 of x^(j-1) y.  A source may be missed: it is then above
-every T_j. The messages from t_i are a density on each interval between the recorded times and an atom at each of
-them, so a handful of numbers carries them all.
+Equation 5.68 has 1 in the second line, which forgets the sources that would have come before a last signal that is
+clutter; with the line above, the product of all factors is the sum over associations of ``placet.tracking.model`` (a
+test enumerates both).  Where the record is not full, one more count stands at the end of the window.
+
+With below_l, at_l, above_l the mass below T_k, the density at T_k and the mass above T_k of the message from t_l, let
+plain_c and chosen_c be the coefficients of x^c and of x^c y in prod_l (above_l + below_l x + at_l y), without the
+source the message goes to.  The J enter through m alone, so a sum over counts replaces the 2^r terms of equations 5.70
+and 5.71.  A source may be missed: it is then above every T_k.  The messages from t_i are a density on each interval
+between the recorded times and an atom at each of them, so a handful of numbers carries them all.
+
+The graph has short loops.  Where signals compete, its Bethe free energy is a few tenths below the exact sum, and the
+messages may not settle; the tracker uses the exact sum, or the bipartite graph (``placet.kernels.tracking_bethe``).
 """
 
 from typing import NamedTuple
@@ -21,69 +28,124 @@ from placet.data.arrays import Floats
 
 
 class MinFactorResult(NamedTuple):
-    """``log_likelihood`` by the Bethe free energy (exact for one signal); ``probability`` (signals, sources)."""
+    """``log_likelihood`` by the Bethe free energy (exact for one signal in a full record); ``probability`` (signals,
+    sources) and ``clutter`` (signals,): where each signal came from.
+    """
 
     log_likelihood: float
     probability: Floats
+    clutter: Floats
     n_iter: int
     converged: bool
 
 
-def messages(below: Floats, at: Floats, above: Floats, rank: int) -> Floats:
-    """(h1, h2, h3) of the factor "the ``rank``-th smallest is T" (``rank`` from 1) to each source, (sources, 3).
-
-    O(sources^2 rank).
-
-    >>> messages(np.array([0.5, 0.25]), np.array([1.0, 2.0]), np.array([0.5, 0.75]), rank=1).tolist()
-    [[0.75, 0.0, 2.0], [0.5, 0.0, 1.0]]
+class FactorMessages(NamedTuple):
+    """What a factor sends: ``to_source`` (sources, 3) for t_i at, below and above T_k; ``to_clutter`` (k, 2) for J_1,
+    ..., J_k at 0 and 1; ``total``, the sum over everything.
     """
-    s = len(below)
-    out = np.zeros((s, 3))
-    for i in range(s):
-        plain, chosen = np.zeros(rank + 1), np.zeros(rank + 1)  # coefficients of x^k, and of x^k y, kept up to x^rank
-        plain[0] = 1.0
-        for k in range(s):
-            if k != i:
-                chosen = above[k] * chosen + below[k] * _shift(chosen) + at[k] * plain
-                plain = above[k] * plain + below[k] * _shift(plain)
-        out[i] = plain[rank - 1], chosen[rank - 2] if rank > 1 else 0.0, chosen[rank - 1]
-    return out
+
+    to_source: Floats
+    to_clutter: Floats
+    total: float
 
 
-def factor_sum(below: Floats, at: Floats, above: Floats, rank: int) -> float:
-    """Sum of the factor against all its messages: the density of the ``rank``-th smallest at T.  O(sources rank)."""
-    plain, chosen = np.zeros(rank), np.zeros(rank)
+def polynomials(below: Floats, at: Floats, above: Floats, degree: int) -> tuple[Floats, Floats]:
+    """plain_c and chosen_c (degree + 1,) of the product over all sources given.  O(sources x degree)."""
+    plain, chosen = np.zeros(degree + 1), np.zeros(degree + 1)
     plain[0] = 1.0
     for k in range(len(below)):
         chosen = above[k] * chosen + below[k] * _shift(chosen) + at[k] * plain
         plain = above[k] * plain + below[k] * _shift(plain)
-    return float(chosen[rank - 1])
+    return plain, chosen
+
+
+def factor_messages(below: Floats, at: Floats, above: Floats, clutter: Floats) -> FactorMessages:
+    """Messages of factor k from those of the sources and, ``clutter`` (k, 2), those of J_1, ..., J_k.
+
+    O(sources^2 k + k^2).
+
+    >>> below, at, above = np.array([[0.5, 0.25], [1.0, 2.0], [0.5, 0.75]])
+    >>> sent = factor_messages(below, at, above, np.array([[1.0, 0.0]]))
+    >>> sent.to_source.tolist()  # the smallest is T_1, and nothing is clutter
+    [[0.75, 0.0, 2.0], [0.5, 0.0, 1.0]]
+    """
+    k = len(clutter) - 1  # signals before this one
+    earlier, (true, false) = clutter[:-1], clutter[-1]
+    weight = _counts(earlier)[::-1]  # of c = k - m sources below T_k
+    s = len(below)
+    to_source = np.empty((s, 3))
+    for i in range(s):
+        others = np.arange(s) != i
+        plain, chosen = polynomials(below[others], at[others], above[others], k)
+        mixed = true * chosen + false * plain
+        to_source[i] = weight @ (true * plain), weight[1:] @ mixed[:-1], weight @ mixed
+    plain, chosen = polynomials(below, at, above, k)
+    mixed = (true * chosen + false * plain)[::-1]  # by m
+    to_clutter = np.empty((k + 1, 2))
+    to_clutter[k] = weight @ chosen, weight @ plain
+    for i in range(k):
+        rest = _counts(np.delete(earlier, i, axis=0))
+        to_clutter[i] = rest @ mixed[:-1], rest @ mixed[1:]
+    return FactorMessages(to_source, to_clutter, float(weight @ mixed[::-1]))
 
 
 def min_factor_inference(
-    mean: Floats, sigma: Floats, detection: Floats, time: Floats, max_iter=500, tolerance=1e-10
-) -> MinFactorResult:
-    """Belief propagation on the graph of min factors for a full record ``time`` (signals,) of the earliest signals,
-    no clutter.
+    mean: Floats, sigma: Floats, detection: Floats, time: Floats, *, clutter: Floats | None = None,
+    expected_clutter: float = 0.0, low: float = -np.inf, end: float | None = None, max_iter: int = 500,
+    tolerance: float = 1e-10,
+) -> MinFactorResult:  # fmt: skip
+    """Belief propagation on the graph of min factors for the recorded ``time`` (signals,) of the earliest signals.
 
-    ``mean, sigma, detection`` (sources,).  O(signals x sources^2 x signals) for each iteration.
+    Parameters
+    ----------
+    mean, sigma, detection : (sources,)
+    time : (signals,), rising
+    clutter : (signals,), clutter intensity lambda p_N(T_j); none by default
+    expected_clutter : mean number of clutter signals before the last recorded one (before ``end`` if that is given)
+    low : start of the window
+    end : end of the window if the record is not full; None for a full record
+    max_iter, tolerance : iterations at the most, and the change of a message at which they stop
+
+    O(signals^2 sources^2) for each iteration.
     """
     r, s = len(time), len(mean)
-    z = (time[:, None] - mean) / sigma
-    density = detection * norm.pdf(z) / sigma  # (signals, sources): at each T_j
-    cdf = np.vstack([np.zeros(s), detection * norm.cdf(z), np.ones(s)])  # a missed source is above all
-    interval = np.diff(cdf, axis=0)  # (signals + 1, sources): mass between the recorded times
-    h = np.ones((r, s, 3)) / 3
-    change, iteration = np.inf, 0
+    prior = np.column_stack([np.ones(r), np.zeros(r) if clutter is None else clutter])
+    cut = time if end is None else np.append(time, end)
+    z = (cut[:, None] - mean) / sigma
+    density = detection * norm.pdf(z) / sigma  # (factors, sources): at each T_k
+    if end is not None:  # nothing is recorded at the end: a count alone
+        density[-1] = 0.0
+        prior = np.vstack([prior, [0.0, 1.0]])
+    before = detection * norm.cdf((low - mean) / sigma)
+    inside = np.vstack([np.zeros(s), detection * norm.cdf(z) - before])
+    interval = np.vstack([np.diff(inside, axis=0), 1 - inside[-1]])  # missed, too early or too late: above all
+    h, g = np.full((len(cut), s, 3), 1 / 3), np.full((len(cut), len(cut), 2), 0.5)  # to t_i; g[k, l] to J_l, l <= k
+    change, iteration, sent = np.inf, 0, []
     for iteration in range(1, max_iter + 1):
-        new = np.array([messages(*_incoming(density, interval, h, j), rank=j + 1) for j in range(r)])
-        new /= new.sum(axis=2, keepdims=True)
-        new = 0.5 * new + 0.5 * h if iteration > 1 else new  # damped: the graph has short loops
-        change = float(np.abs(new - h).max())
-        h = new
+        sent = _send(density, interval, prior, h, g)
+        if not all(message.total > 0 for message in sent):
+            return MinFactorResult(-np.inf, np.zeros((r, s)), np.zeros(r), iteration, True)
+        new_h, new_g = np.array([message.to_source for message in sent]), g.copy()
+        for k, message in enumerate(sent):
+            new_g[k, : k + 1] = message.to_clutter
+        share = 1.0 if iteration == 1 else 0.5  # damped: the graph has short loops
+        change = 0.0
+        for new, old in ((new_h, h), (new_g, g)):
+            new /= new.sum(axis=-1, keepdims=True)
+            new += (1 - share) * (old - new)
+            change = max(change, float(np.abs(new - old).max()))
+        h, g = new_h, new_g
         if change < tolerance:
             break
-    return _bethe(density, interval, h, iteration, change < tolerance)
+    value, probability, false = _bethe(density, interval, prior, h, g)
+    return MinFactorResult(value - expected_clutter, probability[:r], false[:r], iteration, change < tolerance)
+
+
+def _send(density: Floats, interval: Floats, prior: Floats, h: Floats, g: Floats) -> list[FactorMessages]:
+    """The messages of every factor."""
+    return [
+        factor_messages(*_from_sources(density, interval, h, k), _from_clutter(prior, g, k)) for k in range(len(prior))
+    ]
 
 
 def _shift(polynomial: Floats) -> Floats:
@@ -91,46 +153,57 @@ def _shift(polynomial: Floats) -> Floats:
     return np.concatenate([[0.0], polynomial[:-1]])
 
 
-def _steps(h: Floats, skip: int) -> tuple[Floats, Floats]:
-    """Product of all messages but ``skip`` on each interval (signals + 1, sources), and at each other atom (signals,
+def _counts(messages: Floats) -> Floats:
+    """Weights of 0, 1, ..., n ones among n binary variables with messages (n, 2)."""
+    out = np.ones(1)
+    for none, one in messages:
+        out = np.convolve(out, [none, one])
+    return out
+
+
+def _from_clutter(prior: Floats, g: Floats, k: int) -> Floats:
+    """Messages (k + 1, 2) of J_1, ..., J_k to factor k, scaled to a sum of 1: the prior and the other factors."""
+    out = np.array([prior[i] * np.prod(np.delete(g[i:, i], k - i, axis=0), axis=0) for i in range(k + 1)])
+    return out / out.sum(axis=1, keepdims=True)
+
+
+def _products(h: Floats, skip: int) -> tuple[Floats, Floats]:
+    """Product of all messages but ``skip``, on each interval (factors + 1, sources) and at each atom (factors,
     sources).
     """
-    r = len(h)
-    others = [k for k in range(r) if k != skip]
-    on = np.array([np.prod([h[k, :, 1] if g <= k else h[k, :, 2] for k in others], axis=0) for g in range(r + 1)])
-    at = np.array(
-        [
-            np.prod([h[k, :, 0] if k == j else h[k, :, 1] if j < k else h[k, :, 2] for k in others], axis=0)
-            for j in range(r)
-        ]
-    )
-    shape = (1, h.shape[1])
-    return np.broadcast_to(on.reshape(r + 1, -1), (r + 1, shape[1])), np.broadcast_to(at.reshape(r, -1), (r, shape[1]))
+    n, s = h.shape[:2]
+    others = [k for k in range(n) if k != skip]
+    on, at = np.ones((n + 1, s)), np.ones((n, s))
+    for k in others:
+        on[: k + 1] *= h[k, :, 1]
+        on[k + 1 :] *= h[k, :, 2]
+        at[:k] *= h[k, :, 1]
+        at[k] *= h[k, :, 0]
+        at[k + 1 :] *= h[k, :, 2]
+    return on, at
 
 
-def _incoming(density: Floats, interval: Floats, h: Floats, j: int) -> tuple[Floats, Floats, Floats]:
-    """Mass below T_j, density at T_j and mass above T_j of the message from each source to factor j, scaled to a sum
-    of 1.
-    """
-    on, atom = _steps(h, j)
+def _from_sources(density: Floats, interval: Floats, h: Floats, k: int) -> tuple[Floats, Floats, Floats]:
+    """Mass below T_k, density at T_k and mass above T_k of the message from each source, scaled to a sum of 1."""
+    on, atom = _products(h, k)
     mass, point = interval * on, density * atom
-    below = mass[: j + 1].sum(axis=0) + point[:j].sum(axis=0)
-    above = mass[j + 1 :].sum(axis=0) + point[j + 1 :].sum(axis=0)
-    at = point[j]
-    total = below + above + at
-    return below / total, at / total, above / total
+    below = mass[: k + 1].sum(axis=0) + point[:k].sum(axis=0)
+    above = mass[k + 1 :].sum(axis=0) + point[k + 1 :].sum(axis=0)
+    total = below + above + point[k]
+    return below / total, point[k] / total, above / total
 
 
-def _bethe(density: Floats, interval: Floats, h: Floats, n_iter: int, converged: bool) -> MinFactorResult:
-    """Bethe free energy: factors plus variables less edges, every message scaled alike in all three."""
-    r = len(h)
-    on, atom = _steps(h, skip=-1)
+def _bethe(density: Floats, interval: Floats, prior: Floats, h: Floats, g: Floats) -> tuple[float, Floats, Floats]:
+    """Bethe free energy (variables plus factors less edges), P(signal from source), P(signal is clutter)."""
+    n = len(h)
+    on, atom = _products(h, skip=-1)
     variable = (interval * on).sum(axis=0) + (density * atom).sum(axis=0)
-    probability = density * atom / variable
-    value = np.log(variable).sum()
-    for j in range(r):
-        incoming = _incoming(density, interval, h, j)
-        value += np.log(factor_sum(*incoming, rank=j + 1))
-        below, at, above = incoming
-        value -= np.log(at * h[j, :, 0] + below * h[j, :, 1] + above * h[j, :, 2]).sum()
-    return MinFactorResult(float(value), probability, n_iter, converged)
+    belief = np.array([prior[i] * np.prod(g[i:, i], axis=0) for i in range(n)])
+    value = np.log(variable).sum() + np.log(belief.sum(axis=1)).sum()
+    for k in range(n):
+        below, at, above = _from_sources(density, interval, h, k)
+        clutter = _from_clutter(prior, g, k)
+        value += np.log(factor_messages(below, at, above, clutter).total)
+        value -= np.log(at * h[k, :, 0] + below * h[k, :, 1] + above * h[k, :, 2]).sum()
+        value -= np.log((clutter * g[k, : k + 1]).sum(axis=1)).sum()
+    return float(value), density * atom / variable, belief[:, 1] / belief.sum(axis=1)
