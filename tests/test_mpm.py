@@ -760,3 +760,17 @@ def test_an_item_with_one_best_rating_is_not_on_top():
         assert c.ranks[300] > 30
         assert count[c.order[:5]].min() > 20
         assert c.stderr is not None
+
+
+@pytest.mark.parametrize("kind", ["ballots", "votes"])
+def test_mixed_derivatives_are_those_of_the_gradients(kind):
+    data = shared_items()
+    p = preferences(data, "difference") if kind == "ballots" else votes(data.to_comparisons())
+    rng = np.random.default_rng(0)
+    s, t, h = rng.normal(size=8), rng.uniform(0.2, 0.9, 12), 1e-5
+    dense = lambda rows: rows.toarray() if hasattr(rows, "toarray") else rows  # noqa: E731
+    (at,), (up,), (down,) = (list(p.gradients(0, s, x)) for x in (t, t + h, t - h))
+    assert dense(at.mixed) == pytest.approx((dense(up.score) - dense(down.score)) / (2 * h), rel=1e-5, abs=1e-5)
+    # by t twice: a gradient by s along s is t times the derivative by t
+    by_t = lambda block, x: dense(block.score) @ s / x  # noqa: E731
+    assert at.curvature == pytest.approx((by_t(up, t + h) - by_t(down, t - h)) / (2 * h), rel=1e-5, abs=1e-5)

@@ -33,7 +33,7 @@ class MultinomialPreference(BaseEstimator):
     strength : a ballot's pair counts once ("binary"), by the difference of tiers ("difference") or of scores ("rating")
     variance : learn g_i; otherwise g_i + g_j = 1 and nothing of the size of pairs is built
     adherence : t_n is 1 (None); "learned" in [0, 1], together with the scores; "supervised", set by
-        `supervised_adherence` from the labelled instances that ``fit`` is given; or a mapping of agents to numbers.
+        `supervised_adherence` from the labeled instances that ``fit`` is given; or a mapping of agents to numbers.
         Without agents every ballot is its own
     rescale : stretch supervised adherences to [0, 1]
     prior : standard deviation of the scores, normal with mean 0; None: no prior, and a ``DataError`` where no finite
@@ -88,7 +88,7 @@ class MultinomialPreference(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, data: Rankings | Comparisons, truth: Rankings | None = None) -> "MultinomialPreference":
-        """Fit to ballots or votes; ``truth``: one ballot for each labelled instance, for supervised adherence."""
+        """Fit to ballots or votes; ``truth``: one ballot for each labeled instance, for supervised adherence."""
         self._check(data, truth)
         p = votes(data) if isinstance(data, Comparisons) else preferences(data, self.strength)
         precision = 0.0 if self.prior is None else self.prior**-2
@@ -126,7 +126,7 @@ class MultinomialPreference(BaseEstimator):
             if value is not None and not 0 < value < np.inf:
                 raise ValueError(f"{name} must be a positive standard deviation, not {value}")
         if (truth is not None) != (self.adherence == "supervised"):
-            raise ValueError("adherence='supervised' and the labelled instances, fit(data, truth), belong together")
+            raise ValueError("adherence='supervised' and the labeled instances, fit(data, truth), belong together")
         if self.variance and isinstance(data, Comparisons):
             raise DataError(
                 "variance=True needs ballots: it learns from which pairs agents mention, and votes are asked"
@@ -217,9 +217,9 @@ def _by_agent(adherence: Mapping[Hashable, float], p: Preferences | Votes) -> Fl
 
 
 def supervised_adherence(data: Rankings, truth: Rankings, *, rescale: bool = True) -> dict[Hashable, float]:
-    """Adherence of every agent: the mean over labelled instances of 1 - Kendall distance from the truth.
+    """Adherence of every agent: the mean over labeled instances of 1 - Kendall distance from the truth.
 
-    ``truth`` holds one ballot for each labelled instance.  The distance is the share of pairs with different labels,
+    ``truth`` holds one ballot for each labeled instance.  The distance is the share of pairs with different labels,
     both on the agent's ballot, that the ballot has in the other order; its ties count half; instances without such
     pairs are left out, and an agent without any gets the mean of the others.  ``rescale`` maps the least to 0 and the
     largest to 1. O(pairs on ballots).
