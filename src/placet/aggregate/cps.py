@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
 from placet.aggregate.places import ballots_of
-from placet.aggregate.result import Consensus, ConsensusSet
+from placet.aggregate.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
@@ -124,7 +124,7 @@ def filled(one: Instance, factor: Floats, distance: str) -> Floats:
         left = np.flatnonzero(free)
         cost = factor @ costs.at(place, left) if len(factor) else np.zeros(len(left))
         size = float(np.abs(cost).max(initial=0.0))
-        chosen = left[cost <= cost.min() + 1e-12 * size]
+        chosen = left[cost <= cost.min() + RELATIVE_TOLERANCE * size]
         scores[chosen] = -(place + (len(chosen) - 1) / 2)
         free[chosen] = False
         place += len(chosen)

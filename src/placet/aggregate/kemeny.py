@@ -3,17 +3,30 @@ least.
 
 The distance of an order is the weight of (ballot, pair) where the ballot puts below what the order puts above; ties and
 absences on a ballot cost nothing.  With w(i, j) the weight of ballots that put i above j, no order is closer than the
-sum over pairs of min(w(i, j), w(j, i)).  Strong components of the majority graph (i -> j where w(i, j) > w(j, i))
-follow one another in some best order, so each is solved alone.
+sum over pairs of min(w(i, j), w(j, i)).  Let i -> j where w(i, j) > w(j, i).  Some best order puts the strong
+components of this majority graph one after the other, so each is solved alone.
+
+Several orders can be equally close.  Which of them is the answer depends on the weights alone, never on the order of
+ballots or items:
+
+- inside a component, the order that is best at the top: its items' net wins (sum of w(i, j) - w(j, i) over all j), read
+  from the top, are lexicographically largest; items that change places among such orders tie;
+- components come in the order of the edges between them, and an item thus has a others above it and b below, and no
+  order with the rest; its place is (a + 1) (n + 1) / (a + b + 2), the expected place among all n of the (a + 1)-st of
+  a + b + 1; equal places tie.
+
+So some way of breaking the ties gives a best order.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from placet.aggregate import linear_order
+from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
@@ -22,12 +35,17 @@ from placet.kernels import kemeny as kernels
 MOST_ITEMS = 20_000
 """Tables of pairs beyond this many items do not fit in memory (3.2 GB each)."""
 
+MOST_SUBSETS = 14
+"""Items up to which all orders are looked at, by the sets they start with."""
+
 
 @dataclass(frozen=True)
 class KemenyOrder:
     """An order, best first, its distance, and a bound that no order can beat; ``optimal`` where the two meet.
 
-    ``components`` is how many groups the majority graph falls into; each was solved alone.
+    ``components`` is how many groups the majority graph falls into; each was solved alone.  ``scores`` (n,) are minus
+    the place, from 0, where equally good places tie; ``best_orders`` is how many orders are known to be as close, and
+    ``counted`` whether there are no more.
     """
 
     order: Ints
@@ -35,10 +53,27 @@ class KemenyOrder:
     lower_bound: float
     optimal: bool
     components: int
+    scores: Floats
+    best_orders: float
+    counted: bool
 
     def __repr__(self) -> str:
         proof = "optimal" if self.optimal else f"at least {self.lower_bound:g}"
         return f"KemenyOrder({len(self.order)} items, distance {self.distance:g}, {proof})"
+
+    def notes(self) -> tuple[str, ...]:
+        """The certificate, and whether other orders are as good."""
+        known = "no order is closer" if self.optimal else f"not proved least; no order is below {self.lower_bound:g}"
+        proof = f"Kemeny distance {self.distance:g}: {known}"
+        if self.best_orders < 2:
+            return (proof,)
+        return (proof, several_orders(self.best_orders, self.counted, "net wins from the top"))
+
+
+def several_orders(count: float, counted: bool, choice: str) -> str:
+    """The note on an answer that is not unique."""
+    number = f"{count:,.0f}" if count < 1e6 else f"{count:.2g}"
+    return f"{number if counted else f'at least {number}'} orders are equally close; chosen by {choice}, else tied"
 
 
 def pair_tables(data: Rankings | Comparisons) -> tuple[Floats, Floats]:
@@ -59,6 +94,13 @@ def pair_tables(data: Rankings | Comparisons) -> tuple[Floats, Floats]:
     return wins, ties
 
 
+def margins(wins: Floats) -> Floats:
+    """w(i, j) - w(j, i), and 0 where that is rounding: below 1e-9 of the largest weight."""
+    margin = wins - wins.T
+    margin[np.abs(margin) <= RELATIVE_TOLERANCE * float(wins.max(initial=0.0))] = 0.0
+    return margin
+
+
 def kemeny_order(
     data: Rankings | Comparisons,
     method: Literal["exact", "local"] = "exact",
@@ -68,10 +110,11 @@ def kemeny_order(
 ) -> KemenyOrder:
     """The closest order, with its certificate.
 
-    ``"exact"``: linear programs over pairs with triangle inequalities added where they are violated, variables fixed by
-    reduced cost against a local search, then branch and bound (HiGHS) over what is left; `time_limit` seconds cap it,
-    and the result then carries the bound that was reached.  ``"local"``: insertion moves from several starts, O(n^2)
-    a sweep, with the bound of pairs alone.
+    Components of up to 14 items are solved by dynamic programming over sets of items.  Larger ones, with ``"exact"``:
+    linear programs over pairs with triangle inequalities added where they are violated, variables fixed by reduced cost
+    against a local search, then branch and bound (HiGHS) over what is left; `time_limit` seconds cap it, and the result
+    then carries the bound that was reached.  With ``"local"``: insertion moves from several starts, O(n^2) a sweep,
+    with the bound of pairs alone.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"], ["a", "b", "c"]])
     >>> kemeny_order(votes)
@@ -79,95 +122,217 @@ def kemeny_order(
     """
     one_of(method, ("exact", "local"), "method")
     wins, _ = pair_tables(data)
-    unit = _unit(wins)
-    wins = wins / unit
-    margin = wins - wins.T
-    base = float(np.minimum(wins, wins.T).sum() / 2)
-    parts = majority_components(margin)
+    margin, unit = _in_units(margins(wins))
+    net = margin.sum(axis=1)
+    n = len(margin)
+    parts, above, below = _condensed(margin)
     rng = np.random.default_rng(random_state)
     clock = linear_order.deadline(time_limit)
-    order: list[int] = []
-    extra, proved = 0.0, 0.0
+    position, tier = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    extra, proved, orders, counted = 0.0, 0.0, 1.0, True
     for part in parts:
-        inner = np.ascontiguousarray(margin[np.ix_(part, part)])
         if len(part) == 1:
-            order.append(int(part[0]))
             continue
-        found = linear_order.search(inner, rng)
+        inner = np.ascontiguousarray(margin[np.ix_(part, part)])
+        if len(part) <= MOST_SUBSETS:
+            found, tiers, bound, ways = _by_subsets(inner, net[part])
+        else:
+            found, tiers, bound, ways = _by_programs(inner, method, rng, clock)
+            counted = False
         lost = linear_order.lost(inner, found)
-        bound = 0.0
-        if method == "exact":
-            found, bound = linear_order.solve(inner, found, clock)
-            lost = linear_order.lost(inner, found)
-        order.extend(part[found].tolist())
-        extra, proved = extra + lost, proved + min(bound, lost)
+        position[part[found]], tier[part] = np.arange(len(part)), tiers
+        for level in range(int(tiers.max()) + 1):
+            above[part[tiers > level]] += (tiers == level).sum()
+            below[part[tiers < level]] += (tiers == level).sum()
+        extra, proved, orders = extra + lost, proved + min(bound, lost), orders * ways
+    place = (above + 1) / (above + below + 2)
+    component = np.zeros(n, np.int64)
+    for k, part in enumerate(parts):
+        component[part] = k
+    if ((margin == 0) & (component[:, None] != component)).any():  # items of several components may change places
+        counted = n <= MOST_SUBSETS
+        orders = _count_orders(margin) if counted else orders * (1 + (above + below + _sizes(parts, tier) < n).any())
+    order = np.lexsort((position, component, np.round(place, 12)))
+    base = float(np.minimum(wins, wins.T).sum() / 2)
     optimal = extra - proved <= 1e-9 * max(1.0, extra)
-    distance = unit * (base + extra)
-    bound = distance if optimal else unit * (base + proved)
-    return KemenyOrder(np.array(order, np.int64), distance, bound, bool(optimal), len(parts))
+    distance = base + unit * extra
+    return KemenyOrder(
+        order.astype(np.int64),
+        distance,
+        distance if optimal else base + unit * proved,
+        bool(optimal),
+        len(parts),
+        minus_places(-place),
+        orders,
+        counted and bool(optimal),
+    )
 
 
-def _unit(wins: Floats) -> float:
-    """What weights are counted in: 1, or the largest where weights are so small or large that tolerances would fail."""
-    largest = float(wins.max(initial=0.0))
-    return 1.0 if largest == 0.0 or 1e-3 <= largest <= 1e9 else largest
+def kemeny(data: Rankings | Comparisons, *, time_limit: float | None = None) -> Scored:
+    """Exact Kemeny order: the scores are minus the place, from 0; where several orders are best, places tie as stated
+    in `placet.aggregate.kemeny`, and a note says how many there are.
 
-
-def kemeny(data: Rankings | Comparisons, *, time_limit: float | None = None) -> Floats:
-    """Scores of an exact Kemeny order: minus the place, from 0, with equal scores where the exchange is free.
-
-    Neighbours in the order tie when every order of them is as close; of several best orders one is taken.
-
-    >>> kemeny(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]]))
+    >>> kemeny(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]])).scores
     array([-0.5, -0.5, -2. ])
     """
-    return _scores(data, kemeny_order(data, "exact", time_limit=time_limit).order)
+    found = kemeny_order(data, "exact", time_limit=time_limit)
+    return Scored(found.scores, found.notes())
 
 
-def kemeny_local(data: Rankings | Comparisons, *, random_state: int = 0) -> Floats:
-    """Scores of an order that no move of one item improves, for sets too large to be exact.  O(n^2) a sweep."""
-    return _scores(data, kemeny_order(data, "local", random_state=random_state).order)
+def kemeny_local(data: Rankings | Comparisons, *, random_state: int = 0) -> Scored:
+    """Kemeny order by local search: no move of one item improves it, for sets too large to be exact.  O(n^2) a sweep.
+
+    Places tie as in `kemeny`.
+    """
+    found = kemeny_order(data, "local", random_state=random_state)
+    return Scored(found.scores, found.notes())
 
 
 def majority_components(margin: Floats) -> list[Ints]:
-    """Strong components of i -> j where margin(i, j) > 0, best first; without a path between them by mean margin."""
+    """Strong components of i -> j where margin(i, j) > 0, in an order that every edge between them follows."""
+    return _condensed(margin)[0]
+
+
+def minus_places(scores: Floats) -> Floats:
+    """Minus the place, from 0, of every item in the order of scores; equal scores (to 12 digits) share the mean."""
+    _, group, size = np.unique(-np.round(scores, 12), return_inverse=True, return_counts=True)
+    return 0.0 - (np.cumsum(size) - size + (size - 1) / 2)[group]
+
+
+def _condensed(margin: Floats) -> tuple[list[Ints], Ints, Ints]:
+    """Strong components in order; and of every item how many items its component is reached from, and reaches."""
     n = len(margin)
     if not n:
-        return []
+        return [], np.zeros(0, np.int64), np.zeros(0, np.int64)
     count, label = connected_components(margin > 0, directed=True, connection="strong")
     beats = np.zeros((count, count), bool)
     i, j = np.nonzero(margin > 0)
     beats[label[i], label[j]] = True
     np.fill_diagonal(beats, False)
-    mean = np.bincount(label, margin.sum(axis=1), count) / np.bincount(label, minlength=count)
+    size = np.bincount(label, minlength=count)
+    reach = _reach(beats)
+    above, below = size @ reach, reach @ size
     first = np.full(count, n)
     np.minimum.at(first, label, np.arange(n))
+    inner = np.split(np.argsort(label, kind="stable"), np.cumsum(size)[:-1])
+    parts = [inner[k] for k in np.lexsort((first, (above + 1) / (above + below + 2)))]
+    return parts, above[label].astype(np.int64), below[label].astype(np.int64)
+
+
+def _reach(beats: np.ndarray) -> Ints:
+    """Which node reaches which (1 or 0), in a graph without cycles.  O(nodes x edges / 8) bytes."""
+    count = len(beats)
     waiting = beats.sum(axis=0)
-    left = set(range(count))
-    parts: list[Ints] = []
-    while left:
-        best = min((c for c in left if waiting[c] == 0), key=lambda c: (-mean[c], first[c]))
-        left.remove(best)
-        waiting = waiting - beats[best]
-        parts.append(np.flatnonzero(label == best))
-    return parts
+    ready = np.flatnonzero(waiting == 0).tolist()
+    order = []
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        under = np.flatnonzero(beats[node])
+        waiting[under] -= 1
+        ready += under[waiting[under] == 0].tolist()
+    packed = np.packbits(beats, axis=1)
+    for node in reversed(order):
+        under = np.flatnonzero(beats[node])
+        if len(under):
+            packed[node] |= np.bitwise_or.reduce(packed[under], axis=0)
+    return np.unpackbits(packed, axis=1, count=count).astype(np.int64)
 
 
-def tied_places(order: Ints, free: Any) -> Floats:
-    """Minus the place of every item; neighbours share a mean place where ``free(x, y)`` holds for all pairs of them."""
-    n = len(order)
-    scores = np.empty(n)
-    start = 0
-    while start < n:
-        stop = start + 1
-        while stop < n and all(free(order[p], order[stop]) for p in range(start, stop)):
-            stop += 1
-        scores[order[start:stop]] = -(start + stop - 1) / 2
-        start = stop
-    return scores
+def _sizes(parts: list[Ints], tier: Ints) -> Ints:
+    """How many items share each item's component and tier."""
+    size = np.ones(len(tier), np.int64)
+    for part in parts:
+        size[part] = np.bincount(tier[part])[tier[part]]
+    return size
 
 
-def _scores(data: Rankings | Comparisons, order: Ints) -> Floats:
-    wins, _ = pair_tables(data)
-    scale = np.finfo(np.float64).eps * 8 * float(np.abs(wins).max(initial=0.0))
-    return tied_places(order, lambda x, y: abs(wins[x, y] - wins[y, x]) <= scale)
+def _by_subsets(margin: Floats, net: Floats) -> tuple[Ints, Ints, float, float]:
+    """An order, the tier of every item, the least loss, and how many orders have it."""
+    n = len(margin)
+    above, order = np.zeros((n, n), bool), np.zeros(n, np.int64)
+    close = RELATIVE_TOLERANCE * float(np.abs(margin).sum())
+    least, count = kernels.best_orders(margin, net, close, above, order)
+    groups, label = connected_components(above & above.T, directed=False)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    rank = np.argsort(np.argsort([place[label == g].min() for g in range(groups)]))
+    return order, rank[label], least, count
+
+
+def _by_programs(
+    margin: Floats, method: str, rng: np.random.Generator, clock: linear_order.Clock
+) -> tuple[Ints, Ints, float, float]:
+    """As `_by_subsets`, for many items: searched in an order of items that follows from the margins alone.
+
+    Items that the margins cannot tell apart share their mean place.
+    """
+    numbered, kind = _canonical(margin)
+    inner = np.ascontiguousarray(margin[np.ix_(numbered, numbered)])
+    found = linear_order.search(inner, rng)
+    bound = 0.0
+    if method == "exact":
+        found, bound = linear_order.solve(inner, found, clock)
+    order = numbered[found]
+    place = np.empty(len(order))
+    place[order] = np.arange(len(order))
+    mean = np.bincount(kind, place) / np.bincount(kind)
+    _, tier = np.unique(np.round(mean, 9)[kind], return_inverse=True)
+    return order, tier, bound, 1.0 + linear_order.free_moves(margin, order)
+
+
+def _count_orders(margin: Floats) -> float:
+    n = len(margin)
+    close = RELATIVE_TOLERANCE * float(np.abs(margin).sum())
+    return float(kernels.best_orders(margin, np.zeros(n), close, np.zeros((n, n), bool), np.zeros(n, np.int64))[1])
+
+
+def _in_units(margin: Floats) -> tuple[Floats, float]:
+    """Margins as whole numbers of a unit where they have one, else as shares of the largest, to 12 digits.
+
+    So the same margins, whatever their scale and the order in which weights were added, become the same numbers.
+    """
+    size = np.abs(margin)
+    largest = float(size.max(initial=0.0))
+    if largest == 0.0:
+        return margin, 1.0
+    unit, close = largest, 1e-7 * largest
+    while unit > 1e-6 * largest:
+        rest = np.abs(size - unit * np.rint(size / unit))
+        off = rest > close / 100
+        if not off.any():
+            return np.rint(margin / unit) + 0.0, unit
+        unit = float(rest[off].min())
+    return np.round(margin / largest, 12) + 0.0, largest
+
+
+def _canonical(margin: Floats) -> tuple[Ints, Ints]:
+    """Numbers of the items in an order that follows from the margins alone, and each item's kind.
+
+    Items of a kind have the same net wins and, for each kind, the same margins against its items: a refinement of
+    colors, as for isomorphism of graphs.  O(n^2) for each round.
+    """
+    n = len(margin)
+    net = np.round(margin.sum(axis=1), 9) + 0.0
+    color = _mix(net.view(np.uint64))
+    kinds = 0
+    while kinds < len(np.unique(color)) < n:
+        kinds = len(np.unique(color))
+        seen = np.zeros(n, np.uint64)
+        for rows in np.array_split(np.arange(n), max(1, n * n >> 22)):
+            pair = _mix(np.ascontiguousarray(margin[rows]).view(np.uint64)) ^ color[None, :]
+            seen[rows] = _mix(pair).sum(axis=1, dtype=np.uint64)
+        color = _mix(color ^ _mix(seen))
+    order = np.lexsort((color, -net))
+    new = np.ones(n, bool)
+    new[1:] = (net[order[1:]] != net[order[:-1]]) | (color[order[1:]] != color[order[:-1]])
+    kind = np.empty(n, np.int64)
+    kind[order] = np.cumsum(new) - 1
+    return order.astype(np.int64), kind
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """Scatters 64-bit numbers (the finisher of splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate import spearman
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.kemeny import kemeny, kemeny_order, pair_tables
+from placet.aggregate.kemeny import KemenyOrder, kemeny_order
 from placet.aggregate.places import ballots_of, tier_starts
 from placet.aggregate.result import Consensus
 from placet.data import Rankings
@@ -32,7 +32,8 @@ class Mallows(BaseEstimator):
 
     Parameters
     ----------
-    distance : "kendall", pairs in the other order: the likeliest center is then the Kemeny order, whatever t.
+    distance : "kendall", pairs in the other order: the likeliest center is then the Kemeny order, whatever t
+        (of several, as `placet.aggregate.kemeny` chooses).
         "spearman", the sum of squared differences of places: the likeliest center is the order of mean places where
         ballots are complete and without ties; where not, the best of all orders up to 6 items, and the Borda count
         that leaves absent items out beyond, with the likeliest t for it (see `placet.aggregate.spearman`)
@@ -67,8 +68,9 @@ class Mallows(BaseEstimator):
         one_of(self.center or "exact", ("exact", "local"), "center")
         rankings = ballots_of(data, "mallows")
         if self.distance == "kendall":
-            self.theta_, notes = self._kemeny(rankings)
-            value, self.dispersion_ = kendall_dispersion(rankings, self.theta_)
+            center = self._kemeny(rankings)
+            self.theta_, notes = center.scores, list(center.notes())
+            value, self.dispersion_ = kendall_dispersion(rankings, center.distance)
         else:
             found = spearman.fit(rankings)
             self.theta_, notes = -found.place, list(found.notes)
@@ -87,15 +89,9 @@ class Mallows(BaseEstimator):
         )
         return self
 
-    def _kemeny(self, rankings: Rankings) -> tuple[Floats, list[str]]:
+    def _kemeny(self, rankings: Rankings) -> KemenyOrder:
         how = self.center or ("exact" if rankings.n_items <= MOST_EXACT else "local")
-        if how == "exact":
-            return kemeny(rankings), []
-        found = kemeny_order(rankings, "local", random_state=self.random_state)
-        theta = np.empty(rankings.n_items)
-        theta[found.order] = -np.arange(rankings.n_items, dtype=np.float64)
-        bound = f"center by local search: distance {found.distance:g}, no order is below {found.lower_bound:g}"
-        return theta, [] if found.optimal else [bound]
+        return kemeny_order(rankings, "exact" if how == "exact" else "local", random_state=self.random_state)
 
 
 def log_normalizer(t: Any, n: int) -> Any:
@@ -110,13 +106,12 @@ def log_normalizer(t: Any, n: int) -> Any:
     return float((np.log(-np.expm1(-t * j)) - math.log(-math.expm1(-t))).sum())
 
 
-def kendall_dispersion(rankings: Rankings, theta: Floats) -> tuple[float, float]:
-    """-log likelihood and t of largest likelihood at a center given by scores (its ties are orders of equal distance).
+def kendall_dispersion(rankings: Rankings, distance: float) -> tuple[float, float]:
+    """-log likelihood and t of largest likelihood at a center whose Kemeny distance from the ballots is ``distance``.
 
     A ballot with tiers of g_1, g_2, ... items has probability q^d Z_{g_1} Z_{g_2} ... / Z_m, d its inversions between
     tiers.
     """
-    distance = _inversions(rankings, theta)
     sizes, weights = _counted(np.diff(rankings.offsets), rankings.weight)
     first, size = tier_starts(rankings)
     opens = np.zeros(len(first), bool)
@@ -137,14 +132,6 @@ def least(loss: Any, largest: float) -> tuple[float, float]:
     value, at = min((float(loss(0.0)), 0.0), (float(found.fun), float(found.x)))
     end = float(loss(largest))
     return (end, largest) if end <= value + 1e-12 * (1 + abs(value)) else (value, at)
-
-
-def _inversions(rankings: Rankings, theta: Floats) -> float:
-    """Weighted pairs that ballots put against the order of ``theta``; half for those that it ties.  O(pairs)."""
-    wins, _ = pair_tables(rankings)
-    below = theta[:, None] < theta[None, :]
-    level = theta[:, None] == theta[None, :]
-    return float(wins[below].sum() + wins[level].sum() / 2)
 
 
 def _counted(sizes: Ints, weight: Floats) -> tuple[list[int], list[float]]:

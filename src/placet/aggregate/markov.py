@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import solve
 from scipy.sparse.csgraph import connected_components
 
-from placet.aggregate.kemeny import pair_tables
+from placet.aggregate.kemeny import margins, pair_tables
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 
@@ -20,11 +20,11 @@ def mc4(data: Rankings | Comparisons, jump: float = 0.05) -> Floats:
     """
     if not 0 < jump <= 1:
         raise ValueError(f"jump must be in (0, 1], not {jump}")
-    wins, _ = pair_tables(data)
-    n = len(wins)
+    margin = margins(pair_tables(data)[0])
+    n = len(margin)
     if not n:
         return np.zeros(0)
-    walk = (wins < wins.T) / n  # row i: to the items that beat it
+    walk = (margin < 0) / n  # row i: to the items that beat it
     np.fill_diagonal(walk, 1.0 - walk.sum(axis=1))
     return stationary((1 - jump) * walk + jump / n)
 

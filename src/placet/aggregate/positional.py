@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.aggregate.places import Unlisted, added, ballots_of, shared, tier_starts
+from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
@@ -87,6 +89,18 @@ def positional(
     points = shared(whole, first, size)
     listed_default = added(rankings.item, (weight * default)[rankings.ballot], n)
     return added(rankings.item, row_weight * points, n) + ((weight * default).sum() - listed_default)
+
+
+def by_points(
+    data: Rankings, h: str | ArrayLike | Callable[[int], ArrayLike] = "borda", unlisted: Unlisted = "absent"
+) -> Scored:
+    """Any positional rule: ``h`` is a name, a function of n, or n points, best place first; see `positional`.
+
+    Sums of points tie where they differ by rounding: by less than 1e-9 of the total weight times the largest point.
+    """
+    scores = positional(data, h, unlisted)
+    largest = float(np.abs(_vector(h, data.n_items)(data.n_items)).max(initial=0.0))
+    return Scored(scores, tolerance=RELATIVE_TOLERANCE * largest * float(data.weight.sum()))
 
 
 def borda(data: Rankings | Comparisons, unlisted: Unlisted = "absent") -> Floats:

@@ -33,7 +33,8 @@ class Rule:
 
     ``function(data, **params)`` gives scores or `Scored`.  ``reference``: where it was published.  ``of_pairs``:
     whether it needs only pairs, and so takes `Comparisons` too.  ``reads_scores``: whether it looks at the ballots' own
-    scores.  ``power``: how its time grows with the number of items.
+    scores.  ``power``: how its time grows with the number of items.  ``tolerance``: how close two scores tie, where the
+    scale of the scores is known; else 1e-9 of the largest.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Rule:
     of_pairs: bool = False
     reads_scores: bool = False
     power: int = 1
+    tolerance: float | None = None
 
     def run(self, data: Data, *args: object, **params: object) -> Scored:
         """Scores, notes and tolerance; scores that are equal but for rounding are made equal."""
@@ -56,7 +58,8 @@ class Rule:
         answer = self.function(data, *args, **params)
         found = answer if isinstance(answer, Scored) else Scored(answer)
         size = float(np.abs(found.scores).max(initial=0.0))
-        close = RELATIVE_TOLERANCE * size if found.tolerance is None else found.tolerance
+        known = self.tolerance if found.tolerance is None else found.tolerance
+        close = RELATIVE_TOLERANCE * size if known is None else known
         return replace(found, scores=_levelled(found.scores, close), tolerance=close)
 
     def __call__(self, data: Data, *args: object, **params: object) -> Floats:

@@ -1,21 +1,20 @@
 """Rules: functions from ballots (or pairs) to scores, higher is better, equal scores tie; no rule draws lots.
 
-Positional rules are in ``positional``, Kemeny's in ``kemeny``, random walks in ``markov``.
+See also ``positional`` for positional rules, ``kemeny``, ``footrule``, and ``markov`` for random walks.
 """
 
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
-from placet.aggregate import elections, kemeny, markov, positional, runoff, stv
+from placet.aggregate import elections, footrule, kemeny, markov, positional, runoff, stv
 from placet.aggregate.places import Unlisted, added, ballots_of, listed_weight, places, tier_starts
-from placet.aggregate.rule import Rule
+from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.rule import Rule, Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.kernels import kemeny as kernels
 
 
 def copeland(data: Rankings | Comparisons) -> Floats:
@@ -24,8 +23,7 @@ def copeland(data: Rankings | Comparisons) -> Floats:
     >>> copeland(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]]))
     array([ 1.,  1., -2.])
     """
-    wins, _ = kemeny.pair_tables(data)
-    return np.sign(wins - wins.T).sum(axis=1)
+    return np.sign(kemeny.margins(kemeny.pair_tables(data)[0])).sum(axis=1)
 
 
 def median_rank(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> Floats:
@@ -51,58 +49,18 @@ def median_rank(data: Rankings, unlisted: Literal["absent", "last"] = "absent") 
     for i in np.flatnonzero(np.diff(bounds)):
         own = slice(bounds[i], bounds[i + 1])
         share = np.cumsum(weight[own] / weight[own].sum())
-        low = place[own][np.searchsorted(share, 0.5 - 1e-12)]
-        high = place[own][min(int(np.searchsorted(share, 0.5 + 1e-12)), len(share) - 1)]
+        low = place[own][np.searchsorted(share, 0.5 - RELATIVE_TOLERANCE)]
+        high = place[own][min(int(np.searchsorted(share, 0.5 + RELATIVE_TOLERANCE)), len(share) - 1)]
         scores[i] = -(low + high) / 2
     return scores
 
 
-def footrule(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> Floats:
-    """Minus the place, from 0, in an order that minimises the sum of abs(place in it - place on a ballot) over ballots.
-
-    An assignment problem: item i at place p costs the weighted sum over ballots of abs(p - place); unlisted items as in
-    `median_rank`.  Neighbours tie when every order of them costs the same; of several best orders one is taken.
-    O(rows n + n^3).
-
-    >>> footrule(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "a", "c"]]))
-    array([ 0., -1., -2.])
-    """
-    one_of(unlisted, ("absent", "last"), "unlisted")
-    rankings = ballots_of(data, "footrule")
-    n = rankings.n_items
-    if n > kemeny.MOST_ITEMS:
-        raise DataError(
-            f"{n} items are too many for a table of places (at most {kemeny.MOST_ITEMS}); use 'median-rank'"
-        )
-    rankings = rankings.completed() if unlisted == "last" else rankings
-    cost = np.zeros((n, n))
-    kernels.footrule_costs(rankings.item, places(rankings), rankings.weight, rankings.ballot, cost)
-    item, place = linear_sum_assignment(cost)
-    order = item[np.argsort(place)]
-    close = 1e-9 * float(np.abs(cost).max(initial=0.0))
-    scores = np.empty(n)
-    start = 0
-    while start < n:
-        stop = start + 1
-        while stop < n and _exchangeable(cost[order[start : stop + 1], start : stop + 1], close):
-            stop += 1
-        scores[order[start:stop]] = -(start + stop - 1) / 2
-        start = stop
-    return scores
-
-
-def _exchangeable(cost: Floats, close: float) -> bool:
-    """Whether all assignments of the rows to the columns cost the same: rows differ by constants."""
-    gap = cost - cost[:1]
-    return bool((np.abs(gap - gap[:, :1]) <= close).all())
-
-
-def mode(data: Rankings) -> Floats:
+def mode(data: Rankings) -> Scored:
     """The most frequent ballot: minus its places; where several are as frequent, the mean of their places.
 
     Items it leaves out tie for the places after it.  Ballots that differ in the items they list differ.  O(rows).
 
-    >>> mode(Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]]))
+    >>> mode(Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]])).scores
     array([-1., -2.])
     """
     rankings = ballots_of(data, "mode")
@@ -111,14 +69,15 @@ def mode(data: Rankings) -> Floats:
     n = rankings.n_items
     ballots = ballots[(np.diff(ballots.offsets) > 0) & (ballots.weight > 0)]
     if not len(ballots):
-        return np.full(n, -(n + 1) / 2)
-    top = ballots[ballots.weight >= ballots.weight.max() * (1 - 1e-12)]
+        return Scored(np.full(n, -(n + 1) / 2))
+    top = ballots[ballots.weight >= ballots.weight.max() * (1 - RELATIVE_TOLERANCE)]
     full = top.completed()
     first, size = tier_starts(full)
-    return -added(full.item, first + (size + 1) / 2, n) / len(top)
+    notes = (f"{len(top)} ballots are equally frequent; the mean of their places is taken",) if len(top) > 1 else ()
+    return Scored(-added(full.item, first + (size + 1) / 2, n) / len(top), notes)
 
 
-NORMALISATIONS: dict[str, Callable[[Floats, Floats, Floats, Floats], Floats]] = {
+NORMALIZATIONS: dict[str, Callable[[Floats, Floats, Floats, Floats], Floats]] = {
     "min-max": lambda x, low, high, mean: np.divide(x - low, high - low, out=np.full(len(x), 0.5), where=high > low),
     "sum": lambda x, low, high, mean: np.divide(x - low, mean - low, out=np.ones(len(x)), where=mean > low),
     "none": lambda x, low, high, mean: x,
@@ -127,25 +86,25 @@ NORMALISATIONS: dict[str, Callable[[Floats, Floats, Floats, Floats], Floats]] = 
 are equal); as they are."""
 
 
-def combsum(data: Rankings, normalise: str = "min-max") -> Floats:
-    """CombSUM: the weighted sum of normalised scores over ballots; an unlisted item gains nothing.  O(rows).
+def combsum(data: Rankings, normalize: str = "min-max") -> Floats:
+    """CombSUM: the weighted sum of normalized scores over ballots; an unlisted item gains nothing.  O(rows).
 
     >>> run = {"q": [1, 1, 2, 2], "doc": ["a", "b", "a", "b"], "s": [9.0, 1.0, 2.0, 1.0]}
     >>> combsum(Rankings.from_scores(run, ballot="q", item="doc", score="s"))
     array([2., 0.])
     """
     rankings = ballots_of(data, "combsum")
-    value = _normalised(rankings, normalise)
+    value = _normalized(rankings, normalize)
     return added(rankings.item, rankings.weight[rankings.ballot] * value, rankings.n_items)
 
 
-def combmnz(data: Rankings, normalise: str = "min-max") -> Floats:
+def combmnz(data: Rankings, normalize: str = "min-max") -> Floats:
     """CombMNZ: CombSUM times the weight of ballots that list the item.  O(rows)."""
-    return combsum(data, normalise) * listed_weight(ballots_of(data, "combmnz"))
+    return combsum(data, normalize) * listed_weight(ballots_of(data, "combmnz"))
 
 
-def _normalised(rankings: Rankings, normalise: str) -> Floats:
-    one_of(normalise, tuple(NORMALISATIONS), "normalise")
+def _normalized(rankings: Rankings, normalize: str) -> Floats:
+    one_of(normalize, tuple(NORMALIZATIONS), "normalize")
     if rankings.score is None:
         raise DataError(
             "these ballots keep no scores; Rankings.from_scores keeps them, and 'rrf' or 'borda' need places only"
@@ -157,7 +116,7 @@ def _normalised(rankings: Rankings, normalise: str) -> Floats:
     number = np.cumsum(full)[rankings.ballot] - 1
     low, high = (reduce.reduceat(rankings.score, starts)[number] for reduce in (np.minimum, np.maximum))
     mean = (np.add.reduceat(rankings.score, starts) / np.diff(rankings.offsets)[full])[number]
-    return NORMALISATIONS[normalise](rankings.score, low, high, mean)
+    return NORMALIZATIONS[normalize](rankings.score, low, high, mean)
 
 
 _TABLE = (
@@ -166,15 +125,22 @@ _TABLE = (
     Rule("anti-plurality", positional.anti_plurality, "Young 1975, scoring rules"),
     Rule("log", positional.logarithmic, "h(i) = -log i, a scoring rule (Young 1975)"),
     Rule("squared", positional.squared, "h(i) = -i^2, a scoring rule (Young 1975)"),
-    Rule("positional", positional.positional, "Young 1975, scoring rules"),
+    Rule("positional", positional.by_points, "Young 1975, scoring rules"),
     Rule("copeland", copeland, "Copeland 1951", of_pairs=True, power=2),
     Rule("median-rank", median_rank, "Fagin, Kumar and Sivakumar 2003"),
-    Rule("footrule", footrule, "Diaconis and Graham 1977; Dwork, Kumar, Naor and Sivakumar 2001", power=3),
+    Rule("footrule", footrule.footrule, "Diaconis and Graham 1977; Dwork, Kumar, Naor and Sivakumar 2001", power=3),
     Rule("kemeny", kemeny.kemeny, "Kemeny 1959; Conitzer, Davenport and Kalagnanam 2006", of_pairs=True, power=5),
     Rule("kemeny-local", kemeny.kemeny_local, "Kemeny 1959; Schiavinotto and Stuetzle 2004", of_pairs=True, power=3),
     Rule("mode", mode, "Caragiannis, Procaccia and Shah 2014, modal ranking"),
     Rule("mc4", markov.mc4, "Dwork, Kumar, Naor and Sivakumar 2001", of_pairs=True, power=3),
-    Rule("rank-centrality", markov.rank_centrality, "Negahban, Oh and Shah 2012", of_pairs=True, power=3),
+    Rule(
+        "rank-centrality",
+        markov.rank_centrality,
+        "Negahban, Oh and Shah 2012",
+        of_pairs=True,
+        tolerance=RELATIVE_TOLERANCE,
+        power=3,
+    ),
     Rule("rrf", positional.reciprocal, "Cormack, Clarke and Buettcher 2009"),
     Rule("combsum", combsum, "Fox and Shaw 1994", reads_scores=True),
     Rule("combmnz", combmnz, "Fox and Shaw 1994", reads_scores=True),
@@ -194,4 +160,4 @@ _TABLE = (
 RULES: dict[str, Rule] = {rule.name: rule for rule in _TABLE}
 """Name -> `Rule`: ``RULES[name](data, **params)`` gives the scores (n_items,)."""
 
-__all__ = ["RULES", "Unlisted", "combmnz", "combsum", "copeland", "footrule", "median_rank", "mode"]
+__all__ = ["RULES", "Unlisted", "combmnz", "combsum", "copeland", "median_rank", "mode"]

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
 from placet.aggregate.places import ballots_of
-from placet.aggregate.result import Consensus, ConsensusSet
+from placet.aggregate.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
@@ -56,7 +56,8 @@ class SingularValueProjection(BaseEstimator):
             worst, steps, value = max(worst, change), max(steps, n), value + float((((X - Y) * known) ** 2).sum()) / 2
             self.theta_[one.item] = scores
             names = tuple(rankings.items[i] for i in one.item)
-            found[one.name] = Consensus(names, scores, method="svp", params=params)
+            close = RELATIVE_TOLERANCE * largest_difference(one, self.strength)
+            found[one.name] = Consensus(names, scores, method="svp", params=params, tolerance=close)
         converged = worst <= self.tol
         message = f"the last step changed the table by {worst:.1e} of its size after {steps} steps"
         self.fit_ = Fit(self.theta_, value, worst, steps, converged, message)
@@ -80,6 +81,16 @@ def mean_differences(one: Instance, strength: str) -> tuple[Floats, Floats]:
     return np.divide(total, weight, out=np.zeros((M, M)), where=known), known.astype(np.float64)
 
 
+def largest_difference(one: Instance, strength: str) -> float:
+    """The scale of the differences: the widest on any ballot."""
+    if strength == "binary" or not one.place.size:
+        return 1.0
+    places = one.score if strength == "rating" and one.score is not None else one.place
+    here = ~np.isnan(places)
+    wide = np.where(here, places, -np.inf).max(axis=1) - np.where(here, places, np.inf).min(axis=1)
+    return float(wide.max(initial=0.0))
+
+
 def projected(Y: Floats, known: Floats, max_iter: int, tol: float) -> tuple[Floats, float, int]:
     """X, the relative change in the last step, and the number of steps."""
     X = np.zeros_like(Y)
@@ -95,6 +106,13 @@ def projected(Y: Floats, known: Floats, max_iter: int, tol: float) -> tuple[Floa
 
 
 def rank_two(X: Floats) -> Floats:
-    """The closest table of rank 2; for a skew X with a simple second pair of singular values it is skew too."""
+    """The closest table of rank 2; where several are as close, their mean, so that no item is preferred by its number.
+
+    Singular values of a skew table come in pairs: tables of rank 2 are as close where the second pair equals the first.
+    """
     U, s, V = np.linalg.svd(X)
-    return (U[:, :2] * s[:2]) @ V[:2]
+    level = s[1] if len(s) > 1 else 0.0
+    equal = np.abs(s - level) <= 1e-9 * (s[0] if len(s) else 0.0)
+    first = (s > level) & ~equal
+    share = np.where(first, 1.0, 0.0) + equal * (2 - first.sum()) / max(int(equal.sum()), 2 - int(first.sum()))
+    return (U * (s * share)) @ V

@@ -1,5 +1,7 @@
 """Pairs of ballots counted into a table, and orders improved by moving one item at a time."""
 
+import numpy as np
+
 from placet.kernels.jit import jit
 
 
@@ -114,3 +116,116 @@ def footrule_costs(item, place, weight, ballot, cost):
         w, x, i = weight[ballot[r]], place[r], item[r]
         for p in range(n):
             cost[i, p] += w * abs(p + 1 - x)
+
+
+@jit()
+def best_orders(margin, score, close, above, order):
+    """All orders with the least loss, by subsets of items that stand first.  Returns that loss and how many there are.
+
+    An order loses margin[i, j] where it puts j above i against margin[i, j] > 0.  Of the best orders those stay whose
+    items' ``score`` (n,), read from the top, is lexicographically largest: above[i, j] is set where i is above j in
+    one of them, and ``order`` is one of them.  Losses and scores within ``close`` are equal.  O(2^n n^2), n <= 16.
+    """
+    n = len(margin)
+    full = (1 << n) - 1
+    least = np.full(full + 1, np.inf)
+    count = np.zeros(full + 1)
+    least[0], count[0] = 0.0, 1.0
+    for s in range(1, full + 1):
+        for i in range(n):
+            if s >> i & 1:
+                least[s] = min(least[s], _loss_below(margin, least, s, i))
+        for i in range(n):
+            if s >> i & 1 and _loss_below(margin, least, s, i) <= least[s] + close:
+                count[s] += count[s ^ (1 << i)]
+    ends = np.zeros(full + 1, np.bool_)  # sets that a best order starts with
+    ends[full] = True
+    for s in range(full, 0, -1):
+        if ends[s]:
+            for i in range(n):
+                if s >> i & 1 and _loss_below(margin, least, s, i) <= least[s] + close:
+                    ends[s ^ (1 << i)] = True
+    kept = np.zeros(full + 1, np.bool_)  # those whose scores are largest so far
+    kept[0] = True
+    sizes = np.zeros(full + 1, np.int64)
+    for s in range(1, full + 1):
+        sizes[s] = sizes[s >> 1] + (s & 1)
+    largest = np.full(n, -np.inf)
+    for size in range(n):
+        for s in range(full + 1):
+            if kept[s] and sizes[s] == size:
+                for i in range(n):
+                    if _follows(margin, least, ends, s, i, close):
+                        largest[size] = max(largest[size], score[i])
+        for s in range(full + 1):
+            if kept[s] and sizes[s] == size:
+                for i in range(n):
+                    if _follows(margin, least, ends, s, i, close) and score[i] >= largest[size] - close:
+                        kept[s | (1 << i)] = True
+    ends[:] = False
+    ends[full] = True
+    for s in range(full, 0, -1):  # back again: not every set that was kept leads to the end
+        if ends[s]:
+            for i in range(n):
+                t = s ^ (1 << i)
+                if (
+                    s >> i & 1
+                    and kept[t]
+                    and score[i] >= largest[sizes[t]] - close
+                    and _loss_below(margin, least, s, i) <= least[s] + close
+                ):
+                    ends[t] = True
+                    for j in range(n):
+                        if t >> j & 1:
+                            above[j, i] = True
+    s = full
+    while s:  # one of them, from the end
+        for i in range(n):
+            t = s ^ (1 << i)
+            if (
+                s >> i & 1
+                and ends[t]
+                and kept[t]
+                and score[i] >= largest[sizes[t]] - close
+                and _loss_below(margin, least, s, i) <= least[s] + close
+            ):
+                order[sizes[t]] = i
+                s = t
+                break
+    return least[full], count[full]
+
+
+@jit()
+def _loss_below(margin, least, s, i):
+    """Least loss of an order of the set s that puts i last."""
+    total = least[s ^ (1 << i)]
+    for j in range(len(margin)):
+        if s >> j & 1 and margin[i, j] > 0:
+            total += margin[i, j]
+    return total
+
+
+@jit()
+def _follows(margin, least, ends, s, i, close):
+    """Whether a best order that starts with the set s can go on with i."""
+    t = s | (1 << i)
+    return (not s >> i & 1) and ends[t] and _loss_below(margin, least, t, i) <= least[t] + close
+
+
+@jit()
+def count_matchings(allowed):
+    """Ways to give every row a column of its own among those that are allowed.  O(2^n n)."""
+    n = len(allowed)
+    ways = np.zeros(1 << n)
+    ways[0] = 1.0
+    for s in range(1 << n):
+        if ways[s] > 0:
+            row, rest = 0, s
+            while rest:
+                row += rest & 1
+                rest >>= 1
+            if row < n:
+                for column in range(n):
+                    if allowed[row, column] and not s >> column & 1:
+                        ways[s | (1 << column)] += ways[s]
+    return ways[-1]

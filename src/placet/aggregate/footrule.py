@@ -1,0 +1,124 @@
+"""Spearman's footrule: the order with the least sum of distances of places, an assignment problem.
+
+Items that nobody listed take no part in it and come in the middle.  Several orders can be equally close.  Of these,
+those are kept that agree most with the mean places m, the top counting most (the least sum of m / place; an item counts
+as in the middle where a ballot leaves it out).  Items that still change places among those tie, with any between them.
+"""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse.csgraph import connected_components
+
+from placet.aggregate.kemeny import MOST_ITEMS, MOST_SUBSETS, minus_places, several_orders
+from placet.aggregate.places import added, ballots_of, listed_weight, places
+from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.rule import Scored
+from placet.data import DataError, Rankings
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
+from placet.kernels import kemeny as kernels
+
+
+def footrule(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> Scored:
+    """Minus the place, from 0, in an order that minimizes the sum of abs(place in it - place on a ballot) over ballots.
+
+    Item i at place p costs the weighted sum over ballots of abs(p - place); unlisted items as in `median_rank`, and
+    those that nobody lists come in the middle.  Where several orders are best, the one closest to the mean places is
+    taken, and what is still open ties; a note says how many there are.  O(rows n + n^3).
+
+    >>> footrule(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "a", "c"]])).scores
+    array([ 0., -1., -2.])
+    """
+    one_of(unlisted, ("absent", "last"), "unlisted")
+    rankings = ballots_of(data, "footrule")
+    n = rankings.n_items
+    if n > MOST_ITEMS:
+        raise DataError(f"{n} items are too many for a table of places (at most {MOST_ITEMS}); use 'median-rank'")
+    rankings = rankings.completed() if unlisted == "last" else rankings
+    listed = np.flatnonzero(listed_weight(rankings) > 0)
+    scores, notes = _closest(rankings.restricted([rankings.items[k] for k in listed]))
+    every = np.full(n, -(len(listed) - 1) / 2)
+    every[listed] = scores
+    return Scored(minus_places(every), notes)
+
+
+def _closest(rankings: Rankings) -> tuple[Floats, tuple[str, ...]]:
+    """Minus the place, from 0, of items that are all listed; and notes."""
+    n = rankings.n_items
+    total = float(rankings.weight.max(initial=0.0)) or 1.0
+    cost = np.zeros((n, n))
+    kernels.footrule_costs(rankings.item, places(rankings), rankings.weight / total, rankings.ballot, cost)
+    _, allowed = best_assignments(cost, np.ones((n, n), bool))
+    closer = _mean_places(rankings)[:, None] / np.arange(1.0, n + 1)[None, :]
+    place, still = best_assignments(closer, allowed)
+    scores = minus_places(-_tiers(still, place))
+    count, counted = _count(allowed, place)
+    return scores, (several_orders(count, counted, "mean places"),) if count > 1 else ()
+
+
+def best_assignments(cost: Floats, allowed: NDArray[np.bool_]) -> tuple[Ints, NDArray[np.bool_]]:
+    """The column of every row in a cheapest assignment among the allowed pairs, and all pairs of any cheapest one.
+
+    With d(i, j) what it costs row i more to take the column of row j, no cycle has a negative sum; shortest distances u
+    make all d(i, j) + u_i - u_j >= 0, and the cycles of zeros among them lead to the other cheapest assignments.
+    O(n^3).
+    """
+    n = len(cost)
+    if not n:
+        return np.zeros(0, np.int64), allowed
+    _, column = linear_sum_assignment(np.where(allowed, cost, np.inf))
+    more = np.where(allowed[:, column], cost[:, column] - cost[np.arange(n), column][:, None], np.inf)
+    close = RELATIVE_TOLERANCE * float(np.abs(cost).max())
+    u = np.zeros(n)
+    for _ in range(n):
+        shorter = np.minimum(u, (more + u[:, None]).min(axis=0))
+        if (u - shorter).max() <= close / 100:
+            break
+        u = shorter
+    free = more + u[:, None] - u[None, :] <= close
+    _, group = connected_components(free, directed=True, connection="strong")
+    pairs = np.zeros((n, n), bool)
+    pairs[:, column] = free & (group[:, None] == group[None, :])
+    return column.astype(np.int64), pairs
+
+
+def _tiers(pairs: NDArray[np.bool_], column: Ints) -> Floats:
+    """A tier for every row, from 0: rows that exchange columns are in one, and so is what lies between them."""
+    groups, group = _exchanges(pairs, column)
+    low, high = np.full(groups, len(column)), np.full(groups, -1)
+    np.minimum.at(low, group, column)
+    np.maximum.at(high, group, column)
+    order = np.argsort(low)
+    reached = np.maximum.accumulate(high[order])
+    tier = np.empty(groups)
+    tier[order] = np.cumsum(np.append(False, low[order][1:] > reached[:-1])) if groups else 0.0
+    return tier[group]
+
+
+def _exchanges(pairs: NDArray[np.bool_], column: Ints) -> tuple[int, Ints]:
+    """Groups of rows that exchange columns among them."""
+    if not len(column):
+        return 0, np.zeros(0, np.int64)
+    count, group = connected_components(pairs[:, column], directed=True, connection="strong")
+    return int(count), group.astype(np.int64)
+
+
+def _mean_places(rankings: Rankings) -> Floats:
+    """Mean place of every item, the middle where a ballot leaves it out."""
+    n, total = rankings.n_items, float(rankings.weight.sum())
+    middle = (n + 1) / 2
+    gap = added(rankings.item, rankings.weight[rankings.ballot] * (places(rankings) - middle), n)
+    return middle + (gap / total if total > 0 else gap)
+
+
+def _count(pairs: NDArray[np.bool_], column: Ints) -> tuple[float, bool]:
+    """How many assignments use these pairs alone: exactly for few rows, else at least so many."""
+    if len(column) <= MOST_SUBSETS:
+        return float(kernels.count_matchings(pairs)), True
+    groups, group = _exchanges(pairs, column)
+    size = np.bincount(group, minlength=groups)
+    edges = np.bincount(group, pairs.sum(axis=1), groups)
+    return float(np.prod(edges - 2.0 * size + 2)), bool((size == 1).all())
