@@ -1,14 +1,15 @@
 """Social choice: which axioms a method keeps, which it breaks, how badly, and on which ballots.
 
 ``AXIOMS`` holds the axioms as searches for a ``Witness``; ``search`` and ``verdicts`` try them on all small profiles or
-decide them by theorem; ``margins`` and ``worst_case`` say how badly positional rules can fail; ``audit`` examines your
-ballots; ``explain`` puts a witness into a sentence.
+decide them by theorem; ``margins`` and ``worst_case`` say how badly positional rules can fail, ``loss_worst_case``
+rules that minimize an expected loss; ``audit`` examines your ballots; ``explain`` puts a witness into a sentence.
 """
 
 from placet.axioms.agreement import Agreement, Contested, compare_methods
 from placet.axioms.audits import Audit, AuditSet, MethodAudit, audit
 from placet.axioms.checks import RELAXED
 from placet.axioms.election_checks import AXIOMS
+from placet.axioms.expected_loss import loss_gap_bounds, loss_worst_case
 from placet.axioms.findings import Duel, Finding
 from placet.axioms.linear_programs import WorstCase, worst_case
 from placet.axioms.outcome import Method, as_method, majority_relation, positional_method
@@ -44,6 +45,8 @@ __all__ = [
     "explain",
     "find_tie_between",
     "format_profile",
+    "loss_gap_bounds",
+    "loss_worst_case",
     "majority_relation",
     "margins",
     "margins_table",

@@ -56,19 +56,20 @@ def worst_case(axiom: str, h: ArrayLike) -> WorstCase:
     place = np.array(list(permutations(range(n))))
     behind = points[place[:, 0]] - points[place[:, 1]]
     if axiom == "iia":
-        share, weights = _maximize_common_share(behind, _premises(axiom, place)[0])
+        share, weights = _maximize_common_share(behind, premise_rows(axiom, place)[0])
     else:
-        share, weights = _maximize_share(behind, _premises(axiom, place), exactly=axiom == "pareto")
-    return WorstCase(axiom, share, tuple(_profile(place, weight) for weight in weights))
+        share, weights = _maximize_share(behind, premise_rows(axiom, place), exactly=axiom == "pareto")
+    return WorstCase(axiom, share, tuple(order_profile(place, weight) for weight in weights))
 
 
-def _profile(place: Ints, weight: Floats) -> Profile:
+def order_profile(place: Ints, weight: Floats) -> Profile:
+    """Orders, as places of the items, with weights above 0 as a profile."""
     kept = np.flatnonzero(weight)
     ballots = tuple(tuple(row) for row in place[kept].tolist())
     return Profile(ballots, tuple(weight[kept].tolist()), letters(place.shape[1]))
 
 
-def _premises(axiom: str, place: Ints) -> Floats:
+def premise_rows(axiom: str, place: Ints) -> Floats:
     """(rows, orders): what the premise asks to be frequent."""
     if axiom == "majority":
         return (place[:, 0] == 0)[None, :].astype(np.float64)

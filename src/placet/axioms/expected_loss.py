@@ -1,0 +1,130 @@
+"""Rules that minimize an expected loss: exact margins by linear programming (HiGHS).
+
+The order of a distribution P is one that minimizes g_P(s) = sum over orders r of P(r) d(s, r).  With S the orders in
+which A is where the axiom wants it, and T the others,
+
+L_gamma, U_gamma = least and largest value of min over S of g_P - min over T of g_P  over all P with premise = gamma
+
+decide the axioms (Prasad, Pareek and Ravikumar 2015, propositions 8-11).  For one order t of T, g_P(t) and the bound
+g_P(s) >= m for all s of S are linear in P, so that U_gamma is the largest of a few linear programs, one for each t that
+names of the other items do not make alike; and so is the largest share at which some t is a best order.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from itertools import permutations
+
+import numpy as np
+from scipy.optimize import linprog
+
+from placet.axioms.linear_programs import WorstCase, order_profile, premise_rows
+from placet.axioms.outcome import Relation
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
+
+MOST_ITEMS = 5
+"""120 orders; a program has as many variables."""
+
+
+DISTANCES: dict[str, Callable[[Ints, Ints], float]] = {
+    "kemeny": lambda a, b: float(((a[:, None] < a[None, :]) & (b[:, None] > b[None, :])).sum()),
+    "footrule": lambda a, b: float(np.abs(a - b).sum()),
+    "mode": lambda a, b: float((a != b).any()),
+}
+"""Rule -> the loss that it minimizes on strict complete ballots, of two arrays of places: pairs in another order,
+differences of places, 0-1."""
+AXIOMS_OF_SHARES = ("pareto", "majority", "condorcet", "strong-condorcet")
+
+
+@cache
+def _losses(method: str, n: int) -> tuple[Ints, Floats]:
+    """The orders (n!, n) as places, and the losses (n!, n!) between them."""
+    place = np.array(list(permutations(range(n))))
+    return place, np.array([[DISTANCES[method](a, b) for b in place] for a in place])
+
+
+def loss_gap_bounds(method: str, n: int, gamma: float) -> tuple[float, float]:
+    """L_gamma and U_gamma for items A and B: the gap between the best orders with A above B and with B above A.
+
+    Negative: A ends above B whatever the rest of P; positive: below; opposite signs: gamma alone does not decide.
+
+    >>> low, high = loss_gap_bounds("kemeny", 3, 0.75)
+    >>> round(low, 6), round(high, 6)
+    (-1.25, -0.25)
+    """
+    place, loss = _checked(method, n)
+    above = place[:, 0] < place[:, 1]
+    share = np.append(above.astype(np.float64), 0.0)
+    high = max(_largest_gap(loss, above, t, share, gamma) for t in _representatives(place, ~above, 2))
+    low = max(_largest_gap(loss, ~above, t, share, gamma) for t in _representatives(place, above, 2))
+    return -low, high
+
+
+def _largest_gap(loss: Floats, wanted: Relation, t: int, share: Floats, gamma: float) -> float:
+    """The largest m - g_P(t) with m <= g_P(s) for all s that are wanted, and share @ P = gamma."""
+    goal = np.append(loss[t], -1.0)
+    upper = np.column_stack([-loss[wanted], np.ones(int(wanted.sum()))])
+    equal = np.vstack([np.append(np.ones(len(loss)), 0.0), share])
+    bounds = [(0.0, None)] * len(loss) + [(None, None)]
+    answer = linprog(goal, upper, np.zeros(len(upper)), equal, [1.0, gamma], bounds, method="highs-ds")
+    if answer.status != 0:
+        raise RuntimeError(f"HiGHS stopped without an answer: {answer.message}")
+    return -float(answer.fun)
+
+
+def loss_worst_case(axiom: str, method: str, n: int) -> WorstCase:
+    """The largest share with which an axiom's premise can hold while an order that breaks it is among the best.
+
+    As `worst_case` for positional rules; ``method`` is "kemeny", "footrule" or "mode".
+
+    >>> round(loss_worst_case("strong-condorcet", "kemeny", 3).margin, 6)  # a cycle of three: 2/3
+    0.166667
+    >>> round(loss_worst_case("condorcet", "kemeny", 3).margin, 6)
+    0.0
+    """
+    one_of(axiom, AXIOMS_OF_SHARES, "axiom with a worst case")
+    place, loss = _checked(method, n)
+    first = axiom in ("majority", "condorcet")
+    wanted = place[:, 0] == 0 if first else place[:, 0] < place[:, 1]
+    premises = premise_rows(axiom, place)
+    best, weight = -1.0, np.zeros(0)
+    for t in _representatives(place, ~wanted, 1 if first else 2):
+        found = _largest_share(loss, wanted, t, premises, exactly=axiom == "pareto")
+        if found is not None and found[0] > best + 1e-12:
+            best, weight = found
+    if best < 0:
+        return WorstCase(axiom, np.nan, ())
+    return WorstCase(axiom, best, (order_profile(place, weight),))
+
+
+def _largest_share(
+    loss: Floats, wanted: Relation, t: int, premises: Floats, exactly: bool
+) -> tuple[float, Floats] | None:
+    """The largest level of the premises with g_P(t) <= g_P(s) for all s that are wanted, and P; None where none is."""
+    goal = np.append(np.zeros(len(loss)), -1.0)
+    better = np.column_stack([loss[t] - loss[wanted], np.zeros(int(wanted.sum()))])
+    upper = np.vstack([better, np.column_stack([-premises, np.ones(len(premises))])])
+    total = np.append(np.ones(len(loss)), 0.0)[None, :]
+    bounds = [(0.0, None)] * len(loss) + [(1.0, 1.0) if exactly else (0.0, 1.0)]
+    answer = linprog(goal, upper, np.zeros(len(upper)), total, [1.0], bounds, method="highs-ds")
+    if answer.status == 2:
+        return None
+    if answer.status != 0:
+        raise RuntimeError(f"HiGHS stopped without an answer: {answer.message}")
+    weight = np.where(answer.x[:-1] > 1e-11, answer.x[:-1], 0.0)
+    return float(answer.x[-1]), weight / weight.sum()
+
+
+def _representatives(place: Ints, chosen: Relation, fixed: int) -> list[int]:
+    """One of the chosen orders for each way of placing the first ``fixed`` items; names of the others do not matter."""
+    found: dict[tuple[int, ...], int] = {}
+    for k in np.flatnonzero(chosen):
+        found.setdefault(tuple(place[k, :fixed].tolist()), int(k))
+    return list(found.values())
+
+
+def _checked(method: str, n: int) -> tuple[Ints, Floats]:
+    one_of(method, DISTANCES, "rule that minimizes an expected loss")
+    if not 2 <= n <= MOST_ITEMS:
+        raise ValueError(f"n must be in 2..{MOST_ITEMS}, where all orders can be listed, not {n}")
+    return _losses(method, n)
