@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,7 +67,7 @@ def lbfgs(
         value, gradient = fun(start + length * z)
         return value / unit, (length / unit) * gradient
 
-    def after(intermediate_result) -> None:
+    def after(intermediate_result: Any) -> None:
         nonlocal small_step, previous
         value = float(intermediate_result.fun) * unit
         if callback is not None:

@@ -153,7 +153,7 @@ def leave_saddles(b: Ballots, found: optim.Fit, max_iter: int, tol: float) -> op
     for _ in range(MOST_SADDLES):
         if LOSSES[b.loss].convex or not 1 < b.n <= MOST_BENDS:
             break
-        values, vectors = np.linalg.eigh(information.by_columns(lambda v, x=found.x: b.times(x, v), b.n))
+        values, vectors = np.linalg.eigh(information.by_columns(partial(b.times, found.x), b.n))
         if values[0] >= -1e-7 * max(float(values[-1]), 1e-300):
             break
         v = b.average(vectors[:, 0])

@@ -3,10 +3,10 @@
 from collections.abc import Hashable, Sequence
 
 from placet.axioms.agreement import Agreement, Contested
-from placet.axioms.checks import Witness
 from placet.axioms.outcome import Relation, place_range, tiers
 from placet.axioms.profiles import Profile, pair_weights
 from placet.axioms.sensitivity import Sensitivity
+from placet.axioms.witness import Witness
 
 SMALL = "no one two three four five six seven eight nine ten".split()
 MEANING = {

@@ -242,7 +242,7 @@ def _chosen(
     rows: "Queries", valid: "Queries | None", metric: str, given: dict[str, Any], loss: str, seed: int, progress: Any
 ) -> tuple[dict[str, Any], Any]:
     """The best of the short list, and what was tried."""
-    from placet.rank import autorank
+    from placet.rank.auto import autorank
 
     if valid is None:
         raise ValueError("--ranker auto chooses by validation rows; give them with --valid")

@@ -6,7 +6,8 @@ Both ascend in quality, and only their orders count.  A score of -inf is the low
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.metrics.ranking import Floats, Ints, Ranking, checked_column, checked_depth, descending, rank
+from placet.data.arrays import Floats, Ints
+from placet.metrics.ranking import Ranking, checked_column, checked_depth, descending, rank
 from placet.metrics.relevance import Scores, per_list_total, ratio
 
 

@@ -10,8 +10,9 @@ in the ideal only.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from placet.data.arrays import Floats
 from placet.data.gains import discounts
-from placet.metrics.ranking import Floats, Ranking, checked_depth, rank
+from placet.metrics.ranking import Ranking, checked_depth, rank
 from placet.metrics.relevance import Scores, cascaded, discounted, per_list_total, ratio
 
 

@@ -7,9 +7,10 @@ point's true labels that it did not propose as rows with a score of -inf, so tha
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.data.gains import discounts
-from placet.metrics.ranking import Floats, Ranking, checked_column, checked_depth, rank
+from placet.metrics.ranking import Ranking, checked_column, checked_depth, rank
 from placet.metrics.relevance import Scores, discounted, ideal, is_relevant, per_list_total, ratio
 
 NORMALIZE = ("all", "list", "none")

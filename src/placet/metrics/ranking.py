@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +39,7 @@ class Ranking:
         """Places above each block in its list.  O(blocks)."""
         return self.start - self.offsets[self.list_of]
 
-    def per_list(self, block_value: NDArray, blocks: NDArray | slice = slice(None)) -> Floats:
+    def per_list(self, block_value: NDArray, blocks: NDArray[Any] | slice = slice(None)) -> Floats:
         """Sum of the values of (some) blocks in each list.  O(blocks)."""
         return np.bincount(self.list_of[blocks], weights=block_value, minlength=self.n_lists).astype(np.float64)
 

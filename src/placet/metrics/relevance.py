@@ -13,12 +13,15 @@ list), and returns one value per list.  What they share:
 - ``s`` may be the ``Ranking`` of the scores, so that several metrics share one sort.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from placet.data.arrays import Floats, Ints
 from placet.data.gains import Curve, discounts, gains
 from placet.metrics.conventions import Convention, convention
-from placet.metrics.ranking import Floats, Ints, Ranking, batches, checked_column, checked_depth, rank
+from placet.metrics.ranking import Ranking, batches, checked_column, checked_depth, rank
 
 Scores = ArrayLike | Ranking
 
@@ -274,7 +277,7 @@ def ideal(x: Floats, offsets: Ints, d: Floats) -> Floats:
     return out
 
 
-def block_sums(ranking: Ranking, x: Floats, blocks: NDArray | slice = slice(None)) -> Floats:
+def block_sums(ranking: Ranking, x: Floats, blocks: NDArray[Any] | slice = slice(None)) -> Floats:
     """Sum of x over the rows of (some) blocks.  O(rows)."""
     start, stop = ranking.start[blocks], ranking.stop[blocks]
     if len(start) == 0:

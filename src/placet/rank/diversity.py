@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats, Ints, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, offsets_from_sizes, table
 from placet.data.errors import one_of
-from placet.data.queries import table
 from placet.metrics import metric as metric_of
 from placet.rank import similarity
 from placet.rank.ranker import Ids, Progress, Ranker, as_queries, check_columns, mean_defined

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from placet.data import DataError, Lists, Queries
-from placet.data.arrays import Ints
+from placet.data.arrays import Ints, table
 from placet.data.errors import one_of
-from placet.data.queries import Missing, table
+from placet.data.queries import Missing
 from placet.losses import Loss
 from placet.losses import needs as check_needs
 from placet.metrics import metric as metric_of

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Queries, Rankings
-from placet.data.arrays import offsets_from_sizes
-from placet.simulate.orders import Floats, Seed, chunks, finite_column, joined
+from placet.data.arrays import Floats, offsets_from_sizes
+from placet.simulate.orders import Seed, chunks, finite_column, joined
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Comparisons
+from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
-from placet.simulate.orders import Floats, Ints, Seed, finite_column, joined, names
+from placet.simulate.orders import Seed, finite_column, joined, names
 
 
 def battles(
