@@ -39,7 +39,7 @@ class Ranking:
         """Places above each block in its list.  O(blocks)."""
         return self.start - self.offsets[self.list_of]
 
-    def per_list(self, block_value: NDArray, blocks: NDArray[Any] | slice = slice(None)) -> Floats:
+    def per_list(self, block_value: NDArray[Any], blocks: NDArray[Any] | slice = slice(None)) -> Floats:
         """Sum of the values of (some) blocks in each list.  O(blocks)."""
         return np.bincount(self.list_of[blocks], weights=block_value, minlength=self.n_lists).astype(np.float64)
 
@@ -147,7 +147,7 @@ def batches(offsets: Ints) -> Iterator[tuple[Ints, Ints]]:
             yield lists, offsets[lists][:, None] + np.arange(length)
 
 
-def descending(key: NDArray, offsets: Ints) -> Ints:
+def descending(key: NDArray[Any], offsets: Ints) -> Ints:
     """Rows of each list in descending key; equal keys keep their order.  O(rows log rows)."""
     order = np.empty(len(key), np.int64)
     for lists, rows in batches(offsets):
@@ -161,7 +161,7 @@ def _single(s: Floats) -> Floats:
         return s.astype(np.float32).astype(np.float64)
 
 
-def _order_by_name(key: NDArray, offsets: Ints, name: ArrayLike | None) -> Ints:
+def _order_by_name(key: NDArray[Any], offsets: Ints, name: ArrayLike | None) -> Ints:
     """Rows of each list in descending key, equal keys in descending name.  O(rows log rows)."""
     by_name = np.arange(len(key)) if name is None else np.argsort(np.asarray(name), kind="stable")
     if by_name.shape != key.shape:

@@ -235,14 +235,14 @@ def is_relevant(grade: Floats, threshold: float | None) -> Floats:
     return (grade > 0 if threshold is None else grade >= threshold).astype(np.float64)
 
 
-def per_list_total(x: NDArray, offsets: Ints) -> Floats:
+def per_list_total(x: NDArray[Any], offsets: Ints) -> Floats:
     """Sum over the rows of each list.  O(rows)."""
     total = np.add.reduceat(np.append(x.astype(np.float64), 0.0), offsets[:-1]) if len(offsets) > 1 else np.zeros(0)
     total[np.diff(offsets) == 0] = 0.0  # reduceat gives the next row there
     return total
 
 
-def ratio(above: Floats, below: NDArray, empty: float) -> Floats:
+def ratio(above: Floats, below: NDArray[Any], empty: float) -> Floats:
     """above / below, ``empty`` where there is nothing below."""
     return np.divide(above, below, out=np.full(len(above), float(empty)), where=below > 0)
 
@@ -288,7 +288,7 @@ def block_sums(ranking: Ranking, x: Floats, blocks: NDArray[Any] | slice = slice
     return np.add.reduceat(placed, np.column_stack([start, stop]).ravel())[::2]
 
 
-def _expected_precision(ranking: Ranking, hits: Floats, earlier: Floats, blocks: NDArray, places: int) -> Floats:
+def _expected_precision(ranking: Ranking, hits: Floats, earlier: Floats, blocks: NDArray[Any], places: int) -> Floats:
     """Sum over the places of each block, up to ``places``, of P(relevant there) x E[precision there | relevant]."""
     before, size = ranking.before[blocks].astype(np.float64), (ranking.stop - ranking.start)[blocks]
     reached = np.clip(places - before, 0, size)

@@ -310,7 +310,7 @@ def _node_class() -> Any:
             return inputs[0].new_tensor(value, dtype=pytorch().float64)
 
         @staticmethod
-        @autograd.function.once_differentiable
+        @autograd.function.once_differentiable  # type: ignore[untyped-decorator]
         def backward(ctx: Any, slope: Any) -> tuple[Any, ...]:
             factor = float(slope)
             return (None, None, *(g if factor == 1.0 else g * factor for g in ctx.gradients))

@@ -145,7 +145,7 @@ def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: 
         candidate, parent = genealogy.candidate[k], genealogy.parent[k + 1][row]
         state, ancestor = genealogy.state[k][candidate], genealogy.state[k][parent]
 
-        def work(rows: slice, k=k, move=move, u=u, state=state, ancestor=ancestor, choice=choice) -> None:
+        def work(rows: slice, k=k, move=move, u=u, state=state, ancestor=ancestor, choice=choice) -> None:  # type: ignore[no-untyped-def]
             tracking_motion.trace_back(
                 state, ancestor[rows], out[k + 1, rows], u[rows], move.F, move.Q_root, plan.end is not None, end,
                 move.ahead, move.reach_root, geometry == "geographic", choice[rows],
