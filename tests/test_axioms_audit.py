@@ -392,3 +392,12 @@ def test_the_command_takes_reader_options_and_instances(tmp_path):
     one = json.loads(cli("audit", agg, "--format", "letor-agg", "--instance", "2", "--json").stdout)
     assert one["majorities"] == 0
     assert "choose from" in str(cli("audit", agg, "--format", "letor-agg", "--instance", "3").exception)
+
+
+def test_models_that_learn_about_agents_are_audited_on_what_all_instances_gave():
+    data = two_topics()
+    whole = consensus(data, "mpm")
+    found = audit(data, "mpm", compare=())
+    for name, own in found.items():
+        assert own.consensus.ranking == whole[name].ranking
+    assert audit(data, whole, compare=()).sentences() == found.sentences()

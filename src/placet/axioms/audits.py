@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from placet.aggregate import Consensus
+from placet.aggregate import Consensus, ConsensusSet, consensus
+from placet.aggregate.instances import split
+from placet.aggregate.methods import shares_agents
 from placet.axioms.agreement import Agreement, compare_methods
 from placet.axioms.checks import CLOSE, least_shares
 from placet.axioms.findings import (
@@ -206,7 +208,7 @@ def audit(
     ----------
     data : ballots or pairs, or None for the method alone (a ``MethodAudit`` over ``items`` items).
     method : a name of ``RULES`` or ``MODELS`` (``params`` are its own), a function from ballots to scores, a model, or
-        the ``Consensus`` that these very ballots gave.
+        the ``Consensus`` (``ConsensusSet``) that these very ballots gave.
     items : the number of items, where there are no data.
     instance : the one instance to audit, where data have instances.
     near : the margin up to which a majority is narrow.
@@ -245,27 +247,23 @@ def audit(
 def _audit_instances(
     data: Rankings, method: Any, instance: Hashable | None, options: Options, params: dict[str, Any]
 ) -> "Audit | AuditSet":
-    """Each instance over the items on its own ballots."""
+    """Each instance over the items on its own ballots; models that learn about agents see all instances at once."""
     assert data.instances is not None  # the caller has checked
     if isinstance(method, Consensus):
         raise ValueError("one consensus cannot be audited on many instances; give the name of its method")
     if instance is not None:
         one_of(instance, data.instances, "instance")
+    if isinstance(method, str) and shares_agents(method):
+        method = consensus(data, method, **params)
+    whole = method if isinstance(method, ConsensusSet) else None
     audits: dict[Hashable, Audit] = {}
-    for name, ballots in data.by_instance():
-        if instance is None or name == instance:
-            own = _own_items(ballots)
-            audits[name] = _audit_ballots(own, *_run(own, method, params), options)
-    return audits[instance] if instance is not None else AuditSet(as_method(method, **params).name, audits)
-
-
-def _own_items(ballots: Rankings) -> Rankings:
-    """The ballots of one instance over the items that occur on them."""
-    listed = np.unique(ballots.item)
-    own = ballots.restricted([ballots.items[k] for k in listed])
-    return Rankings(
-        own.item, own.tier, own.offsets, own.weight, own.agent, items=own.items, agents=own.agents, score=own.score
-    )
+    for name, ballots in split(data):
+        if (instance is None or name == instance) and len(ballots.item):
+            own = ballots if whole is None else ballots.restricted(whole[name].items)
+            audits[name] = _audit_ballots(own, *_run(own, whole[name] if whole else method, params), options)
+    if instance is not None:
+        return audits[instance]
+    return AuditSet(whole.method if whole else as_method(method, **params).name, audits)
 
 
 def _run(data: Rankings | Comparisons, method: Any, params: dict[str, Any]) -> tuple[Method, Consensus]:
