@@ -2,8 +2,9 @@
 
 The true way is drawn by the tracker's own motion, given launch and surfacing point (eddies of a few days, 8 km a day),
 so that about 95 % of it should lie in the ellipses of 95 %.  The float stores the 4 earliest of all signals (section
-5.5.2: P_D 0.9, one clutter signal a day so that P_C = 0.5, sigma 5 s, 1.5 km/s).  Errors are geodesic kilometers.  The tables of sources and floats are those of rafos/ in the data.  `--quick`: an invented
-array of six sources and one float, 100 days.
+5.5.2: P_D 0.9, one clutter signal a day so that P_C = 0.5, sigma 5 s, 1.5 km/s).  Errors are geodesic kilometers.  The
+tables of sources and floats are those of rafos/ in the data.  `--quick`: an invented array of six sources and one
+float, 100 days.
 """
 
 import csv
@@ -77,7 +78,7 @@ def one_float(sources: Beacons, launched: Float, steps: int, seed: int, args: Na
         track = tracker.track(drawn.arrivals, launched.start, known)
         found[kind] = track, float((track.source == drawn.source).mean())
     picture = output_folder(expected(__file__, "quick" if args.quick else "")) / f"float_{launched.name}.png"
-    plot_track(found["smoothed"][0], drawn.arrivals, picture, truth=way)
+    plot_track(found["smoothed"][0], picture, truth=way)
     return way, found
 
 

@@ -47,6 +47,8 @@ def follow(target: str, args: Namespace, path: Path, rate: float = 4.0) -> None:
         "root mean squared error": float(np.sqrt((track.error(drawn.position) ** 2).mean())),
         "largest error": float(track.error(drawn.position).max()),
         "root mean squared error, smoothed": float(np.sqrt((smoothed.error(drawn.position) ** 2).mean())),
+        "log-likelihood": track.log_likelihood,
+        "share of true positions in the 95 % ellipses": float(track.inside(drawn.position).mean()),
         "share of associations right": float((track.source == drawn.source).mean()),
         "share of associations right, smoothed": float((smoothed.source == drawn.source).mean()),
     }
