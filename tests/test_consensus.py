@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from placet.aggregate import MODELS, RULES, Consensus, consensus, uncertainty
-from placet.aggregate.resample import resampled, resampled_counts
+from placet.aggregate.resample import resample, resampled_counts
 from placet.data import Comparisons, DataError, Rankings
 
 BALLOTS = Rankings.from_orders(
@@ -169,7 +169,7 @@ def test_resampling_keeps_the_total_and_the_expectation():
     fractional = resampled_counts(np.array([0.5, 0.25, 0.0]), rng)
     assert fractional[2] == 0
     assert resampled_counts(np.array([1e300, 1e300]), rng).max() in (1e300, 2e300)
-    assert resampled(BALLOTS, rng).weight.sum() == 10
+    assert resample(BALLOTS, rng).weight.sum() == 10
 
 
 def test_every_method_of_the_tables_gives_a_consensus():

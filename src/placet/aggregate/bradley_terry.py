@@ -98,10 +98,10 @@ class BradleyTerry(BaseEstimator):
         """
         rng = np.random.default_rng(random_state)
         if isinstance(data, Rankings):
-            from placet.aggregate.resample import resampled
+            from placet.aggregate.resample import resample
 
             again = BradleyTerry(**(self.get_params(deep=False) | {"stderr": None, "prior": self.prior_}))
-            draws = np.array([again.fit(resampled(data, rng), start=self.theta_).theta_ for _ in range(rounds)])
+            draws = np.array([again.fit(resample(data, rng), start=self.theta_).theta_ for _ in range(rounds)])
         else:
             counts, _ = self._counts(data)
             p = self._pairs(counts)

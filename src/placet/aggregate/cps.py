@@ -28,7 +28,7 @@ class CosetPermutation(BaseEstimator):
     ``distance``: "spearman" (squared differences of places), "footrule" (absolute ones) or "kendall" (pairs).  On a
     ballot of m of the M items places are those expected among all M, and an item it leaves out could be anywhere.
     ``weight``: a mapping of agents to t_n, or None for 1; ``fit(data, truth)`` learns them instead, by maximum
-    likelihood of the first 10 places of the labelled orders, ties in them broken by a seeded shuffle, with a prior of
+    likelihood of the first 10 places of the labeled orders, ties in them broken by a seeded shuffle, with a prior of
     ``prior`` standard deviations on t_n / mean distance.  ``theta_`` is minus the place.  O(ballots M^2) for each
     instance.
 
@@ -52,7 +52,7 @@ class CosetPermutation(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, data: Rankings, truth: Rankings | None = None) -> "CosetPermutation":
-        """Fit to ballots; ``truth``: one ballot for each labelled instance, over the same items."""
+        """Fit to ballots; ``truth``: one ballot for each labeled instance, over the same items."""
         one_of(self.distance, DISTANCES, "distance")
         rankings = ballots_of(data, "cps")
         agents = (None,) if rankings.agents is None else rankings.agents

@@ -35,7 +35,7 @@ def rank_centrality(data: Rankings | Comparisons, prior: float | None = 0.1) -> 
 
     ``prior`` is how often every two items are taken to have met each way before the data, which makes the scores finite
     and unique; ``None`` stands for none, and is an error where items are not connected by wins both ways.
-    Scores are centred.  O(pairs + n^3).
+    Scores are centered.  O(pairs + n^3).
 
     >>> rank_centrality(Rankings.from_orders([["a", "b"], ["a", "b"], ["b", "a"]]), prior=None).round(3)
     array([ 0.347, -0.347])

@@ -15,7 +15,7 @@ from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.mallows import Mallows
 from placet.aggregate.mpm import MultinomialPreference
-from placet.aggregate.resample import resampled
+from placet.aggregate.resample import resample
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
 from placet.aggregate.spectral import SingularValueProjection
@@ -200,7 +200,7 @@ class _Run:
         rng = np.random.default_rng(self.random_state)
         draws = []
         for _ in range(self.bootstrap):
-            draws.append(again(resampled(data, rng)))
+            draws.append(again(resample(data, rng)))
             steps.step()
         return _with_draws(result, draws)
 

@@ -34,7 +34,7 @@ def tier_starts(rankings: Rankings) -> tuple[Ints, Ints]:
     return (starts[run] - rankings.offsets[:-1][ballot]).astype(np.int64), size[run]
 
 
-def shared(h: Floats, first: Ints, size: Ints) -> Floats:
+def mean_points(h: Floats, first: Ints, size: Ints) -> Floats:
     """Mean of ``h`` (points by place, from 0) over places first .. first + size - 1.  O(rows + places)."""
     alone = size == 1
     total = np.concatenate([[0.0], np.cumsum(h)])

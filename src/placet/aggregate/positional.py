@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.aggregate.places import Unlisted, added, ballots_of, shared, tier_starts
+from placet.aggregate.places import Unlisted, added, ballots_of, mean_points, tier_starts
 from placet.aggregate.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
@@ -79,14 +79,14 @@ def positional(
         for m in np.unique(sizes[sizes > 0]):
             rows = m_of_row == m
             own = vector(int(m)) if m < n else whole
-            points[rows] = shared(own, first[rows], size[rows]) - (own.mean() if m < n else average)
+            points[rows] = mean_points(own, first[rows], size[rows]) - (own.mean() if m < n else average)
         return added(rankings.item, row_weight * points, n) + weight.sum() * average
     if unlisted == "last":
         total = np.concatenate([np.cumsum(whole[::-1])[::-1], [0.0]])
         default = np.where(sizes < n, total[sizes] / np.maximum(n - sizes, 1), 0.0)
     else:
         default = np.where(sizes < n, whole[-1] if n else 0.0, 0.0)
-    points = shared(whole, first, size)
+    points = mean_points(whole, first, size)
     listed_default = added(rankings.item, (weight * default)[rankings.ballot], n)
     return added(rankings.item, row_weight * points, n) + ((weight * default).sum() - listed_default)
 
@@ -143,7 +143,7 @@ def reciprocal(data: Rankings, k: float = 60.0) -> Floats:
     if not k > -1:
         raise ValueError(f"k must be above -1, not {k}")
     first, size = tier_starts(rankings)
-    points = shared(1.0 / (k + np.arange(1, rankings.n_items + 1, dtype=np.float64)), first, size)
+    points = mean_points(1.0 / (k + np.arange(1, rankings.n_items + 1, dtype=np.float64)), first, size)
     return added(rankings.item, rankings.weight[rankings.ballot] * points, rankings.n_items)
 
 

@@ -10,7 +10,7 @@ from placet.data.arrays import Floats
 MOST_COUNTS = 2**53
 
 
-def resampled(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings | Comparisons:
+def resample(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings | Comparisons:
     """The data with counts drawn anew: one multinomial draw over ballots (of each instance), or over wins, losses and
     ties of pairs.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.aggregate.places import shared, tier_starts
+from placet.aggregate.places import mean_points, tier_starts
 from placet.axioms.outcome import Method, Relation, relation, tiers
 from placet.data import Rankings
 from placet.data.arrays import Floats
@@ -111,10 +111,10 @@ def item_points(rankings: Rankings, h: Any, unlisted: str) -> Any:
         for m in np.unique(sizes[sizes > 0]):
             rows = sizes[rankings.ballot] == m
             own = h(int(m)) if m < n else whole
-            row_points[rows] = shared(own, first[rows], size[rows]) - own.mean() + whole.mean()
+            row_points[rows] = mean_points(own, first[rows], size[rows]) - own.mean() + whole.mean()
         default = np.full(len(sizes), whole.mean())
     else:
-        row_points = shared(whole, first, size)
+        row_points = mean_points(whole, first, size)
         rest = np.concatenate([np.cumsum(whole[::-1])[::-1], [0.0]])[sizes] / np.maximum(n - sizes, 1)
         default = rest if unlisted == "last" else np.full(len(sizes), whole[-1])
     order = np.argsort(rankings.item, kind="stable")

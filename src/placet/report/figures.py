@@ -53,7 +53,7 @@ def intervals(
 
 
 def heat_map(names: Sequence[object], table: Floats, label: str) -> str:
-    """Square table of probabilities that the row beats the column; the colour says who wins more often of the two."""
+    """Square table of probabilities that the row beats the column; the color says who wins more often of the two."""
     head = "".join(f'<th class="tilt"><span>{escape(str(name))}</span></th>' for name in names)
     rows = []
     for k, name in enumerate(names):
