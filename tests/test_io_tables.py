@@ -116,6 +116,8 @@ def test_malformed_csv_is_named_and_can_be_left_out():
     with pytest.raises(
         DataError, match=r"column 'model_a' is not there; the columns are \['left', 'right'\]; name the columns"
     ):
+        pio.read_battles(io.StringIO("left,right\n1,2\n"), a="model_a", winner="right")
+    with pytest.raises(DataError, match=r"the columns \['left', 'right'\] are not those of battles; name the columns"):
         pio.read_battles(io.StringIO("left,right\n1,2\n"))
     with pytest.raises(DataError, match="no battles"):
         pio.read_battles(io.StringIO("model_a,model_b,winner\n"))
@@ -207,10 +209,11 @@ BALLOTS = Rankings.from_orders([["A", ("B", "C")], ["C", "A"]], items=["A", "B",
     ],
 )
 def test_ballots_long_and_wide(text):
-    assert pio.read_ballots(io.StringIO(text), format="csv") == BALLOTS
+    options = {"layout": "long" if "rank" in text else "ranks"}
+    assert pio.read_ballots(io.StringIO(text), format="csv", **options) == BALLOTS
     frame = pl.read_csv(io.StringIO(text))
-    assert pio.read_ballots(frame) == BALLOTS
-    assert pio.read_ballots(frame.to_pandas()) == BALLOTS
+    assert pio.read_ballots(frame, **options) == BALLOTS
+    assert pio.read_ballots(frame.to_pandas(), **options) == BALLOTS
 
 
 def test_ballots_by_places():
@@ -224,7 +227,9 @@ def test_ballots_by_places():
 @pytest.mark.parametrize(
     ("text", "options", "said"),
     [
-        ("1,2,3\n1,2,\n", {}, "may be read in two ways, or in none"),
+        ("1,2,3\n1,2,\n", {}, 'may be read in two ways; say layout="ranks"'),
+        ("A,B,C\n1,2,2\n9,,1\n", {}, "column 'A' holds '9' beside ranks; correct it, or say ignore='A'"),
+        ("A,B\n2,2\n1,2\n", {}, r"a row has no 1 \(its cells are '2', '2'\): ranks or scores"),
         ("A,B\nx,y\n", {}, "may be read in two ways, or in none"),
         ("A,B\nx,y\n", {"layout": "places"}, "column 'A' is not the number of a place"),
         ("1,2\nA,A\n", {}, "<stream>:2: item 'A' occurs more than once on one ballot"),

@@ -412,7 +412,9 @@ def test_what_cannot_be_guessed_says_so(tmp_path):
         pio.read(text_of(""))
     with pytest.raises(ValueError, match="format 'x' is unknown"):
         pio.read(text_of("A"), format="x")
-    with pytest.raises(DataError, match="are not those of battles"):
+    with pytest.raises(
+        DataError, match=r'tell no format; say format="battles", a="...", b="...", winner="..."; format='
+    ):
         pio.read(_as("x.csv", "left,right\n1,2\n"))
     assert len(pio.read(text_of("A\nB\n"), format="ballots")) == 2
     assert isinstance(pio.read(_as("x.csv", "1,2,3\n1,3,4\n"), format="ratings"), Rankings)
@@ -476,6 +478,7 @@ def test_every_format_is_recognized_by_what_it_writes(tmp_path):
         "ratings": Rankings.from_scores(
             {"u": ["1", "1"], "i": ["4", "5"], "r": [1, 2]}, ballot="u", item="i", score="r"
         ),
+        "features": Queries.from_frame({"qid": [1, 1, 2], "label": [0, 1, 2], "x": [1.0, 2, 3], "y1": [0.5, 0, 1]}),
         "ballots": Rankings.from_orders([["a", ("b", "c")]]),
     }
     assert samples.keys() == pio.FORMATS.keys()
@@ -484,6 +487,6 @@ def test_every_format_is_recognized_by_what_it_writes(tmp_path):
             if name != "preflib" or suffix in (".toi", ".soc"):
                 pio.write(data, tmp_path / f"file{suffix}", format=name)
                 assert type(pio.read(tmp_path / f"file{suffix}")) is pio.FORMATS[name].kind
-        if name not in ("battles", "ratings"):
+        if name not in ("battles", "ratings", "features"):
             pio.write(data, tmp_path / "file.txt", format=name)
             assert pio.read(tmp_path / "file.txt") == data

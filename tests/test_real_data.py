@@ -152,8 +152,8 @@ def test_diversity_judgements(year, topics, lines):
 
 
 def test_sound_sources_and_floats_are_tables():
-    assert read_table(DATA / "rafos/sound_sources.csv", "raise").n_rows == 53
-    assert read_table(DATA / "rafos/dimes_floats.csv", "raise").n_rows == 140
+    assert len(read_table(DATA / "rafos/sound_sources.csv", "raise").rows()) == 53
+    assert len(read_table(DATA / "rafos/dimes_floats.csv", "raise").rows()) == 140
 
 
 def test_no_file_is_left_unread():

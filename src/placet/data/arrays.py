@@ -143,6 +143,22 @@ def _refuse_numbers(names: Iterable[Any], column: Iterable[Any], what: str) -> N
         raise DataError(f"{what} names mix True or False with 1 or 0, which are equal; write one of them as text")
 
 
+def first_appearance(code: Ints, n: int) -> Ints:
+    """The codes that occur among 0 .. n - 1, in order of first appearance.  O(len(code) + n log n)."""
+    first = np.full(n, len(code))
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    order = np.argsort(first, kind="stable")
+    return order[: int(np.count_nonzero(first < len(code)))]
+
+
+def recode(code: Ints, values: Sequence[Any], what: str, known: Sequence[Hashable] | None = None) -> tuple[Ints, Names]:
+    """Codes of ``values`` as codes of the names that occur, by first appearance, or of ``known``."""
+    used = first_appearance(code, len(values))
+    new = np.empty(len(values), np.int64)
+    new[used], names = encode([values[k] for k in used.tolist()], what, known)
+    return new[code], names
+
+
 def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit: str = "row") -> tuple[Ints, Names]:
     """Integer codes and names, by first appearance or as in ``known``; missing and unknown names are errors."""
     refuse_masked(values)
@@ -196,6 +212,15 @@ def is_frame(data: Any) -> bool:
     """Whether ``data`` is something with named columns: a mapping or any data frame that Narwhals knows."""
     # asked of the type: on a lazy frame the columns themselves may be costly to know
     return isinstance(data, Mapping) or hasattr(type(data), "columns") or hasattr(type(data), "__dataframe__")
+
+
+def column_names(frame: Any) -> list[str]:
+    """The columns of a mapping or of any data frame."""
+    if isinstance(frame, Mapping):
+        return list(frame)
+    import narwhals as nw
+
+    return nw.from_native(frame).collect_schema().names()
 
 
 def column(frame: Any, name: str) -> Any:

@@ -15,6 +15,7 @@ from placet.data.arrays import (
     encode,
     integers,
     numbers,
+    recode,
     refuse_masked,
     same_columns,
     set_columns,
@@ -99,13 +100,52 @@ class Comparisons:
                 raise DataError(f"{name} has {len(values)} entries; {n} are needed")
         first, second, names = _encode_pairs(a, b, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
-        if agent is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
+        return cls._from_votes(first, second, result, weight, voter, names, voters, ordered, ())
+
+    @classmethod
+    def from_codes(
+        cls,
+        a: Ints,
+        b: Ints,
+        outcome: NDArray[np.int8],
+        names: Sequence[Hashable],
+        *,
+        weight: Floats | None = None,
+        agent: tuple[Ints, Sequence[Hashable]] | None = None,
+        items: Sequence[Hashable] | None = None,
+        ordered: bool = False,
+        notes: tuple[str, ...] = (),
+    ) -> "Comparisons":
+        """Votes whose items are codes of ``names``, and whose outcomes are 0 (a), 1 (b) or 2 (tie).
+
+        Items are ``items``, or else the names that occur, by first appearance in ``a``, then in ``b``.  ``agent`` is
+        codes and names too.
+        """
+        code, found = recode(np.concatenate([a, b]), names, "item", items)
+        voter, voters = (None, None) if agent is None else recode(*agent, "agent")
+        return cls._from_votes(code[: len(a)], code[len(a) :], outcome, weight, voter, found, voters, ordered, notes)
+
+    @classmethod
+    def _from_votes(
+        cls,
+        first: Ints,
+        second: Ints,
+        result: NDArray[np.int8],
+        weight: Floats | None,
+        voter: Ints | None,
+        names: Names,
+        voters: Names | None,
+        ordered: bool,
+        notes: tuple[str, ...],
+    ) -> "Comparisons":
+        n = len(first)
+        if voter is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
             if (first == second).any():
                 _refuse_codes(first, second, None, names, None)
-            return cls(*_tabulated(first, second, result, weight, len(names)), None, names)
+            return cls(*_tabulated(first, second, result, weight, len(names)), None, names, notes=notes)
         weight = np.ones(n) if weight is None else weight
         wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))
-        return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered)
+        return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered, notes)
 
     @property
     def n_items(self) -> int:

@@ -12,6 +12,8 @@ from placet.data.arrays import (
     Ints,
     Lists,
     Names,
+    column,
+    column_names,
     encode,
     integers,
     is_sparse,
@@ -124,6 +126,42 @@ class Queries:
             relations = relations and {name: m.tocsr()[row][:, row] for name, m in relations.items()}
         per_query: Any = _query_weight(weight, code, len(names))
         return cls(matrix, grade, offsets, per_query, names, relations, row, features)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        qid: str = "qid",
+        grade: str = "label",
+        features: Sequence[str] | None = None,
+        weight: str | None = None,
+        missing: Missing = "error",
+    ) -> "Queries":
+        """Rows of any data frame or mapping of columns; ``features`` are by default all other columns.
+
+        >>> frame = {"qid": [1, 1, 2], "label": [0, 2, 1], "clicks": [3.0, 4.0, 5.0], "length": [10, 20, 30]}
+        >>> queries = Queries.from_frame(frame)
+        >>> queries, queries.features
+        (Queries(2 queries, 3 rows, 2 features), ('clicks', 'length'))
+        """
+        own = (qid, grade) if weight is None else (qid, grade, weight)
+        chosen = [name for name in column_names(frame) if name not in own] if features is None else list(features)
+        columns = [np.asarray(column(frame, name)) for name in chosen]
+        for name, values in zip(chosen, columns):
+            if values.dtype.kind not in "iufb":
+                example = next((value for value in values.tolist() if not isinstance(value, int | float)), None)
+                raise DataError(
+                    f"column {name!r} is not numbers ({example!r}); name the features with features=, or convert it"
+                )
+        narrow = bool(columns) and all(values.dtype == np.float32 for values in columns)
+        X = np.column_stack(columns).astype(np.float32 if narrow else np.float64, copy=False) if columns else None
+        if X is None:
+            raise DataError(f"no features among the columns {column_names(frame)}; name them with features=")
+        weights = None if weight is None else np.asarray(column(frame, weight), dtype=np.float64)
+        found = cls.from_arrays(X, column(frame, grade), column(frame, qid), weight=weights, missing=missing)
+        set_columns(found, features=unique_names(chosen, "feature"))
+        return found
 
     @property
     def n_features(self) -> int:

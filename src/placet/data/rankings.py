@@ -23,6 +23,7 @@ from placet.data.arrays import (
     numbers,
     offsets_from_sizes,
     offsets_of,
+    recode,
     refuse_masked,
     same_columns,
     set_columns,
@@ -182,11 +183,25 @@ class Rankings:
             raise DataError(
                 f"columns differ in length: {ballot} {len(voter)}, {item} {len(code)}, {score} {len(values)}"
             )
-        order = np.lexsort((-values, voter))
+        return cls.from_coded_scores((voter, voters), (code, names), values, names)
+
+    @classmethod
+    def from_coded_scores(
+        cls,
+        ballot: tuple[Ints, Sequence[Hashable]],
+        item: tuple[Ints, Sequence[Hashable]],
+        score: Floats,
+        items: Sequence[Hashable] | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> "Rankings":
+        """As ``from_scores``, where ballots and items are codes and the values that these stand for."""
+        voter, voters = recode(*ballot, "agent")
+        code, names = recode(*item, "item", items)
+        order = np.lexsort((-score, voter))
         offsets = offsets_from_sizes(np.bincount(voter, minlength=len(voters)))
-        tier = dense_tiers(-values[order], offsets)
+        tier = dense_tiers(-score[order], offsets)
         agent = np.arange(len(voters))
-        return cls(code[order], tier, offsets, agent=agent, items=names, agents=voters, score=values[order])
+        return cls(code[order], tier, offsets, agent=agent, items=names, agents=voters, score=score[order], notes=notes)
 
     @classmethod
     def from_ranks(cls, matrix: Any, items: Sequence[Hashable] | None = None) -> "Rankings":

@@ -2,6 +2,7 @@
 
 from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles
+from placet.io.features import read_features, write_features
 from placet.io.formats import FORMATS, Format, read, write
 from placet.io.judged import Judged, judge, judge_labels, read_judged, read_scores, score_rows
 from placet.io.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
@@ -24,6 +25,7 @@ __all__ = [
     "read",
     "read_ballots",
     "read_battles",
+    "read_features",
     "read_judged",
     "read_label_scores",
     "read_letor",
@@ -39,6 +41,7 @@ __all__ = [
     "write",
     "write_ballots",
     "write_battles",
+    "write_features",
     "write_label_scores",
     "write_letor",
     "write_letor_agg",

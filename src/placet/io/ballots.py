@@ -7,46 +7,44 @@ from typing import Any, Literal
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.data.arrays import encode, first_repeat, offsets_from_sizes
+from placet.data.arrays import first_repeat, set_columns
 from placet.data.errors import one_of
+from placet.io.ballot_tables import LAYOUTS, WIDE, Layout, find_columns, read_columns
+from placet.io.columns import split_names
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
-from placet.io.tables import SUFFIXES, Sample, Table, as_number, in_memory, read_table, write_table
+from placet.io.sources import in_memory
+from placet.io.tables import SUFFIXES, Sample, read_table, write_table
 from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
 
 Unlisted = Literal["absent", "last"]
-Layout = Literal["text", "long", "ranks", "places"]
-LAYOUTS = ("text", "long", "ranks", "places")
-COUNTS = ("weight", "count")  # columns of a table that count a ballot, when they are there
 
 _COUNT = re.compile(r"\s*([+-]?(?:[0-9.][0-9A-Za-z_.+-]*|nan|inf|infinity))\s*:", re.IGNORECASE)
 _ORDER = re.compile(r"\s*(?:[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*:\s*\S.*|[^:]*>.*)")
 _ENTRY = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^">=#][^>=#]*))([>=]|#.*|$)', re.DOTALL)
 _ITEMS = re.compile(r"\s*#\s*items\s*:(.*)", re.DOTALL)
-_PLACE = re.compile(r"(?:rank|place|choice|preference|pref)?[ _.-]*([0-9]{1,6})(?:st|nd|rd|th)?", re.IGNORECASE)
 _SHAPE = 'a line is: count: A > B = C, with quotes around names that hold one of > = # : "'
-_WIDE = (
-    'say layout="ranks" (a column per item, cells are ranks) or layout="places" (a column per place, cells are items)'
-)
 
 
 def looks_like_ballots(sample: Sample) -> dict[str, Any] | None:
-    """Any table, and text whose first line is an order or follows a list of items."""
+    """A table with the columns of ballots, or text whose first line is an order or follows a list of items."""
     if sample.table is not None:
-        return {name: name for name in ("agent", "instance") if name in sample.table.names}
+        none = {"weight": None, "agent": None, "instance": None}
+        return None if find_columns(sample.table, None, (None, None, None), none, None, ()) is None else {}
     return {} if _ORDER.fullmatch(sample.first) or "# items:" in sample.text else None
 
 
 def read_ballots(
     source: Source | Any,
     *,
-    layout: Layout | None = None,
-    ballot: str = "ballot",
-    item: str = "item",
-    rank: str = "rank",
+    layout: Literal["text"] | Layout | None = None,
+    ballot: str | None = None,
+    item: str | None = None,
+    rank: str | None = None,
     weight: str | None = None,
     agent: str | None = None,
     instance: str | None = None,
     items: Sequence[Hashable] | None = None,
+    ignore: str | Sequence[str] = (),
     unlisted: Unlisted = "absent",
     separator: str | None = None,
     format: str | None = None,
@@ -54,30 +52,51 @@ def read_ballots(
 ) -> Rankings:
     """Ballots from text or from a table (file or frame).
 
-    ``layout="text"``: a ballot per line, best first, ``>`` between tiers and ``=`` inside one, an optional count and
-    colon before it, ``#`` before a comment; a line ``# items: A = B = C`` fixes the items and their order.
-    ``layout="long"``: a row per ballot and item, columns ``ballot``, ``item``, ``rank`` (lower is better, equal ranks
-    tie).
-    ``layout="ranks"``: a row per ballot, a column per item, cells are ranks or empty.
-    ``layout="places"``: a row per ballot, columns ``1``, ``2``, ... (or ``rank1``, ``choice 2``, ...), cells are
-    items or empty.
-    Without ``layout``: text, unless the suffix says table, ``separator`` or ``format`` is given, or
-    ``source`` is a frame; then the columns tell.
-    Tables: a column ``weight`` or ``count`` counts the ballot; ``agent`` and ``instance`` name columns.
+    Parameters
+    ----------
+    layout : how the ballots are written; without it text, unless the suffix says table, ``separator`` or ``format`` is
+        given, or ``source`` is a frame: then the columns tell, and where they may be read in two ways that is an error.
+
+        - "text": a ballot per line, best first, ``>`` between tiers and ``=`` inside one, an optional count and colon
+          before it, ``#`` before a comment; a line ``# items: A = B = C`` fixes the items and their order.
+        - "long": a row per ballot and item, with a rank (lower is better, equal ranks tie).
+        - "ranks": a row per ballot, a column per item, cells are ranks or empty.
+        - "scores": the same with scores, of which the highest is best.
+        - "places": a row per ballot, columns ``1``, ``2``, ... (or ``rank1``, ``choice 2``, ``Third choice``), cells
+          are items or empty.
+        - "orders": a row per ballot, one column with ``A > B = C`` (or names with ``;`` between them).
+    ballot, item, rank : columns of the long layout.
+    weight, agent, instance : columns of how often a ballot counts, who cast it, and to which problem it belongs; those
+        with these names are found (``count`` for the weight, too).
+    items : names of all items, in order; else those of the table.
+    ignore : columns to pass over.
+    unlisted : "last" puts the items that a ballot leaves out in one last tier.
+    separator, format : of the file, where its first lines and its suffix do not tell.
+
+    Columns of a grid (``Question [item]``) are called by what stands in brackets.
     """
+    one_of(unlisted, ("absent", "last"), "unlisted")
     if layout is not None:
-        one_of(layout, LAYOUTS, "layout")
+        one_of(layout, ("text", *LAYOUTS), "layout")
     if layout == "text" or (layout is None and not _is_table(source, separator or format)):
         return _from_text(source, items, unlisted, on_error)
     table = read_table(source, on_error, format, separator=separator)
-    special = {"weight": weight or next((name for name in COUNTS if name in table.names), None)}
-    special |= {"agent": agent, "instance": instance}
-    layout = layout or _layout(table, (ballot, item, rank), {name for name in special.values() if name})
-    if layout == "long":
-        result = _from_long(table, (ballot, item, rank), special, items)
-    else:
-        result = _from_wide(table, layout, ballot, special, items)
+    given: dict[str, str | None] = {"weight": weight, "agent": agent, "instance": instance}
+    columns = find_columns(table, layout, (ballot, item, rank), given, items, split_names(ignore))
+    if columns is None:
+        raise DataError(f"{table.name}: the columns {table.names} may be read in two ways, or in none; {WIDE}")
+    result = read_columns(table, columns, items, _line)
+    set_columns(result, notes=(table.note(f"ballots ({_MEANING[columns.layout]})", columns.used()),))
     return result.completed() if unlisted == "last" else result
+
+
+_MEANING = {
+    "long": "a row per ballot and item",
+    "ranks": "a column per item, cells are ranks, 1 is best",
+    "scores": "a column per item, cells are scores, the highest is best",
+    "places": "a column per place, cells are items",
+    "orders": "orders in text",
+}
 
 
 def _is_table(source: Any, told: str | None) -> bool:
@@ -156,131 +175,6 @@ def _tiers(text: str) -> list[tuple[str, ...]] | str:
         elif match.group(3) != "=":
             return [tuple(tier) for tier in tiers]
         at = match.end()
-
-
-# Tables
-
-
-def _layout(table: Table, keys: tuple[str, str, str], special: set[str]) -> Layout:
-    if all(key in table.names for key in keys):
-        return "long"
-    rest = [name for name in table.names if name not in special and name != keys[0]]
-    numbered = all(_PLACE.fullmatch(name) for name in rest)
-    cells = [cell for name in rest for cell in table.column(name, "") if cell is not None]
-    numeric = all(as_number(cell) is not None for cell in cells)
-    if numbered == numeric:
-        raise DataError(f"{table.name}: the columns {table.names} may be read in two ways, or in none; {_WIDE}")
-    return "places" if numbered else "ranks"
-
-
-def _special(table: Table, special: dict[str, str | None]) -> dict[str, list[Any] | None]:
-    way_out = "name the columns with weight=, agent=, instance="
-    found: dict[str, list[Any] | None] = {"weight": None}
-    if special["weight"]:
-        found["weight"] = table.numbers(special["weight"], way_out, positive=True)
-    for what in ("agent", "instance"):
-        name = special[what]
-        found[what] = table.labels(name, way_out) if name else None
-    return found
-
-
-def _from_long(
-    table: Table, keys: tuple[str, str, str], special: dict[str, str | None], items: Sequence[Hashable] | None
-) -> Rankings:
-    way_out = "name the columns with ballot=, item=, rank="
-    who, what = table.labels(keys[0], way_out), table.labels(keys[1], way_out)
-    ranks = table.numbers(keys[2], way_out)
-    per_row = _special(table, special)
-    seen: set[tuple[Any, Any]] = set()
-    first: dict[Any, int] = {}
-    for row, pair in enumerate(zip(who, what)):
-        if pair in seen:
-            table.reject(
-                row, "twice", f"item {quote(pair[1])} occurs more than once on ballot {quote(pair[0])}", "keep one"
-            )
-        seen.add(pair)
-        if row not in table.bad_rows:
-            start = first.setdefault(pair[0], row)
-            for name, column in per_row.items():
-                if column is not None and column[row] != column[start]:
-                    said = f"{name} {quote(column[row])} differs from that of its ballot before"
-                    table.reject(row, name, said, f"a ballot has one {name}")
-    rows = table.good_rows()
-    if not rows:
-        raise DataError(f"{table.name}: no ballots; a row has a ballot, an item and a rank")
-    ballot, _ = encode([who[row] for row in rows], "ballot")
-    code, names = encode([what[row] for row in rows], "item", items)
-    tier = np.unique([ranks[row] for row in rows], return_inverse=True)[1]
-    order = np.lexsort((code, tier, ballot))
-    starts = sorted(first.values())
-    chosen = {name: None if column is None else [column[r] for r in starts] for name, column in per_row.items()}
-    return Rankings.from_codes(
-        code[order],
-        tier[order],
-        offsets_from_sizes(np.bincount(ballot)),
-        names,
-        **chosen,
-    )
-
-
-def _from_wide(
-    table: Table, layout: Layout, key: str, special: dict[str, str | None], items: Sequence[Hashable] | None
-) -> Rankings:
-    """A row per ballot: either a column per item with ranks, or a column per place with items."""
-    known = {name for name in special.values() if name}
-    rest = [name for name in table.names if name not in known and name != key]
-    per_row = _special(table, special)
-    places = _places(table, rest) if layout == "places" else []
-    columns = [table.column(name, "") for name in rest]
-    orders: list[list[tuple[Any, ...]]] = []
-    for row in range(table.n_rows):
-        cells = [column[row] for column in columns]
-        order = _row_of_ranks(rest, cells) if layout == "ranks" else _row_of_places(places, cells)
-        if isinstance(order, str):
-            way_out = "cells are ranks or empty" if layout == "ranks" else "an item has one place on a ballot"
-            table.reject(row, None, order, way_out)
-            order = []
-        orders.append(order)
-    if items is None and layout == "ranks":
-        items = tuple(rest)
-    rows = table.good_rows()
-    if not rows:
-        raise DataError(f"{table.name}: no ballots; {_WIDE}")
-    chosen = {name: None if column is None else [column[row] for row in rows] for name, column in per_row.items()}
-    return Rankings.from_orders([orders[row] for row in rows], items=items, **chosen)  # type: ignore[arg-type]
-
-
-def _places(table: Table, names: list[str]) -> list[int]:
-    places = []
-    for name in names:
-        match = _PLACE.fullmatch(name)
-        if match is None:
-            raise DataError(f"{table.name}: column {name!r} is not the number of a place; {_WIDE}")
-        places.append(int(match.group(1)))
-    return places
-
-
-def _row_of_ranks(names: list[str], cells: list[Any]) -> list[tuple[Any, ...]] | str:
-    tiers: dict[float, list[str]] = {}
-    for name, cell in zip(names, cells):
-        if cell is not None:
-            number = as_number(cell)
-            if number is None:
-                return f"rank {quote(cell)} of {quote(name)} is not a finite number"
-            tiers.setdefault(number, []).append(name)
-    return [tuple(tiers[rank]) for rank in sorted(tiers)]
-
-
-def _row_of_places(places: list[int], cells: list[Any]) -> list[tuple[Any, ...]] | str:
-    tiers: dict[int, list[Any]] = {}
-    seen: set[Any] = set()
-    for place, cell in zip(places, cells):
-        if cell is not None:
-            if cell in seen:
-                return f"item {quote(cell)} occurs more than once on one ballot"
-            seen.add(cell)
-            tiers.setdefault(place, []).append(cell)
-    return [tuple(tiers[place]) for place in sorted(tiers)]
 
 
 # Writing

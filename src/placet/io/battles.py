@@ -1,16 +1,20 @@
-"""Battles: two items and who won, from CSV, JSON lines, Parquet or any data frame."""
+"""Battles: two items and who won, from delimited text, JSON, Parquet or any data frame."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError
+from placet.io.cells import Column, as_number, join_columns
+from placet.io.columns import COUNTS, find_column, find_pair, plain_name, split_names
 from placet.io.files import Source
-from placet.io.tables import Sample, Table, read_table, write_table
+from placet.io.tables import Rows, Sample, Table, read_table, write_table
 from placet.io.text import OnError
 
 Outcome = Literal["a", "b", "tie"]
+OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
 
 # What the winner's column may say, in any case; else it may hold the name of the item that won.
 WORDS: dict[Outcome, tuple[str, ...]] = {
@@ -18,119 +22,270 @@ WORDS: dict[Outcome, tuple[str, ...]] = {
     "b": ("b", "model_b", "model b", "b wins", "right", "y", "model_y", "second", "0", "0.0", "loss", "l", "0-1"),
     "tie": (
         *("tie", "draw", "both", "bothbad", "both bad", "both_bad", "both good", "tie (bothbad)", "tie (both bad)"),
-        *("tie (both_bad)", "equal", "same", "neither", "=", "0.5", "1/2", "1/2-1/2", "d", "t"),
+        *("tie (both_bad)", "equal", "same", "neither", "=", "0.5", "1/2", "1/2-1/2", "½-½", "0.5-0.5", "d", "t"),
     ),
 }
-# Pairs of columns that are the two sides of a battle, and pairs of scores where there is no winner.
+_MEANING: dict[str, Outcome] = {word: outcome for outcome, words in WORDS.items() for word in words}
+# Pairs of columns that are the two sides of a battle, columns that say who won, and pairs of scores.
+_PAIRED = ("model", "player", "team", "item", "option", "candidate", "agent", "name", "system", "image", "side")
 SIDES = (
-    ("model_a", "model_b"),
-    ("left", "right"),
-    ("player_a", "player_b"),
-    ("item_a", "item_b"),
+    *((f"{what}_a", f"{what}_b") for what in _PAIRED),
+    *((f"{what}1", f"{what}2") for what in (*_PAIRED, "p")),
     ("a", "b"),
+    ("left", "right"),
     ("white", "black"),
     ("home_team", "away_team"),
+    ("home", "away"),
+    ("first", "second"),
 )
-SCORES = (("score_a", "score_b"), ("home_score", "away_score"))
-_MEANING: dict[str, Outcome] = {word: outcome for outcome, words in WORDS.items() for word in words}
+WINNERS = ("winner", "result", "outcome", "preference", "preferred", "verdict", "vote", "choice", "ftr")
+SCORES = (
+    ("score_a", "score_b"),
+    ("score1", "score2"),
+    ("home_score", "away_score"),
+    ("home_goals", "away_goals"),
+    ("fthg", "ftag"),
+    ("points_a", "points_b"),
+    ("points1", "points2"),
+    ("left_score", "right_score"),
+)
+WON_LOST = (("winner", "loser"), ("winner_name", "loser_name"), ("winner_id", "loser_id"), ("better", "worse"))
+_NAME_THEM = "name the columns with a=, b= and winner= (or scores=), or with winner= and loser="
+
+
+class Layout(NamedTuple):
+    """The columns of battles: two sides, and one way to say who won (none: the first side always did)."""
+
+    a: str
+    b: str
+    winner: str | None = None
+    scores: tuple[str, str] | None = None
+    flags: tuple[str, ...] | None = None
+
+    def used(self) -> list[str]:
+        said = (self.winner,) if self.winner else (*(self.scores or ()), *(self.flags or ()))
+        return [self.a, self.b, *said]
 
 
 def looks_like_battles(sample: Sample) -> dict[str, Any] | None:
-    """The columns of a table with a pair of ``SIDES`` and ``winner`` or a pair of ``SCORES``."""
-    if sample.table is None:
-        return None
-    columns = set(sample.table.names)
-    sides = next((pair for pair in SIDES if set(pair) <= columns), None)
-    scores = next((pair for pair in SCORES if set(pair) <= columns), None)
+    """A table with the columns of battles."""
+    return {} if sample.table is not None and find_layout(sample.table) is not None else None
+
+
+def find_layout(
+    table: Table,
+    a: str | None = None,
+    b: str | None = None,
+    winner: str | Sequence[str] | None = None,
+    loser: str | None = None,
+    scores: str | Sequence[str] | None = None,
+) -> Layout | None:
+    """The columns of battles in a table: those given, and else those whose names are known."""
+    columns = () if winner is None else tuple(split_names(winner))
+    flags = columns if len(columns) > 1 else None
+    said = None if winner is None or flags else cast(str, winner)
+    pair = cast("tuple[str, str]", tuple(split_names(scores))) if scores is not None else None
+    if pair is not None and len(pair) != 2:
+        raise ValueError(f"scores must name two columns, not {list(pair)}")
+    if loser is not None:
+        return Layout(said or find_column(table.names, WINNERS[:1]) or "winner", loser)
+    if a is None and b is None and not flags and pair is None:
+        won_lost = find_pair(table, WON_LOST, _NAME_THEM)
+        if won_lost is not None:
+            return Layout(*won_lost)
+    sides = (a or "model_a", b or "model_b") if a or b else find_pair(table, SIDES, _NAME_THEM)
     if sides is None:
         return None
-    if "winner" not in columns and scores is None:
-        raise DataError(
-            f"{sample.name}: the columns {sample.table.names} are not those of battles; use read_battles and name them"
-        )
-    extra: dict[str, Any] = {name: name for name in ("weight", "agent") if name in columns}
-    return {"a": sides[0], "b": sides[1], "scores": None if "winner" in columns else scores, **extra}
+    if said or pair or flags:
+        return Layout(*sides, said, pair, flags)
+    hot = [find_column(table.names, (f"winner_{plain_name(side)}", f"{plain_name(side)}_wins")) for side in sides]
+    if hot[0] and hot[1]:
+        tie = find_column(table.names, ("winner_tie", "tie", "draw"))
+        return Layout(*sides, flags=(hot[0], hot[1], *((tie,) if tie else ())))
+    if (found := find_column(table.names, WINNERS)) is not None:
+        return Layout(*sides, found)
+    if (both := find_pair(table, SCORES, "name the columns with scores=")) is not None:
+        return Layout(*sides, scores=both)
+    return None
 
 
 def read_battles(
     source: Source | Any,
     *,
-    a: str = "model_a",
-    b: str = "model_b",
-    winner: str = "winner",
-    scores: tuple[str, str] | None = None,
+    a: str | None = None,
+    b: str | None = None,
+    winner: str | Sequence[str] | None = None,
+    loser: str | None = None,
+    scores: str | tuple[str, str] | None = None,
     agent: str | None = None,
     weight: str | None = None,
-    outcomes: Mapping[str, Outcome] | None = None,
+    outcomes: Mapping[str, Outcome] | Literal["words", "names"] | None = None,
     items: Sequence[Hashable] | None = None,
     ordered: bool = False,
+    separator: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Comparisons:
     """Comparisons from a table with a row per battle: a path, an open file, or a frame.
 
-    ``a``, ``b`` and ``winner`` name columns.  The winner's column holds a word of ``WORDS`` (in any case), a word that
-    ``outcomes`` explains as "a", "b" or "tie", or else the name of the item that won.  With ``scores=(of_a, of_b)``
-    two columns of numbers say who won: the higher, and equal numbers tie.  ``agent`` and ``weight`` name optional
-    columns.  ``ordered`` keeps who was ``a``.  Names are text where the file is text.
+    Columns that are not named are found by their names: two sides (``SIDES``, such as ``model_a, model_b`` or
+    ``white, black``) with a winner (``WINNERS``), a pair of scores (``SCORES``: the higher wins, equal ones tie) or a
+    column of 0 and 1 for each outcome (``winner_model_a, winner_model_b, winner_tie``); or ``winner, loser``.
+    Columns called ``agent`` and ``weight`` (or ``count``) are read too.  ``notes`` of the result say which were taken.
+
+    Parameters
+    ----------
+    a, b : columns of the two sides.
+    winner : column that says who won: a word of ``WORDS`` (in any case), the name of a side's column, or the name of
+        the item that won; or the names of two or three columns of 0 and 1 (a, b, tie).
+    loser : column of the item that lost, ``winner`` being the column of the one that won.
+    scores : columns of two numbers.
+    agent, weight : columns of who judged, and of how often a row counts.
+    outcomes : what other words mean, {"word": "a" | "b" | "tie"}; or whether the winner's column holds "words" or
+        "names", where it may be read as both.
+    items : names of all items, in order; else those of the table, by first appearance.
+    ordered : keep who was ``a``.
+    separator, format : of the file, where its first lines and its suffix do not tell.
+
+    Names are text where the file is text.
     """
-    table = read_table(source, on_error, format)
-    way_out = "name the columns with a=, b=, winner= (or scores=)"
-    first, second = table.labels(a, way_out), table.labels(b, way_out)
-    for row, (x, y) in enumerate(zip(first, second)):
-        if x is not None and x == y:
-            table.reject(row, "self", f"{x!r} meets itself", "a battle has two different items")
-    if scores is not None:
-        won = _by_scores(table, scores)
-    else:
-        won = _by_words(table, table.column(winner, way_out), first, second, winner, outcomes or {})
-    agents = None if agent is None else table.labels(agent, "name the column with agent=")
-    weights = None if weight is None else table.numbers(weight, "name the column with weight=", positive=True)
-    rows = table.good_rows()
-    if not rows:
+    table = read_table(source, on_error, format, separator=separator)
+    layout = find_layout(table, a, b, winner, loser, scores)
+    if layout is None:
+        raise DataError(f"{table.name}: the columns {table.names} are not those of battles; {_NAME_THEM}")
+    agent = agent or find_column(table.names, ("agent",))
+    weight = weight or find_column(table.names, COUNTS)
+    used = [*layout.used(), *(name for name in (agent, weight) if name)]
+    for name in used:
+        table.require(name, _NAME_THEM if name in layout.used() else "name the columns with agent=, weight=")
+    rows = table.rows(*dict.fromkeys(used), distinct=agent is None)
+    first, second = rows.labels(layout.a), rows.labels(layout.b)
+    both = join_columns([first, second])  # codes of one list of names
+    x, y = both.code[: len(rows)], both.code[len(rows) :]
+    rows.reject(x == y, "self", lambda row: f"{both.values[x[row]]!r} meets itself", "a battle has two different items")
+    won = _outcomes(rows, layout, both, x, y, outcomes)
+    agents = None if agent is None else rows.labels(agent)
+    weights = np.ones(len(rows)) if weight is None else rows.numbers(weight, positive=True)
+    good = rows.good_rows()
+    if not len(good):
         raise DataError(f"{table.name}: no battles; a row has two items and who won")
-    sides = [[values[row] for row in rows] for values in (first, second, won)]
-    extra: dict[str, Any] = {
-        name: None if values is None else [values[row] for row in rows]
-        for name, values in (("weight", weights), ("agent", agents))
-    }
-    return Comparisons.from_battles(*sides, **extra, items=items, ordered=ordered)
+    return Comparisons.from_codes(
+        x[good],
+        y[good],
+        won[good],
+        both.values,
+        weight=(weights * rows.count)[good],
+        agent=None if agents is None else agents.take(good).coded,
+        items=items,
+        ordered=ordered,
+        notes=(table.note("votes", used),),
+    )
 
 
-def _by_words(
-    table: Table, said: list[Any], first: list[Any], second: list[Any], winner: str, outcomes: Mapping[str, Outcome]
-) -> list[Outcome]:
-    for word, meaning in outcomes.items():
-        if meaning not in WORDS:
-            raise ValueError(f"outcomes explains {word!r} as {meaning!r}; choose from {list(WORDS)}")
-    known = _MEANING | {str(word).strip().lower(): outcome for word, outcome in outcomes.items()}
-    won: list[Outcome] = []
-    for row, value in enumerate(said):
-        outcome: Outcome | None = None
-        if value is not None and not isinstance(value, bool):
-            outcome = known.get(str(value).lower())
-        if outcome is None and value is not None and value in (first[row], second[row]):
-            outcome = "a" if value == first[row] else "b"
-        if outcome is None:
-            text = "is missing" if value is None else f"{str(value)[:60]!r} is not a, b or tie"
-            table.reject(
-                row, "winner", f"{winner} {text}", 'say what it means with outcomes={"word": "a" | "b" | "tie"}'
+def _outcomes(
+    rows: Rows,
+    layout: Layout,
+    both: Column,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    outcomes: Mapping[str, Outcome] | Literal["words", "names"] | None,
+) -> NDArray[np.int8]:
+    """The number of each row's outcome in ``OUTCOMES``; rows that have none are noted."""
+    if layout.scores is not None:
+        of_a, of_b = (rows.numbers(name, "name the columns with scores=") for name in layout.scores)
+        return np.where(of_a > of_b, 0, np.where(of_a < of_b, 1, 2)).astype(np.int8)
+    if layout.flags is not None:
+        return _by_flags(rows, layout.flags)
+    if layout.winner is None:
+        return np.zeros(len(rows), np.int8)
+    return _by_winner(rows, layout, both, x, y, outcomes)
+
+
+def _by_flags(rows: Rows, names: tuple[str, ...]) -> NDArray[np.int8]:
+    """One column of 0 and 1 for each outcome; one of them is 1."""
+    flags = np.stack([rows.column(name, "name two or three columns with winner=").map(_flag, float) for name in names])
+    wrong = np.isnan(flags).any(axis=0) | (flags.sum(axis=0) != 1)
+    said = ", ".join(names)
+    rows.reject(
+        wrong,
+        "winner",
+        lambda row: f"{said} are {', '.join(rows.quote(name, row) for name in names)}: not one 1 and else 0",
+        "give each row one outcome",
+    )
+    return np.argmax(flags, axis=0).astype(np.int8)
+
+
+def _flag(cell: Any) -> float:
+    if isinstance(cell, bool | str) and str(cell).lower() in ("true", "false"):
+        return float(str(cell).lower() == "true")
+    number = as_number(cell)
+    return number if number in (0, 1) else float("nan")
+
+
+def _by_winner(
+    rows: Rows,
+    layout: Layout,
+    both: Column,
+    x: NDArray[Any],
+    y: NDArray[Any],
+    outcomes: Mapping[str, Outcome] | Literal["words", "names"] | None,
+) -> NDArray[np.int8]:
+    """By words for the sides and by names of items; where a column may be read as both, it must be said which."""
+    winner = cast(str, layout.winner)
+    said = rows.column(winner)
+    explained = outcomes if isinstance(outcomes, Mapping) else {}
+    for word, meaning in explained.items():
+        if meaning not in OUTCOMES:
+            raise ValueError(f"outcomes explains {word!r} as {meaning!r}; choose from {list(OUTCOMES)}")
+    told = {str(word).strip().lower(): OUTCOMES.index(meaning) for word, meaning in explained.items()}
+    words = _words(said.values, layout) | told
+    by_word = said.map(lambda cell: -1 if cell is None else words.get(str(cell).lower(), -1), np.int8)
+    index = {name: k for k, name in enumerate(both.values) if name is not None}
+    item = said.map(lambda cell: -1 if cell is None or isinstance(cell, bool) else index.get(cell, -1), np.int64)
+    by_name = np.where(item < 0, -1, np.where(item == x, 0, np.where(item == y, 1, -1))).astype(np.int8)
+    by_name = np.where((by_name < 0) & (by_word == 2), 2, by_name).astype(np.int8)  # a name, or a tie
+    clear = said.map(lambda cell: str(cell).lower() in told, bool) | rows.bad
+    differ = (by_word >= 0) & (by_name >= 0) & (by_word != by_name) & ~clear
+    reading: str | None = outcomes if isinstance(outcomes, str) else None
+    if reading is None and differ.any():
+        possible = [name for name, by in (("words", by_word), ("names", by_name)) if ((by >= 0) | rows.bad).all()]
+        if len(possible) != 1:
+            row = int(np.argmax(differ))
+            raise DataError(
+                f"{rows.table.name}: {winner} {rows.quote(winner, row)} may be a word for a side or the name of an "
+                f'item ({int(rows.count[differ].sum())} such rows); say outcomes="words" or outcomes="names"'
             )
-        won.append(outcome or "tie")
-    return won
+        reading = possible[0]
+    won = by_word if reading == "words" else by_name if reading == "names" else np.where(by_word >= 0, by_word, by_name)
+    way_out = 'say what it means with outcomes={"word": "a" | "b" | "tie"}'
+    missing = said.is_missing()
+    rows.reject(missing, "winner", f"{winner} is missing", way_out)
+    rows.reject(won < 0, "winner", lambda row: f"{winner} {rows.quote(winner, row)} is not a, b or tie", way_out)
+    return won.astype(np.int8)
 
 
-def _by_scores(table: Table, scores: tuple[str, str]) -> list[Outcome]:
-    x, y = (np.array(table.numbers(name, "name the columns with scores=")) for name in scores)
-    names: list[Outcome] = ["b", "tie", "a"]
-    return [names[int(sign) + 1] for sign in np.sign(x - y)]
+def _words(cells: Sequence[Any], layout: Layout) -> dict[str, int]:
+    """What each word of a winner's column stands for, as a number in ``OUTCOMES``."""
+    words = {word: OUTCOMES.index(outcome) for word, outcome in _MEANING.items()}
+    found = {str(cell).lower() for cell in cells if cell is not None}
+    for side, name in enumerate((layout.a, layout.b)):
+        stem = plain_name(name)
+        known = {name.lower(), stem, stem.removesuffix("_team"), stem.removesuffix("_id"), stem.removesuffix("_name")}
+        words |= dict.fromkeys(known | {word for word in found if plain_name(word) in known}, side)
+    if found & {"h", "home"} or plain_name(layout.a).startswith("home"):
+        words |= {"h": 0, "home": 0, "a": 1, "away": 1, "d": 2, "draw": 2}
+    numbers = {number for word in found if (number := as_number(word)) is not None}
+    for other, meaning in ((2, {1: 0, 2: 1}), (-1, {1: 0, 0: 2, -1: 1})):  # 1 and 2, or 1, 0 and -1
+        if {1, other} <= numbers <= set(meaning):
+            words |= {word: meaning[int(number)] for word in found if (number := as_number(word)) is not None}
+    return words
 
 
 def write_battles(comparisons: Comparisons, target: Source, *, format: str | None = None) -> None:
     """Comparisons as rows ``model_a, model_b, winner, weight`` (and ``agent``), one for each pair and outcome.
 
-    Read back with ``items=comparisons.items``, ``weight="weight"`` (and ``agent``, ``ordered``) they are equal, where
-    names are text (CSV, JSON lines) or all of one type (Parquet); pairs without any outcome are not written.
+    Read back with ``items=comparisons.items`` (and ``ordered``) they are equal, where names are text (CSV, JSON lines)
+    or all of one type (Parquet); pairs without any outcome are not written.
     """
     c = comparisons
     wins = np.stack([c.wins_i, c.wins_j, c.ties], axis=1)

@@ -152,6 +152,9 @@ def _raw(source: Source) -> Iterator[IO[bytes]]:
             else:  # a pipe
                 yield io.BytesIO(file.read())
         return
+    if isinstance(source, NamedBytes):
+        yield io.BytesIO(source.getvalue())  # always from the start: it may be looked at several times
+        return
     if not hasattr(source, "read"):
         raise TypeError(f"expected a path or an open file, not {type(source).__name__}")
     seekable = getattr(source, "seekable", lambda: False)()
@@ -203,6 +206,14 @@ def peek(source: Source, size: int = 1 << 16) -> tuple[bytes, Source]:
             return file.read(size), source
     data = read_bytes(source)
     return data[:size], NamedBytes(data, name_of(source))
+
+
+def plain_path(source: Source) -> str | None:
+    """The path of a regular file that is not compressed, which others may read by its name; else ``None``."""
+    if not isinstance(source, str | os.PathLike) or not os.path.isfile(source):
+        return None
+    with open(source, "rb") as file:
+        return None if _compression(file.read(_HEAD)) else os.fspath(source)
 
 
 def first_lines(head: bytes, n: int) -> list[str]:

@@ -1,15 +1,21 @@
 """Every format in one table; one way in and one way out, by a format that is named or guessed."""
 
+import errno
+import glob
 import inspect
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placet.data import Comparisons, DataError, Queries, Rankings
+from placet.data import Comparisons, DataError, Queries, Rankings, concat
+from placet.data.arrays import set_columns
 from placet.data.errors import one_of
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
-from placet.io.files import Source, bare_suffix
+from placet.io.features import looks_like_features, read_features, write_features
+from placet.io.files import NamedBytes, Source, bare_suffix
 from placet.io.letor import (
     LetorAgg,
     looks_like_letor,
@@ -21,8 +27,9 @@ from placet.io.letor import (
 )
 from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
 from placet.io.ratings import looks_like_ratings, read_ratings, write_ratings
+from placet.io.sources import sniff_separator
 from placet.io.tables import SUFFIXES as TABLES
-from placet.io.tables import Sample, take_sample
+from placet.io.tables import Sample, Table, read_table, take_sample
 from placet.io.text import OnError
 from placet.io.trec import (
     Qrels,
@@ -42,7 +49,8 @@ class Format:
 
     ``read(source, *, on_error=..., **options)`` returns a ``kind``, and ``write(data, target)`` takes one.
     ``looks_like(sample)`` returns the options to read the sample with, or ``None`` where it is of another format.
-    Among formats that share a suffix of ``suffixes`` the first that the sample looks like is taken.
+    Among formats of text that share a suffix of ``suffixes`` the first that the sample looks like is taken.  For
+    tables, ``hint`` is how a message names their columns; ``by_cells`` formats must read the table to recognize it.
     """
 
     read: Callable[..., Any]
@@ -50,6 +58,8 @@ class Format:
     kind: type
     suffixes: tuple[str, ...]
     looks_like: Callable[[Sample], dict[str, Any] | None]
+    hint: str = ""
+    by_cells: bool = False
 
 
 _SVM = (".letor", ".svm", ".svmlight", ".libsvm")
@@ -60,54 +70,142 @@ FORMATS: dict[str, Format] = {
     "xmc": Format(read_xmc, write_xmc, MultiLabel, (".xmc",), looks_like_xmc),
     "trec-run": Format(read_trec_run, write_trec_run, Rankings, (".run",), looks_like_trec_run),
     "qrels": Format(read_qrels, write_qrels, Qrels, (".qrels",), looks_like_qrels),
-    "battles": Format(read_battles, write_battles, Comparisons, TABLES, looks_like_battles),
-    "ratings": Format(read_ratings, write_ratings, Rankings, (".data", *TABLES), looks_like_ratings),
-    "ballots": Format(read_ballots, write_ballots, Rankings, (".ballots", ".abif", *TABLES), looks_like_ballots),
+    "battles": Format(
+        read_battles, write_battles, Comparisons, TABLES, looks_like_battles, 'a="...", b="...", winner="..."'
+    ),
+    "ratings": Format(
+        read_ratings,
+        write_ratings,
+        Rankings,
+        (".data", *TABLES),
+        looks_like_ratings,
+        'user="...", item="...", rating="..."',
+    ),
+    "features": Format(read_features, write_features, Queries, TABLES, looks_like_features, 'qid="...", label="..."'),
+    "ballots": Format(
+        read_ballots,
+        write_ballots,
+        Rankings,
+        (".ballots", ".abif", *TABLES),
+        looks_like_ballots,
+        'layout="ranks" | "scores" | "places" | "orders" | "long"',
+        by_cells=True,
+    ),
 }
 
 
-def read(source: Source, format: str | None = None, *, on_error: OnError = "raise", **options: Any) -> Any:
-    """Read any file that Placet knows; ``format`` is a key of ``FORMATS``, or is guessed.
+def read(source: Any, format: str | None = None, *, on_error: OnError = "raise", **options: Any) -> Any:
+    """Read anything that Placet knows; ``format`` is a key of ``FORMATS``, or is guessed.
 
-    ``options`` are those of the reader of ``format``, such as the names of columns.
+    ``source`` is a path, a pattern (``votes/*.parquet``), a folder, ``-`` (standard input), an open file, a data frame
+    (pandas, Polars, Arrow, DuckDB) or mapping of columns, or a list of these, which are read as one.  ``options`` are
+    those of the reader, such as the names of columns; without ``format`` they narrow the guess to the readers that have
+    them.  ``notes`` of the result say what was read as what.
 
     A suffix (before that of the compression) leaves the formats of ``FORMATS`` that have it; without a known suffix
-    all are possible, and the first that the content looks like is taken.  Tables tell by their columns: battles (two
-    sides with ``winner`` or scores), ratings (``user``, ``item``, ``rating`` and their other names), else ballots.
-    Other text tells by its first lines: PrefLib by its header; ``1 qid:.. 1:..`` is LETOR, with ``:NULL`` LETOR-agg;
-    three whole numbers are the header of extreme classification text; six fields with a score are a TREC run; four
-    fields are ratings when tabs lie between numbers, else qrels; ``12: A > B`` or ``A > B`` are ballots.  LETOR text
-    without ``qid:`` takes the sizes of its queries from ``FILE.query`` beside it (LightGBM), if that is there.
+    all are possible.  Text tells by its first lines: PrefLib by its header; ``1 qid:.. 1:..`` is LETOR, with ``:NULL``
+    LETOR-agg; three whole numbers are the header of extreme classification text; six fields with a score are a TREC
+    run; four fields are ratings when tabs lie between numbers, else qrels; ``12: A > B`` or ``A > B`` are ballots.
+    Tables tell by their columns, and ballots by their cells too; where they may be read in two ways that is a
+    ``DataError`` which says how to choose.  LETOR text without ``qid:`` takes the sizes of its queries from
+    ``FILE.query`` beside it (LightGBM), if that is there.
     """
-    if format is None and options:
-        raise ValueError(f"options {sorted(options)} belong to a reader; name its format, one of {list(FORMATS)}")
-    if format is None:
-        sample = take_sample(source, on_error)
-        found, options = guess(sample)
-        return found.read(sample.source if sample.table is None else sample.table, on_error=on_error, **options)
-    one_of(format, FORMATS, "format")
-    reader = FORMATS[format].read
-    if unknown := set(options) - set(inspect.signature(reader).parameters):
-        raise ValueError(f"the reader of {format!r} has no option {min(unknown)!r}")
-    if not options and bare_suffix(source) in TABLES:
-        sample = take_sample(source, on_error)
-        source, known = sample.source, FORMATS[format].looks_like(sample)
-        if known is not None:
-            return reader(sample.table, on_error=on_error, **known)
-    return reader(source, on_error=on_error, **options)
+    possible = _with_options(options, format)
+    sources = expand(source)
+    sample = take_sample(sources if len(sources) > 1 else sources[0], on_error)
+    if len(possible) == 1:
+        name, table = possible[0], None
+        known = {} if options or sample.table is not None else FORMATS[name].looks_like(sample) or {}
+    else:
+        name, known, table = _choose(sample, possible)
+    reader, kind = FORMATS[name].read, FORMATS[name].kind
+    if table is not None or TABLES[0] in FORMATS[name].suffixes:
+        return _with_note(name, reader(table or sample.source, on_error=on_error, **options | known))
+    parts = [_with_note(name, reader(one, on_error=on_error, **options | known)) for one in sample.sources]
+    if len(parts) > 1 and kind not in (Rankings, Comparisons, Queries):
+        raise DataError(f"{sample.name}: several files of {name} cannot be read as one; read them one by one")
+    return concat(parts) if len(parts) > 1 else parts[0]
 
 
-def guess(sample: Sample) -> tuple[Format, dict[str, Any]]:
-    """The format of a sample, and the options to read it with."""
-    named = [format for format in FORMATS.values() if sample.suffix in format.suffixes]
-    for format in named or FORMATS.values():
-        options = format.looks_like(sample)
-        if options is not None:
-            return format, options
-    if named:
-        return named[-1], {}
+def _with_note(name: str, data: Any) -> Any:
+    """The data, with a note of the format they were read as."""
+    if getattr(data, "notes", None) == ():
+        set_columns(data, notes=(f"read as {name}",))
+    return data
+
+
+def _with_options(options: Mapping[str, Any], format: str | None) -> list[str]:
+    """The formats whose readers have the given options."""
+    if format is not None:
+        one_of(format, FORMATS, "format")
+    names = list(FORMATS) if format is None else [format]
+    of = {name: set(inspect.signature(FORMATS[name].read).parameters) for name in names}
+    having = [name for name in names if set(options) <= of[name]]
+    if having:
+        return having
+    unknown = sorted(set(options) - set().union(*of.values())) or sorted(options)
+    who = "any format" if format is None else repr(format)
+    raise ValueError(f"the reader of {who} has no option {', '.join(map(repr, unknown))}")
+
+
+def _choose(sample: Sample, possible: list[str]) -> tuple[str, dict[str, Any], Table | None]:
+    """The format of a sample, the options to read it with, and the table where it is one."""
+    tables = [name for name in possible if TABLES[0] in FORMATS[name].suffixes]
+    if sample.table is None:
+        named = [name for name in possible if sample.suffix in FORMATS[name].suffixes]
+        for name in named or possible:
+            if (how := FORMATS[name].looks_like(sample)) is not None:
+                return name, how, None
+        if named:
+            return named[-1], {}, None
+        if tables and (sniff_separator(sample.text.encode()) or sample.text.lstrip()[:1] in ("{", "[")):
+            sample.table = read_table(sample.source, sample.on_error)
+    if sample.table is not None and tables:
+        return *_choose_table(sample, sample.table, tables), sample.table
     start = f"; it begins with {sample.first[:60]!r}" if sample.first else "; it is empty"
     raise DataError(f"{sample.name}: the format cannot be guessed{start}; name it with format=, one of {list(FORMATS)}")
+
+
+def _choose_table(sample: Sample, table: Table, possible: list[str]) -> tuple[str, dict[str, Any]]:
+    """The format that the columns tell; formats that must look at cells, too, are tried where no other fits."""
+    found: dict[str, dict[str, Any]] = {}
+    for by_cells in (False, True):
+        if not found:
+            own = [name for name in possible if FORMATS[name].by_cells is by_cells]
+            found = {name: how for name in own if (how := FORMATS[name].looks_like(sample)) is not None}
+    if len(found) == 1:
+        return found.popitem()
+    if found:
+        said = " or ".join(f'format="{name}"' for name in found)
+        raise DataError(f"{table.name}: the columns {table.names} may be read in {len(found)} ways; say {said}")
+    ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible)
+    raise DataError(f"{table.name}: the columns {table.names} tell no format; say {ways}")
+
+
+def expand(source: Any) -> list[Any]:
+    """The sources that are meant: the files of a pattern or folder, standard input for ``-``, the members of a list."""
+    if isinstance(source, list | tuple):
+        found = [one for part in source for one in expand(part)]
+        if not found:
+            raise DataError("nothing to read: the list of sources is empty")
+        return found
+    if not isinstance(source, str | os.PathLike):
+        return [source]
+    path = os.fspath(source)
+    if path == "-":
+        return [NamedBytes(sys.stdin.buffer.read(), "<stdin>")]
+    if os.path.isdir(path):
+        files = [entry.path for entry in os.scandir(path) if entry.is_file() and not entry.name.startswith(".")]
+        files = sorted(name for name in files if not (name.endswith(".query") and name[:-6] in files))
+        if not files:
+            raise DataError(f"{path}: the folder holds no files")
+        return list(files)
+    if not os.path.exists(path) and glob.has_magic(path):
+        files = sorted(name for name in glob.glob(path, recursive=True) if os.path.isfile(name))
+        if not files:
+            raise FileNotFoundError(errno.ENOENT, "no file matches", path)
+        return list(files)
+    return [source]
 
 
 def write(data: Any, target: Source, format: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Ratings: who rated what how high, from MovieLens files, CSV, JSON lines, Parquet or any data frame."""
+"""Ratings: who rated what how high, from MovieLens files, delimited text, JSON, Parquet or any data frame."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -6,16 +6,22 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.data.arrays import encode
-from placet.io.files import NamedBytes, Source, bare_suffix, decode, name_of, read_bytes
+from placet.io.columns import find_column
+from placet.io.files import NamedBytes, Source, bare_suffix, first_lines, name_of, peek, read_bytes
 from placet.io.tables import Sample, Table, in_memory, read_table, write_table
 from placet.io.text import OnError, parse_decimal
 
-# Column names that need not be given.
+# Names of columns that need not be given.
 KNOWN = {
-    "user": ("user", "user_id", "userId", "userid", "agent", "rater", "worker"),
-    "item": ("item", "item_id", "itemId", "movie", "movie_id", "movieId", "product", "film"),
-    "rating": ("rating", "ratings", "score", "stars", "value"),
+    "user": (
+        *("user", "user_id", "userid", "agent", "rater", "rater_id", "worker", "worker_id", "reviewer", "reviewer_id"),
+        *("reviewer_name", "customer", "customer_id", "respondent", "respondent_id", "annotator", "judge", "username"),
+    ),
+    "item": (
+        *("item", "item_id", "itemid", "movie", "movie_id", "movieid", "product", "product_id", "film", "title"),
+        *("book", "book_id", "isbn", "asin", "restaurant", "business", "business_id", "anime_id", "song", "track"),
+    ),
+    "rating": ("rating", "ratings", "score", "stars", "star_rating", "value", "overall", "review_score"),
 }
 _MOVIELENS = ("user", "item", "rating", "timestamp")
 
@@ -23,7 +29,7 @@ _MOVIELENS = ("user", "item", "rating", "timestamp")
 def looks_like_ratings(sample: Sample) -> dict[str, Any] | None:
     """A table with a column of each kind in ``KNOWN``, or lines of MovieLens."""
     if sample.table is not None:
-        return {} if all(set(names) & set(sample.table.names) for names in KNOWN.values()) else None
+        return {} if all(find_column(sample.table.names, known) for known in KNOWN.values()) else None
     fields = sample.first.split()
     tabs = len(fields) == 4 and "\t" in sample.first and all(parse_decimal(field) is not None for field in fields)
     return {} if tabs or sample.first.count("::") in (2, 3) else None
@@ -36,6 +42,7 @@ def read_ratings(
     item: str | None = None,
     rating: str | None = None,
     items: Sequence[Hashable] | None = None,
+    separator: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Rankings:
@@ -45,60 +52,54 @@ def read_ratings(
     tabs, ``::`` or commas between them (MovieLens ``u.data``, ``ratings.dat``).  Otherwise the columns are those
     named, or the first of ``KNOWN`` that is there.  Names are text where the file is text.
     """
-    table = _table(source, format, on_error)
+    table = _table(source, format, separator, on_error)
     given = {"user": user, "item": item, "rating": rating}
-    names = {what: _chosen(what, given[what], table) for what in given}
+    names = {what: given[what] or _find(what, table) for what in given}
     way_out = "name the columns with user=, item=, rating="
-    users, things = table.labels(names["user"], way_out), table.labels(names["item"], way_out)
-    values = table.numbers(names["rating"], way_out)
-    _note_repeats(table, users, things)
-    rows = table.good_rows()
-    if not rows:
+    for name in names.values():
+        table.require(name, way_out)
+    rows = table.rows(*names.values())
+    users, things = rows.labels(names["user"]), rows.labels(names["item"])
+    values = rows.numbers(names["rating"])
+    usable = np.flatnonzero(~rows.bad)
+    pair = users.code[usable] * len(things.values) + things.code[usable]
+    order = np.argsort(pair, kind="stable")
+    repeats = np.zeros(len(rows), bool)
+    repeats[usable[order[1:][pair[order[1:]] == pair[order[:-1]]]]] = True
+    rows.reject(
+        repeats,
+        "twice",
+        lambda row: f"user {users.values[users.code[row]]!r} rates {things.values[things.code[row]]!r} more than once",
+        "keep one rating of each item",
+    )
+    good = rows.good_rows()
+    if not len(good):
         raise DataError(f"{table.name}: no ratings; a row has a user, an item and a number")
-    columns = {name: [values_[row] for row in rows] for name, values_ in zip(given, (users, things, values))}
-    return Rankings.from_scores(columns, ballot="user", item="item", score="rating", items=items)
+    note = table.note("ratings", list(names.values()))
+    return Rankings.from_coded_scores(users.take(good).coded, things.take(good).coded, values[good], items, (note,))
 
 
-def _table(source: Any, format: str | None, on_error: OnError) -> Table:
-    if in_memory(source) or format in ("jsonl", "parquet"):
-        return read_table(source, on_error, format)
-    if bare_suffix(source) in (".jsonl", ".ndjson", ".parquet", ".pq"):
-        return read_table(source, on_error, format)
-    name = name_of(source)
-    data = read_bytes(source)
-    if data[:4] == b"PAR1":
-        return read_table(NamedBytes(data, name), on_error, "parquet")
-    text = decode(name, data)
-    first = next((line for line in text.split("\n") if line.strip()), "")
+def _table(source: Any, format: str | None, separator: str | None, on_error: OnError) -> Table:
+    """The source as a table; text of MovieLens has no header, and perhaps ``::`` between its fields."""
+    if isinstance(source, list) or in_memory(source) or format in ("json", "jsonl", "parquet"):
+        return read_table(source, on_error, format, separator=separator)
+    head, source = peek(source)
+    first = next(iter(first_lines(head, 1)), "")
     if "::" in first:
-        text, first = text.replace("::", "\t"), first.replace("::", "\t")
-    separator = "\t" if "\t" in first else ","
-    fields = first.strip().split(separator)
+        source = NamedBytes(read_bytes(source).replace(b"::", b"\t"), name_of(source))
+        first, separator = first.replace("::", "\t"), "\t"
+    between = separator or ("\t" if "\t" in first else ",")
+    fields = first.strip().split(between)
     bare = len(fields) in (3, 4) and fields[2].strip()[:1].isdigit()
     header = _MOVIELENS[: len(fields)] if bare else None
-    return read_table(NamedBytes(text.encode(), name), on_error, format, header=header, separator=separator)
+    return read_table(source, on_error, format, header=header, separator=between if bare else separator)
 
 
-def _chosen(what: str, given: str | None, table: Table) -> str:
-    if given is not None:
-        return given
-    for name in KNOWN[what]:
-        if name in table.names:
-            return name
-    raise DataError(f"{table.name}: no column for the {what} among {table.names}; name it with {what}=")
-
-
-def _note_repeats(table: Table, users: list[Any], things: list[Any]) -> None:
-    rows = [row for row in range(table.n_rows) if row not in table.bad_rows]
-    if not rows:
-        return
-    user, _ = encode([users[row] for row in rows], "user")
-    item, names = encode([things[row] for row in rows], "item")
-    _, first = np.unique(user * len(names) + item, return_index=True)
-    for k in np.setdiff1d(np.arange(len(rows)), first).tolist():
-        row = rows[k]
-        said = f"user {users[row]!r} rates {things[row]!r} more than once"
-        table.reject(row, "twice", said, "keep one rating of each item")
+def _find(what: str, table: Table) -> str:
+    name = find_column(table.names, KNOWN[what])
+    if name is None:
+        raise DataError(f"{table.name}: no column for the {what} among {table.names}; name it with {what}=")
+    return name
 
 
 def write_ratings(rankings: Rankings, target: Source, *, format: str | None = None) -> None:

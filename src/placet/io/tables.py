@@ -1,87 +1,185 @@
-"""Tables: CSV, tab-separated, JSON lines and Parquet files, and any data frame, as named columns with line numbers."""
+"""Tables: named columns of files and frames, read by distinct cells, whose bad rows are named by their lines."""
 
-import csv
 import io
-import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from placet.data import DataError
-from placet.data.arrays import first_repeat
+from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.io.files import NamedBytes, Source, bare_suffix, decode, first_lines, name_of, peek, read_bytes, writing
-from placet.io.text import OnError, Problems, parse_decimal, quote
+from placet.io.cells import Column, as_number, as_numbers, code_cells, join_columns
+from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, writing
+from placet.io.sources import FORMAT_OF, FORMATS, Delimited, Part, from_frame, in_memory, open_part
+from placet.io.text import OnError, Problems, plural, quote
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet")
-_FORMAT_OF = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
-SUFFIXES = tuple(_FORMAT_OF)  # of tables
+SUFFIXES = tuple(FORMAT_OF)  # of tables
+_PART_BITS = 44  # a row of part k has the number (k << _PART_BITS) + its record
 
 
 @dataclass
 class Table:
-    """Columns by name.  ``line(row)`` is where a row stands: its line in a text, or its number in a frame."""
+    """Named columns of one source, or of several with the same columns."""
 
-    name: str
-    names: list[str]
-    n_rows: int
-    cells: Callable[[str], list[Any]]
-    line: Callable[[int], int]
+    parts: list[Part]
     problems: Problems
-    bad_rows: set[int] = field(default_factory=set)
 
-    def column(self, name: str, way_out: str) -> list[Any]:
+    def __post_init__(self) -> None:
+        self.problems.locate = self.locate
+
+    @property
+    def name(self) -> str:
+        return self.problems.name
+
+    @property
+    def names(self) -> list[str]:
+        return self.parts[0].names
+
+    def require(self, name: str, way_out: str) -> None:
+        """A ``DataError`` unless there is such a column."""
+        for part in self.parts:
+            if name not in part.names:
+                raise DataError(f"{part.name}: column {name!r} is not there; the columns are {part.names}; {way_out}")
+
+    def rows(self, *names: str, distinct: bool = False) -> "Rows":
+        """The rows, with the columns named (all where none are); ``distinct``: equal rows may be one, counted."""
+        wanted = list(names or self.names)
+        loaded = [part.load(wanted, distinct) for part in self.parts]
+        place = np.concatenate([records + (k << _PART_BITS) for k, (_, records, _) in enumerate(loaded)])
+        counts = [np.ones(len(records), np.int64) if n is None else n for _, records, n in loaded]
+        cells = {name: [columns[k] for columns, _, _ in loaded] for k, name in enumerate(wanted)}
+        return Rows(self, cells, place, np.concatenate(counts))
+
+    def note(self, kind: str, used: Sequence[str], words: Sequence[str] | None = None) -> str:
+        """What was read as what: "read as votes: model_a, model_b, winner; ignored: date, judge".
+
+        ``words`` are said instead of the names of the columns used.
+        """
+        ignored = [name for name in self.names if name not in used]
+        said = f"read as {kind}: {_list(used if words is None else words)}"
+        return f"{said}; ignored: {_list(ignored)}" if ignored else said
+
+    def locate(self, places: Sequence[int]) -> list[tuple[str, int]]:
+        """The source and line of rows."""
+        result: dict[int, tuple[str, int]] = {}
+        for k, part in enumerate(self.parts):
+            own = sorted({place for place in places if place >> _PART_BITS == k})
+            lines = part.lines([place - (k << _PART_BITS) for place in own])
+            result |= {place: (part.name, line) for place, line in zip(own, lines)}
+        return [result[place] for place in places]
+
+
+def _list(names: Sequence[str], most: int = 8) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+@dataclass
+class Rows:
+    """Some columns of a table.  Row ``r`` stands for ``count[r]`` equal rows, the first of them at ``place[r]``."""
+
+    table: Table
+    cells: dict[str, list[Any]]
+    place: Ints
+    count: Ints
+    _columns: dict[str, Column] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.bad = np.zeros(len(self.place), bool)
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.cells)
+
+    def line(self, row: int) -> int:
+        """The line (or number) of a row."""
+        return self.table.locate([int(self.place[row])])[0][1]
+
+    def column(self, name: str, way_out: str = "") -> Column:
         """One column, text stripped of blanks around it, missing values ``None``."""
-        if name not in self.names:
-            raise DataError(f"{self.name}: column {name!r} is not there; the columns are {self.names}; {way_out}")
-        return [_cell(value) for value in self.cells(name)]
+        self.table.require(name, way_out)
+        if name not in self._columns:
+            self._columns[name] = join_columns([code_cells(cells) for cells in self.cells[name]])
+        return self._columns[name]
 
-    def reject(self, row: int, kind: str | None, text: str, way_out: str) -> None:
-        """Note that a row cannot be used, once."""
-        if row not in self.bad_rows:
-            self.bad_rows.add(row)
-            self.problems.add(self.line(row), kind, text, way_out)
-
-    def numbers(self, name: str, way_out: str, *, positive: bool = False) -> list[float]:
-        """One column as finite numbers; rows with anything else are noted, and hold 0 here."""
-        result = []
-        kind = "a finite number that is not negative" if positive else "a finite number"
-        for row, value in enumerate(self.column(name, way_out)):
-            number = as_number(value)
-            if number is None or (positive and number < 0):
-                self.reject(row, name, f"{name} {_quote_cell(value)} is not {kind}", f"write {name} as a plain decimal")
-                number = 0.0
-            result.append(number)
-        return result
-
-    def labels(self, name: str, way_out: str) -> list[Any]:
+    def labels(self, name: str, way_out: str = "") -> Column:
         """One column as names; rows without one are noted."""
-        values = self.column(name, way_out)
-        for row, value in enumerate(values):
-            if value is None:
-                self.reject(row, name, f"{name} is missing", "fill it in")
+        column = self.column(name, way_out)
+        self.reject(column.is_missing(), name, f"{name} is missing", "fill it in")
+        zero = column.map(lambda value: isinstance(value, str) and "\0" in value, bool)
+        self.reject(zero, name, f"{name} holds a zero byte", "remove it")
+        return column
+
+    def numbers(self, name: str, way_out: str = "", *, positive: bool = False, optional: bool = False) -> Floats:
+        """One column as finite numbers; rows with anything else are noted, and hold 0 here.
+
+        Where it is ``optional``, an empty cell is NaN.
+        """
+        self.table.require(name, way_out)
+        values = self._numbers(name)
+        wrong = ~np.isfinite(values) | (values < 0 if positive else False)
+        if optional and wrong.any():
+            wrong &= ~self.column(name).is_missing()
+        kind = "a finite number that is not negative" if positive else "a finite number"
+        self.reject(
+            wrong, name, lambda row: f"{name} {self.quote(name, row)} is not {kind}", f"write {name} as a plain decimal"
+        )
+        values[wrong] = 0
         return values
 
-    def good_rows(self) -> list[int]:
+    def _numbers(self, name: str) -> Floats:
+        """One column as numbers, NaN where a cell is none."""
+        parts = [as_numbers(cells) for cells in self.cells[name]]
+        if any(part is None for part in parts):
+            return self.column(name).map(_number_or_nan, float)
+        return np.concatenate([part for part in parts if part is not None])
+
+    def holds_numbers(self, name: str) -> bool:
+        """Whether a column holds any number."""
+        return bool(np.isfinite(self._numbers(name)).any())
+
+    def holds_float32(self, name: str) -> bool:
+        """Whether a column is float32."""
+        return all(str(getattr(cells, "dtype", "")).lower() == "float32" for cells in self.cells[name])
+
+    def quote(self, name: str, row: int) -> str:
+        """A cell as it appears in a message."""
+        column = self.column(name)
+        value = column.values[column.code[row]]
+        return "(missing)" if value is None else quote(value)
+
+    def reject(self, where: Any, kind: str | None, text: str | Callable[[int], str], way_out: str) -> None:
+        """Note that rows (a mask, or one row) cannot be used; a row is noted once."""
+        rows = np.flatnonzero(where) if isinstance(where, np.ndarray) else np.array([where])
+        rows = rows[~self.bad[rows]]
+        if not len(rows):
+            return
+        self.bad[rows] = True
+        first = int(rows[np.argmin(self.place[rows])])
+        said = text if isinstance(text, str) else text(first)
+        self.table.problems.add(int(self.place[first]), kind, said, way_out, int(self.count[rows].sum()))
+
+    def good_rows(self) -> Ints:
         """The rows that can be used, after reporting the others."""
-        self.problems.close()
-        return [row for row in range(self.n_rows) if row not in self.bad_rows]
+        self.table.problems.close()
+        return np.flatnonzero(~self.bad)
 
 
-class Sample(NamedTuple):
-    """What a format is recognized by: the suffix and first lines of a text, or a table.
+@dataclass
+class Sample:
+    """What a format is recognized by: the suffix and first lines of a text, or the columns of a table.
 
-    ``source`` is what to read from the start; ``lines`` are the first that are neither blank nor comments, ``text`` is
-    the head of the file, and ``table`` is the source as a table, where its suffix or first bytes say that it is one.
+    ``source`` is what to read from the start; ``lines`` are the first that are neither blank nor comments, and
+    ``text`` is the head of the file.
     """
 
     source: Any
@@ -90,6 +188,12 @@ class Sample(NamedTuple):
     lines: list[str]
     text: str
     table: Table | None
+    on_error: OnError
+
+    @property
+    def sources(self) -> list[Any]:
+        """All sources, each to be read from the start."""
+        return self.source if isinstance(self.source, list) else [self.source]
 
     @property
     def first(self) -> str:
@@ -97,229 +201,67 @@ class Sample(NamedTuple):
         return self.lines[0].partition("#")[0] if self.lines else ""
 
 
-def take_sample(source: Source, on_error: OnError) -> Sample:
-    """A sample of a path or open file."""
-    head, source = peek(source)
-    suffix, name = bare_suffix(source), name_of(source)
-    if suffix in SUFFIXES or head[:4] == b"PAR1":
-        table = read_table(source, on_error)
-        if isinstance(source, NamedBytes):
-            source.seek(0)
-        return Sample(source, name, suffix or ".parquet", [], "", table)
-    return Sample(source, name, suffix, first_lines(head, 200), head.decode("utf-8-sig", errors="replace"), None)
+def take_sample(source: Any, on_error: OnError) -> Sample:
+    """A sample of a path, an open file, a frame, or a list of these."""
+    first = source[0] if isinstance(source, list) else source
+    if isinstance(first, Table) or in_memory(first):
+        return Sample(source, "<frame>", "", [], "", read_table(source, on_error), on_error)
+    head, held = peek(first)
+    source = [held, *source[1:]] if isinstance(source, list) else held
+    suffix, name = bare_suffix(first), name_of(first)
+    text = head.decode("utf-8-sig", errors="replace")
+    table = read_table(source, on_error) if suffix in SUFFIXES or head[:4] == b"PAR1" else None
+    return Sample(source, name, suffix, first_lines(head, 200), text, table, on_error)
 
 
-def in_memory(source: Any) -> bool:
-    """Whether ``source`` is a table already: a mapping of columns, a data frame, a ``Table``; no path or open file."""
-    return not (isinstance(source, str | os.PathLike) or hasattr(type(source), "read"))
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.strip() or None
-    if value is None or value != value or type(value).__name__ in ("NaTType", "NAType"):
-        return None
-    return value
-
-
-def _quote_cell(value: Any) -> str:
-    return "(missing)" if value is None else quote(value)
-
-
-def as_number(value: Any) -> float | None:
-    """A cell as a finite number, else ``None``; true and false are not numbers."""
-    if isinstance(value, str):
-        return parse_decimal(value)
-    if value is None or isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
-        return None
-    try:
-        return parse_decimal(repr(float(value)))
-    except (TypeError, ValueError, OverflowError):
-        return None
+def _number_or_nan(cell: Any) -> float:
+    number = as_number(cell)
+    return float("nan") if number is None else number
 
 
 def read_table(
     source: Any,
-    on_error: Any,
+    on_error: OnError,
     format: str | None = None,
     *,
     header: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Table:
-    """A path, open file, mapping of columns or data frame as a table.
+    """A path, open file, mapping of columns or data frame as a table; a list of these as one table.
 
     ``format`` is one of FORMATS (default: by the suffix, else CSV).  ``header`` names the columns of text that has no
-    header.
+    header.  ``separator`` is found among SEPARATORS by the first lines, unless given.
     """
     if isinstance(source, Table):
         return source
-    if in_memory(source):
-        return _from_frame(source, Problems("<frame>", on_error, "row"))
     if format is not None:
         one_of(format, FORMATS, "format")
-    problems = Problems(name_of(source), on_error)
-    data = read_bytes(source)
-    kind = format or ("parquet" if data[:4] == b"PAR1" else _FORMAT_OF.get(bare_suffix(source), "csv"))
-    if kind == "parquet":
+    sources = source if isinstance(source, list) else [source]
+    names = ["<frame>" if in_memory(one) else name_of(one) for one in sources]
+    others = f" and {plural(len(names) - 1, 'other')}" if len(names) > 1 else ""
+    problems = Problems(names[0] + others, on_error)
+    parts = [
+        from_frame(one) if in_memory(one) else open_part(one, format, header, separator, problems, k << _PART_BITS)
+        for k, one in enumerate(sources)
+    ]
+    if not all(isinstance(part, Delimited) or getattr(part, "line_of", None) is not None for part in parts):
         problems.unit = "row"
-        return _from_parquet(data, problems)
-    text = decode(problems.name, data)
-    if not text.strip():
-        raise DataError(f"{problems.name}: the file is empty; nothing can be read from it")
-    if kind == "jsonl":
-        return _from_jsonl(text, problems)
-    return _from_csv(text, separator or ("\t" if kind == "tsv" else ","), header, problems)
-
-
-def _from_frame(frame: Any, problems: Problems) -> Table:
-    if isinstance(frame, Mapping):
-        columns = {str(name): list(values) for name, values in frame.items()}
-        sizes = {len(values) for values in columns.values()}
-        if len(sizes) > 1:
-            raise DataError(f"columns differ in length: { {name: len(values) for name, values in columns.items()} }")
-        return Table(
-            "<frame>", list(columns), sizes.pop() if sizes else 0, columns.__getitem__, lambda row: row, problems
-        )
-    import narwhals as nw
-
-    try:
-        table = nw.from_native(frame)
-    except TypeError:
-        raise TypeError(f"expected a path, an open file or a data frame, not {type(frame).__name__}") from None
-    eager = table.collect() if isinstance(table, nw.LazyFrame) else table
-    return Table(
-        "<frame>", list(eager.columns), len(eager), lambda name: eager[name].to_list(), lambda row: row, problems
-    )
-
-
-def _from_parquet(data: bytes, problems: Problems) -> Table:
-    import polars as pl
-
-    try:
-        frame = pl.read_parquet(io.BytesIO(data))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        reason = str(error).split("\n")[0]
-        raise DataError(f"{problems.name}: not a whole Parquet file ({reason}); fetch or write it again") from None
-    return Table(
-        problems.name, frame.columns, frame.height, lambda name: frame[name].to_list(), lambda row: row + 1, problems
-    )
-
-
-def _from_jsonl(text: str, problems: Problems) -> Table:
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
-            problems.add(number, "json", f"not JSON ({str(error)[:80]})", "write one object per line")
-            continue
-        if isinstance(value, dict):
-            rows.append(value)
-            lines.append(number)
-        else:
-            problems.add(number, "object", f"{quote(line.strip())} is not an object", "write one object per line")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    return Table(
-        problems.name,
-        names,
-        len(rows),
-        lambda name: [_plain(row.get(name)) for row in rows],
-        lines.__getitem__,
-        problems,
-    )
-
-
-def _plain(value: Any) -> Any:
-    """Lists and objects inside a JSON row are no names; shown as text where they must be shown."""
-    return json.dumps(value) if isinstance(value, dict | list) else value
-
-
-def _refuse_constant(word: str) -> None:
-    raise ValueError(f"{word} is not a number")
-
-
-def _from_csv(text: str, separator: str, header: Sequence[str] | None, problems: Problems) -> Table:
-    """By Polars; where it finds the text malformed, record by record, so that the lines can be named."""
-    import polars as pl
-
-    names = list(header) if header else _first_record(text, separator, problems.name)
-    if len(set(names)) != len(names):
-        raise DataError(f"{problems.name}:1: two columns are named {first_repeat(names)!r}; rename one")
-    try:
-        frame = pl.read_csv(
-            text.encode(), has_header=header is None, separator=separator, infer_schema=False, glob=False
-        )
-        if len(frame.columns) != len(names):
-            raise pl.exceptions.ShapeError("the columns differ")
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        return _record_by_record(text, separator, names, header is None, problems)
-    frame = frame.rename(dict(zip(frame.columns, names)))
-    filled = frame.select(~pl.all_horizontal(pl.all().is_null())).to_series()
-    place: Sequence[int] = range(frame.height)
-    if not filled.all():  # blank lines
-        place = [row for row, has_cells in enumerate(filled.to_list()) if has_cells]
-        frame = frame.filter(filled)
-    starts: list[int] = []
-
-    def line(row: int) -> int:
-        if not starts:
-            starts.extend(start for start, _ in _records(text, separator, problems.name))
-        at = place[row] + (header is None)
-        return starts[at] if at < len(starts) else at + 1
-
-    return Table(problems.name, names, frame.height, lambda name: frame[name].to_list(), line, problems)
-
-
-def _records(text: str, separator: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """(first line, fields) of every record from the first that is not blank."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
-    before, begun = 0, False
-    try:
-        for record in reader:
-            begun = begun or bool(record)
-            if begun:
-                yield before + 1, record
-            before = reader.line_num
-    except csv.Error as error:
-        raise DataError(f"{name}:{reader.line_num}: not CSV ({error}); close the quotes or remove the line") from None
-
-
-def _first_record(text: str, separator: str, name: str) -> list[str]:
-    _, record = next(_records(text, separator, name), (0, []))
-    return [field.strip() for field in record]
-
-
-def _record_by_record(text: str, separator: str, names: list[str], has_header: bool, problems: Problems) -> Table:
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    for k, (line, record) in enumerate(_records(text, separator, problems.name)):
-        if (k == 0 and has_header) or not any(field.strip() for field in record):
-            continue
-        if len(record) != len(names):
-            said = f"{len(record)} fields where the header has {len(names)}"
-            problems.add(line, "fields", said, "give every line as many fields, with quotes around separators in them")
-            continue
-        rows.append(record)
-        lines.append(line)
-    index = {name: k for k, name in enumerate(names)}
-    return Table(
-        problems.name, names, len(rows), lambda name: [row[index[name]] for row in rows], lines.__getitem__, problems
-    )
+    return Table(parts, problems)
 
 
 def write_table(
     target: Source, columns: Mapping[str, Sequence[Any]], format: str | None = None, *, header: bool = True
 ) -> None:
-    """Columns as CSV, tab-separated text, JSON lines or Parquet, as ``format`` or the suffix of ``target`` says."""
+    """Columns as CSV, tab-separated text, JSON or Parquet, as ``format`` or the suffix of ``target`` says."""
     import polars as pl
 
-    kind = format or _FORMAT_OF.get(bare_suffix(target), "csv")
+    kind = format or FORMAT_OF.get(bare_suffix(target), "csv")
     one_of(kind, FORMATS, "format")
     try:
-        frame = pl.DataFrame({name: list(values) for name, values in columns.items()}, strict=True)
+        frame = pl.DataFrame(
+            {name: values if isinstance(values, np.ndarray) else list(values) for name, values in columns.items()},
+            strict=True,
+        )
     except (TypeError, pl.exceptions.PolarsError) as error:
         raise DataError(f"names of different types cannot share a column ({error}); write them as text") from None
     buffer = io.BytesIO()
@@ -327,6 +269,8 @@ def write_table(
         frame.write_parquet(buffer)
     elif kind == "jsonl":
         frame.write_ndjson(buffer)
+    elif kind == "json":
+        frame.write_json(buffer)
     else:
         frame.write_csv(buffer, separator="\t" if kind == "tsv" else ",", include_header=header)
     with writing(target) as file:

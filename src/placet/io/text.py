@@ -5,6 +5,7 @@ kind, then raised as one error or reported as one warning.
 import math
 import re
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -63,34 +64,40 @@ class DataWarning(UserWarning):
 @dataclass
 class _Kind:
     count: int
-    line: int
+    place: int
     text: str
     way_out: str
 
 
 @dataclass
 class Problems:
-    """Bad lines of one source.  ``add`` them while reading, ``close`` once: nothing is dropped without a word."""
+    """Bad lines of one source.  ``add`` them while reading, ``close`` once: nothing is dropped without a word.
+
+    ``locate`` turns places into (source, line); without it a place is the number of a line of ``name``.
+    """
 
     name: str
     on_error: OnError = "raise"
     unit: str = "line"
     may_skip: bool = True
+    locate: Callable[[Sequence[int]], list[tuple[str, int]]] | None = None
     kinds: dict[str, _Kind] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         one_of(self.on_error, ("raise", "skip"), "on_error")
 
-    def add(self, line: int, kind: str | None, text: str, way_out: str) -> None:
-        """Note a bad line of a ``kind`` (default: the ``text`` up to the value that it quotes)."""
+    def add(self, place: int, kind: str | None, text: str, way_out: str, count: int = 1) -> None:
+        """Note ``count`` bad lines of a ``kind`` (default: the ``text`` up to the value that it quotes), and the
+        place of the first.
+        """
         kind = _QUOTE.split(text, maxsplit=1)[0] if kind is None else kind
-        first = self.kinds.get(kind)
-        if first is None:
-            self.kinds[kind] = _Kind(1, line, text, way_out)
+        known = self.kinds.get(kind)
+        if known is None:
+            self.kinds[kind] = _Kind(count, place, text, way_out)
             return
-        first.count += 1
-        if line < first.line:
-            first.line, first.text = line, text
+        known.count += count
+        if place < known.place:
+            known.place, known.text = place, text
 
     @property
     def total(self) -> int:
@@ -100,15 +107,18 @@ class Problems:
         """Raise the first problem as a ``DataError``, or warn with a ``DataWarning`` of all that was left out."""
         if not self.kinds:
             return
-        ordered = sorted(self.kinds.values(), key=lambda kind: kind.line)
+        ordered = sorted(self.kinds.values(), key=lambda kind: kind.place)
+        places = [kind.place for kind in ordered]
+        found = self.locate(places) if self.locate else [(self.name, place) for place in places]
         if self.on_error == "raise":
-            first = ordered[0]
-            message = f"{self.name}:{first.line}: {first.text} ({plural(first.count, f'such {self.unit}')})"
+            first, (name, line) = ordered[0], found[0]
+            message = f"{name}:{line}: {first.text} ({plural(first.count, f'such {self.unit}')})"
             if len(ordered) > 1:
                 message += f" and {self.total - first.count} bad {self.unit}s of other kinds"
             skip = f', or read with on_error="skip" to leave such {self.unit}s out' if self.may_skip else ""
             raise DataError(f"{message}; {first.way_out}{skip}")
-        parts = [f"{k.count} such as {self.unit} {k.line} ({k.text})" for k in ordered]
+        where = [f"{self.unit} {line}" if name == self.name else f"{name}:{line}" for name, line in found]
+        parts = [f"{kind.count} such as {at} ({kind.text})" for kind, at in zip(ordered, where)]
         warnings.warn(
             DataWarning(f"{self.name}: left out {plural(self.total, self.unit)}: {', '.join(parts)}"), stacklevel=3
         )

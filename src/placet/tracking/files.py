@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError
+from placet.io.cells import as_number
 from placet.io.files import writing
-from placet.io.tables import Table, as_number, read_table, write_table
+from placet.io.tables import Rows, read_table, write_table
 from placet.tracking.data import CLUTTER, SOUND_KM_PER_S, UNKNOWN, Arrivals, Beacons
 from placet.tracking.geometry import AXES
 from placet.tracking.track import Track
@@ -26,7 +27,7 @@ def read_beacons(source: Any, *, speed: float = SOUND_KM_PER_S, epoch: str = EPO
     ``speed_km_s`` (else ``speed``),
     ``deployed`` and ``recovered`` (day numbers or ISO dates).  ``epoch`` is the date of day 0.
     """
-    table = read_table(source, "raise")
+    table = read_table(source, "raise").rows()
     geographic = "lat" in table.names
     axes = ("lat", "lon") if geographic else ("x", "y")
     way_out = "beacons need id and either lat, lon or x, y"
@@ -55,7 +56,7 @@ def read_arrivals(
     ``beacons``, ``clutter``, or nothing.  ``capacity``, the most signals the float stores in a day, is by default
     the most it did store.
     """
-    table = read_table(source, "raise")
+    table = read_table(source, "raise").rows()
     way_out = "arrivals need the columns day and arrival_s"
     day = _days(table, "day", None, epoch)
     cells = table.column("arrival_s", way_out)
@@ -90,12 +91,13 @@ def read_arrivals(
     )  # fmt: skip
 
 
-def cell_text(table: Table, name: str, row: int) -> str:
+def cell_text(table: Rows, name: str, row: int) -> str:
     """A cell as it stands in the table."""
-    return str(table.cells(name)[row])
+    column = table.column(name)
+    return str(column.values[column.code[row]])
 
 
-def _time(table: Table, row: int, cell: Any) -> float:
+def _time(table: Rows, row: int, cell: Any) -> float:
     number = 0.0 if cell is None else as_number(cell)
     if number is None:
         table.reject(
@@ -105,9 +107,9 @@ def _time(table: Table, row: int, cell: Any) -> float:
     return number
 
 
-def _numbers(table: Table, name: str, default: float) -> np.ndarray:
+def _numbers(table: Rows, name: str, default: float) -> np.ndarray:
     """A column of numbers; an empty cell, or no column at all, stands for the default."""
-    out = np.full(table.n_rows, float(default))
+    out = np.full(len(table), float(default))
     if name in table.names:
         for row, cell in enumerate(table.column(name, "")):
             number = default if cell is None else as_number(cell)
@@ -118,14 +120,14 @@ def _numbers(table: Table, name: str, default: float) -> np.ndarray:
     return out
 
 
-def _days(table: Table, name: str, default: float | None, epoch: str) -> np.ndarray:
+def _days(table: Rows, name: str, default: float | None, epoch: str) -> np.ndarray:
     """A column of day numbers or ISO dates, as days after ``epoch``; without ``default`` every row must have one."""
     zero = _parse_date(epoch)
     if zero is None:
         raise ValueError(f"epoch {epoch!r} is not an ISO date such as 1970-01-01")
     if default is not None and name not in table.names:
-        return np.full(table.n_rows, default)
-    out = np.zeros(table.n_rows)
+        return np.full(len(table), default)
+    out = np.zeros(len(table))
     for row, cell in enumerate(table.column(name, "arrivals need the columns day and arrival_s")):
         number = default if cell is None else as_number(cell)
         date = None if number is not None or cell is None else _parse_date(str(cell))
@@ -146,11 +148,11 @@ def _parse_date(text: str) -> datetime | None:
     return date.replace(tzinfo=UTC) if date.tzinfo is None else date
 
 
-def _labels(table: Table, beacons: Beacons | None) -> np.ndarray:
+def _labels(table: Rows, beacons: Beacons | None) -> np.ndarray:
     if beacons is None:
         raise ValueError("labels name beacons: pass beacons too")
     index = {name: k for k, name in enumerate(beacons.names)} | {"clutter": CLUTTER}
-    out = np.full(table.n_rows, UNKNOWN)
+    out = np.full(len(table), UNKNOWN)
     for row, cell in enumerate(table.column("source", "labels need the column source")):
         if cell is None:
             continue

@@ -1,0 +1,366 @@
+"""Ballots in tables: long (a row per ballot and item), wide (a column per item or per place), or orders in text."""
+
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data import DataError, Rankings
+from placet.data.arrays import Ints, dense_tiers, encode, first_repeat, offsets_from_sizes, recode
+from placet.io.battles import SIDES
+from placet.io.cells import Column, as_number, join_columns
+from placet.io.columns import ABOUT, COUNTS, bracketed, find_column, plain_name
+from placet.io.tables import Rows, Table
+from placet.io.text import quote
+
+Layout = Literal["long", "ranks", "scores", "places", "orders"]
+LAYOUTS: tuple[Layout, ...] = ("long", "ranks", "scores", "places", "orders")
+# Names of columns that need not be given.
+BALLOTS = ("ballot", "ballot_id", "voter", "voter_id", "respondent", "respondent_id", "judge", "judge_id", "agent")
+ITEMS = ("item", "candidate", "option", "alternative", "item_id", "candidate_id", "name")
+RANKS = ("rank", "ranking", "place", "position", "preference", "pos")
+ORDERS = (
+    "ballot",
+    "order",
+    "ranking",
+    "rankings",
+    "ranked_ballot",
+    "preferences",
+    "preference",
+    "vote",
+    "votes",
+    "choices",
+)
+NO_CHOICE = ("skipped", "undervote", "overvote", "blank", "exhausted")  # words in cells that name no item
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
+_PLACE = re.compile(
+    r"(?:(?:rank|place|choice|preference|pref|position|option|number|no|top)_?)?"
+    rf"(?:([0-9]{{1,6}})(?:st|nd|rd|th)?|({'|'.join(_ORDINALS)}))"
+    r"(?:_?(?:rank|place|choice|preference|pref|position|option))?"
+)
+_SEPARATORS = (">", ";", "|", ",")
+WIDE = (
+    'say layout="ranks" (a column per item, cells are ranks, 1 is best), layout="scores" (cells are scores, higher is '
+    'better), layout="places" (a column per place, cells are items) or layout="orders" (one column, cells are A > B)'
+)
+_LONG = "name the columns with ballot=, item=, rank="
+
+
+@dataclass
+class Columns:
+    """Which columns of a table hold what."""
+
+    layout: Layout
+    main: list[str]  # ballot, item and rank; or one column per item or place; or the one of orders
+    special: dict[str, str] = field(default_factory=dict)  # weight, agent, instance
+
+    def used(self) -> list[str]:
+        return list(dict.fromkeys([*self.main, *self.special.values()]))
+
+
+def place_number(name: object) -> int | None:
+    """The place that a name or cell stands for: ``1``, ``2nd``, ``Choice 3``, ``Fourth choice``; else ``None``.
+
+    >>> [place_number(name) for name in ("1", "2nd", "Choice 3", "Fourth choice", "rank5", "Apple")]
+    [1, 2, 3, 4, 5, None]
+    """
+    match = _PLACE.fullmatch(plain_name(name))
+    if match is None:
+        return None
+    return int(match.group(1)) if match.group(1) else _ORDINALS.index(match.group(2)) + 1
+
+
+def find_columns(
+    table: Table,
+    layout: Layout | None,
+    keys: tuple[str | None, str | None, str | None],
+    special: Mapping[str, str | None],
+    items: Sequence[Hashable] | None,
+    ignore: Sequence[str],
+) -> Columns | None:
+    """The columns of ballots: those given, else by their names and cells; ``None`` where there are none."""
+    names = [name for name in table.names if name not in ignore]
+    chosen = {what: name or find_column(names, known) for (what, name), known in zip(special.items(), _SPECIAL)}
+    extra = {what: name for what, name in chosen.items() if name is not None}
+    rest = [name for name in names if name not in extra.values()]
+    if layout in (None, "long"):
+        found = [key or find_column(rest, known) for key, known in zip(keys, (BALLOTS, ITEMS, RANKS))]
+        if layout == "long" or all(found):
+            default = zip(found, ("ballot", "item", "rank"))
+            return Columns("long", [name or key for name, key in default], extra)
+    rest = [name for name in rest if name != keys[0]]
+    if layout is not None:
+        main = _columns_of(table, layout, rest, items) if rest else []
+        if not main:
+            raise DataError(f"{table.name}: no columns of ballots among {table.names}; {WIDE}")
+        return Columns(layout, main, extra)
+    places, orders = _place_columns(rest), _order_columns(table, rest)
+    ranks = _rank_columns(table, rest, items)
+    if places and ranks:
+        raise DataError(f"{table.name}: the columns {table.names} may be read in two ways; {WIDE}")
+    if places:
+        return Columns("places", places, extra)
+    if ranks:
+        return Columns("ranks", ranks, extra)
+    if len(orders) > 1:
+        said = " or ".join(f"ignore={[name for name in orders if name != one]}" for one in orders)
+        raise DataError(f"{table.name}: {' and '.join(map(repr, orders))} all hold orders; say {said}")
+    return Columns("orders", orders, extra) if orders else None
+
+
+_SPECIAL = (COUNTS, ("agent",), ("instance",))
+
+
+def _columns_of(table: Table, layout: Layout, rest: list[str], items: Sequence[Hashable] | None) -> list[str]:
+    """The columns of a layout that was named."""
+    if layout == "places":
+        return _place_columns(rest) or rest
+    if layout == "orders":
+        return _order_columns(table, rest) or [find_column(rest, ORDERS) or rest[0]]
+    if items is not None:
+        return [name for name in rest if bracketed(name) in items or name in items]
+    return [name for name in rest if plain_name(name) not in ABOUT]
+
+
+def _place_columns(rest: list[str]) -> list[str]:
+    """Columns that are numbered places; one alone, or numbers without 1, are none."""
+    found = [name for name in rest if place_number(bracketed(name)) is not None]
+    numbers = {place_number(bracketed(name)) for name in found}
+    return found if 1 in numbers and (len(found) > 1 or len(rest) == 1) else []
+
+
+def _rank_columns(table: Table, rest: list[str], items: Sequence[Hashable] | None) -> list[str]:
+    """Columns whose cells are all ranks 1..k or blank, k their number, with a 1 in every row that is not blank."""
+    wanted = _columns_of(table, "ranks", rest, items)
+    if not wanted:
+        return []
+    rows = table.rows(*wanted)
+    ranks = {name: rows.column(name).map(_rank, float) for name in wanted}
+    filled = {name: ~rows.column(name).is_missing() for name in wanted}
+    within = {name: (rank >= 1) & (rank <= len(wanted)) & (rank == np.round(rank)) for name, rank in ranks.items()}
+    some = [name for name in wanted if within[name].any()]
+    whole = [name for name in some if (within[name] | ~filled[name]).all()]
+    while whole and (beyond := [name for name in whole if np.nanmax(ranks[name]) > len(whole)]):
+        whole = [name for name in whole if name not in beyond]
+    sides = tuple(map(plain_name, whole))
+    if len(whole) < 2 or (sides in SIDES and sides != ("a", "b")):  # two sides without a winner are no items
+        return []
+    partly = [name for name in some if name not in whole]
+    if partly:
+        name = partly[0]
+        row = int(np.argmax(filled[name] & ~(within[name] & (ranks[name] <= len(some)))))
+        raise DataError(
+            f"{table.name}: column {name!r} holds {rows.quote(name, row)} beside ranks; correct it, or say "
+            f'ignore={name!r} if it is no item, or layout="ranks" if any number is a rank'
+        )
+    first = np.nanmin(np.where([filled[name] for name in whole], [ranks[name] for name in whole], np.inf), axis=0)
+    if ((first != 1) & np.isfinite(first)).any():
+        row = int(np.argmax((first != 1) & np.isfinite(first)))
+        raise DataError(
+            f"{table.name}: {', '.join(whole[:8])} hold small whole numbers, but a row has no 1 "
+            f"(its cells are {', '.join(rows.quote(name, row) for name in whole[:8])}): ranks or scores; {WIDE}"
+        )
+    return whole
+
+
+def _rank(cell: Any) -> float:
+    """A cell as a rank: a number, or a place in words; NaN where it is neither."""
+    number = as_number(cell)
+    if number is None and isinstance(cell, str) and "_" not in cell and any(map(str.isalpha, cell)):
+        number = place_number(cell)
+    return float("nan") if number is None else float(number)
+
+
+def _order_columns(table: Table, rest: list[str]) -> list[str]:
+    """Columns of text in which every cell is an order such as ``A > B``; other separators by the column's name."""
+    found = []
+    for name in rest:
+        cells = [cell for cell in table.rows(name, distinct=True).column(name).values if cell is not None]
+        if not cells or not all(isinstance(cell, str) for cell in cells):
+            continue
+        separator = _separator(cells)
+        every = separator is not None and all(separator in cell for cell in cells)
+        if separator is not None and (plain_name(name) in ORDERS or (every and separator in ">;")):
+            found.append(name)
+    named = [name for name in found if plain_name(name) in ORDERS]
+    return named or found
+
+
+def _separator(cells: Sequence[str]) -> str | None:
+    return next((mark for mark in _SEPARATORS if any(mark in cell for cell in cells)), None)
+
+
+def read_columns(
+    table: Table, columns: Columns, items: Sequence[Hashable] | None, parse: Callable[[str], Any]
+) -> Rankings:
+    """The ballots of a table; ``parse`` reads a line of ballots in text."""
+    for name in columns.used():
+        table.require(name, _LONG if columns.layout == "long" else "name the columns with weight=, agent=, instance=")
+    rows = table.rows(*columns.used())
+    if columns.layout == "long":
+        return _from_long(rows, columns.main, columns.special, items)
+    special = _special(rows, columns.special)
+    if columns.layout == "places":
+        return _from_places(rows, columns.main, special, items)
+    if columns.layout == "orders":
+        return _from_orders(rows, columns.main[0], special, items, parse)
+    return _from_ranks(rows, columns.main, special, items, columns.layout == "scores")
+
+
+@dataclass
+class Special:
+    """What is said of each row beside its items."""
+
+    weight: NDArray[np.float64] | None
+    names: dict[str, Column]  # agent, instance
+
+    def of(self, rows: Ints) -> dict[str, Any]:
+        """The arguments of ``Rankings.from_codes`` for ballots that stand in ``rows``."""
+        chosen: dict[str, Any] = {what: list(column.take(rows)) for what, column in self.names.items()}
+        return chosen | {"weight": None if self.weight is None else self.weight[rows]}
+
+
+def _special(rows: Rows, special: dict[str, str]) -> Special:
+    weight = rows.numbers(special["weight"], positive=True) if "weight" in special else None
+    return Special(weight, {what: rows.labels(special[what]) for what in ("agent", "instance") if what in special})
+
+
+def _from_long(rows: Rows, keys: list[str], others: dict[str, str], items: Sequence[Hashable] | None) -> Rankings:
+    who, what = rows.labels(keys[0]), rows.labels(keys[1])
+    ranks = rows.numbers(keys[2])
+    special = _special(rows, others)
+    pair = who.code * len(what.values) + what.code
+    order = np.argsort(pair, kind="stable")
+    twice = np.zeros(len(rows), bool)
+    twice[order[1:][pair[order[1:]] == pair[order[:-1]]]] = True
+    rows.reject(
+        twice,
+        "twice",
+        lambda row: f"item {rows.quote(keys[1], row)} occurs more than once on ballot {rows.quote(keys[0], row)}",
+        "keep one",
+    )
+    start = np.zeros(len(who.values), np.int64)  # the first row of each ballot
+    usable = np.flatnonzero(~rows.bad)
+    start[who.code[usable[::-1]]] = usable[::-1]
+    if special.weight is not None:
+        _same_in_ballot(rows, "weight", special.weight, special.weight.tolist(), start[who.code])
+    for name, column in special.names.items():
+        _same_in_ballot(rows, name, column.code, list(column), start[who.code])
+    good = rows.good_rows()
+    if not len(good):
+        raise DataError(f"{rows.table.name}: no ballots; a row has a ballot, an item and a rank")
+    ballot, names = recode(who.code[good], who.values, "ballot")
+    code, found = recode(what.code[good], what.values, "item", items)
+    tier = np.unique(ranks[good], return_inverse=True)[1]
+    order = np.lexsort((code, tier, ballot))
+    first = np.zeros(len(names), np.int64)
+    first[ballot[::-1]] = good[::-1]
+    offsets = offsets_from_sizes(np.bincount(ballot))
+    return Rankings.from_codes(code[order], tier[order], offsets, found, **special.of(first))
+
+
+def _same_in_ballot(rows: Rows, name: str, values: NDArray[Any], cells: Sequence[Any], start: Ints) -> None:
+    rows.reject(
+        values != values[start],
+        name,
+        lambda row: f"{name} {quote(cells[row])} differs from that of its ballot before",
+        f"a ballot has one {name}",
+    )
+
+
+def _from_ranks(
+    rows: Rows, names: list[str], special: Special, items: Sequence[Hashable] | None, scores: bool
+) -> Rankings:
+    """A column per item; cells are ranks, or scores of which the highest is best."""
+    what = "score" if scores else "rank"
+    numbers = np.empty((len(rows), len(names)))
+    for k, name in enumerate(names):
+        column = rows.column(name)
+        numbers[:, k] = column.map(_rank, float)
+        wrong = np.isnan(numbers[:, k]) & ~column.is_missing()
+        said = lambda row, name=name: f"{what} {rows.quote(name, row)} of {quote(name)} is not a finite number"  # noqa: E731
+        rows.reject(wrong, None, said, f"cells are {what}s or empty")
+    good = _ballots(rows)
+    listed = ~np.isnan(numbers[good])
+    ballot, item = np.nonzero(listed)
+    value = numbers[good][listed] * (-1 if scores else 1)
+    order = np.lexsort((value, ballot))
+    offsets = offsets_from_sizes(listed.sum(axis=1))
+    code = np.arange(len(names))
+    found: tuple[Hashable, ...] = tuple(map(bracketed, names))
+    if items is not None:
+        used = np.unique(item)
+        code[used], found = encode([found[k] for k in used.tolist()], "item", items)
+    score = -value[order] if scores else None
+    return Rankings.from_codes(
+        code[item[order]], dense_tiers(value[order], offsets), offsets, found, **special.of(good), score=score
+    )
+
+
+def _ballots(rows: Rows) -> Ints:
+    good = rows.good_rows()
+    if not len(good):
+        raise DataError(f"{rows.table.name}: no ballots; {WIDE}")
+    return good
+
+
+def _from_places(rows: Rows, names: list[str], special: Special, items: Sequence[Hashable] | None) -> Rankings:
+    """A column per place; cells are items."""
+    places = []
+    for name in names:
+        place = place_number(bracketed(name))
+        if place is None:
+            raise DataError(f"{rows.table.name}: column {name!r} is not the number of a place; {WIDE}")
+        places.append(place)
+    order = np.argsort(places, kind="stable")
+    every = join_columns([rows.column(names[k]) for k in order.tolist()])
+    absent = every.map(lambda cell: cell is None or (isinstance(cell, str) and cell.lower() in NO_CHOICE), bool)
+    code = np.where(absent, -1, every.code).reshape(len(names), -1).T  # (ballots, places)
+    ordered = np.sort(code, axis=1)
+    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    rows.reject(
+        twice,
+        None,
+        lambda row: (
+            f"item {quote(every.values[first_repeat(k for k in code[row].tolist() if k >= 0)])} "
+            "occurs more than once on one ballot"
+        ),
+        "an item has one place on a ballot",
+    )
+    good = _ballots(rows)
+    listed = code[good] >= 0
+    offsets = offsets_from_sizes(listed.sum(axis=1))
+    item, found = recode(code[good][listed], every.values, "item", items)
+    tier = np.broadcast_to(np.unique(places, return_inverse=True)[1][order], listed.shape)[listed]
+    return Rankings.from_codes(item, dense_tiers(tier, offsets), offsets, found, **special.of(good))
+
+
+def _from_orders(
+    rows: Rows, name: str, special: Special, items: Sequence[Hashable] | None, parse: Callable[[str], Any]
+) -> Rankings:
+    """One column of orders in text: ``A > B = C``, or names with ; | or , between them."""
+    column = rows.column(name)
+    separator = _separator([cell for cell in column.values if isinstance(cell, str)]) or ">"
+    parsed = [_parse_order(cell, separator, parse) for cell in column.values]
+    wrong = np.array([isinstance(order, str) for order in parsed])[column.code]
+    rows.reject(wrong, None, lambda row: str(parsed[column.code[row]]), f"cells of {name} are orders such as A > B = C")
+    rows.reject(column.is_missing(), name, f"{name} is missing", "fill it in")
+    good = _ballots(rows)
+    chosen = [parsed[k] for k in column.code[good].tolist()]
+    weight = np.array([weight for weight, _ in chosen])
+    extra = special.of(good)
+    extra["weight"] = weight if extra["weight"] is None else weight * extra["weight"]
+    return Rankings.from_orders([tiers for _, tiers in chosen], items=items, **extra)
+
+
+def _parse_order(cell: Any, separator: str, parse: Callable[[str], Any]) -> Any:
+    """(weight, tiers) of a cell, or what is wrong with it."""
+    if separator == ">" or cell is None:
+        return parse("" if cell is None else str(cell))
+    names = [name.strip() for name in str(cell).split(separator) if name.strip()]
+    if (twice := first_repeat(names)) is not None:
+        return f"item {quote(twice)} occurs more than once on one ballot"
+    return 1.0, [(name,) for name in names]

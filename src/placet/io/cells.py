@@ -1,0 +1,154 @@
+"""Columns of tables as codes of their distinct cells, so that each distinct cell is judged once."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data.arrays import Floats, Ints, first_appearance, is_missing
+from placet.io.text import parse_decimal
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Column:
+    """Cells as codes (rows,) of ``values``, the distinct cells in order of first appearance; a missing one is None.
+
+    It iterates as the cells themselves.  Text is stripped of blanks around it, and is missing where nothing is left.
+    """
+
+    code: Ints
+    values: list[Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.values.__getitem__, self.code.tolist())
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def map(self, judge: Callable[[Any], Any], dtype: Any) -> NDArray[Any]:
+        """``judge`` of every cell, called once for each distinct one."""
+        return np.array([judge(value) for value in self.values], dtype=dtype)[self.code]
+
+    @property
+    def coded(self) -> tuple[Ints, list[Any]]:
+        """Codes and what they stand for."""
+        return self.code, self.values
+
+    def take(self, rows: NDArray[Any]) -> "Column":
+        """The chosen rows."""
+        return Column(self.code[rows], self.values)
+
+    def is_missing(self) -> NDArray[np.bool_]:
+        """Which cells are missing."""
+        return self.map(lambda value: value is None, bool)
+
+
+def strip(value: Any) -> Any:
+    """A cell without blanks around its text; ``None`` where there is nothing."""
+    if isinstance(value, str):
+        return value.strip() or None
+    return None if is_missing(value) else value
+
+
+def as_number(value: Any) -> float | None:
+    """A cell as a finite number, else ``None``; true and false are not numbers."""
+    if isinstance(value, str):
+        return parse_decimal(value)
+    if value is None or isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return parse_decimal(repr(float(value)))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def code_cells(cells: Any) -> Column:
+    """The cells of a Polars series, an array or a sequence as a ``Column``.  O(rows)."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iufb" and cells.ndim == 1:
+        return _code_numbers(cells)
+    if type(cells).__module__.startswith("polars"):
+        return _code_series(cells)
+    return _code_objects(cells.tolist() if isinstance(cells, np.ndarray) else list(cells))
+
+
+def _code_numbers(cells: NDArray[Any]) -> Column:
+    if cells.dtype.kind in "iu" and len(cells):
+        low, high = int(cells.min()), int(cells.max())
+        if high - low <= 4 * len(cells) and high < 2**63:  # whole numbers in a small range need no sorting
+            return _in_order(cells.astype(np.int64) - low, list(range(low, high + 1)))
+    values, code = np.unique(cells, return_inverse=True)
+    return _in_order(code, [strip(value) for value in values.tolist()])
+
+
+def _in_order(code: Ints, values: list[Any]) -> Column:
+    """The column with its values in order of first appearance, equal ones as one."""
+    order = first_appearance(code, len(values))
+    place: dict[Any, int] = {}
+    new = np.zeros(len(values), np.int64)
+    for k in order.tolist():
+        new[k] = place.setdefault(values[k], len(place))
+    return Column(new[code], list(place))
+
+
+def _code_objects(cells: list[Any]) -> Column:
+    """Cells of any type; values that are equal, such as 1 and 1.0, are one."""
+    index: dict[Any, int] = {}
+    try:
+        code = np.fromiter((index.setdefault(cell, len(index)) for cell in cells), np.int64, len(cells))
+    except TypeError:  # lists, dictionaries: no names, shown as text where they must be shown
+        return _code_objects([cell if isinstance(cell, str | int | float | None) else str(cell) for cell in cells])
+    types = set(map(type, index))
+    if bool in set(map(type, cells)) and (int in types or float in types):  # True equals 1, but is no number
+        return _code_objects([str(cell) if isinstance(cell, bool) else cell for cell in cells])
+    return _in_order(code, [strip(value) for value in index])
+
+
+def _code_series(series: "pl.Series") -> Column:
+    import polars as pl
+
+    if series.dtype in (pl.Categorical, pl.Enum):
+        series = series.cast(pl.String)
+    if series.dtype == pl.String:
+        distinct = series.unique(maintain_order=True).drop_nulls()
+        code = series.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64).fill_null(len(distinct)).to_numpy()
+        values = [strip(value) for value in distinct.to_list()]
+        return _in_order(code, [*values, None])
+    if series.dtype.is_numeric() or series.dtype == pl.Boolean:
+        missing = series.is_null().to_numpy()
+        found = _code_numbers(series.drop_nulls().to_numpy())
+        if not missing.any():
+            return found
+        code = np.full(len(series), len(found.values))
+        code[~missing] = found.code
+        return _in_order(code, [*found.values, None])
+    return _code_objects(series.to_list())
+
+
+def as_numbers(cells: Any) -> Floats | None:
+    """A column as numbers, NaN where a cell is none; ``None`` for columns whose cells must be looked at one by one."""
+    if isinstance(cells, np.ndarray):
+        return cells.astype(np.float64) if cells.dtype.kind in "iuf" else None
+    if not type(cells).__module__.startswith("polars"):
+        return None
+    import polars as pl
+
+    if cells.dtype == pl.String:  # Polars reads what ``parse_decimal`` does, and nan and inf, which are not finite
+        cells = cells.str.strip_chars().cast(pl.Float64, strict=False)
+    return cells.cast(pl.Float64).fill_null(np.nan).to_numpy().copy() if cells.dtype.is_numeric() else None
+
+
+def join_columns(columns: list[Column]) -> Column:
+    """Columns of several parts as one."""
+    if len(columns) == 1:
+        return columns[0]
+    index: dict[Any, int] = {}
+    codes = []
+    for column in columns:
+        place = np.array([index.setdefault(value, len(index)) for value in column.values], np.int64)
+        codes.append(place[column.code])
+    return Column(np.concatenate(codes), list(index))

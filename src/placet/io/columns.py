@@ -1,0 +1,68 @@
+"""Names of columns as people write them: ``Model A``, ``model_a`` and ``modelA`` are one name."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from placet.data import DataError
+
+if TYPE_CHECKING:
+    from placet.io.tables import Table
+
+COUNTS = ("weight", "count")  # columns that say how often a row counts, when they are there
+# Columns that describe a row, and are neither items nor features.
+ABOUT = frozenset(
+    "id index row row_id unnamed0 timestamp date time datetime day month year created created_at updated_at "
+    "submitted_at submit_date start_date end_date start_time end_time completion_time duration age gender sex email "
+    "email_address name username user user_id voter voter_id respondent respondent_id response_id participant "
+    "participant_id ballot ballot_id agent instance judge rater annotator session session_id ip ip_address country "
+    "city state zip zip_code postcode region language comment comments note notes source url title_id doc_id docid "
+    "document_id document product_id qid query query_id label grade relevance rel target precinct status progress "
+    "finished".split()
+)
+_SPLIT = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+_OTHER = re.compile(r"[^a-z0-9]+")
+_DIGIT = re.compile(r"_(?=[0-9]+(?:_|$))")
+_BRACKETS = re.compile(r".*\[\s*(.*?)\s*\]\s*", re.DOTALL)
+
+
+def plain_name(name: object) -> str:
+    """A name in lower case with one underscore for what is neither letter nor digit.
+
+    >>> [plain_name(name) for name in ("Model A", "modelA", "HomeTeam", "player_1", "Choice 2", "FTHG")]
+    ['model_a', 'model_a', 'home_team', 'player1', 'choice2', 'fthg']
+    """
+    text = _SPLIT.sub("_", str(name).strip())
+    text = re.sub(r"(?<=[a-z])(?=[AB]$)", "_", text)  # modelA, modelB
+    return _DIGIT.sub("", _OTHER.sub("_", text.lower()).strip("_"))
+
+
+def bracketed(name: str) -> str:
+    """The part of a name that stands in brackets, as in the columns of Google Forms' grids; else the whole name.
+
+    >>> bracketed("Rank the fruit [Apple]"), bracketed("Apple")
+    ('Apple', 'Apple')
+    """
+    match = _BRACKETS.fullmatch(name)
+    return match.group(1) if match and match.group(1) else name.strip()
+
+
+def split_names(names: str | Iterable[str]) -> list[str]:
+    """Names of columns, given one by one or with commas between them."""
+    return [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+
+
+def find_column(names: Sequence[str], known: Iterable[str]) -> str | None:
+    """The column that has the first of the ``known`` names that any has."""
+    own = {plain_name(name): name for name in reversed(names)}
+    return next((own[name] for name in known if name in own), None)
+
+
+def find_pair(table: "Table", pairs: Iterable[tuple[str, str]], way_out: str) -> tuple[str, str] | None:
+    """The two columns of a table that make up one of ``pairs``; several such pairs are a ``DataError``."""
+    own = {plain_name(name): name for name in reversed(table.names)}
+    found = [(own[a], own[b]) for a, b in pairs if a in own and b in own]
+    if len(found) > 1:
+        said = " or ".join(f"{a!r}, {b!r}" for a, b in found)
+        raise DataError(f"{table.name}: the two sides may be {said}; {way_out}")
+    return found[0] if found else None

@@ -1,0 +1,144 @@
+"""Queries as tables: a row per document with a query, a grade and a column for each feature (or one list of all)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data import DataError, Queries
+from placet.data.arrays import set_columns
+from placet.data.queries import Missing
+from placet.io.columns import ABOUT, find_column, plain_name, split_names
+from placet.io.files import Source
+from placet.io.tables import Rows, Sample, Table, read_table, write_table
+from placet.io.text import OnError, parse_whole, plural
+
+# Names of columns that need not be given.
+QIDS = ("qid", "query_id", "queryid", "query", "search_id", "srch_id", "topic", "topic_id", "group", "group_id")
+LABELS = ("label", "grade", "relevance", "relevance_label", "rel", "target", "judgment", "judgement", "y")
+_NAME_THEM = "name the columns with qid=, label= and features="
+
+
+def looks_like_features(sample: Sample) -> dict[str, Any] | None:
+    """A table with a query, a label, and other columns."""
+    if sample.table is None:
+        return None
+    qid, label = find_column(sample.table.names, QIDS), find_column(sample.table.names, LABELS)
+    return {} if qid and label and _others(sample.table, (qid, label)) else None
+
+
+def _others(table: Table, used: Sequence[str | None]) -> list[str]:
+    return [name for name in table.names if name not in used and plain_name(name) not in ABOUT]
+
+
+def read_features(
+    source: Source | Any,
+    *,
+    qid: str | None = None,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    ignore: str | Sequence[str] = (),
+    missing: Missing = "error",
+    separator: str | None = None,
+    format: str | None = None,
+    on_error: OnError = "raise",
+) -> Queries:
+    """Queries from a table with a row per document: a path, an open file, or a frame.
+
+    Parameters
+    ----------
+    qid, label : columns of the query and of the grade; else found by their names (``QIDS``, ``LABELS``).
+    features : columns of the features, or one column of lists; else all columns of numbers but those that describe a
+        row (``id``, ``date``, ...).  ``notes`` of the result say which columns were not taken.
+    weight : column of the weight of a row's query.
+    ignore : columns to pass over.
+    missing : "keep" reads empty cells as NaN (for trees); "error" refuses them.
+    separator, format : of the file, where its first lines and its suffix do not tell.
+
+    Features that are all float32 stay float32.  Queries named by whole numbers are ``int``.
+    """
+    table = read_table(source, on_error, format, separator=separator)
+    qid = qid or find_column(table.names, QIDS) or "qid"
+    label = label or find_column(table.names, LABELS) or "label"
+    left_out = split_names(ignore)
+    chosen = split_names(features) if features is not None else _others(table, (qid, label, weight, *left_out))
+    used = [qid, label, *((weight,) if weight else ()), *chosen]
+    for name in used:
+        table.require(name, _NAME_THEM)
+    rows = table.rows(*dict.fromkeys(used))
+    query = rows.labels(qid)
+    grade = rows.numbers(label)
+    weights = None if weight is None else rows.numbers(weight, positive=True)
+    X, names = _matrix(rows, chosen, features is not None, missing)
+    good = rows.good_rows()
+    if not len(good) or not names:
+        raise DataError(f"{table.name}: no rows with features; {_NAME_THEM}")
+    whole = len(good) == len(rows)
+    found = Queries.from_arrays(
+        X if whole else X[good],
+        grade[good],
+        query.code[good],
+        weight=None if weights is None else weights[good],
+        missing=missing,
+    )
+    keys = [name for name in used if name not in chosen]
+    own = chosen if len(chosen) == 1 else list(names)
+    note = table.note("queries", [*keys, *own], [*keys, plural(len(names), "feature")])
+    set_columns(found, qid=_names([query.values[k] for k in found.qid]), features=names, notes=(note,))  # type: ignore[call-overload]
+    return found
+
+
+def _names(values: list[Any]) -> tuple[Any, ...]:
+    """Names of queries; whole numbers where all are, as in LETOR text."""
+    numbers = [parse_whole(value) if isinstance(value, str) else value for value in values]
+    same = all(isinstance(n, int) and str(n) == str(value) for n, value in zip(numbers, values))
+    return tuple(numbers if same else values)
+
+
+def _matrix(rows: Rows, chosen: list[str], given: bool, missing: Missing) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """The features (rows, features) and their names; columns without any number are passed over, unless given."""
+    if len(chosen) == 1 and (lists := _lists(rows, chosen[0])) is not None:
+        return lists, tuple(f"{chosen[0]}{k + 1}" for k in range(lists.shape[1]))
+    columns, names = [], []
+    for name in chosen:
+        if given or rows.holds_numbers(name):
+            columns.append(rows.numbers(name, optional=missing == "keep"))
+            names.append(name)
+    dtype = np.float32 if names and all(rows.holds_float32(name) for name in names) else np.float64
+    X = np.empty((len(rows), len(names)), dtype)
+    for k, column in enumerate(columns):
+        X[:, k] = column
+    return X, tuple(names)
+
+
+def _lists(rows: Rows, name: str) -> NDArray[Any] | None:
+    """A column of lists of numbers, all of one length, as a matrix; ``None`` where it is none."""
+    import polars as pl
+
+    parts = []
+    for cells in rows.cells[name]:
+        if not isinstance(cells, pl.Series) or cells.dtype.base_type() not in (pl.List, pl.Array):
+            return None
+        sizes = cells.list.len() if cells.dtype.base_type() is pl.List else None
+        if sizes is not None and (sizes.n_unique() != 1 or sizes.null_count()):
+            raise DataError(f"{rows.table.name}: lists of {name} differ in length; give every row as many features")
+        flat = cells.explode().to_numpy()
+        parts.append(flat.reshape(len(cells), -1))
+    return np.concatenate(parts)
+
+
+def write_features(queries: Queries, target: Source, *, format: str | None = None) -> None:
+    """Queries as rows ``qid, label`` and a column for each feature, in the caller's order; read back they are equal,
+    where the features have names (else they are called ``feature1``, ...), and weights are 1 or read with ``weight``.
+    """
+    order = np.argsort(queries.row, kind="stable")
+    X = queries.X[order]
+    X = X if isinstance(X, np.ndarray) else X.toarray()
+    query = queries.query[order]
+    names = queries.features or [f"feature{k + 1}" for k in range(X.shape[1])]
+    columns: dict[str, Any] = {"qid": [queries.qid[k] for k in query.tolist()], "label": queries.grade[order]}
+    if (queries.weight != 1).any():
+        columns["weight"] = queries.weight[query]
+    write_table(target, columns | {str(name): X[:, k] for k, name in enumerate(names)}, format)
