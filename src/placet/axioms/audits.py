@@ -224,8 +224,8 @@ def audit(
     Audit(borda: 1 of 3 majorities contradicted, epsilon 0.1, 0 of 1 unanimous pairs broken)
     >>> found.contradicted[0].sentence()
     'Three of five voters put A above B, yet B ends above A.'
-    >>> audit(None, "plurality", items=3)
-    MethodAudit(plurality, 3 items: breaks universality, pareto, iia, condorcet, strong-condorcet)
+    >>> audit(None, "plurality", items=5)
+    MethodAudit(plurality, 5 items: breaks universality, pareto, iia, condorcet, strong-condorcet)
     """
     if data is None:
         if items is None or items < 2:
