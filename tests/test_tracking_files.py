@@ -273,7 +273,7 @@ def scene(n=60):
 
 def test_stochastic_em_finds_the_parameters():
     tracker, drawn = scene()
-    found = estimate_by_em(tracker, drawn.arrivals, (5, 5), n_iter=12)
+    found = estimate_by_em(tracker, drawn.arrivals, (5, 5), n_rounds=12)
     assert found.tracker.detection == pytest.approx(0.7, abs=0.1)
     assert found.tracker.clutter_rate == pytest.approx(3.0, rel=0.3)
     assert found.tracker.sigma == pytest.approx(0.05, rel=0.35)
@@ -301,7 +301,7 @@ def test_what_the_data_do_not_tell_is_not_identified():
     arrivals = Arrivals.from_lists([[], [], []], window=(0, 20), capacity=2)
     tracker = RankedSignalTracker(beacons=beacons, detection=0.1, clutter_rate=0.1, sigma=0.5, particles=200, chains=1)
     with pytest.warns(NotIdentified, match="sigma"):
-        found = estimate_by_em(tracker, arrivals, (3, 4), parameters=("sigma",), n_iter=3)
+        found = estimate_by_em(tracker, arrivals, (3, 4), parameters=("sigma",), n_rounds=3)
     assert found.identified == {"sigma": False}
     assert "not identified" in found.summary()
 
@@ -323,6 +323,6 @@ def test_em_keeps_the_shape_of_the_diffusion_and_estimates_velocity_noise():
         for diffusion, persistence in (([0.02, 0.02], 0.0), ([[0.02, 0.0], [0.0, 0.02]], 0.0), (0.02, 4.0)):
             start = replace(tracker, diffusion=diffusion, persistence=persistence)
             found = estimate_by_em(
-                start, drawn.arrivals, (5, 5), drawn.position[-1], parameters=("diffusion",), n_iter=2
+                start, drawn.arrivals, (5, 5), drawn.position[-1], parameters=("diffusion",), n_rounds=2
             )
             assert np.shape(found.tracker.diffusion) == np.shape(diffusion)

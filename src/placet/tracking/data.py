@@ -18,12 +18,16 @@ UNKNOWN, CLUTTER = -1, -2
 class Beacons:
     """Sources of signals; every column has one entry for each beacon, or one number for all.
 
-    ``position`` (n, 2): (x, y) in the plane, (lat, lon) in degrees when ``geometry="geographic"``.
-    ``emission``: seconds after the start of listening at which the beacon sounds.
-    ``drift``: seconds per day by which it sounds later, counted from ``since`` (from day 0 when that is minus
-    infinity).
-    ``speed``: of sound on the way from this beacon, distance units (km) per second.
-    ``since, until``: first and last day on which it sounds.
+    Parameters
+    ----------
+    position : (n, 2), (x, y) in the plane, (lat, lon) in degrees when geographic
+    emission : seconds after the start of listening at which the beacon sounds
+    drift : seconds per day by which it sounds later, counted from ``since`` (from day 0 when that is minus infinity)
+    speed : of sound on the way from this beacon, distance units (km) per second
+    since : first day on which it sounds
+    until : last day on which it sounds
+    names : one for each beacon; "0", "1", ... by default
+    geometry : "plane" or "geographic"
 
     >>> Beacons([[0, 0], [3, 4]], speed=1.0).names
     ('0', '1')
@@ -80,16 +84,18 @@ class Beacons:
 class Arrivals:
     """Recorded signals of one float; the signals ``offsets[k]:offsets[k + 1]`` belong to step ``k``.
 
-    ``day`` (steps,): strictly rising.  A step without signals is a day on which the float listened and heard
-    nothing; a day that is not there at all was not observed, and the track goes over it.
-    ``time`` (signals,): seconds on the float's clock, never falling within a step.
-    ``capacity``: how many signals the float can store in one step.  When a step is full, later signals may have been
-    lost.
-    ``window``: (first, last) second of listening; an end of infinity stands for the last recorded time of all.
-    ``confidence`` (signals,): optional, finite, larger is surer.
-    ``source`` (signals,): optional labels made by hand: the index of the beacon, -1 unknown, -2 clutter.
-    ``clock``: float clock minus true time at the first and at the last day, in seconds; between them it is linear.
-    ``epoch``: ISO date of day 0, for files.
+    Parameters
+    ----------
+    day : (steps,), strictly rising.  A step without signals is a day on which the float listened and heard nothing; a
+        day that is not there at all was not observed, and the track passes over it
+    time : (signals,), seconds on the float's clock, never falling within a step
+    offsets : (steps + 1,)
+    capacity : how many signals the float can store in one step; when a step is full, later signals may have been lost
+    window : (first, last) second of listening; an end of infinity stands for the last recorded time of all
+    confidence : (signals,), optional, finite, larger is surer
+    source : (signals,), optional labels made by hand: the index of the beacon, -1 unknown, -2 clutter
+    clock : float clock minus true time at the first and at the last day, in seconds; linear between them
+    epoch : ISO date of day 0, for files
     """
 
     day: np.ndarray

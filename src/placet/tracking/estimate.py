@@ -84,7 +84,7 @@ def estimate_on_grid(
 
 def estimate_by_em(
     tracker: RankedSignalTracker, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *,
-    parameters: Sequence[str] = PARAMETERS, n_iter: int = 40, start_day: float | None = None,
+    parameters: Sequence[str] = PARAMETERS, n_rounds: int = 40, start_day: float | None = None,
     end_day: float | None = None,
 ) -> Estimate:  # fmt: skip
     """Stochastic EM from the tracker's own parameters: draw whole tracks, set every parameter to its best given them.
@@ -104,23 +104,23 @@ def estimate_by_em(
     history: list[dict[str, float]] = []
     found: list[dict[str, Any]] = []
     current = tracker
-    for iteration in range(n_iter):
+    for iteration in range(n_rounds):
         drawn = replace(current, random_state=tracker.random_state + iteration).sample(
             arrivals, start, end, start_day=start_day, end_day=end_day
         )
         best = _maximize(current, drawn)
-        stretch = LONGER if iteration < n_iter // 2 else 1.0
+        stretch = LONGER if iteration < n_rounds // 2 else 1.0
         values = {name: _extrapolate(name, getattr(current, name), best[name], stretch) for name in parameters}
         current = replace(current, **values)
         found.append(values)
         plain = {name: float(np.mean(np.atleast_1d(values[name]))) for name in parameters}
         history.append(plain | {"log_likelihood": drawn.log_likelihood})
-    late = found[-max(1, n_iter // 4) :]
+    late = found[-max(1, n_rounds // 4) :]
     means: dict[str, Any] = {name: _average(name, [values[name] for values in late]) for name in parameters}
     current = replace(tracker, **means)
     value, identified, better = _profile(current, parameters, arrivals, start, end, start_day, end_day)
     if better:
-        warnings.warn(f"{', '.join(better)}: not yet at the best value; raise n_iter above {n_iter}", stacklevel=2)
+        warnings.warn(f"{', '.join(better)}: not yet at the best value; raise n_rounds above {n_rounds}", stacklevel=2)
     _warn(identified, "")
     return Estimate(current, value, history, identified)
 

@@ -62,13 +62,18 @@ class Evidence(NamedTuple):
 class SignalModel:
     """Parameters of the observation model.
 
-    ``detection`` P_D and ``sigma`` (seconds): one number or one for each beacon.  ``clutter_rate`` lambda: mean
-    number of clutter signals in a step.  ``clutter``: their distribution, an object with ``pdf`` and ``cdf`` (a
-    frozen ``scipy.stats`` distribution); uniform over the window by default.  ``keep``: "earliest" or "strongest".
-    ``ranked=False`` is the baseline of equation 5.72, in which a source without a signal counts 1 - P_D whatever its
-    time.  ``confidence_ratio``: function of the recorded confidences that gives p(confidence | clutter) /
-    p(confidence | signal); without it confidences are not used.  ``method``: "exact", "bethe" or "auto" (exact up to
-    10 signals in a step).
+    Parameters
+    ----------
+    detection : P_D, one number or one for each beacon
+    clutter_rate : lambda, the mean number of clutter signals in a step
+    sigma : standard deviation of an arrival in seconds, one number or one for each beacon
+    clutter : distribution of clutter times, an object with ``pdf`` and ``cdf`` (a frozen ``scipy.stats`` distribution);
+        uniform over the window by default
+    keep : "earliest" or "strongest"
+    ranked : False for the baseline of equation 5.72: a source without a signal counts 1 - P_D whatever its time
+    confidence_ratio : function of the recorded confidences that gives p(confidence | clutter) / p(confidence | signal);
+        without it confidences are not used
+    method : "exact", "bethe" or "auto" (exact up to 10 signals in a step)
     """
 
     detection: ArrayLike = 0.9

@@ -30,13 +30,28 @@ class Sample(NamedTuple):
 class RankedSignalTracker:
     """Tracks a float from the first few unlabeled arrival times of each step.
 
-    Observation model (``placet.tracking.model``): ``detection`` P_D, ``clutter_rate`` lambda (P_C = lambda / (1 +
-    lambda)), ``sigma`` in seconds, ``clutter``, ``keep``, ``ranked``, ``confidence_ratio``, ``method``.
-    Motion (``placet.tracking.motion``): ``diffusion``, the variance gained per day (one number, two, or a matrix;
-    km^2 when geographic); ``persistence``, the days over which velocity is remembered (0: random walk).
-    Work: ``particles`` in each of ``chains`` independent filters; resampling below ``threshold`` x particles;
-    ``trajectories`` drawn backwards through ``candidates`` states of each step.  The same ``random_state`` gives the
-    same track on any number of threads.
+    The observation model is that of ``placet.tracking.model``, the motion that of ``placet.tracking.motion``.  The same
+    ``random_state`` gives the same track on any number of threads.
+
+    Parameters
+    ----------
+    beacons : the sources of the signals
+    detection : P_D, the chance to hear a beacon; one number, or one for each beacon
+    clutter_rate : lambda, the mean number of clutter signals in a step; P_C = lambda / (1 + lambda)
+    sigma : standard deviation of an arrival time, in seconds; one number, or one for each beacon
+    diffusion : variance gained per day (km^2 when geographic): one number, two, or a matrix
+    persistence : days over which velocity is remembered; 0 for a random walk
+    clutter : distribution of clutter times, an object with ``pdf`` and ``cdf``; uniform over the window by default
+    keep : "earliest" or "strongest", the signals that are stored
+    ranked : False for the baseline that forgets the order (equation 5.72)
+    confidence_ratio : function of the confidences that gives p(confidence | clutter) / p(confidence | signal)
+    method : "exact", "bethe" or "auto", how associations are summed
+    particles : in each chain
+    chains : independent filters, to see whether they agree
+    threshold : resample when the effective number of particles falls below this share
+    trajectories : drawn backwards in each chain when smoothing
+    candidates : states of each step that a trajectory may come from, beside its own ancestor
+    random_state : of everything random
 
     >>> import numpy as np
     >>> from placet.tracking import Arrivals, Beacons
