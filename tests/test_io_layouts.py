@@ -351,3 +351,20 @@ def test_features_of_every_shape(tmp_path):
     assert weighted.features == ("x",)
     with pytest.raises(DataError, match="column 'x' is not numbers"):
         Queries.from_frame({"qid": [1], "label": [1], "x": ["n/a"]})
+
+
+def test_the_command_says_what_it_read(tmp_path):
+    path = tmp_path / "games.csv"
+    path.write_text(VOTES["chess results"][0])
+    code = "from placet.cli import main; main()"
+    for command in (["describe", path, path], ["describe", "-"], ["convert", path, tmp_path / "games.parquet"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, command)],
+            input=path.read_text(),
+            capture_output=True,
+            text=True,
+            env=os.environ,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.startswith("read as votes: White, Black, Result; ignored: Event, Date, ECO\n")
+    assert placet.read(tmp_path / "games.parquet") == placet.read(path)

@@ -82,6 +82,8 @@ def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Ra
     parts: list[Rankings | Comparisons] = []
     for file in files:
         data = read(file, format or None, **options)
+        for note in getattr(data, "notes", ()):
+            say(note)
         data = data.rankings if isinstance(data, LetorAgg) else data
         if not isinstance(data, Rankings | Comparisons):
             raise DataError(f"{file}: {type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
