@@ -28,6 +28,8 @@ SEEDS = {
     "xmc": b"2 3 4\n0,2 0:1 2:0.5\n 1:2\n",
     "csv": b"ballot,item,rank,weight\n1,A,1,2\n1,B,1,2\n2,B,1,1\n",
     "jsonl": b'{"model_a": "x", "model_b": "y", "winner": "tie"}\n{"model_a": "x", "model_b": "y", "winner": 1}\n',
+    "json": b'[{"white": "x", "black": "y", "result": "1-0"}, {"white": "x", "black": "y", "result": null}]',
+    "features": b"qid,label,f0,f1\n7,2,0.5,1\n7,0,0.25,3\n",
     "read": b"12: A > B\n",
 }
 
@@ -36,8 +38,8 @@ def reader(kind):
     """The call that fuzzes a kind."""
     if kind == "csv":
         return lambda source, **options: pio.read_ballots(source, format="csv", **options)
-    if kind == "jsonl":
-        return lambda source, **options: pio.read_battles(source, format="jsonl", **options)
+    if kind in ("json", "jsonl"):
+        return lambda source, **options: pio.read_battles(source, format=kind, **options)
     return pio.read if kind == "read" else pio.FORMATS[kind].read
 
 

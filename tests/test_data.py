@@ -706,3 +706,20 @@ def test_what_cannot_be_put_together_says_so():
     assert (scored + scored).score.tolist() == [-1, -2, -1, -2]
     assert (scored + r).score is None
     assert (scored + r).notes == ("scores are left out: 1 of 2 parts have none",)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_of_ballots_are_checked_as_all_at_once(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 7, 40)
+    item = np.concatenate([rng.permutation(9)[:n] for n in sizes]).astype(np.int64)
+    tier = rng.integers(0, 4, len(item))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    whole = Rankings(item, tier, offsets, items=tuple(range(9)), score=-tier.astype(float))
+    monkeypatch.setattr("placet.data.rankings.ROWS_AT_ONCE", 5)
+    assert Rankings(item, tier, offsets, items=tuple(range(9)), score=-tier.astype(float)) == whole
+    late = int(np.flatnonzero(sizes >= 2)[-1])
+    twice = item.copy()
+    twice[offsets[late] + 1] = twice[offsets[late]]
+    with pytest.raises(DataError, match=f"ballot {late}: item .* occurs more than once"):
+        Rankings(twice, tier, offsets, items=tuple(range(9)))

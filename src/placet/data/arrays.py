@@ -38,7 +38,7 @@ def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
 def refuse_masked(values: Any) -> None:
     """A masked array is not data: what its mask hides would count."""
     if isinstance(values, np.ma.MaskedArray):
-        hidden = int(np.ma.count_masked(values))
+        hidden = int(np.ma.getmaskarray(values).sum())
         raise DataError(f"a masked array hides {hidden} of its {values.size} values; fill them or leave them out first")
 
 
@@ -220,7 +220,7 @@ def column_names(frame: Any) -> list[str]:
         return list(frame)
     import narwhals as nw
 
-    return nw.from_native(frame).collect_schema().names()
+    return list(nw.from_native(frame).collect_schema().names())
 
 
 def column(frame: Any, name: str) -> Any:

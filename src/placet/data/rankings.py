@@ -35,6 +35,7 @@ from placet.data.errors import DataError, one_of
 
 Unlisted = Literal["absent", "last"]
 Ballot = list[tuple[Hashable, ...]]
+ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,18 +82,11 @@ class Rankings:
             k = int(np.argmax(outside))
             raise DataError(f"row {k}: item {item[k]} is not in 0..{len(items) - 1} ({outside.sum()} such rows)")
         agent, instance = _codes(self.agent, "agent", n), _codes(self.instance, "instance", n)
-        ballot = list_of_rows(offsets)
-        order = _order(ballot, tier, item)
-        if order is not None:
-            item, tier = item[order], tier[order]
-            score = None if score is None else score[order]
-        _refuse_duplicates(ballot, item, items)
-        if score is not None:
-            _refuse_scores(ballot, tier, score)
+        item, tier, score = _put_in_order(item, tier, score, offsets, items)
         set_columns(
             self,
             item=item,
-            tier=dense_tiers(tier, offsets),
+            tier=tier,
             offsets=offsets,
             weight=weight,
             agent=agent,
@@ -466,6 +460,39 @@ def rows_of(offsets: Ints, which: Ints) -> tuple[Ints, Ints]:
     return np.arange(new[-1]) + np.repeat(offsets[which] - new[:-1], sizes), new
 
 
+def _put_in_order(
+    item: Ints, tier: Ints, score: Floats | None, offsets: Ints, items: Names
+) -> tuple[Ints, Ints, Floats | None]:
+    """Rows of each ballot in order of tier, then item, tiers 0, 1, ..., checked; a block of ballots at a time.
+
+    What comes between takes memory for ``ROWS_AT_ONCE`` rows, not for all.
+    """
+    new_item, new_tier = item, np.empty(len(tier), np.int64)
+    new_score = score
+    first = 0
+    while first < len(offsets) - 1:
+        start = int(offsets[first])
+        last = max(first + 1, int(np.searchsorted(offsets, start + ROWS_AT_ONCE, side="right")) - 1)
+        own, rows = offsets[first : last + 1] - start, slice(start, int(offsets[last]))
+        ballot, i, t = list_of_rows(own), item[rows], tier[rows]
+        s = None if score is None else score[rows]
+        order = _order(ballot, t, i)
+        if order is not None:
+            if new_item is item:
+                new_item, new_score = item.copy(), None if score is None else score.copy()
+            i, t = i[order], t[order]
+            s = None if s is None else s[order]
+            new_item[rows] = i
+            if new_score is not None and s is not None:
+                new_score[rows] = s
+        _refuse_duplicates(ballot, i, items, first)
+        if s is not None:
+            _refuse_scores(ballot, t, s, first)
+        new_tier[rows] = dense_tiers(t, own)
+        first = last
+    return new_item, new_tier, new_score
+
+
 def _order(ballot: Ints, tier: Ints, item: Ints) -> Ints | None:
     """Row order by ballot, tier, item; ``None`` where the rows are in it already."""
     same_ballot = ballot[1:] == ballot[:-1]
@@ -473,19 +500,21 @@ def _order(ballot: Ints, tier: Ints, item: Ints) -> Ints | None:
     return np.lexsort((item, tier, ballot)) if (same_ballot & falls).any() else None
 
 
-def _refuse_duplicates(ballot: Ints, item: Ints, items: Names) -> None:
+def _refuse_duplicates(ballot: Ints, item: Ints, items: Names, before: int) -> None:
+    """Items occur once on a ballot; ``before`` ballots come before these."""
     place = ballot * len(items) + item
     ordered = np.sort(place)
     twice = ordered[1:] == ordered[:-1]
     if twice.any():
         row = int(np.flatnonzero(place == ordered[1:][twice][0])[0])
         raise DataError(
-            f"ballot {ballot[row]}: item {items[item[row]]!r} occurs more than once ({twice.sum()} such rows); "
+            f"ballot {before + ballot[row]}: item {items[item[row]]!r} occurs more than once "
+            f"({twice.sum()} such rows); "
             "an item has one place on a ballot: remove the repeats or split the ballot"
         )
 
 
-def _refuse_scores(ballot: Ints, tier: Ints, score: Floats) -> None:
+def _refuse_scores(ballot: Ints, tier: Ints, score: Floats, before: int) -> None:
     """Scores must say what the tiers say: lower in a later tier, equal in one tier."""
     wrong = np.where(tier[1:] > tier[:-1], score[1:] >= score[:-1], score[1:] != score[:-1]) & (
         ballot[1:] == ballot[:-1]
@@ -493,7 +522,7 @@ def _refuse_scores(ballot: Ints, tier: Ints, score: Floats) -> None:
     if wrong.any():
         k = int(np.argmax(wrong))
         raise DataError(
-            f"ballot {ballot[k]}: scores {score[k]}, {score[k + 1]} contradict tiers {tier[k]}, {tier[k + 1]} "
+            f"ballot {before + ballot[k]}: scores {score[k]}, {score[k + 1]} contradict tiers {tier[k]}, {tier[k + 1]} "
             f"({wrong.sum()} such rows); tiers must follow from the scores"
         )
 

@@ -8,7 +8,8 @@ import numpy as np
 from placet.data import DataError, Rankings
 from placet.io.columns import find_column
 from placet.io.files import NamedBytes, Source, bare_suffix, first_lines, name_of, peek, read_bytes
-from placet.io.tables import Sample, Table, in_memory, read_table, write_table
+from placet.io.sources import in_memory
+from placet.io.tables import Sample, Table, read_table, write_table
 from placet.io.text import OnError, parse_decimal
 
 # Names of columns that need not be given.
