@@ -244,7 +244,7 @@ def tied_ballots(draw):
 def test_without_a_prior_scores_are_refused_where_the_likelihood_has_a_way_to_rise_for_ever(ballots, method):
     loss = {"pmop": "pmop-exact", "pmop-fd": "pmop-fd", "plackett-luce": "pl-partition"}[method]
     lists = Lists(-ballots.tier.astype(float), ballots.offsets, ballots.weight)
-    group = always_together(ballots.item, ballots.tier, ballots.offsets, ballots.n_items)
+    group = always_together(*existence.telling_rows(ballots, ballots.weight), ballots.n_items)
     units = group if method == "pmop-fd" else np.arange(ballots.n_items)
 
     def flat(v):
@@ -270,6 +270,18 @@ def test_items_that_no_ballot_tells_apart_have_one_score():
     assert found.stderr is not None
     assert consensus(ballots, "pmop-fd", prior=None).stderr is not None
     assert consensus(ballots, "pmop", prior=None).ranking == [(1, 2), 3]
+
+
+def test_ballots_that_compare_nothing_do_not_tell_items_apart():
+    orders = [[("a", "b"), "c"], [], ["a"]]
+    found = [
+        consensus(Rankings.from_orders(o, items="abcd", weight=w), "pmop-fd")
+        for o, w in ((orders, [0.5, 0.5, 1.0]), (orders[::-1], [1.0, 0.5, 0.5]))
+    ]
+    for c in found:
+        assert c.scores[0] == c.scores[1] > c.scores[3] > c.scores[2]
+    with pytest.raises(DataError, match="instances"):
+        PlackettLuce().fit(Rankings.from_orders([["a", "b"], ["b", "a"]], instance=[1, 2]))
 
 
 @settings(deadline=None, max_examples=30)

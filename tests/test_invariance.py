@@ -15,9 +15,7 @@ from placet import concat, consensus
 from placet.aggregate import MODELS, RULES
 from placet.data import Rankings
 
-NOT_CONVEX = {"pmop-fd"}
-"""Of several equally likely answers this model takes one, which may be another where items change their numbers."""
-METHODS = [*RULES, *sorted(set(MODELS) - NOT_CONVEX)]
+METHODS = [*RULES, *sorted(MODELS)]
 EXAMPLES = int(os.environ.get("PLACET_EXAMPLES", "12"))
 check = settings(deadline=None, max_examples=EXAMPLES)
 

@@ -157,7 +157,7 @@ def test_the_best_labels_are_those_of_a_stable_sort(n, n_labels, seed, data):
 
 def test_own_labels_first_in_any_order():
     order = np.empty(8, np.int64)
-    kernels.labelled_first(np.array([0, 2, 2]), np.array([3, 1]), 4, order)
+    kernels.own_labels_first(np.array([0, 2, 2]), np.array([3, 1]), 4, order)
     assert order.tolist() == [3, 1, 0, 2, 4, 5, 6, 7]
 
 

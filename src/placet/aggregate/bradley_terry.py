@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate import pairs
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
+from placet.aggregate.instances import refuse_instances
 from placet.aggregate.prior import LEARN, check_prior, prior_note
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
@@ -77,6 +78,7 @@ class BradleyTerry(BaseEstimator):
     def fit(self, data: Rankings | Comparisons, start: Any = None) -> "BradleyTerry":
         """Fit to votes, or to all pairs on the same ballot; ``start`` are scores to start from."""
         self._check(data)
+        refuse_instances(data, "bradley-terry")
         counts, notes = self._counts(data)
         self.prior_ = self._width(counts, start)
         if self.prior_ is not None:

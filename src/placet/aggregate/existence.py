@@ -47,12 +47,12 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "o
         columns = (data.item, data.tier, data.offsets)
         if all(orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
             return []
+    if rule == "sums" and prior is None:
+        _refuse_free(*telling_rows(data, weight), data.items)
+        return []
     sizes, says = np.diff(data.offsets), weight > 0
     rows = np.repeat(says, sizes)
     item, tier, offsets = data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[says]))
-    if rule == "sums" and prior is None:
-        _refuse_free(item, tier, offsets, data.items)
-        return []
     component = components(item, tier, offsets, data.n_items, ties_link=rule == "tiers")
     if prior is None:
         _refuse_groups(component, data.items)
@@ -62,6 +62,16 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "o
     beats[data.item[rows & (data.tier < last[data.ballot])]] = True
     beaten[data.item[rows & (data.tier > 0)]] = True
     return _notes(component, beats, beaten, data.items)
+
+
+def telling_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
+    """Item and tier of the rows of ballots that compare something and count, and the offsets of these ballots."""
+    tiers = np.zeros(len(data), np.int64)
+    np.maximum.at(tiers, data.ballot, data.tier)
+    tells = (tiers > 0) & (weight > 0)
+    sizes = np.diff(data.offsets)
+    rows = np.repeat(tells, sizes)
+    return data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[tells]))
 
 
 def _refuse_free(item: Ints, tier: Ints, offsets: Ints, items: Sequence[Hashable]) -> None:

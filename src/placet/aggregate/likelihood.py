@@ -14,12 +14,13 @@ from sklearn.base import BaseEstimator
 from placet import optim
 from placet.aggregate import information
 from placet.aggregate.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
-from placet.aggregate.existence import agent_factor, data_kind, notes_of_rankings
+from placet.aggregate.existence import agent_factor, data_kind, notes_of_rankings, telling_rows
 from placet.aggregate.information import LEAST_PRECISION
+from placet.aggregate.instances import refuse_instances
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Lists, Rankings
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.data.graph import always_together
 from placet.kernels import orders
@@ -58,7 +59,7 @@ class Ballots:
         self.precision = 0.0 if prior is None else max(precision / self.scale, LEAST_PRECISION)
         self.item, self.offsets, self.n = ballots.item, ballots.offsets, ballots.n_items
         self.tier, self.weight, self.loss = ballots.tier, weight / self.scale, loss
-        self.group = None if LOSSES[loss].convex else always_together(*self.columns(), self.n)
+        self.group = None if LOSSES[loss].convex else always_together(*telling_rows(ballots, weight), self.n)
         self.tops = orders.strict_places(self.tier, self.offsets)
         self.strict = loss == "pl-partition" and bool((self.tops >= 0).all()) and self._row_pairs() <= MOST_ROW_PAIRS
 
@@ -66,10 +67,6 @@ class Ballots:
         sizes = np.diff(self.offsets)
         each = np.where(sizes == self.n, self.tops, sizes).astype(np.float64)
         return int((each * each).sum())
-
-    def columns(self) -> tuple[Ints, Ints, Ints]:
-        """Item and tier of every row, and the ballots' offsets."""
-        return self.item, self.tier, self.offsets
 
     def average(self, theta: Floats) -> Floats:
         """Every score replaced by the mean of those of its group."""
@@ -173,8 +170,8 @@ def _units(b: Ballots, theta: Floats) -> tuple[Map, Map, Floats]:
         b.precision, 1e-3 * float(own.max(initial=0.0)), LEAST_PRECISION
     )
     root = np.linalg.cholesky(J)
-    back = partial(solve_triangular, root, lower=True, trans="T")
-    return back, partial(solve_triangular, root, lower=True), root.T @ theta
+    back = partial(solve_triangular, root, lower=True, trans="T", check_finite=False)
+    return back, partial(solve_triangular, root, lower=True, check_finite=False), root.T @ theta
 
 
 def _mapped(b: Ballots, back: Map, forward: Map) -> Callable[[Floats], tuple[float, Floats]]:
@@ -259,6 +256,7 @@ class _BallotModel(BaseEstimator):
     def fit(self, data: Rankings | Comparisons, start: Any = None) -> Any:
         """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
         data_kind(data)
+        refuse_instances(data, self.method)
         one_of(self.stderr, STDERRS, "stderr")
         if self.prior is not None and not 0 < self.prior < np.inf:
             raise ValueError(f"prior must be a positive standard deviation or None, not {self.prior}")

@@ -6,8 +6,7 @@ import warnings
 
 import typer
 
-from placet.cli import aggregate, audit, data, demo, evaluate, rank, simulate
-from placet.cli.track import track
+from placet.cli import aggregate, audit, data, demo, evaluate, rank, simulate, track
 
 app = typer.Typer(
     name="placet",
@@ -25,7 +24,7 @@ app.command("train")(rank.train)
 app.command("score")(rank.score)
 app.command("compare")(rank.compare)
 app.add_typer(simulate.app, name="simulate")
-app.command("track")(track)
+app.command("track")(track.track)
 app.command("demo")(demo.demo)
 
 

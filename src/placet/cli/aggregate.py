@@ -51,7 +51,7 @@ def aggregate(
     write = _writer(out) if out is not None else None
     data = read_all(files, format, parameters(option or []))
     chosen = method or ("bradley-terry" if isinstance(data, Comparisons) else "plackett-luce")
-    _known(chosen)
+    _refuse_unknown(chosen)
     seconds = expected_seconds(data, chosen, bootstrap)
     if seconds > LONG:
         say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
@@ -139,7 +139,7 @@ def _name(file: Path, files: Sequence[Path]) -> str:
     return file.name if sum(other.name == file.name for other in files) == 1 else str(file)
 
 
-def _known(method: str) -> None:
+def _refuse_unknown(method: str) -> None:
     from placet.aggregate import MODELS, RULES
 
     if method not in MODELS and method not in RULES:

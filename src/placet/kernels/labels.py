@@ -6,7 +6,7 @@ from placet.kernels.jit import jit
 
 
 @jit()
-def labelled_first(indptr, indices, n_labels, order):
+def own_labels_first(indptr, indices, n_labels, order):
     """Cells of a (documents, n_labels) table, row by row: first those of ``indices`` in their order, then the others.
 
     O(cells).

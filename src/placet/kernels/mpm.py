@@ -175,11 +175,11 @@ def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
 
 
 @jit()
-def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_iter, tol, grad_norm, n_iter):
+def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_iter, tol, grad_norm, steps_taken):
     """Minimizes f for every instance, from ``s`` and into it, and adds up the values.
 
     Entries bounds[l]:bounds[l + 1] are the items of instance l, groups group_bounds[l]:group_bounds[l + 1] its agents.
-    ``grad_norm`` (instances,) gets the largest gradient entry for each unit of T, ``n_iter`` the steps.
+    ``grad_norm`` (instances,) gets the largest gradient entry for each unit of T, ``steps_taken`` the steps.
     """
     values = 0.0
     for inst in range(len(bounds) - 1):
@@ -191,7 +191,7 @@ def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_it
         if b - a < 2 or unit == 0.0:
             s[a:b] = 0.0
             continue
-        value, grad_norm[inst], n_iter[inst] = fit_instance(
+        value, grad_norm[inst], steps_taken[inst] = fit_instance(
             net[a:b], adherence[ga:gb], total[ga:gb], unit, precision, s[a:b], max_iter, tol
         )
         values += value

@@ -48,7 +48,7 @@ def count(text):
 
 
 @jit()
-def scaled(m, ten):
+def times_power_of_ten(m, ten):
     """(m 10^ten correctly rounded, True), or (0, False) when 64 bits of the power do not settle the last bit.
 
     m < 2^53 and abs(ten) <= 22: one exactly rounded operation (Clinger).  Otherwise h, the upper half of m (shifted to
@@ -139,7 +139,7 @@ def number(text, p):
         ten += -exponent if down else exponent
     if digits > 19:  # the mantissa may have wrapped around
         return 0.0, p, 2
-    value, exact = scaled(m, ten)
+    value, exact = times_power_of_ten(m, ten)
     return (-value if negative else value), p, (1 if exact else 2)
 
 

@@ -158,8 +158,8 @@ class ConsistentBooster(Ranker):
             self._names(), queries.X, self._listwise(queries, model.scale), center=self.center, engine=self.engine,
             leaves=self.leaves, min_rows=self.min_rows, random_state=self.random_state,
         )  # fmt: skip
-        held_out = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), model.level)
-        best, stopped = self._boost(queries, bound, model, groups, valid, held_out)
+        running = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), model.level)
+        best, stopped = self._boost(queries, bound, model, groups, valid, running)
         model.cut(best.state)
         self.coef_, self.listwise_coef_ = model.coefficients()
         moved = [
@@ -184,14 +184,14 @@ class ConsistentBooster(Ranker):
         model: "Sum",
         groups: dict[str, Any],
         valid: Queries | None,
-        held_out: "RunningScores | None",
+        running: "RunningScores | None",
     ) -> tuple[Best[int], str]:
         """Makes the rounds; their best number, and why there are no more."""
         rng = np.random.default_rng(self.random_state)
         s = np.full(len(queries.grade), model.level)
         value, d = bound.value_and_grad(s)
         self.rounds_: list[Round] = []
-        judge = self._judge(valid, lambda n: held_out.s)  # type: ignore[union-attr]
+        judge = self._judge(valid, lambda n: running.s)  # type: ignore[union-attr]
         best = self._keep_best(judge, self.n_rounds, patience=self.patience)
         stopped = "interrupted"
         with best:
@@ -214,8 +214,8 @@ class ConsistentBooster(Ranker):
                     stopped = reason_no_step(n, value, new_value, alpha)
                     break
                 s, value, d = after, new_value, new_d
-                if held_out is not None:
-                    held_out.add(name, function, alpha)
+                if running is not None:
+                    running.add(name, function, alpha)
                 model.add(name, function, alpha)
                 self.rounds_.append(Round(name, float(alpha), float(gamma), float(value), None))
                 quality = best.see(n + 1)

@@ -232,7 +232,7 @@ class LabelRanker(Ranker):
     def _share(self, n: int) -> float:
         return self.validation if self.validation is not None else 0.1 if n >= LARGE else 0.25
 
-    def _search(self, train: Documents, held_out: Documents) -> tuple[Best[Training], dict[str, float | None]]:
+    def _search(self, train: Documents, valid: Documents) -> tuple[Best[Training], dict[str, float | None]]:
         """The best training over the learning rates, from the same first weights, and the validation of each."""
         best: Best[Training] = Best(
             lambda training: -np.inf if training.best.quality is None else training.best.quality
@@ -241,7 +241,7 @@ class LabelRanker(Ranker):
         done, steps = 0, self.epochs * len(self._rates())
         with best:
             for rate in self._rates():
-                training = self._train(train, held_out, rate, done, steps)
+                training = self._train(train, valid, rate, done, steps)
                 done += training.best.steps
                 tried[f"{rate:g}"] = training.best.quality
                 best.consider(training)
@@ -249,7 +249,7 @@ class LabelRanker(Ranker):
                     raise KeyboardInterrupt
         return best, tried
 
-    def _train(self, train: Documents, held_out: Documents, rate: float, done: int, steps: int) -> Training:
+    def _train(self, train: Documents, valid: Documents, rate: float, done: int, steps: int) -> Training:
         rng = np.random.default_rng(self.random_state)
         sizes = self.sizes_.tolist()
         criterion = Criterion(self.loss, self.loss_params, rng)
@@ -258,8 +258,8 @@ class LabelRanker(Ranker):
         propensity = self.propensity()
 
         def judge(weights: Weights) -> float:
-            found = best_labels(neural.layers(weights, sizes), held_out.X, depth)
-            return means_over_documents([metric], found.judge(held_out.Y), propensity)[0]
+            found = best_labels(neural.layers(weights, sizes), valid.X, depth)
+            return means_over_documents([metric], found.judge(valid.Y), propensity)[0]
 
         def epoch() -> Iterator[Documents]:
             order = rng.permutation(len(train))
@@ -379,7 +379,7 @@ def whole_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, 
     """Every document is a list of all labels, its own first.  O(documents * labels) and what the loss costs."""
     n, n_labels = table.shape
     order = np.empty(n * n_labels, np.int64)
-    kernels.labelled_first(own.offsets, own.label, n_labels, order)
+    kernels.own_labels_first(own.offsets, own.label, n_labels, order)
     grade = np.zeros(n * n_labels)
     own_cells = own.document * n_labels + np.arange(len(own.label)) - own.offsets[own.document]
     grade[own_cells] = own.grade

@@ -1,0 +1,101 @@
+"""One vocabulary: the same thing has the same name in every signature, and names are words that a reader knows."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import placet
+
+ROOT = Path(placet.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+INSTEAD = {
+    "lr": "learning_rate",
+    "eta0": "learning_rate",
+    "n_iter": "max_iter, epochs, n_trees or n_rounds",
+    "n_epochs": "epochs",
+    "n_estimators": "n_trees",
+    "num_rounds": "n_rounds",
+    "row_fraction": "subsample",
+    "rule_name": "method",
+    "eval_set": "valid",
+    "validation_set": "valid",
+    "held_out": "valid or validation",
+    "seed": "random_state",
+    "normalise": "normalize",
+}
+"""Names of parameters that stand for something with another name; ``seed`` is for the command line alone."""
+
+BRITISH = re.compile(
+    r"(normalis|standardis|optimis|minimis|maximis|penalis|summaris|randomis|initialis|regularis|colour|centre|neighbour"
+    r"|behaviour|judgement|labelled_|favour|generalis|organis|recognis|serialis|symmetris|vectoris)",
+    re.IGNORECASE,
+)
+PARTICIPLES = {
+    "held", "known", "told", "fitted", "scored", "packed", "unpacked", "restored", "scaled", "resampled", "shared",
+    "minimised", "centred", "joined_", "checked_", "seen", "drawn_", "sampled_", "given_", "found_",
+}  # fmt: skip
+"""Participles that say nothing alone: what is held, known, scaled?"""
+
+
+def functions():
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield path.relative_to(ROOT).as_posix(), node
+
+
+def parameters(node):
+    return [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+
+
+ALLOWED = {"seed": ("cli/", "kernels/", "studio/")}
+
+
+def test_parameters_have_one_name():
+    wrong = [
+        f"{path}:{node.lineno}: {node.name}({name}) -> {INSTEAD[name]}"
+        for path, node in functions()
+        for name in parameters(node)
+        if name in INSTEAD and not path.startswith(ALLOWED.get(name, ("-",)))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_names_are_spelled_in_one_way():
+    wrong = [
+        f"{path}:{node.lineno}: {name}"
+        for path, node in functions()
+        for name in (node.name, *parameters(node))
+        if BRITISH.search(name)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_function_is_a_participle_alone():
+    wrong = [f"{path}:{node.lineno}: {node.name}" for path, node in functions() if node.name.lstrip("_") in PARTICIPLES]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_module_is_shadowed_by_a_name_of_its_package():
+    for init in ROOT.rglob("__init__.py"):
+        modules = {path.stem for path in init.parent.glob("*.py")} | {
+            path.name for path in init.parent.iterdir() if (path / "__init__.py").exists()
+        }
+        imported = {
+            alias.asname or alias.name
+            for node in ast.walk(ast.parse(init.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+            if f"{node.module}.{alias.name}" != ".".join(("placet", *init.parent.relative_to(ROOT).parts, alias.name))
+        }
+        assert not modules & imported, f"{init.parent.name}: {sorted(modules & imported)}"
+
+
+@pytest.mark.parametrize("words", [("data", "method")])
+def test_data_come_first_then_the_method(words):
+    for name in ("consensus",):
+        first = parameters(next(node for _, node in functions() if node.name == name))
+        assert tuple(first[:2]) == words
