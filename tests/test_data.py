@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import tracemalloc
 from collections import defaultdict
 
 import numpy as np
@@ -601,7 +602,7 @@ def test_masked_arrays_are_not_data():
 
 def test_codes_beyond_64_bits_are_refused():
     for values in (np.array([2**64 - 1], np.uint64), np.array([1e30])):
-        with pytest.raises(DataError, match="beyond 64-bit"):
+        with pytest.raises(DataError, match="beyond 32-bit"):
             Rankings(values, [0], [0, 1])
 
 
@@ -723,3 +724,48 @@ def test_blocks_of_ballots_are_checked_as_all_at_once(seed, monkeypatch):
     twice[offsets[late] + 1] = twice[offsets[late]]
     with pytest.raises(DataError, match=f"ballot {late}: item .* occurs more than once"):
         Rankings(twice, tier, offsets, items=tuple(range(9)))
+
+
+@pytest.mark.parametrize(
+    ("n", "dtype"), [(3, np.int8), (127, np.int8), (128, np.int16), (300, np.int16), (40_000, np.int32)]
+)
+def test_tiers_take_the_smallest_type_and_never_wrap(n, dtype):
+    r = Rankings(np.arange(n), np.arange(n), [0, n], items=tuple(range(n)))
+    assert (r.item.dtype, r.tier.dtype) == (np.int32, dtype)
+    np.testing.assert_array_equal(r.tier, np.arange(n))
+    np.testing.assert_array_equal((r.tier + r.tier.dtype.type(1)) > 0, True)
+    np.testing.assert_array_equal(r.lists().grade, -np.arange(n))
+    np.testing.assert_array_equal(r.net_wins()[0], n - 1 - 2.0 * np.arange(n))
+    assert r.describe()["ballots with ties"] == 0
+    assert (r + r) == r[[0, 0]]
+    tied = Rankings(np.arange(n), np.zeros(n, np.int64), [0, n])
+    assert tied.tier.dtype == np.int8
+
+
+def test_codes_of_many_items_do_not_wrap():
+    n = 70_000  # its square is beyond 32 bits
+    r = Rankings([n - 2, n - 1, 0, n - 1], [0, 1, 0, 1], [0, 2, 4], items=tuple(range(n)))
+    pairs = r.to_comparisons()
+    assert list(zip(pairs.i.tolist(), pairs.j.tolist())) == [(0, n - 1), (n - 2, n - 1)]
+    assert pairs.wins_i.tolist() == [1, 1]
+    assert Rankings.from_comparisons(pairs).collapsed() == Rankings.from_comparisons(pairs)
+    assert r.restricted([n - 1, 0])[1] == [(0,), (n - 1,)]
+    assert r.describe()["strongly connected components"] == n
+
+
+def test_making_ballots_takes_little_memory_beyond_what_is_kept():
+    rng = np.random.default_rng(0)
+    n, m = 2_000_000, 20
+    item, tier = rng.permuted(np.tile(np.arange(m), (n // m, 1)), axis=1).ravel(), rng.integers(0, 4, n)
+    offsets, items = np.arange(0, n + 1, m), tuple(range(m))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("placet.data.rankings.ROWS_AT_ONCE", 1 << 15)
+        tracemalloc.start()
+        try:
+            r = Rankings(item, tier, offsets, items=items)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    kept = sum(column.nbytes for column in (r.item, r.tier, r.offsets, r.weight))
+    assert kept < 6 * n
+    assert peak < 2.5 * kept

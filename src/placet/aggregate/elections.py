@@ -213,7 +213,7 @@ def place_weights(rankings: Rankings) -> Floats:
     n = rankings.n_items
     first, size = tier_starts(rankings)
     share = rankings.weight[rankings.ballot] / np.maximum(size, 1)
-    row = rankings.item * (n + 1)
+    row = rankings.item.astype(np.int64) * (n + 1)
     change = np.bincount(row + first, share, n * (n + 1)) - np.bincount(row + first + size, share, n * (n + 1))
     return np.cumsum(change.reshape(n, n + 1), axis=1)[:, :n]
 

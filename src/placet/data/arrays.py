@@ -56,16 +56,24 @@ def set_columns(record: Any, **values: Any) -> None:
         object.__setattr__(record, name, column)
 
 
-def integers(values: ArrayLike, what: str) -> Ints:
-    """Read-only int64 column; floats that are not whole numbers and numbers beyond 64 bits are errors."""
+def integers(values: ArrayLike, what: str, dtype: Any = np.int64) -> Ints:
+    """Read-only column of int64 (or ``dtype``); floats that are not whole numbers and numbers beyond it are errors."""
     refuse_masked(values)
     array = np.asarray(values)
     whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
     if array.size and not whole:
         raise DataError(f"{what} must be whole numbers, not {array.dtype} such as {array.flat[0]!r}")
-    if array.dtype.kind in "uf" and array.size and not -(2.0**63) <= array.min() <= array.max() < 2.0**63:
-        raise DataError(f"{what} {array.max()} is beyond 64-bit whole numbers; number from 0")
-    return frozen(array, np.int64)
+    bits = 8 * np.dtype(dtype).itemsize
+    if array.size and (array.dtype.kind in "uf" or array.dtype.itemsize > np.dtype(dtype).itemsize):
+        low, high = array.min(), array.max()
+        if not -(2.0 ** (bits - 1)) <= low <= high < 2.0 ** (bits - 1):
+            raise DataError(f"{what} {high if high > 0 else low} is beyond {bits}-bit whole numbers; number from 0")
+    return frozen(array, dtype)
+
+
+def smallest_type(top: int) -> type[np.signedinteger[Any]]:
+    """The smallest signed type that holds 0 .. ``top`` and one more."""
+    return np.int8 if top < 127 else np.int16 if top < 32767 else np.int32
 
 
 def numbers(values: ArrayLike, what: str, *, positive: bool = False, unit: str = "row") -> Floats:
@@ -151,10 +159,12 @@ def first_appearance(code: Ints, n: int) -> Ints:
     return order[: int(np.count_nonzero(first < len(code)))]
 
 
-def recode(code: Ints, values: Sequence[Any], what: str, known: Sequence[Hashable] | None = None) -> tuple[Ints, Names]:
+def recode(
+    code: Ints, values: Sequence[Any], what: str, known: Sequence[Hashable] | None = None, dtype: Any = np.int64
+) -> tuple[Ints, Names]:
     """Codes of ``values`` as codes of the names that occur, by first appearance, or of ``known``."""
     used = first_appearance(code, len(values))
-    new = np.empty(len(values), np.int64)
+    new = np.empty(len(values), dtype)
     new[used], names = encode([values[k] for k in used.tolist()], what, known)
     return new[code], names
 

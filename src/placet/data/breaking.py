@@ -29,6 +29,7 @@ def count_pairs(
 ) -> tuple[Ints, Ints, Floats, Floats, Floats, Ints | None]:
     """Columns i, j, wins_i, wins_j, ties, agent of all pairs on a ballot, added up block by block.  O(pairs)."""
     pair_keys(n_items, agent)
+    item = item.astype(np.int64, copy=False)  # products of narrow codes would wrap
     ballot = list_of_rows(offsets)
     later = offsets[1:][ballot] - np.arange(len(item)) - 1
     done = np.cumsum(later)

@@ -27,6 +27,7 @@ from placet.data.arrays import (
     refuse_masked,
     same_columns,
     set_columns,
+    smallest_type,
     table,
     unique_names,
 )
@@ -35,14 +36,15 @@ from placet.data.errors import DataError, one_of
 
 Unlisted = Literal["absent", "last"]
 Ballot = list[tuple[Hashable, ...]]
-ROWS_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings:
     """Ballots as frozen columns; rows ``offsets[b]:offsets[b + 1]`` are ballot ``b``.
 
-    ``item`` (rows,) codes of ``items``; ``tier`` (rows,) 0 is best and equal tiers tie; rows of a ballot are kept in
+    ``item`` (rows,) int32 codes of ``items``; ``tier`` (rows,), of the smallest signed type that holds it: 0 is best
+    and equal tiers tie; rows of a ballot are kept in
     order of tier, then item, and tiers are renumbered 0, 1, ...  ``weight`` (ballots,) is how often a ballot counts.
     ``agent`` and ``instance`` (ballots,) are optional codes of ``agents`` (voters) and ``instances`` (problems).
     ``score`` (rows,) optionally keeps the numbers that tiers came from, higher is better.
@@ -68,7 +70,9 @@ class Rankings:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        item, tier = integers(self.item, "item"), integers(self.tier, "tier")
+        item = integers(self.item, "item", np.int32)
+        narrow = isinstance(self.tier, np.ndarray) and self.tier.dtype.kind == "i"
+        tier = integers(self.tier, "tier", self.tier.dtype if narrow else np.int64)
         offsets = offsets_of(self.offsets, len(item))
         n = len(offsets) - 1
         weight = numbers(np.ones(n) if self.weight is None else self.weight, "weight", positive=True, unit="ballot")
@@ -77,8 +81,8 @@ class Rankings:
         for name, values, size in (("tier", tier, len(item)), ("weight", weight, n), ("score", score, len(item))):
             if values is not None and len(values) != size:
                 raise DataError(f"{name} has {len(values)} entries; {size} are needed")
-        outside = (item < 0) | (item >= len(items))
-        if outside.any():
+        if len(item) and not 0 <= item.min() <= item.max() < len(items):
+            outside = (item < 0) | (item >= len(items))
             k = int(np.argmax(outside))
             raise DataError(f"row {k}: item {item[k]} is not in 0..{len(items) - 1} ({outside.sum()} such rows)")
         agent, instance = _codes(self.agent, "agent", n), _codes(self.instance, "instance", n)
@@ -189,8 +193,8 @@ class Rankings:
         notes: tuple[str, ...] = (),
     ) -> "Rankings":
         """As ``from_scores``, where ballots and items are codes and the values that these stand for."""
-        voter, voters = recode(*ballot, "agent")
-        code, names = recode(*item, "item", items)
+        voter, voters = recode(*ballot, "agent", dtype=np.int32)
+        code, names = recode(*item, "item", items, dtype=np.int32)
         order = np.lexsort((-score, voter))
         offsets = offsets_from_sizes(np.bincount(voter, minlength=len(voters)))
         tier = dense_tiers(-score[order], offsets)
@@ -467,8 +471,9 @@ def _put_in_order(
 
     What comes between takes memory for ``ROWS_AT_ONCE`` rows, not for all.
     """
-    new_item, new_tier = item, np.empty(len(tier), np.int64)
-    new_score = score
+    longest = int(np.diff(offsets).max(initial=1))
+    new_item, new_tier = item, np.empty(len(tier), smallest_type(longest - 1))
+    new_score, top = score, 0
     first = 0
     while first < len(offsets) - 1:
         start = int(offsets[first])
@@ -488,9 +493,11 @@ def _put_in_order(
         _refuse_duplicates(ballot, i, items, first)
         if s is not None:
             _refuse_scores(ballot, t, s, first)
-        new_tier[rows] = dense_tiers(t, own)
+        dense = dense_tiers(t, own)
+        new_tier[rows] = dense
+        top = max(top, int(dense.max(initial=0)))
         first = last
-    return new_item, new_tier, new_score
+    return new_item, new_tier.astype(smallest_type(top), copy=False), new_score
 
 
 def _order(ballot: Ints, tier: Ints, item: Ints) -> Ints | None:

@@ -232,7 +232,7 @@ def _from_long(rows: Rows, keys: list[str], others: dict[str, str], items: Seque
     who, what = rows.labels(keys[0]), rows.labels(keys[1])
     ranks = rows.numbers(keys[2])
     special = _special(rows, others)
-    pair = who.code * len(what.values) + what.code
+    pair = who.code.astype(np.int64) * len(what.values) + what.code
     order = np.argsort(pair, kind="stable")
     twice = np.zeros(len(rows), bool)
     twice[order[1:][pair[order[1:]] == pair[order[:-1]]]] = True

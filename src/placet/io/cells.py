@@ -21,7 +21,7 @@ class Column:
     It iterates as the cells themselves.  Text is stripped of blanks around it, and is missing where nothing is left.
     """
 
-    code: Ints
+    code: NDArray[Any]
     values: list[Any]
 
     def __iter__(self) -> Iterator[Any]:
@@ -35,7 +35,7 @@ class Column:
         return np.array([judge(value) for value in self.values], dtype=dtype)[self.code]
 
     @property
-    def coded(self) -> tuple[Ints, list[Any]]:
+    def coded(self) -> tuple[NDArray[Any], list[Any]]:
         """Codes and what they stand for."""
         return self.code, self.values
 
@@ -89,7 +89,7 @@ def _in_order(code: Ints, values: list[Any]) -> Column:
     """The column with its values in order of first appearance, equal ones as one."""
     order = first_appearance(code, len(values))
     place: dict[Any, int] = {}
-    new = np.zeros(len(values), np.int64)
+    new = np.zeros(len(values), np.int32)
     for k in order.tolist():
         new[k] = place.setdefault(values[k], len(place))
     return Column(new[code], list(place))

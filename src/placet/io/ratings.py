@@ -63,10 +63,13 @@ def read_ratings(
     users, things = rows.labels(names["user"]), rows.labels(names["item"])
     values = rows.numbers(names["rating"])
     usable = np.flatnonzero(~rows.bad)
-    pair = users.code[usable] * len(things.values) + things.code[usable]
-    order = np.argsort(pair, kind="stable")
+    pair = users.code[usable].astype(np.int64) * len(things.values) + things.code[usable]
     repeats = np.zeros(len(rows), bool)
-    repeats[usable[order[1:][pair[order[1:]] == pair[order[:-1]]]]] = True
+    ordered = np.sort(pair)
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(pair, kind="stable")
+        repeats[usable[order[1:][pair[order[1:]] == pair[order[:-1]]]]] = True
+    del pair, ordered
     rows.reject(
         repeats,
         "twice",
