@@ -296,7 +296,8 @@ def _tied_together(b: Ballots, items: Sequence[Hashable]) -> list[str]:
         return []
     sizes = np.bincount(b.group, minlength=1)
     shown = [
-        "[" + ", ".join(str(items[k]) for k in np.flatnonzero(b.group == g)) + "]" for g in np.flatnonzero(sizes > 1)
+        "[" + ", ".join(str(items[k]) for k in np.flatnonzero(b.group == g).tolist()) + "]"
+        for g in np.flatnonzero(sizes > 1)
     ]
     more = f" and {len(shown) - 5} more groups" if len(shown) > 5 else ""
     return [f"always tied together, so they share one score: {'; '.join(shown[:5])}{more}"] if shown else []

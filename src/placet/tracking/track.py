@@ -272,7 +272,7 @@ def _lost_chains(mean: Floats, covariance: Floats, log_z: Floats, geometry: str)
     """Chains (chains,) far less likely than the best one that are also somewhere else for a while."""
     best = int(np.argmax(log_z))
     lost = log_z < log_z[best] - LIKELY
-    for c in np.flatnonzero(lost):
+    for c in np.flatnonzero(lost).tolist():
         gap = displacements(mean[c], mean[best], geometry)
         lost[c] = has_run(
             np.array([_any_apart(np.array([[0.0, 0.0], gap[k]]), covariance[[best, c], k]) for k in range(len(gap))])
