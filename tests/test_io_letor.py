@@ -322,3 +322,11 @@ def test_a_line_longer_than_a_block(monkeypatch):
     line = "1 qid:1 " + " ".join(f"{k}:{k}" for k in range(1, 500))
     q = table(f"{line}\n0 qid:1 # {'x' * 1000}\n{line}")
     np.testing.assert_array_equal(q.X, np.outer([1, 0, 1], np.arange(1, 500)))
+
+
+def test_a_far_index_takes_no_memory_and_is_said():
+    q = table("1 qid:1 1:1 16777216:1\n0 qid:1 2:1\n")
+    assert q.X.nnz == 3
+    assert q.X.data.nbytes + q.X.indices.nbytes + q.X.indptr.nbytes < 100
+    assert q.notes[0].startswith("read as letor: of 16,777,216 features only 3 occur")
+    assert table("1 qid:1 1:1\n").notes == ()

@@ -61,7 +61,7 @@ class Columns:
         return list(dict.fromkeys([*self.main, *self.special.values()]))
 
 
-def place_number(name: object) -> int | None:
+def place_number(name: str) -> int | None:
     """The place that a name or cell stands for: ``1``, ``2nd``, ``Choice 3``, ``Fourth choice``; else ``None``.
 
     >>> [place_number(name) for name in ("1", "2nd", "Choice 3", "Fourth choice", "rank5", "Apple")]

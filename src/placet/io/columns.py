@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from placet.data import DataError
@@ -26,13 +27,14 @@ _DIGIT = re.compile(r"_(?=[0-9]+(?:_|$))")
 _BRACKETS = re.compile(r".*\[\s*(.*?)\s*\]\s*", re.DOTALL)
 
 
-def plain_name(name: object) -> str:
+@lru_cache(maxsize=4096)
+def plain_name(name: str) -> str:
     """A name in lower case with one underscore for what is neither letter nor digit.
 
     >>> [plain_name(name) for name in ("Model A", "modelA", "HomeTeam", "player_1", "Choice 2", "FTHG")]
     ['model_a', 'model_a', 'home_team', 'player1', 'choice2', 'fthg']
     """
-    text = _SPLIT.sub("_", str(name).strip())
+    text = _SPLIT.sub("_", name.strip())
     text = re.sub(r"(?<=[a-z])(?=[AB]$)", "_", text)  # modelA, modelB
     return _DIGIT.sub("", _OTHER.sub("_", text.lower()).strip("_"))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from placet.data import DataError, Queries, Rankings
-from placet.data.arrays import unique_names
+from placet.data.arrays import is_sparse, set_columns, unique_names
 from placet.io import blocks
 from placet.io.blocks import MAX_FEATURES, Bad, Block, Buffers, DenseTable, Sparse
 from placet.io.files import COMPRESSED, Source, name_of, open_bytes, read_lines, write_lines
@@ -82,7 +82,12 @@ def read_letor(
     width = max(block.top for block in parsed) + 1 if n_features is None else n_features
     grade, line = blocks.column(parsed, "grade"), blocks.column(parsed, "line")
     qid = _query_names(parsed) if group is None else _query_numbers(group, line, parsed, problems.name)
-    return Queries.from_arrays(blocks.matrix(parsed, width, sparse, table), grade, qid)
+    found = Queries.from_arrays(blocks.matrix(parsed, width, sparse, table), grade, qid)
+    if is_sparse(found.X) and n_features is None and width > 10 * found.X.nnz:
+        used = len(np.unique(found.X.indices))
+        note = f"read as letor: of {width:,} features only {used:,} occur; check the largest index"
+        set_columns(found, notes=(note,))
+    return found
 
 
 def _limit(n_features: int | None, max_features: int, base: int) -> int:
