@@ -57,14 +57,19 @@ def read_ballots(
     layout : how the ballots are written; without it text, unless the suffix says table, ``separator`` or ``format`` is
         given, or ``source`` is a frame: then the columns tell, and where they may be read in two ways that is an error.
 
-        - "text": a ballot per line, best first, ``>`` between tiers and ``=`` inside one, an optional count and colon
-          before it, ``#`` before a comment; a line ``# items: A = B = C`` fixes the items and their order.
-        - "long": a row per ballot and item, with a rank (lower is better, equal ranks tie).
-        - "ranks": a row per ballot, a column per item, cells are ranks or empty.
-        - "scores": the same with scores, of which the highest is best.
-        - "places": a row per ballot, columns ``1``, ``2``, ... (or ``rank1``, ``choice 2``, ``Third choice``), cells
-          are items or empty.
-        - "orders": a row per ballot, one column with ``A > B = C`` (or names with ``;`` between them).
+        "text": a ballot per line, best first, ``>`` between tiers and ``=`` inside one, an optional count and colon
+        before it, ``#`` before a comment; a line ``# items: A = B = C`` fixes the items and their order.
+
+        "long": a row per ballot and item, with a rank (lower is better, equal ranks tie).
+
+        "ranks": a row per ballot, a column per item, cells are ranks or empty.
+
+        "scores": the same with scores, of which the highest is best.
+
+        "places": a row per ballot, columns ``1``, ``2``, ... (or ``rank1``, ``choice 2``, ``Third choice``), cells
+        are items or empty.
+
+        "orders": a row per ballot, one column with ``A > B = C`` (or names with ``;`` between them).
     ballot, item, rank : columns of the long layout.
     weight, agent, instance : columns of how often a ballot counts, who cast it, and to which problem it belongs; those
         with these names are found (``count`` for the weight, too).
