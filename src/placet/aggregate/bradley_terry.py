@@ -80,14 +80,16 @@ class BradleyTerry(BaseEstimator):
         self._check(data)
         refuse_instances(data, "bradley-terry")
         counts, notes = self._counts(data)
-        self.prior_ = self._width(counts, start)
+        self.prior_, x = self._width(counts, start)
         if self.prior_ is not None:
             notes.insert(0, prior_note(self.prior_, self.prior == LEARN))
         p = self._pairs(counts)
         notes += notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, counts.items, self.prior)
         if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
             raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
-        self.fit_, at = pairs.fit_counts(p, pairs.start_of(p, start), max_iter=self.max_iter, tol=self.tol)
+        self.fit_, at = pairs.fit_counts(
+            p, pairs.start_of(p, start) if x is None else x, max_iter=self.max_iter, tol=self.tol
+        )
         theta = self.fit_.x[: counts.n_items]
         self.theta_ = theta - theta.mean() if len(theta) else theta
         self.consensus_ = self._consensus(counts, p, at, notes)
@@ -140,10 +142,10 @@ class BradleyTerry(BaseEstimator):
     def _pairs(self, counts: Comparisons) -> pairs.PairCounts:
         return pairs.pair_counts(counts, TIES[self.ties], self.prior_, self.order_effect)
 
-    def _width(self, counts: Comparisons, start: Any) -> float | None:
-        """The standard deviation of the scores' prior, learnt if asked for."""
+    def _width(self, counts: Comparisons, start: Any) -> tuple[float | None, Any]:
+        """The standard deviation of the scores' prior; if it is to be learnt, unknowns near to the fit beside it."""
         if self.prior is None or isinstance(self.prior, int | float):
-            return self.prior
+            return self.prior, None
         model = TIES[self.ties]
         return pairs.learn_prior(counts, model, self.order_effect, start, self.max_iter, self.random_state)
 

@@ -136,7 +136,9 @@ def over_rows(p: PairCounts, work: Callable[[slice, Floats], None], size: int) -
         work(slice(ends[k], ends[k + 1]), out)
         return out
 
-    return np.add.reduce(map_ordered(part, n)) if n else np.zeros(size)
+    if n <= 1:
+        return part(0) if n else np.zeros(size)
+    return np.add.reduce(map_ordered(part, n))
 
 
 def parameters(p: PairCounts, x: Floats) -> tuple[Floats, float, float]:
@@ -291,32 +293,40 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
 
 # ---- the prior's width
 
-FEWEST_DRAWS, MOST_DRAWS, SAMPLED_NUMBERS = 2, 8, 4096
+MOST_DRAWS, DRAWN_ACCURACY = 8, 1e-3
 
 
-def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> float:
+def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> tuple[float, float]:
     """Expected square of a score under Laplace's posterior: (theta' theta + tr H^-1 + 2 theta' m) / (n - 1).
 
     m = -1/2 H^-1 sum over rows of f_ddd Var(d) (e_i - e_j) leads from the mode to the mean, to first order, and with it
     the sum is the derivative of Laplace's marginal likelihood exactly.  Beyond DIRECT unknowns variances are sampled,
-    with the same normal numbers in every call.
+    with the same normal numbers in every call, until the sum is known to DRAWN_ACCURACY.  Beside it, about how its
+    logarithm grows with that of the prior's width (at most, where variances are sampled): d theta / d log w =
+    2 precision H^-1 theta, d H^-1 / d log w = 2 precision H^-2 <= 2 H^-1.
     """
     n = p.n_items
     theta = np.append(x[:n], np.zeros(p.n_extra))
+    own, draws = float(theta @ theta), 0
     if len(x) <= DIRECT:
         C = inverse_of(hessian(p, at))
-        variance, trace, back = C[p.i, p.i] + C[p.j, p.j] - 2 * C[p.i, p.j], np.trace(C[:n, :n]), C @ theta
+        variance, trace, back = C[p.i, p.i] + C[p.j, p.j] - 2 * C[p.i, p.j], float(np.trace(C[:n, :n])), C @ theta
+        spread = p.precision * float((C[:n] ** 2).sum())
     else:
-        trace, variance, back = 0.0, np.zeros(len(p.i)), solve(p, at, theta, STEP_ACCURACY)
+        total, squares, back = 0.0, np.zeros(len(p.i)), solve(p, at, theta, STEP_ACCURACY)
         times, diagonal, draw = scores_alone(p, at, np.random.default_rng(random_state), None)
-        draws = min(max(SAMPLED_NUMBERS // n, FEWEST_DRAWS), MOST_DRAWS)  # a sum over many items needs few
-        for _ in range(draws):
+        trace = math.inf
+        while draws < MOST_DRAWS and trace * math.sqrt(2 / (n * max(draws, 1))) > DRAWN_ACCURACY * own * p.scale:
             z = optim.cg(times, draw(), rtol=1e-2, diagonal=diagonal)
-            variance += (z[p.i] - z[p.j]) ** 2 / draws
+            squares += (z[p.i] - z[p.j]) ** 2
             z -= times(z) / diagonal
-            trace += float(z @ z + (1 / diagonal).sum()) / draws
+            total, draws = total + float(z @ z + (1 / diagonal).sum()), draws + 1
+            trace = total / draws
+        variance, spread = squares / draws, trace
     shift = -float((third_derivative(p, x) * variance) @ (back[p.i] - back[p.j]))
-    return (float(theta @ theta) + (trace + shift) / p.scale) / max(n - 1, 1)
+    square = own + (trace + shift) / p.scale
+    growth = 4 * p.precision * float(theta @ back) + 2 * spread / p.scale
+    return square / max(n - 1, 1), growth / square if square > 0 else 0.0
 
 
 def third_derivative(p: PairCounts, x: Floats, h: float = 1e-4) -> Floats:
@@ -332,21 +342,24 @@ def third_derivative(p: PairCounts, x: Floats, h: float = 1e-4) -> Floats:
     return (curvature[0] - curvature[1]) / (2 * h)
 
 
-def learn_prior(c: Comparisons, model: str, order: bool, start: Any, max_iter: int, random_state: int) -> float:
-    """The width of the scores' prior by the marginal likelihood; fits start from one another.  O(fits)."""
+def learn_prior(
+    c: Comparisons, model: str, order: bool, start: Any, max_iter: int, random_state: int
+) -> tuple[float, Floats]:
+    """The width of the scores' prior by the marginal likelihood, and unknowns near to the fit with it.  O(fits)."""
     p = pair_counts(c, model, WIDEST, order)
     x = start_of(p, start)
     if not len(p.i):
-        return WIDEST
+        return WIDEST, x
 
-    def at_width(width: float) -> float:
+    def at_width(width: float) -> tuple[float, float]:
         nonlocal x
         p = pair_counts(c, model, width, order)
         fit, at = fit_counts(p, x, max_iter=max_iter, tol=ROUGH)
         x = fit.x
         return mean_square(p, x, at, random_state)
 
-    return learn_width(at_width, max(float(np.std(x[: p.n_items])), NARROWEST))
+    width = learn_width(at_width, max(float(np.std(x[: p.n_items])), NARROWEST))
+    return width, x
 
 
 # ---- uncertainty

@@ -28,27 +28,33 @@ def check_prior(prior: Any) -> None:
         raise ValueError(f'prior must be a positive standard deviation, "learn" or None, not {prior!r}')
 
 
-def learn_width(mean_square: Callable[[float], float], start: float = 1.0, max_iter: int = 40) -> float:
+def learn_width(mean_square: Callable[[float], tuple[float, float]], start: float = 1.0, max_iter: int = 40) -> float:
     """The width w at which ``mean_square(w)`` is w^2, within [NARROWEST, WIDEST].
 
-    ``mean_square(w)``: E[theta' theta] / (n - 1) under the posterior with a prior of width w.  Secant steps on log w
-    inside a bracket; where the data are many, the mean square hardly depends on w, and two or three calls are enough.
+    ``mean_square(w)``: E[theta' theta] / (n - 1) under the posterior with a prior of width w, and how its logarithm
+    grows with log w, which may be rough.  The first step on log w is Newton's, the others are secants in a bracket;
+    where the data are many the mean square hardly depends on w, and one call is enough.
 
-    >>> round(learn_width(lambda w: 1 / (1 / w**2 + 1) + (2 / (1 + 1 / w**2)) ** 2), 2)  # x = 2 +- 1: w^2 = 3
+    >>> square = lambda w: (1 / (1 / w**2 + 1) + (2 / (1 + 1 / w**2)) ** 2, 0.5)  # x = 2 +- 1: w^2 = 3
+    >>> round(learn_width(square), 2)
     1.73
     """
     low, high = math.log(NARROWEST), math.log(WIDEST)
     u = min(max(math.log(start), low), high)
     before: tuple[float, float] | None = None
     for _ in range(max_iter):
-        excess = 0.5 * math.log(max(mean_square(math.exp(u)), 1e-300)) - u
+        square, growth = mean_square(math.exp(u))
+        excess = 0.5 * math.log(max(square, 1e-300)) - u
         low, high = (u, high) if excess > 0 else (low, u)
-        slope = -1.0 if before is None or u == before[0] else (excess - before[1]) / (u - before[0])
+        first = before is None or u == before[0]
+        slope = 0.5 * growth - 1 if before is None or first else (excess - before[1]) / (u - before[0])
         step = -excess / min(slope, -0.02)
         before = (u, excess)
         new = u + step
         if not low < new < high:  # the bound itself where it has not been tried yet, else the middle
             new = high if new >= high and high == math.log(WIDEST) else 0.5 * (low + high)
+        elif first and 0 <= growth < 0.5 and growth * step**2 <= ACCURACY:  # growth falls off as 1 / w^2
+            return math.exp(new)
         if abs(new - u) <= ACCURACY or high - low <= ACCURACY:
             return math.exp(new)
         u = new
