@@ -116,7 +116,7 @@ def test_nodes_give_the_sums_of_all_pairs_to_rounding(scale):
     ea, eb = np.exp(a.astype(np.longdouble))[:, None], np.exp(b.astype(np.longdouble))
     total = 1 + ea + eb
     ga, gb = np.zeros(n), np.zeros(n)
-    value = edge_pairs.node_sums(a, b, ga, gb)
+    value, _ = edge_pairs.near_sums(a, b, np.inf, ga, gb)
     assert value == pytest.approx(float(np.log(total).sum()), rel=2e-13)
     np.testing.assert_allclose(ga, (ea / total).sum(axis=1).astype(float), rtol=1e-12, atol=1e-13 * ga.max())
     np.testing.assert_allclose(gb, (eb / total).sum(axis=0).astype(float), rtol=1e-12, atol=1e-13 * gb.max())
@@ -128,12 +128,52 @@ def test_many_pairs_go_through_nodes():
     rng = np.random.default_rng(8)
     a, b = rng.normal(size=2000), rng.normal(size=2000)
     results = []
-    for sums in (edge_pairs.all_pairs, edge_pairs.node_sums, edge_pairs.plain_sums):
+    through_nodes = lambda a, b, ga, gb: edge_pairs.near_sums(a, b, np.inf, ga, gb)[0]  # noqa: E731
+    for sums in (edge_pairs.all_pairs, through_nodes, edge_pairs.plain_sums):
         ga, gb = np.zeros(2000), np.zeros(2000)
         results.append((sums(a, b, ga, gb), ga.tobytes(), gb.tobytes()))
     assert results[0] == results[1]
     assert results[1] != results[2]
     assert results[1][0] == pytest.approx(results[2][0], rel=1e-13)
+
+
+def spread(scale, n, seed=3):
+    """Margins of a list times a weight: most in a bulk, some far out, both signs, some equal."""
+    rng = np.random.default_rng(seed)
+    r = scale * np.concatenate([rng.normal(size=n - n // 5), rng.uniform(-1, 1, n // 5)])
+    r[::7] = r[0]
+    return -r, -0.3 * r
+
+
+@jit
+@pytest.mark.parametrize("scale", [1.0, 30.0, 500.0, 1e5, 1e12])
+def test_pairs_at_any_size_are_summed_to_rounding(scale):
+    a, b = spread(scale, 300)
+    ga, gb = np.zeros(300), np.zeros(300)
+    value, _ = edge_pairs.near_sums(a, b, np.inf, ga, gb)
+    long_a, long_b = a.astype(np.longdouble)[:, None], b.astype(np.longdouble)
+    top = np.maximum(np.maximum(long_a, long_b), 0)
+    total = np.exp(-top) + np.exp(long_a - top) + np.exp(long_b - top)
+    assert value == pytest.approx(float((top + np.log(total)).sum()), rel=1e-12)
+    expected = [(np.exp(x - top) / total).sum(axis=k).astype(float) for k, x in ((1, long_a), (0, long_b))]
+    np.testing.assert_allclose(ga, expected[0], rtol=1e-11, atol=1e-12 * ga.max())
+    np.testing.assert_allclose(gb, expected[1], rtol=1e-11, atol=1e-12 * gb.max())
+
+
+@jit
+@pytest.mark.parametrize("scale", [3.0, 100.0, 1e3, 1e5, 1e9])
+def test_large_margins_do_not_bring_back_the_square_of_the_edges(scale):
+    """Work is counted, not timed: pairs of points, of which 30,000 edges would have 9e8 one by one."""
+    work = []
+    for n in (7_500, 30_000):
+        a, b = spread(scale, n)
+        value, pairs = edge_pairs.near_sums(a, b, np.inf, np.zeros(n), np.zeros(n))
+        assert np.isfinite(value)
+        assert pairs <= 2 * edge_pairs.REACH * edge_pairs.NODES * n + edge_pairs.NODES * n
+        assert edge_pairs.all_pairs(a, b, np.zeros(n), np.zeros(n)) == value  # this is the way that is taken
+        work.append(pairs)
+    assert work[1] <= max(6 * work[0], 10 * n)  # four times the edges: 16 times the work if all pairs were met
+    assert work[1] < 3e7
 
 
 @jit

@@ -179,10 +179,44 @@ def test_no_step_is_feasible_out_of_the_boundary():
 @pytest.mark.parametrize("scorer", scorers.SCORERS)
 @pytest.mark.parametrize("connections", ["full", "none", 1, 0.2])
 def test_it_learns(data, scorer, connections):
-    ranker = StructRank(scorer, connections, learning_rate=2.0, starts=2).fit(data[:15], valid=data[15:])
+    ranker = StructRank(scorer, connections, reduction="mean", learning_rate=2.0, starts=2)
+    ranker.fit(data[:15], valid=data[15:])
     assert ranker.score(data[15:], metric="ndcg@5") > 0.8
     assert (ranker.theta_[-2:] >= 0).all()
     assert np.abs(ranker.theta_).sum() <= 50
+
+
+@pytest.mark.parametrize("connections", ["full", "none", 2])
+def test_the_published_sum_lowers_the_loss_at_the_published_rate(connections):
+    """One feature helps and one harms, so that the untrained start, which weighs both alike, is a poor ranker."""
+    data = placet.simulate.queries(30, (6, 14), 4, 3, w=[2.0, -2.0, 0.0, 0.0], noise=0.3, random_state=3)
+    train, valid = data[:20], data[20:]
+    ranker = StructRank(connections=connections, starts=2, halving="vector").fit(train, valid=valid)
+    about = ranker.fit_summary_
+    assert about["loss after"] < 0.97 * about["loss before"]
+    start = StructRank(connections=connections, starts=2, halving="vector", learning_rate=1e-12).fit(train, valid=valid)
+    assert start.fit_summary_["loss after"] == pytest.approx(start.fit_summary_["loss before"], rel=1e-6)
+    assert np.abs(ranker.theta_ - start.theta_).max() > 0.1
+
+
+@pytest.mark.parametrize("connections", ["full", "none", 2, 0.5])
+def test_the_mean_is_the_sum_over_its_number_of_terms(connections):
+    grade, s, w = np.array([2.0, 1.0, 1.0, 0.0, 0.0]), np.array([0.3, -0.2, 0.8, 0.1, -0.4]), np.array([0.7, 1.3])
+    terms = {"full": 64, "none": 8, 2: 16, 0.5: 4}[connections]
+    whole = Graph(grade).loss(s, w, connections, 5, "sum")
+    mean = Graph(grade).loss(s, w, connections, 5, "mean")
+    for a, b in zip(whole, mean):
+        np.testing.assert_allclose(a, terms * np.asarray(b), rtol=1e-12)
+
+
+def test_single_precision_scores_as_double_does(data):
+    X, y, a = np.array(data.X), np.array(data.grade), np.array([0.5, 1.0, 2.0])
+    double, single = (scorers.NadarayaWatson(X, y, dtype).forward(a, X[:9], None) for dtype in (np.float64, np.float32))
+    assert single[0].dtype == np.float64
+    np.testing.assert_allclose(single[0], double[0], atol=1e-5)
+    g = np.random.default_rng(1).normal(size=9)
+    np.testing.assert_allclose(single[1](g), double[1](g), atol=1e-3)
+    assert StructRank(precision="single", epochs=1, starts=1).fit(data).predict(data).dtype == np.float64
 
 
 def test_the_rate_falls_by_the_square_root_of_2_after_each_epoch(data, monkeypatch):
@@ -233,7 +267,7 @@ def test_saved_and_loaded(data, tmp_path, scorer):
 
 
 def test_bad_input(data):
-    for wrong, words in (({"scorer": "x"}, "choose from"), ({"connections": 0}, "partners"), ({"norm": 0.0}, "above 0"), ({"epochs": 0}, "at least 1"), ({"halving": "x"}, "choose from")):  # fmt: skip
+    for wrong, words in (({"scorer": "x"}, "choose from"), ({"connections": 0}, "partners"), ({"norm": 0.0}, "above 0"), ({"epochs": 0}, "at least 1"), ({"halving": "x"}, "choose from"), ({"reduction": "x"}, "choose from"), ({"precision": "x"}, "choose from")):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             StructRank(**wrong).fit(data)
     with pytest.raises(DataError, match="nothing to learn"):

@@ -1,9 +1,12 @@
 """Sums of log(1 + e^a_e + e^b_f) over all pairs of two columns, with their derivatives, in O(E) memory.
 
-Few pairs are added one by one.  For many the two columns meet at Chebyshev nodes instead: as a function of a, and of b,
-the term is analytic up to i pi from the real line, so on cells of width 4 the interpolation error falls as 3.43^-n and
-30 nodes reach rounding.  Every value passes its weight to the nodes of its cell (Chebyshev moments), the nodes of the
-cells are paired, and the sums at the nodes are read back at the values: O(30 E + nodes^2) instead of O(E^2).
+Few pairs are added one by one. For many, the values are put into cells of width 4. Where a and b are so far apart
+that e^-|a - b| is nothing beside 1, the term is log(1 + e^max(a, b)) and the pairs of two cells are one product of
+counts. For near cells the two columns meet at Chebyshev nodes: as a function of a, and of b, the term is analytic
+up to i pi from the real line, so the interpolation error falls as 3.43^-n and 30 nodes reach rounding. Every value
+passes its weight to the nodes of its cell (Chebyshev moments), the nodes of near cells are paired, and the sums at
+the nodes are read back at the values. A cell of at most 30 values is its own nodes. So the work is O(E log E) at
+any size of a and b: each cell has at most 30 nodes and at most 23 near cells.
 """
 
 import numpy as np
@@ -17,8 +20,10 @@ PLAIN = 200.0
 NOTHING = -45.0
 WIDTH = 4.0
 NODES = 30
+# Cells whose numbers differ by more hold values that are at least 44 apart.
+REACH = 11.0
 # Measured in plain pairs: a pair of nodes has a logarithm of its own; an edge meets the nodes of its cell four times.
-NODE_PAIR_COST = 6.0
+NODE_PAIR_COST = 15.0
 EDGE_COST = 4.0 * NODES
 
 
@@ -28,7 +33,8 @@ def pair_term(a, b):
     top = max(0.0, max(a, b))
     ea, eb = np.exp(a - top), np.exp(b - top)
     total = np.exp(-top) + ea + eb
-    return top + np.log(total), ea / total, eb / total
+    value = np.log1p(ea + eb) if top == 0.0 else top + np.log(total)
+    return value, ea / total, eb / total
 
 
 @jit()
@@ -78,89 +84,172 @@ def chebyshev(n):
 
 
 @jit()
-def to_nodes(x, low, n_cells, table):
-    """(n_cells, NODES) weights: sum over the values of a cell of the node's Lagrange polynomial.  O(NODES E)."""
-    moment = np.zeros((n_cells, NODES))
-    for e in range(len(x)):
-        cell = min(int((max(x[e], NOTHING) - low) / WIDTH), n_cells - 1)
-        u = 2.0 * (max(x[e], NOTHING) - low - cell * WIDTH) / WIDTH - 1.0
-        before, now = 1.0, u
-        moment[cell, 0] += 0.5
-        for j in range(1, NODES):
-            moment[cell, j] += now
-            before, now = now, 2.0 * u * now - before
-    weight = np.zeros((n_cells, NODES))
-    for cell in range(n_cells):
-        for j in range(NODES):
-            for k in range(NODES):
-                weight[cell, k] += 2.0 / NODES * moment[cell, j] * table[j, k]
-    return weight
+def cell_number(x):
+    """Which cell of width ``WIDTH`` holds x; what is below ``NOTHING`` counts as that."""
+    return np.floor(max(x, NOTHING) / WIDTH)
 
 
 @jit()
-def from_nodes(at_nodes, x, low, table, out):
-    """Interpolated values at x of the function known at the nodes of every cell.  O(NODES E)."""
-    n_cells = len(at_nodes)
-    coefficient = np.zeros((n_cells, NODES))
-    for cell in range(n_cells):
-        for j in range(NODES):
-            for k in range(NODES):
-                coefficient[cell, j] += (2.0 if j > 0 else 1.0) / NODES * at_nodes[cell, k] * table[j, k]
-    for e in range(len(x)):
-        cell = min(int((max(x[e], NOTHING) - low) / WIDTH), n_cells - 1)
-        u = 2.0 * (max(x[e], NOTHING) - low - cell * WIDTH) / WIDTH - 1.0
-        first = second = 0.0
-        for j in range(NODES - 1, 0, -1):
-            first, second = 2.0 * u * first - second + coefficient[cell, j], first
-        out[e] = max(u * first - second + coefficient[cell, 0], 0.0)
+def place_in_cell(x, cell):
+    """From -1 at the lower end of the cell to 1 at its upper end."""
+    return min(max(2.0 * (max(x, NOTHING) / WIDTH - cell) - 1.0, -1.0), 1.0)
 
 
 @jit()
-def cells(x):
-    """Lower end and number of the cells that cover the values (what is below ``NOTHING`` counts as that)."""
-    low, high = np.inf, -np.inf
-    for e in range(len(x)):
-        low, high = min(low, x[e]), max(high, x[e])
-    low, high = max(low, NOTHING), max(high, NOTHING)
-    return low, int((high - low) / WIDTH) + 1
+def cells(x, order):
+    """Numbers (cells,) of the cells that hold a value, ascending, and the bounds (cells + 1,) of each in ``order``."""
+    number, bounds = np.empty(len(x)), np.empty(len(x) + 1, np.int64)
+    n = 0
+    for place in range(len(x)):
+        own = cell_number(x[order[place]])
+        if n == 0 or own != number[n - 1]:
+            number[n], bounds[n] = own, place
+            n += 1
+    bounds[n] = len(x)
+    return number[:n].copy(), bounds[: n + 1].copy()
 
 
 @jit()
-def node_sums(a, b, ga, gb):
-    """As ``all_pairs``, through Chebyshev nodes, to rounding of the largest sums.  O(NODES E + (NODES cells)^2)."""
-    table = chebyshev(NODES)
-    low_a, n_a = cells(a)
-    low_b, n_b = cells(b)
-    wa, wb = to_nodes(a, low_a, n_a, table), to_nodes(b, low_b, n_b, table)
-    sum_a, sum_b = np.zeros((n_a, NODES)), np.zeros((n_b, NODES))
-    eb = np.empty((n_b, NODES))
-    for cell in range(n_b):
+def points_of_cells(bounds):
+    """Bounds (cells + 1,) of each cell's points: its values, or ``NODES`` nodes where it has more."""
+    out = np.zeros(len(bounds), np.int64)
+    for c in range(len(bounds) - 1):
+        out[c + 1] = out[c] + min(bounds[c + 1] - bounds[c], NODES)
+    return out
+
+
+@jit()
+def near_cells(number, other):
+    """First and last + 1 of the cells in ``other`` that are near each cell of ``number``.  O(cells)."""
+    first, last = np.empty(len(number), np.int64), np.empty(len(number), np.int64)
+    low = high = 0
+    for c in range(len(number)):
+        while low < len(other) and other[low] < number[c] - REACH:
+            low += 1
+        while high < len(other) and other[high] <= number[c] + REACH:
+            high += 1
+        first[c], last[c] = low, high
+    return first, last
+
+
+@jit()
+def n_point_pairs(points_a, points_b, first, last):
+    """How many pairs of points of near cells there are: the work of ``near_sums`` beside O(NODES E)."""
+    n = 0
+    for c in range(len(first)):
+        n += (points_a[c + 1] - points_a[c]) * (points_b[last[c]] - points_b[first[c]])
+    return n
+
+
+@jit()
+def to_points(x, order, number, bounds, points, table):
+    """Places and weights (points,): a cell's values and 1, or its nodes and the sums over its values of the node's
+    Lagrange polynomial.  O(NODES E)."""
+    place, weight = np.empty(points[-1]), np.empty(points[-1])
+    moment = np.empty(NODES)
+    for c in range(len(number)):
+        at = points[c]
+        if bounds[c + 1] - bounds[c] <= NODES:
+            for k in range(bounds[c], bounds[c + 1]):
+                place[at + k - bounds[c]], weight[at + k - bounds[c]] = x[order[k]], 1.0
+            continue
+        moment[:] = 0.0
+        for k in range(bounds[c], bounds[c + 1]):
+            u = place_in_cell(x[order[k]], number[c])
+            before, now = 1.0, u
+            moment[0] += 0.5
+            for j in range(1, NODES):
+                moment[j] += now
+                before, now = now, 2.0 * u * now - before
         for k in range(NODES):
-            eb[cell, k] = np.exp(low_b + (cell + 0.5 * (table[1, k] + 1.0)) * WIDTH)
+            place[at + k] = (number[c] + 0.5 * (table[1, k] + 1.0)) * WIDTH
+            weight[at + k] = 0.0
+            for j in range(NODES):
+                weight[at + k] += 2.0 / NODES * moment[j] * table[j, k]
+    return place, weight
+
+
+@jit()
+def from_points(at_points, x, order, number, bounds, points, table, out):
+    """Adds to ``out`` what the function known at the points of every cell is at the values x.  O(NODES E)."""
+    coefficient = np.empty(NODES)
+    for c in range(len(number)):
+        at = points[c]
+        if bounds[c + 1] - bounds[c] <= NODES:
+            for k in range(bounds[c], bounds[c + 1]):
+                out[order[k]] += at_points[at + k - bounds[c]]
+            continue
+        for j in range(NODES):
+            coefficient[j] = 0.0
+            for k in range(NODES):
+                coefficient[j] += (2.0 if j > 0 else 1.0) / NODES * at_points[at + k] * table[j, k]
+        for k in range(bounds[c], bounds[c + 1]):
+            u = place_in_cell(x[order[k]], number[c])
+            first = second = 0.0
+            for j in range(NODES - 1, 0, -1):
+                first, second = 2.0 * u * first - second + coefficient[j], first
+            out[order[k]] += max(u * first - second + coefficient[0], 0.0)
+
+
+@jit()
+def add_far(x, order, bounds, n_below, grad):
+    """Sum over values of n log(1 + e^x), n the number of values of the other column far below the cell.  O(E)."""
     value = 0.0
-    for cell in range(n_a):
-        for k in range(NODES):
-            ea = np.exp(low_a + (cell + 0.5 * (table[1, k] + 1.0)) * WIDTH)
-            for other in range(n_b):
-                for m in range(NODES):
-                    z = 1.0 + ea + eb[other, m]
-                    value += wa[cell, k] * wb[other, m] * np.log(z)
-                    sum_a[cell, k] += ea / z * wb[other, m]
-                    sum_b[other, m] += eb[other, m] / z * wa[cell, k]
-    from_nodes(sum_a, a, low_a, table, ga)
-    from_nodes(sum_b, b, low_b, table, gb)
+    for c in range(len(bounds) - 1):
+        if n_below[c] == 0:
+            continue
+        for k in range(bounds[c], bounds[c + 1]):
+            own = x[order[k]]
+            e = np.exp(-abs(own))
+            value += n_below[c] * (np.log1p(e) + max(own, 0.0))
+            grad[order[k]] += n_below[c] * (1.0 / (1.0 + e) if own >= 0.0 else e / (1.0 + e))
     return value
+
+
+@jit()
+def near_sums(a, b, most, ga, gb):
+    """As ``all_pairs``, through cells: (value, pairs of points), to rounding of the largest sums.  O(E log E).
+
+    Where there are more than ``most`` pairs of points nothing is added and the value is NaN.
+    """
+    order_a, order_b = np.argsort(a), np.argsort(b)
+    number_a, bounds_a = cells(a, order_a)
+    number_b, bounds_b = cells(b, order_b)
+    points_a, points_b = points_of_cells(bounds_a), points_of_cells(bounds_b)
+    first, last = near_cells(number_a, number_b)
+    n = n_point_pairs(points_a, points_b, first, last)
+    if n > most:
+        return np.nan, n
+    table = chebyshev(NODES)
+    at_a, weight_a = to_points(a, order_a, number_a, bounds_a, points_a, table)
+    at_b, weight_b = to_points(b, order_b, number_b, bounds_b, points_b, table)
+    sum_a, sum_b = np.zeros(len(at_a)), np.zeros(len(at_b))
+    value = add_far(a, order_a, bounds_a, bounds_b[first], ga)
+    value += add_far(b, order_b, bounds_b, bounds_a[near_cells(number_b, number_a)[0]], gb)
+    for c in range(len(number_a)):
+        for k in range(points_a[c], points_a[c + 1]):
+            for m in range(points_b[first[c]], points_b[last[c]]):
+                term, pa, pb = pair_term(at_a[k], at_b[m])
+                value += weight_a[k] * weight_b[m] * term
+                sum_a[k] += pa * weight_b[m]
+                sum_b[m] += pb * weight_a[k]
+    from_points(sum_a, a, order_a, number_a, bounds_a, points_a, table, ga)
+    from_points(sum_b, b, order_b, number_b, bounds_b, points_b, table, gb)
+    return value, n
 
 
 @jit()
 def all_pairs(a, b, ga, gb):
-    """sum over e, f of log(1 + e^a_e + e^b_f); derivatives go to the zeros in ``ga``, ``gb``.  O(E^2); many: O(E)."""
+    """sum over e, f of log(1 + e^a_e + e^b_f); derivatives go to the zeros in ``ga``, ``gb``.
+
+    O(E log E) at any size of a and b, or E^2 additions where these are fewer.
+    """
     n = len(a)
-    if max(max_abs(a), max_abs(b)) <= PLAIN:
-        through_nodes = NODE_PAIR_COST * cells(a)[1] * cells(b)[1] * NODES * NODES + EDGE_COST * n
-        return node_sums(a, b, ga, gb) if through_nodes < float(n) * n else plain_sums(a, b, ga, gb)
-    value = 0.0
-    for e in range(n):
-        for f in range(n):
-            value += add_pair(a, b, e, f, ga, gb)
-    return value
+    plain = max(max_abs(a), max_abs(b)) <= PLAIN
+    most = np.inf
+    if plain:
+        most = (float(n) * n - EDGE_COST * n) / NODE_PAIR_COST
+        if most <= 0.0:
+            return plain_sums(a, b, ga, gb)
+    value, pairs = near_sums(a, b, most, ga, gb)
+    return plain_sums(a, b, ga, gb) if pairs > most else value

@@ -32,8 +32,8 @@ def structrank(
 ) -> Plan:
     """sum over pairs of edges (e, f) of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); w1, w2 >= 0 are learnt with the scores.
 
-    ``connections``: "full" takes all E^2 ordered pairs, e = f among them, in O(E) memory and O(E^2) time, or O(E)
-    where they are many and no |w r| is beyond 200 (``placet.kernels.edge_pairs`` says how).  A number k pairs every
+    ``connections``: "full" takes all E^2 ordered pairs, e = f among them, in O(E) memory and O(E log E) time
+    at any size of w r (``placet.kernels.edge_pairs`` says how).  A number k pairs every
     edge with k edges drawn by ``random_state`` for each list, O(kE): on average k / E of the full sum; a share below 1
     draws both edges of k E pairs (at least one), in O(rows) memory.  The draw depends on the order of lists and of
     tied rows.  "none" takes every edge alone, log(1 + e^(-w1 r_e)), O(E): at w1 = 1 this is RankNet.

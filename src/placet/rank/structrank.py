@@ -79,13 +79,11 @@ class Graph:
         counts = np.unique(self.grade, return_counts=True)[1]
         return int((len(self.grade) ** 2 - (counts**2).sum()) // 2)
 
-    def loss(self, s: Floats, w: Floats, connections: str | float, random_state: int) -> tuple[float, Floats, Floats]:
-        """Mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); gradients in s and in w.
-
-        The mean, where the paper has the sum: so that a step is of the same size for short lists and long ones.
-        """
-        n = self.n_edges
-        terms = _n_terms(n, connections)
+    def loss(
+        self, s: Floats, w: Floats, connections: str | float, random_state: int, reduction: str = "sum"
+    ) -> tuple[float, Floats, Floats]:
+        """Sum or mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); gradients in s and in w."""
+        terms = _n_terms(self.n_edges, connections) if reduction == "mean" else 1
         if self.above is None:
             lists = Lists(self.grade, np.array([0, len(s)]))
             params = {"connections": connections, "random_state": random_state}
@@ -122,7 +120,8 @@ class StructRank(Ranker):
     Every edge (row i preferred to j) has the margin r_e = s_i - s_j; a pair of edges costs log(1 + e^(-w1 r_e) +
     e^(-w2 r_f)).  Constraints: w1, w2 and bandwidths are not negative, and |theta|_1 <= ``norm``, theta = (parameters
     of the scorer, w1, w2).  The epoch with the best ``metric`` on the validation set (without one: of the training
-    loss) is kept, over all starts and norms.
+    loss) is kept, over all starts and norms.  ``fit_summary_`` has the mean loss of the training lists before, at the
+    random start, and after, at what is kept.
 
     Parameters
     ----------
@@ -133,6 +132,9 @@ class StructRank(Ranker):
         "full" (all pairs of edges), "none" (edges alone), a number of random partners for each edge, or a share below 1
         (as many random pairs as that share of the edges).  They are drawn again in every epoch, so that training
         averages over random networks.
+    reduction : str
+        The loss of a list is the "sum" over its pairs of edges, as published, or their "mean", whose steps have one
+        size for short lists and long ones and need a larger ``learning_rate``.
     norm : float or sequence of float
         Bound of |theta|_1, or several to choose among.
     learning_rate : float
@@ -150,6 +152,8 @@ class StructRank(Ranker):
         How a step becomes feasible: "coordinate" halves first each coordinate's own step until it is not negative, then
         all of them for the norm; "vector", as published, all together, so that one coordinate near 0 can hold up the
         others.
+    precision : str
+        "single" computes the kernels of "nadaraya-watson" with four bytes a number, in half the time of "double".
     preferences : str, optional
         A relation of the ``Queries`` whose entries i, j above 0 say that row i is preferred to row j; edges come from
         grades if None.
@@ -172,6 +176,7 @@ class StructRank(Ranker):
         scorer: str = "nadaraya-watson",
         connections: str | float = "full",
         *,
+        reduction: str = "sum",
         norm: float | Sequence[float] = 50.0,
         learning_rate: float = 0.5,
         epochs: int = 10,
@@ -179,12 +184,14 @@ class StructRank(Ranker):
         hidden: int = 8,
         own_list: bool = True,
         halving: str = "coordinate",
+        precision: str = "double",
         preferences: str | None = None,
         metric: str = "average_precision",
         random_state: int = 0,
     ) -> None:
         self.scorer = scorer
         self.connections = connections
+        self.reduction = reduction
         self.norm = norm
         self.learning_rate = learning_rate
         self.epochs = epochs
@@ -192,6 +199,7 @@ class StructRank(Ranker):
         self.hidden = hidden
         self.own_list = own_list
         self.halving = halving
+        self.precision = precision
         self.preferences = preferences
         self.metric = metric
         self.random_state = random_state
@@ -215,16 +223,26 @@ class StructRank(Ranker):
         with best:
             for norm, start in product(norms, range(self.starts)):
                 rng = np.random.default_rng([self.random_state, start])
-                for epoch, theta, value in self._descend(scorer, queries, graphs, norm, rng):
-                    best.see((theta, {"norm": norm, "start": start, "epoch": epoch, "value": value}))
-        self.theta_, about = best.state
-        self.fit_summary_ = {**about, **best.summary()}
+                first = scorer.start(rng, norm)
+                for epoch, theta, value in self._descend(scorer, queries, graphs, first, norm, rng):
+                    best.see((theta, {"norm": norm, "start": start, "epoch": epoch, "value": value}, first))
+        self.theta_, about, first = best.state
+        ends = {
+            name: self._training_loss(scorer, queries, graphs, theta)
+            for name, theta in (("loss before", first), ("loss after", self.theta_))
+        }
+        self.fit_summary_ = {**about, **ends, **best.summary()}
 
     def _descend(
-        self, scorer: Any, queries: Queries, graphs: list[Graph], norm: float, rng: np.random.Generator
+        self,
+        scorer: Any,
+        queries: Queries,
+        graphs: list[Graph],
+        theta: Floats,
+        norm: float,
+        rng: np.random.Generator,
     ) -> Any:
         """Yields (epoch, theta, mean loss of the epoch)."""
-        theta = scorer.start(rng, norm)
         rate = self.learning_rate
         X = np.asarray(queries.X, dtype=np.float64)
         informative = [q for q in range(len(queries)) if graphs[q].n_edges]
@@ -235,16 +253,27 @@ class StructRank(Ranker):
                 own = None if self.own_list else (a, b)
                 s, pull_back = scorer.forward(theta[:-2], X[a:b], own)
                 seed = int(rng.integers(2**31))
-                value, g, slope = graphs[q].loss(s, theta[-2:], self.connections, seed)
+                value, g, slope = graphs[q].loss(s, theta[-2:], self.connections, seed, self.reduction)
                 total += float(queries.weight[q]) * value
                 gradient = float(queries.weight[q]) * np.concatenate([pull_back(g), slope])
                 theta = feasible_step(theta, gradient, rate, norm, scorer.n_nonnegative, self.halving)
             rate /= np.sqrt(2.0)
             yield epoch, theta.copy(), total / float(queries.weight[informative].sum())
 
+    def _training_loss(self, scorer: Any, queries: Queries, graphs: list[Graph], theta: Floats) -> float:
+        """Mean loss of the lists at fixed parameters; connections are drawn by ``random_state``."""
+        X, total, weight = np.asarray(queries.X, dtype=np.float64), 0.0, 0.0
+        for q, graph in enumerate(graphs):
+            if graph.n_edges:
+                a, b = int(queries.offsets[q]), int(queries.offsets[q + 1])
+                s, _ = scorer.forward(theta[:-2], X[a:b], None if self.own_list else (a, b))
+                value = graph.loss(s, theta[-2:], self.connections, self.random_state, self.reduction)[0]
+                total, weight = total + float(queries.weight[q]) * value, weight + float(queries.weight[q])
+        return total / weight
+
     def _scorer(self, n_features: int) -> Any:
         if self.scorer == "nadaraya-watson":
-            return NadarayaWatson(self.rows_, self.labels_)
+            return NadarayaWatson(self.rows_, self.labels_, np.float32 if self.precision == "single" else np.float64)
         return Linear(n_features) if self.scorer == "linear" else Network(n_features, self.hidden)
 
     def _scores(self, queries: Queries) -> Floats:
@@ -258,6 +287,8 @@ class StructRank(Ranker):
         if not norms or not all(n > 0 for n in norms) or not self.learning_rate > 0:
             raise ValueError(f"norm {self.norm} and learning_rate {self.learning_rate} must be above 0")
         one_of(self.halving, ("coordinate", "vector"), "halving")
+        one_of(self.reduction, ("sum", "mean"), "reduction")
+        one_of(self.precision, ("single", "double"), "precision")
         if self.epochs < 1 or self.starts < 1 or self.hidden < 1:
             raise ValueError("epochs, starts and hidden must be at least 1")
 
@@ -336,16 +367,19 @@ class NadarayaWatson:
     x_f)^2 with p = K / sum K.
     """
 
-    def __init__(self, rows: Floats, labels: Floats) -> None:
-        self.rows, self.squares = rows, rows * rows
-        self.pair = np.column_stack([labels, np.ones(len(labels))])
-        self.stacked = np.concatenate([labels[:, None] * rows, rows], axis=1)
+    def __init__(self, rows: Floats, labels: Floats, dtype: Any = np.float64) -> None:
+        self.dtype = dtype
+        self.rows = np.asarray(rows, dtype)
+        self.squares = np.asarray(rows * rows, dtype)
+        self.pair = np.column_stack([labels, np.ones(len(labels))]).astype(dtype)
+        self.stacked = np.concatenate([labels[:, None] * rows, rows], axis=1).astype(dtype)
         self.n_nonnegative = rows.shape[1]
 
     def start(self, rng: np.random.Generator, norm: float) -> Floats:
         return shrink_to_norm(rng.uniform(0.0, 1.0, self.n_nonnegative + 2), norm)
 
     def forward(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Back]:
+        a, X = np.asarray(a, self.dtype), np.asarray(X, self.dtype)
         blocks = [X[k : k + ROWS_AT_ONCE] for k in range(0, len(X), ROWS_AT_ONCE)]
         parts = [self._block(a, block, own) for block in blocks]
         s = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0)
@@ -355,21 +389,21 @@ class NadarayaWatson:
             # squares of x_rf drop out, and the rest are products of K with a few columns
             out, at, n = np.zeros(len(a)), 0, len(a)
             for block, (K, own_s, total) in zip(blocks, parts):
-                share = g[at : at + len(block)] / total
+                share = g[at : at + len(block)].astype(self.dtype) / total
                 at += len(block)
                 down = np.column_stack([share, -share * own_s]).T @ K
                 across = K @ self.stacked
                 out += (down * self.pair.T).sum(axis=0) @ self.squares
                 inner = across[:, :n] - own_s[:, None] * across[:, n:]
                 out -= 2.0 * share @ (block * inner)
-            return -a * out
+            return -a.astype(np.float64) * out
 
-        return s, back
+        return s.astype(np.float64), back
 
-    def _block(self, a: Floats, X: Floats, own: tuple[int, int] | None) -> tuple[Floats, Floats, Floats]:
+    def _block(self, a: Any, X: Any, own: tuple[int, int] | None) -> tuple[Any, Any, Any]:
         """Kernels K (rows of X, rows kept) over their largest, scores, and sums of K."""
         exponent = (X * a**2) @ self.rows.T
-        exponent -= 0.5 * (self.squares @ a**2)  # |x|^2 is the same for all i and drops out
+        exponent -= self.squares @ (self.dtype(0.5) * a**2)  # |x|^2 is the same for all i and drops out
         if own is not None:
             exponent[:, own[0] : own[1]] = -np.inf
         exponent -= exponent.max(axis=1, keepdims=True)
