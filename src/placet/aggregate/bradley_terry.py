@@ -1,4 +1,4 @@
-"""Bradley-Terry on pair counts, with Rao-Kupper or Davidson ties and the effect of coming first."""
+"""Bradley-Terry on pair counts, with Rao-Kupper or Davidson ties and controls such as the effect of coming first."""
 
 from dataclasses import replace
 from functools import partial
@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from placet.aggregate import pairs
+from placet.aggregate.controls import Controls, control_names, refuse_row_controls
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.prior import LEARN, check_prior, prior_note
@@ -32,12 +33,14 @@ class BradleyTerry(BaseEstimator):
         "rao-kupper" has P(i) = 1 / (1 + (1 + e^tie) e^-d) and gives ties the rest; in "davidson" i, j and a tie weigh
         e^{d/2}, e^{-d/2} and e^tie.
     order_effect : bool
-        A constant is added to d for the item that came first (``Comparisons`` with ``ordered=True``).
+        A constant is added to d for the item that came first (``Comparisons`` with ``ordered=True``): short for the
+        control "order", which is 1 in every row.
     prior : float, "learn" or None
         Scores are normal with mean 0 and this standard deviation.  "learn", the default: the one that the data make
         most likely (`placet.aggregate.prior`; ``extras["prior"]``), so that items with few votes are drawn to the
-        middle as far as the spread of all items asks for.  The tie parameter and the effect of order have a standard
-        deviation of 10 in either case.  None: no prior, and a ``DataError`` where no finite scores exist.
+        middle as far as the spread of all items asks for.  The tie parameter and the effect of each control, in units
+        of its root mean square, have a standard deviation of 10 in either case.  None: no prior, and a ``DataError``
+        where no finite scores exist.
     stderr : "observed", "sandwich" or None
         Standard errors from the information; or with votes independent and the model not trusted; or none.
     agent_weight : mapping, optional
@@ -47,6 +50,9 @@ class BradleyTerry(BaseEstimator):
     random_state : int
         For standard errors that are sampled.
 
+    Controls of the data (``Comparisons.control``: style, length, side) add ``control @ effect`` to d; scores, ranks and
+    win probabilities are those at controls of 0, and ``consensus_.controls`` has the effects.
+
     Newton's method: O(pairs) per step, plus O(n^3) once for standard errors up to 4,096 items; beyond, sampled ones.
 
     >>> votes = Comparisons.from_battles("aabbc", "bbcca", ["a", "b", "a", "a", "b"])
@@ -54,6 +60,8 @@ class BradleyTerry(BaseEstimator):
     >>> model.consensus_.ranking
     ['b', 'a', 'c']
     """
+
+    reads_controls = True
 
     def __init__(
         self,
@@ -79,6 +87,7 @@ class BradleyTerry(BaseEstimator):
         """Fit to votes, or to all pairs on the same ballot; ``start`` are scores to start from."""
         self._check(data)
         refuse_instances(data, "bradley-terry")
+        refuse_row_controls(data, "bradley-terry")
         counts, notes = self._counts(data)
         self.prior_, x = self._width(counts, start)
         if self.prior_ is not None:
@@ -87,9 +96,9 @@ class BradleyTerry(BaseEstimator):
         notes += notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, counts.items, self.prior)
         if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
             raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
-        self.fit_, at = pairs.fit_counts(
-            p, pairs.start_of(p, start) if x is None else x, max_iter=self.max_iter, tol=self.tol
-        )
+        x = pairs.start_of(p, start) if x is None else x
+        pairs.refuse_confounded(p, x, control_names(counts, self.order_effect))
+        self.fit_, at = pairs.fit_counts(p, x, max_iter=self.max_iter, tol=self.tol)
         theta = self.fit_.x[: counts.n_items]
         self.theta_ = theta - theta.mean() if len(theta) else theta
         self.consensus_ = self._consensus(counts, p, at, notes)
@@ -129,9 +138,10 @@ class BradleyTerry(BaseEstimator):
             weighted = data if self.agent_weight is None else replace(data, weight=data.weight * factor)
             data, factor = weighted.to_comparisons(), 1.0
             notes.append("pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not")
-        if data.agent is not None or (data.ordered and not self.order_effect):
+        if data.agent is not None or data.time is not None or (data.ordered and not self.order_effect):
             won, lost, tied = (c * factor for c in (data.wins_i, data.wins_j, data.ties))
-            data = Comparisons(data.i, data.j, won, lost, tied, items=data.items, ordered=self.order_effect)
+            beside: dict[str, Any] = {"control": data.control, "controls": data.controls}
+            data = Comparisons(data.i, data.j, won, lost, tied, items=data.items, ordered=self.order_effect, **beside)
         n_ties = float(data.ties.sum())
         if n_ties and self.ties == "none":
             notes.append(f"{n_ties:g} ties were counted as half a win for either side")
@@ -167,6 +177,9 @@ class BradleyTerry(BaseEstimator):
                 f"more than {MOST_SIMULATED} items: standard errors are sampled and differences leave correlations out"
             )
         tie, _ = pairs.tie_parameter(p, self.fit_.x)
+        extras = self._extras(counts, p, beside)
+        if "controls" in extras:
+            notes += extras["controls"].notes()
         return Consensus(
             counts.items,
             self.theta_,
@@ -177,22 +190,27 @@ class BradleyTerry(BaseEstimator):
             win=partial(win_probability, family=p.model, tie=tie),
             fit=self.fit_,
             notes=tuple(notes),
-            extras=self._extras(p, beside),
+            extras=extras,
             tolerance=SCORE_TOLERANCE,
         )
 
-    def _extras(self, p: pairs.PairCounts, stderr: Any) -> dict[str, Any]:
-        """Tie parameter and effect of order, with their standard errors (by the delta method for the former)."""
+    def _extras(self, counts: Comparisons, p: pairs.PairCounts, stderr: Any) -> dict[str, Any]:
+        """Tie parameter and effects of controls, with their standard errors (by the delta method for the former)."""
         tie, slope = pairs.tie_parameter(p, self.fit_.x)
         extras: dict[str, Any] = {"prior": self.prior_} if self.prior == LEARN else {}
         if self.ties != "none":
             extras["tie"] = tie
-        if p.order:
-            extras["order_effect"] = float(self.fit_.x[-1])
         if stderr is not None and p.tie:
             extras["tie_stderr"] = slope * float(stderr[0])
-        if stderr is not None and p.order:
-            extras["order_effect_stderr"] = float(stderr[-1])
+        names = control_names(counts, self.order_effect)
+        if names:
+            effect = pairs.parameters(p, self.fit_.x)[2] / p.unit
+            errors = None if stderr is None else stderr[int(p.tie) :] / p.unit
+            extras["controls"] = Controls(names, effect, errors, p.unit)
+            if self.order_effect:
+                extras["order_effect"] = float(effect[-1])
+            if self.order_effect and errors is not None:
+                extras["order_effect_stderr"] = float(errors[-1])
         return extras
 
 

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate.controls import unused_note
 from placet.aggregate.cps import CosetPermutation
 from placet.aggregate.existence import data_kind
 from placet.aggregate.instances import split, without_empty_instances
@@ -180,7 +181,7 @@ class _Run:
                 scored.scores,
                 method=self.method,
                 params=self.params,
-                notes=scored.notes,
+                notes=(*scored.notes, *unused_note(data, self.method)),
                 extras=scored.extras,
                 tolerance=scored.tolerance,  # type: ignore[arg-type]
                 support=support(data),
@@ -189,6 +190,8 @@ class _Run:
         else:
             model = MODELS[self.method](**self.params).fit(data)
             result = _with_support(model.consensus_, data)
+            if not getattr(model, "reads_controls", False):
+                result = _with_notes(result, unused_note(data, self.method))
             if self.bootstrap and hasattr(model, "bootstrap"):
                 result = _with_support(model.bootstrap(data, self.bootstrap, random_state=self.random_state), data)
                 steps.step(1 + self.bootstrap)
@@ -268,6 +271,12 @@ def support(data: Rankings | Comparisons) -> Floats:
 
 def _with_support(result: Consensus | ConsensusSet, data: Rankings | Comparisons) -> Consensus | ConsensusSet:
     return replace(result, support=support(data)) if isinstance(result, Consensus) else result
+
+
+def _with_notes(result: Consensus | ConsensusSet, notes: list[str]) -> Consensus | ConsensusSet:
+    if isinstance(result, Consensus):
+        return replace(result, notes=(*result.notes, *notes)) if notes else result
+    return replace(result, set_notes=(*result.set_notes, *notes))
 
 
 def _with_draws(result: Consensus | ConsensusSet, draws: list[Any]) -> Consensus | ConsensusSet:

@@ -1,11 +1,11 @@
-"""The likelihood of pair counts: scores, and where there are some a tie parameter and the effect of coming first.
+"""The likelihood of pair counts: scores, and where there are some a tie parameter and the effects of controls.
 
 The Hessian is a graph Laplacian with a thin border: [L + c I, B'; B, D].  Up to DIRECT unknowns it is factored; beyond,
 conjugate gradients use the counts alone, so memory stays O(pairs).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from placet.aggregate.information import (
 from placet.aggregate.prior import NARROWEST, WIDEST, learn_width
 from placet.aggregate.resample import MOST_COUNTS, resampled_counts
 from placet.aggregate.uncertainty import MOST_SIMULATED
-from placet.data import Comparisons
+from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats
 from placet.kernels import pairs as kernels
 from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
@@ -36,7 +36,11 @@ from placet.threads import map_ordered
 ROWS_PER_RANGE, MOST_RANGES = 16384, 16
 
 EXTRA_PRIOR = 10.0
-"""Standard deviation of the normal prior of the tie parameter and of the effect of order, where scores have a prior."""
+"""Standard deviation of the normal prior of the tie parameter and of the effects of controls in units of their root
+mean squares, where scores have a prior."""
+
+CONFOUNDED = 1e-9
+"""Share of a control's information that must be left when scores and other controls are unknown too."""
 
 ROUGH = 1e-6
 """Tolerance of the fits from which the prior's width is learnt."""
@@ -48,9 +52,11 @@ STEP_ACCURACY = 1e-4
 class PairCounts(NamedTuple):
     """Counts by pair, divided by ``scale`` so that neither they nor a prior's precision exceed 1.
 
-    ``tie`` and ``order`` say whether those parameters are unknowns; they follow the scores in x, in this order.  For
-    the tie parameter x holds the number in which the model is convex (`PairModel`).  ``precision`` is that of the
-    scores' prior and ``extra_precision`` that of the other two.
+    ``control`` (pairs, k): columns of controls, each divided by its ``unit`` (k,), the root of its mean square; the
+    effect of coming first is the control that is 1 everywhere.  The scores in x are followed by the tie parameter,
+    where ``tie`` says that it is an unknown, and by the effects of the controls.  For the tie parameter x holds the
+    number in which the model is convex (`PairModel`).  ``precision`` is that of the scores' prior and
+    ``extra_precision`` that of the others.
     """
 
     i: NDArray[np.int32]
@@ -64,11 +70,12 @@ class PairCounts(NamedTuple):
     extra_precision: float
     scale: float
     tie: bool
-    order: bool
+    control: Floats
+    unit: Floats
 
     @property
     def n_extra(self) -> int:
-        return int(self.tie) + int(self.order)
+        return int(self.tie) + self.control.shape[1]
 
     @property
     def law(self) -> PairModel:
@@ -84,9 +91,12 @@ class Derivatives(NamedTuple):
     corner: Floats
 
 
-def pair_counts(c: Comparisons, model: str, prior: float | None, order: bool) -> PairCounts:
+def pair_counts(
+    c: Comparisons, model: str, prior: float | None, order: bool, control: tuple[Floats, Floats] | None = None
+) -> PairCounts:
     """The counts of ``c`` in units of the largest; the tie parameter is an unknown if the model has one and there are
-    ties.
+    ties.  ``order``: the effect of coming first is one more control, after those of ``c``.
+    ``control``: what `controls_of` gives, where it is known.
     """
     counts = (c.wins_i, c.wins_j, c.ties)
     largest = max(float(column.max(initial=0.0)) for column in counts)
@@ -98,7 +108,24 @@ def pair_counts(c: Comparisons, model: str, prior: float | None, order: bool) ->
     won, lost, tied = (column / scale for column in counts)
     i, j = c.i.astype(np.int32), c.j.astype(np.int32)  # the fit is as fast as memory is read
     model = model if tie else "bradley-terry"
-    return PairCounts(i, j, won, lost, tied, c.n_items, model, precision, extra, scale, tie, order)
+    columns, unit = controls_of(c, order) if control is None else control
+    return PairCounts(i, j, won, lost, tied, c.n_items, model, precision, extra, scale, tie, columns, unit)
+
+
+def controls_of(c: Comparisons, order: bool) -> tuple[Floats, Floats]:
+    """Columns of controls (rows, k) in units of their root mean squares, each vote counted, and these units (k,)."""
+    control = np.zeros((len(c), 0)) if c.control is None else np.array(c.control)
+    if order:
+        control = np.column_stack([control, np.ones(len(c))])
+    if not control.shape[1]:
+        return control, np.zeros(0)
+    votes = c.wins_i + c.wins_j + c.ties
+    top = np.abs(control).max(axis=0, initial=0.0)
+    top[top == 0.0] = 1.0
+    share = votes / (votes.sum() or 1.0)
+    unit = top * np.sqrt(share @ (control / top) ** 2)
+    unit[unit == 0.0] = 1.0
+    return np.ascontiguousarray(control / unit), unit
 
 
 def start_of(p: PairCounts, theta: Any = None) -> Floats:
@@ -141,10 +168,10 @@ def over_rows(p: PairCounts, work: Callable[[slice, Floats], None], size: int) -
     return np.add.reduce(map_ordered(part, n))
 
 
-def parameters(p: PairCounts, x: Floats) -> tuple[Floats, float, float]:
-    """Scores, the number that stands for the tie parameter, and the effect of order; 0 where they are not unknowns."""
+def parameters(p: PairCounts, x: Floats) -> tuple[Floats, float, Floats]:
+    """Scores, the number that stands for the tie parameter (0 where it is no unknown), and the controls' effects."""
     extra = x[p.n_items :]
-    return x[: p.n_items], float(extra[0]) if p.tie else 0.0, float(extra[-1]) if p.order else 0.0
+    return x[: p.n_items], float(extra[0]) if p.tie else 0.0, extra[int(p.tie) :]
 
 
 def tie_parameter(p: PairCounts, x: Floats) -> tuple[float, float]:
@@ -157,7 +184,7 @@ def tie_parameter(p: PairCounts, x: Floats) -> tuple[float, float]:
 
 def derivatives(p: PairCounts, x: Floats) -> Derivatives:
     """First and second derivatives of minus the log posterior at x.  O(pairs)."""
-    theta, t, order = parameters(p, x)
+    theta, t, effect = parameters(p, x)
     n, q, rows = p.n_items, p.n_extra, len(p.i)
     slope, curvature = np.empty(rows), np.empty(rows)
     cross, tie_slope, tie_curvature = np.empty((3, rows if p.tie else 0))
@@ -165,7 +192,7 @@ def derivatives(p: PairCounts, x: Floats) -> Derivatives:
     kernel = p.law.slopes
 
     def add(rows: slice, gradient: Floats) -> None:
-        kernels.advantage(theta, order, p.i[rows], p.j[rows], slope[rows])
+        kernels.advantage(theta, p.control[rows], effect, p.i[rows], p.j[rows], slope[rows])
         counts = (p.wins_i[rows], p.wins_j[rows], p.ties[rows])
         kernel(slope[rows], t, *counts, slope[rows], curvature[rows], *(column[rows] for column in extra))
         kernels.scatter(p.i[rows], p.j[rows], slope[rows], gradient)
@@ -178,28 +205,39 @@ def derivatives(p: PairCounts, x: Floats) -> Derivatives:
         gradient[n] += tie_slope.sum() + p.extra_precision * tie * first
         kernels.scatter(p.i, p.j, cross, border[0])
         corner[0, 0] = tie_curvature.sum() + p.extra_precision * (first * first + tie * second)
-    if p.order:
-        gradient[-1] += slope.sum() + p.extra_precision * order
-        kernels.scatter(p.i, p.j, curvature, border[-1])
-        corner[-1, -1] = curvature.sum() + p.extra_precision
-    if q == 2:
-        corner[0, 1] = corner[1, 0] = cross.sum()
+    k = int(p.tie)
+    gradient[n + k :] += p.control.T @ slope + p.extra_precision * effect
+    fill_controls(p, curvature, cross, border, corner)
+    corner[np.arange(k, q), np.arange(k, q)] += p.extra_precision
     return Derivatives(gradient, curvature, border, corner)
+
+
+def fill_controls(p: PairCounts, curvature: Floats, cross: Floats, border: Floats, corner: Floats) -> None:
+    """The controls' part of the border (q, n) and corner (q, q), from f_dd and f_dt of each row.  O(pairs k^2)."""
+    k = int(p.tie)
+    if not p.control.shape[1]:
+        return
+    by_item = np.zeros((p.n_items, p.control.shape[1]))
+    kernels.control_sums(p.i, p.j, curvature, p.control, by_item, corner[k:, k:])
+    border[k:] = by_item.T
+    if p.tie:
+        corner[0, k:] = corner[k:, 0] = p.control.T @ cross
 
 
 def value(p: PairCounts, x: Floats) -> float:
     """Minus the log posterior without its constants, in units of ``p.scale``.  O(pairs)."""
-    theta, _, order = parameters(p, x)
+    theta, _, effect = parameters(p, x)
     tie, _ = tie_parameter(p, x)
 
     def add(rows: slice, out: Floats) -> None:
         d = np.empty(rows.stop - rows.start)
-        kernels.advantage(theta, order, p.i[rows], p.j[rows], d)
+        kernels.advantage(theta, p.control[rows], effect, p.i[rows], p.j[rows], d)
         win, loss, tied = outcome_costs(d, p.model, tie)
         even = tied if p.tie else (win + loss) / 2
         out[0] = p.wins_i[rows] @ win + p.wins_j[rows] @ loss + p.ties[rows] @ even
 
-    penalty = p.precision * float(theta @ theta) + p.extra_precision * (order**2 + (tie**2 if p.tie else 0.0))
+    beside = float(effect @ effect) + (tie**2 if p.tie else 0.0)
+    penalty = p.precision * float(theta @ theta) + p.extra_precision * beside
     return float(over_rows(p, add, 1)[0]) + 0.5 * penalty
 
 
@@ -331,14 +369,14 @@ def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) ->
 
 def third_derivative(p: PairCounts, x: Floats, h: float = 1e-4) -> Floats:
     """f_ddd of each row (pairs,), from the curvatures at d + h and d - h.  O(pairs)."""
-    theta, t, order = parameters(p, x)
+    theta, t, effect = parameters(p, x)
     d, slope = np.empty(len(p.i)), np.empty(len(p.i))
     extra = np.empty((3, len(p.i)))
     curvature = []
+    kernels.advantage(theta, p.control, effect, p.i, p.j, d)
     for step in (h, -h):
-        kernels.advantage(theta, order + step, p.i, p.j, d)
         curvature.append(np.empty(len(p.i)))
-        p.law.slopes(d, t, p.wins_i, p.wins_j, p.ties, slope, curvature[-1], *extra)
+        p.law.slopes(d + step, t, p.wins_i, p.wins_j, p.ties, slope, curvature[-1], *extra)
     return (curvature[0] - curvature[1]) / (2 * h)
 
 
@@ -346,14 +384,15 @@ def learn_prior(
     c: Comparisons, model: str, order: bool, start: Any, max_iter: int, random_state: int
 ) -> tuple[float, Floats]:
     """The width of the scores' prior by the marginal likelihood, and unknowns near to the fit with it.  O(fits)."""
-    p = pair_counts(c, model, WIDEST, order)
+    control = controls_of(c, order)
+    p = pair_counts(c, model, WIDEST, order, control)
     x = start_of(p, start)
     if not len(p.i):
         return WIDEST, x
 
     def at_width(width: float) -> tuple[float, float]:
         nonlocal x
-        p = pair_counts(c, model, width, order)
+        p = pair_counts(c, model, width, order, control)
         fit, at = fit_counts(p, x, max_iter=max_iter, tol=ROUGH)
         x = fit.x
         return mean_square(p, x, at, random_state)
@@ -367,10 +406,10 @@ def learn_prior(
 
 def gradient_products(p: PairCounts, x: Floats) -> Derivatives:
     """Sum over votes of the outer product of their gradients, in the form of a Hessian.  O(pairs)."""
-    theta, t, order = parameters(p, x)
+    theta, t, effect = parameters(p, x)
     n, q, rows = p.n_items, p.n_extra, len(p.i)
     d = np.empty(rows)
-    kernels.advantage(theta, order, p.i, p.j, d)
+    kernels.advantage(theta, p.control, effect, p.i, p.j, d)
     outer = {name: np.zeros(rows) for name in ("slope", "cross", "tie")}
     for k, count in enumerate((p.wins_i, p.wins_j, p.ties)):
         outcome = np.eye(3)[k][:, None] * np.ones(rows)
@@ -384,11 +423,7 @@ def gradient_products(p: PairCounts, x: Floats) -> Derivatives:
     if p.tie:
         kernels.scatter(p.i, p.j, outer["cross"], border[0])
         corner[0, 0] = outer["tie"].sum()
-    if p.order:
-        kernels.scatter(p.i, p.j, outer["slope"], border[-1])
-        corner[-1, -1] = outer["slope"].sum()
-    if q == 2:
-        corner[0, 1] = corner[1, 0] = outer["cross"].sum()
+    fill_controls(p, outer["slope"], outer["cross"], border, corner)
     return Derivatives(np.zeros(n + q), outer["slope"], border, corner)
 
 
@@ -412,7 +447,7 @@ def scores_alone(
     """
     n = p.n_items
     at = Derivatives(at.gradient[:n], at.curvature, np.zeros((0, n)), np.zeros((0, 0)))
-    p = p._replace(tie=False, order=False)
+    p = p._replace(tie=False, control=p.control[:, :0])
     root = np.sqrt(at.curvature if robust is None else robust.curvature)
     noise = math.sqrt(p.precision) if robust is None else 0.0
 
@@ -425,7 +460,7 @@ def scores_alone(
 
 
 def stderr_of_many(p: PairCounts, at: Derivatives, rng: np.random.Generator, robust: Derivatives | None) -> Floats:
-    """Standard errors (n,) without a dense matrix; tie and order parameters are taken as known."""
+    """Standard errors (n,) without a dense matrix; the tie parameter and controls' effects are taken as known."""
     found = sampled_stderr(*scores_alone(p, at, rng, robust), robust=robust is not None)
     return found / math.sqrt(p.scale)
 
@@ -440,6 +475,27 @@ def extra_stderr(p: PairCounts, at: Derivatives, robust: Derivatives | None) -> 
         variance = x[p.n_items + k] if robust is None else x @ product(p._replace(precision=0.0), robust, x)
         found[k] = math.sqrt(variance / p.scale)
     return found
+
+
+def refuse_confounded(p: PairCounts, x: Floats, names: Sequence[str]) -> None:
+    """A ``DataError`` where, without a prior, effects of controls cannot be told from the scores or one another."""
+    k, q = int(p.tie), p.n_extra
+    if p.precision > 0.0 or q == k:
+        return
+    at = derivatives(p, x)
+    own = np.sqrt(np.maximum(np.diag(at.corner)[k:], 1e-300))
+    Z = np.zeros((q - k, q - k))
+    alone = scores_alone(p, at, np.random.default_rng(0), None)
+    for c in range(q - k):
+        back = optim.cg(alone[0], at.border[k + c], rtol=1e-8, diagonal=alone[1])
+        Z[c] = (at.corner[k + c, k:] - at.border[k:] @ back) / (own[c] * own)
+    values, vectors = np.linalg.eigh((Z + Z.T) / 2)
+    if values[0] < CONFOUNDED:
+        involved = [repr(names[c]) for c in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
+        raise DataError(
+            f"without a prior the effects of the controls {', '.join(involved)} cannot be told from the items' scores "
+            "or from one another (one is a sum of others, or of differences of items); leave one out or give a prior"
+        )
 
 
 # ---- bootstrap: every round starts from the fit and shares its inverse Hessian

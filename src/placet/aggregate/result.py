@@ -261,6 +261,19 @@ class Consensus:
         """
         return _frame([self], level)
 
+    @property
+    def controls(self) -> "pl.DataFrame":
+        """A Polars frame of the controls' effects: name, coefficient, stderr, points, typical, typical_points.
+
+        ``coefficient`` is what one unit of the control adds to the difference of two scores, and ``points`` the same on
+        the scale of Elo ratings; ``typical`` is the root mean square of the control, and ``typical_points`` its worth.
+        """
+        found = self.extras.get("controls")
+        if found is None:
+            raise ValueError("there are no controls; name some when the data are read: read_battles(..., control=)")
+        frame: pl.DataFrame = found.to_frame()  # type: ignore[attr-defined]
+        return frame
+
     def to_rankings(self) -> Rankings:
         """The consensus as one ballot with its scores; tied items share the mean of theirs."""
         return _as_ballots([self], None)

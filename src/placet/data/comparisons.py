@@ -19,9 +19,11 @@ from placet.data.arrays import (
     refuse_masked,
     same_columns,
     set_columns,
+    table,
     unique_names,
 )
 from placet.data.errors import DataError
+from placet.data.times import time_column
 
 OUTCOMES = ("a", "b", "tie")
 TABLE_CELLS_PER_VOTE = 4
@@ -35,6 +37,9 @@ class Comparisons:
     ``wins_i``, ``wins_j``, ``ties`` (rows,) are summed weights.  ``i < j``, unless ``ordered`` keeps who came first
     (home advantage, position bias): then ``i`` is the one that came first and (i, j), (j, i) are two rows.
     Rows that repeat a pair are added together.  ``notes`` are sentences about how the data were read.
+    ``control`` (rows, k) are numbers that may have helped ``i`` (how much longer its answer was, 1 where it was at
+    home), and ``controls`` their names; ``time`` (rows,) is when: dates (datetime64) or plain numbers.  Rows are then
+    one per pair, agent, time and controls; where i and j change places, the controls change their sign.
 
     >>> Comparisons.from_battles(["x", "y", "x"], ["y", "x", "y"], ["a", "a", "tie"])
     Comparisons(1 pairs, 2 items, 3 votes)
@@ -50,6 +55,9 @@ class Comparisons:
     agents: Names | None = None
     ordered: bool = False
     notes: tuple[str, ...] = ()
+    control: Floats | None = None
+    controls: tuple[str, ...] | None = None
+    time: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         i, j = integers(self.i, "i"), integers(self.j, "j")
@@ -66,12 +74,24 @@ class Comparisons:
                 range(int(agent.max(initial=-1)) + 1) if self.agents is None else self.agents, "agent"
             )
         _refuse_codes(i, j, agent, items, agents)
+        control, controls = control_columns(self.control, self.controls, len(i))
+        time = None if self.time is None else time_column(self.time, len(i))
         swap = i > j
         if not self.ordered and swap.any():
             i, j = np.where(swap, j, i), np.where(swap, i, j)
             counts[:2] = np.where(swap, counts[1], counts[0]), np.where(swap, counts[0], counts[1])
-        i, j, agent, (wins_i, wins_j, ties) = _merge(i, j, agent, counts, len(items))
-        set_columns(self, i=i, j=j, wins_i=wins_i, wins_j=wins_j, ties=ties, agent=agent, items=items, agents=agents)
+            control = None if control is None else np.where(swap[:, None], 0.0 - control, control)
+        if control is None and time is None:
+            i, j, agent, (wins_i, wins_j, ties) = _merge(i, j, agent, counts, len(items))
+        else:
+            pair_keys(len(items), agent)
+            rows, starts = _equal_rows(i, j, agent, time, control)
+            wins_i, wins_j, ties = (_added(column[rows], starts) for column in counts)
+            first = rows[starts]
+            i, j, agent = i[first], j[first], None if agent is None else agent[first]
+            control, time = (None if column is None else column[first] for column in (control, time))
+        columns = {"i": i, "j": j, "wins_i": wins_i, "wins_j": wins_j, "ties": ties, "agent": agent, "time": time}
+        set_columns(self, **columns, items=items, agents=agents, control=control, controls=controls)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         set_columns(self, **state)  # unpickled arrays are writable
@@ -87,10 +107,14 @@ class Comparisons:
         agent: Sequence[Hashable] | None = None,
         items: Sequence[Hashable] | None = None,
         ordered: bool = False,
+        control: Any = None,
+        time: Any = None,
     ) -> "Comparisons":
         """Votes, one by one: ``outcome`` is "a", "b" or "tie".
 
-        ``ordered=True`` keeps that ``a`` came first.  ``weight`` counts a vote more than once or less.
+        ``ordered=True`` keeps that ``a`` came first.  ``weight`` counts a vote more than once or less.  ``control``: a
+        data frame or mapping of columns of numbers that may have helped ``a`` against ``b``, such as
+        ``{"length": length_a - length_b}``.  ``time``: dates (or text such as 2024-06-01, or numbers).
         """
         n = len(a)
         result = outcome_codes(outcome)
@@ -100,7 +124,8 @@ class Comparisons:
                 raise DataError(f"{name} has {len(values)} entries; {n} are needed")
         first, second, names = _encode_pairs(a, b, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
-        return cls._from_votes(first, second, result, weight, voter, names, voters, ordered, ())
+        beside = _beside(control, None, time, n)
+        return cls._from_votes(first, second, result, weight, voter, names, voters, ordered, (), **beside)
 
     @classmethod
     def from_codes(
@@ -115,6 +140,8 @@ class Comparisons:
         items: Sequence[Hashable] | None = None,
         ordered: bool = False,
         notes: tuple[str, ...] = (),
+        control: Any = None,
+        time: Any = None,
     ) -> "Comparisons":
         """Votes whose items are codes of ``names``, and whose outcomes are 0 (a), 1 (b) or 2 (tie).
 
@@ -123,7 +150,9 @@ class Comparisons:
         """
         code, found = recode(np.concatenate([a, b]), names, "item", items)
         voter, voters = (None, None) if agent is None else recode(*agent, "agent")
-        return cls._from_votes(code[: len(a)], code[len(a) :], outcome, weight, voter, found, voters, ordered, notes)
+        first, second = code[: len(a)], code[len(a) :]
+        beside = _beside(control, None, time, len(a))
+        return cls._from_votes(first, second, outcome, weight, voter, found, voters, ordered, notes, **beside)
 
     @classmethod
     def _from_votes(
@@ -137,15 +166,16 @@ class Comparisons:
         voters: Names | None,
         ordered: bool,
         notes: tuple[str, ...],
+        **beside: Any,
     ) -> "Comparisons":
         n = len(first)
-        if voter is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
+        if not beside and voter is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
             if (first == second).any():
                 _refuse_codes(first, second, None, names, None)
             return cls(*_tabulated(first, second, result, weight, len(names)), None, names, notes=notes)
         weight = np.ones(n) if weight is None else weight
         wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))
-        return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered, notes)
+        return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered, notes, **beside)
 
     @property
     def n_items(self) -> int:
@@ -170,7 +200,10 @@ class Comparisons:
         rows = np.atleast_1d(np.arange(len(self))[which])
         agent = None if self.agent is None else self.agent[rows]
         i, j, wins_i, wins_j, ties = (getattr(self, name)[rows] for name in ("i", "j", "wins_i", "wins_j", "ties"))
-        return Comparisons(i, j, wins_i, wins_j, ties, agent, self.items, self.agents, self.ordered)
+        control, time = (None if column is None else column[rows] for column in (self.control, self.time))
+        names: dict[str, Any] = {"agents": self.agents, "controls": self.controls}
+        columns = (i, j, wins_i, wins_j, ties, agent, self.items)
+        return Comparisons(*columns, ordered=self.ordered, control=control, time=time, **names)
 
     def __add__(self, other: "Comparisons") -> "Comparisons":
         """Both as one, items united by name; ``concat`` takes more than two."""
@@ -188,7 +221,7 @@ class Comparisons:
             yield name, self[bounds[k] : bounds[k + 1]]
 
     def pooled(self) -> "Comparisons":
-        """The same results without agents and without who came first."""
+        """The same results by pair alone: without agents, controls, times, and without who came first."""
         return Comparisons(self.i, self.j, self.wins_i, self.wins_j, self.ties, items=self.items)
 
     def describe(self) -> dict[str, Any]:
@@ -211,7 +244,66 @@ class Comparisons:
             "items never compared": int((~seen).sum()),
             "strongly connected components": int(parts.max(initial=-1)) + 1,
             "agents": None if self.agents is None else len(self.agents),
+            "controls": None if self.controls is None else ", ".join(self.controls),
+            "first date": None if self.time is None or not len(self) else str(self.time.min()),
+            "last date": None if self.time is None or not len(self) else str(self.time.max()),
         }
+
+
+def control_columns(
+    control: Any, names: Sequence[str] | None, n_rows: int
+) -> tuple[Floats | None, tuple[str, ...] | None]:
+    """A table of controls (rows, k) of finite numbers, and the names of its columns."""
+    if control is None:
+        return None, None
+    values, own = table(control)
+    refuse_masked(values)
+    try:
+        values = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"controls must be numbers: {error}") from None
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != n_rows:
+        raise DataError(f"controls have the shape {values.shape}; {n_rows} rows are needed")
+    given = own if names is None else names
+    known = tuple(f"control {k + 1}" for k in range(values.shape[1])) if given is None else tuple(map(str, given))
+    if len(known) != values.shape[1]:
+        raise DataError(f"{len(known)} names for {values.shape[1]} controls")
+    unique_names(known, "control")
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, k = np.argwhere(bad)[0]
+        raise DataError(
+            f"row {row}: control {known[k]!r} is {values[row, k]} ({bad.any(axis=1).sum()} such rows); "
+            "correct or remove them"
+        )
+    return values, known
+
+
+def _beside(control: Any, names: Sequence[str] | None, time: Any, n: int) -> dict[str, Any]:
+    """What is kept beside the result of each vote, by name; nothing where there is nothing."""
+    values, known = control_columns(control, names, n)
+    found: dict[str, Any] = {} if values is None else {"control": values, "controls": known}
+    return found if time is None else found | {"time": time_column(time, n)}
+
+
+def _equal_rows(
+    i: Ints, j: Ints, agent: Ints | None, time: NDArray[Any] | None, control: Floats | None
+) -> tuple[Ints, Ints]:
+    """Rows in order of agent, i, j, time and controls, and the places at which a new combination starts."""
+    columns = [c for c in (agent, i, j, time) if c is not None]
+    columns += [] if control is None else list(control.T)
+    rows = np.lexsort(columns[::-1])
+    new = np.ones(len(rows), bool)
+    new[1:] = False
+    for values in columns:
+        ordered = values[rows]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    return rows, np.flatnonzero(new)
+
+
+def _added(values: Floats, starts: Ints) -> Floats:
+    return np.add.reduceat(values, starts) if len(values) else values
 
 
 def outcome_codes(outcome: Sequence[str]) -> NDArray[np.int8]:

@@ -66,6 +66,10 @@ def _join_comparisons(parts: list[Comparisons]) -> Comparisons:
     agents, agent = _unite(parts, "agents", "agent")
     columns: dict[str, Any] = {name: _column(parts, name) for name in ("wins_i", "wins_j", "ties")}
     columns |= {"i": i, "j": j, "agent": agent, "items": items, "agents": agents}
+    columns |= {name: _column_of_all(parts, name) for name in ("control", "time")}
+    if len({part.controls for part in parts}) > 1:
+        raise DataError("the parts have different controls; read them all with the same control=")
+    columns["controls"] = parts[0].controls
     return Comparisons(**columns, ordered=parts[0].ordered, notes=_notes(parts))
 
 
@@ -121,6 +125,19 @@ def _unite(parts: Sequence[Any], names: str, code: str) -> tuple[Names | None, I
 
 def _column(parts: Sequence[Any], name: str) -> Any:
     return np.concatenate([getattr(part, name) for part in parts])
+
+
+def _column_of_all(parts: Sequence[Any], name: str) -> Any:
+    """A column that all parts have, or none."""
+    missing = [k for k, part in enumerate(parts) if getattr(part, name) is None]
+    if len(missing) == len(parts):
+        return None
+    if missing:
+        raise DataError(f"part {missing[0]} has no {name} and others have; read them all with the same {name}=")
+    kinds = {getattr(part, name).dtype.kind for part in parts}
+    if len(kinds) > 1:
+        raise DataError(f"some parts have dates and others numbers as {name}; write them alike")
+    return _column(parts, name)
 
 
 def _notes(parts: Sequence[Any]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from placet.data import Comparisons, DataError
 from placet.io.cells import Column, as_number, join_columns
 from placet.io.columns import COUNTS, find_column, find_pair, plain_name, split_names
+from placet.io.controls import control_table, find_terms, read_times
 from placet.io.files import Source
 from placet.io.tables import Rows, Sample, Table, read_table, write_table
 from placet.io.text import OnError
@@ -120,6 +121,8 @@ def read_battles(
     agent: str | None = None,
     weight: str | None = None,
     outcomes: Mapping[str, Outcome] | Literal["words", "names"] | None = None,
+    control: str | Sequence[str] | None = None,
+    time: str | None = None,
     items: Sequence[Hashable] | None = None,
     ordered: bool = False,
     separator: str | None = None,
@@ -143,6 +146,10 @@ def read_battles(
     agent, weight : columns of who judged, and of how often a row counts.
     outcomes : what other words mean, {"word": "a" | "b" | "tie"}; or whether the winner's column holds "words" or
         "names", where it may be read as both.
+    control : columns of numbers that may have helped ``a`` against ``b`` (`placet.io.controls`): ``"bold"``, the
+        difference ``"length_a - length_b"`` (or ``"length"``, where there is no such column), ``"one-hot(slot_a -
+        slot_b)"`` for a column per value.  Votes are then kept one by one where these differ.
+    time : column of dates (2024-06-01) or numbers.
     items : names of all items, in order; else those of the table, by first appearance.
     ordered : keep who was ``a``.
     separator, format : of the file, where its first lines and its suffix do not tell.
@@ -155,10 +162,12 @@ def read_battles(
         raise DataError(f"{table.name}: the columns {table.names} are not those of battles; {_NAME_THEM}")
     agent = agent or find_column(table.names, ("agent",))
     weight = weight or find_column(table.names, COUNTS)
-    used = [*layout.used(), *(name for name in (agent, weight) if name)]
+    terms = find_terms(table.names, control)
+    beside = [*(name for name in (agent, weight, time) if name), *(name for term in terms for name in term.columns)]
+    used = [*layout.used(), *beside]
     for name in used:
-        table.require(name, _NAME_THEM if name in layout.used() else "name the columns with agent=, weight=")
-    rows = table.rows(*dict.fromkeys(used), distinct=agent is None)
+        table.require(name, _NAME_THEM if name in layout.used() else "name it with agent=, weight=, time= or control=")
+    rows = table.rows(*dict.fromkeys(used), distinct=not (agent or terms or time))
     first, second = rows.labels(layout.a), rows.labels(layout.b)
     both = join_columns([first, second])  # codes of one list of names
     x, y = both.code[: len(rows)], both.code[len(rows) :]
@@ -166,6 +175,8 @@ def read_battles(
     won = _outcomes(rows, layout, both, x, y, outcomes)
     agents = None if agent is None else rows.labels(agent)
     weights = np.ones(len(rows)) if weight is None else rows.numbers(weight, positive=True)
+    controls = control_table(rows, terms)
+    times = None if time is None else read_times(rows, time)
     good = rows.good_rows()
     if not len(good):
         raise DataError(f"{table.name}: no battles; a row has two items and who won")
@@ -178,7 +189,9 @@ def read_battles(
         agent=None if agents is None else agents.take(good).coded,
         items=items,
         ordered=ordered,
-        notes=(table.note("votes", used),),
+        notes=(table.note("votes", list(dict.fromkeys(used))),),
+        control=None if not terms else {name: values[good] for name, values in controls.items()},
+        time=None if times is None else times[good],
     )
 
 
@@ -282,7 +295,7 @@ def _words(cells: Sequence[Any], layout: Layout) -> dict[str, int]:
 
 
 def write_battles(comparisons: Comparisons, target: Source, *, format: str | None = None) -> None:
-    """Comparisons as rows ``model_a, model_b, winner, weight`` (and ``agent``), one for each pair and outcome.
+    """Comparisons as rows ``model_a, model_b, winner, weight`` (``agent``, controls, ``time``), one per outcome.
 
     Read back with ``items=comparisons.items`` (and ``ordered``) they are equal, where names are text (CSV, JSON lines)
     or all of one type (Parquet); pairs without any outcome are not written.
@@ -299,4 +312,8 @@ def write_battles(comparisons: Comparisons, target: Source, *, format: str | Non
     }
     if c.agent is not None and c.agents is not None:
         columns["agent"] = [c.agents[k] for k in c.agent[row].tolist()]
+    if c.control is not None and c.controls is not None:
+        columns |= {name: values.tolist() for name, values in zip(c.controls, c.control[row].T)}
+    if c.time is not None:
+        columns["time"] = c.time[row].astype(str).tolist() if c.time.dtype.kind == "M" else c.time[row].tolist()
     write_table(target, columns, format)

@@ -96,10 +96,13 @@ def davidson_costs(d, t, win, loss, tied):
 
 
 @jit()
-def advantage(theta, order, i, j, out):
-    """out_r = theta_i - theta_j + order."""
+def advantage(theta, control, effect, i, j, out):
+    """out_r = theta_i - theta_j + sum_k control_rk effect_k."""
     for r in range(len(i)):
-        out[r] = theta[i[r]] - theta[j[r]] + order
+        d = theta[i[r]] - theta[j[r]]
+        for k in range(len(effect)):
+            d += control[r, k] * effect[k]
+        out[r] = d
 
 
 @jit(error_model="numpy", fastmath={"contract"})
@@ -164,6 +167,22 @@ def scatter(i, j, values, out):
             out[j[r]] -= values[r]
             r += 1
         out[item] += total
+
+
+@jit()
+def control_sums(i, j, weight, control, by_item, corner):
+    """by_item_i += w z, by_item_j -= w z, corner += w z z' for the controls z (k,) of every row.  O(rows k^2)."""
+    k = control.shape[1]
+    for r in range(len(i)):
+        for c in range(k):
+            wz = weight[r] * control[r, c]
+            by_item[i[r], c] += wz
+            by_item[j[r], c] -= wz
+            for e in range(c + 1):
+                corner[c, e] += wz * control[r, e]
+    for c in range(k):
+        for e in range(c):
+            corner[e, c] = corner[c, e]
 
 
 @jit(error_model="numpy")
