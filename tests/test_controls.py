@@ -237,3 +237,21 @@ def test_bad_columns_are_named(tmp_path, control, message):
     path.write_text("model_a,model_b,winner,length_a,length_b,word\nx,y,a,1,2.5,long\ny,x,b,1,2,3\n")
     with pytest.raises(DataError, match=message):
         placet.read_battles(path, control=control)
+
+
+def test_the_command_takes_controls(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from placet.cli import app
+
+    path = tmp_path / "votes.csv"
+    placet.io.tables.write_table(path, TABLE)
+    page = tmp_path / "page.html"
+    asked = ["aggregate", str(path), "--control", "length_a - length_b", "--control", "bold", "--json"]
+    result = CliRunner().invoke(app, [*asked, "--report", str(page)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["controls"]
+    assert [row["name"] for row in found] == ["length_a - length_b", "bold"]
+    assert "effect of one unit" in page.read_text()

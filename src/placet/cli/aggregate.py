@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from placet.cli.models import CONTROL_HELP, beside
 from placet.cli.output import READ_HELP, parameters, plain, progress_bar, say, show_json, show_table
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def aggregate(
     format: Annotated[str, typer.Option(help="Format of the files; guessed if not given.")] = "",
     option: Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)] = None,
     param: Annotated[list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the method.")] = None,
+    control: Annotated[list[str] | None, typer.Option("--control", help=CONTROL_HELP)] = None,
     bootstrap: Annotated[int, typer.Option(help="Rounds of resampling; 0 for none.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
@@ -49,7 +51,7 @@ def aggregate(
     from placet.data import Comparisons
 
     write = _writer(out) if out is not None else None
-    data = read_all(files, format, parameters(option or []))
+    data = read_all(files, format, parameters(option or []) | ({"control": control} if control else {}))
     chosen = method or ("bradley-terry" if isinstance(data, Comparisons) else "plackett-luce")
     _refuse_unknown(chosen)
     seconds = expected_seconds(data, chosen, bootstrap)
@@ -164,6 +166,7 @@ def _time(seconds: float) -> str:
 def _json(result: "Consensus | ConsensusSet", level: float) -> dict[str, object]:
     rows = result.to_frame(level).to_dicts()
     answer: dict[str, object] = {"method": result.method, "notes": list(result.notes), "ranking": rows}
+    answer |= beside(result)
     if record := getattr(result, "extras", {}).get("record"):
         answer["record"] = record.to_dict()
     return answer

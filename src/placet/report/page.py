@@ -19,6 +19,7 @@ from placet.axioms.findings import Finding
 from placet.data import Comparisons, Rankings
 from placet.io.files import writing
 from placet.report import figures
+from placet.report.models import controls_table
 from placet.report.style import CSS
 
 MOST_ROWS = 200
@@ -73,6 +74,7 @@ def _of_one(c: Consensus, data: Rankings | Comparisons, level: float) -> Section
         ("Ranking", _ranking(c, level)),
         ("Who beats whom", _wins(c)),
         ("How sure the ranks are", _ranks(c)),
+        ("Controls", controls_table(c)),
         ("The voters", _agents(c)),
         ("The count", _count(c)),
         ("What to know", _notes(c)),
