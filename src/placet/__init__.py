@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, simulate, tracking
     from placet.aggregate import Consensus, ConsensusSet, consensus
-    from placet.data import Comparisons, DataError, Lists, Queries, Rankings, concat
+    from placet.data import Comparisons, DataError, Lists, Parts, Queries, Rankings, concat
     from placet.io import (
         read,
         read_ballots,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         read_ratings,
         read_trec_run,
         read_xmc,
+        scan,
     )
     from placet.metrics import metric
     from placet.rank import load
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
 _HOME = {
-    "placet.data": ("Comparisons", "DataError", "Lists", "Queries", "Rankings", "concat"),
+    "placet.data": ("Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "concat"),
     "placet.io": (
         "read",
         "read_ballots",
@@ -39,6 +40,7 @@ _HOME = {
         "read_ratings",
         "read_trec_run",
         "read_xmc",
+        "scan",
     ),
     "placet.metrics": ("metric",),
     "placet.aggregate": ("Consensus", "ConsensusSet", "consensus"),

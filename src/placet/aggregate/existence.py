@@ -1,14 +1,21 @@
 """One check for all likelihood models: do finite scores exist, and if only thanks to the prior, for which items?"""
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
-from placet.data.graph import always_together, components, components_of_pairs, free_to_rise
+from placet.data.graph import (
+    always_together,
+    components,
+    components_of_edges,
+    components_of_pairs,
+    free_to_rise,
+    reduced_edges,
+)
 from placet.kernels import orders
 from placet.kernels import pairs as kernels
 
@@ -50,18 +57,75 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "o
     if rule == "sums" and prior is None:
         _refuse_free(*telling_rows(data, weight), data.items)
         return []
-    sizes, says = np.diff(data.offsets), weight > 0
-    rows = np.repeat(says, sizes)
-    item, tier, offsets = data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[says]))
-    component = components(item, tier, offsets, data.n_items, ties_link=rule == "tiers")
+    component = components(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
     if prior is None:
         _refuse_groups(component, data.items)
+    return _notes(component, *_beats(data, weight), data.items)
+
+
+class PartGraph(NamedTuple):
+    """What a part says about existence: edges between items and the nodes they use, which items beat some other and
+    which are beaten; and which items the part's ballots never tell apart (-1: on none of them).
+    """
+
+    edges: tuple[Ints, int]
+    beats: NDArray[np.bool_]
+    beaten: NDArray[np.bool_]
+    together: Ints | None
+
+
+def graph_of_part(data: Rankings, weight: Floats, rule: str, together: bool) -> PartGraph:
+    """What the check needs to know of a part.  O(rows)."""
+    edges = reduced_edges(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
+    group = None
+    if together:
+        item, tier, offsets = telling_rows(data, weight)
+        group = np.where(np.bincount(item, minlength=data.n_items) > 0, 0, -1)
+        group = np.where(group < 0, -1, always_together(item, tier, offsets, data.n_items))
+    return PartGraph(edges, *_beats(data, weight), group)
+
+
+def notes_of_parts(graphs: Sequence[PartGraph], items: Sequence[Hashable], prior: Any, rule: str) -> list[str]:
+    """As `notes_of_rankings`, for ballots in parts; rule "sums" needs a prior."""
+    if rule == "sums" and prior is None:
+        raise DataError(
+            "whether finite scores exist without a prior is not checked over parts by this model; give a prior (such "
+            "as prior=10), or load all ballots (parts.load()) where they fit in memory"
+        )
+    component = components_of_edges([graph.edges for graph in graphs], len(items))
+    if prior is None:
+        _refuse_groups(component, items)
+    beats, beaten = (np.any([getattr(graph, name) for graph in graphs], axis=0) for name in ("beats", "beaten"))
+    return _notes(component, beats, beaten, items)
+
+
+def united_groups(graphs: Sequence[PartGraph], n_items: int) -> Ints | None:
+    """Items that all parts leave together; those on no ballot are alone."""
+    if graphs[0].together is None:
+        return None
+    table = np.stack([graph.together for graph in graphs if graph.together is not None])
+    alone = (table < 0).all(axis=0)
+    key = np.concatenate([table, np.where(alone, np.arange(n_items), -1)[None]])
+    _, first, label = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[label.ravel()]
+
+
+def _counting_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
+    """Item and tier of the rows of ballots that count, and the offsets of these ballots."""
+    sizes, says = np.diff(data.offsets), weight > 0
+    rows = np.repeat(says, sizes)
+    return data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[says]))
+
+
+def _beats(data: Rankings, weight: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which items stand above some other on a ballot that counts, and which below."""
+    rows = np.repeat(weight > 0, np.diff(data.offsets))
     last = np.zeros(len(data), np.int64)
     np.maximum.at(last, data.ballot, data.tier)
     beats, beaten = np.zeros(data.n_items, bool), np.zeros(data.n_items, bool)
     beats[data.item[rows & (data.tier < last[data.ballot])]] = True
     beaten[data.item[rows & (data.tier > 0)]] = True
-    return _notes(component, beats, beaten, data.items)
+    return beats, beaten
 
 
 def telling_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:

@@ -20,7 +20,7 @@ from placet.aggregate.instances import refuse_instances
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Lists, Rankings
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints, Names
 from placet.data.errors import one_of
 from placet.data.graph import always_together
 from placet.kernels import orders
@@ -52,27 +52,41 @@ class Ballots:
     """
 
     def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
-        precision = 0.0 if prior is None else 1.0 / prior**2
         largest = float(weight.max(initial=0.0))
         total = largest * float((weight / largest).sum()) if largest > 0 else 0.0
-        self.scale = max(min(total, 1e308), precision) or 1.0
-        self.precision = 0.0 if prior is None else max(precision / self.scale, LEAST_PRECISION)
+        self.scale, self.precision = scale_and_precision(total, prior)
+        self._set_columns(ballots, weight, loss)
+        self.group: Ints | None = None
+        if not LOSSES[loss].convex:
+            self.group = always_together(*telling_rows(ballots, weight), self.n)
+        self.strict = is_strict(loss, int((self.tops < 0).sum()), self.row_pairs())
+
+    @classmethod
+    def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, strict: bool) -> "Ballots":
+        """Some of the ballots, without a prior, divided by the scale of all."""
+        own = cls.__new__(cls)
+        own.scale, own.precision, own.group, own.strict = scale, 0.0, None, strict
+        own._set_columns(ballots, weight, loss)
+        return own
+
+    def _set_columns(self, ballots: Rankings, weight: Floats, loss: str) -> None:
         self.item, self.offsets, self.n = ballots.item, ballots.offsets, ballots.n_items
         self.tier, self.weight, self.loss = ballots.tier, weight / self.scale, loss
-        self.group = None if LOSSES[loss].convex else always_together(*telling_rows(ballots, weight), self.n)
         self.tops = orders.strict_places(self.tier, self.offsets)
-        self.strict = loss == "pl-partition" and bool((self.tops >= 0).all()) and self._row_pairs() <= MOST_ROW_PAIRS
 
-    def _row_pairs(self) -> int:
+    @property
+    def n_rows(self) -> int:
+        return len(self.item)
+
+    def row_pairs(self) -> int:
+        """Pairs of rows that the closed Hessian goes through."""
         sizes = np.diff(self.offsets)
         each = np.where(sizes == self.n, self.tops, sizes).astype(np.float64)
         return int((each * each).sum())
 
     def average(self, theta: Floats) -> Floats:
         """Every score replaced by the mean of those of its group."""
-        if self.group is None:
-            return theta
-        return (np.bincount(self.group, theta) / np.bincount(self.group))[self.group]
+        return average_in_groups(theta, self.group)
 
     @cached_property
     def bound(self) -> Bound:
@@ -98,14 +112,26 @@ class Ballots:
 
     def hessian(self, theta: Floats) -> Floats:
         """The dense Hessian of strict ballots."""
+        return information.with_precision(self.strict_hessian(theta), self.precision)
+
+    def strict_hessian(self, theta: Floats) -> Floats:
+        """The same without a prior."""
         H = np.zeros((self.n, self.n))
         orders.hessian(np.exp(theta - theta.max(initial=-np.inf)), self.item, self.offsets, self.tops, self.weight, H)
-        return information.with_precision(H, self.precision)
+        return H
+
+    def dense(self, theta: Floats) -> Floats:
+        """The dense Hessian, made column by column.  O(items x rows)."""
+        return information.by_columns(partial(self.times, theta), self.n)
 
     def diagonal(self, theta: Floats) -> Floats:
         """The Hessian's diagonal, or the bound that the loss states; 1 where it is 0."""
-        d = self.by_item(self.bound.curvature(theta[self.item])) + self.precision
+        d = self.curvature(theta) + self.precision
         return np.where(d > 0, d, 1.0)
+
+    def curvature(self, theta: Floats) -> Floats:
+        """Curvature by item, without a prior."""
+        return self.by_item(self.bound.curvature(theta[self.item]))
 
     def row_gradient(self, theta: Floats) -> Floats:
         """Gradient (rows,) of every ballot as if its weight were 1."""
@@ -117,6 +143,35 @@ class Ballots:
 
     def by_item(self, rows: Floats) -> Floats:
         return np.bincount(self.item, rows, self.n).astype(np.float64, copy=False)
+
+    def noise(self, theta: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
+        """Draws by item with the outer products of the ballots' gradients (and the prior) as covariance."""
+        rows, root, sizes = self.row_gradient(theta), np.sqrt(self.weight), np.diff(self.offsets)
+
+        def draw() -> Floats:
+            noise = np.repeat(root * rng.standard_normal(len(root)), sizes)
+            return self.by_item(rows * noise) + np.sqrt(self.precision) * rng.standard_normal(self.n)
+
+        return draw
+
+
+def scale_and_precision(total: float, prior: float | None) -> tuple[float, float]:
+    """What the weights are divided by, and the precision of the prior divided by it."""
+    precision = 0.0 if prior is None else 1.0 / prior**2
+    scale = max(min(total, 1e308), precision) or 1.0
+    return scale, 0.0 if prior is None else max(precision / scale, LEAST_PRECISION)
+
+
+def is_strict(loss: str, not_strict: int, row_pairs: float) -> bool:
+    """Whether the closed Hessian of Plackett-Luce holds and is cheap enough."""
+    return loss == "pl-partition" and not_strict == 0 and row_pairs <= MOST_ROW_PAIRS
+
+
+def average_in_groups(theta: Floats, group: Ints | None) -> Floats:
+    """Every score replaced by the mean of those of its group."""
+    if group is None:
+        return theta
+    return (np.bincount(group, theta) / np.bincount(group))[group]
 
 
 def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
@@ -150,7 +205,7 @@ def leave_saddles(b: Ballots, found: optim.Fit, max_iter: int, tol: float) -> op
     for _ in range(MOST_SADDLES):
         if LOSSES[b.loss].convex or not 1 < b.n <= MOST_BENDS:
             break
-        values, vectors = np.linalg.eigh(information.by_columns(partial(b.times, found.x), b.n))
+        values, vectors = np.linalg.eigh(b.dense(found.x))
         if values[0] >= -1e-7 * max(float(values[-1]), 1e-300):
             break
         v = b.average(vectors[:, 0])
@@ -198,8 +253,8 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
     robust = b.outer_products(theta) if kind == "sandwich" else None
     if b.strict:
         H = b.hessian(theta)
-    elif len(b.item) * b.n <= MOST_PRODUCT_ROWS or kind == "sandwich":
-        H = information.by_columns(lambda v: b.times(theta, v), b.n)
+    elif b.n_rows * b.n <= MOST_PRODUCT_ROWS or kind == "sandwich":
+        H = b.dense(theta)
         H = H if b.precision > 0 else information.with_precision(H, 0.0)
     else:
         H = information.with_precision(b.outer_products(theta), b.precision)
@@ -218,15 +273,8 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
 
 def _sampled(b: Ballots, theta: Floats, rng: np.random.Generator) -> Floats:
     """Standard errors for many items; ballots' gradients times normal numbers are draws with their outer products."""
-    rows = b.row_gradient(theta)
-    root = np.sqrt(b.weight)
-    sizes = np.diff(b.offsets)
-
-    def draw() -> Floats:
-        noise = np.repeat(root * rng.standard_normal(len(root)), sizes)
-        return b.by_item(rows * noise) + np.sqrt(b.precision) * rng.standard_normal(b.n)
-
-    return information.sampled_stderr(lambda v: b.times(theta, v), b.diagonal(theta), draw) / np.sqrt(b.scale)
+    times = lambda v: b.times(theta, v)  # noqa: E731
+    return information.sampled_stderr(times, b.diagonal(theta), b.noise(theta, rng)) / np.sqrt(b.scale)
 
 
 class _BallotModel(BaseEstimator):
@@ -257,17 +305,25 @@ class _BallotModel(BaseEstimator):
         """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
         data_kind(data)
         refuse_instances(data, self.method)
+        self._check()
+        ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
+        b = Ballots(ballots, ballots.weight * agent_factor(self.agent_weight, ballots), self.loss, self.prior)
+        notes = notes_of_rankings(ballots, b.weight, self.prior, self.existence)
+        return self.fit_objective(b, notes, data.items, start)
+
+    def _check(self) -> None:
         one_of(self.stderr, STDERRS, "stderr")
         if self.prior is not None and not 0 < self.prior < np.inf:
             raise ValueError(f"prior must be a positive standard deviation or None, not {self.prior}")
-        ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
-        b = Ballots(ballots, ballots.weight * agent_factor(self.agent_weight, ballots), self.loss, self.prior)
+
+    def fit_objective(self, b: Ballots, found: list[str], items: Names, start: Any) -> Any:
+        """Minimize the objective ``b``; ``found`` are notes on whether finite scores exist."""
         notes = (
             []
             if self.prior is None
             else [f"prior: scores are normal with mean 0 and standard deviation {self.prior:g}"]
         )
-        notes += notes_of_rankings(ballots, b.weight, self.prior, self.existence) + _tied_together(b, data.items)
+        notes += found + _tied_together(b, items)
         theta = np.zeros(b.n) if start is None else np.array(start, dtype=np.float64)
         self.fit_ = leave_saddles(b, minimize(b, theta, self.max_iter, self.tol), self.max_iter, self.tol)
         theta = b.average(self.fit_.x)
@@ -276,7 +332,7 @@ class _BallotModel(BaseEstimator):
         if not self.fit_.converged:
             more.append(self.fit_.message)
         self.consensus_ = Consensus(
-            data.items,
+            items,
             self.theta_,
             method=self.method,
             params=self.get_params(deep=False),

@@ -20,7 +20,8 @@ from placet.aggregate.resample import resample
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
 from placet.aggregate.spectral import SingularValueProjection
-from placet.data import Comparisons, DataError, Rankings
+from placet.aggregate.start import start_scores
+from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.threads import algebra_threads
@@ -51,12 +52,14 @@ MOST_COVARIANCES = 1 << 27
 
 @overload
 def consensus(
-    data: Comparisons,
+    data: Comparisons | Parts,
     method: str = ...,
     *,
     bootstrap: int = ...,
     random_state: int = ...,
     progress: Progress | None = ...,
+    start: Any = ...,
+    engine: Any = ...,
     **params: Any,
 ) -> Consensus: ...
 @overload
@@ -67,15 +70,19 @@ def consensus(
     bootstrap: int = ...,
     random_state: int = ...,
     progress: Progress | None = ...,
+    start: Any = ...,
+    engine: Any = ...,
     **params: Any,
 ) -> Consensus | ConsensusSet: ...
 def consensus(
-    data: Rankings | Comparisons,
+    data: Rankings | Comparisons | Parts,
     method: str = "plackett-luce",
     *,
     bootstrap: int = 0,
     random_state: int = 0,
     progress: Progress | None = None,
+    start: Any = None,
+    engine: Any = None,
     **params: Any,
 ) -> Consensus | ConsensusSet:
     """Consensus of ballots or votes by a model of `MODELS` or a rule of `RULES`.
@@ -85,12 +92,15 @@ def consensus(
 
     Parameters
     ----------
-    data : ballots or votes
+    data : ballots or votes, or `Parts` of them (`placet.scan`), which need not fit in memory
     method : a name of `MODELS` or `RULES`
     bootstrap : rounds of resampling, 0 for none.  Ballots (of each instance) or votes are resampled by multinomial
         counts and the method is run on each sample, which gives every method standard errors and rank intervals.
     random_state : seed of everything random
     progress : called as ``progress(done, total)`` after each fit
+    start : an earlier `Consensus`, a mapping of names to scores, or a checkpoint's path: a model starts from these
+        scores, matched by name
+    engine : what works on parts: a `distributed.Client`, or None for this process
     **params : parameters of the method
 
     Examples
@@ -99,22 +109,31 @@ def consensus(
     >>> consensus(lists, "borda").ranking
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
     """
-    data_kind(data)
     one_of(method, [*MODELS, *RULES], "method")
+    if not isinstance(data, Parts):
+        data_kind(data)
+        if engine is not None:
+            raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
     if bootstrap < 0 or bootstrap == 1:
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
     if "random_state" in _parameters(method):
         params = {"random_state": random_state, **params}
-    run = _Run(method, params, bootstrap, random_state)
+    if isinstance(data, Parts):
+        from placet.aggregate.in_parts import consensus_of_parts
+
+        parts = data if engine is None else data.on(engine)
+        run_on: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "progress": progress}
+        return consensus_of_parts(parts, method, params, start=start, **run_on)
+    run = Run(method, params, bootstrap, random_state, start_scores(start, data.items))
     if isinstance(data, Comparisons) or data.instance is None:
         with algebra_threads(data.n_items):
-            result = run.answer(data, _Steps(progress, 1 + bootstrap))
+            result = run.answer(data, Steps(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
         return replace(result, notes=(*data.notes, *result.notes)) if data.notes else result
     data, notes = without_empty_instances(data)
     with algebra_threads(int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
         if shares_agents(method):
-            found = run.answer(data, _Steps(progress, 1 + bootstrap))
+            found = run.answer(data, Steps(progress, 1 + bootstrap))
             assert isinstance(found, ConsensusSet)
             return replace(found, set_notes=(*notes, *found.set_notes))
         results, more = run.each(data, progress)
@@ -151,7 +170,7 @@ def _parameters(method: str) -> frozenset[str]:
     return frozenset(inspect.signature(MODELS[method]).parameters) if method in MODELS else RULES[method].parameters
 
 
-class _Steps:
+class Steps:
     """Counts fits that are done, and tells the caller."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -164,15 +183,16 @@ class _Steps:
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """A method with its parameters, ready for any data."""
 
     method: str
     params: dict[str, Any]
     bootstrap: int
     random_state: int
+    start: Floats | None = None
 
-    def answer(self, data: Rankings | Comparisons, steps: _Steps) -> Consensus | ConsensusSet:
+    def answer(self, data: Rankings | Comparisons, steps: Steps) -> Consensus | ConsensusSet:
         """The result on data that are one problem, or for a model that takes all instances at once."""
         if self.method in RULES:
             scored = RULES[self.method].run(data, **self.params)
@@ -188,7 +208,9 @@ class _Run:
             )
             again: Callable[..., Any] = lambda sample: RULES[self.method](sample, **self.params)  # noqa: E731
         else:
-            model = MODELS[self.method](**self.params).fit(data)
+            model = MODELS[self.method](**self.params)
+            takes = self.start is not None and "start" in inspect.signature(model.fit).parameters
+            model.fit(data, **{"start": self.start} if takes else {})
             result = _with_support(model.consensus_, data)
             if not getattr(model, "reads_controls", False):
                 result = _with_notes(result, unused_note(data, self.method))
@@ -214,7 +236,7 @@ class _Run:
         for k, (_, part) in enumerate(parts):
             groups.setdefault(_problem(part), []).append(k)
         light = sum(parts[same[0]][1].n_items ** 2 for same in groups.values()) > MOST_COVARIANCES
-        steps = _Steps(progress, len(groups) * (1 + self.bootstrap))
+        steps = Steps(progress, len(groups) * (1 + self.bootstrap))
         found: dict[int, Consensus] = {}
         dropped = False
         for same in groups.values():
@@ -231,7 +253,7 @@ class _Run:
         reads = getattr(MODELS.get(self.method) or RULES[self.method], "reads_scores", False)
         return part if reads or part.score is None else replace(part, score=None)
 
-    def _solve(self, name: Hashable, part: Rankings, anonymous: bool, steps: _Steps) -> Consensus:
+    def _solve(self, name: Hashable, part: Rankings, anonymous: bool, steps: Steps) -> Consensus:
         """The result on one instance; where others are the same problem, with stand-ins for the items' names."""
         try:
             data = replace(part, items=tuple(f"\ue000{k}\ue001" for k in range(part.n_items))) if anonymous else part

@@ -59,6 +59,33 @@ class Information(NamedTuple):
     def dense(self) -> Floats:
         return np.diag(self.diagonal) + self.U.T @ (self.middle @ self.U)
 
+    def errors_of(
+        self, sums: "tuple[Floats, Floats, Floats] | None", precision: float, unit: float, whole: bool
+    ) -> tuple[Floats | None, Floats | None]:
+        """The covariance (``whole``), or else standard errors; robust ones where ``sums`` are those of the agents.
+
+        The prior is so many agents more: one for each item, with gradient sqrt(precision) there and T = 0.
+        """
+        V, inner = self.low_rank()
+        M, level = len(self.diagonal), self.level + precision
+        if sums is None:
+            shift = 1 / (M * level)  # scores are relative: a common shift is not uncertain
+            if whole:
+                covariance = np.diag(1 / self.diagonal) - V.T @ inner @ V - shift
+                return covariance / unit, None
+            variance = 1 / self.diagonal - ((inner @ V) * V).sum(axis=0) - shift
+            return None, np.sqrt(np.maximum(variance, 0.0) / unit)
+        prior = sparse.csr_array(sparse.diags_array(np.full(M, np.sqrt(precision / unit))))
+        own = structure_sums(prior, np.zeros((M, len(self.U))), self, whole)
+        S, cross, square = (a + b for a, b in zip(sums, own))
+        cross = cross / self.diagonal[:, None]
+        shift = precision / unit / (M * level**2)
+        if whole:
+            mixed = cross @ V
+            return S / self.diagonal / self.diagonal[:, None] - mixed - mixed.T + V.T @ square @ V - shift, None
+        variance = S / self.diagonal**2 - 2 * (cross * V.T).sum(axis=1) + ((square @ V) * V).sum(axis=0) - shift
+        return None, np.sqrt(np.maximum(variance, 0.0))
+
     def low_rank(self) -> tuple[Floats, Floats]:
         """V and inner with inverse diag(1 / diagonal) - V' inner V."""
         V = self.U / self.diagonal
@@ -94,7 +121,11 @@ def errors(
 def error_notes(p: Preferences | Votes, stderr: str, units: float) -> list[str]:
     """How standard errors were got from so many independent units."""
     votes = isinstance(p, Votes)
-    named = p.named if isinstance(p, Votes) else p.data.agent is not None
+    return error_notes_for(p.named if isinstance(p, Votes) else p.data.agent is not None, votes, stderr, units)
+
+
+def error_notes_for(named: bool, votes: bool, stderr: str, units: float) -> list[str]:
+    """The same, for agents that have names or not, and for votes or ballots."""
     unit = "agent" if named else "vote" if votes else "ballot"
     many = "" if votes and not named else "; their preferences are taken as independent of one another"
     if stderr == "observed":
@@ -171,41 +202,20 @@ class _Problem:
         return information(self.s, self.group_adherence, self.group_total, self.precision).dense()
 
     def _from_structure(self) -> tuple[Floats | None, Floats | None]:
-        """Rows of g H^-1 are -X / diagonal + F V, with X sparse and F (agents, rows of V): products of these are left.
-
-        The prior is so many agents more: one for each item, with gradient sqrt(precision) there and T = 0.
-        """
+        """The covariance, or standard errors, from the low rank of what adherences add."""
         H = information(self.s, self.group_adherence, self.group_total, self.precision)
-        V, inner = H.low_rank()
-        M, whole = len(self.s), len(self.s) <= MOST_SIMULATED
-        if not self.robust:
-            shift = 1 / (M * (H.level + self.precision))  # scores are relative: a common shift is not uncertain
-            if whole:
-                covariance = np.diag(1 / H.diagonal) - V.T @ inner @ V - shift
-                return covariance / self.unit, None
-            variance = 1 / H.diagonal - ((inner @ V) * V).sum(axis=0) - shift
-            return None, np.sqrt(np.maximum(variance, 0.0) / self.unit)
-        X, E = self._rows(H)
-        F = E - (E @ (H.U @ V.T) - X @ V.T) @ inner
-        cross, square = (X.T @ F) / H.diagonal[:, None], F.T @ F
-        shift = self.precision / self.unit / (M * (H.level + self.precision) ** 2)
-        if whole:
-            S = outer_products(X.data, X.indices, X.indptr, np.ones(X.shape[0]), M)
-            mixed = cross @ V
-            return S / H.diagonal / H.diagonal[:, None] - mixed - mixed.T + V.T @ square @ V - shift, None
-        S = np.asarray((X * X).sum(axis=0)) / H.diagonal**2
-        variance = S - 2 * (cross * V.T).sum(axis=1) + ((square @ V) * V).sum(axis=0) - shift
-        return None, np.sqrt(np.maximum(variance, 0.0))
+        whole = len(self.s) <= MOST_SIMULATED
+        sums = structure_sums(*self._rows(H), H, whole) if self.robust else None
+        return H.errors_of(sums, self.precision, self.unit, whole)
 
     def _rows(self, H: Information) -> tuple[sparse.csr_array, Floats]:
-        """X and E with gradients E U - X, of agents and then of the prior."""
+        """X and E with gradients E U - X of agents."""
         p: Any = self.p
         parts = slice(p.part_bounds[self.k], p.part_bounds[self.k + 1])
         scale = np.sqrt(self.factor / np.maximum(p.count[parts], 1e-300)) / self.unit
-        t, G, M = self.group_adherence[self.group], len(self.group_total), len(self.s)
+        t, G = self.group_adherence[self.group], len(self.group_total)
         net = p.net[parts, p.bounds[self.k] : p.bounds[self.k + 1]]
-        prior = sparse.diags_array(np.full(M, np.sqrt(self.precision / self.unit)))
-        X = sparse.csr_array(sparse.vstack([sparse.diags_array(t * scale) @ net, prior]))
+        X = sparse.csr_array(sparse.diags_array(t * scale) @ net)
         E = np.zeros((X.shape[0], len(H.U)))
         E[np.arange(len(t)), 2 * G + self.group] = H.gradient_scale[self.group] * p.total[parts] * scale
         return X, E
@@ -241,6 +251,19 @@ class _Problem:
             return product
 
         return times, np.maximum(out, 1e-12)
+
+
+def structure_sums(X: Any, E: Floats, H: Information, whole: bool) -> tuple[Floats, Floats, Floats]:
+    """Sums over agents whose gradients are E U - X: of outer products of X (their diagonal unless ``whole``), of X with
+    F, and of F, where rows of g H^-1 are -X / diagonal + F V.  They add up over agents.
+    """
+    V, inner = H.low_rank()
+    F = E - (E @ (H.U @ V.T) - X @ V.T) @ inner
+    if whole:
+        S = outer_products(X.data, X.indices, X.indptr, np.ones(X.shape[0]), X.shape[1])
+    else:
+        S = np.asarray((X * X).sum(axis=0)).ravel()
+    return S, np.asarray(X.T @ F), F.T @ F
 
 
 def information(s: Floats, t: Floats, total: Floats, precision: float) -> Information:

@@ -123,7 +123,7 @@ class Preferences:
         g = self.groups(adherence)
         net = self.net.T @ adherence[self.part_agent]
         if precision == 0:
-            self._refuse_infinite(g, net)
+            refuse_infinite(self, g, net)
         s = np.zeros(len(self.item)) if start is None else start.copy()
         norm, steps = np.zeros(len(self.instances)), np.zeros(len(self.instances), np.int64)
         value = kernels.fit_scores(
@@ -176,20 +176,23 @@ class Preferences:
         parts = slice(self.part_bounds[k], self.part_bounds[k + 1])
         return float(self.count[parts][self.total[parts] > 0].sum())
 
-    def _refuse_infinite(self, g: Groups, net: Floats) -> None:
-        """Scores are finite iff some item both wins and loses, sum_i abs(net_i) < 2 sum_g t_g T_g, everywhere."""
-        entry_instance = np.repeat(np.arange(len(self.instances)), np.diff(self.bounds))
-        size = np.bincount(entry_instance, np.abs(net), len(self.instances))
-        part = np.repeat(np.arange(len(self.instances)), np.diff(g.bounds))
-        most = 2 * np.bincount(part, g.adherence * g.total, len(self.instances))
-        bad = (np.diff(self.bounds) > 1) & (size >= most * (1 - 1e-12))
-        if bad.any():
-            k = int(np.argmax(bad))
-            where = f"instance {self.instances[k]!r}: " if self.several else ""
-            more = f" ({bad.sum()} such instances)" if self.several else ""
-            raise DataError(
-                f"{where}no finite scores exist: no item both wins and loses{more}; give a prior, such as 10"
-            )
+    def with_count(self, count: Floats) -> "Preferences":
+        """The same preferences, of so many independent agents."""
+        return replace(self, count=count)
+
+
+def refuse_infinite(p: Any, g: Groups, net: Floats) -> None:
+    """Scores are finite iff some item both wins and loses, sum_i abs(net_i) < 2 sum_g t_g T_g, everywhere."""
+    entry_instance = np.repeat(np.arange(len(p.instances)), np.diff(p.bounds))
+    size = np.bincount(entry_instance, np.abs(net), len(p.instances))
+    part = np.repeat(np.arange(len(p.instances)), np.diff(g.bounds))
+    most = 2 * np.bincount(part, g.adherence * g.total, len(p.instances))
+    bad = (np.diff(p.bounds) > 1) & (size >= most * (1 - 1e-12))
+    if bad.any():
+        k = int(np.argmax(bad))
+        where = f"instance {p.instances[k]!r}: " if p.several else ""
+        more = f" ({bad.sum()} such instances)" if p.several else ""
+        raise DataError(f"{where}no finite scores exist: no item both wins and loses{more}; give a prior, such as 10")
 
 
 def preferences(data: Rankings, strength: str) -> Preferences:

@@ -34,7 +34,8 @@ class Rule:
     ``function(data, **params)`` gives scores or `Scored`.  ``reference``: where it was published.  ``of_pairs``:
     whether it needs only pairs, and so takes `Comparisons` too.  ``reads_scores``: whether it looks at the ballots' own
     scores.  ``power``: how its time grows with the number of items.  ``tolerance``: how close two scores tie, where the
-    scale of the scores is known; else 1e-9 of the largest.
+    scale of the scores is known; else 1e-9 of the largest.  ``adds``: whether the scores of two sets of ballots add up
+    to those of both.  ``beyond_pairs``: whether it looks at ballots for more than their pairs, though it takes pairs.
     """
 
     name: str
@@ -44,6 +45,13 @@ class Rule:
     reads_scores: bool = False
     power: int = 1
     tolerance: float | None = None
+    adds: bool = False
+    beyond_pairs: bool = False
+
+    @property
+    def pairs_suffice(self) -> bool:
+        """Whether the pairs of ballots say all that the rule looks at."""
+        return self.of_pairs and not self.beyond_pairs
 
     def run(self, data: Data, *args: object, **params: object) -> Scored:
         """Scores, notes and tolerance; scores that are equal but for rounding are made equal."""
@@ -56,7 +64,20 @@ class Rule:
             )
         refuse_instances(data, self.name)
         answer = self.function(data, *args, **params)
+        return self._levelled(answer if isinstance(answer, Scored) else Scored(answer))
+
+    def points(self, data: Rankings, params: Mapping[str, object]) -> tuple[Floats, float, list[str]]:
+        """Scores of a part, its share of the tolerance, and notes: they add up to those of all parts."""
+        answer = self.function(data, **params)
         found = answer if isinstance(answer, Scored) else Scored(answer)
+        return found.scores, found.tolerance or 0.0, list(found.notes)
+
+    def from_points(self, points: tuple[Floats, float, list[str]]) -> Scored:
+        """Scores from the sum of points of all parts."""
+        scores, tolerance, notes = points
+        return self._levelled(Scored(scores, tuple(dict.fromkeys(notes)), tolerance or None))
+
+    def _levelled(self, found: Scored) -> Scored:
         size = float(np.abs(found.scores).max(initial=0.0))
         known = self.tolerance if found.tolerance is None else found.tolerance
         close = RELATIVE_TOLERANCE * size if known is None else known

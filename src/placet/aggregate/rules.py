@@ -120,12 +120,12 @@ def _normalized(rankings: Rankings, normalize: str) -> Floats:
 
 
 _TABLE = (
-    Rule("borda", positional.borda, "Borda 1781", of_pairs=True),
-    Rule("plurality", positional.plurality, "Young 1975, scoring rules"),
-    Rule("anti-plurality", positional.anti_plurality, "Young 1975, scoring rules"),
-    Rule("log", positional.logarithmic, "h(i) = -log i, a scoring rule (Young 1975)"),
-    Rule("squared", positional.squared, "h(i) = -i^2, a scoring rule (Young 1975)"),
-    Rule("positional", positional.by_points, "Young 1975, scoring rules"),
+    Rule("borda", positional.borda, "Borda 1781", of_pairs=True, adds=True),
+    Rule("plurality", positional.plurality, "Young 1975, scoring rules", adds=True),
+    Rule("anti-plurality", positional.anti_plurality, "Young 1975, scoring rules", adds=True),
+    Rule("log", positional.logarithmic, "h(i) = -log i, a scoring rule (Young 1975)", adds=True),
+    Rule("squared", positional.squared, "h(i) = -i^2, a scoring rule (Young 1975)", adds=True),
+    Rule("positional", positional.by_points, "Young 1975, scoring rules", adds=True),
     Rule("copeland", copeland, "Copeland 1951", of_pairs=True, power=2),
     Rule("median-rank", median_rank, "Fagin, Kumar and Sivakumar 2003"),
     Rule("footrule", footrule.footrule, "Diaconis and Graham 1977; Dwork, Kumar, Naor and Sivakumar 2001", power=3),
@@ -141,8 +141,8 @@ _TABLE = (
         tolerance=RELATIVE_TOLERANCE,
         power=3,
     ),
-    Rule("rrf", positional.reciprocal, "Cormack, Clarke and Buettcher 2009"),
-    Rule("combsum", combsum, "Fox and Shaw 1994", reads_scores=True),
+    Rule("rrf", positional.reciprocal, "Cormack, Clarke and Buettcher 2009", adds=True),
+    Rule("combsum", combsum, "Fox and Shaw 1994", reads_scores=True, adds=True),
     Rule("combmnz", combmnz, "Fox and Shaw 1994", reads_scores=True),
     Rule("schulze", elections.schulze, "Schulze 2011", of_pairs=True),
     Rule("ranked-pairs", elections.ranked_pairs, "Tideman 1987; Brill and Fischer 2012", of_pairs=True),
@@ -152,10 +152,10 @@ _TABLE = (
     Rule("baldwin", runoff.baldwin, "Baldwin 1926", of_pairs=True),
     Rule("nanson", runoff.nanson, "Nanson 1882", of_pairs=True),
     Rule("bucklin", elections.bucklin, "Bucklin 1909; Hoag and Hallett 1926"),
-    Rule("black", elections.black, "Black 1958", of_pairs=True),
+    Rule("black", elections.black, "Black 1958", of_pairs=True, beyond_pairs=True),
     Rule("star", elections.star, "Equal Vote Coalition 2014", reads_scores=True),
-    Rule("approval", elections.approval, "Brams and Fishburn 1978", reads_scores=True),
-    Rule("dowdall", elections.dowdall, "Fraenkel and Grofman 2014"),
+    Rule("approval", elections.approval, "Brams and Fishburn 1978", reads_scores=True, adds=True),
+    Rule("dowdall", elections.dowdall, "Fraenkel and Grofman 2014", adds=True),
 )
 RULES: dict[str, Rule] = {rule.name: rule for rule in _TABLE}
 """Name -> `Rule`: ``RULES[name](data, **params)`` gives the scores (n_items,)."""

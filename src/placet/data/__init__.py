@@ -3,8 +3,9 @@
 from placet.data.arrays import Lists
 from placet.data.comparisons import Comparisons
 from placet.data.errors import DataError
+from placet.data.parts import Parts
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
 from placet.data.union import concat
 
-__all__ = ["Comparisons", "DataError", "Lists", "Queries", "Rankings", "concat"]
+__all__ = ["Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "concat"]

@@ -8,6 +8,7 @@ from placet.io.judged import Judged, judge, judge_labels, read_judged, read_scor
 from placet.io.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
 from placet.io.preflib import read_preflib, write_preflib
 from placet.io.ratings import read_ratings, write_ratings
+from placet.io.scanning import scan
 from placet.io.text import DataWarning
 from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
 from placet.io.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
@@ -37,6 +38,7 @@ __all__ = [
     "read_sizes",
     "read_trec_run",
     "read_xmc",
+    "scan",
     "score_rows",
     "write",
     "write_ballots",

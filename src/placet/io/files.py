@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from placet.data import DataError
+from placet.data.memory import parse_bytes
 
 Source = str | os.PathLike[str] | IO[Any]
 
@@ -28,7 +29,6 @@ _BZIP2 = b"1AY&SY"  # after "BZh" and a digit
 _HEAD = 16
 COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
 LIMIT_VARIABLE = "PLACET_MAX_DECOMPRESSED"
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class _ZstdReader(io.RawIOBase):
@@ -101,13 +101,8 @@ def decompression_limit(packed: int) -> int:
     This is 2 GiB or 100 times its size, whichever is more, unless the environment variable PLACET_MAX_DECOMPRESSED
     gives a number of bytes, such as 500M or 64G.
     """
-    said = os.environ.get(LIMIT_VARIABLE, "").strip().upper().removesuffix("B").removesuffix("I")
-    if not said:
-        return max(2 << 30, 100 * packed)
-    number, unit = (said[:-1], said[-1]) if said[-1] in _UNITS else (said, "")
-    if not number.isdecimal() or int(number) == 0:
-        raise ValueError(f"{LIMIT_VARIABLE} {said!r} is not a number of bytes; write it such as 500M or 64G")
-    return int(number) * _UNITS.get(unit, 1)
+    said = os.environ.get(LIMIT_VARIABLE, "")
+    return parse_bytes(said, LIMIT_VARIABLE) if said.strip() else max(2 << 30, 100 * packed)
 
 
 def _compression(head: bytes) -> str | None:

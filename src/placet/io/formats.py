@@ -110,14 +110,14 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
     ``DataError`` which says how to choose.  LETOR text without ``qid:`` takes the sizes of its queries from
     ``FILE.query`` beside it (LightGBM), if that is there.
     """
-    possible = _with_options(options, format)
+    possible = formats_with(options, format)
     sources = expand(source)
     sample = take_sample(sources if len(sources) > 1 else sources[0], on_error)
     if len(possible) == 1:
         name, table = possible[0], None
         known = {} if options or sample.table is not None else FORMATS[name].looks_like(sample) or {}
     else:
-        name, known, table = _choose(sample, possible)
+        name, known, table = choose_format(sample, possible)
     reader, kind = FORMATS[name].read, FORMATS[name].kind
     if table is not None or TABLES[0] in FORMATS[name].suffixes:
         return _with_note(name, reader(table or sample.source, on_error=on_error, **options | known))
@@ -134,7 +134,7 @@ def _with_note(name: str, data: Any) -> Any:
     return data
 
 
-def _with_options(options: Mapping[str, Any], format: str | None) -> list[str]:
+def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
     """The formats whose readers have the given options."""
     if format is not None:
         one_of(format, FORMATS, "format")
@@ -148,7 +148,7 @@ def _with_options(options: Mapping[str, Any], format: str | None) -> list[str]:
     raise ValueError(f"the reader of {who} has no option {', '.join(map(repr, unknown))}")
 
 
-def _choose(sample: Sample, possible: list[str]) -> tuple[str, dict[str, Any], Table | None]:
+def choose_format(sample: Sample, possible: list[str]) -> tuple[str, dict[str, Any], Table | None]:
     """The format of a sample, the options to read it with, and the table where it is one."""
     tables = [name for name in possible if TABLES[0] in FORMATS[name].suffixes]
     if sample.table is None:

@@ -1,0 +1,377 @@
+"""Consensus of ballots or votes in parts, of which any number may be larger than memory.
+
+Votes are counted part by part and the counts united, so every method takes them.  Ballots give sums: of points, of
+pairs, of the values and derivatives of a likelihood.  What needs all ballots at once takes the different ballots with
+how often each occurs, where these fit in memory, and is refused with a word on what does not need them otherwise.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from placet.aggregate import information
+from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate.existence import PartGraph, agent_factor, graph_of_part, notes_of_parts, united_groups
+from placet.aggregate.likelihood import (
+    PMOP,
+    Ballots,
+    PlackettLuce,
+    PMOPFullDecomposition,
+    average_in_groups,
+    is_strict,
+    scale_and_precision,
+)
+from placet.aggregate.methods import MODELS, Progress, Run, Steps, support
+from placet.aggregate.mpm import MultinomialPreference
+from placet.aggregate.mpm_parts import fit_parts
+from placet.aggregate.result import Consensus
+from placet.aggregate.rules import RULES
+from placet.aggregate.start import start_scores, write_checkpoint
+from placet.data import Comparisons, DataError, Parts, Queries, Rankings
+from placet.data.arrays import Floats, Ints
+from placet.data.engine import EngineError
+from placet.data.memory import array_bytes, memory_limit
+from placet.losses import LOSSES
+from placet.threads import algebra_threads
+
+LIKELIHOODS = (PlackettLuce, PMOPFullDecomposition, PMOP)
+ALL_AT_ONCE = 4
+"""Different ballots may take 1 / this of the memory that parts may: a method makes arrays of its own from them."""
+
+CHECKPOINT = "placet-checkpoint.json"
+
+
+def consensus_of_parts(
+    parts: Parts,
+    method: str,
+    params: dict[str, Any],
+    *,
+    bootstrap: int,
+    random_state: int,
+    progress: Progress | None,
+    start: Any,
+) -> Consensus:
+    """Consensus of parts by any method; see `placet.consensus`."""
+    if parts.kind is Queries:
+        raise TypeError("these parts hold queries, which rankers are fitted to; consensus takes ballots or votes")
+    first = start_scores(start, parts.items)
+    steps = Steps(progress, 1 + bootstrap)
+    with algebra_threads(parts.n_items):
+        if parts.kind is Comparisons:
+            counts = _named(parts, parts.sum(_itself, name="counts"))
+            result = Run(method, params, bootstrap, random_state, first).answer(counts, steps)
+            assert isinstance(result, Consensus)
+        else:
+            result = _of_ballots(parts, method, params, bootstrap, random_state, first, steps)
+    note = f"worked on in {len(parts)} parts"
+    return replace(result, notes=(*parts.notes, note, *result.notes))
+
+
+def _of_ballots(
+    parts: Parts,
+    method: str,
+    params: dict[str, Any],
+    bootstrap: int,
+    random_state: int,
+    start: Floats | None,
+    steps: Steps,
+) -> Consensus:
+    rule = RULES.get(method)
+    if method == "bradley-terry":
+        result, again = _bradley_terry(parts, params, start)
+    elif rule is not None and (rule.adds or rule.pairs_suffice):
+        result, again = _rule(parts, method, params)
+    elif method in MODELS and issubclass(MODELS[method], LIKELIHOODS):
+        result, again = _likelihood(parts, MODELS[method](**params), start)
+    elif method in MODELS and issubclass(MODELS[method], MultinomialPreference):
+        model = MODELS[method](**params)
+        fit_parts(model, parts)
+        quick = MODELS[method](**params | {"stderr": None})
+        result, again = model.consensus_, lambda sample: fit_parts(quick, sample).theta_
+    else:
+        return _of_different_ballots(parts, method, params, bootstrap, random_state, start, steps)
+    steps.step()
+    result = replace(result, support=parts.sum(support, name="support"))
+    if not bootstrap:
+        return result
+    draws = []
+    for number in range(bootstrap):
+        draws.append(again(parts.resampled_by(random_state, number)))
+        steps.step()
+    note = f"uncertainty from {bootstrap} bootstrap rounds of Poisson counts"
+    return replace(result, stderr=None, covariance=None, draws=np.array(draws), notes=(*result.notes, note))
+
+
+Again = Callable[[Parts], Floats]
+
+
+# Counts of pairs, and sums of points
+
+
+def _bradley_terry(parts: Parts, params: dict[str, Any], start: Floats | None) -> tuple[Consensus, Again]:
+    """Bradley-Terry on all pairs of the same ballot, counted part by part."""
+    factor = _agent_factor(params.get("agent_weight"), parts)
+    own = {name: value for name, value in params.items() if name != "agent_weight"}
+
+    def fit(some: Parts, start: Any, **more: Any) -> BradleyTerry:
+        counts = _named(parts, some.sum(_pairs_of, factor, name="pairs"))
+        return BradleyTerry(**own | more).fit(counts, start=start)
+
+    model = fit(parts, start)
+    said = "pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not"
+    at = 1 if model.prior_ is not None else 0
+    notes = (*model.consensus_.notes[:at], said, *model.consensus_.notes[at:])
+    result = replace(model.consensus_, notes=notes, params=params | model.get_params(deep=False))
+    return result, lambda sample: fit(sample, model.theta_, stderr=None, prior=model.prior_).theta_
+
+
+def _rule(parts: Parts, method: str, params: dict[str, Any]) -> tuple[Consensus, Again]:
+    """A rule on the sums of points, or on the counts of pairs."""
+    rule = RULES[method]
+
+    def run(some: Parts) -> Any:
+        if rule.adds:
+            points, weight = some.sum(_points, method, params, name="points")
+            factor = parts.weight / weight if some is not parts and weight > 0 else 1.0  # resampled ballots vary
+            return rule.from_points((points[0] * factor, *points[1:]))
+        return rule.run(_named(parts, some.sum(_pairs_of, None, name="pairs")), **params)
+
+    scored = run(parts)
+    result = Consensus(
+        parts.items,
+        scored.scores,
+        method=method,
+        params=params,
+        notes=scored.notes,
+        extras=scored.extras,
+        tolerance=scored.tolerance,
+    )
+    return result, lambda sample: run(sample).scores
+
+
+def _points(data: Rankings, method: str, params: dict[str, Any]) -> Any:
+    return RULES[method].points(data, params), float(data.weight.sum())
+
+
+def _pairs_of(data: Rankings, factor: Floats | None) -> Comparisons:
+    weighted = data if factor is None else replace(data, weight=data.weight * factor[data.agent])
+    return replace(weighted, agent=None, agents=None).to_comparisons()
+
+
+def _itself(data: Any) -> Any:
+    return data
+
+
+def _named(parts: Parts, data: Any) -> Any:
+    """Data whose items and agents are numbers, under their names."""
+    agents = {} if data.agent is None else {"agents": parts.agents}
+    return replace(data, items=parts.items, notes=(), **agents)
+
+
+def _agent_factor(agent_weight: Any, parts: Parts) -> Floats | None:
+    """The factor of every agent's ballots; None for 1."""
+    if agent_weight is None:
+        return None
+    agent = None if parts.agents is None else np.arange(len(parts.agents))
+    factor: Floats = agent_factor(agent_weight, SimpleNamespace(agent=agent, agents=parts.agents))
+    return factor
+
+
+# Likelihoods
+
+
+class BallotParts:
+    """`Ballots` in parts: the same sums, each over the parts."""
+
+    def __init__(self, parts: Parts, factor: Floats | None, loss: str, prior: float | None, existence: str):
+        together = not LOSSES[loss].convex
+        found = parts.sum(_facts, factor, existence, together, name="comparisons")
+        total, not_strict, row_pairs, self.graphs = found
+        self.n, self.loss, self.n_rows = parts.n_items, loss, parts.n_rows
+        self.scale, self.precision = scale_and_precision(total, prior)
+        self.strict = is_strict(loss, not_strict, row_pairs)
+        self.group: Ints | None = united_groups(self.graphs, self.n)
+        self.parts = parts.made(_bound_part, factor, loss, self.scale, self.strict)
+        self.last: tuple[float, Floats] | None = None
+
+    def average(self, theta: Floats) -> Floats:
+        return average_in_groups(theta, self.group)
+
+    def value(self, theta: Floats) -> tuple[float, Floats]:
+        def with_prior(value: float, grad: Floats) -> tuple[float, Floats]:
+            prior = 0.5 * self.precision * float(theta @ theta)
+            return value + prior, self.precision * theta + self.average(grad)
+
+        found = self.parts.objective(_value, self.average(theta), then=with_prior)
+        if self.last is None or found[0] < self.last[0]:
+            self.last = found[0], theta.copy()
+        return found
+
+    def times(self, theta: Floats, v: Floats) -> Floats:
+        product = self.parts.sum(_times, self.average(theta), self.average(v), name="Hessian product")
+        return self.average(product) + self.precision * v
+
+    def hessian(self, theta: Floats) -> Floats:
+        return information.with_precision(self.parts.sum(_hessian, theta, name="Hessian"), self.precision)
+
+    def dense(self, theta: Floats) -> Floats:
+        H = self.parts.sum(_dense, self.average(theta), name="Hessian")
+        if self.group is not None:
+            H = np.apply_along_axis(self.average, 0, np.apply_along_axis(self.average, 1, H))
+        H[np.diag_indices(self.n)] += self.precision
+        return H
+
+    def diagonal(self, theta: Floats) -> Floats:
+        d = self.parts.sum(_curvature, theta, name="curvature") + self.precision
+        return np.where(d > 0, d, 1.0)
+
+    def outer_products(self, theta: Floats) -> Floats:
+        products: Floats = self.parts.sum(_outer_products, theta, name="outer products")
+        return products
+
+    def noise(self, theta: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
+        """Draws as those of `Ballots`, each part's own by its number."""
+        own, number = int(rng.integers(1 << 62)), 0
+
+        def draw() -> Floats:
+            nonlocal number
+            number += 1
+            drawn: Floats = self.parts.sum(_noise, theta, (own, number), name="draws")
+            return drawn + np.sqrt(self.precision) * rng.standard_normal(self.n)
+
+        return draw
+
+
+def _facts(
+    data: Rankings, factor: Floats | None, existence: str, together: bool
+) -> tuple[float, int, float, list[PartGraph]]:
+    """Total weight, ballots that are not strict, pairs of rows, and the graph of comparisons."""
+    weight = _weight(data, factor)
+    own = Ballots.part(data, weight, "pl-partition", 1.0, False)
+    graph = graph_of_part(data, weight, existence, together)
+    return float(weight.sum()), int((own.tops < 0).sum()), float(own.row_pairs()), [graph]
+
+
+def _weight(data: Rankings, factor: Floats | None) -> Floats:
+    return data.weight if factor is None else data.weight * factor[data.agent]
+
+
+class _BoundPart:
+    """The ballots of a part, with its number."""
+
+    def __init__(self, number: int, b: Ballots):
+        self.number, self.b = number, b
+        self.rows: tuple[bytes, Floats] | None = None  # the last gradients by row, which draws ask for again
+
+
+def _bound_part(
+    number: int, data: Rankings, factor: Floats | None, loss: str, scale: float, strict: bool
+) -> _BoundPart:
+    b = Ballots.part(data, _weight(data, factor), loss, scale, strict)
+    if not strict:
+        b.bound  # noqa: B018  made here, so that its memory is counted
+    return _BoundPart(number, b)
+
+
+def _value(part: _BoundPart, theta: Floats) -> tuple[float, Floats]:
+    return part.b.value(theta)
+
+
+def _times(part: _BoundPart, theta: Floats, v: Floats) -> Floats:
+    return part.b.times(theta, v)
+
+
+def _hessian(part: _BoundPart, theta: Floats) -> Floats:
+    return part.b.strict_hessian(theta)
+
+
+def _dense(part: _BoundPart, theta: Floats) -> Floats:
+    return part.b.dense(theta)
+
+
+def _curvature(part: _BoundPart, theta: Floats) -> Floats:
+    return part.b.curvature(theta)
+
+
+def _outer_products(part: _BoundPart, theta: Floats) -> Floats:
+    return part.b.outer_products(theta)
+
+
+def _noise(part: _BoundPart, theta: Floats, entropy: tuple[int, int]) -> Floats:
+    rng = np.random.default_rng(np.random.SeedSequence((*entropy, part.number)))
+    return part.b.noise(theta, rng)()
+
+
+def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consensus, Again]:
+    """A likelihood of ballots: its value and derivatives are sums over parts."""
+    model._check()
+    factor = _agent_factor(model.agent_weight, parts)
+
+    def fit(some: Parts, model: Any, start: Floats | None) -> Any:
+        b = BallotParts(some, factor, model.loss, model.prior, model.existence)
+        notes = notes_of_parts(b.graphs, parts.items, model.prior, model.existence)
+        try:
+            return model.fit_objective(b, notes, parts.items, start)
+        except EngineError as error:
+            if b.last is not None:
+                path = os.path.abspath(CHECKPOINT)
+                write_checkpoint(path, parts.items, b.last[1])
+                error.checkpoint = path
+                error.args = (f"{error}; the best scores so far are in {path}: go on with start={path!r}",)
+            raise
+
+    fit(parts, model, start)
+    again = type(model)(**model.get_params(deep=False) | {"stderr": None})
+    return model.consensus_, lambda sample: fit(sample, again, model.theta_).theta_
+
+
+# What needs all ballots at once
+
+
+def _of_different_ballots(
+    parts: Parts,
+    method: str,
+    params: dict[str, Any],
+    bootstrap: int,
+    random_state: int,
+    start: Floats | None,
+    steps: Steps,
+) -> Consensus:
+    """Any method, on the different ballots of all parts and how often each occurs."""
+    most = memory_limit() // ALL_AT_ONCE
+    reads_scores = getattr(MODELS.get(method) or RULES[method], "reads_scores", False)
+    agents = method in MODELS  # which may tell voters apart
+    united = parts.sum(
+        _Distinct, not reads_scores, agents, most, method, name="different ballots", merge=_Distinct.merged
+    )
+    result = Run(method, params, bootstrap, random_state, start).answer(_named(parts, united.data), steps)
+    assert isinstance(result, Consensus)
+    return result
+
+
+class _Distinct:
+    """Ballots of some parts, equal ones as one."""
+
+    def __init__(self, data: Rankings, collapse: bool, agents: bool, most: int, method: str):
+        self.collapse, self.most, self.method = collapse, most, method
+        plain = data if agents else replace(data, agent=None, agents=None)
+        self.data = self._fitting(replace(plain, score=None).collapsed() if collapse else plain)
+
+    def merged(self, other: "_Distinct") -> "_Distinct":
+        both = self.data + other.data
+        self.data = self._fitting(both.collapsed() if self.collapse else both)
+        return self
+
+    def _fitting(self, data: Rankings) -> Rankings:
+        if array_bytes(data) > self.most:
+            sums = [name for name, rule in RULES.items() if rule.adds or rule.pairs_suffice]
+            models = ["bradley-terry", "plackett-luce", "pmop-fd", "pmop", "mpm"]
+            raise DataError(
+                f"{self.method!r} needs all different ballots at once, and {len(data):,} of them take more than "
+                f"{self.most:,} bytes (a quarter of PLACET_MEMORY); use a method that works on sums: {models + sums}"
+            )
+        return data

@@ -1,0 +1,454 @@
+"""Data in parts, of which any number may be larger than memory: ballots, votes or queries that are never cut."""
+
+import hashlib
+import pickle
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data.arrays import Floats, Ints, Names
+from placet.data.comparisons import Comparisons
+from placet.data.engine import KEPT, Engine, Function, Merge, Piece, Serial, add, engine_of
+from placet.data.errors import DataError
+from placet.data.queries import Queries
+from placet.data.rankings import Rankings
+from placet.data.union import concat
+
+Data = Rankings | Comparisons | Queries
+
+
+class Summary(NamedTuple):
+    """What the first pass finds out about a piece; ``lists`` are hashes of the names of its ballots or queries."""
+
+    kind: type
+    items: Names
+    agents: Names | None
+    features: Names | None
+    n_features: int
+    n_lists: int
+    n_rows: int
+    weight: float
+    whole_weights: bool
+    ordered: bool
+    instances: bool
+    scores: bool
+    notes: tuple[str, ...]
+    lists: NDArray[np.uint64] | None
+
+
+class Pass(NamedTuple):
+    """One pass over all parts: its number, what it was for, bytes read in it, and value and largest gradient entry of
+    the objective where it was one.
+    """
+
+    number: int
+    name: str
+    bytes_read: int
+    value: float | None = None
+    gradient: float | None = None
+
+
+@dataclass
+class Log:
+    """Counts passes and bytes, and tells ``watch`` of each."""
+
+    watch: Callable[[Pass], None] | None = None
+    passes: int = 0
+    bytes_read: int = 0
+
+    def note(self, name: str, read: int, value: float | None, gradient: float | None) -> None:
+        self.passes += 1
+        self.bytes_read += read
+        if self.watch is not None:
+            self.watch(Pass(self.passes, name, read, value, gradient))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Parts:
+    """Pieces of ballots, votes or queries, in order, with one vocabulary.
+
+    ``placet.scan`` makes them of files, `Parts.of` of data in memory.  ``kind`` is `Rankings`, `Comparisons` or
+    `Queries`; ``items`` and ``agents`` are the names of all parts, by first appearance, and ``features`` those of
+    queries.  A ballot or query stands in one part.  ``engine`` does the work, ``log`` counts it.
+
+    >>> parts = Parts.of([Rankings.from_orders([["a", "b"]]), Rankings.from_orders([["c", "b"], ["b", "a"]])])
+    >>> parts, parts.items
+    (Parts(2 parts, 3 ballots, 3 items, 6 rows), ('a', 'b', 'c'))
+    >>> parts[1][0]
+    [('c',), ('b',)]
+    """
+
+    pieces: tuple[Piece, ...]
+    summaries: tuple[Summary, ...]
+    kind: type
+    items: Names
+    agents: Names | None
+    features: Names | None
+    n_features: int
+    engine: Engine = field(default_factory=Serial)
+    log: Log = field(default_factory=Log)
+
+    @classmethod
+    def of(cls, data: Iterable[Data], engine: Any = None) -> "Parts":
+        """Parts that are in memory already."""
+        return cls.from_pieces([Held(k, one) for k, one in enumerate(data)], engine)
+
+    @classmethod
+    def from_pieces(cls, pieces: Sequence[Piece], engine: Any = None, *, items: Sequence[Hashable] = ()) -> "Parts":
+        """Pieces whose vocabulary is found in a first pass; ``items`` come first among the items."""
+        worker, log = engine_of(engine), Log()
+        found, read = worker.sum(summary_of, pieces, (), name="vocabulary", merge=add)
+        log.note("vocabulary", read, None, None)
+        return cls.from_summaries(pieces, found, worker, log, items)
+
+    @classmethod
+    def from_summaries(
+        cls, pieces: Sequence[Piece], found: Sequence[Summary], engine: Engine, log: Log, items: Sequence[Hashable] = ()
+    ) -> "Parts":
+        """Pieces whose first pass is done."""
+        _refuse_mixed(pieces, found)
+        _refuse_spans(pieces, found)
+        first = found[0]
+        names = _united([tuple(items), *(one.items for one in found)])
+        agents = None if first.agents is None else _united([one.agents or () for one in found])
+        coded: list[Piece] = []
+        for piece, one in zip(pieces, found):
+            if first.kind is Queries:
+                coded.append(piece)
+                continue
+            voter = None if agents is None else _places(one.agents or (), agents)
+            coded.append(Coded(piece, _places(one.items, names), len(names), voter, len(agents or ())))
+        return cls(tuple(coded), tuple(found), first.kind, names, agents, first.features, first.n_features, engine, log)
+
+    # What is known after the first pass
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(one.n_rows for one in self.summaries)
+
+    @property
+    def n_lists(self) -> int:
+        """Ballots or queries; pairs, for votes."""
+        return sum(one.n_lists for one in self.summaries)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that one pass reads, where nothing is kept."""
+        return sum(piece.size for piece in self.pieces)
+
+    @property
+    def weight(self) -> float:
+        """The weight of all ballots or queries."""
+        return sum(one.weight for one in self.summaries)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(note for one in self.summaries for note in one.notes))
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __repr__(self) -> str:
+        unit = {Rankings: "ballots", Comparisons: "pairs", Queries: "queries"}[self.kind]
+        about = f"{self.n_features} features" if self.kind is Queries else f"{self.n_items} items"
+        return f"Parts({len(self)} parts, {self.n_lists} {unit}, {about}, {self.n_rows} rows)"
+
+    # What can be done with parts
+
+    def __getitem__(self, k: int) -> Any:
+        """Part ``k``, loaded, under the names of all parts."""
+        data = KEPT.fetch(self.pieces[range(len(self))[k]])[0]
+        if self.kind is Queries:
+            return data
+        agents = {} if data.agent is None else {"agents": self.agents}
+        return replace(data, items=self.items, **agents)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+    def load(self) -> Any:
+        """All parts as one, in memory."""
+        return concat(list(self))
+
+    def on(self, engine: Any) -> "Parts":
+        """The same parts, worked on by another engine (a Dask client, or None for this process)."""
+        return replace(self, engine=engine_of(engine))
+
+    def watched(self, watch: Callable[[Pass], None] | None) -> "Parts":
+        """The same parts, ``watch`` being told of every pass."""
+        return replace(self, log=Log(watch))
+
+    def sum(self, f: Function, *x: Any, name: str = "", merge: Merge = add) -> Any:
+        """``f(part, *x)`` of all parts, added (or merged) in a fixed tree: one pass."""
+        result, read = self.engine.sum(f, self.pieces, x, name=name or f.__name__.strip("_"), merge=merge)
+        self.log.note(name or f.__name__.strip("_"), read, None, None)
+        return result
+
+    def objective(self, f: Function, *x: Any, then: Callable[..., tuple[float, Floats]]) -> tuple[float, Floats]:
+        """``then`` of the summed value and gradient, both told to who watches."""
+        (value, gradient, *more), read = self.engine.sum(f, self.pieces, x, name="objective", merge=add)
+        value, gradient = then(value, gradient, *more)
+        self.log.note("objective", read, value, float(np.abs(gradient).max(initial=0.0)))
+        return value, gradient
+
+    def made(self, make: Function, *args: Any) -> "Parts":
+        """Parts that load as ``make(number of the part, part, *args)``, which is then kept instead."""
+        owner = _digest(make.__module__, make.__qualname__, pickle.dumps(args), *(piece.key for piece in self.pieces))
+        made = (Made(piece, make, (k, args), owner) for k, piece in enumerate(self.pieces))
+        return replace(self, pieces=tuple(made))
+
+    def resampled_by(self, random_state: int, number: int) -> "Parts":
+        """The same ballots with counts drawn anew: Poisson numbers of seed, round and part, so that any part can draw
+        its own.
+        """
+        whole = all(one.whole_weights for one in self.summaries)
+        drawn = tuple(Drawn(piece, (random_state, number, k), whole) for k, piece in enumerate(self.pieces))
+        return replace(self, pieces=drawn)
+
+
+# Kinds of pieces
+
+
+@dataclass(frozen=True)
+class Held:
+    """Data in memory, of which number ``number`` is told from others by its content."""
+
+    number: int
+    data: Any
+
+    @property
+    def key(self) -> str:
+        return f"held-{self.number}-{id(self.data)}"
+
+    @property
+    def name(self) -> str:
+        return f"part {self.number}"
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def load(self) -> Any:
+        return self.data
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A piece whose items and agents are numbered as in all parts: local item k is ``item[k]``."""
+
+    base: Piece
+    item: Ints
+    n_items: int
+    agent: Ints | None
+    n_agents: int
+
+    @cached_property
+    def key(self) -> str:
+        return f"coded-{self.base.key}-{_digest(self.item.tobytes(), self.n_items, self.n_agents)}"
+
+    @property
+    def name(self) -> str:
+        return self.base.name
+
+    @property
+    def size(self) -> int:
+        return self.base.size
+
+    def load(self) -> Any:
+        data = self.base.load()
+        if len(data.items) != len(self.item):
+            raise DataError(
+                f"{self.name}: {len(data.items)} items where the first pass found {len(self.item)}; scan it again"
+            )
+        items = _numbered(self.n_items)
+        agents: dict[str, Any] = {}
+        if self.agent is not None and data.agent is not None:
+            agents = {"agent": self.agent[data.agent], "agents": _numbered(self.n_agents)}
+        if isinstance(data, Comparisons):
+            return replace(data, i=self.item[data.i], j=self.item[data.j], items=items, **agents)
+        coded = replace(data, item=self.item[data.item].astype(np.int32), items=items, **agents)
+        return coded.completed() if getattr(self.base, "completes", False) else coded
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a function makes of the data of a piece."""
+
+    base: Piece
+    make: Function
+    call: tuple[int, tuple[Any, ...]]
+    owner: str
+
+    @cached_property
+    def key(self) -> str:
+        return f"{self.owner}-{self.base.key}"
+
+    @property
+    def name(self) -> str:
+        return self.base.name
+
+    @property
+    def size(self) -> int:
+        return self.base.size
+
+    def load(self) -> Any:
+        number, args = self.call
+        return self.make(number, self.base.load(), *args)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Ballots of a piece with weights that are drawn anew: Poisson counts of whole weights, else Poisson times them."""
+
+    base: Piece
+    entropy: tuple[int, int, int]
+    whole: bool
+
+    @property
+    def key(self) -> str:
+        return f"drawn-{self.entropy}-{self.base.key}"
+
+    @property
+    def name(self) -> str:
+        return self.base.name
+
+    @property
+    def size(self) -> int:
+        return self.base.size
+
+    def load(self) -> Any:
+        data = KEPT.fetch(self.base)[0]
+        rng = np.random.default_rng(np.random.SeedSequence(self.entropy))
+        weight = data.weight
+        drawn = rng.poisson(weight).astype(np.float64) if self.whole else weight * rng.poisson(1.0, len(weight))
+        return replace(data, weight=drawn)
+
+
+def summary_of(data: Data, lists: NDArray[np.uint64] | None = None) -> list[Summary]:
+    """What the first pass finds out about a part, as a list that adds up to that of all parts."""
+    items: Names = ()
+    agents, features, n_features = getattr(data, "agents", None), None, 0
+    ordered = instances = scores = False
+    if isinstance(data, Comparisons):
+        weight, n_rows, items = data.wins_i + data.wins_j + data.ties, len(data), data.items
+        ordered = data.ordered
+    elif isinstance(data, Rankings):
+        weight, n_rows, items = data.weight, len(data.item), data.items
+        instances, scores = data.instance is not None, data.score is not None
+    elif isinstance(data, Queries):
+        weight, n_rows = data.weight, len(data.grade)
+        features, n_features = data.features, data.n_features
+    else:
+        raise DataError(f"{type(data).__name__} cannot be worked on in parts; votes, ballots, ratings and queries can")
+    found = Summary(
+        kind=type(data),
+        items=items,
+        agents=agents,
+        features=features,
+        n_features=n_features,
+        n_lists=len(data),
+        n_rows=n_rows,
+        weight=float(weight.sum()),
+        whole_weights=bool(np.array_equal(weight, np.floor(weight))),
+        ordered=ordered,
+        instances=instances,
+        scores=scores,
+        notes=data.notes,
+        lists=lists,
+    )
+    return [found]
+
+
+def _united(groups: Iterable[Sequence[Hashable]]) -> Names:
+    return tuple(dict.fromkeys(name for group in groups for name in group))
+
+
+def _places(names: Sequence[Hashable], among: Names) -> Ints:
+    if names == among:
+        return np.arange(len(among))
+    index = _index(among)
+    return np.fromiter((index[name] for name in names), np.int64, len(names))
+
+
+@lru_cache(maxsize=2)
+def _index(names: Names) -> dict[Hashable, int]:
+    return {name: k for k, name in enumerate(names)}
+
+
+@lru_cache(maxsize=4)
+def _numbered(n: int) -> Names:
+    """Numbers as names, one object for all parts."""
+    return tuple(range(n))
+
+
+def _refuse_mixed(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
+    """All parts are of one kind, and have agents, features and order alike."""
+    for piece, one in zip(pieces, found):
+        for what, own, first in (
+            ("holds", one.kind.__name__, found[0].kind.__name__),
+            ("names agents:", one.agents is not None, found[0].agents is not None),
+            ("keeps who came first:", one.ordered, found[0].ordered),
+            ("features are", (one.n_features, one.features), (found[0].n_features, found[0].features)),
+        ):
+            if own != first:
+                raise DataError(
+                    f"{piece.name} {what} {_short(own)}, and {pieces[0].name} {what} {_short(first)}; give all parts "
+                    "the same columns"
+                )
+        if one.instances:
+            raise DataError(
+                f"{piece.name}: ballots that belong to instances are separate problems, each of which fits in memory; "
+                "read them file by file with placet.read"
+            )
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _refuse_spans(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
+    """A ballot or query stands in one part."""
+    span = first_span(found)
+    if span is None:
+        return
+    a, b, key = span
+    name = getattr(pieces[a], "list_named", lambda _: "a list")(key)
+    raise DataError(
+        f"{name} spans {pieces[a].name} and {pieces[b].name}; a ballot or query stands in one file: put its rows "
+        "together, or give it two names"
+    )
+
+
+def first_span(found: Sequence[Summary]) -> tuple[int, int, int] | None:
+    """Two parts that hold the same list, and the hash of its name; None where there are none."""
+    keys = [one.lists for one in found if one.lists is not None]
+    if not keys:
+        return None
+    every = np.concatenate(keys)
+    owner = np.repeat([k for k, one in enumerate(found) if one.lists is not None], [len(own) for own in keys])
+    order = np.argsort(every, kind="stable")
+    twice = np.flatnonzero(every[order][1:] == every[order][:-1])
+    if not len(twice):
+        return None
+    at = int(twice[np.argmin(order[twice])])
+    return int(owner[order[at]]), int(owner[order[at + 1]]), int(every[order[at]])
+
+
+def _digest(*values: Any) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for value in values:
+        digest.update(value if isinstance(value, bytes) else repr(value).encode())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+__all__ = ["Log", "Parts", "Pass", "Summary"]

@@ -1,0 +1,422 @@
+"""Data in parts: the same answers as in memory, whatever the cut; files cut between lists; memory within its bound."""
+
+import os
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import placet
+from placet.aggregate import MODELS, RULES
+from placet.data import Comparisons, DataError, Parts, Queries, Rankings
+from placet.data.engine import KEPT, Serial, tree
+from placet.data.graph import components, components_of_edges, reduced_edges
+
+NAMES = [f"item {k}" for k in range(7)]
+
+
+def ballots(n, rng, *, ties=True, partial=True, names=NAMES):
+    orders = []
+    for _ in range(n):
+        chosen = rng.permutation(len(names))[: rng.integers(2, len(names) + 1) if partial else len(names)]
+        order, k = [], 0
+        while k < len(chosen):
+            size = int(rng.integers(1, 3)) if ties else 1
+            order.append(tuple(names[i] for i in chosen[k : k + size]))
+            k += size
+        orders.append(order)
+    return Rankings.from_orders(orders, weight=rng.integers(1, 4, n))
+
+
+def cut(data, sizes):
+    """The data in parts of so many lists."""
+    bounds = np.cumsum([0, *sizes])
+    return Parts.of([data[a:b] for a, b in pairwise(bounds)])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def same(parts, whole, close=1e-10):
+    assert set(parts.items) == set(whole.items)
+    order = [parts.items.index(name) for name in whole.items]
+    np.testing.assert_allclose(parts.scores[order], whole.scores, rtol=close, atol=close)
+    np.testing.assert_allclose(parts.support[order], whole.support, rtol=1e-12)
+    assert (parts.stderr is None) == (whole.stderr is None)
+    if whole.stderr is not None:
+        np.testing.assert_allclose(parts.stderr[order], whole.stderr, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", [*RULES, *MODELS])
+def test_every_method_gives_on_parts_what_it_gives_in_memory(method, rng):
+    params = {"mode": {}, "mallows": {}}.get(method, {})
+    data = ballots(40, rng, ties=method not in ("cps",), partial=method not in ("mallows", "cps"))
+    if RULES.get(method) is not None and RULES[method].reads_scores:
+        columns = {"who": np.repeat(np.arange(40), 7), "what": NAMES * 40, "stars": rng.integers(1, 6, 280)}
+        data = Rankings.from_scores(columns, ballot="who", item="what", score="stars")
+    same(placet.consensus(cut(data, [11, 3, 1, 25]), method, **params), placet.consensus(data, method, **params))
+
+
+@pytest.mark.parametrize("method", ["plackett-luce", "pmop-fd", "pmop"])
+@pytest.mark.parametrize("how", [{"ties": False}, {"ties": True}])
+@pytest.mark.parametrize("stderr", ["observed", "sandwich"])
+def test_likelihoods_on_parts(method, how, stderr, rng):
+    data = ballots(60, rng, **how)
+    same(
+        placet.consensus(cut(data, [20, 20, 20]), method, stderr=stderr), placet.consensus(data, method, stderr=stderr)
+    )
+
+
+def test_many_items_sample_their_standard_errors(rng, monkeypatch):
+    monkeypatch.setattr("placet.aggregate.likelihood.MOST_SIMULATED", 4)
+    data = ballots(200, rng)
+    whole, parts = placet.consensus(data, "plackett-luce"), placet.consensus(cut(data, [100, 60, 40]), "plackett-luce")
+    np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-7)
+    np.testing.assert_allclose(parts.stderr, whole.stderr, rtol=0.3)  # two sets of 16 draws
+    again = placet.consensus(cut(data, [100, 60, 40]), "plackett-luce")
+    assert again.stderr.tobytes() == parts.stderr.tobytes()
+
+
+@pytest.mark.parametrize("stderr", ["sandwich", "observed", None])
+@pytest.mark.parametrize("agents", [False, True])
+@pytest.mark.parametrize("n_items", [7, 30])
+def test_preferences_on_parts(stderr, agents, n_items, rng):
+    data = ballots(50, rng, names=[f"item {k}" for k in range(n_items)])
+    if agents:
+        data = Rankings(data.item, data.tier, data.offsets, data.weight, np.arange(50) // 2, items=data.items)
+    same(placet.consensus(cut(data, [24, 26]), "mpm", stderr=stderr), placet.consensus(data, "mpm", stderr=stderr))
+
+
+def test_an_agent_in_two_parts_has_no_sandwich(rng):
+    data = ballots(6, rng)
+    data = Rankings(data.item, data.tier, data.offsets, agent=[0, 1, 1, 2, 2, 3], items=data.items, agents="wxyz")
+    with pytest.raises(DataError, match="agent 'x' has ballots in several parts"):
+        placet.consensus(cut(data, [2, 4]), "mpm")
+    same(
+        placet.consensus(cut(data, [2, 4]), "mpm", stderr="observed"), placet.consensus(data, "mpm", stderr="observed")
+    )
+
+
+@pytest.mark.parametrize("params", [{"adherence": "learned"}, {"variance": True}])
+def test_what_cannot_work_on_parts_says_so(params, rng):
+    with pytest.raises(DataError, match=r"does not work on parts.*parts\.load\(\)"):
+        placet.consensus(cut(ballots(6, rng), [2, 4]), "mpm", **params)
+
+
+def test_different_ballots_that_do_not_fit_are_refused(rng, monkeypatch):
+    monkeypatch.setenv("PLACET_MEMORY", "1K")
+    with pytest.raises(DataError, match="'irv' needs all different ballots at once.*'plackett-luce'.*'borda'"):
+        placet.consensus(cut(ballots(60, rng), [30, 30]), "irv")
+
+
+def test_agent_weights_on_parts(rng):
+    data = ballots(30, rng)
+    data = Rankings(data.item, data.tier, data.offsets, data.weight, np.arange(30) % 3, items=data.items, agents="xyz")
+    for method in ("plackett-luce", "bradley-terry"):
+        weights = {"x": 0.5, "z": 3.0}
+        whole = placet.consensus(data, method, agent_weight=weights)
+        same(placet.consensus(cut(data, [7, 23]), method, agent_weight=weights), whole)
+
+
+@pytest.mark.parametrize("method", ["bradley-terry", "kemeny", "mpm", "plackett-luce"])
+def test_votes_are_counted_part_by_part(method, rng):
+    a, b = rng.integers(0, 6, 300), rng.integers(0, 5, 300)
+    b += b >= a
+    outcome = rng.choice(["a", "b", "tie"], 300)
+    whole = Comparisons.from_battles(a.tolist(), b.tolist(), outcome.tolist())
+    pieces = [
+        Comparisons.from_battles(a[s].tolist(), b[s].tolist(), outcome[s].tolist())
+        for s in np.split(np.arange(300), [50, 170])
+    ]
+    same(placet.consensus(Parts.of(pieces), method), placet.consensus(whole, method))
+
+
+def test_existence_is_checked_over_all_parts():
+    one, other = Rankings.from_orders([["a", "b"], ["c", "d"]]), Rankings.from_orders([["b", "c"], ["d", "a"]])
+    assert np.isfinite(placet.consensus(Parts.of([one, other]), "plackett-luce", prior=None).scores).all()
+    with pytest.raises(DataError, match="4 items fall into 2 groups"):
+        placet.consensus(
+            Parts.of([one, Rankings.from_orders([["b", "c"], ["d", "c"], ["b", "a"]])]), "plackett-luce", prior=None
+        )
+    with pytest.raises(DataError, match="give a prior"):
+        placet.consensus(Parts.of([one, other]), "pmop-fd", prior=None)
+    notes = placet.consensus(Parts.of([one, Rankings.from_orders([["b", "c"]])]), "plackett-luce").notes
+    whole = placet.consensus(Rankings.from_orders([["a", "b"], ["c", "d"], ["b", "c"]]), "plackett-luce").notes
+    assert notes[1:] == whole
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_reduced_edges_reach_what_the_ballots_reach(seed, ties_link):
+    rng = np.random.default_rng(seed)
+    data = ballots(int(rng.integers(1, 8)), rng)
+    first = int(rng.integers(0, len(data) + 1))
+    parts = [data[:first], data[first:]]
+    edges = [reduced_edges(p.item, p.tier, p.offsets, data.n_items, ties_link=ties_link) for p in parts]
+    whole = components(data.item, data.tier, data.offsets, data.n_items, ties_link=ties_link)
+    assert components_of_edges(edges, data.n_items).tolist() == whole.tolist()
+
+
+def test_groups_that_ballots_never_tell_apart():
+    one = Rankings.from_orders([[("a", "b"), "c"], ["c", "x"]], items="abcxyz")
+    other = Rankings.from_orders([["c", ("a", "b")], ["x", "y"]], items="abcxyz")
+    whole = placet.consensus(one + other, "pmop-fd")
+    same(placet.consensus(Parts.of([one, other]), "pmop-fd"), whole)
+    assert any("always tied together" in note and "[a, b]" in note for note in whole.notes)
+
+
+@pytest.mark.parametrize("method", ["plackett-luce", "borda", "bradley-terry", "copeland"])
+def test_the_bootstrap_draws_by_seed_round_and_part(method, rng):
+    data = ballots(80, rng)
+    parts = cut(data, [30, 30, 20])
+    a, b = (placet.consensus(parts, method, bootstrap=40, random_state=3) for _ in range(2))
+    assert a.draws.tobytes() == b.draws.tobytes()
+    assert placet.consensus(parts, method, bootstrap=4, random_state=4).draws.tobytes() != a.draws[:4].tobytes()
+    whole = placet.consensus(data, method, bootstrap=200)
+    np.testing.assert_allclose(a.draws.std(axis=0), whole.draws.std(axis=0), rtol=0.6)
+    drawn = parts.resampled_by(3, 0)
+    again, other = parts.resampled_by(3, 0), parts.resampled_by(3, 1)
+    assert drawn[1].weight.tolist() == again[1].weight.tolist() != other[1].weight.tolist()
+
+
+def test_the_tree_is_fixed_by_the_number_of_parts():
+    def by_levels(values):
+        while len(values) > 1:
+            values = [
+                f"({''.join(values[k : k + 2])})" if k + 1 < len(values) else values[k]
+                for k in range(0, len(values), 2)
+            ]
+        return values[0]
+
+    for n in range(1, 40):
+        names = [chr(200 + k) for k in range(n)]
+        assert tree(names, lambda a, b: f"({a}{b})") == by_levels(names)
+
+
+def test_start_is_matched_by_name(rng):
+    data = ballots(40, rng)
+    old = placet.consensus(data, "plackett-luce")
+    again = placet.consensus(cut(data, [25, 15]), "plackett-luce", start=old)
+    assert again.fit.n_iter < old.fit.n_iter
+    same(again, old, close=1e-7)
+    backwards = dict(reversed(list(zip(old.items, old.scores))))
+    np.testing.assert_allclose(placet.consensus(data, "plackett-luce", start=backwards).scores, old.scores, atol=1e-7)
+
+
+# Files
+
+
+def votes_csv(path, rows, rng, *, quoted=False):
+    names = ['a "quoted"\nname', "b", "c, d", "e"] if quoted else list("abcd")
+    import csv
+
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["model_a", "model_b", "winner"])
+        for _ in range(rows):
+            a, b = rng.permutation(4)[:2]
+            writer.writerow([names[a], names[b], rng.choice(["model_a", "model_b", "tie"])])
+
+
+def ratings_frame(users, rng, first=0):
+    import polars as pl
+
+    user = np.repeat(np.arange(first, first + users), 5)
+    item = np.concatenate([rng.permutation(9)[:5] for _ in range(users)])
+    return pl.DataFrame({"user": user, "item": [f"m{k}" for k in item], "rating": rng.integers(1, 6, 5 * users)})
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_text_is_cut_at_lines_outside_quotes(tmp_path, rng, quoted):
+    path = tmp_path / "votes.csv"
+    votes_csv(path, 400, rng, quoted=quoted)
+    parts = placet.scan(path, part_bytes=1000)
+    assert len(parts) >= 5
+    whole = placet.read(path)
+    assert sum(one.wins_i.sum() + one.wins_j.sum() + one.ties.sum() for one in parts) == 400
+    same(placet.consensus(parts, "bradley-terry"), placet.consensus(whole, "bradley-terry"))
+
+
+def test_bad_lines_are_named_by_their_number_in_the_file(tmp_path, rng):
+    path = tmp_path / "votes.csv"
+    votes_csv(path, 300, rng)
+    text = path.read_text().splitlines()
+    text[250] = "a,b,lefft"
+    path.write_text("\n".join(text) + "\n")
+    with pytest.raises(DataError, match=r"votes\.csv:251: winner 'lefft' is not a, b or tie"):
+        placet.scan(path, part_bytes=700)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_ratings_are_cut_between_users(tmp_path, rng, suffix):
+    frames = [ratings_frame(60, rng), ratings_frame(60, rng, first=60)]
+    for k, frame in enumerate(frames):
+        getattr(frame, f"write_{suffix}")(tmp_path / f"{k}.{suffix}")
+    parts = placet.scan(tmp_path / f"*.{suffix}", part_bytes=300)
+    assert len(parts) > 6
+    assert all(len(set(part.agent.tolist())) == len(part) for part in parts)
+    assert sum(map(len, parts)) == 120
+    whole = placet.read(sorted(tmp_path.iterdir()))
+    for method in ("plackett-luce", "mpm", "combsum"):
+        same(placet.consensus(parts, method), placet.consensus(whole, method))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_rows_of_a_list_that_lie_apart_make_one_part_of_a_file(tmp_path, rng, suffix):
+    frame = ratings_frame(60, rng).sample(fraction=1, shuffle=True, seed=1)
+    getattr(frame, f"write_{suffix}")(tmp_path / f"r.{suffix}")
+    parts = placet.scan(tmp_path / f"r.{suffix}", part_bytes=300)
+    assert len(parts) == 1
+    assert len(parts[0]) == 60
+
+
+def test_a_list_in_two_files_is_named(tmp_path, rng):
+    ratings_frame(3, rng).write_csv(tmp_path / "0.csv")
+    ratings_frame(3, rng, first=2).write_csv(tmp_path / "1.csv")
+    with pytest.raises(DataError, match=r"user '2' spans .*0\.csv and .*1\.csv"):
+        placet.scan(tmp_path / "*.csv")
+
+
+def test_long_ballots_in_two_files_are_named(tmp_path):
+    (tmp_path / "0.csv").write_text("ballot,item,rank\n1,x,1\n1,y,2\n2,x,1\n")
+    (tmp_path / "1.csv").write_text("ballot,item,rank\n2,y,2\n3,x,1\n3,y,2\n")
+    with pytest.raises(DataError, match="ballot '2' spans"):
+        placet.scan(tmp_path / "*.csv")
+
+
+def letor(path, queries, rng, first=0):
+    lines = []
+    for q in range(first, first + queries):
+        for _ in range(4):
+            x = rng.normal(size=3)
+            lines.append(f"{int(x[0] > 0)} qid:{q} 1:{x[0]:.5f} 2:{x[1]:.5f} 3:{x[2]:.5f}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_letor_text_is_cut_between_queries(tmp_path, rng):
+    letor(tmp_path / "a.letor", 30, rng)
+    letor(tmp_path / "b.letor", 20, rng, first=30)
+    parts = placet.scan(tmp_path / "*.letor", part_bytes=500)
+    assert len(parts) > 6
+    assert parts.kind is Queries
+    assert parts.load() == placet.read(sorted(tmp_path.iterdir()))
+    text = (tmp_path / "a.letor").read_text().splitlines()
+    text[77] = "1 qid:19 1:x"
+    (tmp_path / "a.letor").write_text("\n".join(text) + "\n")
+    with pytest.raises(DataError, match=r"a\.letor:78"):
+        placet.scan(tmp_path / "a.letor", part_bytes=500)
+
+
+def test_queries_with_fewer_features_in_one_file(tmp_path):
+    (tmp_path / "a.letor").write_text("1 qid:1 1:2 5:1\n0 qid:1 2:1\n")
+    (tmp_path / "b.letor").write_text("1 qid:2 1:2\n0 qid:2 2:1\n")
+    assert {part.n_features for part in placet.scan(tmp_path / "*.letor")} == {5}
+
+
+def test_features_in_parquet_stay_float32(tmp_path, rng):
+    import polars as pl
+
+    X = rng.normal(size=(200, 3)).astype(np.float32)
+    frame = pl.DataFrame(
+        {"qid": np.repeat(np.arange(40), 5), "label": rng.integers(0, 3, 200), **{f"f{k}": X[:, k] for k in range(3)}}
+    )
+    frame.write_parquet(tmp_path / "q.parquet", row_group_size=30)
+    parts = placet.scan(tmp_path / "q.parquet", part_bytes=600)
+    assert len(parts) > 2
+    assert all(part.X.dtype == np.float32 for part in parts)
+    assert all((np.diff(part.offsets) == 5).all() for part in parts)
+    assert np.concatenate([part.X for part in parts]).tobytes() == X.tobytes()
+
+
+def test_unlisted_last_means_all_items_of_all_parts(tmp_path):
+    (tmp_path / "0.ballots").write_text("A > B\n")
+    (tmp_path / "1.ballots").write_text("C > A\n")
+    parts = placet.scan(tmp_path / "*.ballots", unlisted="last")
+    assert parts[0][0] == [("A",), ("B",), ("C",)]
+
+
+def test_a_file_that_changes_or_vanishes_is_named(tmp_path, rng):
+    for name in ("a.csv", "b.csv"):
+        votes_csv(tmp_path / name, 20, rng)
+    parts = placet.scan(tmp_path / "*.csv")
+    (tmp_path / "b.csv").write_text((tmp_path / "b.csv").read_text() + "a,b,tie\n")
+    with pytest.raises(DataError, match=r"b\.csv: the file has changed since it was scanned"):
+        placet.consensus(parts, "borda")
+    KEPT.drop()
+    (tmp_path / "b.csv").unlink()
+    with pytest.raises(DataError, match=r"b\.csv: the file is gone since it was scanned"):
+        placet.consensus(parts, "borda")
+
+
+def test_compressed_files_and_other_formats_are_parts_of_their_own(tmp_path, rng):
+    import gzip
+
+    votes_csv(tmp_path / "a.csv", 50, rng)
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+    parts = placet.scan(tmp_path, part_bytes=300)
+    assert [one.name.endswith(".gz") for one in parts.pieces].count(True) == 1
+    (tmp_path / "x.run").write_text("q1 Q0 d1 1 2.0 tag\n")
+    with pytest.raises(DataError, match="instances are separate problems"):
+        placet.scan(tmp_path / "x.run")
+
+
+def test_parts_are_kept_while_they_fit_and_read_again_otherwise(tmp_path, rng, monkeypatch):
+    frames = [ratings_frame(40, rng, first=40 * k) for k in range(6)]
+    for k, frame in enumerate(frames):
+        frame.write_parquet(tmp_path / f"{k}.parquet")
+    parts = placet.scan(tmp_path / "*.parquet")
+    KEPT.drop()
+    roomy = placet.consensus(parts, "plackett-luce")
+    kept, once = KEPT.bytes, parts.n_bytes
+    assert kept > 0
+    KEPT.drop()
+    limit = kept // 3
+    monkeypatch.setenv("PLACET_MEMORY", str(limit))
+    before = parts.log.bytes_read
+    tight = placet.consensus(parts, "plackett-luce")
+    assert 0 < KEPT.bytes <= limit
+    assert parts.log.bytes_read - before > 4 * once
+    assert tight.scores.tobytes() == roomy.scores.tobytes()
+    assert tight.stderr.tobytes() == roomy.stderr.tobytes()
+    KEPT.drop()
+
+
+def test_memory_is_said_in_bytes(monkeypatch):
+    from placet.data.memory import memory_limit, total_memory
+
+    monkeypatch.setenv("PLACET_MEMORY", "3G")
+    assert memory_limit() == 3 << 30
+    monkeypatch.setenv("PLACET_MEMORY", "much")
+    with pytest.raises(ValueError, match="PLACET_MEMORY 'much' is not a number of bytes"):
+        memory_limit()
+    monkeypatch.delenv("PLACET_MEMORY")
+    assert memory_limit() == total_memory() // 2
+
+
+def test_every_pass_is_told(rng):
+    told = []
+    parts = cut(ballots(30, rng), [10, 20]).watched(told.append)
+    placet.consensus(parts, "plackett-luce")
+    values = [one.value for one in told if one.name == "objective"]
+    assert len(values) > 3
+    assert values[-1] < values[0]
+    assert told[-1].number == len(told)
+    assert min(one.gradient for one in told if one.gradient is not None) < 1e-6
+
+
+def test_wrong_engines_and_kinds_are_refused(rng):
+    data = ballots(4, rng)
+    with pytest.raises(ValueError, match="engine works on data in parts"):
+        placet.consensus(data, engine=Serial())
+    with pytest.raises(TypeError, match=r"engine must be a distributed\.Client"):
+        placet.consensus(cut(data, [2, 2]), engine=3)
+    with pytest.raises(DataError, match="part 1 holds Comparisons"):
+        Parts.of([data, Comparisons.from_battles("a", "b", ["a"])])
+    with pytest.raises(TypeError, match="only files can be read in parts"):
+        placet.scan({"model_a": ["x"]})
+    with pytest.raises(ValueError, match="part_bytes must be at least 1"):
+        placet.scan(os.devnull, part_bytes=0)
