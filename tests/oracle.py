@@ -364,3 +364,129 @@ OUTCOMES |= {
     "rao-kupper": ordered_partitions,
     "davidson": ordered_partitions,
 }
+
+
+# ---- losses that aim at NDCG
+
+
+def discount_of(place) -> float:
+    return 1.0 / math.log2(1 + place)
+
+
+def orders_of(s) -> list[list[int]]:
+    """Every order of the rows from the highest score down: several where scores tie."""
+    return [
+        list(order)
+        for order in itertools.permutations(range(len(s)))
+        if all(s[a] >= s[b] for a, b in itertools.pairwise(order))
+    ]
+
+
+def gains_at(grade, k) -> list[float]:
+    """Gains over the ideal DCG of the top k places."""
+    return ideal_gains(grade, discount=lambda place: discount_of(place) if k is None or place <= k else 0.0)
+
+
+def weighed_pairs(s, grade, weight, k) -> dict[tuple[int, int], float]:
+    """(i, j), i graded above j -> the mean over all orders of the scores of weight(place of i, place of j) (g_i - g_j)."""
+    g, orders = gains_at(grade, k), orders_of(s)
+    out = {}
+    for i, j in ordered_pairs(grade):
+        places = [(order.index(i) + 1, order.index(j) + 1) for order in orders]
+        seen = [weight(a, b) if k is None or min(a, b) <= k else 0.0 for a, b in places]
+        out[i, j] = sum(seen) / len(orders) * (g[i] - g[j])
+    return out
+
+
+def swap(a, b) -> float:
+    return abs(discount_of(a) - discount_of(b))
+
+
+def lambdarank(s, grade, k=30, sigma=1.0, norm=False) -> float:
+    pairs = weighed_pairs(s, grade, swap, k)
+    factor = 1.0
+    if norm:
+        if max(s) != min(s):
+            pairs = {(i, j): w / (0.01 + abs(s[i] - s[j])) for (i, j), w in pairs.items()}
+        total = sum(2 * sigma * w / (1 + math.exp(sigma * (s[i] - s[j]))) for (i, j), w in pairs.items())
+        factor = math.log2(1 + total) / total if total else 1.0
+    return factor * sum(w * math.log(1 + math.exp(sigma * (s[j] - s[i]))) for (i, j), w in pairs.items())
+
+
+def lambdaloss(s, grade, k=None, sigma=1.0, mu=10.0) -> float:
+    def weight(a, b):
+        return swap(a, b) + mu * (discount_of(abs(a - b)) - discount_of(abs(a - b) + 1))
+
+    return sum(
+        w * math.log2(1 + math.exp(sigma * (s[j] - s[i]))) for (i, j), w in weighed_pairs(s, grade, weight, k).items()
+    )
+
+
+def xendcg(s, grade, gamma=0.5) -> float:
+    phi = [2.0**r - gamma for r in grade]
+    if not sum(phi):
+        return 0.0
+    return sum(p / sum(phi) * (logsumexp(s) - x) for p, x in zip(phi, s))
+
+
+def approx_ndcg(s, grade, temperature=1.0) -> float:
+    g = gains_at(grade, None)
+    places = [
+        1 + sum(1 / (1 + math.exp((x - y) / temperature)) for j, y in enumerate(s) if j != i) for i, x in enumerate(s)
+    ]
+    return 1 - sum(u * discount_of(place) for u, place in zip(g, places)) if any(g) else 0.0
+
+
+def neural_ndcg(s, grade, k=None, temperature=1.0) -> float:
+    g, n = gains_at(grade, k), len(s)
+    if not any(g):
+        return 0.0
+    value = 1.0
+    for place in range(1, min(n, k or n) + 1):
+        x = [((n + 1 - 2 * place) * y - sum(abs(y - z) for z in s)) / temperature for y in s]
+        value -= discount_of(place) * sum(math.exp(t - logsumexp(x)) * u for t, u in zip(x, g))
+    return value
+
+
+VALUES |= {
+    "lambdarank": lambdarank,
+    "lambdaloss": lambdaloss,
+    "xendcg": xendcg,
+    "approx-ndcg": approx_ndcg,
+    "neural-ndcg": neural_ndcg,
+}
+
+
+# ---- stage weights
+
+
+def dcg_shares(grade) -> list[float]:
+    """What each place of the ideal order adds to NDCG, best first."""
+    g = sorted(ideal_gains(grade), reverse=True)
+    return [u * discount_of(place) for place, u in enumerate(g, 1)]
+
+
+def weighed_stages(loss):
+    """The loss with its stages weighed by their share of the ideal DCG, where asked for.
+
+    A stage costs what the loss of all rows left costs more than that of the rows left after it.
+    """
+
+    def value(s, grade, stage_weight=None, **params):
+        if stage_weight is None:
+            return loss(s, grade, **params)
+        shares, tiers, total = dcg_shares(grade), tiers_of(grade), 0.0
+        for k, tier in enumerate(tiers):
+            left, after = ([r for part in tiers[j:] for r in part] for j in (k, k + 1))
+            costs = [
+                loss([s[r] for r in rows], [grade[r] for r in rows], **params) if rows else 0.0
+                for rows in (left, after)
+            ]
+            total += sum(shares[: len(tier)]) * (costs[0] - costs[1])
+            shares = shares[len(tier) :]
+        return total
+
+    return value
+
+
+VALUES |= {name: weighed_stages(VALUES[name]) for name in ("pl-partition", "pl-topk", "pmop-fd")}

@@ -3,6 +3,7 @@
 With L_k and rest_k as in `plackett_luce`, stage k has log P_k = f(d_i = s_i - L_{k+1}, i in tier k) (`quadrature`).
 Its slopes g_i go to the tied rows, and minus their sum G_k to the rows below by their softmax shares: a row of tier t
 receives e^{s - L_t} B_t with B_{t+1} = rest_t B_t + G_t.  The lowest tier adds nothing.
+``stage`` (rows, or empty): the factor of each stage, at the first row of its tier.
 O(rows + nodes * tied rows), scratch O(rows of a list).
 """
 
@@ -13,7 +14,7 @@ from numba import njit
 
 from placet.kernels import quadrature
 from placet.kernels.jit import jit
-from placet.kernels.plackett_luce import mean_below, tier_stages
+from placet.kernels.plackett_luce import mean_below, stage_factor, tier_stages
 from placet.kernels.ranges import longest, lowest_tier
 
 
@@ -52,7 +53,7 @@ def _single(d):
 
 
 @jit()
-def partition(s, grade, offsets, weight, values, grad, tol):
+def partition(s, grade, offsets, weight, values, grad, tol, stage):
     """- sum over tiers k above the lowest of log P_k, and its gradient."""
     n, tied = longest(offsets), _largest_tied(grade, offsets)
     starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
@@ -70,21 +71,22 @@ def partition(s, grade, offsets, weight, values, grad, tol):
                 grad[r] *= weight[q] * share[t] * pull
             if t == n_tiers - 1:
                 break
+            factor = stage_factor(stage, first)
             if last - first == 1:
                 log_p, slope = _single(s[first] - left[t + 1])
-                grad[first] -= weight[q] * slope
+                grad[first] -= weight[q] * factor * slope
             else:
                 log_p, nodes = _stage(s, first, last, left[t + 1], tol, item, node, exponent)
                 slope = quadrature.slopes(item[1], last - first, node[0], node[1], nodes, node[2], item[2])
                 for r in range(first, last):
-                    grad[r] -= weight[q] * item[2, r - first]
-            total -= log_p
-            pull = rest[t] * pull + slope
+                    grad[r] -= weight[q] * factor * item[2, r - first]
+            total -= factor * log_p
+            pull = rest[t] * pull + factor * slope
         values[q] = weight[q] * total
 
 
 @jit()
-def partition_curvature(s, grade, offsets, weight, out, tol):
+def partition_curvature(s, grade, offsets, weight, out, tol, stage):
     """Diagonal of the Hessian: g^2 - E[phi (1 - y)] at tied rows, G p - p^2 (G + 1'H1) at rows below, H the
     Hessian of log P.
     """
@@ -105,27 +107,28 @@ def partition_curvature(s, grade, offsets, weight, out, tol):
                 p = out[r] * share[t]
                 out[r] = p * (pull - p * squares)
             if t < n_tiers - 1:
+                factor = stage_factor(stage, first)
                 if last - first == 1:
                     _, slope = _single(s[first] - left[t + 1])
                     bent = -slope * (1.0 - slope)
-                    out[first] -= bent
+                    out[first] -= factor * bent
                 else:
                     _, nodes = _stage(s, first, last, left[t + 1], tol, item, node, exponent)
                     m = last - first
                     slope = quadrature.slopes(item[1], m, node[0], node[1], nodes, node[2], item[2])
                     quadrature.diagonal(item[1], m, node[0], node[1], nodes, node[2], item[2], item[3])
                     for r in range(first, last):
-                        out[r] -= item[3, r - first]
+                        out[r] -= factor * item[3, r - first]
                     bent = quadrature.hessian_product(
                         item[1], m, node[0], node[1], nodes, node[2], item[2], ones, item[3]
                     )
-                pull, squares = rest[t] * pull + slope, rest[t] ** 2 * squares + slope + bent
+                pull, squares = rest[t] * pull + factor * slope, rest[t] ** 2 * squares + factor * (slope + bent)
             for r in range(first, last):
                 out[r] = weight[q] * max(out[r], 0.0)
 
 
 @jit()
-def partition_hvp(s, grade, offsets, weight, out, v, tol):
+def partition_hvp(s, grade, offsets, weight, out, v, tol, stage):
     """Hessian times v: with u = v - mean below, - H u at tied rows and p (1'Hu + G (v - mean)) at rows below."""
     n, tied = longest(offsets), _largest_tied(grade, offsets)
     starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
@@ -148,10 +151,11 @@ def partition_hvp(s, grade, offsets, weight, out, v, tol):
                 out[r] *= weight[q] * share[t] * (bent + pull * v[r])
             if t == n_tiers - 1:
                 break
+            factor = stage_factor(stage, first)
             if last - first == 1:
                 _, slope = _single(s[first] - left[t + 1])
                 change = -slope * (1.0 - slope) * (v[first] - mean[t + 1])
-                out[first] -= weight[q] * change
+                out[first] -= weight[q] * factor * change
             else:
                 _, nodes = _stage(s, first, last, left[t + 1], tol, item, node, exponent)
                 m = last - first
@@ -160,5 +164,5 @@ def partition_hvp(s, grade, offsets, weight, out, v, tol):
                     u[r - first] = v[r] - mean[t + 1]
                 change = quadrature.hessian_product(item[1], m, node[0], node[1], nodes, node[2], item[2], u, item[3])
                 for r in range(first, last):
-                    out[r] -= weight[q] * item[3, r - first]
-            pull, bent = rest[t] * pull + slope, rest[t] * bent + change - slope * mean[t + 1]
+                    out[r] -= weight[q] * factor * item[3, r - first]
+            pull, bent = rest[t] * pull + factor * slope, rest[t] * bent + factor * (change - slope * mean[t + 1])

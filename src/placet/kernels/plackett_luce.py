@@ -74,8 +74,17 @@ def ordered_stages(s, grade, a, b, uniform, k, order, x, e, own, starts):
 
 
 @jit()
-def ordered(s, grade, offsets, weight, values, grad, uniform, k):
-    """sum over the first k places j of log sum_{l >= j} e^{s_l} - s_j, ties in the order of ``uniform``.  O(rows)."""
+def stage_factor(stage, row):
+    """What the stage at this row counts for: 1 unless ``stage`` says otherwise."""
+    return stage[row] if len(stage) else 1.0
+
+
+@jit()
+def ordered(s, grade, offsets, weight, values, grad, uniform, k, stage):
+    """sum over the first k places j of log sum_{l >= j} e^{s_l} - s_j, ties in the order of ``uniform``.  O(rows).
+
+    ``stage`` (rows, or empty): factors of the places.
+    """
     n = longest(offsets)
     order, starts = np.empty(n, np.int64), np.empty(n + 1, np.int64)
     x, e, own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
@@ -87,9 +96,9 @@ def ordered(s, grade, offsets, weight, values, grad, uniform, k):
         suffixes(n_tiers, own, left, share, rest)
         total, draws = 0.0, 0.0
         for t in range(n_tiers):
-            count = 1.0 if t < top else 0.0
+            count = stage_factor(stage, a + t) if t < top else 0.0
             if t < top:
-                total += left[t] - x[t]
+                total += count * (left[t] - x[t])
             draws = count if t == 0 else rest[t - 1] * draws + count
             for j in range(starts[t], starts[t + 1]):
                 grad[order[j]] = weight[q] * (e[j] * share[t] * draws - count)
@@ -97,7 +106,7 @@ def ordered(s, grade, offsets, weight, values, grad, uniform, k):
 
 
 @jit()
-def ordered_curvature(s, grade, offsets, weight, out, uniform, k):
+def ordered_curvature(s, grade, offsets, weight, out, uniform, k, stage):
     """Diagonal of the Hessian of `ordered`: sum over stages of p (1 - p).  O(rows)."""
     n = longest(offsets)
     order, starts = np.empty(n, np.int64), np.empty(n + 1, np.int64)
@@ -110,7 +119,7 @@ def ordered_curvature(s, grade, offsets, weight, out, uniform, k):
         suffixes(n_tiers, own, left, share, rest)
         draws, squares = 0.0, 0.0
         for t in range(n_tiers):
-            count = 1.0 if t < top else 0.0
+            count = stage_factor(stage, a + t) if t < top else 0.0
             kept = rest[t - 1] if t > 0 else 0.0
             draws, squares = kept * draws + count, kept * kept * squares + count
             for j in range(starts[t], starts[t + 1]):
@@ -127,7 +136,7 @@ def mean_below(n_tiers, share, rest, inner, mean):
 
 
 @jit()
-def ordered_hvp(s, grade, offsets, weight, out, v, uniform, k):
+def ordered_hvp(s, grade, offsets, weight, out, v, uniform, k, stage):
     """Hessian of `ordered` times v: sum over stages of p (v - p.v).  O(rows)."""
     n = longest(offsets)
     order, starts = np.empty(n, np.int64), np.empty(n + 1, np.int64)
@@ -146,7 +155,7 @@ def ordered_hvp(s, grade, offsets, weight, out, v, uniform, k):
         mean_below(n_tiers, share, rest, inner, mean)
         draws, pull = 0.0, 0.0
         for t in range(n_tiers):
-            count = 1.0 if t < top else 0.0
+            count = stage_factor(stage, a + t) if t < top else 0.0
             kept = rest[t - 1] if t > 0 else 0.0
             draws, pull = kept * draws + count, kept * pull + count * mean[t]
             for j in range(starts[t], starts[t + 1]):

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from placet.kernels.jit import jit
+from placet.kernels.plackett_luce import stage_factor
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
@@ -222,24 +223,25 @@ def softmax_rows(s, scale, out):
 
 
 @jit()
-def pmop_fd_staged(s, grade, offsets, weight, values, grad, scale):
-    """`pmop_fd` with e^{c_k s} in place of e^s at stage k, c_k = ``scale[min(k, last)]``.  O(rows x tiers)."""
+def pmop_fd_staged(s, grade, offsets, weight, values, grad, scale, stage):
+    """`pmop_fd` with e^{c_k s} in place of e^s at stage k, c_k = ``scale[min(k, last)]``, times the factor of
+    the stage (`stage_factor`, at the first row of its tier).  O(rows x tiers)."""
     rows = longest(offsets)
     start, p = np.empty(rows + 1, np.int64), np.empty(rows)
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         for t in range(find_tiers(grade, a, b, start)):
             i, j = start[t], start[t + 1]
-            c = scale[min(t, len(scale) - 1)]
-            stage = softmax_rows(s[i:b], c, p[: b - i])
-            grad[i:b] += weight[q] * c * p[: b - i]
-            stage -= softmax_rows(s[i:j], c, p[: j - i])
-            grad[i:j] -= weight[q] * c * p[: j - i]
-            values[q] += weight[q] * (stage + log_subsets(b - i) + math.log((j - i) / (b - i)))
+            c, w = scale[min(t, len(scale) - 1)], weight[q] * stage_factor(stage, start[t])
+            cost = softmax_rows(s[i:b], c, p[: b - i])
+            grad[i:b] += w * c * p[: b - i]
+            cost -= softmax_rows(s[i:j], c, p[: j - i])
+            grad[i:j] -= w * c * p[: j - i]
+            values[q] += w * (cost + log_subsets(b - i) + math.log((j - i) / (b - i)))
 
 
 @jit()
-def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale):
+def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale, stage):
     """sum_k c_k^2 p_k (1 - p_k): the Hessian's diagonal without its concave part.  O(rows x tiers)."""
     rows = longest(offsets)
     start, p = np.empty(rows + 1, np.int64), np.empty(rows)
@@ -247,10 +249,10 @@ def pmop_fd_staged_curvature(s, grade, offsets, weight, out, scale):
         a, b = offsets[q], offsets[q + 1]
         for t in range(find_tiers(grade, a, b, start)):
             i = start[t]
-            c = scale[min(t, len(scale) - 1)]
+            c, w = scale[min(t, len(scale) - 1)], weight[q] * stage_factor(stage, start[t])
             softmax_rows(s[i:b], c, p[: b - i])
             for r in range(b - i):
-                out[i + r] += weight[q] * c * c * p[r] * (1.0 - p[r])
+                out[i + r] += w * c * c * p[r] * (1.0 - p[r])
 
 
 @jit()
@@ -264,7 +266,7 @@ def spread(p, v, factor, out):
 
 
 @jit()
-def pmop_fd_staged_hvp(s, grade, offsets, weight, out, v, scale):
+def pmop_fd_staged_hvp(s, grade, offsets, weight, out, v, scale, stage):
     """sum_k c_k^2 (p_k (v - p_k.v) - q_k (v - q_k.v)).  O(rows x tiers)."""
     rows = longest(offsets)
     start, p = np.empty(rows + 1, np.int64), np.empty(rows)
@@ -272,8 +274,8 @@ def pmop_fd_staged_hvp(s, grade, offsets, weight, out, v, scale):
         a, b = offsets[q], offsets[q + 1]
         for t in range(find_tiers(grade, a, b, start)):
             i, j = start[t], start[t + 1]
-            c = scale[min(t, len(scale) - 1)]
+            c, w = scale[min(t, len(scale) - 1)], weight[q] * stage_factor(stage, start[t])
             softmax_rows(s[i:b], c, p[: b - i])
-            spread(p, v[i:b], weight[q] * c * c, out[i:b])
+            spread(p, v[i:b], w * c * c, out[i:b])
             softmax_rows(s[i:j], c, p[: j - i])
-            spread(p, v[i:j], -weight[q] * c * c, out[i:j])
+            spread(p, v[i:j], -w * c * c, out[i:j])

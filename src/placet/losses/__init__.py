@@ -11,7 +11,10 @@ record (`Loss`) that holds every fact about the loss; `Bound` is a loss on its l
 'order'
 """
 
+from typing import Any
+
 from placet.losses import bregman as _bregman
+from placet.losses import ndcg as _ndcg
 from placet.losses import pairwise as _pairs
 from placet.losses import plackett_luce as _pl
 from placet.losses import pmop as _pmop
@@ -24,6 +27,14 @@ __all__ = ["LOSSES", "Bound", "Loss", "needs"]
 _PLACKETT = "Plackett, The analysis of permutations, Applied Statistics 1975"
 _PMOP = "Truyen, Phung and Venkatesh, Probabilistic models over ordered partitions, SDM 2011"
 _BREGMAN = "Ravikumar, Tewari and Yang, On NDCG consistency of listwise ranking methods, AISTATS 2011"
+
+_REWEIGHTED: dict[str, Any] = {
+    "smooth": False,
+    "convex": False,
+    "differentiable": False,
+    "values_of_grades": True,
+    "reweights": True,
+}
 
 LOSSES: dict[str, Loss] = {
     "pl-partition": Loss(
@@ -68,6 +79,38 @@ LOSSES: dict[str, Loss] = {
         scale_invariant=True,
         smooth=False,
         convex=False,
+        exact_curvature=False,
+        values_of_grades=True,
+    ),
+    "lambdarank": Loss(
+        _ndcg.lambdarank,
+        "Burges, Ragno and Le, Learning to rank with nonsmooth cost functions, NIPS 2006",
+        **_REWEIGHTED,
+    ),
+    "lambdaloss": Loss(
+        _ndcg.lambdaloss,
+        "Wang et al., The LambdaLoss framework for ranking metric optimization, CIKM 2018",
+        **_REWEIGHTED,
+    ),
+    "xendcg": Loss(
+        _softmax.xendcg,
+        "Bruch, An alternative cross entropy loss for learning-to-rank, WWW 2021",
+        values_of_grades=True,
+    ),
+    "approx-ndcg": Loss(
+        _ndcg.approx_ndcg,
+        "Qin, Liu and Li, A general approximation framework for direct optimization of IR measures, 2010",
+        convex=False,
+        exact_curvature=False,
+        values_of_grades=True,
+    ),
+    "neural-ndcg": Loss(
+        _ndcg.neural_ndcg,
+        "Pobrotyn and Bialobrzeski, NeuralNDCG, 2021; Grover et al., NeuralSort, ICLR 2019",
+        gives=("curvature",),
+        smooth=False,
+        convex=False,
+        differentiable=False,
         exact_curvature=False,
         values_of_grades=True,
     ),

@@ -51,6 +51,18 @@ def normalized_gains(lists: Lists, gain: str | Curve = "exp2", discount: str | C
     return back
 
 
+def dcg_shares(lists: Lists, gain: str | Curve = "exp2", discount: str | Curve = "log2") -> Floats:
+    """What each place of the ideal order adds to NDCG, (rows,): p times the discount of the place; rows best first.
+
+    >>> dcg_shares(Lists([1, 1, 0], [0, 3])).round(3)
+    array([0.613, 0.387, 0.   ])
+    """
+    offsets = read_only(lists[1], np.int64)
+    sizes = np.diff(offsets)
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+    return normalized_gains(lists, gain, discount) * discounts(int(sizes.max(initial=0)), discount)[place]
+
+
 def _coefficients(psi: str | Sequence[str], alpha: ArrayLike | None, beta: float, q: float | None) -> Coefficients:
     """(a, b, c, q) of psi = a sum(x log x - x) + b sum(x^2) + c |x|_q^2; q = 0 stands for log(m) + 2."""
     names = (psi,) if isinstance(psi, str) else tuple(psi)

@@ -32,6 +32,7 @@ class Plan(NamedTuple):
     ``value`` is called as ``kernel(s, grade, offsets, weight, values, grad, [slopes,] *args)`` and fills ``values``
     (lists,), ``grad`` (rows,) and, for a loss that learns parameters, ``slopes`` (lists, parameters), all zero before;
     ``curvature`` as ``kernel(s, grade, offsets, weight, out, *args)``; ``hvp`` likewise with v before the arguments.
+    ``reweights`` losses have the scores that give the places before ``args`` (and before v); empty: those of the call.
     ``grade`` replaces the grades where the loss sees something else (rows,).  ``draw`` makes the arguments of ``value``
     anew from a generator at each call.  ``backward``: the kernels see the lists reversed, and minus the scores.
     """
@@ -91,6 +92,9 @@ class Loss:
         Scores of the lowest tier enter through their log-sum-exp alone.
     values_of_grades : bool
         The values of the grades count, not their order alone.
+    reweights : bool
+        Pairs weigh by the places of the current scores, held fixed in derivatives: the value jumps where rows change
+        places, and kernels take the scores that give the places before their own arguments (`Bound.hold`).
     """
 
     plan: Callable[..., Plan]
@@ -109,6 +113,7 @@ class Loss:
     exact_curvature: bool = True
     sums_lowest_tier: bool = False
     values_of_grades: bool = False
+    reweights: bool = False
 
     def __call__(self, s: ArrayLike, lists: Lists, *, parameter_gradient: bool = False, **params: Any) -> Any:
         """Value, summed over lists with their weights, and gradient (rows,).
@@ -222,6 +227,7 @@ class Bound:
         names = self.loss.learnt if learn is None else tuple(learn)
         fixed = {*self.params, *(self.loss.scaling if learn is None else ())}
         self.learnt: dict[str, float] = {k: float(self.loss.learnt[k]) for k in names if k not in fixed}
+        self._held: Floats | None = None
         self._plan_cache: tuple[dict[str, float], Plan] | None = None
         self._plan({})  # wrong parameters are refused here
 
@@ -287,6 +293,13 @@ class Bound:
             level, slope, bend = level + step, new_slope, new_bend
         return level
 
+    def hold(self, s: Floats | None) -> None:
+        """Keep the weights of pairs that the places at ``s`` give, until told otherwise (None: those of each call).
+
+        The loss is then smooth and convex, so that a line search can trust it.  Nothing for losses that do not reweigh.
+        """
+        self._held = None if s is None or not self.loss.reweights else self._visible(s).copy()
+
     def part(self, which: NDArray[np.integer[Any]]) -> tuple[Ints, "Bound"]:
         """Rows of some of the lists, and the same loss on these lists alone, per unit of their weight."""
         sizes = np.diff(self.offsets)[which]
@@ -317,13 +330,14 @@ class Bound:
         if plan.draw is not None:
             args = [*plan.draw(self._generator(rng)), *args]
         x, columns, cuts, grad = self._inputs(plan, s)
+        places = self._places(plan)
 
         def work(k: int) -> None:
             a, b = cuts[k], cuts[k + 1]
             within = columns.offsets[a : b + 1]
             ranges.clear(grad, within)
             more = (slopes[a:b],) if self.loss.learnt else ()
-            kernel(x, columns.grade, within, columns.weight[a:b], values[a:b], grad, *more, *args)
+            kernel(x, columns.grade, within, columns.weight[a:b], values[a:b], grad, *more, *places, *args)
 
         map_ordered(work, len(cuts) - 1)
         if plan.backward:
@@ -335,7 +349,7 @@ class Bound:
         if not np.isfinite(s).all():
             return np.full(len(s), math.nan)
         x, columns, cuts, out = self._inputs(plan, s)
-        along = [self._forward(plan, v) for v in vectors]
+        along = [*self._places(plan), *(self._forward(plan, v) for v in vectors)]
 
         def work(k: int) -> None:
             a, b = cuts[k], cuts[k + 1]
@@ -348,12 +362,21 @@ class Bound:
 
     def _inputs(self, plan: Plan, s: Floats) -> tuple[Floats, Columns, Ints, Floats]:
         """Scores, lists, the ranges of lists that threads share, and an array for the rows, as the kernels see them."""
-        x = s if self._silent is None else np.where(self._silent, 0.0, s)
-        x = self._forward(plan, x)
+        x = self._forward(plan, self._visible(s))
         if not plan.backward:
             columns = self.columns if plan.grade is None else self.columns._replace(grade=plan.grade)
             return x, columns, self._cuts, np.empty(self.n_rows)
         return read_only(-x), self._reversed, _cut(self._reversed.offsets), np.empty(self.n_rows)
+
+    def _visible(self, s: Floats) -> Floats:
+        """The scores, 0 in lists of weight zero."""
+        return s if self._silent is None else np.where(self._silent, 0.0, s)
+
+    def _places(self, plan: Plan) -> tuple[Floats, ...]:
+        """The scores that give the places, for losses that reweigh."""
+        if not self.loss.reweights:
+            return ()
+        return (_NO_ROWS if self._held is None else self._forward(plan, self._held),)
 
     def _forward(self, plan: Plan, column: Floats) -> Floats:
         """A column in the order of the kernels' rows."""
@@ -448,6 +471,9 @@ def checked_lists(lists: Lists) -> Columns:
         at = int(np.argmax(weight < 0))
         raise ValueError(f"list {at}: weight {weight[at]} is negative ({(weight < 0).sum()} such lists)")
     return Columns(grade, offsets, weight)
+
+
+_NO_ROWS = read_only(np.zeros(0))
 
 
 def _numbers(values: ArrayLike, what: str) -> Floats:

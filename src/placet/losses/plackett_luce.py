@@ -5,10 +5,14 @@ Items leave one by one; each time the next is i with probability e^{s_i} / sum o
 
 import numpy as np
 
+from placet.data import Lists
 from placet.data.arrays import Floats
+from placet.data.errors import one_of
+from placet.data.gains import Curve
 from placet.kernels import partition
 from placet.kernels import plackett_luce as kernels
-from placet.losses.loss import Columns, Plan
+from placet.losses.bregman import dcg_shares
+from placet.losses.loss import Columns, Plan, read_only
 
 _ALL_ROWS = np.iinfo(np.int64).max
 _ABOVE_LOWEST_TIER = -1
@@ -19,8 +23,28 @@ def _uniforms(lists: Columns, random_state: int) -> Floats:
     return np.random.default_rng(random_state).random(len(lists.grade))
 
 
-def _ordered(lists: Columns, k: int, random_state: int) -> Plan:
-    args = _uniforms(lists, random_state), k
+def stage_weights(
+    lists: Columns, stage_weight: str | None, gain: str | Curve, discount: str | Curve, *, tiers: bool
+) -> Floats:
+    """Factor of each stage: "dcg" is the share of the ideal DCG that the stage decides; empty for None, 1 everywhere.
+
+    At the row of the stage's place (rows,); with ``tiers`` a stage is a tier and its factor stands at its first row.
+    """
+    if one_of(stage_weight, (None, "dcg"), "stage_weight") is None:
+        return read_only(np.zeros(0))
+    share = dcg_shares(Lists(lists.grade, lists.offsets), gain, discount)
+    if tiers and len(share):
+        starts = np.append(True, np.diff(lists.grade) != 0.0)
+        starts[lists.offsets[:-1][np.diff(lists.offsets) > 0]] = True
+        first = np.flatnonzero(starts)
+        summed = np.add.reduceat(share, first)
+        share = np.zeros(len(share))
+        share[first] = summed
+    return read_only(share)
+
+
+def _ordered(lists: Columns, k: int, random_state: int, stage: Floats) -> Plan:
+    args = _uniforms(lists, random_state), k, stage
     return Plan(
         (kernels.ordered, *args),
         curvature=(kernels.ordered_curvature, *args),
@@ -30,17 +54,28 @@ def _ordered(lists: Columns, k: int, random_state: int) -> Plan:
 
 def listmle(lists: Columns, *, random_state: int = 0) -> Plan:
     """Full order: sum_j log sum_{l >= j} e^{s_l} - s_j over places j; tied rows in a seeded random order.  O(rows)."""
-    return _ordered(lists, _ALL_ROWS, random_state)
+    return _ordered(lists, _ALL_ROWS, random_state, read_only(np.zeros(0)))
 
 
-def pl_topk(lists: Columns, *, k: int | None = None, random_state: int = 0) -> Plan:
+def pl_topk(
+    lists: Columns,
+    *,
+    k: int | None = None,
+    random_state: int = 0,
+    stage_weight: str | None = None,
+    gain: str | Curve = "exp2",
+    discount: str | Curve = "log2",
+) -> Plan:
     """Order of the top ``k`` places, the rest unordered below: the first k terms of `listmle`.  O(rows).
 
     ``k=None`` orders every row above the lowest tier.  Tied rows are put in a seeded random order.
+    ``stage_weight="dcg"`` multiplies the term of place j by gain(grade) discount(j) over the ideal DCG of the list, so
+    that the likelihood looks where NDCG looks (it is then no likelihood any more).
     """
     if k is not None and k < 0:
         raise ValueError(f"k must be at least 0, or None for every row above the lowest tier, not {k}")
-    return _ordered(lists, _ABOVE_LOWEST_TIER if k is None else int(k), random_state)
+    stage = stage_weights(lists, stage_weight, gain, discount, tiers=False)
+    return _ordered(lists, _ABOVE_LOWEST_TIER if k is None else int(k), random_state, stage)
 
 
 def pl_lower_bound(lists: Columns) -> Plan:
@@ -52,7 +87,14 @@ def pl_lower_bound(lists: Columns) -> Plan:
     return Plan((kernels.lower_bound,), curvature=(kernels.lower_bound_curvature,), hvp=(kernels.lower_bound_hvp,))
 
 
-def pl_partition(lists: Columns, *, tol: float = 1e-11) -> Plan:
+def pl_partition(
+    lists: Columns,
+    *,
+    tol: float = 1e-11,
+    stage_weight: str | None = None,
+    gain: str | Curve = "exp2",
+    discount: str | Curve = "log2",
+) -> Plan:
     """Exact likelihood of the ordered partition: - sum over tiers m above the lowest of log P(X_m before R_{m+1}).
 
     P = integral over u in (0, 1) of prod_{i in X_m} (1 - u^{a_i}), a_i = e^{s_i} / sum_{j in R_{m+1}} e^{s_j}: the
@@ -60,12 +102,14 @@ def pl_partition(lists: Columns, *, tol: float = 1e-11) -> Plan:
     in the gradient of each tied row, estimated from the nodes themselves; over thousands of stages of all shapes it was
     kept at every ``tol`` from 1e-11 up (ten times that for the rows below, which receive minus the sum of the tied
     rows); below 1e-11 rounding counts.  Training can do with 1e-4, at a third of the cost.
-    O(rows + nodes * tied rows), 16 to 160 nodes, rarely 320.
+    O(rows + nodes * tied rows), 16 to 160 nodes, rarely 320.  ``stage_weight="dcg"`` multiplies the term of a tier by
+    its share of the ideal DCG of the list, gains by ``gain`` and ``discount``.
     """
     if not 1e-14 <= tol <= 0.1:
         raise ValueError(f"tol must lie in [1e-14, 0.1], not {tol}")
+    args = float(tol), stage_weights(lists, stage_weight, gain, discount, tiers=True)
     return Plan(
-        (partition.partition, float(tol)),
-        curvature=(partition.partition_curvature, float(tol)),
-        hvp=(partition.partition_hvp, float(tol)),
+        (partition.partition, *args),
+        curvature=(partition.partition_curvature, *args),
+        hvp=(partition.partition_hvp, *args),
     )

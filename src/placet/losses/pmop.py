@@ -10,29 +10,40 @@ from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
+from placet.data.gains import Curve
 from placet.kernels import pmop as fd
 from placet.kernels import pmop_exact as exact
 from placet.kernels import pmop_sampling as sampling
 from placet.losses.loss import Columns, Plan, read_only
+from placet.losses.plackett_luce import stage_weights
 
 
-def pmop_fd(lists: Columns, *, stage_scale: ArrayLike | None = None) -> Plan:
+def pmop_fd(
+    lists: Columns,
+    *,
+    stage_scale: ArrayLike | None = None,
+    stage_weight: str | None = None,
+    gain: str | Curve = "exp2",
+    discount: str | Curve = "log2",
+) -> Plan:
     """Full decomposition: sum_k log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|), C_k = (2^N_k - 1) / N_k.
 
     O(rows).  ``stage_scale`` (c_1, c_2, ...) lets the potential depend on the place: e^{c_k s} at stage k (the last c
-    serves all later stages), so that falling c_k say that later stages are noisier.  O(rows x tiers) then.
+    serves all later stages), so that falling c_k say that later stages are noisier.  ``stage_weight="dcg"`` multiplies
+    the term of a tier by its share of the ideal DCG, gains by ``gain`` and ``discount``.  O(rows x tiers) with either.
 
     The curvature is an upper bound of the Hessian's diagonal, sum_k c_k^2 p_k (1 - p_k), p_k the row's share of
     sum_{R_k} phi_k; what is left out, - c_k^2 q (1 - q) with q the row's share of its own tier, is never positive.
     Hessian products are exact, and indefinite where tiers tie.
     """
-    if stage_scale is None:
+    if stage_scale is None and stage_weight is None:
         return Plan((fd.pmop_fd,), curvature=(fd.pmop_fd_curvature,), hvp=(fd.pmop_fd_hvp,))
-    scale = _stage_scale(stage_scale)
+    scale = _stage_scale((1.0,) if stage_scale is None else stage_scale)
+    args = scale, stage_weights(lists, stage_weight, gain, discount, tiers=True)
     return Plan(
-        (fd.pmop_fd_staged, scale),
-        curvature=(fd.pmop_fd_staged_curvature, scale),
-        hvp=(fd.pmop_fd_staged_hvp, scale),
+        (fd.pmop_fd_staged, *args),
+        curvature=(fd.pmop_fd_staged_curvature, *args),
+        hvp=(fd.pmop_fd_staged_hvp, *args),
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from placet.data.arrays import Floats, list_of_rows
+from placet.data.gains import Curve, gains
 from placet.kernels import softmax as kernels
 from placet.losses.loss import Columns, Plan, read_only
 
@@ -14,6 +16,10 @@ from placet.losses.loss import Columns, Plan, read_only
 def _cross_entropy(lists: Columns, targets: Callable[..., None]) -> Plan:
     p = np.zeros(len(lists.grade))
     targets(lists.grade, lists.offsets, p)
+    return _plan(p)
+
+
+def _plan(p: Floats) -> Plan:
     return Plan(
         (kernels.listnet,),
         curvature=(kernels.listnet_curvature,),
@@ -34,3 +40,21 @@ def attrank(lists: Columns) -> Plan:
     Lists without a grade above 0 say nothing.
     """
     return _cross_entropy(lists, kernels.attention_targets)
+
+
+def xendcg(lists: Columns, *, gamma: float | str = 0.5, gain: str | Curve = "exp2", random_state: int = 0) -> Plan:
+    """XE-NDCG: p in proportion to G(grade) + 1 - gamma, G(r) = 2^r - 1; its cross-entropy bounds mean NDCG.
+
+    ``gamma`` in [0, 1]: one number for all rows, or "uniform" for a number per row drawn from (0, 1) by
+    ``random_state``, as published.  Convex; lists of one grade pull their scores together.
+    """
+    value = gains(lists.grade, gain)
+    if gamma == "uniform":
+        lower: float | Floats = np.random.default_rng(random_state).random(len(value))
+    elif isinstance(gamma, str) or not 0.0 <= gamma <= 1.0:
+        raise ValueError(f"gamma must be a number in [0, 1] or 'uniform', not {gamma!r}")
+    else:
+        lower = float(gamma)
+    phi, which = value + 1.0 - lower, list_of_rows(lists.offsets)
+    mass = np.bincount(which, phi, len(lists.weight))[which]
+    return _plan(np.divide(phi, mass, out=np.zeros_like(phi), where=mass > 0.0))

@@ -29,6 +29,10 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 31, "feature_fraction": 0.5, "subsample": 0.7}),
     ("linear", {"loss": "pl-partition", "l2": 1e-1}),
     ("trees", {"loss": "attrank", "learning_rate": 0.05, "leaves": 15}),
+    ("trees", {"loss": "xendcg", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "xendcg", "l2": 1e-3}),
+    ("trees", {"loss": "lambdarank", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "lambdaloss", "l2": 1e-3}),
 )
 """What ``autorank`` tries, in this order: two kinds of ranker, likelihoods, pairs and NDCG-consistent losses."""
 

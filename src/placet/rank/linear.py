@@ -16,6 +16,7 @@ from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # in units of the inverse deviation of a feature
+ROUNDS, SETTLED = 10, 0.01  # of weights of pairs that follow the places of the current scores
 SOLVERS: dict[str, tuple[str, ...]] = {
     "lbfgs": ("no sampling",),
     "newton": ("hvp", "no learnt parameters", "no sampling"),
@@ -146,6 +147,8 @@ class LinearRanker(Ranker):
 
             steps: dict[str, Any] = {"learning_rate": self.learning_rate, "max_iter": self.max_iter}
             return sgd(estimate, start, method=self.step, rng=rng, callback=after, **steps)
+        if objective.bound.loss.reweights:
+            return reweighted(objective, start, after, tol=self.tol, max_iter=self.max_iter)
         common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
         if self.solver == "newton":
             return newton(objective, by_products(objective.hvp), start, rel_tol=self.rel_tol, **common)
@@ -207,6 +210,31 @@ class LinearRanker(Ranker):
             raise ValueError(f"tol {self.tol} must be above 0 and max_iter {self.max_iter} at least 1")
         if self.batch is not None and (self.batch < 1 or self.solver != "sgd"):
             raise ValueError(f"batch {self.batch} must be at least 1, and belongs to solver='sgd'")
+
+
+def reweighted(
+    objective: "Objective", x: Floats, after: Callable[[Floats, float], None], *, tol: float, max_iter: int
+) -> Fit:
+    """Rounds of L-BFGS for a loss whose pairs weigh by the places of the current scores.
+
+    A round holds the weights of the last answer, which makes the loss smooth and convex.  It ends when a round moves
+    no weight by more than ``SETTLED`` of the largest, or after ``ROUNDS``: places that swap back and forth for ever
+    have no fixed point.  The start, where all rows tie, weighs a pair by its mean over all orders.
+    """
+    objective.bound.hold(objective.scores(x))
+    unit = float(np.abs(objective(x)[1]).max(initial=0.0)) or 1.0
+    steps, done, settled = 0, 0, False
+    while done < ROUNDS and not settled:
+        done += 1
+        objective.bound.hold(objective.scores(x))
+        fit = lbfgs(objective, x, tol=tol * unit, max_iter=max(max_iter - steps, 1), rel_tol=1e-6, callback=after)
+        moved, x, steps = float(np.abs(fit.x - x).max(initial=0.0)), fit.x, steps + fit.n_iter
+        settled = moved <= SETTLED * float(np.abs(x).max(initial=0.0))
+        if not fit.converged or steps >= max_iter:
+            break
+    objective.bound.hold(None)
+    message = f"the weights of pairs {'settled' if settled else 'still move'} after {done} rounds; {fit.message}"
+    return Fit(x, fit.value, fit.grad_norm, steps, settled and fit.converged, message)
 
 
 class Objective:

@@ -1,0 +1,222 @@
+"""Pairs that weigh as much as NDCG would change: LambdaRank and LambdaLoss, with the places of the current order.
+
+Rows i and j with places a < b among the scores (0 is the top) and gains g weigh
+W = [a < k] (D_a - D_b + mu (D_{b-a-1} - D_{b-a})) abs(g_i - g_j), D the discounts; the pair costs W softplus(-sigma d),
+d the score of the better row less that of the other.  Derivatives hold W fixed.
+
+Tied scores have no order: W is then its mean over all orders of the tied rows, so the order of the input cannot
+matter.  A tied block at places lo..hi has S, the prefix sums of D, at hand: every mean is a few differences of S.
+Rows of one score and one gain are alike, so they are a class with a count and loops run over pairs of classes:
+O(N log N + k N) unless a tied block with many gains crosses place k.
+"""
+
+import math
+
+import numpy as np
+
+from placet.kernels.jit import jit
+from placet.kernels.pairs import softplus
+from placet.kernels.ranges import longest
+from placet.kernels.vector import log
+
+LEAST_GAP = 0.01  # LightGBM's: weights are divided by this plus the distance of the scores
+
+
+@jit()
+def prefix_sums(discount, n):
+    """S_p = D_0 + ... + D_{p-1}, for p = 0..n."""
+    sums = np.zeros(n + 1)
+    for p in range(n):
+        sums[p + 1] = sums[p] + discount[p]
+    return sums
+
+
+@jit()
+def group(s, gain, at, a, b, order, member, score, gains, count, low, high):
+    """Classes of rows a..b, from the best ``at`` down; returns how many.
+
+    ``order`` (b - a,): the rows in that order; ``member``: the class of each.  Of a class: its score, gain, count and
+    the places ``low``..``high`` of its tied block.
+    """
+    n = b - a
+    order[:n] = np.argsort(-at[a:b], kind="mergesort")
+    n_classes, start = 0, 0
+    for p in range(n):
+        r = a + order[p]
+        before = a + order[p - 1]
+        apart = p == 0 or at[r] != at[before]
+        if apart:
+            for c in range(n_classes - 1, -1, -1):
+                if low[c] != start:
+                    break
+                high[c] = p
+            start = p
+        if apart or gain[r] != gain[before] or s[r] != s[before]:
+            score[n_classes], gains[n_classes], count[n_classes], low[n_classes] = s[r], gain[r], 0.0, start
+            n_classes += 1
+        member[p] = n_classes - 1
+        count[n_classes - 1] += 1.0
+    for c in range(n_classes - 1, -1, -1):
+        if low[c] != start:
+            break
+        high[c] = n
+    return n_classes
+
+
+@jit()
+def pair_weights(c, n_classes, gains, low, high, sums, k, mu, out):
+    """out_d = W of a row of class c and one of class d > c, in the order of `group`.  O(classes)."""
+    lo, hi = low[c], high[c]
+    size, top = float(hi - lo), min(hi, k) - lo  # places of the block above the cut
+    kept, kept_sum = top / size, (sums[lo + top] - sums[lo]) / size
+    inside = -1.0  # W between two rows of the block itself, once it is asked for
+    for d in range(c + 1, n_classes):
+        first, last = low[d], high[d]
+        if first == lo:
+            if inside < 0.0:
+                total = mu * (top * sums[1] - (sums[hi - lo] - sums[hi - lo - top]))
+                for p in range(lo, lo + top):
+                    total += (hi - 1 - p) * (sums[p + 1] - sums[p]) - (sums[hi] - sums[p + 1])
+                inside = 2.0 * total / (size * (size - 1.0))
+            w = inside
+        else:
+            m = float(last - first)
+            w = kept_sum - kept * (sums[last] - sums[first]) / m
+            if mu > 0.0:
+                i, j = first - lo, last - lo
+                w += mu * (sums[i] - sums[i - top] - sums[j] + sums[j - top]) / (size * m)
+        out[d] = max(w, 0.0) * abs(gains[c] - gains[d])
+
+
+@jit(fastmath={"contract"}, error_model="numpy")
+def pair_terms(x, g, score, gains, sigma, cost, slope, bend):
+    """softplus at -sigma times the lead of the better row: value, minus its slope in that lead over sigma, and bend;
+    the slope has the sign of what it does to the row with gain g and score x.
+    """
+    for d in range(len(score)):
+        side = 1.0 if g > gains[d] else -1.0
+        z = -sigma * side * (x - score[d])
+        flat, e = softplus(z)
+        share = 1.0 / (1.0 + e)
+        cost[d] = flat + log(1.0 + e)
+        slope[d] = side * (share if z > 0.0 else e * share)
+        bend[d] = e * share * share
+
+
+@jit()
+def shrink_by_distance(c, n_classes, x, weights):
+    """Divide the weights of row c's pairs by LEAST_GAP plus the distance of the scores."""
+    for d in range(c + 1, n_classes):
+        weights[d] /= LEAST_GAP + abs(x[c] - x[d])
+
+
+@jit()
+def list_factor(n_classes, x, gains, count, low, high, sums, k, mu, sigma, w, cost, slope, bend):
+    """log2(1 + T) / T with T the sum of both slopes of all pairs: LightGBM's normalization of a list."""
+    total = 0.0
+    for c in range(n_classes):
+        if low[c] >= k:
+            break
+        pair_weights(c, n_classes, gains, low, high, sums, k, mu, w)
+        if x[0] != x[n_classes - 1]:
+            shrink_by_distance(c, n_classes, x, w)
+        part = slice(c + 1, n_classes)
+        pair_terms(x[c], gains[c], x[part], gains[part], sigma, cost[part], slope[part], bend[part])
+        for d in range(c + 1, n_classes):
+            total += 2.0 * sigma * count[c] * count[d] * w[d] * abs(slope[d])
+    return math.log2(1.0 + total) / total if total > 0.0 else 1.0
+
+
+@jit()
+def lambdas(s, gain, offsets, weight, values, grad, held, discount, k, sigma, mu, unit, norm):
+    """unit times the sum over pairs of W softplus(-sigma d); ``held``: the scores that give the places, if any.
+
+    ``norm``: W over LEAST_GAP + abs(d), and the list times log2(1 + T) / T (`list_factor`), as LightGBM has it.
+    """
+    n = longest(offsets)
+    at, sums = held if len(held) else s, prefix_sums(discount, n)
+    order, member, low, high = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+    )
+    score, x, gains, count, pull = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    w, cost, slope, bend = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for q in range(len(weight)):
+        a, b = offsets[q], offsets[q + 1]
+        if b - a < 2 or gain[a:b].max() == gain[a:b].min():
+            continue
+        m = group(s, gain, at, a, b, order, member, score, gains, count, low, high)
+        factor = unit
+        if norm:
+            for p in range(b - a):
+                x[member[p]] = at[a + order[p]]
+            factor *= list_factor(m, x, gains, count, low, high, sums, k, mu, sigma, w, cost, slope, bend)
+        pull[:m] = 0.0
+        total = 0.0
+        for c in range(m):
+            if low[c] >= k:
+                break
+            pair_weights(c, m, gains, low, high, sums, k, mu, w)
+            if norm and x[0] != x[m - 1]:
+                shrink_by_distance(c, m, x, w)
+            part = slice(c + 1, m)
+            pair_terms(score[c], gains[c], score[part], gains[part], sigma, cost[part], slope[part], bend[part])
+            for d in range(c + 1, m):
+                total += count[c] * count[d] * w[d] * cost[d]
+                push = sigma * w[d] * slope[d]
+                pull[c] -= count[d] * push
+                pull[d] += count[c] * push
+        values[q] = weight[q] * factor * total
+        for p in range(b - a):
+            grad[a + order[p]] = weight[q] * factor * pull[member[p]]
+
+
+@jit()
+def lambdas_second(s, gain, offsets, weight, out, held, v, other, discount, k, sigma, mu, unit, norm):
+    """out_i = sum_j h_ij (v_i - other v_j) of `lambdas` with W fixed: the diagonal at v = 1 and other = 0, Hessian
+    products at other = 1.
+    """
+    n = longest(offsets)
+    at, sums = held if len(held) else s, prefix_sums(discount, n)
+    order, member, low, high = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+    )
+    score, x, gains, count = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    w, cost, slope, bend, along, own, rest = (
+        np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    )  # fmt: skip
+    for q in range(len(weight)):
+        a, b = offsets[q], offsets[q + 1]
+        if b - a < 2 or gain[a:b].max() == gain[a:b].min():
+            continue
+        m = group(s, gain, at, a, b, order, member, score, gains, count, low, high)
+        factor = unit
+        if norm:
+            for p in range(b - a):
+                x[member[p]] = at[a + order[p]]
+            factor *= list_factor(m, x, gains, count, low, high, sums, k, mu, sigma, w, cost, slope, bend)
+        along[:m], own[:m], rest[:m] = 0.0, 0.0, 0.0
+        for p in range(b - a):
+            along[member[p]] += v[a + order[p]]
+        for c in range(m):
+            if low[c] >= k:
+                break
+            pair_weights(c, m, gains, low, high, sums, k, mu, w)
+            if norm and x[0] != x[m - 1]:
+                shrink_by_distance(c, m, x, w)
+            part = slice(c + 1, m)
+            pair_terms(score[c], gains[c], score[part], gains[part], sigma, cost[part], slope[part], bend[part])
+            for d in range(c + 1, m):
+                h = sigma * sigma * w[d] * bend[d]
+                own[c] += h * count[d]
+                own[d] += h * count[c]
+                rest[c] += h * along[d]
+                rest[d] += h * along[c]
+        for p in range(b - a):
+            r, c = a + order[p], member[p]
+            out[r] = weight[q] * factor * (own[c] * v[r] - other * rest[c])

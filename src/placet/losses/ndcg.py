@@ -1,0 +1,138 @@
+"""Losses that aim at NDCG itself: pairs weighed by what NDCG would change, and NDCG made smooth.
+
+Gains g are over the ideal DCG of the list (up to place k where there is one).  Lists without a gain, or with one gain
+throughout, have one NDCG whatever the scores: the pairs of such lists weigh nothing.
+"""
+
+import math
+
+import numpy as np
+
+from placet.data import Lists
+from placet.data.arrays import Floats
+from placet.data.gains import Curve, discounts
+from placet.kernels import lambdas as pairs
+from placet.kernels import smooth_ndcg as kernels
+from placet.losses.bregman import normalized_gains
+from placet.losses.loss import Columns, Plan, read_only
+
+
+def _gains(lists: Columns, gain: str | Curve, discount: str | Curve, k: int | None) -> tuple[Floats, Floats, int]:
+    """Gains over the ideal DCG of the top k (rows,), discounts of the places of the longest list, and k as a number."""
+    if k is not None and k < 1:
+        raise ValueError(f"k must be at least 1, or None for all places, not {k}")
+    longest = int(np.diff(lists.offsets).max(initial=0))
+    places = discounts(longest, discount)
+    cut = len(places) if k is None else int(k)
+
+    def top(place: Floats) -> Floats:
+        return np.where(place <= cut, places[: len(place)], 0.0)
+
+    g = normalized_gains(Lists(lists.grade, lists.offsets), gain, top)
+    return read_only(g), read_only(places), cut
+
+
+def _positive(value: float, name: str) -> float:
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be a finite number above 0, not {value}")
+    return float(value)
+
+
+def _weighed_pairs(
+    lists: Columns,
+    sigma: float,
+    k: int | None,
+    gain: str | Curve,
+    discount: str | Curve,
+    *,
+    mu: float = 0.0,
+    unit: float = 1.0,
+    norm: bool = False,
+) -> Plan:
+    g, places, cut = _gains(lists, gain, discount, k)
+    if (np.diff(places) > 0.0).any():
+        raise ValueError(f"discounts must never rise, not {places[:5]} ...")
+    args = (places, cut, _positive(sigma, "sigma"), float(mu), unit, bool(norm))
+    ones = read_only(np.ones(len(lists.grade)))
+    return Plan(
+        (pairs.lambdas, *args),
+        curvature=(pairs.lambdas_second, ones, 0.0, *args),
+        hvp=(pairs.lambdas_second, 1.0, *args),
+        grade=g,
+    )
+
+
+def lambdarank(
+    lists: Columns,
+    *,
+    k: int | None = 30,
+    sigma: float = 1.0,
+    norm: bool = False,
+    gain: str | Curve = "exp2",
+    discount: str | Curve = "log2",
+) -> Plan:
+    """LambdaRank: sum over i above j of abs(change of NDCG if i and j swapped places) log(1 + e^{-sigma d}).
+
+    The places are those of the current scores and count as fixed in derivatives, so the value jumps where rows change
+    places.  Pairs count with at least one row among the top ``k`` places, and the ideal DCG is that of the top k.
+    Tied scores have the mean over all their orders.  ``norm``: LightGBM's two further factors, one per pair,
+    1 / (0.01 + abs(d)), unless all scores of the list are equal, and one per list, log2(1 + T) / T with T the sum of
+    all slopes, which are held fixed as well; gradient and curvature are then those of LightGBM's ``lambdarank``.
+    O(N log N + k N) per list, O(N^2) with ``k=None``.
+    """
+    return _weighed_pairs(lists, sigma, k, gain, discount, norm=norm)
+
+
+def lambdaloss(
+    lists: Columns,
+    *,
+    k: int | None = None,
+    sigma: float = 1.0,
+    mu: float = 10.0,
+    gain: str | Curve = "exp2",
+    discount: str | Curve = "log2",
+) -> Plan:
+    """NDCG-Loss2++: sum over i above j of (rho + mu delta) (g_i - g_j) log2(1 + e^{-sigma d}).
+
+    rho = abs(D_a - D_b) for the places a, b of the two rows (LambdaRank's weight), delta = D_{abs(a - b)} -
+    D_{abs(a - b) + 1}, D_1 the discount of the first place (NDCG-Loss2's, a bound of NDCG).  Places, ``k``, ties and
+    cost are as in `lambdarank`.
+    """
+    if not 0.0 <= mu < math.inf:
+        raise ValueError(f"mu must be a finite number of at least 0, not {mu}")
+    return _weighed_pairs(lists, sigma, k, gain, discount, mu=mu, unit=1.0 / math.log(2.0))
+
+
+def approx_ndcg(lists: Columns, *, temperature: float = 1.0, gain: str | Curve = "exp2") -> Plan:
+    """1 - sum_i g_i / log2(1 + place_i), place_i = 1 + sum over j != i of 1 / (1 + e^{(s_i - s_j) / temperature}).
+
+    Not convex.  The curvature is a bound of the Hessian's diagonal.  O(rows with a gain x rows) per list.
+    """
+    g, _, _ = _gains(lists, gain, "log2", None)
+    args = (_positive(temperature, "temperature"),)
+    return Plan(
+        (kernels.approx_ndcg, *args),
+        curvature=(kernels.approx_ndcg_curvature, *args),
+        hvp=(kernels.approx_ndcg_hvp, *args),
+        grade=g,
+    )
+
+
+def neural_ndcg(
+    lists: Columns,
+    *,
+    k: int | None = None,
+    temperature: float = 1.0,
+    gain: str | Curve = "exp2",
+    discount: str | Curve = "log2",
+) -> Plan:
+    """1 - sum over places r up to k of D_r sum_i P_ri g_i, P the relaxed permutation matrix of NeuralSort.
+
+    P_r = softmax over i of ((n + 1 - 2 r) s_i - sum_j abs(s_i - s_j)) / temperature: at a low temperature the row in
+    place r.  Rows of P sum to 1, columns need not (no Sinkhorn steps are taken), so the value can fall below 0.  Not
+    convex, with kinks where scores tie.  In place of the curvature stands a positive number of its size.
+    O(N log N + k N) per list, O(N^2) with ``k=None``.
+    """
+    g, places, cut = _gains(lists, gain, discount, k)
+    args = (places, cut, _positive(temperature, "temperature"))
+    return Plan((kernels.neural_ndcg, *args), curvature=(kernels.neural_ndcg_curvature, *args), grade=g)
