@@ -171,8 +171,11 @@ def predict(quick: bool) -> None:
     w = linear.coef_.astype(np.float32)
     label = f"rows={len(X)} threads={get_threads()}"
     compare(f"linear predict {label}", {"placet": lambda: linear.predict(X), "X @ w": lambda: X @ w}, repeat=7)
+    import lightgbm as lgb
+
     forest = TreeRanker(n_trees=20, engine={"num_threads": get_threads()}).fit(train)
-    booster = forest._booster()
+    common = {"num_threads": get_threads(), "verbosity": -1, "objective": "regression"}
+    booster = lgb.train(common, lgb.Dataset(train.X, train.grade), 20)  # as many trees of as many leaves
     compare(
         f"trees predict {label}",
         {"placet": lambda: forest.predict(X), "LightGBM": lambda: booster.predict(X)},

@@ -1,6 +1,5 @@
 """What every ranker keeps: the caller's order, column names, types, scikit-learn's ways, and saved files."""
 
-import json
 import os
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 import placet
 from placet.data import DataError, Queries
 from placet.metrics import ndcg
-from placet.rank import Blend, LinearRanker, TreeRanker, autorank, files
+from placet.rank import Blend, LinearRanker, TreeRanker, autorank, container
 from placet.rank.auto import SHORT_LIST
 from placet.simulate import queries
 
@@ -170,9 +169,9 @@ def test_second_order_models_and_odd_parameters_are_saved(tmp_path):
 
 def damage(path, change):
     """Change the entries and arrays of a saved file."""
-    header, arrays = files._read(path)
+    header, arrays = container.read(path)
     change(header["rankers"], arrays)
-    path.write_bytes(save(arrays, metadata={"placet": json.dumps(header)}))
+    container.write(path, header, arrays)
 
 
 def test_files_that_are_no_models_say_so(tmp_path):
@@ -181,19 +180,20 @@ def test_files_that_are_no_models_say_so(tmp_path):
         path.write_bytes(content)
         with pytest.raises(DataError, match="m: this is not a saved model, or it is damaged"):
             placet.load(path)
-    path.write_bytes(save({"a": np.zeros(2)}))
+    path.write_bytes(save({"a": np.zeros(2)}, metadata={"placet": "{}"}))
     with pytest.raises(DataError, match="not a model that Placet saved"):
         placet.load(path)
     for header, words in (
         ({"format": 99, "rankers": []}, "format 99"),
-        ({"format": 1}, "damaged: it holds no rankers"),
-        ({"format": 1, "rankers": {}}, "damaged: it holds no rankers"),
-        ({"format": 1, "rankers": [3]}, "damaged: a ranker has no kind"),
-        ({"format": 1, "rankers": [{"kind": "os.system", "params": {}, "state": {}}]}, "model 'os.system' is unknown"),
-        ({"format": 1, "rankers": [{"kind": ["linear"], "params": {}, "state": {}}]}, "is unknown"),
-        ({"format": 1, "rankers": [{"kind": "linear", "params": 1, "state": {}}]}, "damaged: it has no parameters"),
+        ({"format": 1, "rankers": []}, "format 1"),
+        ({"format": 2}, "damaged: it holds no rankers"),
+        ({"format": 2, "rankers": {}}, "damaged: it holds no rankers"),
+        ({"format": 2, "rankers": [3]}, "damaged: a ranker has no kind"),
+        ({"format": 2, "rankers": [{"kind": "os.system", "params": {}, "state": {}}]}, "model 'os.system' is unknown"),
+        ({"format": 2, "rankers": [{"kind": ["linear"], "params": {}, "state": {}}]}, "is unknown"),
+        ({"format": 2, "rankers": [{"kind": "linear", "params": 1, "state": {}}]}, "damaged: it has no parameters"),
     ):
-        path.write_bytes(save({"a": np.zeros(2)}, metadata={"placet": json.dumps(header)}))
+        container.write(path, header, {"a": np.zeros(2)})
         with pytest.raises(DataError, match=words):
             placet.load(path)
     with pytest.raises(FileNotFoundError):
@@ -223,9 +223,9 @@ def test_a_damaged_state_is_refused(tmp_path):
         with pytest.raises(DataError, match="the saved model is damaged"):
             placet.load(path)
     clone(TREES).fit(TRAIN).save(path)
-    damage(path, lambda e, a: a.update({e[0]["state"]["trees_"]["$array"]: np.frombuffer(b"tree\nrubbish", np.uint8)}))
-    with pytest.raises(DataError, match="trees of this model are damaged"):
-        placet.load(path).predict(VALID)
+    damage(path, lambda e, a: a[e[0]["state"]["trees_"]["$trees"]["left"]["$array"]].fill(0))
+    with pytest.raises(DataError, match="a node of the trees has a child that does not come after it"):
+        placet.load(path)
 
 
 @BOTH

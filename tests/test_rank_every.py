@@ -89,10 +89,11 @@ def test_the_how_to_names_every_ranker():
 SHORTEST = '''
 from typing import Any
 from placet.rank.ranker import Ranker
+from placet.rank.state import Number, holds
 
 class ColumnRanker(Ranker):
     """The score is a column."""
-    _state = ("column_",)
+    _state = holds(column_=Number(whole=True))
 
     def __init__(self, column: int = 0) -> None:
         self.column = column

@@ -11,6 +11,7 @@ from placet.data import DataError, Queries
 from placet.losses import LOSSES
 from placet.metrics import ndcg
 from placet.rank import LinearRanker, TreeRanker, boosting_objective
+from placet.rank.forest import Forest
 from placet.rank.trees import FLOOR, Slopes
 from placet.simulate import queries
 
@@ -130,7 +131,9 @@ def test_csr_and_dense_grow_the_same_trees_and_a_seed_the_same_bytes():
     sparse = TreeRanker(**SMALL).fit(Queries(csr_matrix(X), TRAIN.grade, TRAIN.offsets))
     assert_allclose(dense.predict(X), sparse.predict(csr_matrix(X)), atol=1e-9)
     drawn = {**SMALL, "subsample": 0.5, "feature_fraction": 0.7, "random_state": 7}
-    assert TreeRanker(**drawn).fit(TRAIN).trees_.tobytes() == TreeRanker(**drawn).fit(TRAIN).trees_.tobytes()
+    assert (
+        TreeRanker(**drawn).fit(TRAIN).trees_.value.tobytes() == TreeRanker(**drawn).fit(TRAIN).trees_.value.tobytes()
+    )
     assert (TreeRanker(**drawn).fit(TRAIN).predict(TEST) != TreeRanker(**SMALL).fit(TRAIN).predict(TEST)).any()
 
 
@@ -145,9 +148,51 @@ def test_explanations_sum_to_the_difference():
 
 def test_engine_parameters_reach_lightgbm_and_no_split_is_said():
     stumps = TreeRanker(**SMALL, engine={"num_leaves": 2}).fit(TRAIN)
-    assert all(tree["num_leaves"] == 2 for tree in stumps._booster().dump_model()["tree_info"])
+    assert (stumps.trees_.leaves() == 2).all()
     with pytest.warns(UserWarning, match=r"no tree could be grown .* lower min_rows \(1000\)"):
         flat = TreeRanker(min_rows=1000).fit(TRAIN)
     assert not flat.predict(TEST).any()
     with pytest.raises(ValueError, match="n_trees 0"):
         TreeRanker(n_trees=0).fit(TRAIN)
+
+
+@pytest.mark.parametrize("missing", [None, "nan", "zero"])
+@pytest.mark.parametrize("boosting", ["gbdt", "dart", "rf"])
+def test_trees_kept_as_arrays_predict_what_lightgbm_does_to_the_last_bit(missing, boosting):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 5)).round(1)
+    X[rng.random(X.shape) < 0.2] = {"nan": np.nan}.get(missing, 0.0)
+    X[:, 4] = rng.integers(0, 70, len(X))
+    y = np.nan_to_num(X[:, 0]) + (X[:, 4] % 3) + rng.normal(size=len(X))
+    params = {"verbosity": -1, "min_data_in_leaf": 3, "boosting": boosting, "cat_smooth": 1, "min_data_per_group": 3}
+    params |= {
+        "zero_as_missing": missing == "zero",
+        "bagging_freq": 1,
+        "bagging_fraction": 0.7,
+        "objective": "regression",
+    }
+    booster = lgb.train(params, lgb.Dataset(X, y, categorical_feature=[4]), 12)
+    forest = Forest.from_lightgbm(booster)
+    assert (forest.how & 8).any()  # categories are among the splits
+    probe = np.vstack([X, forest.probe(rng), rng.normal(size=(100, 5)) * 1e-35, np.full((1, 5), -0.5)])
+    np.testing.assert_array_equal(forest.predict(probe), booster.predict(probe))
+    sparse = csr_matrix(np.nan_to_num(probe[:400]))
+    np.testing.assert_array_equal(forest.predict(sparse), booster.predict(sparse))
+    np.testing.assert_array_equal(forest.predict(X.astype(np.float32)), booster.predict(X.astype(np.float32)))
+    if boosting == "gbdt":
+        expected = booster.predict(probe[380:420], pred_contrib=True)[:, :-1]
+        np.testing.assert_allclose([forest.shapley(x) for x in probe[380:420]], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_models_of_lightgbm_that_predict_something_else_are_refused():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    data = lgb.Dataset(X, (X[:, 0] > 0).astype(float), free_raw_data=False)
+    quiet = {"verbosity": -1, "min_data_in_leaf": 5}
+    for params, words in (
+        ({"objective": "binary"}, "does not predict the sum of its trees"),
+        ({"objective": "multiclass", "num_class": 3}, "several classes"),
+        ({"objective": "regression", "linear_tree": True}, "linear trees"),
+    ):
+        fresh = lgb.Dataset(X, data.label, params={"linear_tree": params.get("linear_tree", False)})
+        with pytest.raises(ValueError, match=words):
+            Forest.from_lightgbm(lgb.train({**quiet, **params}, fresh, 3))

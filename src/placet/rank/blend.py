@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from placet.data import Queries
+from placet.data import DataError, Queries
 from placet.data.arrays import Ints, list_of_rows
 from placet.rank.ranker import Ranker, Scores
+from placet.rank.state import Array, Fitted, Several, holds
 
 
 class Blend(Ranker):
@@ -27,7 +28,7 @@ class Blend(Ranker):
     """
 
     learns_from = "rankers"
-    _state = ("members_", "spread_")
+    _state = holds(members_=Several(Fitted(), least=1), spread_=Array("members", above=0))
 
     def __init__(self, rankers: Sequence[Ranker] = (), *, metric: str = "ndcg@10") -> None:
         self.rankers = rankers
@@ -64,6 +65,11 @@ class Blend(Ranker):
         self.members_ = list(members)
         self.spread_ = np.array([spread(member.predict(queries), queries.offsets) for member in members])
         self.fit_summary_ = {"members": [member.fit_summary_ for member in members], "interrupted": False}
+
+    def _check_state(self) -> None:
+        n = self.n_features_in_
+        if len(self.spread_) != len(self.members_) or any(member.n_features_in_ != n for member in self.members_):
+            raise DataError(f"{len(self.members_)} members and {len(self.spread_)} spreads do not fit {n} features")
 
     def _scores(self, queries: Queries) -> Scores:
         out = np.zeros(len(queries.grade))

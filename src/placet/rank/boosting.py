@@ -5,14 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placet.data import Queries
+from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.rankings import rows_of
 from placet.kernels import boosting as kernels
 from placet.losses import Bound
 from placet.rank import similarity, weak
+from placet.rank.forest import check_nodes
 from placet.rank.ranker import Ranker
+from placet.rank.state import Array, Number, Record, Several, holds
 from placet.rank.validation import Best
 
 
@@ -90,16 +92,16 @@ class ConsistentBooster(Ranker):
     """
 
     needs = ("no learnt parameters",)
-    _state = (
-        "level_",
-        "coef_",
-        "listwise_coef_",
-        "nodes_",
-        "node_value_",
-        "node_threshold_",
-        "roots_",
-        "scale_",
-        "rounds_",
+    _state = holds(
+        level_=Number(),
+        coef_=Array("features"),
+        listwise_coef_=Array("listwise"),
+        nodes_=Array(3, "nodes", dtype="int64", low=-1),
+        node_value_=Array("nodes"),
+        node_threshold_=Array("nodes"),
+        roots_=Array("trees", dtype="int64", low=0),
+        scale_=Array("kernels", above=0),
+        rounds_=Several(Record(((str,), (float,), (float,), (float,), (float, None)))),
     )
 
     def __init__(
@@ -290,6 +292,14 @@ class ConsistentBooster(Ranker):
         if state is not None:
             ranker.rounds_ = [Round(*row) for row in ranker.rounds_]
         return ranker
+
+    def _check_state(self) -> None:
+        n = self.n_features_in_
+        model = Sum(n, len(self.kernels) if "listwise" in self._names() else 0)
+        if (len(self.listwise_coef_), len(self.scale_)) != (model.n_listwise, len(model.scale)):
+            raise DataError(f"{len(self.listwise_coef_)} weights of products do not fit {len(model.scale)} kernels")
+        feature, left, right = self.nodes_
+        check_nodes(feature, left, right, self.roots_, n)
 
     def _names(self) -> tuple[str, ...]:
         return (self.learners,) if isinstance(self.learners, str) else tuple(self.learners)

@@ -16,6 +16,7 @@ from placet.losses import LOSSES, Bound
 from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
 from placet.rank import similarity
 from placet.rank.ranker import Ranker
+from placet.rank.state import Array, Number, holds
 
 FORMS = ("feedback", "distillation")
 LONGEST_DENSE = 5000  # rows of a list whose eigenvalues are taken
@@ -62,7 +63,7 @@ class ContinuousCRF(Ranker):
     """
 
     needs = ("no learnt parameters",)
-    _state = ("alpha_", "beta_", "level_")
+    _state = holds(alpha_=Array("features", low=0), beta_=Number(low=0), level_=Array(2))
 
     def __init__(
         self,
@@ -129,6 +130,10 @@ class ContinuousCRF(Ranker):
     def _strengths(self, queries: Queries) -> tuple[Floats, Ints]:
         constant, factor = self.level_
         return constant + factor * self._scores(queries), queries.offsets
+
+    def _check_state(self) -> None:
+        if self.form not in FORMS:
+            raise DataError(f"form {self.form!r} is unknown")
 
     def _check(self) -> None:
         one_of(self.form, FORMS, "form")

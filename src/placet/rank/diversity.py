@@ -17,7 +17,8 @@ from placet.data.errors import one_of
 from placet.metrics import metric as metric_of
 from placet.rank import similarity
 from placet.rank.ranker import Ids, Progress, Ranker, as_queries, check_columns, mean_defined
-from placet.rank.reranker import base_scores, fit_base
+from placet.rank.reranker import base_scores, check_kernels, fit_base
+from placet.rank.state import Array, Base, holds
 from placet.rank.surrogate import pattern_search
 
 Similar = Callable[[int], Floats]
@@ -116,7 +117,7 @@ class DiversityReranker(Ranker):
     """
 
     learns_from = "subtopics"
-    _state = ("base_", "w_")
+    _state = holds(base_=Base(), w_=Array("kernels", high=0))
 
     def __init__(
         self,
@@ -212,6 +213,9 @@ class DiversityReranker(Ranker):
         one_of(metric_of(self.metric).name, METRICS, "metric")
         if isinstance(self.kernels, str) or not len(self.kernels):
             raise ValueError(f"kernels {self.kernels!r} must be a sequence of at least one kernel")
+
+    def _check_state(self) -> None:
+        check_kernels(self.kernels, len(self.w_))
 
     def _scores(self, queries: Queries) -> Floats:
         return self._order(self._parts(queries), self.w_)

@@ -1,23 +1,24 @@
-"""The file of a saved ranker: safetensors arrays with a JSON header.  Loading never runs code.
+"""The file of a saved ranker: arrays with a JSON header.  Loading never runs code, nor a parser of others.
 
 A file holds a list of rankers, each after the rankers that it holds; the last one is the model.  Their parameters and
 fitted attributes are plain JSON, but for dictionaries with one key: ``$array`` (the name of a tensor), ``$tuple``,
-``$ranker`` (a number in the list) and ``$lightgbm`` (the name of a tensor with the text of the trees).
+``$ranker`` (a number in the list) and ``$trees`` (the names of the tensors of a ``Forest``, and its numbers).
 """
 
-import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError
-from placet.io.files import writing
+from placet.rank import container
+from placet.rank.container import Arrays
+from placet.rank.forest import Forest
 
-FORMAT = 1
-Arrays = dict[str, NDArray[Any]]
+FORMAT = 2
 
 
 class Kinds(Protocol):
@@ -29,21 +30,19 @@ class Kinds(Protocol):
 
 
 def save(path: str | os.PathLike[str], ranker: Any, kinds: Kinds) -> None:
-    """Write a ranker and all rankers that it holds; the file appears under its name only when it is whole."""
-    from safetensors.numpy import save
-
+    """Write a ranker and all rankers that it holds; what is written can be loaded, or nothing is."""
     import placet
 
     encoder = _Encoder(kinds)
     encoder.entry_of(ranker)
     header = {"placet": placet.__version__, "format": FORMAT, "rankers": encoder.entries}
     try:
-        text = json.dumps(header, allow_nan=False)
-        data = save({k: np.ascontiguousarray(v) for k, v in encoder.arrays.items()}, metadata={"placet": text})
+        _rankers(encoder.entries, encoder.arrays, kinds)
+        container.write(path, header, encoder.arrays)
+    except OSError:
+        raise
     except (TypeError, ValueError, KeyError) as error:
         raise ValueError(f"this model cannot be saved: it holds what is not plain data ({error})") from None
-    with writing(path) as file:
-        file.write(data)
 
 
 class _Encoder:
@@ -54,7 +53,7 @@ class _Encoder:
         self.entries: list[dict[str, Any]] = []
         self.arrays: Arrays = {}
         self.numbers: dict[int, int] = {}  # id of a ranker -> its number among the entries
-        self.texts: dict[int, str] = {}  # id of a model of LightGBM -> the name of its tensor
+        self.forests: dict[int, Any] = {}  # id of a model of LightGBM -> its trees in JSON
 
     def entry_of(self, ranker: Any) -> int:
         """The number of the ranker's entry, which comes after those of the rankers that it holds."""
@@ -85,11 +84,12 @@ class _Encoder:
             return {str(key): self.encode(inner, name) for key, inner in value.items()}
         if isinstance(value, np.ndarray):
             return {"$array": self.store(value, name)}
-        trees = getattr(getattr(value, "booster_", value), "model_to_string", None)
-        if trees is not None:
-            if id(value) not in self.texts:
-                self.texts[id(value)] = self.store(np.frombuffer(trees().encode(), np.uint8), name)
-            return {"$lightgbm": self.texts[id(value)]}
+        if isinstance(value, Forest) or hasattr(getattr(value, "booster_", value), "model_to_string"):
+            if id(value) not in self.forests:
+                forest = value if isinstance(value, Forest) else Forest.from_lightgbm(value)
+                parts = {field.name: getattr(forest, field.name) for field in fields(forest)}
+                self.forests[id(value)] = {key: self.encode(part, f"{name}{key}") for key, part in parts.items()}
+            return {"$trees": self.forests[id(value)]}
         raise ValueError(
             f"this model cannot be saved: its {name} holds a {type(value).__name__}; plain data, arrays, rankers of "
             "Placet and models of LightGBM can be saved"
@@ -104,78 +104,79 @@ class _Encoder:
 
 def load(path: str | os.PathLike[str], kinds: Kinds) -> Any:
     """The ranker of a file, or a ``DataError``."""
-    header, arrays = _read(path)
-    entries = header.get("rankers")
-    rankers: list[Any] = []
     try:
-        if not isinstance(entries, list) or not entries:
-            raise DataError("the saved model is damaged: it holds no rankers")
-        for entry in entries:
-            rankers.append(_ranker_from(entry, rankers, arrays, kinds))
+        header, arrays = container.read(path)
+        version = header.get("format")
+        if version != FORMAT or isinstance(version, bool):
+            raise DataError(
+                f"format {version!r:.40}, written by Placet {header.get('placet')!r:.40}, is not {FORMAT}; use that "
+                "version of Placet, or save the model again"
+            )
+        return _rankers(header.get("rankers"), arrays, kinds)[-1]
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    return rankers[-1]
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """The header and the arrays of a file, or a ``DataError``."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get("placet")
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        header = json.loads(text) if text else None
-    except (SafetensorError, json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"{path}: this is not a saved model, or it is damaged ({error})") from None
-    if not isinstance(header, dict):
-        raise DataError(f"{path}: these are tensors, but not a model that Placet saved")
-    version = header.get("format")
-    if not isinstance(version, int) or version > FORMAT:
-        raise DataError(
-            f"{path}: format {version!r}, written by Placet {header.get('placet')!r}, is newer than {FORMAT}; "
-            "update Placet to read it"
-        )
-    return header, arrays
+def _rankers(entries: Any, arrays: Arrays, kinds: Kinds) -> list[Any]:
+    """All rankers of a file, checked."""
+    if not isinstance(entries, list) or not entries:
+        raise DataError("the saved model is damaged: it holds no rankers")
+    rankers: list[Any] = []
+    used: set[str] = set()
+    for entry in entries:
+        rankers.append(_ranker_from(entry, _Decoder(rankers, arrays, used), kinds))
+    if used != set(arrays):
+        raise DataError(f"the saved model is damaged: arrays {sorted(set(arrays) - used)[:3]} belong to no ranker")
+    return rankers
 
 
-def _ranker_from(entry: Any, rankers: Sequence[Any], arrays: Arrays, kinds: Kinds) -> Any:
-    """The ranker of an entry, given those before it, or a ``DataError``."""
+def _ranker_from(entry: Any, decoder: "_Decoder", kinds: Kinds) -> Any:
+    """The ranker of an entry, or a ``DataError``."""
     if not isinstance(entry, dict) or set(entry) != {"kind", "params", "state"}:
         raise DataError("the saved model is damaged: a ranker has no kind, parameters or state")
     kind = entry["kind"]
     if not isinstance(kind, str) or kind not in kinds:
-        raise DataError(f"kind of model {kind!r} is unknown; update Placet to read it")
-    try:
-        params, state = _decode(entry["params"], rankers, arrays), _decode(entry["state"], rankers, arrays)
-    except (KeyError, IndexError, TypeError) as error:
-        raise DataError(f"the saved model is damaged ({type(error).__name__}: {error})") from None
+        raise DataError(f"kind of model {kind!r:.60} is unknown; update Placet to read it")
+    params, state = decoder.decode(entry["params"]), decoder.decode(entry["state"])
     if not isinstance(params, dict) or not isinstance(state, dict | None):
         raise DataError("the saved model is damaged: it has no parameters or no state")
     return kinds[kind].from_saved(params, state)
 
 
-def _decode(value: Any, rankers: Sequence[Any], arrays: Arrays) -> Any:
-    """What ``encode`` was given."""
-    if isinstance(value, list):
-        return [_decode(inner, rankers, arrays) for inner in value]
-    if not isinstance(value, dict):
-        return value
-    key = next(iter(value), "")
-    inner: Any = value.get(key)
-    if key == "$array":
-        return arrays[inner]
-    if key == "$tuple":
-        return tuple(_decode(one, rankers, arrays) for one in inner)
-    if key == "$ranker":
-        return dict(enumerate(rankers))[inner]
-    if key == "$lightgbm":
-        return lightgbm_model(arrays[inner])
-    return {name: _decode(one, rankers, arrays) for name, one in value.items()}
+class _Decoder:
+    """What ``_Encoder.encode`` was given, from the rankers before it and the arrays; notes which arrays are used."""
+
+    def __init__(self, rankers: Sequence[Any], arrays: Arrays, used: set[str]) -> None:
+        self.rankers, self.arrays, self.used = rankers, arrays, used
+
+    def decode(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.decode(inner) for inner in value]
+        if not isinstance(value, dict):
+            return value
+        special = [key for key in value if key.startswith("$")]
+        if not special:
+            return {name: self.decode(inner) for name, inner in value.items()}
+        key, inner = special[0], value[special[0]]
+        if len(value) == 1:
+            if key == "$array" and isinstance(inner, str) and inner in self.arrays:
+                self.used.add(inner)
+                return self.arrays[inner]
+            if key == "$tuple" and isinstance(inner, list):
+                return tuple(self.decode(one) for one in inner)
+            if key == "$ranker" and type(inner) is int and 0 <= inner < len(self.rankers):
+                return self.rankers[inner]
+            if key == "$trees" and isinstance(inner, dict) and set(inner) == {field.name for field in fields(Forest)}:
+                forest = Forest(**{name: self.decode(part) for name, part in inner.items()})
+                forest.check()
+                return forest
+        raise DataError(f"the saved model is damaged: {value!r:.60} stands for nothing in it")
 
 
 def is_saved(path: str | os.PathLike[str]) -> bool:
     """Whether a file looks like a saved model: eight bytes of length, then JSON."""
+    if not os.path.isfile(path):
+        return False
     with open(path, "rb") as file:
         head = file.read(9)
     return len(head) == 9 and head[8:] == b"{" and int.from_bytes(head[:8], "little") < os.path.getsize(path)
@@ -188,12 +189,3 @@ def lightgbm() -> Any:
     except ImportError:
         raise ImportError("trees need LightGBM; install it with: pip install 'placet[trees]'") from None
     return lightgbm
-
-
-def lightgbm_model(text: NDArray[np.uint8]) -> Any:
-    """LightGBM's model from the bytes of its text, or a ``DataError``."""
-    lgb = lightgbm()
-    try:
-        return lgb.Booster(model_str=text.tobytes().decode())
-    except (lgb.basic.LightGBMError, UnicodeDecodeError) as error:
-        raise DataError(f"the trees of this model are damaged ({error})") from None

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, list_of_rows
 from placet.rank.ranker import Ranker, ranker_class
+from placet.rank.state import Fitted, Number, Several, holds
 from placet.rank.validation import Best
 
 Member = tuple[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
@@ -23,6 +24,9 @@ MEMBERS: tuple[Member, ...] = (
 
 UNLISTED = 1e4
 """The rank that stands for an engine's silence where a number is needed."""
+
+OF_ALL_ENGINES = 47
+"""Features of a document over all engines, and of its query."""
 
 ROUNDS = 3
 """In which engines' weights follow from their agreement."""
@@ -47,7 +51,7 @@ class SupervisedFusion(Ranker):
 
     learns_from = "rank lists"
     _missing = "keep"
-    _state = ("chosen_", "members_")
+    _state = holds(chosen_=Several(Number(low=0, whole=True)), members_=Several(Fitted(), least=1))
 
     def __init__(
         self,
@@ -97,6 +101,13 @@ class SupervisedFusion(Ranker):
         k, member = best.state
         member.fit_summary_["interrupted"] |= best.interrupted
         return k, member
+
+    def _check_state(self) -> None:
+        n = 5 * self.n_features_in_ + OF_ALL_ENGINES
+        if len(self.members) < len(self.members_) or len(self.chosen_) != len(self.members_):
+            raise DataError(f"{len(self.members_)} fitted members do not fit {len(self.members)} of them")
+        if any(member.n_features_in_ != n for member in self.members_):
+            raise DataError(f"a member takes other features than the {n} of {self.n_features_in_} engines")
 
     def _scores(self, queries: Queries) -> Floats:
         seen = _as_features(queries)

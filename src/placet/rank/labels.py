@@ -22,6 +22,7 @@ from placet.metrics import propensities
 from placet.rank import neural
 from placet.rank.neural import Criterion, Layer, Training, Weights, check_positive, pytorch, to_float32
 from placet.rank.ranker import Ids, Ranker, mean_defined
+from placet.rank.state import Array, Learnt, Number, holds
 from placet.rank.validation import Best
 
 if TYPE_CHECKING:
@@ -83,7 +84,13 @@ class LabelRanker(Ranker):
     """
 
     learns_from = "labels"
-    _state = ("weights_", "sizes_", "learnt_", "label_counts_", "n_documents_")
+    _state = holds(
+        weights_=Array("weights", dtype="float32"),
+        sizes_=Array("layers", dtype="int64", low=0),
+        learnt_=Learnt(),
+        label_counts_=Array("labels", dtype="int64", low=0),
+        n_documents_=Number(low=0, whole=True),
+    )
 
     def __init__(
         self,
@@ -211,6 +218,9 @@ class LabelRanker(Ranker):
 
     def _network(self) -> list[Layer]:
         return neural.layers(self.weights_, self.sizes_.tolist())
+
+    def _check_state(self) -> None:
+        neural.check_network(self.weights_, self.sizes_, self.n_features_in_, len(self.label_counts_))
 
     def _check(self) -> None:
         check_positive(batch=self.batch, epochs=self.epochs, patience=self.patience)

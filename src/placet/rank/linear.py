@@ -13,6 +13,7 @@ from placet.losses import Bound
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank.features import ROWS_AT_ONCE, Products, moments, times, transposed_times
 from placet.rank.ranker import Ranker, largest_first, two_rows
+from placet.rank.state import Array, Learnt, Number, holds
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # in units of the inverse deviation of a feature
@@ -73,7 +74,14 @@ class LinearRanker(Ranker):
     0.92
     """
 
-    _state = ("coef_", "intercept_", "learnt_", "pairs_", "mean_", "scale_")
+    _state = holds(
+        coef_=Array("columns"),
+        intercept_=Number(),
+        learnt_=Learnt(),
+        pairs_=Array("products", 2, dtype="int64", low=0),
+        mean_=Array("standardized"),
+        scale_=Array("standardized", above=0),
+    )
 
     def __init__(
         self,
@@ -201,6 +209,11 @@ class LinearRanker(Ranker):
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         """What the solver needs of the loss."""
         return SOLVERS[self.solver]
+
+    def _check_state(self) -> None:
+        n, products = self.n_features_in_, len(self.pairs_)
+        if len(self.coef_) != n + products or (products and (len(self.mean_) != n or self.pairs_.max() >= n)):
+            raise DataError(f"{len(self.coef_)} weights and {products} products do not fit {n} features")
 
     def _check(self) -> None:
         one_of(self.solver, SOLVERS, "solver")

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data import Lists, Queries
+from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats
 from placet.data.rankings import rows_of
 from placet.losses import Bound, needs
 from placet.rank.features import moments
 from placet.rank.ranker import Ranker
+from placet.rank.state import Array, Learnt, holds
 from placet.rank.validation import Best
 
 Weights = NDArray[np.float32]
@@ -69,7 +70,13 @@ class NeuralRanker(Ranker):
     True
     """
 
-    _state = ("weights_", "sizes_", "mean_", "scale_", "learnt_")
+    _state = holds(
+        weights_=Array("weights", dtype="float32"),
+        sizes_=Array("layers", dtype="int64", low=0),
+        mean_=Array("features"),
+        scale_=Array("features", above=0),
+        learnt_=Learnt(),
+    )
 
     def __init__(
         self,
@@ -139,6 +146,9 @@ class NeuralRanker(Ranker):
         refuse_diverged(training)
         self.weights_, self.learnt_, self.fit_summary_ = training.weights, training.learnt, training.summary()
 
+    def _check_state(self) -> None:
+        check_network(self.weights_, self.sizes_, self.n_features_in_, 1)
+
     def _standardize(self, X: Any) -> Any:
         """Rows as the network takes them, float32."""
         if isinstance(X, np.ndarray):
@@ -172,6 +182,16 @@ def widths(hidden: int | Sequence[int]) -> list[int]:
     if not all(isinstance(width, int | np.integer) and width > 0 for width in found):
         raise ValueError(f"hidden {hidden!r} must be widths of layers above 0, such as 256 or (256, 64)")
     return [int(width) for width in found]
+
+
+def check_network(weights: Weights, sizes: NDArray[np.int64], n_features: int, n_outputs: int) -> None:
+    """A ``DataError`` unless the weights are those of layers of these sizes, from the features to the outputs."""
+    widths = sizes.tolist()
+    if len(widths) < 2 or widths[0] != n_features or widths[-1] != n_outputs or 0 in widths[1:]:
+        raise DataError(f"layers of sizes {widths[:9]} do not lead from {n_features} features to {n_outputs} scores")
+    expected = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths))
+    if len(weights) != expected:
+        raise DataError(f"{len(weights)} weights are not the {expected} of layers of sizes {widths[:9]}")
 
 
 def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:

@@ -18,6 +18,7 @@ from placet.losses import Loss
 from placet.losses import needs as check_needs
 from placet.metrics import metric as metric_of
 from placet.rank import files, probabilities
+from placet.rank.state import Part, check_params, check_state, holds, stated
 from placet.rank.validation import Best
 
 Scores = NDArray[np.float64]
@@ -82,9 +83,8 @@ class Ranker(BaseEstimator):
     groups=qid, qid=qid)`` works.
     """
 
-    # names of the fitted attributes that a saved model keeps, beside what fit sets for every ranker
-    _state: tuple[str, ...] = ()
-    _common = ("n_features_in_", "features_", "fit_summary_")
+    # the fitted attributes that a saved model keeps and what each is (placet.rank.state), beside those of every ranker
+    _state: Mapping[str, Part] = holds()
     _missing: Missing = "error"  # "keep" where the ranker knows what to do with NaN
     _progress: Progress | None = None
     needs: tuple[str, ...] = ()  # what the loss must have, in the words of ``placet.losses.needs``
@@ -191,23 +191,26 @@ class Ranker(BaseEstimator):
 
     def saved_state(self) -> dict[str, Any] | None:
         """The fitted attributes that a file keeps; None if the ranker is not fitted."""
-        names = (*self._common, *self._state) if hasattr(self, "n_features_in_") else ()
+        names = stated(type(self)) if hasattr(self, "n_features_in_") else ()
         return {name: getattr(self, name) for name in names} or None
 
     @classmethod
     def from_saved(cls, params: dict[str, Any], state: dict[str, Any] | None) -> Self:
         """The ranker with these parameters, fitted unless ``state`` is None, or a ``DataError``."""
-        unknown = sorted(set(params) - set(cls._get_param_names()))
-        if unknown:
-            raise DataError(f"{cls.__name__} has no parameters {unknown}; update Placet to read this model")
+        check_params(cls, params)
         ranker = cls(**params)
         if state is not None:
-            expected = {*cls._common, *cls._state}
-            if set(state) != expected:
-                raise DataError(f"the state of a {cls.__name__} is {sorted(expected)}, not {sorted(state)}")
+            check_state(cls, state)
             for name, value in state.items():
                 setattr(ranker, name, value)
+            try:
+                ranker._check_state()
+            except DataError as error:
+                raise DataError(f"the saved model is damaged: {error}") from None
         return ranker
+
+    def _check_state(self) -> None:
+        """A ``DataError`` where parameters and fitted attributes, each as stated, do not fit together."""
 
     def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> Any:
         """What ``fit`` was given, checked, as ``_fit`` takes it; sets the number and names of the features."""

@@ -14,6 +14,7 @@ from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank import similarity
 from placet.rank.boosting import best_constant
 from placet.rank.ranker import Ranker
+from placet.rank.state import Array, Base, holds
 
 LARGEST_EXPONENT = 300.0  # of a term in training: e^300 can be squared
 
@@ -78,7 +79,7 @@ class ListwiseReranker(Ranker):
     """
 
     needs = ("no learnt parameters",)
-    _state = ("base_", "v_", "w_", "level_")
+    _state = holds(base_=Base(), v_=Array("terms", 2), w_=Array("terms", "kernels"), level_=Array(2))
 
     def __init__(
         self,
@@ -176,6 +177,9 @@ class ListwiseReranker(Ranker):
         constant, factor = self.level_
         return constant + factor * self._scores(queries), queries.offsets
 
+    def _check_state(self) -> None:
+        check_kernels(self.kernels, self.w_.shape[1])
+
     def _check(self, penalties: Floats, valid: Queries | None) -> None:
         if isinstance(self.kernels, str) or not len(self.kernels):
             raise ValueError(f"kernels {self.kernels!r} must be a sequence of at least one kernel")
@@ -188,6 +192,12 @@ class ListwiseReranker(Ranker):
             raise ValueError(f"l2 {self.l2} must be one or more numbers that are not negative")
         if len(penalties) > 1 and valid is None:
             raise ValueError(f"{len(penalties)} values of l2 need a validation set to choose among them")
+
+
+def check_kernels(kernels: Any, n: int) -> None:
+    """A ``DataError`` unless there are ``n`` kernels, named."""
+    if len(kernels) != n or not n:
+        raise DataError(f"weights of {n} kernels do not fit {len(kernels)} of them")
 
 
 def list_scores(b: Floats, T: Floats, terms: Terms, offsets: Ints) -> Floats:

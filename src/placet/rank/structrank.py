@@ -19,6 +19,7 @@ from placet.kernels import structrank as kernels
 from placet.losses import Bound
 from placet.losses.structrank import check_connections
 from placet.rank.ranker import Ranker
+from placet.rank.state import Array, holds
 
 HALVINGS = 60
 SCORERS = ("nadaraya-watson", "linear", "network")
@@ -169,7 +170,7 @@ class StructRank(Ranker):
     True
     """
 
-    _state = ("theta_", "rows_", "labels_")
+    _state = holds(theta_=Array("parameters"), rows_=Array("kept", "features"), labels_=Array("kept"))
 
     def __init__(
         self,
@@ -280,6 +281,14 @@ class StructRank(Ranker):
         X = queries.X
         dense = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
         return all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], dense)
+
+    def _check_state(self) -> None:
+        if self.scorer not in SCORERS or self.hidden < 1:
+            raise DataError(f"scorer {self.scorer!r} with {self.hidden} hidden units is unknown")
+        n = self.n_features_in_
+        expected = (n + 2) * int(self.hidden) + 2 if self.scorer == "network" else n + 2
+        if len(self.theta_) != expected or (self.scorer == "nadaraya-watson") != bool(len(self.rows_)):
+            raise DataError(f"{len(self.theta_)} parameters and {len(self.rows_)} rows do not fit {self.scorer!r}")
 
     def _check(self, norms: list[float]) -> None:
         one_of(self.scorer, SCORERS, "scorer")

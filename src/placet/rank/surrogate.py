@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from placet.data import Queries
+from placet.data import DataError, Queries
 from placet.data.arrays import Floats
 from placet.losses import Bound
 from placet.losses.bregman import PSI
@@ -17,6 +17,7 @@ from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank.features import times
 from placet.rank.linear import Objective
 from placet.rank.ranker import Ranker
+from placet.rank.state import Array, Fitted, Maybe, Number, holds
 
 GRID = 1 / 64  # points of the search are multiples of it, so that the same point is never fitted twice
 
@@ -140,7 +141,13 @@ class SurrogateSearch(Ranker):
     ((2,), True)
     """
 
-    _state = ("alpha_", "coef_", "intercept_", "tried_", "final_")
+    _state = holds(
+        alpha_=Array("psi", low=0),
+        coef_=Array("features"),
+        intercept_=Number(),
+        tried_=Array("tried", "psi and value"),
+        final_=Maybe(Fitted()),
+    )
 
     def __init__(
         self,
@@ -209,7 +216,7 @@ class SurrogateSearch(Ranker):
                     whole.points.append((self.alpha_, path.nearest(self.alpha_)))
                     self.coef_, self.intercept_ = whole.at(self.alpha_)
                 self.final_ = self._finally(queries, valid)
-        self.tried_ = np.array(tried)
+        self.tried_ = np.array(tried).reshape(-1, len(self.psi) + 1)
         self.fit_summary_ = {
             "alpha": dict(zip(self.psi, self.alpha_.tolist())),
             "evaluations": best.steps,
@@ -228,6 +235,13 @@ class SurrogateSearch(Ranker):
         if self.final_ is not None:
             return self.final_._scores(queries)
         return times(queries.X, self.coef_) + self.intercept_
+
+    def _check_state(self) -> None:
+        n = self.n_features_in_
+        if self.tried_.shape[1] != len(self.alpha_) + 1:
+            raise DataError(f"{self.tried_.shape[1]} columns of what was tried do not fit {len(self.alpha_)} functions")
+        if self.final_ is not None and self.final_.n_features_in_ != n:
+            raise DataError(f"the final ranker takes {self.final_.n_features_in_} features, not {n}")
 
     def _check(self, n: int, valid: Queries | None) -> None:
         if isinstance(self.psi, str) or not len(self.psi) or any(name not in PSI for name in self.psi):

@@ -11,8 +11,10 @@ from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
 from placet.losses import Bound, needs
 from placet.metrics import metric as metric_of
-from placet.rank.files import lightgbm, lightgbm_model
+from placet.rank.files import lightgbm
+from placet.rank.forest import Forest
 from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
+from placet.rank.state import Learnt, Number, Trees, holds
 from placet.rank.validation import Best
 
 FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton steps of a leaf bounded
@@ -60,7 +62,7 @@ class TreeRanker(Ranker):
     """
 
     needs = ("curvature",)
-    _state = ("trees_", "learnt_", "n_trees_")
+    _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True))
     _missing = "keep"
 
     def __init__(
@@ -112,8 +114,7 @@ class TreeRanker(Ranker):
                 stacklevel=3,
             )
         self.n_trees_ = 0 if best.empty else best.state
-        text = booster.model_to_string(num_iteration=self.n_trees_ or None)
-        self.trees_ = np.frombuffer(text.encode(), np.uint8)
+        self.trees_ = Forest.from_text(booster.model_to_string(num_iteration=self.n_trees_ or None))
         self.learnt_ = dict(slopes.learnt)
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
 
@@ -151,26 +152,15 @@ class TreeRanker(Ranker):
             "verbosity": -1,
         }
 
-    def _booster(self) -> Any:
-        """The trees as LightGBM's object, read from text once."""
-        if getattr(self, "_read", (None, None))[0] is not self.trees_:
-            self._read = self.trees_, lightgbm_model(self.trees_)
-        return self._read[1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_read"}
-
     def _scores(self, queries: Queries) -> Floats:
-        if not queries.X.shape[0]:
-            return np.zeros(0)
-        return np.asarray(self._booster().predict(queries.X), dtype=np.float64)
+        return self.trees_.predict(queries.X)
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: what each feature adds to s_i - s_j (Shapley values), largest first."""
-        part = self._booster().predict(two_rows(self, X, i, j), pred_contrib=True)
-        part = np.asarray(part.toarray() if hasattr(part, "toarray") else part)
+        pair = two_rows(self, X, i, j)
+        pair = np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair)
         names = self.features_ if self.features_ is not None else range(self.n_features_in_)
-        return largest_first(names, (part[0] - part[1])[:-1])
+        return largest_first(names, self.trees_.shapley(pair[0]) - self.trees_.shapley(pair[1]))
 
 
 class Slopes:

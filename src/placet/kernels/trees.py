@@ -1,0 +1,87 @@
+"""Regression trees kept as arrays: the leaf that each row reaches, and what each feature adds to it."""
+
+import numpy as np
+
+from placet.kernels.jit import jit
+
+ZERO = float(np.float32(1e-35))  # up to which LightGBM takes a value for 0
+DEFAULT_LEFT, ZERO_IS_MISSING, NAN_IS_MISSING, CATEGORY = 1, 2, 4, 8
+
+
+@jit()
+def goes_left(x, threshold, how, bounds, bits):
+    """Whether a value goes to the left child of a node, as LightGBM decides it.
+
+    ``how`` is a sum of the constants above.  A category goes left where its bit is set among ``bits``, from
+    ``bounds[threshold]`` to ``bounds[threshold + 1]``.  NaN is 0 unless NaN stands for a missing value.
+    """
+    if how & CATEGORY:
+        if np.isnan(x) or x <= -1.0 or x >= 2147483648.0:
+            return False
+        k = int(threshold)
+        word = bounds[k] + int(x) // 32
+        return word < bounds[k + 1] and (bits[word] >> np.uint32(int(x) % 32)) & np.uint32(1) == np.uint32(1)
+    if -ZERO <= x <= ZERO or (np.isnan(x) and not how & NAN_IS_MISSING):
+        x = 0.0
+    if (how & ZERO_IS_MISSING and x == 0.0) or (how & NAN_IS_MISSING and np.isnan(x)):
+        return how & DEFAULT_LEFT != 0
+    return x <= threshold
+
+
+@jit()
+def add_leaf_values(X, feature, threshold, left, right, how, value, roots, bounds, bits, out):
+    """Add the leaf values of all trees, in their order, to ``out`` (rows,); a node with feature -1 is a leaf.
+
+    O(rows trees depth).
+    """
+    for i in range(X.shape[0]):
+        total = out[i]
+        for root in roots:
+            node = root
+            while feature[node] >= 0:
+                go = goes_left(X[i, feature[node]], threshold[node], how[node], bounds, bits)
+                node = left[node] if go else right[node]
+            total += value[node]
+        out[i] = total
+
+
+@jit()
+def add_shapley_values(x, feature, threshold, left, right, how, value, count, parent, bounds, bits, out):
+    """Add the Shapley values of the features of one row ``x`` to ``out`` (features,).
+
+    The value of a set S of features at a leaf is v prod_{f in S} o_f prod_{f not in S} z_f: o_f says whether the row
+    passes all splits of f on the way there, z_f is the share of the training rows that do.  Their Shapley values have a
+    closed form in the coefficients of prod_g (z_g + o_g t).  O(leaves depth^3).
+    """
+    path = np.empty(len(feature), np.int64)  # different features on the way to the leaf
+    zero, one = np.empty(len(feature)), np.empty(len(feature))
+    for leaf in range(len(feature)):
+        if feature[leaf] >= 0:
+            continue
+        n, node = 0, leaf
+        while parent[node] >= 0:
+            above = parent[node]
+            f, k = feature[above], 0
+            while k < n and path[k] != f:
+                k += 1
+            if k == n:
+                path[k], zero[k], one[k] = f, 1.0, 1.0
+                n += 1
+            zero[k] *= count[node] / count[above]
+            if goes_left(x[f], threshold[above], how[above], bounds, bits) != (left[above] == node):
+                one[k] = 0.0
+            node = above
+        ways = np.empty(n)  # ways[m] = sum over sets of m features without k of the products above
+        for k in range(n):
+            ways[:], ways[0], m = 0.0, 1.0, 0
+            for g in range(n):
+                if g != k:
+                    m += 1
+                    for size in range(m, 0, -1):
+                        ways[size] = ways[size] * zero[g] + ways[size - 1] * one[g]
+                    ways[0] *= zero[g]
+            total, chance = 0.0, 1.0 / n  # m! (n - m - 1)! / n!
+            for size in range(n):
+                total += chance * ways[size]
+                chance *= (size + 1.0) / max(n - size - 1.0, 1.0)
+            out[path[k]] += value[leaf] * (one[k] - zero[k]) * total

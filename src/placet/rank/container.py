@@ -1,0 +1,170 @@
+"""The bytes of a saved model: a safetensors file whose header holds its own SHA-256, read without trust.
+
+The digest is that of the whole file with 64 zeros in its place, and is checked before anything else is looked at.  Then
+lengths, types and places of the arrays, and the depth and size of the JSON, are bounded before memory is spent on them.
+"""
+
+import hashlib
+import json
+import os
+import stat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data import DataError
+from placet.io.files import writing
+
+Arrays = dict[str, NDArray[Any]]
+
+LONGEST_HEADER = 64 << 20
+MOST_TENSORS = 10_000
+DEEPEST = 40
+MOST_VALUES = 50_000
+"""Values in the JSON of a header at most, beside one for each 8 bytes of it."""
+
+DTYPES = {
+    "F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
+}  # fmt: skip
+_NONE = "0" * 64
+_BEFORE = b'\\"sha256\\": \\"'  # JSON inside a string of JSON
+
+
+class NotAModel(DataError):
+    """Bytes that are not those of a saved model, or not all of them."""
+
+
+def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
+    """Write a header and arrays; the file appears under its name only when it is whole."""
+    from safetensors.numpy import save
+
+    text = json.dumps({"sha256": _NONE, **header}, allow_nan=False)
+    data = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={"placet": text})
+    with writing(path) as file:
+        file.write(sealed(data))
+
+
+def sealed(data: bytes) -> bytes:
+    """The bytes with their digest in its place."""
+    at = _place_of_digest(memoryview(data))
+    blank = data[:at] + _NONE.encode() + data[at + 64 :]
+    return data[:at] + hashlib.sha256(blank).hexdigest().encode() + data[at + 64 :]
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
+    """The header and the arrays of a file, or a ``DataError``."""
+    with open(path, "rb", opener=_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise NotAModel("this is not a regular file, so not a saved model")
+        data = memoryview(file.read())
+    _check_digest(data)
+    length = int.from_bytes(data[:8], "little")
+    outer = _parse(bytes(data[8 : 8 + length]))
+    about = outer.pop("__metadata__", None)
+    text = about.get("placet") if isinstance(about, dict) else None
+    if not isinstance(text, str):
+        raise NotAModel("these are tensors, but not a model that Placet saved")
+    return _parse(text.encode()), _arrays(outer, data[8 + length :])
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opened so that a pipe without a writer does not keep us waiting."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _place_of_digest(data: memoryview) -> int:
+    """Where the digest stands, inside the header."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 9 or bytes(data[8:9]) != b"{" or length > len(data) - 8:
+        raise NotAModel("this is not a saved model, or it is damaged (it has no header of the length it says)")
+    if length > LONGEST_HEADER:
+        raise NotAModel(f"this is not a saved model: its header has {length:,} bytes, more than {LONGEST_HEADER:,}")
+    at = bytes(data[8 : 8 + length]).find(_BEFORE)
+    if at < 0 or at + len(_BEFORE) + 64 > length:
+        raise NotAModel("these are tensors, but not a model that Placet saved, or its digest is missing")
+    return 8 + at + len(_BEFORE)
+
+
+def _check_digest(data: memoryview) -> None:
+    at = _place_of_digest(data)
+    digest = hashlib.sha256(data[:at])
+    digest.update(_NONE.encode())
+    digest.update(data[at + 64 :])
+    if digest.hexdigest().encode() != data[at : at + 64]:
+        raise NotAModel("this saved model is damaged: its bytes are not those that were written; copy or save it again")
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    """A JSON object of bounded size and depth, with finite numbers and no name twice."""
+    n_values = sum(text.count(sign) for sign in (b",", b"[", b"{", b":"))
+    if n_values > MOST_VALUES + len(text) // 8:
+        raise NotAModel(f"this is not a saved model: its header holds {n_values:,} values")
+    try:
+        found = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise NotAModel(f"this is not a saved model, or it is damaged ({error})") from None
+    if not isinstance(found, dict):
+        raise NotAModel("these are tensors, but not a model that Placet saved")
+    level: list[Any] = [found]
+    for _ in range(DEEPEST):
+        level = [inner for value in level for inner in (value.values() if isinstance(value, dict) else value)]
+        level = [value for value in level if isinstance(value, list | dict)]
+    if level:
+        raise NotAModel(f"this is not a saved model: its header is nested more than {DEEPEST} deep")
+    return found
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if abs(number) < float("inf") else _refuse(text)
+
+
+def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
+    """The arrays of the header, which must fill the rest of the file without a gap."""
+    if len(tensors) > MOST_TENSORS:
+        raise NotAModel(f"this is not a saved model: it holds {len(tensors):,} arrays, more than {MOST_TENSORS:,}")
+    places: list[tuple[int, int, str]] = []
+    for name, about in tensors.items():
+        dtype, shape, (start, end) = _described(about)
+        n_bytes = dtype.itemsize
+        for size in shape:
+            n_bytes *= size  # Python's numbers do not wrap
+        if end - start != n_bytes:
+            raise NotAModel(f"this saved model is damaged: array {name!r:.40} has {end - start} bytes, not {n_bytes}")
+        places.append((start, end, name))
+    at, found = 0, {}
+    for start, end, name in sorted(places):
+        if start != at or end > len(data):
+            raise NotAModel(f"this saved model is damaged: array {name!r:.40} does not follow the one before it")
+        dtype, shape, _ = _described(tensors[name])
+        if dtype.kind == "b" and (np.frombuffer(data[start:end], np.uint8) > 1).any():
+            raise NotAModel(f"this saved model is damaged: array {name!r:.40} holds bytes that are not true or false")
+        found[name] = np.frombuffer(data[start:end], dtype).reshape(shape).copy()
+        at = end
+    if at != len(data):
+        raise NotAModel(f"this saved model is damaged: {len(data) - at} bytes after its arrays belong to none")
+    return found
+
+
+def _described(about: Any) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, int]]:
+    """Type, shape and place of an array."""
+    if isinstance(about, dict) and set(about) == {"dtype", "shape", "data_offsets"}:
+        kind, shape, place = about["dtype"], about["shape"], about["data_offsets"]
+        numbers = [*shape, *place] if isinstance(shape, list) and isinstance(place, list) else [None]
+        whole = all(type(number) is int and 0 <= number < 2**62 for number in numbers)
+        if isinstance(kind, str) and kind in DTYPES and whole and len(place) == 2 and len(shape) <= 4:
+            return np.dtype(DTYPES[kind]), tuple(shape), (place[0], place[1])
+    raise NotAModel(f"this saved model is damaged: {about!r:.80} describes no array")

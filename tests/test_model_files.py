@@ -1,0 +1,205 @@
+"""Model files: sealed, checked against what each class states, and never more than an error when they are damaged."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from sklearn.base import clone
+from test_rank_every import CASES, fit, rows
+
+import placet
+from placet.data import DataError
+from placet.rank import RANKERS, LinearRanker, container
+from placet.rank.ranker import Ranker
+from placet.rank.state import Array, Number, check_state, fits, holds, stated
+
+pytestmark = pytest.mark.jit
+FUZZ = Path(__file__).parents[1] / "fuzz" / "fuzz_models.py"
+TRAIN = placet.simulate.queries(12, 5, 3, noise=0.5, random_state=3)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "m.placet"
+    LinearRanker("pmop-fd").fit(TRAIN).save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", RANKERS)
+def test_every_class_states_what_it_holds(name):
+    """A class without a statement cannot be checked: ``stated`` says how to write one."""
+    assert set(stated(RANKERS[name])) >= {"n_features_in_", "features_", "fit_summary_"}
+
+
+def test_a_class_without_a_statement_is_told_how_to_write_one(tmp_path):
+    class Old(LinearRanker):
+        _state = ("coef_",)
+
+    with pytest.raises(TypeError, match=r"Old._state must say what each fitted attribute is, such as holds\(coef_="):
+        Old().fit(TRAIN).saved_state()
+
+
+def test_the_digest_covers_every_byte(saved):
+    data = saved.read_bytes()
+    for at in range(len(data)):
+        changed = bytearray(data)
+        changed[at] ^= 1
+        saved.write_bytes(changed)
+        with pytest.raises(DataError, match="m.placet: "):
+            placet.load(saved)
+    for cut in (data[:-1], data + b"\0", data[:8], b""):
+        saved.write_bytes(cut)
+        with pytest.raises(DataError):
+            placet.load(saved)
+    saved.with_name("again").write_bytes(data)
+    with safe_open(saved.with_name("again"), framework="numpy") as file:
+        assert len(file.keys()) == 4  # it stays a file that others can read
+
+
+def header_of(data):
+    length = int.from_bytes(data[:8], "little")
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def with_header(outer, rest):
+    text = json.dumps(outer).encode()
+    return container.sealed(len(text).to_bytes(8, "little") + text + rest)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda o: o["0/coef_"].update(shape=[2**61, 8]), "has 24 bytes, not"),
+        (lambda o: o["0/coef_"].update(shape=[-3]), "describes no array"),
+        (lambda o: o["0/coef_"].update(shape=[True, 3]), "describes no array"),
+        (lambda o: o["0/coef_"].update(dtype="F16"), "describes no array"),
+        (lambda o: o["0/coef_"].update(data_offsets=[8, 32]), "does not follow|belong to none"),
+        (lambda o: o.update(more={"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}), "belong to no ranker"),
+        (lambda o: o.update({str(k): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for k in range(10_001)}), "10,0.. arrays"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": ' + "[" * 41 + "]" * 41 + "}"), "nested more than 40 deep"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": ' + "[" * 9000 + "]" * 9000 + "}"), "not a saved model"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": [' + "[]," * 200_000 + "[]]}"), "values"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "format": 2}'), "twice"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": NaN}'), "no number of JSON"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": 1e999}'), "no number of JSON"),
+        (lambda o: o["__metadata__"].update(placet=o["__metadata__"]["placet"][:-1] + ', "x": ' + "9" * 5000 + "}"), "damaged"),
+    ],
+)  # fmt: skip
+def test_crafted_headers_with_a_right_digest_are_refused(saved, change, words):
+    outer, rest = header_of(saved.read_bytes())
+    change(outer)
+    saved.write_bytes(with_header(outer, rest))
+    with pytest.raises(DataError, match=words):
+        placet.load(saved)
+
+
+def test_a_long_header_and_what_is_no_file_are_refused(saved):
+    saved.write_bytes(
+        (container.LONGEST_HEADER + 1).to_bytes(8, "little") + b"{" + b" " * (container.LONGEST_HEADER + 9)
+    )
+    with pytest.raises(DataError, match="its header has 67,108,865 bytes"):
+        placet.load(saved)
+    saved.unlink()
+    os.mkfifo(saved)  # nobody writes to it
+    with pytest.raises(DataError, match="not a regular file"):
+        placet.load(saved)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_array_is_checked_for_type_shape_range_and_finiteness(name, tmp_path):
+    path = tmp_path / "m"
+    fit(name).save(path)
+    header, arrays = container.read(path)
+    assert arrays
+    for key, array in arrays.items():
+        wrong = [
+            array.astype(np.int16 if array.dtype.kind == "f" else np.float32),
+            array[None],
+            np.append(array.ravel(), array.ravel()[:1]),
+        ]
+        if array.dtype.kind == "f" and array.size:
+            wrong += [
+                np.where(np.arange(array.size).reshape(array.shape) == array.size - 1, value, array).astype(array.dtype)
+                for value in (np.nan, np.inf)
+            ]
+        for other in wrong:
+            if array.size == 0 and other.shape == array.shape and other.dtype == array.dtype:
+                continue
+            container.write(path, header, {**arrays, key: other})
+            with pytest.raises(DataError):
+                placet.load(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"coef_": np.zeros(3, np.float32)}, "coef_ of a Ranker is float32, not an array of float64"),
+        ({"coef_": np.zeros(2)}, r"coef_ of a Ranker has shape \(2,\), not \(3,\)"),
+        ({"coef_": np.array([0.0, np.nan, 1.0])}, "holds 1 numbers that are not finite"),
+        ({"n_": -1}, "n_ of a Ranker is -1, not between 0 and inf"),
+        ({"n_": True}, "is bool, not a whole number"),
+        ({"n_": 2.0}, "is float, not a whole number"),
+        ({"features_": ("a", "b")}, "are 2 names for 3 features"),
+        ({"n_features_in_": -3}, "is -3, not between"),
+        ({"fit_summary_": {}}, "interrupted"),
+        ({"more": 1}, "the state of a Ranker is"),
+    ],
+)
+def test_a_statement_refuses_in_words(values, words, monkeypatch):
+    monkeypatch.setattr(Ranker, "_state", holds(coef_=Array("features"), n_=Number(low=0, whole=True)))
+    good = {
+        "n_features_in_": 3,
+        "features_": None,
+        "fit_summary_": {"interrupted": False},
+        "coef_": np.zeros(3),
+        "n_": 0,
+    }
+    check_state(Ranker, good)
+    with pytest.raises(DataError, match=words):
+        check_state(Ranker, {**good, **values})
+
+
+def test_parameters_are_those_that_their_annotations_name(saved):
+    for name, value in {
+        "l2": "much",
+        "max_iter": 2.5,
+        "standardize": 1,
+        "loss": 3,
+        "loss_params": [1],
+        "metric": None,
+    }.items():
+        header, arrays = container.read(saved)
+        header["rankers"][0]["params"][name] = value
+        container.write(saved.with_name("n"), header, arrays)
+        with pytest.raises(DataError, match=f"{name}=.* is no parameter of a LinearRanker"):
+            placet.load(saved.with_name("n"))
+    assert fits(2.0, int)
+    assert not fits("x", int)
+
+
+def test_what_cannot_be_loaded_is_not_saved(tmp_path):
+    ranker = clone(LinearRanker()).fit(TRAIN)
+    ranker.coef_[0] = np.nan
+    with pytest.raises(
+        ValueError, match="cannot be saved.*coef_ of a LinearRanker holds 1 numbers that are not finite"
+    ):
+        ranker.save(tmp_path / "m")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seal", ["as-is", "sealed"])
+def test_mutated_files_are_answered_or_refused(tmp_path, seal):
+    """Some hundred mutations of one file of each kind, in a process of their own; fuzz/fuzz_models.py makes many."""
+    for name in CASES:
+        fit(name).save(tmp_path / name)
+    tables = {name: getattr(rows(name), "X", rows(name))[:4] for name in CASES}
+    np.savez(tmp_path / "rows.npz", **{name: X.toarray() if hasattr(X, "toarray") else X for name, X in tables.items()})
+    words = [sys.executable, str(FUZZ), "--files", str(tmp_path), "--rows", str(tmp_path / "rows.npz")]
+    words += ["--mutations", "60", f"--{seal}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
