@@ -238,7 +238,7 @@ def command():
 
 def test_commands_simulate_and_track(tmp_path):
     run = CliRunner().invoke
-    made = run(command(), ["ranked-signals", str(tmp_path / "sim"), "--steps", "80", "--seed", "3"])
+    made = run(command(), ["ranked-signals", "--out", str(tmp_path / "sim"), "--steps", "80", "--seed", "3"])
     assert made.exit_code == 0, made.output
     options = "--detection 0.7 --clutter-rate 4 --sigma 0.02 --diffusion 0.02 --speed 1 --window 0,10 --particles 1500"
     files = ["--beacons", str(tmp_path / "sim/beacons.csv"), "--start", "2,2"]

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, overload
 
@@ -16,6 +16,7 @@ from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.mallows import Mallows
 from placet.aggregate.mpm import MultinomialPreference
+from placet.aggregate.prior import check_prior
 from placet.aggregate.resample import resample
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
@@ -24,6 +25,7 @@ from placet.aggregate.start import start_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
+from placet.data.parameters import check_parameters
 from placet.threads import algebra_threads
 
 MODELS: dict[str, type] = {
@@ -109,13 +111,13 @@ def consensus(
     >>> consensus(lists, "borda").ranking
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
     """
-    one_of(method, [*MODELS, *RULES], "method")
     if not isinstance(data, Parts):
         data_kind(data)
         if engine is not None:
             raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
     if bootstrap < 0 or bootstrap == 1:
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
+    check_method(method, params)
     if "random_state" in _parameters(method):
         params = {"random_state": random_state, **params}
     if isinstance(data, Parts):
@@ -138,6 +140,16 @@ def consensus(
             return replace(found, set_notes=(*notes, *found.set_notes))
         results, more = run.each(data, progress)
         return ConsensusSet(results, method=method, params=params, set_notes=(*notes, *more))
+
+
+def check_method(method: str, params: Mapping[str, Any]) -> None:
+    """A ``ValueError`` for a method or parameters that there are not, or values of another kind; no data are needed."""
+    one_of(method, [*MODELS, *RULES], "method")
+    if method in MODELS:
+        check_parameters(MODELS[method], params, repr(method))
+        check_prior(params.get("prior"))
+    else:
+        check_parameters(RULES[method].function, params, repr(method), skip=1)
 
 
 def shares_agents(method: str) -> bool:

@@ -4,7 +4,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -68,8 +68,9 @@ class Consensus:
             put("stderr", np.sqrt(np.diag(self.covariance)))
         if self.stderr is None and self.draws is not None:
             put("stderr", np.std(self.draws, axis=0, ddof=1))
-        if self.stderr is not None:
-            put("stderr", frozen(self.stderr, np.float64))
+        for name in ("stderr", "support", "spread"):
+            if getattr(self, name) is not None:
+                put(name, frozen(getattr(self, name), np.float64))
         for name, shape in (("scores", (len(self.items),)), ("stderr", (len(self.items),))):
             values = getattr(self, name)
             if values is not None and values.shape != shape:
@@ -278,6 +279,17 @@ class Consensus:
         """The consensus as one ballot with its scores; tied items share the mean of theirs."""
         return _as_ballots([self], None)
 
+    def with_min_support(self, minimum: float) -> "Consensus":
+        """The same scores without the items whose support is below ``minimum``; ranks are among those that are left.
+
+        >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.0, 1.0], method="m", support=[1.0, 9.0, 8.0])
+        >>> c.with_min_support(5).ranking
+        ['bee', 'cat']
+        """
+        if self.support is None:
+            raise ValueError(f"{self.method!r} does not say how much data each item has")
+        return subset(self, self.support >= minimum, f"with support below {minimum:g}")
+
     def renamed(self, items: Sequence[Hashable]) -> "Consensus":
         """The same result for items of other names; what was simulated for the ranks is shared by both."""
         if len(items) != len(self.items):
@@ -436,9 +448,40 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         frame = _frame(list(self.values()), level)
         return frame.insert_column(0, pl.Series("instance", _plain(names)))
 
+    def with_min_support(self, minimum: float) -> "ConsensusSet":
+        """Every instance without the items whose support in it is below ``minimum``, none where no item is left."""
+        enough = {name: c for name, c in self.items() if c.support is None or (c.support >= minimum).any()}
+        notes = self.set_notes
+        if len(enough) < len(self):
+            notes += (f"{len(self) - len(enough)} instances have no item with support of {minimum:g} and are left out",)
+        return replace(self, results={name: c.with_min_support(minimum) for name, c in enough.items()}, set_notes=notes)
+
     def to_rankings(self) -> Rankings:
         """One ballot for each instance, with its scores: what is written as a TREC run."""
         return _as_ballots(list(self.values()), list(self))
+
+
+def subset(c: Consensus, keep: NDArray[np.bool_], why: str) -> Consensus:
+    """The result for the items of a mask alone: their scores and errors as they are, their ranks among themselves."""
+    left_out = np.flatnonzero(~keep)
+    if not len(left_out):
+        return c
+    if len(left_out) == len(c.items):
+        raise ValueError(f"all {len(c.items)} items are {why}; nothing is left to rank")
+    word = "item is" if len(left_out) == 1 else "items are"
+    note = f"{len(left_out)} {word} left out, {why}: first {c.items[left_out[0]]!r}"
+    cut = lambda values: None if values is None else values[keep]  # noqa: E731
+    return replace(
+        c,
+        items=tuple(c.items[k] for k in np.flatnonzero(keep)),
+        scores=c.scores[keep],
+        covariance=None if c.covariance is None else c.covariance[np.ix_(keep, keep)],
+        draws=None if c.draws is None else c.draws[:, keep],
+        notes=(*c.notes, note),
+        stderr=cut(c.stderr),
+        support=cut(c.support),
+        spread=cut(c.spread),
+    )
 
 
 def tied_groups(scores: Floats, tolerance: float) -> tuple[Ints, Ints]:

@@ -6,13 +6,12 @@ import warnings
 
 import typer
 
-from placet.cli import aggregate, audit, data, demo, evaluate, rank, simulate, track
+from placet.cli import aggregate, audit, completion, data, demo, evaluate, rank, simulate, track
 
 app = typer.Typer(
     name="placet",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     help="Turn any evidence of preference into a ranking that says how sure it is.",
 )
 app.command("describe")(data.describe)
@@ -26,6 +25,7 @@ app.command("compare")(rank.compare)
 app.add_typer(simulate.app, name="simulate")
 app.command("track")(track.track)
 app.command("demo")(demo.demo)
+app.command("completion")(completion.completion)
 
 
 @app.callback(invoke_without_command=True)
@@ -41,7 +41,7 @@ def main() -> None:
     """Run the command; what is wrong with data or parameters is said in one line, and the exit code is 2."""
     warnings.showwarning = _say_warning  # type: ignore[assignment]
     try:
-        app()
+        app(prog_name="placet")
     except (ValueError, OSError) as error:
         if os.environ.get("PLACET_DEBUG"):
             raise

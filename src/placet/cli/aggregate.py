@@ -1,6 +1,5 @@
 """``placet aggregate``: from files of votes, ballots, rank lists or ratings to a consensus."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -11,35 +10,39 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from placet.cli.models import CONTROL_HELP, beside
-from placet.cli.output import READ_HELP, parameters, plain, progress_bar, say, show_json, show_table
+from placet.cli.options import AsJson, FormatName, Level, Out, Param, Read, Report, Seed, complete_methods
+from placet.cli.output import LONG, check_suffix, json_text, parameters, progress_bar, say, show_json, show_table
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from placet.aggregate import Consensus, ConsensusSet
     from placet.data import Comparisons, Rankings
 
 SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
-LONG = 2.0
 
 
 def aggregate(
     files: Annotated[
         list[Path], typer.Argument(help="Votes, ballots, PrefLib, rank lists, ratings; several TREC runs are fused.")
     ],
-    method: Annotated[str, typer.Option("--method", "-m", help="A model or rule; a wrong name lists them all.")] = "",
-    format: Annotated[str, typer.Option(help="Format of the files; guessed if not given.")] = "",
-    option: Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)] = None,
-    param: Annotated[list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the method.")] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method", "-m", help="A model or rule; a wrong name lists them all.", autocompletion=complete_methods
+        ),
+    ] = "",
+    format: FormatName = "",
+    option: Read = None,
+    param: Param = None,
     control: Annotated[list[str] | None, typer.Option("--control", help=CONTROL_HELP)] = None,
-    bootstrap: Annotated[int, typer.Option(help="Rounds of resampling; 0 for none.")] = 0,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    report: Annotated[Path | None, typer.Option(help="Write a page about the result (HTML).")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the result to a file instead of stdout: .run, .csv, .json or .parquet.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    bootstrap: Annotated[int, typer.Option(min=0, help="Rounds of resampling; 0 for none.")] = 0,
+    level: Level = 0.95,
+    min_support: Annotated[
+        float, typer.Option(min=0, help="Rank only items with at least so many votes or ballots; all are fitted.")
+    ] = 0,
+    seed: Seed = 0,
+    report: Report = None,
+    out: Out = None,
+    as_json: AsJson = False,
 ) -> None:
     """Rank the items of files by consensus, with standard errors and rank intervals.
 
@@ -47,33 +50,40 @@ def aggregate(
     (the topics of TREC runs, the queries of LETOR files) are ranked instance by instance.
     """
     from placet.aggregate import consensus
-    from placet.aggregate.methods import expected_seconds
+    from placet.aggregate.methods import check_method, expected_seconds
     from placet.data import Comparisons
+    from placet.io.files import bare_suffix
 
-    write = _writer(out) if out is not None else None
-    data = read_all(files, format, parameters(option or []) | ({"control": control} if control else {}))
+    check_suffix(out, list(WRITERS))
+    params = parameters(param or [])
+    if method:
+        check_method(method, params)
+    with progress_bar("reading"):
+        data = read_all(files, format, parameters(option or []) | ({"control": control} if control else {}))
     chosen = method or ("bradley-terry" if isinstance(data, Comparisons) else "plackett-luce")
-    _refuse_unknown(chosen)
+    check_method(chosen, params)
     seconds = expected_seconds(data, chosen, bootstrap)
     if seconds > LONG:
         say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
     with progress_bar(chosen) as bar:
-        params = parameters(param or [])
         result = consensus(data, chosen, bootstrap=bootstrap, random_state=seed, progress=bar, **params)
+        result = result.with_min_support(min_support) if min_support else result
     for note in result.notes:
-        say(note)
-    if out is not None and write is not None:
-        write(out, result, level)
+        if note not in data.notes:  # which were said when the files were read
+            say(note)
+    if report is not None:  # before stdout, which may be a pipe that is closed early
+        from placet.report import write_consensus_page
+
+        names = ", ".join(file.name for file in files[:3]) + (", ..." if len(files) > 3 else "")
+        with progress_bar("report"):
+            write_consensus_page(report, result, data, title=f"Consensus of {names}", level=level)
+        say(f"report: {report}")
+    if out is not None:
+        WRITERS[bare_suffix(out)](out, result, level)
     elif as_json:
         show_json(_json(result, level))
     else:
         _show(result, level)
-    if report is not None:
-        from placet.report import write_consensus_page
-
-        names = ", ".join(file.name for file in files[:3]) + (", ..." if len(files) > 3 else "")
-        write_consensus_page(report, result, data, title=f"Consensus of {names}", level=level)
-        say(f"report: {report}")
 
 
 def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons":
@@ -141,13 +151,6 @@ def _name(file: Path, files: Sequence[Path]) -> str:
     return file.name if sum(other.name == file.name for other in files) == 1 else str(file)
 
 
-def _refuse_unknown(method: str) -> None:
-    from placet.aggregate import MODELS, RULES
-
-    if method not in MODELS and method not in RULES:
-        raise ValueError(f"method {method!r} is unknown; models: {sorted(MODELS)}; rules: {sorted(RULES)}")
-
-
 def _size(data: "Rankings | Comparisons") -> str:
     from placet.data import Rankings
 
@@ -192,16 +195,6 @@ def _show(result: "Consensus | ConsensusSet", level: float) -> None:
         )
 
 
-def _writer(out: Path) -> "Callable[[Path, Consensus | ConsensusSet, float], None]":
-    """What writes the result, by the suffix of the file."""
-    from placet.io.files import bare_suffix
-
-    suffix = bare_suffix(out)
-    if suffix not in WRITERS:
-        raise ValueError(f"--out {out}: suffix {suffix!r} is unknown; choose from {list(WRITERS)}")
-    return WRITERS[suffix]
-
-
 def _write_run(out: Path, result: "Consensus | ConsensusSet", level: float) -> None:
     from placet.io import write_trec_run
 
@@ -212,24 +205,22 @@ def _write_json(out: Path, result: "Consensus | ConsensusSet", level: float) -> 
     from placet.io.files import writing
 
     with writing(out) as file:
-        file.write(json.dumps(plain(_json(result, level)), indent=2, ensure_ascii=False).encode() + b"\n")
+        file.write(json_text(_json(result, level)).encode() + b"\n")
 
 
-def _write_frame(kind: str) -> "Callable[[Path, Consensus | ConsensusSet, float], None]":
-    def write(out: Path, result: "Consensus | ConsensusSet", level: float) -> None:
-        from placet.io.files import writing
+def _write_table(out: Path, result: "Consensus | ConsensusSet", level: float) -> None:
+    from placet.io.tables import write_table
 
-        frame: pl.DataFrame = result.to_frame(level)
-        with writing(out) as file:
-            getattr(frame, f"write_{kind}")(file)
-
-    return write
+    frame = result.to_frame(level)
+    write_table(out, frame.to_dict())
 
 
 WRITERS: "dict[str, Callable[[Path, Consensus | ConsensusSet, float], None]]" = {
     ".run": _write_run,
-    ".csv": _write_frame("csv"),
+    ".csv": _write_table,
+    ".tsv": _write_table,
     ".json": _write_json,
-    ".parquet": _write_frame("parquet"),
+    ".jsonl": _write_table,
+    ".parquet": _write_table,
 }
 """Suffix -> what writes a result: a TREC run, or the table."""

@@ -5,56 +5,72 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.output import READ_HELP, parameters, say, show_json, show_table
+from placet.cli.options import AsJson, FormatName, Out, Param, Read, complete_methods
+from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say
 
 if TYPE_CHECKING:
-    from placet.axioms import Audit, MethodAudit
+    from placet.axioms import Audit, AuditSet, MethodAudit
 
 
 def audit(
     file: Annotated[Path | None, typer.Argument(help="Ballots, PrefLib, votes, ratings; none for the theory.")] = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="A rule or model, as in 'placet aggregate'.")] = "borda",
-    format: Annotated[str, typer.Option(help="Format of the file; guessed if not given.")] = "",
-    option: Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)] = None,
-    param: Annotated[list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the method.")] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method", "-m", help="A rule or model, as in 'placet aggregate'.", autocompletion=complete_methods
+        ),
+    ] = "borda",
+    format: FormatName = "",
+    option: Read = None,
+    param: Param = None,
     instance: Annotated[str, typer.Option(help="Audit this instance (topic, query) alone.")] = "",
     near: Annotated[float, typer.Option(help="The margin up to which a majority is narrow.")] = 0.02,
     items: Annotated[int, typer.Option(help="Without a file: the number of items.")] = 0,
     voters: Annotated[int, typer.Option(help="Without a file: the most voters of a search.")] = 4,
     ties: Annotated[bool, typer.Option(help="Without a file: let ballots tie items in a search.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    out: Out = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say which axioms a consensus keeps, which it breaks, how badly, and on which ballots.
 
     Of positional rules (borda, plurality, anti-plurality, log, squared) the theory is exact; other rules are searched.
     A file with instances is audited instance by instance, and the table sums up.
     """
-    from placet.axioms import AuditSet, MethodAudit
+    from placet.aggregate.methods import check_method
+    from placet.axioms import MethodAudit
     from placet.axioms import audit as run
 
+    check_suffix(out)
     values = parameters(param or [])
+    check_method(method, values)
     if file is None:
         if items < 2:
             raise ValueError("give a file of ballots, or --items with the number of items (2 or more) for theory alone")
-        found: Audit | AuditSet | MethodAudit = run(None, method, items=items, voters=voters, ties=ties, **values)
+        with progress_bar(f"searching {method}"):
+            found: Audit | AuditSet | MethodAudit = run(None, method, items=items, voters=voters, ties=ties, **values)
     elif items:
         raise ValueError(f"--items {items} is for the theory alone; leave it out, or leave out {file}")
     else:
-        data = _read(file, format, parameters(option or []))
-        found = run(data, method, near=near, instance=_name(data, instance), **values)
+        with progress_bar(f"auditing {method}"):
+            data = _read(file, format, parameters(option or []))
+            found = run(data, method, near=near, instance=_name(data, instance), **values)
     if isinstance(found, MethodAudit) and not found.proved:
         most = max(v.searched for v in found.verdicts)
         say(f"{method} is not positional: up to {most:,} profiles of at most {voters} voters were searched per axiom")
-    if not as_json:
-        frame = found.to_frame()
-        show_table(frame.columns, frame.rows())
-    elif isinstance(found, MethodAudit):
-        show_json(_verdicts(found))
-    elif isinstance(found, AuditSet):
+    frame = found.to_frame()
+    deliver(out, as_json, frame.columns, frame.rows(), _value(found))
+
+
+def _value(found: "Audit | AuditSet | MethodAudit") -> Any:
+    """What JSON holds of an audit."""
+    from placet.axioms import AuditSet, MethodAudit
+
+    if isinstance(found, MethodAudit):
+        return _verdicts(found)
+    if isinstance(found, AuditSet):
         instances = found.instances_frame().to_dicts()
-        show_json({"method": found.method, "instances": instances, "findings": found.to_frame().to_dicts()})
-    else:
-        show_json(_facts(found))
+        return {"method": found.method, "instances": instances, "findings": found.to_frame().to_dicts()}
+    return _facts(found)
 
 
 def _read(file: Path, format: str, options: dict[str, Any]) -> Any:

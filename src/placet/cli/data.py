@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from placet.cli.output import READ_HELP, parameters, say, show_json, show_table
+from placet.cli.options import AsJson, FormatName, Out, Read, check_target, complete_formats
+from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say
 
 OnError = Literal["raise", "skip"]
 
@@ -16,7 +17,8 @@ def read_files(files: Sequence[Path], format: str, options: Sequence[str], on_er
     from placet.io import read
 
     source = files[0] if len(files) == 1 else list(files)
-    data = read(source, format or None, on_error=on_error, **parameters(list(options)))
+    with progress_bar("reading"):
+        data = read(source, format or None, on_error=on_error, **parameters(list(options)))
     for note in getattr(data, "notes", ()):
         say(note)
     return data
@@ -24,28 +26,44 @@ def read_files(files: Sequence[Path], format: str, options: Sequence[str], on_er
 
 def describe(
     files: Annotated[list[Path], typer.Argument(help="Files to read as one; a folder; - for standard input.")],
-    format: Annotated[str, typer.Option(help="Format of the files; guessed if not given.")] = "",
-    option: Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)] = None,
+    format: FormatName = "",
+    option: Read = None,
     on_error: Annotated[OnError, typer.Option(help="raise, or skip (what is left out is counted and said).")] = "raise",
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    out: Out = None,
+    as_json: AsJson = False,
 ) -> None:
     """Say what is in files: counts, ties, coverage, connectedness, lists that teach nothing."""
+    check_suffix(out)
     about = read_files(files, format, option or [], on_error).describe()
     known = {key: value for key, value in about.items() if value is not None}
-    show_json(known) if as_json else show_table(["what", "value"], list(known.items()))
+    deliver(out, as_json, ["what", "value"], list(known.items()), known)
 
 
 def convert(
     source: Annotated[Path, typer.Argument(help="Any file that Placet reads.")],
-    target: Annotated[Path, typer.Argument(help="File to write; its ending chooses the format.")],
-    from_format: Annotated[str, typer.Option("--from", help="Format of the source; guessed if not given.")] = "",
-    option: Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)] = None,
-    to_format: Annotated[str, typer.Option("--to", help="Format of the target; by its ending if not given.")] = "",
+    target: Annotated[
+        Path | None, typer.Argument(callback=check_target, help="File to write; its ending chooses the format.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(callback=check_target, help="The same, as other commands say it.")] = None,
+    from_format: Annotated[
+        str,
+        typer.Option(
+            "--from", "--format", help="Format of the source; guessed if not given.", autocompletion=complete_formats
+        ),
+    ] = "",
+    option: Read = None,
+    to_format: Annotated[
+        str,
+        typer.Option("--to", help="Format of the target; by its ending if not given.", autocompletion=complete_formats),
+    ] = "",
     on_error: Annotated[OnError, typer.Option(help="raise, or skip (what is left out is counted and said).")] = "raise",
 ) -> None:
     """Read a file in one format and write it in another."""
     from placet.io import write
 
+    if (target is None) == (out is None):
+        raise ValueError("name one file to write: placet convert SOURCE TARGET, or --out TARGET")
+    to = target or out
     data = read_files([source], from_format, option or [], on_error)
-    write(data, target, format=to_format or None)
-    say(f"{target}: {data!r}")
+    write(data, to, format=to_format or None)  # type: ignore[arg-type]
+    say(f"{to}: {data!r}")

@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
+from placet.cli.options import Seed
 from placet.cli.output import say, show_table
 from placet.cli.simulate import names, truth
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Simulate votes, ballots and search results; rank, measure, and write a report page."""
     out.mkdir(parents=True, exist_ok=True)

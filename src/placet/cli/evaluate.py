@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.output import say, show_json, show_table
+from placet.cli.options import AsJson, Out
+from placet.cli.output import check_suffix, deliver, progress_bar, say
 
 if TYPE_CHECKING:
     from placet.io import Judged
@@ -22,7 +23,8 @@ def evaluate(
     train: Annotated[
         Path | None, typer.Option(help="Training points, from which propensities of labels are taken (psp, psndcg).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    out: Out = None,
+    as_json: AsJson = False,
 ) -> None:
     """Score a run or a file of scores against graded labels.
 
@@ -33,30 +35,31 @@ def evaluate(
     from placet.metrics import metric as metric_of
     from placet.metrics import summary
 
+    check_suffix(out)
     specs = [metric_of(with_compat(text, compat)) for text in split_specs(metric)]
-    judged = read_judged(scores, labels)
+    with progress_bar("reading"):
+        judged = read_judged(scores, labels)
     scored_by_propensity = any(spec.name in ("psp", "psndcg") for spec in specs)
     has_labels = judged.name is not None and judged.name.dtype.kind == "i"
     propensity = row_propensities(judged, labels, train) if scored_by_propensity and has_labels else None
-    values = evaluate_all(specs, judged.score, judged.grade, judged.offsets, name=judged.name, propensity=propensity)
+    with progress_bar("measuring"):
+        lists = judged.score, judged.grade, judged.offsets
+        values = evaluate_all(specs, *lists, name=judged.name, propensity=propensity)
     if per_query:
         rows = [[qid, *(float(v[q]) for v in values.values())] for q, qid in enumerate(judged.qid)]
-        head = ["qid", *values]
-        show_json([dict(zip(head, row)) for row in rows]) if as_json else show_table(head, rows)
+        deliver(out, as_json, ["qid", *values], rows)
         return
     table = [(spec, summary(v)) for spec, v in values.items()]
-    if as_json:
-        show_json(
-            {
-                spec: {"mean": s.mean, "stderr": s.stderr, "queries": s.n_lists, "undefined": s.n_undefined}
-                for spec, s in table
-            }
-        )
-    else:
-        show_table(
-            ["metric", "mean", "stderr", "queries", "undefined"],
-            [[spec, s.mean, s.stderr, s.n_lists, s.n_undefined] for spec, s in table],
-        )
+    deliver(
+        out,
+        as_json,
+        ["metric", "mean", "stderr", "queries", "undefined"],
+        [[spec, s.mean, s.stderr, s.n_lists, s.n_undefined] for spec, s in table],
+        {
+            spec: {"mean": s.mean, "stderr": s.stderr, "queries": s.n_lists, "undefined": s.n_undefined}
+            for spec, s in table
+        },
+    )
     for spec, s in table:
         if s.n_undefined:
             say(f"{spec}: {s.n_undefined} of {s.n_lists + s.n_undefined} queries have no value and are not in the mean")

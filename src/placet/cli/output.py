@@ -1,12 +1,17 @@
-"""How options come in and results leave: name=value texts; tables and JSON on stdout, words on stderr."""
+"""How options come in and results leave: name=value texts; tables and JSON on stdout or in a file, words on stderr."""
 
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-READ_HELP = "name=value, passed to the reader of --format, such as the name of a column."
+LONG = 2.0
+"""Seconds after which work shows that it goes on."""
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
 def say(words: str) -> None:
@@ -15,8 +20,11 @@ def say(words: str) -> None:
 
 
 @contextmanager
-def progress_bar(words: str) -> Iterator[Callable[..., None] | None]:
-    """``update(done, total, words=None)`` draws a bar on stderr; None where stderr is not a terminal."""
+def progress_bar(words: str, after: float = LONG) -> Iterator[Callable[..., None] | None]:
+    """``update(done, total, words=None)`` moves a bar on stderr; None where stderr is not a terminal.
+
+    The bar is drawn when the work has taken ``after`` seconds; without updates it shows the time that has passed.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -24,18 +32,75 @@ def progress_bar(words: str) -> Iterator[Callable[..., None] | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(words, total=None)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(words, total=None)
 
-        def update(done: int, total: int, words: str | None = None) -> None:
-            bar.update(task, completed=done, total=total, description=words)
+    def update(done: int, total: int, words: str | None = None) -> None:
+        bar.update(task, completed=done, total=total, description=words)
 
+    timer = threading.Timer(after, bar.start)
+    timer.daemon = True
+    timer.start() if after > 0 else bar.start()
+    try:
         yield update
+    finally:
+        timer.cancel()
+        if after > 0:
+            timer.join()
+        bar.stop()
 
 
 def show_json(value: Any) -> None:
     """JSON on stdout; NaN is null."""
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False))
+    print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON; NaN is null."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=False)
+
+
+def check_suffix(out: Path | None, suffixes: Sequence[str] = TABLE_SUFFIXES) -> None:
+    """A ``ValueError`` unless a result can be written to a file of this suffix."""
+    from placet.io.files import bare_suffix
+
+    if out is not None and bare_suffix(out) not in suffixes:
+        raise ValueError(f"--out {out}: suffix {bare_suffix(out)!r} is unknown; choose from {list(suffixes)}")
+
+
+def deliver(
+    out: Path | None, as_json: bool, head: Sequence[str], rows: Sequence[Sequence[Any]], value: Any = None
+) -> None:
+    """The one way out of a table: to a file as its suffix says, else as JSON or as a table on stdout.
+
+    ``value``: what JSON holds; a list of the rows as objects unless given.
+    """
+    objects = [dict(zip(head, row)) for row in rows] if value is None else value
+    if out is None:
+        show_json(objects) if as_json else show_table(head, rows)
+        return
+    from placet.io.files import bare_suffix, writing
+    from placet.io.tables import write_table
+
+    check_suffix(out)
+    if bare_suffix(out) == ".json" or (as_json and bare_suffix(out) != ".jsonl"):
+        with writing(out) as file:
+            file.write(json_text(objects).encode() + b"\n")
+    else:
+        write_table(out, {name: _one_kind([row[k] for row in rows]) for k, name in enumerate(head)})
+
+
+def _one_kind(cells: list[Any]) -> list[Any]:
+    """Cells of one kind as they are, of several as text."""
+    kinds = {
+        bool if isinstance(c, bool) else float if isinstance(c, int | float) else type(c)
+        for c in cells
+        if c is not None
+    }
+    if kinds <= {float}:
+        whole = all(isinstance(c, int) for c in cells if c is not None)
+        return cells if whole else [None if c is None else float(c) for c in cells]
+    return cells if kinds in ({str}, {bool}) else [None if c is None else _text(c, exact=True) for c in cells]
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -45,15 +110,39 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
             print("\t".join(_text(value, exact=True) for value in row))
         return
     from rich.console import Console
+
+    console = Console()
+    table, least = drawn_table(head, rows, console.width)
+    Console(width=max(console.width, least)).print(table)
+
+
+def drawn_table(head: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> tuple[Any, int]:
+    """A table for a terminal, and the width that it needs at least.
+
+    Numbers are never broken; where the table is too wide, long texts wrap first and the first column of names last.
+    """
     from rich.table import Table
 
+    texts = [[_text(value, exact=False) for value in row] for row in rows]
+    longest = [max([len(name), *(len(row[k]) for row in texts)]) for k, name in enumerate(head)]
+    numeric = [
+        bool(rows) and all(isinstance(row[k], int | float) or row[k] is None for row in rows) for k in range(len(head))
+    ]
+    wordy = [k for k in range(len(head)) if not numeric[k]]
+    rigid = sum(longest[k] for k in range(len(head)) if numeric[k]) + 2 * len(head)
+    room = max(width - rigid, 8 * len(wordy))
+    least = rigid + 8 * len(wordy)
     table = Table(box=None, header_style="bold")
     for k, name in enumerate(head):
-        numeric = bool(rows) and all(isinstance(row[k], int | float) or row[k] is None for row in rows)
-        table.add_column(name, justify="right" if numeric else "left")
-    for row in rows:
-        table.add_row(*(_text(value, exact=False) for value in row))
-    Console().print(table)
+        if numeric[k]:
+            table.add_column(name, justify="right", no_wrap=True, min_width=longest[k])
+        else:
+            others = 8 * (len(wordy) - 1)
+            kept = min(longest[k], max(room - others, 8)) if k == wordy[0] else min(longest[k], 8)
+            table.add_column(name, justify="left", overflow="fold", min_width=kept)
+    for row in texts:
+        table.add_row(*row)
+    return table, least
 
 
 def _text(value: Any, exact: bool) -> str:

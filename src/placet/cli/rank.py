@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from placet.cli.evaluate import split_specs
-from placet.cli.output import parameters, progress_bar, say, show_json, show_table, value_of
+from placet.cli.options import AsJson, Level, Out, Seed, check_target, complete_losses, complete_rankers
+from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say, value_of
 
 if TYPE_CHECKING:
     from placet.data import Queries
@@ -25,16 +26,22 @@ def train(
             help="Graded rows with features: LETOR / svmlight; labels: extreme classification; fusion: LETOR-agg.",
         ),
     ],
-    save: Annotated[Path, typer.Option(help="File to write the model to.")],
+    save: Annotated[Path, typer.Option("--out", "--save", callback=check_target, help="File to write the model to.")],
     valid: Annotated[Path | None, typer.Option(help="Validation rows: the best state on them is kept.")] = None,
     ranker: Annotated[
         str,
         typer.Option(
             help="linear, trees, neural, booster, surrogate, structrank, reranker, crf, fusion (of rank lists), labels "
-            "(extreme multi-label), or auto: the best of a short list, or the mean of the K best with --param blend=K."
+            "(extreme multi-label), or auto: the best of a short list, or the mean of the K best with --param blend=K.",
+            autocompletion=complete_rankers,
         ),
     ] = "linear",
-    loss: Annotated[str, typer.Option(help="Any loss of placet.losses.LOSSES; the ranker's own if not given.")] = "",
+    loss: Annotated[
+        str,
+        typer.Option(
+            help="Any loss of placet.losses.LOSSES; the ranker's own if not given.", autocompletion=complete_losses
+        ),
+    ] = "",
     metric: Annotated[
         str, typer.Option("--metric", "-m", help="Metric on the validation rows; the ranker's own if not given.")
     ] = "",
@@ -45,23 +52,22 @@ def train(
         list[str] | None, typer.Option("--loss-param", help="name=value, a parameter of the loss.")
     ] = None,
     features: Annotated[int, typer.Option(help="Number of features, where files may omit the last ones.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
-    if not save.parent.is_dir():
-        raise ValueError(f"{save.parent}: no such folder to save the model in; make it first")
     given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
     kind = "linear" if ranker == "auto" else ranker
     read_rows = _reader(kind)
-    rows: Any = read_rows(file, features or None)
-    held_out: Any = None if valid is None else read_rows(valid, _n_features(rows))
+    model = None if ranker == "auto" else _ranker(ranker, loss, metric, given, seed)
+    with progress_bar("reading"):
+        rows: Any = read_rows(file, features or None)
+        held_out: Any = None if valid is None else read_rows(valid, _n_features(rows))
     try:
         with showing_progress(metric) as progress:
-            if ranker == "auto":
+            if model is None:
                 about, model = _chosen(rows, held_out, metric, given, loss, seed, progress)
             else:
-                model = _ranker(ranker, loss, metric, given, seed)
                 about = model.fit(rows, valid=held_out, progress=progress).fit_summary_
     except ImportError as error:
         raise ValueError(str(error)) from None
@@ -71,13 +77,15 @@ def train(
     one = getattr(model, "loss", None)  # the members of a blend each have their own
     summary = {"model": str(save), "ranker": type(model).__name__, "loss": one, "queries": len(rows), **about}
     present = {key: value for key, value in summary.items() if value is not None}
-    show_json(present) if as_json else show_table(["what", "value"], list(present.items()))
+    deliver(None, as_json, ["what", "value"], list(present.items()), present)
 
 
 def score(
     model: Annotated[Path, typer.Argument(help="A model that placet train (or .save) wrote.")],
     file: Annotated[Path, typer.Argument(help="Rows with features: LETOR / svmlight, or extreme classification.")],
-    out: Annotated[Path | None, typer.Option(help="Write the scores to a file instead of stdout.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=check_target, help="Write the scores to a file instead of stdout.")
+    ] = None,
     k: Annotated[int, typer.Option("-k", help="Of a ranker of labels: how many labels to propose for each point.")] = 5,
 ) -> None:
     """Score rows: one number per line, in the order of the file; higher is better.
@@ -89,11 +97,12 @@ def score(
     from placet.rank import load
 
     ranker = load(model)
-    rows: Any = READERS.get(ranker.learns_from, read_queries)(file, ranker.n_features_in_)
-    if ranker.learns_from == "labels":
-        write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
-        return
-    lines = (repr(value) for value in rows.restore(ranker.predict(rows)).tolist())
+    with progress_bar("scoring"):
+        rows: Any = READERS.get(ranker.learns_from, read_queries)(file, ranker.n_features_in_)
+        if ranker.learns_from == "labels":
+            write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
+            return
+        lines = (repr(value) for value in rows.restore(ranker.predict(rows)).tolist())
     if out is not None:
         write_lines(out, lines)
     else:
@@ -105,9 +114,10 @@ def compare(
     systems: Annotated[list[Path], typer.Argument(help="Models, files of scores, or TREC runs; the first is A.")],
     labels: Annotated[Path, typer.Argument(help="LETOR / svmlight file, or TREC qrels.")],
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10",
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the test.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    out: Out = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compare systems on the same queries: means, and the difference of each from the first.
 
@@ -119,8 +129,10 @@ def compare(
 
     if len(systems) < 2:
         raise ValueError("give at least two systems and the labels: placet compare A B LABELS")
+    check_suffix(out)
     specs = [metric_of(text) for text in split_specs(metric)]
-    judged = [_judged(path, labels) for path in systems]
+    with progress_bar("scoring"):
+        judged = [_judged(path, labels) for path in systems]
     head = ["metric", "system", "mean", "stderr", "queries", "minus first", "low", "high", "p"]
     rows: list[list[Any]] = []
     for spec in specs:
@@ -136,7 +148,7 @@ def compare(
         left_out = summary(values[0]).n_undefined
         if left_out:
             say(f"{spec!r}: {left_out} queries have no value and are left out")
-    show_json([dict(zip(head, row)) for row in rows]) if as_json else show_table(head, rows)
+    deliver(out, as_json, head, rows)
 
 
 def read_queries(path: Path, n_features: int | None = None) -> "Queries":
@@ -212,6 +224,7 @@ def _n_features(rows: Any) -> int:
 
 def _ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:
     """An unfitted ranker; an unknown parameter is a ``ValueError`` that lists those there are."""
+    from placet.data.parameters import check_parameters
     from placet.rank.ranker import ranker_class
 
     kind = ranker_class(name)
@@ -224,7 +237,9 @@ def _ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int)
             raise ValueError(f"--{option} {value}: {kind.__name__} has none to choose")
     common = {key: value for key, value in (("loss", loss), ("metric", metric)) if value} | {"random_state": seed}
     common = {key: value for key, value in common.items() if key in defaults}
-    return kind(**{**common, **{key: _value(key, value, defaults[key]) for key, value in given.items()}})
+    values = {key: _value(key, value, defaults[key]) for key, value in given.items()}
+    check_parameters(kind, values, kind.__name__)
+    return kind(**{**common, **values})
 
 
 def _value(name: str, value: Any, default: Any) -> Any:
@@ -272,7 +287,7 @@ def _judged(path: Path, labels: Path) -> "Judged":
 @contextmanager
 def showing_progress(metric: str) -> Iterator[Callable[[int, int, float | None], None] | None]:
     """A callback that draws a bar with the current metric on stderr; None where stderr is not a terminal."""
-    with progress_bar("training") as update:
+    with progress_bar("training", after=0.0) as update:
 
         def advance(step: int, steps: int, value: float | None) -> None:
             if update is not None:

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from placet.cli.options import Seed
+
 
 def simulate_ranked_signals(
-    out: Annotated[Path, typer.Argument(help="Folder for arrivals.csv, beacons.csv and truth.csv.")],
+    out: Annotated[Path, typer.Option(help="Folder for arrivals.csv, beacons.csv and truth.csv.")],
     path: Annotated[str, typer.Option(help="The way of the float: line, spiral or walk.")] = "line",
     steps: Annotated[int, typer.Option(help="Number of days.")] = 300,
     n_beacons: Annotated[int, typer.Option("--beacons", help="Beacons, spread at random over a 10 x 10 square.")] = 10,
@@ -15,7 +17,7 @@ def simulate_ranked_signals(
     detection: Annotated[float, typer.Option(help="P_D, the chance to hear a beacon.")] = 0.7,
     clutter_rate: Annotated[float, typer.Option(help="Mean number of false signals a day.")] = 4.0,
     sigma: Annotated[float, typer.Option(help="Standard deviation of an arrival time, s.")] = 0.02,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Draw the signals of a float in the plane (speed 1), with the true sources and positions beside them."""
     import numpy as np

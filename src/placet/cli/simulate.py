@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from placet.cli.output import say
+from placet.cli.options import Seed, check_target
+from placet.cli.output import progress_bar, say
 from placet.cli.signals import simulate_ranked_signals
 
 app = typer.Typer(no_args_is_help=True, help="Draw data from a model and write them to a file.")
 app.command("ranked-signals")(simulate_ranked_signals)
 
-Out = Annotated[Path, typer.Option(help="File to write; its ending chooses the format.")]
+Out = Annotated[Path, typer.Option(callback=check_target, help="File to write; its ending chooses the format.")]
 Items = Annotated[int, typer.Option(min=1, help="Number of items.")]
 N = Annotated[int, typer.Option("--n", min=1, help="How many are drawn.")]
 Spread = Annotated[float, typer.Option(min=0, help="Standard deviation of the true scores.")]
-Seed = Annotated[int, typer.Option(help="Seed: the same seed gives the same bytes.")]
 
 TIE = "Tie parameter, as the models find it: theta = 1 + e^tie (rao-kupper), nu = e^tie (davidson); -inf: no ties."
 
@@ -110,6 +110,7 @@ def _write(out: Path, draw: Callable[[Any], Any]) -> None:
     from placet import simulate
     from placet.io import write
 
-    data = draw(simulate)
-    write(data, out)
+    with progress_bar("drawing"):
+        data = draw(simulate)
+        write(data, out)
     say(f"{out}: {data!r}")

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from placet.cli.options import Seed, check_target
+from placet.cli.output import progress_bar
 from placet.data import DataError
 
 
@@ -15,10 +17,15 @@ def track(
     start: Annotated[str, typer.Option(help="Known first position: LAT,LON (or X,Y).")],
     end: Annotated[str, typer.Option(help="Known last position: LAT,LON (or X,Y).")] = "",
     out: Annotated[
-        Path | None, typer.Option(help="Track to write: .csv, .geojson or .nc (else CSV on stdout).")
+        Path | None,
+        typer.Option(callback=check_target, help="Track to write: .csv, .geojson or .nc (else CSV on stdout)."),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Picture to write: .png, .pdf or .svg.")] = None,
-    signals: Annotated[Path | None, typer.Option(help="CSV of every signal with its most probable source.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(callback=check_target, help="Picture to write: .png, .pdf or .svg.")
+    ] = None,
+    signals: Annotated[
+        Path | None, typer.Option(callback=check_target, help="CSV of every signal with its most probable source.")
+    ] = None,
     detection: Annotated[float, typer.Option(help="P_D, the chance to hear a beacon.")] = 0.9,
     clutter_rate: Annotated[
         float, typer.Option(help="Mean number of false signals a day; P_C = rate / (1 + rate).")
@@ -39,7 +46,7 @@ def track(
     particles: Annotated[int, typer.Option(help="Particles in each chain.")] = 10_000,
     chains: Annotated[int, typer.Option(help="Independent runs, to see whether the track is determined.")] = 4,
     smooth: Annotated[bool | None, typer.Option(help="Use later signals too; by default with --end.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Track a float from the first few unlabeled arrivals of each day, and say whether the track is determined."""
     from placet.tracking.files import read_arrivals, read_beacons, write_associations, write_csv, write_track
@@ -58,14 +65,14 @@ def track(
     if estimate:
         from placet.tracking.estimate import estimate_by_em
 
-        found = estimate_by_em(tracker, heard, *ends)
+        with progress_bar("estimating"):
+            found = estimate_by_em(tracker, heard, *ends)
         tracker = found.tracker
         print(found.summary(), file=sys.stderr)
-    result = tracker.track(heard, *ends, smooth=smooth)
+    with progress_bar("tracking"):
+        result = tracker.track(heard, *ends, smooth=smooth)
     print(result.summary(), file=sys.stderr)
-    if out is None:
-        write_csv(result, sys.stdout)  # type: ignore[arg-type]
-    else:
+    if out is not None:
         write_track(result, out)
     if signals is not None:
         write_associations(result, signals)
@@ -73,6 +80,8 @@ def track(
         from placet.tracking.plot import plot_track
 
         plot_track(result, plot)
+    if out is None:  # last, because stdout may be a pipe that is closed early
+        write_csv(result, sys.stdout)  # type: ignore[arg-type]
 
 
 def _pair(text: str, what: str) -> tuple[float, float]:

@@ -249,9 +249,7 @@ def read_table(
     return Table(parts, problems)
 
 
-def write_table(
-    target: Source, columns: Mapping[str, Sequence[Any]], format: str | None = None, *, header: bool = True
-) -> None:
+def write_table(target: Source, columns: Mapping[str, Any], format: str | None = None, *, header: bool = True) -> None:
     """Columns as CSV, tab-separated text, JSON or Parquet, as ``format`` or the suffix of ``target`` says."""
     import polars as pl
 
@@ -259,7 +257,10 @@ def write_table(
     one_of(kind, FORMATS, "format")
     try:
         frame = pl.DataFrame(
-            {name: values if isinstance(values, np.ndarray) else list(values) for name, values in columns.items()},
+            {
+                name: values if isinstance(values, np.ndarray | pl.Series) else list(values)
+                for name, values in columns.items()
+            },
             strict=True,
         )
     except (TypeError, pl.exceptions.PolarsError) as error:

@@ -1,0 +1,17 @@
+"""``placet completion``: what makes a shell complete commands, options, and names of methods and formats."""
+
+from typing import Annotated, Literal
+
+import typer
+
+
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell that you use.")],
+) -> None:
+    """Print the completion script of a shell; `placet --install-completion` installs it.
+
+    For bash:  placet completion bash >> ~/.bashrc
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    print(get_completion_script(prog_name="placet", complete_var="_PLACET_COMPLETE", shell=shell))
