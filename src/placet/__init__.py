@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, simulate, tracking
+    from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, scale, simulate, tracking
     from placet.aggregate import Consensus, ConsensusSet, consensus
     from placet.data import Comparisons, DataError, Lists, Parts, Queries, Rankings, concat
     from placet.io import (
@@ -47,7 +47,7 @@ _HOME = {
     "placet.rank": ("load",),
     "placet.threads": ("set_threads",),
 }
-_MODULES = ("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "simulate", "tracking")
+_MODULES = ("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "scale", "simulate", "tracking")
 _OWNER = {name: home for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *_MODULES, *_OWNER]

@@ -7,6 +7,7 @@ workers and history of failures.
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 from placet.data.errors import DataError
@@ -144,12 +145,20 @@ class Kept:
 KEPT = Kept()
 """What this process holds."""
 
+_HOMES = {"distributed": "placet.scale:dask"}
+"""The module of a foreign object -> what makes an engine of it; imported when it is met."""
+
 
 def engine_of(given: Any) -> Engine:
-    """An engine as it is, None as the serial one; else a ``TypeError``."""
+    """An engine as it is, a Dask client as an engine, None as the serial one; else a ``TypeError``."""
     if given is None:
         return Serial()
     if callable(getattr(given, "sum", None)):
         found: Engine = given
         return found
-    raise TypeError(f"engine must be a distributed.Client, not {type(given).__name__}; placet.scale.dask makes one")
+    home = _HOMES.get(type(given).__module__.split(".")[0])
+    if home is None:
+        raise TypeError(f"engine must be a distributed.Client, not {type(given).__name__}; placet.scale.dask makes one")
+    module, _, name = home.partition(":")
+    made: Engine = getattr(import_module(module), name)(given)
+    return made

@@ -2,6 +2,7 @@
 
 import hashlib
 import pickle
+import secrets
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -219,14 +220,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class Held:
-    """Data in memory, of which number ``number`` is told from others by its content."""
+    """Data in memory; ``key`` is its own in every process."""
 
     number: int
     data: Any
-
-    @property
-    def key(self) -> str:
-        return f"held-{self.number}-{id(self.data)}"
+    key: str = field(default_factory=lambda: f"held-{secrets.token_hex(8)}")
 
     @property
     def name(self) -> str:

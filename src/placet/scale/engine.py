@@ -1,0 +1,253 @@
+"""The engine that works on parts through a Dask cluster; nothing but ``Client.submit`` is asked of it.
+
+A pass submits x once, one task for each block of parts, and a fixed tree of additions that run on the workers; only the
+sum comes back.  Workers keep parts in their own memory, so a task that another worker takes over reads its files anew:
+a lost worker changes nothing but time.
+"""
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from placet.data.engine import KEPT, EngineError, Function, Merge, Piece, run, tree
+from placet.data.memory import VARIABLE, memory_limit, parse_bytes
+from placet.threads import set_threads, usable_cores
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+TASKS_PER_WORKER = 4
+"""Blocks of parts for each worker, about: fewer would leave workers idle, more cost as much as they save."""
+
+PATIENCE = 60.0
+"""Seconds without any worker after which a fit gives up; a cluster may be starting new ones."""
+
+_ABOUT = "(__import__('placet').__version__, __import__('sys').version_info[:2], __import__('numpy').__version__)"
+_NUMBER = count()
+
+
+class Share(NamedTuple):
+    """What workers may use of their hosts: by address, threads and workers of the host, and the worker's own limit."""
+
+    threads_of_host: dict[str, int]
+    workers_of_host: dict[str, int]
+    memory: dict[str, int]
+
+
+class Dask:
+    """An engine for `Parts`: the tasks of a pass go to a ``distributed.Client``.
+
+    The workers are asked once whether they have this version of Placet; `EngineError` names one that has not.
+    ``patience``: seconds without any worker after which a pass gives up with an `EngineError`.
+    """
+
+    def __init__(self, client: "Client", *, patience: float = PATIENCE) -> None:
+        self.client, self.patience = client, patience
+        self._blocks: dict[tuple[str, ...], Future] = {}
+        self._lock = threading.Lock()
+        self.share = _share(self._refuse_others())
+
+    def __repr__(self) -> str:
+        return f"Dask({self.client.scheduler.address if self.client.scheduler else 'closed'})"
+
+    def sum(
+        self, f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], *, name: str, merge: Merge
+    ) -> tuple[Any, int]:
+        workers = self._workers()
+        self.share = _share(workers)
+        addresses = sorted(workers)
+        size = _block_size(len(pieces), max(1, len(addresses)))
+        blocks = [tuple(pieces[k : k + size]) for k in range(0, len(pieces), size)]
+        number = next(_NUMBER)
+        label = f"{re.sub(r'[^A-Za-z]+', '_', name).strip('_') or 'pass'}-pass{number}"
+        theta = self.client.submit(_hold, x, key=f"x-{label}", pure=False)
+        tasks = []
+        for k, block in enumerate(blocks):
+            where = {"workers": [addresses[k % len(addresses)]], "allow_other_workers": True} if addresses else {}
+            held = self._submitted(block, where)
+            key = f"{label}-part{k * size:05d}"
+            tasks.append(self.client.submit(_work, f, held, theta, merge, self.share, key=key, pure=False, **where))
+        numbers = count()
+
+        def add(a: "Future", b: "Future") -> "Future":
+            return self.client.submit(_merge, merge, a, b, key=f"add_{label}-{next(numbers):05d}", pure=False)
+
+        result: tuple[Any, int] = self._result(tree(tasks, add), name)
+        return result
+
+    def _submitted(self, block: tuple[Piece, ...], where: dict[str, Any]) -> "Future":
+        """The description of a block of parts, sent once; what it describes is loaded where a task needs it."""
+        keys = tuple(piece.key for piece in block)
+        with self._lock:
+            future = self._blocks.get(keys)
+            if future is None or future.status in ("error", "cancelled", "lost"):
+                if len(self._blocks) > 4096:
+                    self._blocks.clear()
+                key = f"parts-{next(_NUMBER)}"
+                future = self._blocks[keys] = self.client.submit(_hold, block, key=key, pure=False, **where)
+        return future
+
+    def _result(self, future: "Future", name: str) -> Any:
+        """The result, or an `EngineError` once there has been no worker for as long as patience lasts."""
+        from asyncio import CancelledError
+        from concurrent.futures import CancelledError as Cancelled
+
+        from distributed import KilledWorker
+        from distributed.comm import CommClosedError
+
+        alone: float | None = None
+        while True:
+            try:
+                return future.result(timeout=1.0 if alone is None else 0.2)
+            except TimeoutError:
+                if self._workers():
+                    alone = None
+                    continue
+                alone = time.monotonic() if alone is None else alone
+                if time.monotonic() - alone >= self.patience:
+                    raise EngineError(
+                        f"all workers are lost (pass {name!r} waited {self.patience:g} s for a new one); start workers "
+                        "that can reach the scheduler"
+                    ) from None
+            except KilledWorker as error:
+                raise EngineError(
+                    f"several workers died one after the other while they worked on a part ({error}); give workers "
+                    "more memory, or cut smaller parts (part_bytes=)"
+                ) from error
+            except (CancelledError, Cancelled, CommClosedError) as error:
+                raise EngineError(f"the connection to the scheduler is lost ({error}); start it again") from error
+            except ModuleNotFoundError as error:
+                raise EngineError(f"a worker cannot import what it needs ({error}); install Placet there") from error
+
+    def _workers(self) -> dict[str, Any]:
+        """What the scheduler knows of its workers, by address."""
+        try:
+            found: dict[str, Any] = dict(self.client.scheduler_info(n_workers=-1)["workers"])
+        except (OSError, TypeError):
+            return {}
+        return found
+
+    def _refuse_others(self) -> dict[str, Any]:
+        """All workers, after asking each for its version of Placet, Python and NumPy."""
+        deadline = time.monotonic() + self.patience
+        while not (workers := self._workers()):
+            if time.monotonic() > deadline:
+                raise EngineError(f"the cluster has no workers (waited {self.patience:g} s); start some")
+            time.sleep(0.1)
+        own = eval(_ABOUT)
+        asked = {
+            address: self.client.submit(eval, _ABOUT, key=f"versions-{next(_NUMBER)}", workers=[address], pure=False)
+            for address in workers
+        }
+        for address, future in asked.items():
+            try:
+                theirs = future.result(timeout=self.patience)
+            except ImportError as error:
+                raise EngineError(
+                    f"worker {address} has no Placet ({error}); install placet=={own[0]} where it runs"
+                ) from error
+            except TimeoutError:
+                raise EngineError(f"worker {address} does not answer within {self.patience:g} s") from None
+            for what, a, b in zip(("Placet", "Python", "NumPy"), theirs, own):
+                if a != b:
+                    raise EngineError(
+                        f"worker {address} has {what} {_version(a)}, and this process has {_version(b)}; the same "
+                        "bytes need the same versions: install the same on all"
+                    )
+        return workers
+
+
+def dask(client: "Client", *, patience: float = PATIENCE) -> Dask:
+    """The engine of a Dask client: ``consensus(parts, engine=dask(client))``, or simply ``engine=client``."""
+    return Dask(client, patience=patience)
+
+
+@contextlib.contextmanager
+def connect(where: str) -> Iterator["Client"]:
+    """A client of the scheduler at ``where`` (``tcp://host:port``); ``local`` starts workers here, one for a core."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise EngineError(f"Dask is not installed ({error}); pip install 'placet[dask]'") from error
+    if where != "local":
+        if "://" not in where:
+            raise ValueError(f"{where!r} is no scheduler; write tcp://host:port, or local")
+        try:
+            client = Client(where, timeout=20)
+        except OSError as error:
+            raise EngineError(f"no scheduler answers at {where} ({error})") from error
+        with client:
+            yield client
+        return
+    cores = usable_cores()
+    with (
+        LocalCluster(n_workers=cores, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+# What runs on workers
+
+
+def _hold(value: Any) -> Any:
+    return value
+
+
+def _work(f: Function, pieces: tuple[Piece, ...], x: tuple[Any, ...], merge: Merge, share: Share) -> tuple[Any, int]:
+    """A block of parts on a worker, within its share of threads and memory."""
+    _take_share(share)
+    return run(f, pieces, x, merge)
+
+
+def _merge(merge: Merge, a: tuple[Any, int], b: tuple[Any, int]) -> tuple[Any, int]:
+    return merge(a[0], b[0]), a[1] + b[1]
+
+
+def _take_share(share: Share) -> None:
+    """PLACET_THREADS and PLACET_MEMORY of this worker: its cores and memory, divided among those on the host."""
+    import os
+
+    from distributed import get_worker
+
+    try:
+        address = get_worker().address
+    except ValueError:  # not a worker
+        return
+    set_threads(max(1, usable_cores() // share.threads_of_host[address]) if address in share.threads_of_host else 1)
+    given = os.environ.get(VARIABLE, "").strip()
+    limit = parse_bytes(given, VARIABLE) if given else memory_limit() // share.workers_of_host.get(address, 1)
+    own = share.memory.get(address, 0)
+    KEPT.limit = min(limit, own // 2) if own else limit
+
+
+def _share(workers: dict[str, Any]) -> Share:
+    """How workers share their hosts, from what the scheduler says."""
+    threads: dict[str, int] = {}
+    number: dict[str, int] = {}
+    for about in workers.values():
+        host = about.get("host", "")
+        threads[host] = threads.get(host, 0) + int(about.get("nthreads", 1))
+        number[host] = number.get(host, 0) + 1
+    hosts = {address: about.get("host", "") for address, about in workers.items()}
+    return Share(
+        {address: threads[host] for address, host in hosts.items()},
+        {address: number[host] for address, host in hosts.items()},
+        {address: int(about.get("memory_limit") or 0) for address, about in workers.items()},
+    )
+
+
+def _block_size(n_parts: int, n_workers: int) -> int:
+    """Parts for one task: a power of 2, so that the tree over blocks is that over parts."""
+    size = 1
+    while n_parts / (2 * size) >= TASKS_PER_WORKER * n_workers:
+        size *= 2
+    return size
+
+
+def _version(value: Any) -> str:
+    return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)

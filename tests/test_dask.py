@@ -1,0 +1,199 @@
+"""A real cluster of processes: the bytes of one process, whatever happens to workers; errors that say what is wrong."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import placet
+from placet.data import DataError, Parts, Rankings
+from placet.data.engine import add
+from placet.scale import EngineError, dask
+from placet.scale.engine import _block_size
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::Warning:distributed"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def files(tmp_path):
+    import polars as pl
+
+    rng = np.random.default_rng(1)
+    strength = rng.normal(size=12)
+    for k in range(5):
+        user = np.repeat(np.arange(30 * k, 30 * k + 30), 4)
+        item = np.concatenate([rng.permutation(12)[:4] for _ in range(30)])
+        rating = np.clip(np.round(3 + strength[item] + rng.normal(size=120)), 1, 5)
+        pl.DataFrame({"user": user, "item": [f"m{i}" for i in item], "rating": rating}).write_parquet(
+            tmp_path / f"{k}.parquet"
+        )
+    return tmp_path / "*.parquet"
+
+
+def test_the_same_bytes_as_one_process(client, files):
+    alone = placet.consensus(placet.scan(files), "plackett-luce")
+    parts = placet.scan(files, engine=client)
+    told = []
+    there = placet.consensus(parts.watched(told.append), "plackett-luce")
+    for name in ("scores", "covariance", "support"):
+        assert getattr(there, name).tobytes() == getattr(alone, name).tobytes()
+    assert there.notes == alone.notes
+    assert sum(one.bytes_read for one in told) > 0
+    assert told[-1].bytes_read <= parts.n_bytes
+
+
+@pytest.mark.parametrize("method", ["mpm", "borda", "bradley-terry", "irv", "copeland"])
+def test_every_kind_of_sum(client, files, method):
+    alone = placet.consensus(placet.scan(files), method, bootstrap=2)
+    there = placet.consensus(placet.scan(files), method, bootstrap=2, engine=dask(client))
+    assert there.scores.tobytes() == alone.scores.tobytes()
+    assert there.draws.tobytes() == alone.draws.tobytes()
+
+
+def test_a_worker_killed_in_the_third_pass(client, files):
+    alone = placet.consensus(placet.scan(files), "plackett-luce")
+    pids = client.run(os.getpid)
+    victim = sorted(pids.values())[0]
+    killed = []
+
+    def watch(done):
+        if done.name == "objective" and not killed:
+            objectives.append(done)
+            if len(objectives) == 2:  # the next pass is the third
+                killed.append(victim)
+                threading.Timer(0.005, os.kill, (victim, signal.SIGKILL)).start()
+
+    objectives = []
+    there = placet.consensus(placet.scan(files).on(client).watched(watch), "plackett-luce")
+    assert killed == [victim]
+    assert victim not in client.run(os.getpid).values()
+    assert there.scores.tobytes() == alone.scores.tobytes()
+    assert there.covariance.tobytes() == alone.covariance.tobytes()
+
+
+def test_all_workers_lost_leaves_a_checkpoint(files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with (
+        distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as own,
+    ):
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny"]
+        worker = subprocess.Popen([*command, "--nthreads", "1", "--no-dashboard"], stderr=subprocess.DEVNULL)
+        try:
+            engine = dask(own, patience=30)
+            engine.patience = 1.0
+
+            def watch(done):
+                if done.name == "objective" and done.number > 3 and worker.poll() is None:
+                    worker.kill()
+                    worker.wait()
+
+            with pytest.raises(EngineError, match=r"all workers are lost.*start=") as caught:
+                placet.consensus(placet.scan(files).on(engine).watched(watch), "plackett-luce")
+        finally:
+            worker.kill()
+            worker.wait()
+    assert len(json.loads(pathlib.Path(caught.value.checkpoint).read_text())["scores"]) == 12
+    whole = placet.consensus(placet.scan(files), "plackett-luce")
+    again = placet.consensus(placet.scan(files), "plackett-luce", start=caught.value.checkpoint)
+    assert again.fit.n_iter <= whole.fit.n_iter
+    np.testing.assert_allclose(again.scores, whole.scores, atol=1e-8)
+
+
+def test_a_file_that_changes_is_named_by_a_worker(client, files):
+    parts = placet.scan(files, engine=client)
+    path = parts.pieces[2].name
+    with open(path, "ab") as file:
+        file.write(b"x")
+    with pytest.raises(DataError, match=r"2\.parquet: the file has changed"):
+        placet.consensus(parts, "borda")
+
+
+def test_workers_with_another_version_or_none_are_named(client, monkeypatch):
+    monkeypatch.setattr(placet, "__version__", "9.9")
+    with pytest.raises(EngineError, match=r"worker tcp://.* has Placet 0\.1\.0, and this process has 9\.9"):
+        dask(client)
+    monkeypatch.undo()
+    address = sorted(client.scheduler_info()["workers"])[0]
+    client.run(_hide, workers=[address])
+    try:
+        with pytest.raises(EngineError, match=rf"worker {address} has no Placet .*install placet==0\.1\.0"):
+            dask(client)
+    finally:
+        client.run(_show, workers=[address])
+
+
+def _hide():
+    sys.modules["hidden"] = sys.modules.pop("placet", None)
+    sys.modules["placet"] = None
+
+
+def _show():
+    sys.modules.pop("placet")
+    if sys.modules.get("hidden") is not None:
+        sys.modules["placet"] = sys.modules.pop("hidden")
+
+
+def test_each_worker_has_its_share_of_threads(client):
+    parts = Parts.of([Rankings.from_orders([["a", "b"]])] * 4, engine=client)
+    assert parts.sum(_threads) == [max(1, placet.threads.usable_cores() // 2)] * 4
+
+
+def _threads(data):
+    from placet.threads import get_threads
+
+    return [get_threads()]
+
+
+def test_tasks_have_names(client, files):
+    names = []
+    submit = client.submit
+    client.submit = lambda *args, **more: names.append(more["key"]) or submit(*args, **more)
+    try:
+        placet.consensus(placet.scan(files), "borda", engine=client)
+    finally:
+        del client.submit
+    assert any(name.startswith("points-pass") and "part00000" in name for name in names)
+    assert any(name.startswith("add_points-pass") for name in names)
+    assert sum(name.startswith("x-points-pass") for name in names) == 1  # theta is sent once
+
+
+def test_blocks_of_parts_keep_the_tree():
+    from placet.data.engine import tree
+
+    for n in range(1, 50):
+        for workers in (1, 2, 3):
+            size = _block_size(n, workers)
+            values = [(str(k),) for k in range(n)]
+            merge = lambda a, b: (f"({a[0]} {b[0]})",)  # noqa: E731
+            blocks = [tree(values[k : k + size], merge) for k in range(0, n, size)]
+            assert tree(blocks, merge) == tree(values, merge)
+            assert len(blocks) >= min(n, 4 * workers)
+    assert add((1, [2]), (3, [4])) == (4, [2, 4])
+
+
+def test_importing_placet_does_not_import_dask():
+    code = "import placet, placet.scale, sys; print('distributed' in sys.modules or 'dask' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        == "False"
+    )
