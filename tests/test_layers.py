@@ -15,7 +15,8 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or pat
 
 
 def layer(module: str) -> int:
-    return LAYERS.index(module.split(".")[1])
+    name = module.split(".")[1]
+    return LAYERS.index("cli" if name == "studio" else name)  # the two adapters stand on one level
 
 
 def imported(path: Path) -> set[str]:

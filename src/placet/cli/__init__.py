@@ -6,7 +6,7 @@ import warnings
 
 import typer
 
-from placet.cli import aggregate, audit, completion, data, demo, evaluate, rank, simulate, track
+from placet.cli import aggregate, audit, completion, data, demo, evaluate, rank, serve, simulate, track
 
 app = typer.Typer(
     name="placet",
@@ -24,6 +24,7 @@ app.command("score")(rank.score)
 app.command("compare")(rank.compare)
 app.add_typer(simulate.app, name="simulate")
 app.command("track")(track.track)
+app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 app.command("completion")(completion.completion)
 

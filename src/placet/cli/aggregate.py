@@ -51,7 +51,6 @@ def aggregate(
     """
     from placet.aggregate import consensus
     from placet.aggregate.methods import check_method, expected_seconds
-    from placet.data import Comparisons
     from placet.io.files import bare_suffix
 
     check_suffix(out, list(WRITERS))
@@ -60,7 +59,7 @@ def aggregate(
         check_method(method, params)
     with progress_bar("reading"):
         data = read_all(files, format, parameters(option or []) | ({"control": control} if control else {}))
-    chosen = method or ("bradley-terry" if isinstance(data, Comparisons) else "plackett-luce")
+    chosen = method or default_method(data)
     check_method(chosen, params)
     seconds = expected_seconds(data, chosen, bootstrap)
     if seconds > LONG:
@@ -81,9 +80,16 @@ def aggregate(
     if out is not None:
         WRITERS[bare_suffix(out)](out, result, level)
     elif as_json:
-        show_json(_json(result, level))
+        show_json(result_json(result, level))
     else:
         _show(result, level)
+
+
+def default_method(data: "Rankings | Comparisons") -> str:
+    """The method where none is named: by the kind of the data."""
+    from placet.data import Comparisons
+
+    return "bradley-terry" if isinstance(data, Comparisons) else "plackett-luce"
 
 
 def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons":
@@ -166,7 +172,7 @@ def _time(seconds: float) -> str:
 # How the result leaves
 
 
-def _json(result: "Consensus | ConsensusSet", level: float) -> dict[str, object]:
+def result_json(result: "Consensus | ConsensusSet", level: float) -> dict[str, object]:
     rows = result.to_frame(level).to_dicts()
     answer: dict[str, object] = {"method": result.method, "notes": list(result.notes), "ranking": rows}
     answer |= beside(result)
@@ -205,7 +211,7 @@ def _write_json(out: Path, result: "Consensus | ConsensusSet", level: float) -> 
     from placet.io.files import writing
 
     with writing(out) as file:
-        file.write(json_text(_json(result, level)).encode() + b"\n")
+        file.write(json_text(result_json(result, level)).encode() + b"\n")
 
 
 def _write_table(out: Path, result: "Consensus | ConsensusSet", level: float) -> None:

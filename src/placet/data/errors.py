@@ -7,7 +7,12 @@ T = TypeVar("T")
 
 
 class DataError(ValueError):
-    """Data that cannot be used as they are: the message says where, what, how many, and the way out."""
+    """Data that cannot be used as they are: the message says where, what, how many, and the way out.
+
+    ``lines``: (source, line, what is wrong, way out) of the first hundred bad lines, where an error is about lines.
+    """
+
+    lines: tuple[tuple[str, int, str, str], ...] = ()
 
 
 def one_of(value: T, choices: Iterable[T], what: str) -> T:

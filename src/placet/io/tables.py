@@ -13,7 +13,7 @@ from placet.data.errors import one_of
 from placet.io.cells import Column, as_number, as_numbers, code_cells, join_columns
 from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, writing
 from placet.io.sources import FORMAT_OF, FORMATS, Delimited, Part, from_frame, in_memory, open_part
-from placet.io.text import OnError, Problems, plural, quote
+from placet.io.text import MOST_LISTED, OnError, Problems, plural, quote
 
 SUFFIXES = tuple(FORMAT_OF)  # of tables
 _PART_BITS = 44  # a row of part k has the number (k << _PART_BITS) + its record
@@ -167,6 +167,8 @@ class Rows:
         first = int(rows[np.argmin(self.place[rows])])
         said = text if isinstance(text, str) else text(first)
         self.table.problems.add(int(self.place[first]), kind, said, way_out, int(self.count[rows].sum()))
+        for row in rows[np.argsort(self.place[rows], kind="stable")][1:MOST_LISTED].tolist():
+            self.table.problems.list_line(int(self.place[row]), text if isinstance(text, str) else text(row), way_out)
 
     def good_rows(self) -> Ints:
         """The rows that can be used, after reporting the others."""

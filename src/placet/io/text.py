@@ -58,7 +58,16 @@ def plural(n: int, unit: str) -> str:
 
 
 class DataWarning(UserWarning):
-    """Something was left out of what was read: the message says what, where and how much."""
+    """Something was left out of what was read: the message says what, where and how much.
+
+    ``lines`` are the first of the lines left out, as in `DataError`.
+    """
+
+    lines: tuple[tuple[str, int, str, str], ...] = ()
+
+
+MOST_LISTED = 100
+"""Bad lines that an error or warning lists one by one; all are counted."""
 
 
 @dataclass
@@ -82,6 +91,7 @@ class Problems:
     may_skip: bool = True
     locate: Callable[[Sequence[int]], list[tuple[str, int]]] | None = None
     kinds: dict[str, _Kind] = field(default_factory=dict)
+    listed: list[tuple[int, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         one_of(self.on_error, ("raise", "skip"), "on_error")
@@ -91,6 +101,7 @@ class Problems:
         place of the first.
         """
         kind = _QUOTE.split(text, maxsplit=1)[0] if kind is None else kind
+        self.list_line(place, text, way_out)
         known = self.kinds.get(kind)
         if known is None:
             self.kinds[kind] = _Kind(count, place, text, way_out)
@@ -98,6 +109,18 @@ class Problems:
         known.count += count
         if place < known.place:
             known.place, known.text = place, text
+
+    def list_line(self, place: int, text: str, way_out: str) -> None:
+        """List a bad line, up to the first ``MOST_LISTED``; it is not counted."""
+        if len(self.listed) < MOST_LISTED:
+            self.listed.append((place, text, way_out))
+
+    def _lines(self) -> tuple[tuple[str, int, str, str], ...]:
+        """(source, line, text, way out) of the lines listed, in the order of the source."""
+        ordered = sorted(self.listed)
+        places = [place for place, _, _ in ordered]
+        found = self.locate(places) if self.locate else [(self.name, place) for place in places]
+        return tuple((name, line, text, way_out) for (name, line), (_, text, way_out) in zip(found, ordered))
 
     @property
     def total(self) -> int:
@@ -116,9 +139,11 @@ class Problems:
             if len(ordered) > 1:
                 message += f" and {self.total - first.count} bad {self.unit}s of other kinds"
             skip = f', or read with on_error="skip" to leave such {self.unit}s out' if self.may_skip else ""
-            raise DataError(f"{message}; {first.way_out}{skip}")
+            error = DataError(f"{message}; {first.way_out}{skip}")
+            error.lines = self._lines()
+            raise error
         where = [f"{self.unit} {line}" if name == self.name else f"{name}:{line}" for name, line in found]
         parts = [f"{kind.count} such as {at} ({kind.text})" for kind, at in zip(ordered, where)]
-        warnings.warn(
-            DataWarning(f"{self.name}: left out {plural(self.total, self.unit)}: {', '.join(parts)}"), stacklevel=3
-        )
+        warning = DataWarning(f"{self.name}: left out {plural(self.total, self.unit)}: {', '.join(parts)}")
+        warning.lines = self._lines()
+        warnings.warn(warning, stacklevel=3)

@@ -96,11 +96,12 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
 
 def key_values(pairs: Sequence[tuple[str, object]]) -> str:
     """A two-column table of facts."""
-    rows = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(_plain(v))}</td></tr>' for k, v in pairs)
+    rows = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(fact_text(v))}</td></tr>' for k, v in pairs)
     return f'<div class="wide"><table class="facts"><tbody>{rows}</tbody></table></div>'
 
 
-def _plain(value: object) -> str:
+def fact_text(value: object) -> str:
+    """A fact as a person reads it: yes or no, four digits, thousands apart."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, float):

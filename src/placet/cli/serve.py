@@ -1,0 +1,33 @@
+"""``placet serve``: the studio in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    files: Annotated[list[Path] | None, typer.Argument(help="Files to open; they stay where they are.")] = None,
+    workspace: Annotated[
+        Path, typer.Option(help="Folder of the studio's database, uploads and models; made if it is not there.")
+    ] = Path("placet-studio"),
+    port: Annotated[int, typer.Option(help="Port; 0 for any that is free.")] = 8642,
+    host: Annotated[str, typer.Option(help="Address to listen on; another than this machine's needs --token.")] = (
+        "127.0.0.1"
+    ),
+    token: Annotated[str, typer.Option(help="Token of the address; a new one for each start if not given.")] = "",
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+    most: Annotated[int, typer.Option(help="The largest upload, in MB.")] = 1024,
+) -> None:
+    """Open the studio: bring data, ask boards, compare methods, make polls, train rankers, in a browser.
+
+    One line on stdout is its address, with a token.  Ctrl-C ends it; the workspace stays.
+    """
+    for file in files or []:
+        if not file.is_file():
+            raise ValueError(f"{file}: no such file")
+    try:
+        from placet.studio.app import serve as run
+    except ModuleNotFoundError as error:
+        raise ValueError(f"the studio needs {error.name}; install it with: pip install 'placet[serve]'") from None
+    run(files or [], workspace=workspace, host=host, port=port, token=token, browser=browser, most_upload=most << 20)

@@ -1,0 +1,118 @@
+"""The application: its routes behind the guard, and the server that runs it."""
+
+import asyncio
+import contextlib
+import secrets
+import socket
+import webbrowser
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from placet.report.style import CSS
+from placet.studio.jobs import Jobs
+from placet.studio.pages import HERE, page
+from placet.studio.routes import board, common, data
+from placet.studio.security import LOCAL_HOSTS, Guard, Keys, Rate, refusal
+from placet.studio.store import Store
+
+MOST_UPLOAD = 1 << 30
+MOST_UPLOADS = 60
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def application(store: Store, token: str, *, most_upload: int = MOST_UPLOAD, to_others: bool = False) -> Starlette:
+    """The studio of one workspace; ``to_others``: whether it may be called by other names than this machine's."""
+    keys = Keys(token, store.fact("secret", lambda: secrets.token_hex(32)))
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.jobs.warm_up()
+        yield
+        app.state.jobs.close()
+        await asyncio.to_thread(store.close)
+
+    app = Starlette(
+        routes=[
+            *data.routes,
+            *board.routes,
+            Route("/api/jobs/{job}", common.job_state),
+            Route("/api/jobs/{job}/result", common.job_result),
+            Route("/api/jobs/{job}", common.job_cancel, methods=["DELETE"]),
+            Route("/static/report.css", _report_style),
+            Mount("/static", StaticFiles(directory=HERE / "static")),
+        ],
+        middleware=[Middleware(Guard, keys=keys, hosts=None if to_others else LOCAL_HOSTS)],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+        lifespan=lifespan,
+    )
+    app.state.store, app.state.keys, app.state.jobs = store, keys, Jobs()
+    app.state.most_upload, app.state.uploads = most_upload, Rate(MOST_UPLOADS, 60)
+    return app
+
+
+async def _report_style(request: Request) -> Response:
+    return PlainTextResponse(CSS, media_type="text/css")
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """A refusal in words: a page for a person, JSON for a script."""
+    assert isinstance(error, HTTPException)
+    words = error.detail if error.detail != "Not Found" else "there is nothing at this address"
+    if "text/html" in request.headers.get("accept", ""):
+        return page(request, "refused.html", status=error.status_code, words=words)
+    return refusal(error.status_code, words)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return refusal(500, "the studio failed at this; the terminal that runs it says more")
+
+
+def serve(
+    files: Sequence[Path],
+    *,
+    workspace: Path,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str = "",
+    browser: bool = True,
+    most_upload: int = MOST_UPLOAD,
+) -> None:
+    """Run the studio until it is interrupted; one line on stdout is its address, when it is ready."""
+    import uvicorn
+
+    to_others = host not in LOOPBACK
+    if to_others and not token:
+        raise ValueError(
+            f"--host {host} opens the studio to others: the polls to anybody, all else to whoever has the token; "
+            "choose one with --token"
+        )
+    token = token or secrets.token_urlsafe(24)
+    store = Store(workspace)
+    for path in files:
+        store.add_file(path)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((host, port))
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"
+    app = application(store, token, most_upload=most_upload, to_others=to_others)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[Any] | None = None) -> None:
+            await super().startup(sockets)
+            print(url, flush=True)
+            if browser:
+                webbrowser.open(url)
+
+    Server(config).run(sockets=[listener])

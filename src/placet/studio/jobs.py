@@ -1,0 +1,209 @@
+"""Computations in the background: asked for, watched, cancelled; the same question is computed once."""
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import queue
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+from placet.studio import worker
+
+LANES = ("boards", "polls")
+MOST_KEPT = 64
+MOST_KEPT_BYTES = 256 << 20
+MOST_WAITING = 32
+FINAL = ("done", "failed", "cancelled")
+
+
+class Busy(RuntimeError):
+    """Too many computations wait already."""
+
+
+@dataclass
+class Job:
+    """One computation: ``state`` is waiting, running, done, failed or cancelled; ``result`` are bytes."""
+
+    id: str
+    key: str
+    task: str
+    values: dict[str, Any]
+    lane: str
+    state: str = "waiting"
+    progress: tuple[int, int] | None = None
+    words: list[Any] = field(default_factory=list)
+    result: bytes = b""
+    error: str = ""
+    started: float = 0.0
+    seconds: float = 0.0
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def about(self) -> dict[str, Any]:
+        """What a page shows while it waits."""
+        return {
+            "id": self.id,
+            "state": self.state,
+            "progress": self.progress,
+            "words": self.words[-1000:],
+            "error": self.error,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for an end; whether there was one."""
+        with self.changed:
+            return self.changed.wait_for(lambda: self.state in FINAL, seconds)
+
+    def _set(self, **values: Any) -> None:
+        with self.changed:
+            for name, value in values.items():
+                setattr(self, name, value)
+            self.changed.notify_all()
+
+
+class Jobs:
+    """Lanes of computations, each with a process of its own, so that a slow board does not hold up a poll."""
+
+    def __init__(self) -> None:
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._by_key: dict[str, Job] = {}
+        self._lock = threading.Lock()
+        self._lanes = {name: _Lane(name) for name in LANES}
+
+    def start(self, task: str, values: dict[str, Any], *, lane: str = "boards", fresh: bool = False) -> Job:
+        """Ask for a computation; one that is under way or done with the same values is taken, unless ``fresh``."""
+        key = json.dumps([task, values], sort_keys=True, default=str)
+        with self._lock:
+            known = self._by_key.get(key)
+            if known is not None and known.state not in ("failed", "cancelled") and not fresh:
+                self._jobs.move_to_end(known.id)
+                return known
+            if sum(job.state == "waiting" for job in self._jobs.values()) >= MOST_WAITING:
+                raise Busy("too many computations wait already; cancel one, or wait")
+            job = Job(secrets.token_hex(8), key, task, values, lane)
+            self._jobs[job.id] = self._by_key[key] = job
+            self._forget_old()
+        self._lanes[lane].queue.put(job)
+        return job
+
+    def _forget_old(self) -> None:
+        ended = [job for job in self._jobs.values() if job.state in FINAL]
+        size = sum(len(job.result) for job in ended)
+        while ended and (len(ended) > MOST_KEPT or size > MOST_KEPT_BYTES):
+            old = ended.pop(0)
+            size -= len(old.result)
+            del self._jobs[old.id]
+            if self._by_key.get(old.key) is old:
+                del self._by_key[old.key]
+
+    def get(self, key: str) -> Job:
+        """The job of an id; a ``KeyError`` where there is none (any more)."""
+        with self._lock:
+            return self._jobs[key]
+
+    def cancel(self, key: str) -> Job:
+        """Stop a computation; its process is ended and replaced."""
+        job = self.get(key)
+        self._lanes[job.lane].cancel(job)
+        return job
+
+    async def finished(self, job: Job, seconds: float = 600.0) -> Job:
+        """The job when it has ended."""
+        await asyncio.to_thread(job.wait, seconds)
+        return job
+
+    def warm_up(self) -> None:
+        """Start the processes and load what they will need, without waiting."""
+        self.start("warm up", {})
+
+    def close(self) -> None:
+        """End all processes."""
+        for lane in self._lanes.values():
+            lane.close()
+
+
+class _Lane:
+    """One queue and one process; the process is made when it is needed and anew when it is gone."""
+
+    def __init__(self, name: str) -> None:
+        self.queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._process: Any = None
+        self._pipe: Connection | None = None
+        self._current: Job | None = None
+        self._lock = threading.Lock()
+        threading.Thread(target=self._work, name=f"studio-{name}", daemon=True).start()
+
+    def _work(self) -> None:
+        while (job := self.queue.get()) is not None:
+            with self._lock:
+                if job.state != "waiting":
+                    continue
+                self._current = job
+                job._set(state="running", started=time.monotonic())
+                pipe = self._ready()
+            try:
+                pipe.send((job.task, job.values))
+                self._follow(job, pipe)
+            except (EOFError, OSError):
+                self._drop()
+                lost = "the process of this computation ended early; it may have run out of memory"
+                if job.state == "running":
+                    job._set(state="failed", error=lost, seconds=time.monotonic() - job.started)
+            with self._lock:
+                self._current = None
+
+    def _follow(self, job: Job, pipe: Connection) -> None:
+        """Take what the process tells, up to the end."""
+        while job.state == "running":
+            what, value = pipe.recv()
+            spent = time.monotonic() - job.started
+            if what == "progress":
+                done, total, words = value
+                if words is not None:
+                    job.words.append(words)
+                job._set(progress=(done, total), seconds=spent)
+            elif what == "done":
+                job._set(state="done", result=value, seconds=spent)
+            else:
+                job._set(state="failed", error=value, seconds=spent)
+
+    def _ready(self) -> Connection:
+        if self._pipe is None or not self._process.is_alive():
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=worker.main, args=(theirs,), daemon=True)
+            self._process.start()
+            theirs.close()
+        return self._pipe
+
+    def _drop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+        if self._pipe is not None:
+            with contextlib.suppress(OSError):
+                self._pipe.close()
+        self._pipe = None
+
+    def cancel(self, job: Job) -> None:
+        with self._lock:
+            if job.state in FINAL:
+                return
+            job._set(state="cancelled", seconds=time.monotonic() - job.started if job.started else 0.0)
+            if self._current is job and self._process is not None:
+                self._process.kill()  # the thread that follows it sees the end of the pipe
+                self._process.join()
+
+    def close(self) -> None:
+        self.queue.put(None)
+        if self._current is not None:
+            self.cancel(self._current)
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()

@@ -1,0 +1,1 @@
+"""Routes of the studio, one module for each story."""

@@ -1,0 +1,90 @@
+"""Boards: the address of a view is its question."""
+
+from typing import Any
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from placet.studio.pages import page
+from placet.studio.routes.common import body_of, computed, dataset_of, started
+from placet.studio.store import Dataset
+from placet.studio.words import Question
+
+EXPORTS = {
+    "html": "text/html",
+    "csv": "text/csv",
+    "json": "application/json",
+    "parquet": "application/octet-stream",
+    "run": "text/plain",
+}
+VIEWS = ("board", "wins", "ranks")
+
+
+async def show(request: Request) -> Response:
+    """The page of a board; what it shows is asked for by its script with the query of the address."""
+    return page(request, "board.html", data=dataset_of(request))
+
+
+async def catalog(request: Request) -> Response:
+    """All methods with their controls."""
+    return started(request, "catalog", {})
+
+
+async def compute(request: Request) -> Response:
+    """Start what a view needs."""
+    data = dataset_of(request)
+    view = request.path_params["view"]
+    if view not in VIEWS:
+        raise HTTPException(404, f"there is no view {view!r}; choose from {list(VIEWS)}")
+    return started(request, view, {"path": data.path, "question": question_of(request, data)})
+
+
+async def pair(request: Request) -> Response:
+    """Start a comparison of two items."""
+    data, values = dataset_of(request), await body_of(request)
+    first, second = (values.get(name) for name in ("first", "second"))
+    if not isinstance(first, str) or not isinstance(second, str):
+        raise HTTPException(400, "name two items, first and second")
+    asked = {"path": data.path, "question": question_of(request, data), "first": first, "second": second}
+    return started(request, "pair", asked)
+
+
+async def export(request: Request) -> Response:
+    """The board as a file."""
+    data, kind = dataset_of(request), request.path_params["kind"]
+    if kind not in EXPORTS:
+        raise HTTPException(404, f"there is no export {kind!r}; choose from {list(EXPORTS)}")
+    title = f"Consensus of {data.name}"
+    asked = {"path": data.path, "question": question_of(request, data), "kind": kind, "title": title}
+    content = await computed(request, "export", asked)
+    stem = data.name.split(".")[0] or "board"
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(stem)}-board.{kind}"}
+    return Response(content, media_type=EXPORTS[kind], headers=headers)
+
+
+def question_of(request: Request, data: Dataset) -> dict[str, Any]:
+    """The question in the query of an address."""
+    query = request.query_params
+    try:
+        asked = Question.from_query(dict(query), query.getlist("agent"), data.reading)
+    except ValueError as error:
+        raise HTTPException(400, str(error)) from None
+    return {**vars(asked), "agents": list(asked.agents)}
+
+
+async def address(request: Request) -> Response:
+    """The question of an address as JSON, for whoever wants to look."""
+    return JSONResponse(question_of(request, dataset_of(request)))
+
+
+routes = [
+    Route("/board/{dataset}", show),
+    Route("/api/catalog", catalog, methods=["POST"]),
+    Route("/api/board/{dataset}/pair", pair, methods=["POST"]),
+    Route("/api/board/{dataset}/{view}", compute, methods=["POST"]),
+    Route("/board/{dataset}/export.{kind}", export),
+    Route("/api/board/{dataset}/question", address),
+]

@@ -1,0 +1,97 @@
+"""What all routes share: bodies of JSON, answers about computations, and the studio itself."""
+
+import json
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from placet.studio.jobs import Busy, Job, Jobs
+from placet.studio.security import MOST_TEXT
+from placet.studio.store import Dataset, Store
+
+
+def store_of(request: Request) -> Store:
+    found: Store = request.app.state.store
+    return found
+
+
+def jobs_of(request: Request) -> Jobs:
+    found: Jobs = request.app.state.jobs
+    return found
+
+
+async def body_of(request: Request, most: int = MOST_TEXT) -> dict[str, Any]:
+    """The body as a JSON object; anything else is refused."""
+    text = b""
+    async for chunk in request.stream():
+        text += chunk
+        if len(text) > most:
+            raise HTTPException(413, f"the body is larger than {most:,} bytes")
+    try:
+        values = json.loads(text or b"{}")
+    except ValueError:
+        raise HTTPException(400, "the body is not JSON") from None
+    if not isinstance(values, dict):
+        raise HTTPException(400, "the body is not a JSON object")
+    return values
+
+
+def dataset_of(request: Request) -> Dataset:
+    try:
+        return store_of(request).dataset(request.path_params["dataset"])
+    except KeyError:
+        raise HTTPException(404, "there is no such dataset in this workspace") from None
+
+
+def started(request: Request, task: str, values: dict[str, Any], **options: Any) -> JSONResponse:
+    """Start a computation and answer with its state."""
+    try:
+        job = jobs_of(request).start(task, values, **options)
+    except Busy as error:
+        raise HTTPException(429, str(error)) from None
+    return JSONResponse(job.about(), status_code=202)
+
+
+async def computed(request: Request, task: str, values: dict[str, Any]) -> bytes:
+    """The result of a computation, waited for; what goes wrong is refused with its words."""
+    try:
+        job = await jobs_of(request).finished(jobs_of(request).start(task, values))
+    except Busy as error:
+        raise HTTPException(429, str(error)) from None
+    if job.state != "done":
+        raise HTTPException(422, job.error or "the computation was cancelled")
+    return job.result
+
+
+# The state of computations
+
+
+async def job_state(request: Request) -> Response:
+    """The state of a computation; with ``?wait=1`` the answer comes when it ends, or after some seconds."""
+    job = _job(request)
+    if request.query_params.get("wait"):
+        await jobs_of(request).finished(job, 0.4 if request.query_params["wait"] == "short" else 5.0)
+    return JSONResponse(job.about())
+
+
+async def job_result(request: Request) -> Response:
+    """What a computation found."""
+    job = _job(request)
+    if job.state != "done":
+        raise HTTPException(409, job.error or f"the computation is {job.state}")
+    return Response(job.result, media_type="application/json")
+
+
+async def job_cancel(request: Request) -> Response:
+    """Stop a computation."""
+    job = _job(request)
+    return JSONResponse(jobs_of(request).cancel(job.id).about())
+
+
+def _job(request: Request) -> Job:
+    try:
+        return jobs_of(request).get(request.path_params["job"])
+    except KeyError:
+        raise HTTPException(404, "this computation is forgotten; ask again") from None

@@ -1,0 +1,100 @@
+"""Bringing data: upload, preview, what each column was taken for, and what was understood."""
+
+import inspect
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from placet.studio.pages import page
+from placet.studio.routes.common import body_of, dataset_of, started, store_of
+from placet.studio.security import address
+from placet.studio.store import TooLarge
+
+
+async def home(request: Request) -> Response:
+    """Everything in the workspace."""
+    store = store_of(request)
+    return page(
+        request,
+        "home.html",
+        datasets=store.datasets(),
+        polls=store.rows("SELECT id, title, kind, open FROM poll ORDER BY created DESC"),
+        runs=store.rows("SELECT id, dataset, settings FROM run ORDER BY created DESC LIMIT 20"),
+        folder=store.folder,
+        most=request.app.state.most_upload,
+    )
+
+
+async def upload(request: Request) -> Response:
+    """A file as the body of a request, its name in a header; it is listed once it is whole and on disk."""
+    state = request.app.state
+    if not state.uploads.allows(address(request)):
+        raise HTTPException(429, "too many uploads; wait a minute")
+    name = unquote(request.headers.get("x-name", "")).replace("\\", "/").rsplit("/", 1)[-1].strip()[:200]
+    if not name:
+        raise HTTPException(400, "an upload needs the name of its file")
+    if int(request.headers.get("content-length") or 0) > state.most_upload:
+        raise HTTPException(413, f"{name} is larger than {state.most_upload:,} bytes; start the studio with --most")
+    try:
+        data = await store_of(request).save_upload(name, request.stream(), state.most_upload)
+    except TooLarge as error:
+        raise HTTPException(413, str(error)) from None
+    if not data.size:
+        store_of(request).remove_dataset(data.id)
+        raise HTTPException(400, f"{name} is empty")
+    return JSONResponse({"id": data.id, "name": data.name, "size": data.size}, status_code=201)
+
+
+async def show(request: Request) -> Response:
+    """The preview of one dataset."""
+    return page(request, "data.html", data=dataset_of(request))
+
+
+async def understand(request: Request) -> Response:
+    """Read the file under the options in the body (or those that were kept), and say what was understood."""
+    data, values = dataset_of(request), await body_of(request)
+    reading = options_of(values["reading"]) if "reading" in values else data.reading
+    return started(request, "understand", {"path": data.path, "name": data.name, "reading": reading})
+
+
+async def keep(request: Request) -> Response:
+    """Keep how the file is to be read."""
+    data, values = dataset_of(request), await body_of(request)
+    store_of(request).set_reading(data.id, options_of(values.get("reading", {})))
+    return JSONResponse({"id": data.id})
+
+
+async def remove(request: Request) -> Response:
+    """Forget a dataset."""
+    store_of(request).remove_dataset(dataset_of(request).id)
+    return JSONResponse({})
+
+
+def options_of(values: Any) -> dict[str, Any]:
+    """Options of a reader as a page may send them: known names; texts or lists of texts."""
+    from placet.io import FORMATS
+
+    if not isinstance(values, dict):
+        raise HTTPException(400, "the options of a reader are a JSON object")
+    known = {name for form in FORMATS.values() for name in inspect.signature(form.read).parameters} - {"source"}
+    for name, value in values.items():
+        if name not in known | {"format"}:
+            raise HTTPException(400, f"no reader has an option {name!r}")
+        texts = value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str | bool) for text in texts):
+            raise HTTPException(400, f"the option {name!r} must be a text, or a list of texts")
+    return {name: value for name, value in values.items() if value not in ("", [])}
+
+
+routes = [
+    Route("/", home),
+    Route("/api/data", upload, methods=["POST"]),
+    Route("/data/{dataset}", show),
+    Route("/api/data/{dataset}/understand", understand, methods=["POST"]),
+    Route("/api/data/{dataset}/reading", keep, methods=["PUT"]),
+    Route("/api/data/{dataset}", remove, methods=["DELETE"]),
+]

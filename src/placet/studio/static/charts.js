@@ -1,0 +1,147 @@
+// Charts by Observable Plot; numbers come from the server, here they are only drawn.
+import { el, percent, save, short } from "./core.js";
+
+const ink = "currentColor";
+const accent = "rgb(var(--accent))";
+const other = "rgb(var(--other))";
+
+/** Width that a chart may take. */
+export const roomIn = (node) => Math.max(300, Math.min(1100, node.clientWidth || 800));
+
+function draw(options) {
+  return window.Plot.plot({ style: { background: "transparent", color: "inherit", fontSize: "12px" }, ...options });
+}
+
+/** Scores with their intervals, best first. */
+export function intervals(rows, width, level) {
+  const known = rows.some((row) => row.low !== null && row.low !== undefined);
+  const marks = [window.Plot.gridX({ strokeOpacity: 0.12 })];
+  if (known) marks.push(window.Plot.ruleY(rows, { y: "item", x1: "low", x2: "high", stroke: accent, strokeWidth: 3, strokeOpacity: 0.45 }));
+  marks.push(window.Plot.dot(rows, { y: "item", x: "score", fill: accent, r: 3.5, channels: { rank: "rank" }, tip: { format: { x: (d) => short(d), y: true } } }));
+  return draw({
+    width, marginLeft: leftOf(rows.map((row) => row.item), width), height: 60 + 18 * rows.length, marginBottom: 40,
+    y: { domain: rows.map((row) => row.item), label: null, tickFormat: clip }, x: { label: known ? `score, with its ${100 * level}% interval` : "score", nice: true },
+    ariaLabel: "Scores and intervals", ariaDescription: `${rows.length} items, best first`, marks,
+  });
+}
+
+/** Probabilities that the row beats the column. */
+export function winsMap(items, win, width) {
+  const cells = items.flatMap((row, i) => items.map((column, j) => ({ row, column, value: win[i][j], lead: lead(win[i][j], win[j][i]) }))).filter((cell) => cell.value !== null);
+  const left = leftOf(items, width);
+  const size = Math.min(width, left + 20 + 32 * items.length);
+  return draw({
+    width: size, height: size, marginLeft: left, marginTop: left, padding: 0.05,
+    x: { domain: items, label: null, axis: "top", tickRotate: -90, tickFormat: clip }, y: { domain: items, label: null, tickFormat: clip },
+    color: { type: "diverging", domain: [-1, 1], range: ["#c2602f", "#8a93a0", "#2f6fb5"], interpolate: "rgb" },
+    ariaLabel: "Who beats whom", ariaDescription: "Blue: the row wins more often; brown: the column does",
+    marks: [
+      window.Plot.cell(cells, { x: "column", y: "row", fill: "lead", tip: true, title: (cell) => `${cell.row} beats ${cell.column} with probability ${percent(cell.value)}` }),
+      (size - left) / items.length > 24 ? window.Plot.text(cells, { x: "column", y: "row", text: (cell) => `${Math.round(100 * cell.value)}`, fill: "white", fontSize: 10 }) : null,
+    ],
+  });
+}
+
+const lead = (win, loss) => (win + loss > 0 ? (win - loss) / (win + loss) : 0);
+
+/** For each item its possible ranks, darker where more probable. */
+export function rankMap(items, probability, width) {
+  const cells = items.flatMap((item, i) => probability[i].map((value, k) => ({ item, rank: k + 1, value }))).filter((cell) => cell.value >= 0.005);
+  return draw({
+    width, height: 60 + 20 * items.length, marginLeft: leftOf(items, width), marginBottom: 40, padding: 0.05,
+    y: { domain: items, label: null, tickFormat: clip }, x: { type: "band", label: "rank", domain: [...Array(probability[0].length).keys()].map((k) => k + 1), ticks: probability[0].length > 30 ? 10 : undefined },
+    opacity: { range: [0.08, 1], domain: [0, 1] }, ariaLabel: "Probability of each rank",
+    marks: [window.Plot.cell(cells, { x: "rank", y: "item", fill: accent, fillOpacity: "value", tip: true, title: (cell) => `${cell.item}: rank ${cell.rank} with probability ${percent(cell.value)}` })],
+  });
+}
+
+/** Positions of items under several methods. */
+export function bump(methods, items, positions, width) {
+  const rows = methods.flatMap((method, m) => items.map((item, i) => ({ method, item, position: positions[m][i] })));
+  const last = methods.at(-1);
+  const step = Math.max(70, (width - 60 - leftOf(items, width)) / methods.length);
+  return draw({
+    width: Math.max(width, 60 + leftOf(items, width) + step * methods.length * 0.75), height: 90 + 22 * Math.max(...rows.map((row) => row.position)),
+    marginLeft: 40, marginRight: leftOf(items, width) + 12, marginTop: 100,
+    x: { type: "point", domain: methods, label: null, axis: "top", tickRotate: -45 }, y: { reverse: true, label: "position", ticks: 10, tickFormat: "d", interval: 1 },
+    color: { type: "ordinal", domain: items, range: palette(items.length) }, ariaLabel: "Positions of items by method",
+    marks: [
+      window.Plot.line(rows, { x: "method", y: "position", z: "item", stroke: "item", strokeWidth: 2.5, strokeOpacity: 0.8, curve: "bump-x" }),
+      window.Plot.dot(rows, { x: "method", y: "position", fill: "item", r: 4, tip: true, title: (row) => `${row.item}: position ${row.position} by ${row.method}` }),
+      window.Plot.text(rows.filter((row) => row.method === last), { x: "method", y: "position", text: (row) => clip(row.item), textAnchor: "start", dx: 10, fill: ink }),
+    ],
+  });
+}
+
+/** A metric per step, one line for each run. */
+export function curves(rows, width, label) {
+  return draw({
+    width, height: 260, marginLeft: 55, x: { label: "step" }, y: { label, grid: true }, color: { legend: true, range: palette(8) }, ariaLabel: `${label} per step`,
+    marks: [window.Plot.lineY(rows, { x: "step", y: "value", stroke: "run", strokeWidth: 2, tip: true })],
+  });
+}
+
+/** A track on a map-like plot: its way, where it may have been, and the beacons. */
+export function trackMap(track, width, labels) {
+  const range = (values) => { const low = Math.min(...values), high = Math.max(...values), room = 0.04 * (high - low || 1); return [low - room, high + room]; };
+  const xs = track.outlines.flat().map((p) => p[0]).concat(track.way.map((p) => p.x), track.beacons.map((p) => p.x));
+  const ys = track.outlines.flat().map((p) => p[1]).concat(track.way.map((p) => p.y), track.beacons.map((p) => p.y));
+  const outline = track.outlines.flatMap((points, k) => [...points, points[0]].map(([x, y]) => ({ x, y, k })));
+  return draw({
+    width, height: Math.min(620, 0.7 * width), marginLeft: 55, grid: true, x: { domain: range(xs), label: labels[0] }, y: { domain: range(ys), label: labels[1] }, ariaLabel: "Track",
+    marks: [
+      window.Plot.line(outline, { x: "x", y: "y", z: "k", stroke: accent, strokeOpacity: 0.25, fill: accent, fillOpacity: 0.06 }),
+      window.Plot.line(track.way, { x: "x", y: "y", stroke: accent, strokeWidth: 2 }),
+      window.Plot.dot(track.way, { x: "x", y: "y", fill: (d) => (d.agree ? accent : other), r: 3, tip: true, title: (d) => `${d.date}: ± ${short(d.sd)} km${d.agree ? "" : "; not determined"}` }),
+      window.Plot.dot(track.beacons, { x: "x", y: "y", symbol: "triangle", fill: other, r: 6, tip: true, title: "id" }),
+      window.Plot.text(track.beacons, { x: "x", y: "y", text: "id", dy: -12, fill: ink }),
+    ],
+  });
+}
+
+/** Arrival times by day, each with its most probable source. */
+export function arrivals(rows, width) {
+  const sources = [...new Set(rows.map((row) => row.source))].sort();
+  return draw({
+    width, height: 280, marginLeft: 60, x: { label: "day" }, y: { label: "arrival, s", grid: true }, color: { legend: true, domain: sources, range: palette(sources.length) },
+    ariaLabel: "Arrivals and their sources",
+    marks: [window.Plot.dot(rows, { x: "day", y: "time", fill: "source", r: 3, fillOpacity: "probability", tip: true, title: (d) => `day ${d.day}: ${short(d.time)} s from ${d.source} (${percent(d.probability)})` })],
+  });
+}
+
+const COLORS = ["#3b76bd", "#c2602f", "#3f8f5b", "#9a5bb0", "#b08a1e", "#2b8f9b", "#c4527f", "#7a7f3a", "#6a6fc9", "#a3533f"];
+const palette = (n) => Array.from({ length: Math.max(n, 1) }, (_, k) => COLORS[k % COLORS.length]);
+const clip = (name) => (String(name).length > 26 ? `${String(name).slice(0, 25)}…` : String(name));
+const leftOf = (names, width) => Math.min(Math.max(60, 14 + 7 * Math.max(...names.map((name) => clip(name).length))), 0.42 * width);
+
+/** The chart with buttons that save it. */
+export function figure(chart, name, caption) {
+  const svg = chart.tagName.toLowerCase() === "svg" ? chart : chart.querySelector("svg:not([class*=swatch])");
+  return el("figure", { class: "chart" }, el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": caption }, chart),
+    el("figcaption", {}, caption, " ",
+      el("button", { type: "button", onclick: () => save(new Blob([standalone(svg)], { type: "image/svg+xml" }), `${name}.svg`) }, "SVG"), " ",
+      el("button", { type: "button", onclick: () => savePng(svg, `${name}.png`) }, "PNG")));
+}
+
+/** The SVG with its colors written out, so that it stands alone. */
+function standalone(svg) {
+  const style = getComputedStyle(document.documentElement);
+  const copy = svg.cloneNode(true);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  let text = new XMLSerializer().serializeToString(copy);
+  text = text.replaceAll("currentColor", style.getPropertyValue("--ink").trim());
+  for (const name of ["accent", "other"]) text = text.replaceAll(`var(--${name})`, style.getPropertyValue(`--${name}`).trim());
+  const paper = `<rect width="100%" height="100%" fill="${style.getPropertyValue("--paper").trim()}"/>`;
+  return text.replace(/^(<svg[^>]*>)/, `$1${paper}`);
+}
+
+async function savePng(svg, name) {
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(standalone(svg))}`;
+  await image.decode();
+  const canvas = el("canvas", { width: 2 * svg.width.baseVal.value, height: 2 * svg.height.baseVal.value });
+  const context = canvas.getContext("2d");
+  context.scale(2, 2);
+  context.drawImage(image, 0, 0);
+  canvas.toBlob((blob) => save(blob, name), "image/png");
+}

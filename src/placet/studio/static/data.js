@@ -1,0 +1,101 @@
+// A dataset: its first rows, what each column was taken for, what was understood, and lines that are wrong.
+import { api, compute, el, errorBox, field, fill, menu, progressInto, say, short } from "./core.js";
+
+const root = document.getElementById("dataset");
+const id = root.dataset.id;
+const place = (name) => document.getElementById(name);
+const SEVERAL = ["scores", "features", "ignore", "winner"];
+let reading = null;
+let running = null;
+
+async function refresh(changed) {
+  running?.abort();
+  running = new AbortController();
+  const { signal } = running;
+  try {
+    const about = await compute(`/api/data/${id}/understand`, changed ? { reading } : {}, progressInto(place("progress"), "Reading"), signal);
+    reading = about.reading;
+    show(about);
+    if (changed && !about.error) await api("PUT", `/api/data/${id}/reading`, { reading });
+  } catch (error) {
+    if (error.name !== "AbortError") fill(place("understood"), errorBox(error.message));
+  }
+}
+
+function set(values) {
+  reading = { ...reading, ...values };
+  for (const [name, value] of Object.entries(reading)) if (value === "" || value === null || value?.length === 0) delete reading[name];
+  refresh(true);
+}
+
+function show(about) {
+  fill(place("understood"), about.error ? wrong(about) : understood(about));
+  showControls(about);
+  fill(place("preview"), about.columns.length ? table(about) : about.lines.length ? el("pre", { tabindex: "0" }, about.lines.join("\n")) : el("p", {}, "No preview of this format."));
+  place("preview-help").hidden = about.columns.length === 0;
+}
+
+function understood(about) {
+  const can = about.uses;
+  return [
+    el("p", { class: "lead" }, "These are ", el("strong", {}, about.kind), `: ${about.shape}.`),
+    about.notes.length ? el("ul", { class: "notes" }, about.notes.map((note) => el("li", {}, note))) : null,
+    el("p", { class: "actions" },
+      can.includes("board") ? el("a", { class: "button primary", href: `/board/${id}` }, "Open the board") : null,
+      can.includes("methods") ? el("a", { class: "button", href: `/methods/${id}` }, "Compare methods") : null,
+      can.includes("rankers") ? el("a", { class: "button primary", href: `/rankers/${id}` }, "Train rankers") : null),
+    el("div", { class: "wide" }, el("table", { class: "facts" }, el("tbody", {}, about.facts.map(([name, value]) =>
+      el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, typeof value === "number" ? short(value, 4) : String(value))))))),
+    about.groups?.length ? el("div", { class: "warning" },
+      el("p", {}, `No vote or ballot joins these ${about.groups.length} groups, so items of one cannot be compared with items of another:`),
+      el("ol", {}, about.groups.map((group) => el("li", {}, group.slice(0, 12).join(", "), group.length > 12 ? ", …" : "")))) : null,
+  ];
+}
+
+function wrong(about) {
+  return [
+    errorBox(about.error),
+    about.wrong.length ? el("div", { class: "wide" }, el("table", { class: "ranking" },
+      el("caption", {}, about.wrong.length >= 100 ? "The first 100 lines that cannot be used" : "Lines that cannot be used"),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "line"), el("th", { scope: "col" }, "what is wrong"), el("th", { scope: "col" }, "way out"))),
+      el("tbody", {}, about.wrong.map((one) => el("tr", {}, el("td", { class: "num" }, String(one.line)), el("td", {}, one.text), el("td", {}, one.way_out)))))) : null,
+    about.can_skip ? el("p", {}, el("button", { type: "button", onclick: () => set({ on_error: "skip" }) }, "Leave these lines out"), " ",
+      el("span", { class: "soft" }, "They are counted, and every board says so.")) : null,
+  ];
+}
+
+function showControls(about) {
+  const format = menu([["", "guessed"], ...about.formats], reading.format ?? "", { onchange: (event) => { reading = {}; set({ format: event.target.value }); } });
+  const layout = about.format === "ballots" && about.columns.length
+    ? field("Layout", menu([["", "guessed"], ...about.layouts], reading.layout ?? "", { onchange: (event) => set({ format: "ballots", layout: event.target.value }) })) : null;
+  const skip = reading.on_error === "skip" ? el("button", { type: "button", onclick: () => set({ on_error: "" }) }, "Do not leave lines out") : null;
+  const reset = Object.keys(reading).length ? el("button", { type: "button", onclick: () => { reading = {}; refresh(true); } }, "Guess again") : null;
+  fill(place("format-controls"), field("Format", format), layout, skip, reset);
+}
+
+function table(about) {
+  const roles = about.menus[about.format] ?? [];
+  const head = about.columns.map((column) => {
+    const known = roles.some(([role]) => role === column.role);
+    const options = [["", known || !column.role ? "—" : column.role], ...roles];
+    const choose = menu(options, known ? column.role : "", { "aria-label": `What ${column.name} is`, onchange: (event) => assign(about, column, event.target.value) });
+    return el("th", { scope: "col", class: column.role && column.role !== "ignore" ? "used" : "" }, el("span", { class: "name" }, column.name), roles.length ? choose : null);
+  });
+  const rows = about.columns[0].cells.map((_, k) => el("tr", {}, about.columns.map((column) => el("td", {}, column.cells[k] ?? ""))));
+  return el("table", { class: "preview" }, el("caption", {}, `The first ${rows.length} rows`), el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
+}
+
+/** Give a column a role: it loses the one it had, and another column with that role loses it. */
+function assign(about, column, role) {
+  const values = { format: about.format };
+  for (const one of about.columns) {
+    const is = one === column ? role : one.role === role && !SEVERAL.includes(role) ? "" : one.role;
+    if (!is || !about.menus[about.format].some(([name]) => name === is)) continue;
+    values[is] = SEVERAL.includes(is) && values[is] ? [].concat(values[is], one.name) : one.name;
+  }
+  reading = { ...(reading.layout ? { layout: reading.layout } : {}), ...(reading.on_error ? { on_error: reading.on_error } : {}) };
+  set(values);
+  say(`${column.name} is now ${role || "not used"}.`);
+}
+
+refresh(false);

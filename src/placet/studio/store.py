@@ -1,0 +1,225 @@
+"""The workspace: one folder with an SQLite database and the files that were brought.
+
+What is acknowledged is on disk: the database is in WAL mode with ``synchronous=FULL``, files are flushed and renamed.
+Writes that arrive together are committed together by one thread, so that many voters share one flush.
+"""
+
+import json
+import os
+import queue
+import re
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Change = Callable[[sqlite3.Connection], Any]
+"""What a write does with the connection, inside a transaction of its own; what it returns is given to the writer."""
+
+MOST_TOGETHER = 500
+_SUFFIX = re.compile(r"(?:\.[A-Za-z0-9]{1,10}){0,2}\Z")
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS dataset (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, size INTEGER NOT NULL, reading TEXT NOT NULL,
+    created REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS poll (
+    id TEXT PRIMARY KEY, title TEXT NOT NULL, kind TEXT NOT NULL, items TEXT NOT NULL, settings TEXT NOT NULL,
+    open INTEGER NOT NULL DEFAULT 1, created REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS vote (
+    number INTEGER PRIMARY KEY, poll TEXT NOT NULL REFERENCES poll (id), voter TEXT NOT NULL, nonce TEXT NOT NULL,
+    asked TEXT NOT NULL, answer TEXT NOT NULL, counts INTEGER NOT NULL DEFAULT 1, created REAL NOT NULL,
+    UNIQUE (poll, nonce));
+CREATE INDEX IF NOT EXISTS vote_of_voter ON vote (poll, voter, asked);
+CREATE TABLE IF NOT EXISTS run (
+    id TEXT PRIMARY KEY, dataset TEXT NOT NULL, settings TEXT NOT NULL, summary TEXT NOT NULL, created REAL NOT NULL);
+"""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A file in the workspace, or one that was named on the command line; ``reading`` are the reader's options."""
+
+    id: str
+    name: str
+    path: str
+    size: int
+    reading: dict[str, Any]
+    created: float
+
+
+class TooLarge(ValueError):
+    """An upload beyond what the studio takes."""
+
+
+class Store:
+    """The database and files of one workspace."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder).resolve()
+        self.files, self.models = self.folder / "files", self.folder / "models"
+        for path in (self.folder, self.files, self.models):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for left_over in self.files.glob("*.part"):  # of an upload that was cut short
+            left_over.unlink()
+        self._path = self.folder / "studio.sqlite"
+        self._reader, self._reading = self._connect(), threading.Lock()
+        self._reader.executescript(_SCHEMA)
+        self._queue: queue.SimpleQueue[tuple[Change, Future[Any]] | None] = queue.SimpleQueue()
+        self._writer = threading.Thread(target=self._write_all, name="studio-writer", daemon=True)
+        self._writer.start()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None, timeout=30)
+        connection.row_factory = sqlite3.Row
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def close(self) -> None:
+        """Finish what was asked to be written, and close."""
+        self._queue.put(None)
+        self._writer.join()
+        self._reader.close()
+
+    # Reading and writing
+
+    def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
+        """The rows of a query."""
+        with self._reading:
+            return self._reader.execute(sql, values).fetchall()
+
+    def row(self, sql: str, *values: Any) -> sqlite3.Row | None:
+        """The first row of a query, or None."""
+        found = self.rows(sql, *values)
+        return found[0] if found else None
+
+    def write(self, change: Change) -> "Future[Any]":
+        """Do a change; the future has its result once it is on disk, or the error that undid it."""
+        future: Future[Any] = Future()
+        self._queue.put((change, future))
+        return future
+
+    def execute(self, sql: str, *values: Any) -> "Future[Any]":
+        """One statement, as a change."""
+        return self.write(lambda connection: connection.execute(sql, values).rowcount)
+
+    def _write_all(self) -> None:
+        connection = self._connect()
+        while (first := self._queue.get()) is not None:
+            batch = [first]
+            while len(batch) < MOST_TOGETHER and not self._queue.empty():
+                if (more := self._queue.get()) is None:
+                    self._queue.put(None)
+                    break
+                batch.append(more)
+            _commit(connection, batch)
+        connection.close()
+
+    def fact(self, name: str, make: Callable[[], str]) -> str:
+        """A text that is made once for a workspace, such as a secret."""
+        self.execute("INSERT OR IGNORE INTO fact VALUES (?, ?)", name, make()).result()
+        found = self.row("SELECT value FROM fact WHERE name = ?", name)
+        assert found is not None
+        return str(found["value"])
+
+    # Files
+
+    async def save_upload(self, name: str, chunks: AsyncIterator[bytes], most: int) -> Dataset:
+        """A file as it streams in: under its own name only when whole and flushed, and only then listed."""
+        key = secrets.token_hex(8)
+        match = _SUFFIX.search(name)
+        target = self.files / f"{key}{match.group().lower() if match else ''}"
+        part, size = self.files / f"{key}.part", 0
+        try:
+            with open(part, "xb") as file:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > most:
+                        raise TooLarge(f"{name} is larger than {most:,} bytes; start the studio with a larger --most")
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(part, target)
+            _flush_folder(self.files)
+        finally:
+            part.unlink(missing_ok=True)
+        return self._add_dataset(key, name, target, size)
+
+    def add_file(self, path: Path) -> Dataset:
+        """A file that was named on the command line; it stays where it is, and is listed once."""
+        whole = path.resolve()
+        known = self.row("SELECT * FROM dataset WHERE path = ?", str(whole))
+        if known is not None:
+            return _dataset(known)
+        return self._add_dataset(secrets.token_hex(8), path.name, whole, whole.stat().st_size)
+
+    def _add_dataset(self, key: str, name: str, path: Path, size: int) -> Dataset:
+        sql = "INSERT INTO dataset VALUES (?, ?, ?, ?, '{}', ?)"
+        self.execute(sql, key, name, str(path), size, time.time()).result()
+        return self.dataset(key)
+
+    def dataset(self, key: str) -> Dataset:
+        """The dataset of a key; a ``KeyError`` where there is none."""
+        found = self.row("SELECT * FROM dataset WHERE id = ?", key)
+        if found is None:
+            raise KeyError(key)
+        return _dataset(found)
+
+    def datasets(self) -> list[Dataset]:
+        """All datasets, the newest first."""
+        return [_dataset(row) for row in self.rows("SELECT * FROM dataset ORDER BY created DESC, id")]
+
+    def set_reading(self, key: str, reading: dict[str, Any]) -> None:
+        """Keep how a dataset is to be read."""
+        self.execute("UPDATE dataset SET reading = ? WHERE id = ?", json.dumps(reading), key).result()
+
+    def remove_dataset(self, key: str) -> None:
+        """Forget a dataset, and delete its file where it is the studio's own."""
+        data = self.dataset(key)
+        self.execute("DELETE FROM dataset WHERE id = ?", key).result()
+        if Path(data.path).parent == self.files:
+            Path(data.path).unlink(missing_ok=True)
+
+
+def _dataset(row: sqlite3.Row) -> Dataset:
+    return Dataset(**{**dict(row), "reading": json.loads(row["reading"])})
+
+
+def _flush_folder(path: Path) -> None:
+    """A renamed file survives a loss of power only when its folder is flushed."""
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _commit(connection: sqlite3.Connection, batch: list[tuple[Change, "Future[Any]"]]) -> None:
+    """All changes in one transaction; one that fails is undone alone, and none is acknowledged before the commit."""
+    done: list[tuple[Future[Any], Any, Exception | None]] = []
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for change, future in batch:
+            connection.execute("SAVEPOINT one")
+            try:
+                done.append((future, change(connection), None))
+            except Exception as error:  # goes to whoever asked for the change
+                connection.execute("ROLLBACK TO one")
+                done.append((future, None, error))
+            connection.execute("RELEASE one")
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        done = [(future, None, error) for _, future in batch]
+    for future, result, failure in done:
+        if failure is None:
+            future.set_result(result)
+        else:
+            future.set_exception(failure)

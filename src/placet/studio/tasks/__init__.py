@@ -1,0 +1,28 @@
+"""What the studio's processes compute: each task calls the library as the command line does, and answers with bytes."""
+
+import importlib
+import json
+from typing import Any
+
+from placet.cli.output import plain
+
+TASKS = {
+    "warm up": "reading:warm_up",
+    "catalog": "catalog:catalog",
+    "understand": "reading:understand",
+    "board": "board:board",
+    "pair": "board:pair",
+    "wins": "board:wins",
+    "ranks": "board:ranks",
+    "export": "board:export",
+}
+"""Name -> module of this folder and function: ``function(progress, **values)`` gives what JSON can hold, or bytes."""
+
+
+def run_task(name: str, values: dict[str, Any], progress: Any) -> bytes:
+    """The answer of a task; results that are not bytes become JSON."""
+    module, function = TASKS[name].split(":")
+    answer = getattr(importlib.import_module(f"placet.studio.tasks.{module}"), function)(progress, **values)
+    if isinstance(answer, bytes):
+        return answer
+    return json.dumps(plain(answer), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -1,0 +1,257 @@
+"""Boards: a consensus of a dataset by a method, what it says of two items, and how it leaves."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from placet.aggregate import Consensus, ConsensusSet, consensus
+from placet.aggregate.methods import expected_seconds
+from placet.aggregate.separation import MOST_PAIRED
+from placet.cli.aggregate import WRITERS, default_method, result_json
+from placet.cli.output import plain
+from placet.data import Comparisons, DataError, Rankings
+from placet.studio.tasks.reading import load
+from placet.studio.words import Question
+
+MOST_KEPT = 8
+MOST_CELLS = 40
+MOST_BALLOTS = 20
+MOST_INSTANCES = 2000
+_RESULTS: "OrderedDict[str, Consensus | ConsensusSet]" = OrderedDict()
+
+Data = Rankings | Comparisons
+
+
+def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The ranking with all that is known of each item, in columns; best first."""
+    asked = Question.from_json(question)
+    data = sliced(path, asked)
+    if progress is not None:
+        progress(0, 0, f"about {expected_seconds(data, asked.method or default_method(data), asked.bootstrap):.0f} s")
+    whole = answer(path, asked, progress)
+    chosen = _one(whole, asked.instance)
+    about: dict[str, Any] = {
+        "method": whole.method,
+        "command": replace(asked, method=whole.method).command(path),
+        "python": replace(asked, method=whole.method).python(path),
+        "notes": list(whole.notes),
+        "shape": repr(data),
+        "columns": _columns(chosen, asked.level),
+        "has_wins": chosen.win is not None,
+        "has_errors": chosen.stderr is not None,
+        "voters": _voters(chosen),
+        "agents": _agent_names(path, asked),
+        "instances": [],
+    }
+    if isinstance(whole, ConsensusSet):
+        about["instances"] = [
+            {"name": str(name), "items": len(c.items), "first": _first(c)}
+            for name, c in list(whole.items())[:MOST_INSTANCES]
+        ]
+        about["notes"] += [note for note in chosen.notes if note not in about["notes"]]
+    return about
+
+
+def answer(path: str, asked: Question, progress: Any = None) -> Consensus | ConsensusSet:
+    """The consensus that is asked for; the last few are kept."""
+    key = json.dumps([path, asked.of_consensus()], sort_keys=True, default=str)
+    if key not in _RESULTS:
+        data = sliced(path, asked)
+        method = asked.method or default_method(data)
+        tell = None if progress is None else lambda done, total: progress(done, total)
+        found = consensus(
+            data, method, bootstrap=asked.bootstrap, random_state=asked.seed, progress=tell, **asked.params
+        )
+        _RESULTS[key] = found
+        while len(_RESULTS) > MOST_KEPT:
+            _RESULTS.popitem(last=False)
+    _RESULTS.move_to_end(key)
+    return _RESULTS[key]
+
+
+def sliced(path: str, asked: Question) -> Data:
+    """The data of a file, or the part of them that some voters gave."""
+    data, _ = load(path, asked.reading)
+    if not isinstance(data, Rankings | Comparisons):
+        raise DataError(f"{type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
+    if not asked.agents:
+        return data
+    if data.agent is None or data.agents is None:
+        raise ValueError("these data do not say who voted; there are no slices by voter")
+    wanted = [k for k, name in enumerate(data.agents) if str(name) in asked.agents]
+    if not wanted:
+        raise ValueError(f"voter {asked.agents[0]!r} is not among the {len(data.agents)} voters")
+    return data[np.isin(data.agent, wanted)]
+
+
+def _one(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
+    """The consensus itself, or that of one instance: the one named, or the first."""
+    if isinstance(whole, Consensus):
+        if instance:
+            raise ValueError(f"contest {instance!r} is unknown; these data are one")
+        return whole
+    for name, c in whole.items():
+        if not instance or str(name) == instance:
+            return c
+    raise ValueError(f"contest {instance!r} is not among the {len(whole)} contests")
+
+
+def _columns(c: Consensus, level: float) -> dict[str, Any]:
+    """The columns of ``to_frame`` and the ends of the intervals, in the same order."""
+    frame = c.to_frame(level)
+    columns = {name: frame[name].to_list() for name in frame.columns}
+    columns["item"] = [str(name) for name in columns["item"]]
+    if c.stderr is not None:
+        columns["low"], columns["high"] = (ends[c.order].tolist() for ends in c.interval(level))
+    return columns
+
+
+def _first(c: Consensus) -> str:
+    first = c.ranking[0] if len(c.items) else ""
+    return ", ".join(map(str, first)) if isinstance(first, tuple) else str(first)
+
+
+def _voters(c: Consensus) -> list[tuple[str, float]]:
+    adherence = c.extras.get("adherence")
+    if not isinstance(adherence, Mapping):
+        return []
+    return sorted(((str(name), float(value)) for name, value in adherence.items()), key=lambda pair: -pair[1])[:500]
+
+
+def _agent_names(path: str, asked: Question) -> list[str]:
+    data, _ = load(path, asked.reading)
+    return [str(name) for name in (data.agents or ())[:2000]]
+
+
+# Views of a board
+
+
+def wins(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The model's probability that one of the best items beats another."""
+    c = _one(answer(path, Question.from_json(question), progress), str(question.get("instance", "")))
+    chosen = c.order[:MOST_CELLS]
+    table = c.win_between(chosen[:, None], chosen)
+    np.fill_diagonal(table, np.nan)
+    return {"items": [str(c.items[k]) for k in chosen], "win": table, "total": len(c.items)}
+
+
+def ranks(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The probability of every rank, for the best items."""
+    c = _one(answer(path, Question.from_json(question), progress), str(question.get("instance", "")))
+    chosen = c.order[:MOST_CELLS]
+    probability = c.rank_probabilities()[chosen]
+    last = int(np.flatnonzero((probability >= 0.005).any(axis=0)).max(initial=0)) + 1
+    return {"items": [str(c.items[k]) for k in chosen], "probability": probability[:, :last], "total": len(c.items)}
+
+
+def pair(progress: Any, *, path: str, question: Mapping[str, Any], first: str, second: str) -> dict[str, Any]:
+    """Two items: how far they are apart, how sure that is, and the votes or ballots between them."""
+    asked = Question.from_json(question)
+    c, data = _one(answer(path, asked, progress), asked.instance), sliced(path, asked)
+    if isinstance(data, Rankings) and data.instance is not None:
+        data = next(part for name, part in data.by_instance() if not asked.instance or str(name) == asked.instance)
+    named = {str(name): name for name in c.items}
+    for name in (first, second):
+        if name not in named:
+            raise ValueError(f"item {name!r} is not among the {len(c.items)} items")
+    if first == second:
+        raise ValueError(f"{first!r} is one item; choose another to compare it with")
+    number = {name: k for k, name in enumerate(c.items)}
+    a, b = named[first], named[second]
+    if c.scores[number[a]] < c.scores[number[b]]:
+        a, b = b, a
+    i, j = number[a], number[b]
+    about: dict[str, Any] = {
+        "above": str(a),
+        "below": str(b),
+        "ranks": [c.ranks[i], c.ranks[j]],
+        "scores": [c.scores[i], c.scores[j]],
+        "tied": bool(c.ranks[i] == c.ranks[j]),
+        "probability": None if c.stderr is None else c.prob_above(a, b),
+        "wins": None if c.win is None else [c.win_probability(a, b), c.win_probability(b, a)],
+        "separated": bool(c.separated(asked.level)[i, j])
+        if c.stderr is not None and len(c.items) <= MOST_PAIRED
+        else None,
+        **_between(data, a, b),
+    }
+    return about | {"words": _why(about, data, asked.level)}
+
+
+def _between(data: Data, a: Hashable, b: Hashable) -> dict[str, Any]:
+    """Votes or ballots that compare the two: for the first, for the second, ties; and some of the ballots."""
+    if isinstance(data, Rankings):
+        both = data.restricted([a, b])
+        table, ballots = both.to_comparisons(), _ballots(data, a, b)
+    else:
+        table, ballots = data, []
+    i, j = table.items.index(a), table.items.index(b)
+    one, other = (table.i == i) & (table.j == j), (table.i == j) & (table.j == i)
+    return {
+        "for_above": float(table.wins_i[one].sum() + table.wins_j[other].sum()),
+        "for_below": float(table.wins_j[one].sum() + table.wins_i[other].sum()),
+        "ties": float(table.ties[one | other].sum()),
+        "ballots": ballots,
+    }
+
+
+def _ballots(data: Rankings, a: Hashable, b: Hashable) -> list[dict[str, Any]]:
+    """The heaviest ballots that list both."""
+    i, j = data.index[a], data.index[b]
+    listed = np.bincount(data.ballot[(data.item == i) | (data.item == j)], minlength=len(data)) == 2
+    which = np.flatnonzero(listed)
+    which = which[np.argsort(-data.weight[which], kind="stable")][:MOST_BALLOTS]
+    found = []
+    for k in which.tolist():
+        order = data[[k]].orders()[0]
+        text = " > ".join(" = ".join(map(str, p)) if isinstance(p, tuple) else str(p) for p in order)
+        found.append({"ballot": text, "weight": float(data.weight[k])})
+    return found
+
+
+def _why(about: Mapping[str, Any], data: Data, level: float) -> str:
+    """Why one is above the other, in words."""
+    a, b, what = about["above"], about["below"], "votes" if isinstance(data, Comparisons) else "ballots"
+    direct = about["for_above"] + about["for_below"] + about["ties"]
+    words = [f"{a} and {b} tie." if about["tied"] else f"{a} is above {b}."]
+    if direct:
+        words.append(
+            f"Of {direct:,g} {what} that compare the two, {about['for_above']:,g} put {a} first, "
+            f"{about['for_below']:,g} put {b} first and {about['ties']:,g} tie them."
+        )
+    else:
+        words.append(f"No {what} compare the two: their order rests on what each did against others.")
+    if about["for_below"] > about["for_above"] and not about["tied"]:
+        words.append(f"Between the two alone {b} leads; against all others together {a} did better.")
+    if about["probability"] is not None:
+        words.append(f"{a} is truly above {b} with probability {about['probability']:.1%}.")
+    if about["separated"] is not None:
+        told = "tell them apart" if about["separated"] else "do not tell them apart"
+        words.append(f"At {level:.0%} confidence for all pairs at once the data {told}.")
+    return " ".join(words)
+
+
+# How a board leaves
+
+
+def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, title: str) -> bytes:
+    """The result as a file: the page of the report, CSV, JSON, Parquet or a TREC run, as the command writes it."""
+    asked = Question.from_json(question)
+    found = answer(path, asked, progress)
+    if kind == "html":
+        from placet.report import consensus_page
+
+        return consensus_page(found, sliced(path, asked), title=title, level=asked.level).encode()
+    if kind == "json":
+        text = json.dumps(plain(result_json(found, asked.level)), indent=2, ensure_ascii=False)
+        return text.encode("utf-8", "replace") + b"\n"
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / f"board.{kind}"
+        WRITERS[f".{kind}"](target, found, asked.level)
+        return target.read_bytes()

@@ -1,0 +1,70 @@
+"""The methods there are, with their parameters as controls: read from the tables and signatures, never listed again."""
+
+import inspect
+import sys
+import types
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from placet.aggregate import MODELS, RULES
+
+HIDDEN = ("self", "data", "random_state", "max_iter", "tol", "agent_weight")
+
+
+def catalog(progress: Any) -> list[dict[str, Any]]:
+    """Every model and rule: its name, whether votes alone suffice, what it is in a sentence, and its controls."""
+    found = [
+        {"name": name, "kind": "model", "of_pairs": name == "bradley-terry", "about": _sentence(model)}
+        | {"controls": controls(model)}
+        for name, model in MODELS.items()
+    ]
+    found += [
+        {"name": name, "kind": "rule", "of_pairs": rule.of_pairs, "about": _sentence(rule.function)}
+        | {"controls": controls(rule.function)}
+        for name, rule in RULES.items()
+    ]
+    return found
+
+
+def controls(source: Any) -> list[dict[str, Any]]:
+    """The parameters that a person may set: name, default, choices where they are known, and the kind of input."""
+    module = vars(sys.modules[source.__module__])
+    hints = get_type_hints(source.__init__ if inspect.isclass(source) else source)
+    found = []
+    for name, parameter in inspect.signature(source).parameters.items():
+        hint = hints.get(name)
+        if name in HIDDEN or parameter.default is inspect.Parameter.empty:
+            continue
+        choices = _choices(hint) or _constants(module, name)
+        if not choices and not _is_simple(hint):
+            continue  # arrays, functions and mappings are for Python
+        found.append({"name": name, "default": parameter.default, "choices": choices, "input": _input(hint, choices)})
+    return found
+
+
+def _choices(hint: Any) -> list[Any]:
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return []
+
+
+def _constants(module: dict[str, Any], name: str) -> list[Any]:
+    """The choices of a parameter where its module lists them by its name: ``ties`` in TIES, ``stderr`` in STDERRS."""
+    listed = next((module[key] for key in (name.upper(), f"{name.upper()}S") if key in module), ())
+    return list(listed) if isinstance(listed, tuple | list | dict) else []
+
+
+def _is_simple(hint: Any) -> bool:
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    simple = (bool, int, float, str, type(None))
+    return any(part in simple for part in parts) and Any not in parts
+
+
+def _input(hint: Any, choices: list[Any]) -> str:
+    if choices:
+        return "select"
+    return {bool: "checkbox", int: "number", float: "number"}.get(hint, "text")
+
+
+def _sentence(source: Any) -> str:
+    words = (inspect.getdoc(source) or "").split("\n\n")[0].replace("\n", " ").replace("``", "")
+    return words.split(". ")[0].rstrip(".") + "."

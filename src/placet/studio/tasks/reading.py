@@ -1,0 +1,267 @@
+"""Files as the studio reads them: a preview, what each column was taken for, what was understood, and wrong lines."""
+
+import inspect
+import os
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from placet.data import Comparisons, DataError, Queries, Rankings
+from placet.io import FORMATS, read
+from placet.io.ballot_tables import LAYOUTS, Columns, find_columns
+from placet.io.battles import find_layout
+from placet.io.columns import COUNTS, find_column, split_names
+from placet.io.features import LABELS, QIDS
+from placet.io.files import NamedBytes, bare_suffix, first_lines, peek
+from placet.io.ratings import KNOWN
+from placet.io.tables import SUFFIXES, Table, read_table, take_sample
+
+PREVIEWED = 20
+MOST_KEPT = 2
+ROLES: dict[str, tuple[str, ...]] = {
+    "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight"),
+    "ratings": ("user", "item", "rating"),
+    "features": ("qid", "label", "weight", "features", "ignore"),
+    "ballots": ("ballot", "item", "rank", "weight", "agent", "instance", "ignore"),
+}
+"""What a column of a table may be taken for, by format: names of the reader's options."""
+
+SEVERAL = ("scores", "features", "ignore", "winner")
+"""Roles that several columns may have."""
+
+WORDS = {
+    "a": "first side",
+    "b": "second side",
+    "winner": "who won",
+    "loser": "who lost",
+    "scores": "score of a side",
+    "agent": "voter",
+    "weight": "count",
+    "user": "user",
+    "item": "item",
+    "rating": "rating",
+    "qid": "query",
+    "label": "grade",
+    "features": "feature",
+    "ignore": "not used",
+    "ballot": "ballot",
+    "rank": "rank",
+    "instance": "contest",
+}
+_DATA: "OrderedDict[tuple[Any, ...], Any]" = OrderedDict()
+
+
+def warm_up(progress: Any) -> dict[str, Any]:
+    """Load and compile what a first board needs."""
+    from placet.aggregate import consensus
+
+    votes = Comparisons.from_battles(["a", "b", "c"], ["b", "c", "a"], ["a", "a", "tie"])
+    return {"items": len(consensus(votes, "bradley-terry").to_frame())}
+
+
+def load(path: str, reading: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    """The data of a file under the options of the reader, and what was left out; the last few are kept."""
+    stat = os.stat(path)
+    key = (path, stat.st_mtime_ns, stat.st_size, repr(sorted(reading.items())))
+    if key not in _DATA:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            data = read(path, **reading)
+        data = getattr(data, "rankings", data)  # rank lists of engines, with their queries as instances
+        _DATA[key] = data, [str(warning.message) for warning in caught]
+        while len(_DATA) > MOST_KEPT:
+            _DATA.popitem(last=False)
+    _DATA.move_to_end(key)
+    found: tuple[Any, list[str]] = _DATA[key]
+    return found
+
+
+def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) -> dict[str, Any]:
+    """A preview of a file and what is understood of it; what is wrong is part of the answer, not an error."""
+    about: dict[str, Any] = {"name": name, "reading": reading, "formats": list(FORMATS), "error": "", "wrong": []}
+    try:
+        about |= _preview(path, reading)
+    except (ValueError, OSError) as error:
+        about |= {"error": _said(error, path, name), "columns": [], "lines": _lines(path)}
+    try:
+        data, left_out = load(path, reading)
+    except (ValueError, OSError) as error:
+        about |= {"error": _said(error, path, name), "wrong": _wrong_lines(error), "can_skip": _can_skip(error)}
+        return about
+    facts = [(key, value) for key, value in data.describe().items() if value is not None]
+    notes = [note.replace(path, name) for note in (*getattr(data, "notes", ()), *left_out)]
+    about |= {"kind": kind_of(data), "shape": shape_of(data), "facts": facts, "notes": notes, "uses": uses_of(data)}
+    if isinstance(data, Rankings | Comparisons):
+        about["groups"] = _groups(data)
+    return about
+
+
+def kind_of(data: Any) -> str:
+    """The kind of data in the words of a person."""
+    words = {Comparisons: "votes", Rankings: "ballots", Queries: "graded rows"}
+    return words.get(type(data), type(data).__name__)
+
+
+def shape_of(data: Any) -> str:
+    """How much there is: what stands in brackets when data show themselves."""
+    return repr(data).partition("(")[2].removesuffix(")")
+
+
+def uses_of(data: Any) -> list[str]:
+    """What the studio can do with data."""
+    if isinstance(data, Rankings | Comparisons):
+        return ["board", "methods"]
+    return ["rankers"] if isinstance(data, Queries) else []
+
+
+def _preview(path: str, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The first rows, the format, and what each column is taken for."""
+    sample = take_sample(path, "skip")
+    named = reading.get("format")
+    if sample.table is None and not (named in ROLES and _is_delimited(path)):
+        return {"columns": [], "lines": _lines(path), "format": named or "", "layouts": []}
+    table = sample.table or read_table(path, "skip")
+    options = {key: value for key, value in reading.items() if key not in ("format", "on_error")}
+    format, roles = column_roles(table, named, options)
+    head = _first_rows(path, table)
+    columns = [{"name": column, "role": roles.get(column, ""), "cells": head.get(column, [])} for column in table.names]
+    menus = {name: [(role, WORDS[role]) for role in own] for name, own in ROLES.items()}
+    return {"columns": columns, "lines": [], "format": format, "menus": menus, "layouts": list(LAYOUTS)}
+
+
+def _is_delimited(path: str) -> bool:
+    return bare_suffix(path) not in (".soc", ".soi", ".toc", ".toi")
+
+
+def column_roles(table: Table, format: str | None, options: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """The format of a table, and the role of each column that its reader would take."""
+    for name in [format] if format else ROLES:
+        own = {key: value for key, value in options.items() if key in inspect.signature(FORMATS[name].read).parameters}
+        if len(own) < len(options):
+            continue
+        try:
+            roles = _FINDERS[name](table, own) if name in _FINDERS else {}
+        except DataError:
+            roles = {}
+        if roles:
+            return name, roles
+    return format or "", {}
+
+
+def _of_battles(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
+    sides = {key: own.get(key) for key in ("a", "b", "winner", "loser", "scores")}
+    layout = find_layout(table, **sides)
+    if layout is None:
+        return {}
+    first, second = ("winner", "loser") if own.get("loser") or len(layout.used()) == 2 else ("a", "b")
+    roles = {layout.a: first, layout.b: second}
+    roles |= dict.fromkeys((layout.winner,) if layout.winner else layout.flags or (), "winner")
+    roles |= dict.fromkeys(layout.scores or (), "scores")
+    return roles | _named(table, own, {"agent": ("agent",), "weight": COUNTS})
+
+
+def _of_ratings(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
+    roles = _named(table, own, KNOWN)
+    return roles if len(roles) == len(KNOWN) else {}
+
+
+def _of_features(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
+    roles = _named(table, own, {"qid": QIDS, "label": LABELS})
+    if len(roles) < 2:
+        return {}
+    roles |= _named(table, own, {"weight": ()})
+    chosen = own.get("features")
+    rest = split_names(chosen) if chosen else [name for name in table.names if name not in roles]
+    left_out = split_names(own.get("ignore", ()))
+    return roles | {name: "ignore" if name in left_out else "features" for name in rest}
+
+
+def _of_ballots(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
+    keys = own.get("ballot"), own.get("item"), own.get("rank")
+    special = {what: own.get(what) for what in ("weight", "agent", "instance")}
+    left_out = split_names(own.get("ignore", ()))
+    found = find_columns(table, own.get("layout"), keys, special, own.get("items"), left_out)
+    if found is None:
+        return {}
+    main = dict(zip(found.main, ("ballot", "item", "rank"))) if found.layout == "long" else _wide(found)
+    return main | {name: what for what, name in found.special.items()} | dict.fromkeys(left_out, "ignore")
+
+
+def _wide(found: Columns) -> dict[str, str]:
+    word = {"places": "a place", "orders": "orders"}.get(found.layout, "an item")
+    return dict.fromkeys(found.main, word)
+
+
+_FINDERS = {"battles": _of_battles, "ratings": _of_ratings, "features": _of_features, "ballots": _of_ballots}
+
+
+def _named(table: Table, own: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Columns that were named for a role, or else have a name that is known for it."""
+    found = {role: own.get(role) or find_column(table.names, names) for role, names in known.items()}
+    return {name: role for role, name in found.items() if name}
+
+
+def _first_rows(path: str, table: Table) -> dict[str, list[str]]:
+    """The first cells of each column as text; of text only its head is read."""
+    head, _ = peek(path)
+    cut = head.rfind(b"\n")
+    if bare_suffix(path) in (".csv", ".tsv", ".tab") and cut > 0:
+        start = b"\n".join(head[:cut].split(b"\n")[: PREVIEWED + 1]) + b"\n"
+        table = read_table(NamedBytes(start, os.path.basename(path).removesuffix(".gz")), "skip")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = table.rows()
+    found = {}
+    for name in table.names:
+        column = rows.column(name)
+        found[name] = [_cell(column.values[code]) for code in column.code[:PREVIEWED].tolist()]
+    return found
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= 200 else text[:200] + "..."
+
+
+def _lines(path: str) -> list[str]:
+    if bare_suffix(path) in (".parquet", ".pq"):
+        return []
+    head, _ = peek(path)
+    return [line[:300] for line in first_lines(head, PREVIEWED)]
+
+
+def _said(error: Exception, path: str, name: str) -> str:
+    return str(error).replace(path, name)
+
+
+def _wrong_lines(error: Exception) -> list[dict[str, Any]]:
+    return [{"line": line, "text": text, "way_out": way} for _, line, text, way in getattr(error, "lines", ())]
+
+
+def _can_skip(error: Exception) -> bool:
+    return "on_error" in str(error)
+
+
+def _groups(data: "Rankings | Comparisons") -> list[list[str]]:
+    """Items in groups that no vote or ballot joins, where there are several; the largest first."""
+    from placet.data.graph import components_of_pairs
+
+    pairs = data if isinstance(data, Comparisons) else None
+    if pairs is None:
+        assert isinstance(data, Rankings)
+        first = data.item[data.offsets[:-1][data.ballot]] if len(data.item) else data.item
+        i, j = first, data.item
+    else:
+        i, j = pairs.i, pairs.j
+    import numpy as np
+
+    label = components_of_pairs(np.concatenate([i, j]), np.concatenate([j, i]), data.n_items)
+    sizes = np.bincount(label)
+    if len(sizes) < 2:
+        return []
+    order = np.argsort(-sizes, kind="stable")[:20]
+    return [[str(data.items[k]) for k in np.flatnonzero(label == one)[:50]] for one in order]
+
+
+__all__ = ["SUFFIXES", "column_roles", "kind_of", "load", "understand", "uses_of", "warm_up"]

@@ -1,0 +1,92 @@
+"""A question to a board as an address, as a command and as lines of Python: the same question, the same numbers."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from placet.cli.output import value_of
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a board is asked: how the file is read, the method and its parameters, the slice, the level."""
+
+    method: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    bootstrap: int = 0
+    level: float = LEVEL
+    seed: int = 0
+    agents: tuple[str, ...] = ()
+    instance: str = ""
+    reading: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str], agents: list[str], reading: dict[str, Any]) -> "Question":
+        """From the query of an address; ``p.name`` are parameters of the method."""
+        params = {key[2:]: value_of(text) for key, text in query.items() if key.startswith("p.") and text != ""}
+        level, bootstrap = float(query.get("level") or LEVEL), int(query.get("bootstrap") or 0)
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, such as 0.95, not {level}")
+        if not 0 <= bootstrap <= 10_000:
+            raise ValueError(f"bootstrap must be in 0..10000 rounds, not {bootstrap}")
+        return cls(
+            method=query.get("method", ""),
+            params=params,
+            bootstrap=bootstrap,
+            level=level,
+            seed=int(query.get("seed") or 0),
+            agents=tuple(agents),
+            instance=query.get("instance", ""),
+            reading=reading,
+        )
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Question":
+        return cls(**{**values, "agents": tuple(values.get("agents", ()))})
+
+    def of_consensus(self) -> dict[str, Any]:
+        """What the consensus depends on: all but the level and the instance that is looked at."""
+        return {key: value for key, value in vars(self).items() if key not in ("level", "instance")}
+
+    def command(self, path: str, task: str = "aggregate") -> str:
+        """The ``placet`` command with the same answer; empty where the command line has no such slice."""
+        if self.agents:
+            return ""
+        words = ["placet", task, path]
+        words += ["--method", self.method] if self.method else []
+        reading = dict(self.reading)
+        if "format" in reading:
+            words += ["--format", str(reading.pop("format"))]
+        for name, value in reading.items():
+            words += ["--read", f"{name}={','.join(value) if isinstance(value, list) else value}"]
+        for name, value in self.params.items():
+            words += ["--param", f"{name}={_text(value)}"]
+        words += ["--bootstrap", str(self.bootstrap)] if self.bootstrap else []
+        words += ["--level", str(self.level)] if self.level != LEVEL else []
+        words += ["--seed", str(self.seed)] if self.seed else []
+        return shlex.join(words)
+
+    def python(self, path: str) -> str:
+        """Lines of Python with the same answer."""
+        options = "".join(f", {name}={value!r}" for name, value in self.reading.items())
+        lines = ["import numpy as np", "import placet", ""] if self.agents else ["import placet", ""]
+        lines.append(f"data = placet.read({path!r}{options})")
+        if self.agents:
+            lines.append(f"voters = [k for k, name in enumerate(data.agents) if str(name) in {self.agents!r}]")
+            lines.append("data = data[np.isin(data.agent, voters)]")
+        given = {"bootstrap": self.bootstrap, "random_state": self.seed}
+        given = {name: value for name, value in given.items() if value} | self.params
+        lines.append(
+            f"result = placet.consensus(data, {self.method!r}{''.join(f', {k}={v!r}' for k, v in given.items())})"
+        )
+        if self.instance:
+            lines.append(f"result = {{str(name): c for name, c in result.items()}}[{self.instance!r}]")
+        lines.append(f"result.to_frame({self.level if self.level != LEVEL else ''})")
+        return "\n".join(lines)
+
+
+def _text(value: Any) -> str:
+    return {True: "true", False: "false", None: "none"}[value] if isinstance(value, bool | None) else str(value)

@@ -1,0 +1,564 @@
+"""The studio over HTTP: every route, who may use it, and bad input."""
+
+import hashlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("httpx")
+from starlette.testclient import TestClient
+
+import placet
+from placet import io, simulate
+from placet.studio.app import application
+from placet.studio.jobs import Jobs
+from placet.studio.pages import HERE
+from placet.studio.security import Rate
+from placet.studio.store import Store
+from placet.studio.words import Question
+
+TOKEN = "a-token-for-tests"
+NASTY = "<script>alert(1)<b>\"'&\u202e.csv"
+
+
+class Browser:
+    """A client with the cookie and the token of writes, as a page has them."""
+
+    def __init__(self, client):
+        self.client = client
+        client.get(f"/?token={TOKEN}")
+        self.csrf = re.search(r'name="csrf" content="(\w+)"', client.get("/").text).group(1)
+
+    def send(self, method, url, **options):
+        return self.client.request(method, url, headers={"x-csrf": self.csrf, **options.pop("headers", {})}, **options)
+
+    def upload(self, name, content):
+        return self.send("POST", "/api/data", content=content, headers={"x-name": name})
+
+    def result(self, url, body=None, state="done"):
+        job = self.send("POST", url, json=body or {})
+        assert job.status_code == 202, job.text
+        job = job.json()
+        while job["state"] in ("waiting", "running"):
+            job = self.client.get(f"/api/jobs/{job['id']}?wait=1").json()
+        assert job["state"] == state, job
+        return self.client.get(f"/api/jobs/{job['id']}/result").json() if state == "done" else job["error"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("studio")
+    io.write(
+        simulate.battles([0.9, 0.5, 0.1, -0.5, -1.0], 400, tie=-0.5, items=list("abcde"), random_state=0),
+        path / "votes.csv",
+    )
+    ballots = simulate.plackett_luce([0.9, 0.5, 0.1, -0.5], 40, items=list("wxyz"), random_state=0)
+    io.write(ballots, path / "ballots.txt")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(folder):
+    with TestClient(application(Store(folder / "workspace"), TOKEN, most_upload=1 << 20)) as client:
+        yield Browser(client)
+
+
+@pytest.fixture(scope="module")
+def votes(browser, folder):
+    return browser.upload("votes.csv", (folder / "votes.csv").read_bytes()).json()["id"]
+
+
+@pytest.fixture(scope="module")
+def ballots(browser, folder):
+    return browser.upload("ballots.txt", (folder / "ballots.txt").read_bytes()).json()["id"]
+
+
+# Who may do what
+
+
+def stranger(browser):
+    return TestClient(browser.client.app, raise_server_exceptions=False)
+
+
+def test_only_the_token_opens_the_studio(browser):
+    client = stranger(browser)
+    for method, url in [
+        ("GET", "/"),
+        ("GET", "/data/x"),
+        ("POST", "/api/data"),
+        ("POST", "/api/catalog"),
+        ("GET", "/nowhere"),
+    ]:
+        assert client.request(method, url).status_code == 403
+    assert client.get("/?token=wrong").status_code == 403
+    answer = client.get(f"/?token={TOKEN}&view=x", follow_redirects=False)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/?view=x"  # the token leaves the address
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert TOKEN not in cookie
+
+
+def test_wrong_tokens_run_out(browser):
+    client = TestClient(browser.client.app, client=("10.9.8.7", 1))
+    codes = [client.get(f"/?token=guess{k}").status_code for k in range(25)]
+    assert codes[0] == 403
+    assert codes[-1] == 429
+    assert client.get(f"/?token={TOKEN}").status_code == 429  # even the right one, from there
+
+
+def test_every_write_needs_its_own_token(browser, votes):
+    for method, url in [
+        ("POST", "/api/data"),
+        ("DELETE", f"/api/data/{votes}"),
+        ("POST", f"/api/board/{votes}/board"),
+        ("PUT", f"/api/data/{votes}/reading"),
+        ("DELETE", "/api/jobs/x"),
+    ]:
+        assert browser.client.request(method, url).status_code == 403
+        assert browser.client.request(method, url, headers={"x-csrf": "0" * 64}).status_code == 403
+    assert browser.client.get(f"/data/{votes}").status_code == 200
+
+
+def test_the_policy_allows_no_inline_script_and_no_other_host(browser, votes):
+    for url in ("/", f"/data/{votes}", f"/board/{votes}", "/nowhere"):
+        answer = browser.client.get(url, headers={"accept": "text/html"})
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+        assert not re.search(r"<script(?![^>]*src=)|\son\w+=|style=", answer.text)
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', answer.text)
+
+
+def test_other_names_of_the_host_are_refused(browser):
+    assert browser.client.get("/", headers={"host": "evil.example"}).status_code == 400
+    assert browser.client.get("/", headers={"host": "127.0.0.1:8642"}).status_code == 200
+
+
+def test_vendored_files_are_those_named():
+    listed = re.findall(r"\| (\S+\.js) \|.*\| ([0-9a-f]{64}) \|", (HERE / "static/vendor/README.md").read_text())
+    assert {name for name, _ in listed} == {path.name for path in (HERE / "static/vendor").glob("*.js")}
+    for name, digest in listed:
+        assert hashlib.sha256((HERE / "static/vendor" / name).read_bytes()).hexdigest() == digest
+
+
+def test_rates_are_limited_and_renewed(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    rate = Rate(2, 10)
+    assert [rate.allows("x"), rate.allows("x"), rate.allows("x"), rate.allows("y")] == [True, True, False, True]
+    assert rate.is_spent("x")
+    now[0] = 11
+    assert not rate.is_spent("x")
+    assert rate.allows("x")
+
+
+# Bringing data
+
+
+def test_an_upload_is_listed_once_it_is_whole(browser, votes):
+    assert "votes.csv" in browser.client.get("/").text
+    assert not list(browser.client.app.state.store.files.glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status"),
+    [("", b"x", 400), ("empty.csv", b"", 400), ("large.csv", b"x" * (1 << 20) + b"x", 413)],
+)
+def test_bad_uploads_are_refused_and_leave_nothing(browser, name, content, status):
+    before = sorted(browser.client.app.state.store.files.iterdir())
+    answer = browser.send("POST", "/api/data", content=content, headers={"x-name": name})
+    assert answer.status_code == status
+    assert answer.json()["error"]
+    assert sorted(browser.client.app.state.store.files.iterdir()) == before
+
+
+def test_an_upload_of_unknown_length_is_bounded_too(browser):
+    def stream():
+        for _ in range(40):
+            yield b"x" * (1 << 16)
+
+    assert browser.send("POST", "/api/data", content=stream(), headers={"x-name": "long.csv"}).status_code == 413
+
+
+def test_names_are_escaped_and_never_paths(browser):
+    from urllib.parse import quote
+
+    answer = browser.send(
+        "POST", "/api/data", content=b"a,b,winner\nx,y,a\n", headers={"x-name": quote("../../" + NASTY)}
+    )
+    data = browser.client.app.state.store.dataset(answer.json()["id"])
+    assert data.name == NASTY
+    assert re.fullmatch(r"[0-9a-f]{16}\.csv", data.path.rsplit("/", 1)[1])
+    for url in ("/", f"/data/{data.id}", f"/board/{data.id}"):
+        text = browser.client.get(url).text
+        assert "<script>alert" not in text
+        assert "&lt;script&gt;alert" in text
+    browser.send("DELETE", f"/api/data/{data.id}")
+    assert browser.client.get(f"/data/{data.id}").status_code == 404
+
+
+def test_a_preview_says_what_each_column_is(browser, votes):
+    about = browser.result(f"/api/data/{votes}/understand")
+    assert {one["name"]: one["role"] for one in about["columns"]} == {
+        "model_a": "a",
+        "model_b": "b",
+        "winner": "winner",
+        "weight": "weight",
+    }
+    assert all(len(one["cells"]) == 20 for one in about["columns"])
+    assert about["kind"] == "votes"
+    assert dict(about["facts"])["votes"] == 400
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "roles", "kind"),
+    [
+        (
+            "who,what,stars\nu,x,3\nu,y,4\n",
+            {"format": "ratings", "user": "who", "item": "what", "rating": "stars"},
+            {"who": "user", "what": "item", "stars": "rating"},
+            "ballots",
+        ),
+        (
+            "qid,label,f1,f2\n1,0,.5,1\n1,2,.1,0\n",
+            {},
+            {"qid": "qid", "label": "label", "f1": "features", "f2": "features"},
+            "graded rows",
+        ),
+        ("ballot,item,rank\n1,x,1\n1,y,2\n", {}, {"ballot": "ballot", "item": "item", "rank": "rank"}, "ballots"),
+        ("Apple,Pear,note\n1,2,hi\n2,1,ho\n", {}, {"Apple": "an item", "Pear": "an item", "note": ""}, "ballots"),
+        ("winner,loser,count\nx,y,3\ny,z,1\n", {}, {"winner": "winner", "loser": "loser", "count": "weight"}, "votes"),
+        (
+            "l,r,s,t\nx,y,1,0\ny,x,2,2\n",
+            {"format": "battles", "a": "l", "b": "r", "scores": ["s", "t"]},
+            {"l": "a", "r": "b", "s": "scores", "t": "scores"},
+            "votes",
+        ),
+    ],
+)
+def test_roles_of_columns(browser, text, reading, roles, kind):
+    data = browser.upload("table.csv", text.encode()).json()["id"]
+    about = browser.result(f"/api/data/{data}/understand", {"reading": reading})
+    assert about["error"] == ""
+    assert {one["name"]: one["role"] for one in about["columns"]} == roles
+    assert about["kind"] == kind
+
+
+def test_a_corrected_reading_is_kept(browser):
+    text = b"l,r,won\npear,fig,pear\nfig,kiwi,fig\n"
+    data = browser.upload("odd.csv", text).json()["id"]
+    assert "tell no format" in browser.result(f"/api/data/{data}/understand")["error"]
+    reading = {"format": "battles", "a": "l", "b": "r", "winner": "won"}
+    assert browser.result(f"/api/data/{data}/understand", {"reading": reading})["kind"] == "votes"
+    assert browser.send("PUT", f"/api/data/{data}/reading", json={"reading": reading}).status_code == 200
+    assert browser.result(f"/api/data/{data}/understand")["reading"] == reading
+    assert browser.result(f"/api/board/{data}/board")["columns"]["item"][0] == "pear"
+
+
+def test_wrong_lines_are_listed_with_their_reasons(browser):
+    rows = ["a,b,winner", *["x,y,a"] * 5, "x,y,lefft", "x,x,a", "y,z,riight", "y,z,b"]
+    data = browser.upload("wrong.csv", "\n".join(rows).encode()).json()["id"]
+    about = browser.result(f"/api/data/{data}/understand")
+    assert [one["line"] for one in about["wrong"]] == [7, 8, 9]
+    assert "'lefft'" in about["wrong"][0]["text"]
+    assert "meets itself" in about["wrong"][1]["text"]
+    assert "'riight'" in about["wrong"][2]["text"]
+    assert all(one["way_out"] for one in about["wrong"])
+    assert about["can_skip"]
+    assert str(browser.client.app.state.store.folder) not in about["error"]  # the name it came with, not our path
+    skipped = browser.result(f"/api/data/{data}/understand", {"reading": {"on_error": "skip"}})
+    assert skipped["error"] == ""
+    assert any("left out 3" in note for note in skipped["notes"])
+
+
+def test_groups_that_cannot_be_compared_are_named(browser):
+    data = browser.upload("apart.csv", b"a,b,winner\nx,y,a\ny,x,a\np,q,a\nq,p,a\n").json()["id"]
+    assert sorted(map(sorted, browser.result(f"/api/data/{data}/understand")["groups"])) == [["p", "q"], ["x", "y"]]
+
+
+@pytest.mark.parametrize(
+    "reading", [{"nonsense": "x"}, {"a": 3}, {"a": {"b": 1}}, ["a"], "a", {"source": "/etc/passwd"}]
+)
+def test_bad_readings_are_refused(browser, votes, reading):
+    assert browser.send("PUT", f"/api/data/{votes}/reading", json={"reading": reading}).status_code == 400
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b'"x"'])
+def test_bodies_that_are_no_object_are_refused(browser, votes, body):
+    assert browser.send("POST", f"/api/data/{votes}/understand", content=body).status_code == 400
+
+
+def test_large_bodies_are_refused(browser, votes):
+    assert browser.send("POST", f"/api/data/{votes}/understand", content=b" " * (2 << 20)).status_code == 413
+
+
+def test_what_is_not_there_is_not_found(browser):
+    for method, url in [
+        ("GET", "/data/x"),
+        ("GET", "/board/x"),
+        ("POST", "/api/board/x/board"),
+        ("GET", "/api/jobs/x"),
+        ("GET", "/api/jobs/x/result"),
+        ("DELETE", "/api/jobs/x"),
+        ("DELETE", "/api/data/x"),
+        ("GET", "/static/../store.py"),
+        ("GET", "/board/x/export.csv"),
+    ]:
+        assert browser.send(method, url).status_code == 404, url
+
+
+# Boards
+
+
+def test_a_board_has_the_numbers_of_the_command_that_it_names(browser, votes):
+    found = browser.result(f"/api/board/{votes}/board?method=bradley-terry&p.ties=davidson&level=0.9&p.prior=2")
+    args = shlex.split(found["command"])
+    assert args[0] == "placet"
+    code = "from placet.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, *args[1:], "--json"], capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    assert [row["item"] for row in said["ranking"]] == found["columns"]["item"]
+    for name in ("score", "stderr", "rank", "rank_low", "rank_high", "tier", "support"):
+        assert [row[name] for row in said["ranking"]] == found["columns"][name], name
+    assert said["notes"] == found["notes"]
+
+
+def test_a_board_has_the_numbers_of_the_python_that_it_names(browser, folder):
+    text = "voter,ballot,item,rank\n" + "".join(
+        f"v{k % 3},{k},{item},{(place + k) % 3}\n" for k in range(9) for place, item in enumerate("xyz")
+    )
+    data = browser.upload("long.csv", text.encode()).json()["id"]
+    reading = {"format": "ballots", "ballot": "ballot", "agent": "voter"}
+    browser.send("PUT", f"/api/data/{data}/reading", json={"reading": reading})
+    found = browser.result(f"/api/board/{data}/board?method=borda&agent=v1&agent=v2&bootstrap=20&seed=3")
+    assert found["command"] == ""  # the command line has no slices by voter
+    *lines, last = found["python"].splitlines()
+    names = {}
+    exec("\n".join(lines), names)
+    frame = eval(last, names)
+    assert frame["item"].to_list() == found["columns"]["item"]
+    assert frame["score"].to_list() == found["columns"]["score"]
+    assert frame["stderr"].to_list() == found["columns"]["stderr"]
+    assert found["agents"] == ["v0", "v1", "v2"]
+
+
+def test_two_items_in_words(browser, votes, ballots):
+    about = browser.result(f"/api/board/{votes}/pair", {"first": "b", "second": "a"})
+    assert (about["above"], about["below"]) == ("a", "b")
+    data = placet.read(browser.client.app.state.store.dataset(votes).path)
+    row = (data.i == data.items.index("a")) & (data.j == data.items.index("b"))
+    assert (about["for_above"], about["for_below"], about["ties"]) == (
+        data.wins_i[row][0],
+        data.wins_j[row][0],
+        data.ties[row][0],
+    )
+    result = placet.consensus(data, "bradley-terry")
+    assert about["probability"] == result.prob_above("a", "b")
+    assert about["wins"] == [result.win_probability("a", "b"), result.win_probability("b", "a")]
+    about = browser.result(f"/api/board/{ballots}/pair?method=borda", {"first": "w", "second": "z"})
+    assert about["for_above"] + about["for_below"] == 40
+    assert len(about["ballots"]) == 20
+    assert about["probability"] is None
+
+
+def test_views_of_a_board(browser, votes, ballots):
+    wins = browser.result(f"/api/board/{votes}/wins")
+    assert len(wins["win"]) == len(wins["items"]) == 5
+    assert wins["win"][0][0] is None
+    assert wins["win"][0][4] > 0.5
+    ranks = browser.result(f"/api/board/{ballots}/ranks?bootstrap=50&method=borda")
+    assert all(abs(sum(row) - 1) < 0.05 for row in ranks["probability"])
+    assert "no probability of winning" in browser.result(f"/api/board/{ballots}/wins?method=borda", state="failed")
+    assert browser.send("POST", f"/api/board/{votes}/nothing").status_code == 404
+
+
+def test_contests_are_boards_of_their_own(browser):
+    text = "q1 Q0 d1 1 3 s\nq1 Q0 d2 2 2 s\nq2 Q0 d7 1 3 s\nq2 Q0 d9 2 1 s\n"
+    data = browser.upload("engine.run", text.encode()).json()["id"]
+    found = browser.result(f"/api/board/{data}/board?method=borda")
+    assert [one["name"] for one in found["instances"]] == ["q1", "q2"]
+    assert found["columns"]["item"] == ["d1", "d2"]
+    assert browser.result(f"/api/board/{data}/board?method=borda&instance=q2")["columns"]["item"] == ["d7", "d9"]
+    assert "not among the 2 contests" in browser.result(
+        f"/api/board/{data}/board?method=borda&instance=q3", state="failed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("method=nonsense", "is unknown"),
+        ("p.nonsense=3", "nonsense"),
+        ("agent=me", "do not say who voted"),
+        ("bootstrap=1", "at least 2"),
+        ("method=irv", "needs whole ballots"),
+    ],
+)
+def test_a_computation_that_fails_says_why_and_the_studio_stays(browser, votes, query, words):
+    assert words in browser.result(f"/api/board/{votes}/board?{query}", state="failed")
+    assert browser.client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("query", ["level=2", "level=x", "bootstrap=-1", "bootstrap=99999", "seed=x"])
+def test_questions_that_make_no_sense_are_refused(browser, votes, query):
+    assert browser.send("POST", f"/api/board/{votes}/board?{query}").status_code == 400
+
+
+@pytest.mark.parametrize("body", [{}, {"first": "a"}, {"first": 1, "second": 2}])
+def test_pairs_need_two_names(browser, votes, body):
+    assert browser.send("POST", f"/api/board/{votes}/pair", json=body).status_code == 400
+
+
+def test_exports(browser, votes):
+    csv = browser.client.get(f"/board/{votes}/export.csv?method=borda")
+    assert csv.text.splitlines()[0].startswith("item,score")
+    assert len(csv.text.splitlines()) == 6
+    assert "attachment" in csv.headers["content-disposition"]
+    assert browser.client.get(f"/board/{votes}/export.json").json()["method"] == "bradley-terry"
+    assert "<h1>Consensus of votes.csv</h1>" in browser.client.get(f"/board/{votes}/export.html").text
+    assert browser.client.get(f"/board/{votes}/export.parquet").content[:4] == b"PAR1"
+    assert browser.client.get(f"/board/{votes}/export.exe").status_code == 404
+    assert browser.client.get(f"/board/{votes}/export.csv?method=nonsense").status_code == 422
+
+
+def test_every_method_has_controls_that_it_takes(browser):
+    from placet.aggregate import MODELS, RULES
+
+    catalog = browser.result("/api/catalog")
+    assert [one["name"] for one in catalog] == [*MODELS, *RULES]
+    ties = next(one for one in catalog[0]["controls"] if one["name"] == "ties")
+    assert (ties["default"], ties["choices"], ties["input"]) == ("none", ["none", "rao-kupper", "davidson"], "select")
+    assert all(one["about"] for one in catalog)
+
+
+def test_a_question_survives_its_address():
+    asked = Question.from_query({"method": "borda", "p.unlisted": "last", "p.k": "3", "level": "0.9"}, ["x"], {})
+    assert asked.params == {"unlisted": "last", "k": 3}
+    assert Question.from_json(json.loads(json.dumps(vars(asked)))) == asked
+    assert Question(method="borda", reading={"format": "ballots", "ignore": ["a b", "c"]}).command("my votes.csv") == (
+        "placet aggregate 'my votes.csv' --method borda --format ballots --read 'ignore=a b,c'"
+    )
+
+
+# Computations
+
+
+def test_a_computation_can_be_cancelled_and_the_next_one_runs(browser, votes):
+    job = browser.send("POST", f"/api/board/{votes}/board?bootstrap=10000&seed=5").json()
+    waiting = browser.send("POST", f"/api/board/{votes}/board?bootstrap=10000&seed=6").json()
+    for one in (waiting, job):
+        assert browser.send("DELETE", f"/api/jobs/{one['id']}").json()["state"] == "cancelled"
+    assert browser.client.get(f"/api/jobs/{job['id']}/result").status_code == 409
+    assert browser.result(f"/api/board/{votes}/board?method=copeland")["method"] == "copeland"
+
+
+def test_the_same_question_is_computed_once():
+    jobs = Jobs()
+    try:
+        one = jobs.start("warm up", {})
+        assert jobs.start("warm up", {}) is one
+        jobs.cancel(one.id)
+        again = jobs.start("warm up", {})
+        assert again is not one
+        assert again.wait(60)
+        assert again.state == "done"
+        lane = jobs._lanes["boards"]
+        busy = jobs.start("board", {"path": "/nowhere", "question": {}})
+        assert busy.wait(60)
+        assert "nowhere" in busy.error
+        lane._process.kill()  # as when memory runs out
+        lane._process.join()
+        after = jobs.start("warm up", {}, fresh=True)
+        assert after.wait(60)
+        assert after.state == "done"
+    finally:
+        jobs.close()
+
+
+# The workspace
+
+
+def test_writes_that_arrive_together_are_all_kept_or_each_refused(tmp_path):
+    store = Store(tmp_path / "w")
+    futures = [store.execute("INSERT INTO fact VALUES (?, ?)", f"n{k % 50}", str(k)) for k in range(100)]
+    failed = [f for f in futures if f.exception() is not None]
+    assert len(failed) == 50
+    store.close()
+    again = Store(tmp_path / "w")
+    assert len(again.rows("SELECT * FROM fact")) == 50
+    again.close()
+
+
+def test_an_upload_cut_short_is_not_shown(tmp_path):
+    store = Store(tmp_path / "w")
+    (store.files / "0123.part").write_bytes(b"half")
+    store.close()
+    again = Store(tmp_path / "w")
+    assert not list(again.files.iterdir())
+    assert again.datasets() == []
+    again.close()
+
+
+def test_files_of_the_command_line_stay_where_they_are(tmp_path):
+    file = tmp_path / "votes.csv"
+    file.write_text("a,b,winner\nx,y,a\n")
+    store = Store(tmp_path / "w")
+    data = store.add_file(file)
+    assert store.add_file(file) == data
+    store.remove_dataset(data.id)
+    assert file.exists()
+    store.close()
+
+
+# The command
+
+
+def start(*args):
+    code = "from placet.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, "serve", "--no-browser", "--port", "0", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_command_prints_one_address_when_it_is_ready(tmp_path, folder):
+    import httpx
+
+    process = start("--workspace", tmp_path / "w", folder / "votes.csv")
+    timer = threading.Timer(120, process.kill)
+    timer.start()
+    try:
+        url = process.stdout.readline().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=\S{20,}", url)
+        with httpx.Client(follow_redirects=True) as client:
+            assert "votes.csv" in client.get(url).text
+    finally:
+        process.terminate()
+        rest, _ = process.communicate(timeout=60)
+        timer.cancel()
+    assert rest == ""  # one line, and no more
+
+
+def test_opening_to_others_needs_a_token(tmp_path):
+    process = start("--workspace", tmp_path / "w", "--host", "0.0.0.0")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "--token" in err
+    assert not (tmp_path / "w").exists()
+    process = start("--workspace", tmp_path / "w", tmp_path / "nothing.csv")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "no such file" in err
