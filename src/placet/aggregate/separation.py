@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from placet.data.arrays import Floats, Ints
 from placet.kernels import ranks as kernels
+from placet.metrics.systems import tiers as tiers
 from placet.threads import map_ordered
 
 Relation = NDArray[np.bool_]
@@ -106,21 +107,6 @@ def rank_sets_of_many(scores: Floats, stderr: Floats, level: float) -> tuple[Int
     above = n - np.searchsorted(np.sort(low), high, side="right")
     below = np.searchsorted(np.sort(high), low, side="left")
     return (above + 1).astype(np.int64), (n - below).astype(np.int64)
-
-
-def tiers(scores: Floats, above: Relation) -> Ints:
-    """Tier of each item, 0 the best: from the top down, a new one starts at the first item that is separated from any
-    item of the tier so far.
-    """
-    order = np.argsort(-scores, kind="stable")
-    tier, start = np.zeros(len(scores), np.int64), 0
-    for place, k in enumerate(order):
-        if above[order[start:place], k].any():
-            tier[k] = tier[order[place - 1]] + 1
-            start = place
-        elif place:
-            tier[k] = tier[order[place - 1]]
-    return tier
 
 
 def is_settled(scores: Floats, above: Relation, goal: str, k: int, item: int) -> bool:

@@ -116,13 +116,20 @@ def compare(
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10",
     level: Level = 0.95,
     seed: Seed = 0,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="Every pair, corrected for their number, and tiers of systems.")
+    ] = False,
+    correction: Annotated[str, typer.Option(help="What makes tiers with --all-pairs: max-t, holm or none.")] = "max-t",
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare systems on the same queries: means, and the difference of each from the first.
 
-    The interval is by bootstrap over queries, the p-value by flipping signs of the paired differences.
+    The interval is by bootstrap over queries, the p-value by flipping signs of the paired differences.  With
+    --all-pairs
+    files may be named (name=path), and files of one name are runs (seeds) of one system.
     """
+    from placet.cli.systems import named_systems, show_all_pairs
     from placet.metrics import compare as paired
     from placet.metrics import metric as metric_of
     from placet.metrics import summary
@@ -131,6 +138,13 @@ def compare(
         raise ValueError("give at least two systems and the labels: placet compare A B LABELS")
     check_suffix(out)
     specs = [metric_of(text) for text in split_specs(metric)]
+    if all_pairs:
+        named = named_systems(systems)
+        with progress_bar("scoring"):
+            runs = {name: [_judged(path, labels) for path in paths] for name, paths in named.items()}
+        asked: dict[str, Any] = {"correction": correction, "level": level, "random_state": seed}
+        show_all_pairs(specs, runs, out=out, as_json=as_json, **asked)
+        return
     with progress_bar("scoring"):
         judged = [_judged(path, labels) for path in systems]
     head = ["metric", "system", "mean", "stderr", "queries", "minus first", "low", "high", "p"]

@@ -1,7 +1,7 @@
 """Metrics: one value per list, NaN where undefined; tied scores share their places.
 
 ``METRICS[name](s, grade, offsets, ...)``, ``metric("ndcg@10")(s, grade, offsets)``, ``evaluate([...], s, grade,
-offsets)``; then ``summary(values)`` and ``compare(a, b)``.
+offsets)``; then ``summary(values)``, ``compare(a, b)`` and ``compare_systems({name: values})``.
 """
 
 from placet.data.gains import DISCOUNTS, GAINS
@@ -12,25 +12,31 @@ from placet.metrics.paired import PairedDifference, Summary, compare, summary
 from placet.metrics.propensity import propensities, psndcg, psp
 from placet.metrics.ranking import Ranking, rank
 from placet.metrics.relevance import average_precision, err, mrr, ndcg, precision, recall
+from placet.metrics.systems import CORRECTIONS, Pair, Systems, compare_systems, holm
 from placet.metrics.table import ALIASES, METRICS, Metric, evaluate, metric
 
 __all__ = [
     "ALIASES",
     "CONVENTIONS",
+    "CORRECTIONS",
     "DISCOUNTS",
     "GAINS",
     "METRICS",
     "Metric",
+    "Pair",
     "PairedDifference",
     "Ranking",
     "Summary",
+    "Systems",
     "alpha_ndcg",
     "average_precision",
     "compare",
+    "compare_systems",
     "err",
     "err_ia",
     "evaluate",
     "footrule",
+    "holm",
     "kendall_tau",
     "metric",
     "mrr",

@@ -1,5 +1,6 @@
 """Means of per-list values, and whether two systems differ on the same lists."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,16 +101,28 @@ def _resampled_means(d: np.ndarray, n_boot: int, rng: np.random.Generator) -> np
 def _sign_flip_p(d: np.ndarray, n_flips: int, rng: np.random.Generator) -> float:
     """Share of sign patterns whose sum is at least as far from 0 as the observed one, up to rounding."""
     far = abs(d.sum()) * (1 - 1e-12)
-    n = len(d)
+    hits = total = 0
+    for signs, observed in sign_patterns(len(d), n_flips, rng):
+        hits += int((np.abs(signs @ d) >= far).sum()) + observed
+        total += len(signs) + observed
+    return hits / total
+
+
+def sign_patterns(
+    n: int, n_flips: int, rng: np.random.Generator, columns: int = 1
+) -> Iterator[tuple[np.ndarray, bool]]:
+    """Blocks (patterns, n) of signs -1 and 1: all 2^n if there are at most ``n_flips``, else so many at random.
+
+    With each block comes whether the observed pattern is still to be counted beside the drawn ones (once, at the end).
+    ``columns``: how many sums are made of each pattern, which bounds the size of a block.
+    """
     exact = n < 63 and 2**n <= n_flips
     total = 2**n if exact else n_flips
-    hits = 0 if exact else 1
-    step = max(1, CHUNK // n)
+    step = max(1, CHUNK // max(n, columns))
     for at in range(0, total, step):
         m = min(step, total - at)
         if exact:
             bits = ((np.arange(at, at + m)[:, None] >> np.arange(n)) & 1).astype(np.uint8)
         else:
             bits = np.unpackbits(np.frombuffer(rng.bytes(m * -(-n // 8)), np.uint8).reshape(m, -1), axis=1, count=n)
-        hits += int((np.abs(2.0 * (bits @ d) - d.sum()) >= far).sum())
-    return hits / (total if exact else total + 1)
+        yield 2.0 * bits - 1.0, not exact and at + m == total

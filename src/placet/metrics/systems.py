@@ -1,0 +1,206 @@
+"""Many systems on the same lists: all pairs with corrections for their number, and tiers of systems."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data.arrays import Floats, Ints
+from placet.data.errors import one_of
+from placet.metrics.paired import PairedDifference, Summary, compare, sign_patterns, summary
+
+CORRECTIONS = ("max-t", "holm", "none")
+"""Which p-values say that two systems differ."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Systems ``a`` and ``b``: the paired difference a - b, and its p-value corrected for the number of pairs."""
+
+    a: str
+    b: str
+    gap: PairedDifference
+    p_holm: float
+    p_max_t: float
+
+    def p(self, correction: str) -> float:
+        """The p-value by one of ``CORRECTIONS``."""
+        return {"max-t": self.p_max_t, "holm": self.p_holm, "none": self.gap.p_value}[correction]
+
+
+@dataclass(frozen=True)
+class Systems:
+    """What `compare_systems` found.  Names best mean first; ``tier`` counts from 1.
+
+    ``n_runs`` is the number of runs (seeds) of each system, ``run_spread`` the standard deviation of the means of its
+    runs (NaN with one).  ``pairs``: the better system is ``a``.
+    """
+
+    names: tuple[str, ...]
+    summaries: tuple[Summary, ...]
+    n_runs: tuple[int, ...]
+    run_spread: tuple[float, ...]
+    tier: tuple[int, ...]
+    pairs: tuple[Pair, ...]
+    correction: str
+    level: float
+
+    def tiers(self) -> list[tuple[str, ...]]:
+        """Groups of systems, best first; no group contains a pair that differs."""
+        return [
+            tuple(name for name, t in zip(self.names, self.tier) if t == number)
+            for number in range(1, max(self.tier, default=0) + 1)
+        ]
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.names)} systems, {len(self.pairs)} pairs ({self.correction}, {self.level:g}):"]
+        for name, own, runs, tier in zip(self.names, self.summaries, self.n_runs, self.tier):
+            seeds = f", {runs} runs" if runs > 1 else ""
+            lines.append(f"  tier {tier}  {own.mean:.4f} +- {own.stderr:.4f}  {name}{seeds}")
+        return "\n".join(lines)
+
+
+def compare_systems(
+    values: Mapping[str, ArrayLike],
+    *,
+    correction: str = "max-t",
+    level: float = 0.95,
+    n_boot: int = 10_000,
+    random_state: int = 0,
+) -> Systems:
+    """Compare every pair of systems on the same lists and sort the systems into tiers.
+
+    ``values``: name -> values of one metric, (lists,), or (runs, lists) for several runs of a system with other seeds.
+    A list counts by the mean over the runs in which it is defined; lists where either system is NaN are left out of a
+    pair and counted there.
+
+    The statistic of a pair is abs(sum d) / sqrt(sum d^2) over its differences d, which rises with Student's t, and
+    its law under no difference is that of random signs, the same sign for all pairs of a list (all 2^n patterns if
+    there are at most ``n_boot``).  "max-t" compares each with the largest of all pairs that are not more significant
+    (Westfall and Young's stepdown), so that correlated systems cost little; "holm" needs no joint law.  Either keeps
+    the chance of one false difference or more below 1 - ``level``.  Intervals (`compare`) are for one pair alone.
+    O(n_boot lists pairs).
+
+    >>> found = compare_systems({"x": [0.9, 0.8, 0.7], "y": [0.6, 0.7, 0.5], "z": [0.1, 0.2, 0.1]}, level=0.7)
+    >>> found.tiers()
+    [('x',), ('y',), ('z',)]
+    >>> [(pair.a, pair.b, pair.gap.p_value, pair.p_holm, pair.p_max_t) for pair in found.pairs]
+    [('x', 'y', 0.25, 0.75, 0.25), ('x', 'z', 0.25, 0.75, 0.25), ('y', 'z', 0.25, 0.75, 0.25)]
+    """
+    one_of(correction, CORRECTIONS, "correction")
+    if len(values) < 2:
+        raise ValueError(f"{len(values)} systems; give at least two to compare")
+    runs = {str(name): _runs(given, str(name)) for name, given in values.items()}
+    lengths = {name: table.shape[1] for name, table in runs.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the systems have {lengths} lists; compare values of the same lists in the same order")
+    mean = {name: _mean_defined(table) for name, table in runs.items()}
+    own = {name: summary(column) for name, column in mean.items()}
+    empty = [name for name, one in own.items() if not one.n_lists]
+    if empty:
+        raise ValueError(f"{empty[0]!r} has no value in any list ({len(empty)} such systems); leave it out")
+    names = sorted(runs, key=lambda name: -own[name].mean)
+    table = np.column_stack([mean[name] for name in names])
+    n = len(names)
+    first, second = np.triu_indices(n, 1)
+    gaps = [
+        compare(table[:, i], table[:, j], n_boot=n_boot, level=level, random_state=random_state)
+        for i, j in zip(first, second)
+    ]
+    p_max_t = _stepdown(table[:, first] - table[:, second], n_boot, random_state)
+    p_holm = holm([gap.p_value for gap in gaps])
+    pairs = tuple(
+        Pair(names[i], names[j], gap, float(h), float(m))
+        for i, j, gap, h, m in zip(first, second, gaps, p_holm, p_max_t)
+    )
+    above = np.zeros((n, n), np.bool_)
+    for i, j, pair in zip(first, second, pairs):
+        if pair.p(correction) <= 1.0 - level + 1e-12:
+            above[(i, j) if pair.gap.difference > 0 else (j, i)] = True
+    score = np.array([own[name].mean for name in names])
+    spread = [_spread(runs[name]) for name in names]
+    return Systems(
+        tuple(names),
+        tuple(own[name] for name in names),
+        tuple(len(runs[name]) for name in names),
+        tuple(spread),
+        tuple((tiers(score, above | above.T) + 1).tolist()),
+        pairs,
+        correction,
+        level,
+    )
+
+
+def holm(p: ArrayLike) -> Floats:
+    """Holm's correction: the k-th smallest of m p-values times m - k + 1, never below an earlier one, at most 1.
+
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    out = np.empty_like(p)
+    out[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return out
+
+
+def tiers(scores: Floats, above: NDArray[np.bool_]) -> Ints:
+    """Tier of each item, 0 the best: from the top down, a new one starts at the first item that is separated from any
+    item of the tier so far.
+    """
+    order = np.argsort(-scores, kind="stable")
+    tier, start = np.zeros(len(scores), np.int64), 0
+    for place, k in enumerate(order):
+        if above[order[start:place], k].any():
+            tier[k] = tier[order[place - 1]] + 1
+            start = place
+        elif place:
+            tier[k] = tier[order[place - 1]]
+    return tier
+
+
+def _stepdown(d: Floats, n_flips: int, random_state: int) -> Floats:
+    """Westfall and Young's stepdown p-values of the columns of d (lists, pairs); NaN counts for nothing."""
+    d = np.where(np.isnan(d), 0.0, d)
+    size = np.sqrt((d * d).sum(axis=0))
+    unit = np.divide(d, size, out=np.zeros_like(d), where=size > 0)
+    seen = np.abs(unit.sum(axis=0))
+    order = np.argsort(seen, kind="stable")  # the least significant first
+    far = seen[order] * (1 - 1e-12)
+    hits, total = np.zeros(d.shape[1]), 0
+    for signs, observed in sign_patterns(len(d), n_flips, np.random.default_rng(random_state), d.shape[1]):
+        largest = np.maximum.accumulate(np.abs(signs @ unit[:, order]), axis=1)
+        hits += (largest >= far).sum(axis=0)
+        total += len(signs)
+        if observed:
+            hits, total = hits + 1, total + 1
+    p = np.empty(d.shape[1])
+    p[order] = np.maximum.accumulate((hits / total)[::-1])[::-1]
+    return p
+
+
+def _runs(given: ArrayLike, name: str) -> Floats:
+    """(runs, lists) of a system."""
+    table = np.atleast_2d(np.asarray(given, dtype=np.float64))
+    if table.ndim != 2 or not len(table):
+        raise ValueError(f"{name!r} has values of shape {np.shape(given)}; they must be (lists,) or (runs, lists)")
+    if np.isinf(table).any():
+        raise ValueError(f"{name!r}: {int(np.isinf(table).sum())} values are infinite; they have no mean")
+    return table
+
+
+def _mean_defined(table: Floats) -> Floats:
+    """Mean over the rows that are not NaN; NaN where all are."""
+    count = (~np.isnan(table)).sum(axis=0)
+    total = np.where(np.isnan(table), 0.0, table).sum(axis=0)
+    return np.divide(total, count, out=np.full(table.shape[1], np.nan), where=count > 0)
+
+
+def _spread(table: Floats) -> float:
+    """Standard deviation of the means of the runs."""
+    if len(table) < 2:
+        return float("nan")
+    means: Any = [summary(run).mean for run in table]
+    return float(np.std(means, ddof=1))
