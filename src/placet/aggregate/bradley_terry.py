@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import pairs
+from placet.aggregate import pairs, raters
 from placet.aggregate.controls import Controls, control_names, refuse_row_controls
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
+from placet.aggregate.information import with_mean_zero
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.prior import LEARN, check_prior, prior_note
 from placet.aggregate.result import Consensus
@@ -45,6 +46,9 @@ class BradleyTerry(BaseEstimator):
         Standard errors from the information; or with votes independent and the model not trusted; or none.
     agent_weight : mapping, optional
         Agents' names to what their votes count (others: 1).
+    agents : str, optional
+        What agents (raters) may differ in: "sharpness", "ties", "side", several joined by +, or "all"
+        (`placet.aggregate.raters`); ``consensus_.agents_frame()`` has each of them.
     max_iter, tol
         Newton's method stops when a step moves no unknown by more than sqrt(tol), or after ``max_iter`` steps.
     random_state : int
@@ -70,6 +74,7 @@ class BradleyTerry(BaseEstimator):
         prior: float | str | None = "learn",
         stderr: str | None = "observed",
         agent_weight: Any = None,
+        agents: str | None = None,
         max_iter: int = 200,
         tol: float = 1e-10,
         random_state: int = 0,
@@ -79,6 +84,7 @@ class BradleyTerry(BaseEstimator):
         self.prior = prior
         self.stderr = stderr
         self.agent_weight = agent_weight
+        self.agents = agents
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -88,6 +94,8 @@ class BradleyTerry(BaseEstimator):
         self._check(data)
         refuse_instances(data, "bradley-terry")
         refuse_row_controls(data, "bradley-terry")
+        if kinds := raters.parse_kinds(self.agents):
+            return self._fit_raters(raters.checked_votes(data, kinds, self.ties), kinds, start)
         counts, notes = self._counts(data)
         self.prior_, x = self._width(counts, start)
         if self.prior_ is not None:
@@ -110,7 +118,7 @@ class BradleyTerry(BaseEstimator):
         For votes every round starts from the fit and shares its inverse Hessian: O(pairs + n^2) for each step.
         """
         rng = np.random.default_rng(random_state)
-        if isinstance(data, Rankings):
+        if isinstance(data, Rankings) or self.agents:
             from placet.aggregate.resample import resample
 
             again = BradleyTerry(**(self.get_params(deep=False) | {"stderr": None, "prior": self.prior_}))
@@ -121,6 +129,57 @@ class BradleyTerry(BaseEstimator):
             draws = pairs.bootstrap_draws(counts, p, self.fit_.x, rounds, rng, self.max_iter, self.tol)
         note = f"uncertainty from {rounds} bootstrap rounds of multinomial counts"
         return replace(self.consensus_, stderr=None, covariance=None, draws=draws, notes=(*self.consensus_.notes, note))
+
+    def _fit_raters(self, data: Comparisons, kinds: tuple[str, ...], start: Any) -> "BradleyTerry":
+        """Fit scores and raters together."""
+        if self.prior is None or self.stderr == "sandwich":
+            raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
+        order = self.order_effect or "side" in kinds
+        factor = agent_factor(self.agent_weight, data)
+        won, lost, tied = (c * factor for c in (data.wins_i, data.wins_j, data.ties))
+        names: dict[str, Any] = {"agents": data.agents, "control": data.control, "controls": data.controls}
+        votes = Comparisons(data.i, data.j, won, lost, tied, data.agent, data.items, ordered=order, **names)
+        v = raters.RaterVotes(votes, TIES[self.ties], kinds, order)
+        given = None if isinstance(self.prior, str) else self.prior
+        self.prior_, widths, x = raters.learn_widths(v, v.start(start), given, self.max_iter)
+        v.set_widths(self.prior_, widths)
+        self.fit_, arrow = v.fit(x, self.max_iter, self.tol)
+        theta, tie, effect, _ = v.split(self.fit_.x)
+        self.theta_ = theta - theta.mean() if len(theta) else theta
+        full = with_mean_zero(arrow.covariance, v.n)
+        errors = np.sqrt(np.diag(full)[v.n :])
+        found = raters.raters_of(v, self.fit_.x, arrow, widths)
+        notes = [prior_note(self.prior_, given is None), *found.notes()]
+        notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
+        extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
+        if self.ties != "none":
+            extras |= {"tie": tie, "tie_stderr": float(errors[0]) if v.tied else None}
+        if v.control.shape[1]:
+            k = int(v.tied)
+            controls = Controls(control_names(votes, order), effect / v.unit, errors[k:] / v.unit, v.unit)
+            extras["controls"] = controls
+            notes += controls.notes()
+        if not self.fit_.converged:
+            notes.append(self.fit_.message)
+        win = partial(win_probability, family=v.family, tie=tie)
+        covariance = None if self.stderr is None else full[: v.n, : v.n]
+        self.consensus_ = self._result(votes.items, None, covariance, win, notes, extras)
+        return self
+
+    def _result(self, items: Any, stderr: Any, covariance: Any, win: Any, notes: list[str], extras: Any) -> Consensus:
+        return Consensus(
+            items,
+            self.theta_,
+            method="bradley-terry",
+            params=self.get_params(deep=False),
+            stderr=stderr,
+            covariance=covariance,
+            win=win,
+            fit=self.fit_,
+            notes=tuple(notes),
+            extras=extras,
+            tolerance=SCORE_TOLERANCE,
+        )
 
     def _check(self, data: Any) -> None:
         data_kind(data)
@@ -180,19 +239,8 @@ class BradleyTerry(BaseEstimator):
         extras = self._extras(counts, p, beside)
         if "controls" in extras:
             notes += extras["controls"].notes()
-        return Consensus(
-            counts.items,
-            self.theta_,
-            method="bradley-terry",
-            params=self.get_params(deep=False),
-            stderr=stderr,
-            covariance=covariance,
-            win=partial(win_probability, family=p.model, tie=tie),
-            fit=self.fit_,
-            notes=tuple(notes),
-            extras=extras,
-            tolerance=SCORE_TOLERANCE,
-        )
+        win = partial(win_probability, family=p.model, tie=tie)
+        return self._result(counts.items, stderr, covariance, win, notes, extras)
 
     def _extras(self, counts: Comparisons, p: pairs.PairCounts, stderr: Any) -> dict[str, Any]:
         """Tie parameter and effects of controls, with their standard errors (by the delta method for the former)."""

@@ -275,6 +275,19 @@ class Consensus:
         frame: pl.DataFrame = found.to_frame()  # type: ignore[attr-defined]
         return frame
 
+    def agents_frame(self) -> "pl.DataFrame":
+        """A Polars frame of what was learnt about each agent (rater, voter): what ``agents="sharpness"`` asks for."""
+        import polars as pl
+
+        found = self.extras.get("agents")
+        if found is not None:
+            frame: pl.DataFrame = found.to_frame()  # type: ignore[attr-defined]
+            return frame
+        adherence = self.extras.get("adherence")
+        if not isinstance(adherence, Mapping):
+            raise ValueError(f'{self.method!r} learnt nothing about agents; agents="sharpness+ties+side" asks for it')
+        return pl.DataFrame({"agent": _plain(list(adherence)), "adherence": list(adherence.values())})
+
     def to_rankings(self) -> Rankings:
         """The consensus as one ballot with its scores; tied items share the mean of theirs."""
         return _as_ballots([self], None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from placet.cli.models import CONTROL_HELP, beside
+from placet.cli.models import AGENTS_HELP, CONTROL_HELP, beside, model_options
 from placet.cli.options import AsJson, FormatName, Level, Out, Param, Read, Report, Seed, complete_methods
 from placet.cli.output import LONG, check_suffix, json_text, parameters, progress_bar, say, show_json, show_table
 
@@ -34,6 +34,7 @@ def aggregate(
     option: Read = None,
     param: Param = None,
     control: Annotated[list[str] | None, typer.Option("--control", help=CONTROL_HELP)] = None,
+    agents: Annotated[str, typer.Option("--agents", help=AGENTS_HELP)] = "",
     bootstrap: Annotated[int, typer.Option(min=0, help="Rounds of resampling; 0 for none.")] = 0,
     level: Level = 0.95,
     min_support: Annotated[
@@ -54,11 +55,12 @@ def aggregate(
     from placet.io.files import bare_suffix
 
     check_suffix(out, list(WRITERS))
-    params = parameters(param or [])
+    reading, fitting = model_options(control or [], agents)
+    params = fitting | parameters(param or [])
     if method:
         check_method(method, params)
     with progress_bar("reading"):
-        data = read_all(files, format, parameters(option or []) | ({"control": control} if control else {}))
+        data = read_all(files, format, reading | parameters(option or []))
     chosen = method or default_method(data)
     check_method(chosen, params)
     seconds = expected_seconds(data, chosen, bootstrap)

@@ -8,6 +8,7 @@ from placet.data.gains import DISCOUNTS, GAINS
 from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
 from placet.metrics.conventions import CONVENTIONS
 from placet.metrics.diversity import alpha_ndcg, err_ia
+from placet.metrics.interrater import Agreement, kendall_w, krippendorff_alpha
 from placet.metrics.paired import PairedDifference, Summary, compare, summary
 from placet.metrics.propensity import propensities, psndcg, psp
 from placet.metrics.ranking import Ranking, rank
@@ -22,6 +23,7 @@ __all__ = [
     "DISCOUNTS",
     "GAINS",
     "METRICS",
+    "Agreement",
     "Metric",
     "Pair",
     "PairedDifference",
@@ -38,6 +40,8 @@ __all__ = [
     "footrule",
     "holm",
     "kendall_tau",
+    "kendall_w",
+    "krippendorff_alpha",
     "metric",
     "mrr",
     "ndcg",

@@ -1,9 +1,10 @@
-"""Sections of the report on what a model has beside the items: controls."""
+"""Sections of the report on what a model has beside the items: controls and raters."""
 
 from html import escape
 
 from placet.aggregate import Consensus
 from placet.aggregate.controls import Controls
+from placet.aggregate.raters import Raters
 from placet.report.figures import number
 
 
@@ -28,3 +29,35 @@ def controls_table(c: Consensus) -> str:
     )
     table = f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
     return f'{words}<div class="wide"><table class="ranking">{table}</table></div>'
+
+
+MOST_RATERS = 200
+
+
+def raters_table(c: Consensus) -> str:
+    """What each rater is like: votes, sharpness, tie rate, side and a word, most votes first."""
+    found = c.extras.get("agents")
+    if not isinstance(found, Raters):
+        return ""
+    frame = found.to_frame()
+    heads = {"sharpness": "sharpness", "side": "side", "tie_rate": "ties between equals"}
+    shown = [name for name in heads if name in frame.columns]
+    rows = []
+    for row in frame.head(MOST_RATERS).iter_rows(named=True):
+        cells = ""
+        for name in shown:
+            error = row.get(f"{name}_stderr")
+            said = "" if error is None else f' <span class="soft">± {number(error)}</span>'
+            cells += f'<td class="num">{number(row[name])}{said}</td>'
+        rows.append(
+            f'<tr><th scope="row">{escape(str(row["agent"]))}</th><td class="num">{row["votes"]:,.0f}</td>{cells}'
+            f"<td>{escape(row['note'])}</td></tr>"
+        )
+    head = "".join(f"<th>{text}</th>" for text in ("rater", "votes", *(heads[name] for name in shown), ""))
+    words = (
+        "<p>Sharpness is 1 for a typical rater and 0 for one whose answers have nothing to do with the scores; side is "
+        "what the first of two gains. All are drawn to the typical rater as far as few votes ask for.</p>"
+    )
+    cut = f'<p class="soft">{MOST_RATERS} of {len(frame):,} raters are listed.</p>' if len(frame) > MOST_RATERS else ""
+    table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f'{words}<div class="wide"><table class="ranking">{table}</table></div>{cut}'

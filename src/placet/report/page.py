@@ -19,7 +19,7 @@ from placet.axioms.findings import Finding
 from placet.data import Comparisons, Rankings
 from placet.io.files import writing
 from placet.report import figures
-from placet.report.models import controls_table
+from placet.report.models import controls_table, raters_table
 from placet.report.style import CSS
 
 MOST_ROWS = 200
@@ -184,6 +184,8 @@ def _ranks(c: Consensus) -> str:
 
 
 def _agents(c: Consensus) -> str:
+    if "agents" in c.extras:
+        return raters_table(c)
     adherence = c.extras.get("adherence")
     if not isinstance(adherence, Mapping) or not adherence:
         return ""

@@ -1,0 +1,129 @@
+"""Models with more than items: controls beside scikit-learn and arena-rank, raters by held-out votes.
+
+    python -m benchmarks.bench_models [part ...] [--quick]
+
+controls   135,000 votes on 100 items with four controls of effects 0.25, 0.10, 0.05, 0.02: time, and the effects found
+raters     votes on language models (LLMFAO, of the folder that PLACET_DATA names or ../shared/data; drawn ones if there is none): 5-fold
+           log loss of held-out votes, by what raters may differ in
+"""
+
+import importlib.util
+import lzma
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas
+import polars as pl
+from scipy.sparse import csr_matrix, hstack
+from sklearn.linear_model import LogisticRegression
+
+from benchmarks.harness import compare, main
+from placet import Comparisons, consensus
+from placet.losses.pairwise import outcome_costs, outcome_probabilities
+
+EFFECTS = np.array([0.25, 0.10, 0.05, 0.02])
+NAMES = ("length", "headers", "bold", "lists")
+DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def styled(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Sides, outcomes (a, b or tie) and controls of drawn votes."""
+    rng = np.random.default_rng(4)
+    theta = rng.normal(size=n) / 2
+    a = rng.integers(0, n, m)
+    b = (a + rng.integers(1, n, m)) % n
+    Z = rng.normal(size=(m, len(EFFECTS)))
+    win, loss, _ = outcome_probabilities(theta[a] - theta[b] + Z @ EFFECTS, "davidson", -0.3)
+    u = rng.random(m)
+    return a, b, np.where(u < win, "a", np.where(u < win + loss, "b", "tie")), Z
+
+
+def bench_controls(quick: bool) -> None:
+    n, m = (30, 10_000) if quick else (100, 135_000)
+    a, b, outcome, Z = styled(n, m)
+    votes = Comparisons.from_battles(a, b, outcome, control=dict(zip(NAMES, Z.T)))
+    found: dict[str, np.ndarray] = {}
+
+    def ours(who: str, **params: object) -> None:
+        found[who] = consensus(votes, "bradley-terry", ties="davidson", **params).controls["coefficient"].to_numpy()
+
+    rows = np.repeat(np.arange(m), 2)
+    X = csr_matrix((np.tile([1.0, -1.0], m), (rows, np.column_stack([a, b]).ravel())), shape=(m, n))
+    X, won = hstack([X, csr_matrix(Z)]).tocsr(), (outcome == "a") + 0.5 * (outcome == "tie")
+    both, weight = csr_matrix(np.vstack([X.toarray(), X.toarray()])), np.concatenate([won, 1 - won])
+
+    def by_sklearn() -> None:  # a tie is half a win for either side
+        model = LogisticRegression(C=100.0, fit_intercept=False).fit(both, np.repeat([1, 0], m), sample_weight=weight)
+        found["scikit-learn"] = model.coef_[0][n:]
+
+    contestants = {
+        "placet": lambda: ours("placet"),
+        "placet, prior given": lambda: ours("placet, prior given", prior=0.5),
+        "scikit-learn": by_sklearn,
+    }
+    if importlib.util.find_spec("arena_rank"):
+        contestants["arena-rank"] = lambda: found.update({"arena-rank": by_arena(n, a, b, outcome, Z)})
+    for run in contestants.values():
+        run()
+    notes = {who: " ".join(f"{value:.3f}" for value in effect) for who, effect in found.items()}
+    compare(f"controls {n} items {m} votes", contestants, repeat=3, notes=notes)
+
+
+def by_arena(n: int, a: np.ndarray, b: np.ndarray, outcome: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    from arena_rank.models.contextual_bradley_terry import ContextualBradleyTerry
+    from arena_rank.utils.data_utils import ContextualPairDataset
+
+    words = np.where(outcome == "a", "model_a", np.where(outcome == "b", "model_b", "tie"))
+    frame = pandas.DataFrame({"model_a": a, "model_b": b, "winner": words} | dict(zip(NAMES, Z.T)))
+    data = ContextualPairDataset.from_pandas(frame, list(NAMES))
+    model = ContextualBradleyTerry(n, len(NAMES))
+    model.fit(data)
+    return np.asarray(model.params["coeffs"])
+
+
+def judged(quick: bool) -> pl.DataFrame:
+    """left, right, winner (left, right or tie) and worker of real votes, or of drawn ones."""
+    path = DATA / "votes" / "llmfao-crowd.csv.xz"
+    if path.exists() and not quick:
+        return pl.read_csv(lzma.open(path).read())
+    rng = np.random.default_rng(0)
+    n, m, each = 20, 30, 60
+    theta, sharp, tie = rng.normal(size=n), rng.normal(1, 0.5, m), rng.normal(0, 1, m)
+    rows = []
+    for k in np.repeat(np.arange(m), each):
+        a, b = rng.choice(n, 2, replace=False)
+        win, loss, _ = outcome_probabilities(sharp[k] * (theta[a] - theta[b]), "davidson", tie[k])
+        u = rng.random()
+        rows.append((f"m{a}", f"m{b}", int(k), "left" if u < win else "right" if u < win + loss else "tie"))
+    return pl.DataFrame(rows, schema=["left", "right", "worker", "winner"], orient="row")
+
+
+def bench_raters(quick: bool) -> None:
+    votes = judged(quick)
+    left, right, worker = (votes[name].to_numpy() for name in ("left", "right", "worker"))
+    outcome = votes["winner"].replace({"left": "a", "right": "b"}).to_numpy()
+    items = sorted(set(left) | set(right))
+    fold = np.random.default_rng(0).permutation(len(left)) % 5
+    for agents in (None, "sharpness", "ties", "sharpness+ties", "sharpness+ties+side"):
+        total = 0.0
+        for k in range(5):
+            train, test = fold != k, fold == k
+            sides = (left[train], right[train], outcome[train])
+            data = Comparisons.from_battles(*sides, agent=worker[train], items=items, ordered=True)
+            board = consensus(data, "bradley-terry", ties="davidson", order_effect=True, agents=agents, stderr=None)
+            score = dict(zip(board.items, board.scores))
+            gap = np.array([score[x] - score[y] for x, y in zip(left[test], right[test])])
+            if agents is None:
+                costs = outcome_costs(gap + board.extras["order_effect"], "davidson", board.extras["tie"])
+            else:
+                costs = [-np.log(p) for p in board.extras["agents"].probabilities(worker[test].tolist(), gap)]
+            total += float(np.choose([("a", "b", "tie").index(word) for word in outcome[test]], costs).sum())
+        loss = total / len(left)
+        print(
+            f"{len(left)} votes, 5-fold log loss of a held-out vote, raters differ in {agents or 'nothing'}: {loss:.4f}"
+        )
+
+
+if __name__ == "__main__":
+    main(__doc__, {"controls": bench_controls, "raters": bench_raters})

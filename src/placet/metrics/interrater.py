@@ -1,0 +1,132 @@
+"""How far raters agree with one another: Krippendorff's alpha, Kendall's W.
+
+Tables have a row per rater and a column per unit (an item, a pair, a question); NaN where a rater gave nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+
+from placet.data import Comparisons, DataError
+from placet.data.arrays import Floats, table
+from placet.data.errors import one_of
+
+
+class Agreement(NamedTuple):
+    """A coefficient of agreement, 1 where all agree and about 0 by chance, with the ends of its bootstrap interval."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+def _ordinal(totals: Floats, values: Floats) -> Floats:
+    below = np.cumsum(totals)
+    middle = below - totals / 2
+    return (middle[:, None] - middle[None, :]) ** 2
+
+
+def _ratio(totals: Floats, values: Floats) -> Floats:
+    total = values[:, None] + values[None, :]
+    return ((values[:, None] - values[None, :]) / np.where(total == 0, 1.0, total)) ** 2
+
+
+DIFFERENCES: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "nominal": lambda totals, values: 1.0 - np.eye(len(values)),
+    "ordinal": _ordinal,
+    "interval": lambda totals, values: (values[:, None] - values[None, :]) ** 2,
+    "ratio": _ratio,
+}
+"""Level of measurement -> squared differences (values, values), from how often each value occurs and the values."""
+
+
+def krippendorff_alpha(
+    ratings: Any, level: str = "nominal", *, bootstrap: int = 0, confidence: float = 0.95, random_state: int = 0
+) -> Agreement:
+    """Krippendorff's alpha, 1 - observed / expected disagreement, of a table (raters, units) or of votes.
+
+    With n_uv ratings v of unit u, n_u in all and n those of units with two or more, the coincidences of v and w are
+    sum_u n_uv (n_uw - [v = w]) / (n_u - 1), and those expected by chance n_v (n_w - [v = w]) / (n - 1).  ``level`` is
+    "nominal", "ordinal", "interval" or "ratio".  Votes (`Comparisons`): units are pairs, ratings who won or that they
+    tied.  ``bootstrap``: rounds in which units are drawn anew, for an interval at ``confidence``.  NaN where all
+    ratings are equal.  O(raters units + values^2).
+
+    >>> krippendorff_alpha([[1, 2, 3, 3], [1, 2, 3, 3], [1, 2, 3, 4]]).value.__round__(3)  # 1 - 2 / (100 / 11)
+    0.78
+    """
+    one_of(level, DIFFERENCES, "level")
+    counts, values = _counts(ratings)
+    counts = counts[counts.sum(axis=1) > 1]
+    if not len(counts):
+        raise DataError("no unit has two ratings, so nothing is known about agreement")
+    value = _alpha(counts, values, level)
+    if not bootstrap:
+        return Agreement(value)
+    rng = np.random.default_rng(random_state)
+    n = len(counts)
+    draws = [_alpha(counts, values, level, rng.multinomial(n, np.full(n, 1 / n))) for _ in range(bootstrap)]
+    tail = (1 - confidence) / 2
+    low, high = np.nanquantile(draws, [tail, 1 - tail])
+    return Agreement(value, float(low), float(high))
+
+
+def _counts(ratings: Any) -> tuple[Floats, Floats]:
+    """How often each unit got each value (units, values), and the values."""
+    if isinstance(ratings, Comparisons):
+        lower, upper = np.minimum(ratings.i, ratings.j), np.maximum(ratings.i, ratings.j)
+        _, unit = np.unique(lower * ratings.n_items + upper, return_inverse=True)
+        first = np.where(ratings.i < ratings.j, ratings.wins_i, ratings.wins_j)
+        second = np.where(ratings.i < ratings.j, ratings.wins_j, ratings.wins_i)
+        columns = [np.bincount(unit, weight) for weight in (first, ratings.ties, second)]
+        return np.column_stack(columns), np.array([1.0, 0.0, -1.0])[::-1]
+    matrix = _matrix(ratings)
+    listed = ~np.isnan(matrix)
+    values, code = np.unique(matrix[listed], return_inverse=True)
+    unit = np.nonzero(listed)[1]
+    cell = np.bincount(unit * len(values) + code, minlength=matrix.shape[1] * len(values))
+    return cell.reshape(matrix.shape[1], len(values)).astype(np.float64), values
+
+
+def _alpha(counts: Floats, values: Floats, level: str, draws: Any = None) -> float:
+    """Alpha of units with two ratings or more; ``draws`` says how often each unit counts."""
+    draws = np.ones(len(counts)) if draws is None else draws
+    share = draws / (counts.sum(axis=1) - 1)
+    observed = counts.T @ (share[:, None] * counts) - np.diag(share @ counts)
+    totals = draws @ counts
+    expected = (np.outer(totals, totals) - np.diag(totals)) / (totals.sum() - 1)
+    difference = DIFFERENCES[level](totals, values)
+    by_chance = float((expected * difference).sum())
+    return 1 - float((observed * difference).sum()) / by_chance if by_chance > 0 else float("nan")
+
+
+def kendall_w(ratings: ArrayLike) -> float:
+    """Kendall's coefficient of concordance of a table (raters, items) without gaps: 0 no agreement, 1 the same order.
+
+    W = 12 S / (m^2 (n^3 - n) - m sum T), S the squares of the items' rank sums about their mean, and T = t^3 - t for
+    every group of t items that a rater ties.  Higher is better or worse alike.  NaN where every rater ties all items.
+
+    >>> round(kendall_w([[1, 2, 3], [1, 2, 3], [1, 3, 2]]), 4)  # rank sums 3, 7, 8: S = 14
+    0.7778
+    """
+    matrix = _matrix(ratings)
+    m, n = matrix.shape
+    if np.isnan(matrix).any():
+        gaps = int(np.isnan(matrix).sum())
+        raise DataError(f"{gaps} ratings are missing; Kendall's W needs all of them: use krippendorff_alpha")
+    if m < 2 or n < 2:
+        raise DataError(f"{m} raters and {n} items: agreement needs two of each at least")
+    ranks = np.apply_along_axis(rankdata, 1, matrix)
+    sums = ranks.sum(axis=0)
+    ties = sum(float(((size := np.unique(row, return_counts=True)[1]) ** 3 - size).sum()) for row in ranks)
+    whole = m**2 * (n**3 - n) - m * ties
+    return 12 * float(((sums - sums.mean()) ** 2).sum()) / whole if whole > 0 else float("nan")
+
+
+def _matrix(ratings: Any) -> Floats:
+    matrix = np.asarray(table(ratings)[0], dtype=np.float64)
+    if matrix.ndim != 2:
+        raise DataError(f"ratings must be a table of raters x units, not of shape {matrix.shape}")
+    return matrix
