@@ -59,7 +59,7 @@ def train(
     given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
     kind = "linear" if ranker == "auto" else ranker
     read_rows = _reader(kind)
-    model = None if ranker == "auto" else _ranker(ranker, loss, metric, given, seed)
+    model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
     with progress_bar("reading"):
         rows: Any = read_rows(file, features or None)
         held_out: Any = None if valid is None else read_rows(valid, _n_features(rows))
@@ -236,7 +236,7 @@ def _n_features(rows: Any) -> int:
     return int(rows.X.shape[1])
 
 
-def _ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:
+def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:
     """An unfitted ranker; an unknown parameter is a ``ValueError`` that lists those there are."""
     from placet.data.parameters import check_parameters
     from placet.rank.ranker import ranker_class

@@ -20,12 +20,15 @@ from starlette.staticfiles import StaticFiles
 from placet.report.style import CSS
 from placet.studio.jobs import Jobs
 from placet.studio.pages import HERE, page
-from placet.studio.routes import board, common, data
+from placet.studio.polls import Desk
+from placet.studio.routes import board, common, data, methods, polls, rankers, tracks
 from placet.studio.security import LOCAL_HOSTS, Guard, Keys, Rate, refusal
 from placet.studio.store import Store
 
 MOST_UPLOAD = 1 << 30
-MOST_UPLOADS = 60
+MOST_UPLOADS, MOST_VOTERS, MOST_VOTES = 60, 2000, 600
+"""Within a minute: uploads and new voters of one address, and answers of one voter."""
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -44,6 +47,10 @@ def application(store: Store, token: str, *, most_upload: int = MOST_UPLOAD, to_
         routes=[
             *data.routes,
             *board.routes,
+            *methods.routes,
+            *polls.routes,
+            *rankers.routes,
+            *tracks.routes,
             Route("/api/jobs/{job}", common.job_state),
             Route("/api/jobs/{job}/result", common.job_result),
             Route("/api/jobs/{job}", common.job_cancel, methods=["DELETE"]),
@@ -55,7 +62,12 @@ def application(store: Store, token: str, *, most_upload: int = MOST_UPLOAD, to_
         lifespan=lifespan,
     )
     app.state.store, app.state.keys, app.state.jobs = store, keys, Jobs()
-    app.state.most_upload, app.state.uploads = most_upload, Rate(MOST_UPLOADS, 60)
+    app.state.desk, app.state.most_upload, app.state.tasks = Desk(store, app.state.jobs), most_upload, set()
+    app.state.uploads, app.state.voters, app.state.votes = (
+        Rate(MOST_UPLOADS, 60),
+        Rate(MOST_VOTERS, 60),
+        Rate(MOST_VOTES, 60),
+    )
     return app
 
 

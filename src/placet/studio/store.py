@@ -36,6 +36,7 @@ CREATE TABLE IF NOT EXISTS vote (
     asked TEXT NOT NULL, answer TEXT NOT NULL, counts INTEGER NOT NULL DEFAULT 1, created REAL NOT NULL,
     UNIQUE (poll, nonce));
 CREATE INDEX IF NOT EXISTS vote_of_voter ON vote (poll, voter, asked);
+CREATE INDEX IF NOT EXISTS vote_of_poll ON vote (poll);
 CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY, dataset TEXT NOT NULL, settings TEXT NOT NULL, summary TEXT NOT NULL, created REAL NOT NULL);
 """
@@ -62,8 +63,8 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder).resolve()
-        self.files, self.models = self.folder / "files", self.folder / "models"
-        for path in (self.folder, self.files, self.models):
+        self.files, self.models, self.images = (self.folder / name for name in ("files", "models", "images"))
+        for path in (self.folder, self.files, self.models, self.images):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left_over in self.files.glob("*.part"):  # of an upload that was cut short
             left_over.unlink()

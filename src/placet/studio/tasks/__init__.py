@@ -15,6 +15,15 @@ TASKS = {
     "wins": "board:wins",
     "ranks": "board:ranks",
     "export": "board:export",
+    "methods": "methods:methods",
+    "audit": "methods:audit",
+    "poll": "polls:poll",
+    "rankers": "rankers:rankers",
+    "train": "rankers:train",
+    "compare": "rankers:compare_runs",
+    "query": "rankers:query",
+    "explain": "rankers:explain",
+    "track": "tracks:track",
 }
 """Name -> module of this folder and function: ``function(progress, **values)`` gives what JSON can hold, or bytes."""
 

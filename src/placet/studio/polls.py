@@ -1,0 +1,260 @@
+"""Polls: what is asked, which votes count, and which pair comes next."""
+
+import json
+import random
+import secrets
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from placet.data.errors import one_of
+from placet.studio.jobs import Busy, Job, Jobs
+from placet.studio.store import Store
+
+KINDS = ("pairs", "ballots")
+AGAIN = ("replace", "refuse", "allow")
+RESULTS = ("owner", "voters")
+GOALS = ("none", "order", "top", "best")
+ANSWERS = ("a", "b", "tie", "skip")
+MOST_ITEMS = 1000
+MOST_TEXT = 500
+AHEAD = 40
+
+
+@dataclass(frozen=True)
+class Poll:
+    """A poll: ``items`` are {"text", "image"}; ``settings`` say what may be answered, how often, and when to stop."""
+
+    id: str
+    title: str
+    kind: str
+    items: list[dict[str, str]]
+    settings: dict[str, Any]
+    open: bool
+    created: float
+
+    @property
+    def names(self) -> list[str]:
+        return [item["text"] for item in self.items]
+
+
+class Refused(ValueError):
+    """A vote that the poll does not take."""
+
+
+def checked(values: Mapping[str, Any], images: Path) -> dict[str, Any]:
+    """The title, kind, items and settings of a new poll; what is missing or wrong is a ``ValueError``."""
+    title = str(values.get("title", "")).strip()[:MOST_TEXT]
+    if not title:
+        raise ValueError("a poll needs a question")
+    items = _items(values.get("items"), images)
+    goal, n = str(values.get("goal", "none")), len(items)
+    top = _whole(values.get("k", 1), "k", 1, n)
+    level = float(values.get("level", 0.95))
+    if not 0.5 <= level < 1:
+        raise ValueError(f"level must be from 0.5 to below 1, not {level}")
+    settings = {
+        "ties": bool(values.get("ties", True)),
+        "skip": bool(values.get("skip", True)),
+        "again": one_of(str(values.get("again", "replace")), AGAIN, "again"),
+        "results": one_of(str(values.get("results", "voters")), RESULTS, "results"),
+        "goal": one_of(goal, GOALS, "goal"),
+        "k": top,
+        "level": level,
+        "most": _whole(values.get("most", 0), "most", 0, 100_000),
+    }
+    kind = one_of(str(values.get("kind", "pairs")), KINDS, "kind")
+    return {"title": title, "kind": kind, "items": items, "settings": settings}
+
+
+def _items(given: Any, images: Path) -> list[dict[str, str]]:
+    if not isinstance(given, list) or not 2 <= len(given) <= MOST_ITEMS:
+        raise ValueError(f"a poll needs from 2 to {MOST_ITEMS} items")
+    items: list[dict[str, str]] = []
+    for one in given:
+        text = str(one.get("text", "") if isinstance(one, dict) else one).strip()[:MOST_TEXT]
+        image = str(one.get("image", "")) if isinstance(one, dict) else ""
+        if not text:
+            raise ValueError(f"item {len(items) + 1} has no name; images need one, too, for those who cannot see them")
+        if image and not (image.replace(".", "").isalnum() and (images / image).is_file()):
+            raise ValueError(f"the image of {text!r} is not in this workspace; bring it first")
+        items.append({"text": text, "image": image})
+    names = [item["text"] for item in items]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice!r} is there twice; items have different names")
+    return items
+
+
+def _whole(value: Any, what: str, low: int, high: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{what} must be a whole number in {low}..{high}, not {value!r}")
+    return value
+
+
+# In the database
+
+
+def add_poll(store: Store, values: Mapping[str, Any]) -> str:
+    """Keep a new poll; its id cannot be guessed, and is its address."""
+    key = secrets.token_hex(8)
+    row = (key, values["title"], values["kind"], json.dumps(values["items"]), json.dumps(values["settings"]))
+    store.execute("INSERT INTO poll VALUES (?, ?, ?, ?, ?, 1, ?)", *row, time.time()).result()
+    return key
+
+
+def get_poll(store: Store, key: str) -> Poll:
+    """The poll of an id; a ``KeyError`` where there is none."""
+    row = store.row("SELECT * FROM poll WHERE id = ?", key)
+    if row is None:
+        raise KeyError(key)
+    values = dict(row) | {"items": json.loads(row["items"]), "settings": json.loads(row["settings"])}
+    return Poll(**values | {"open": bool(row["open"])})
+
+
+def answer_of(poll: Poll, values: Mapping[str, Any]) -> tuple[str, str]:
+    """What was asked and what was answered, as kept; an answer that the poll does not offer is `Refused`."""
+    n = len(poll.items)
+    if poll.kind == "ballots":
+        tiers: Any = values.get("tiers")
+        flat = [k for tier in tiers for k in tier] if _is_tiers(tiers) else None
+        if flat is None or any(not isinstance(k, int) or isinstance(k, bool) or not 0 <= k < n for k in flat):
+            raise Refused("a ballot is a list of tiers, each a list of items' numbers")
+        if len(set(flat)) < len(flat):
+            raise Refused("an item is on the ballot twice")
+        if not flat:
+            raise Refused("the ballot is empty; rank one item at least")
+        if not poll.settings["ties"] and any(len(tier) > 1 for tier in tiers):
+            raise Refused("this poll takes no ties")
+        return "ballot", json.dumps([sorted(tier) for tier in tiers if tier])
+    first, second, answer = (values.get(name) for name in ("first", "second", "answer"))
+    if any(not isinstance(k, int) or isinstance(k, bool) or not 0 <= k < n for k in (first, second)) or first == second:
+        raise Refused("a vote names two different items by their numbers")
+    if (
+        answer not in ANSWERS
+        or (answer == "tie" and not poll.settings["ties"])
+        or (answer == "skip" and not poll.settings["skip"])
+    ):
+        raise Refused(f"this poll does not take the answer {answer!r}")
+    assert isinstance(first, int) and isinstance(second, int)  # noqa: PT018
+    return pair_key(first, second), json.dumps({"first": first, "second": second, "answer": answer})
+
+
+def _is_tiers(tiers: Any) -> bool:
+    return isinstance(tiers, list) and all(isinstance(tier, list) for tier in tiers)
+
+
+def pair_key(i: int, j: int) -> str:
+    return f"{min(i, j)}-{max(i, j)}"
+
+
+def cast_vote(poll: Poll, voter: str, nonce: str, asked: str, answer: str) -> Any:
+    """The change that keeps a vote: the same submission counts once; a second answer as the poll says."""
+
+    def change(connection: sqlite3.Connection) -> str:
+        known = connection.execute("SELECT 1 FROM vote WHERE poll = ? AND nonce = ?", (poll.id, nonce)).fetchone()
+        if known is not None:
+            return "known"
+        is_open = connection.execute("SELECT open FROM poll WHERE id = ?", (poll.id,)).fetchone()
+        if is_open is None or not is_open[0]:
+            raise Refused("this poll is closed")
+        mine = "poll = ? AND voter = ? AND asked = ? AND counts = 1"
+        before = connection.execute(f"SELECT number FROM vote WHERE {mine}", (poll.id, voter, asked)).fetchone()
+        if before is not None and poll.settings["again"] == "refuse":
+            raise Refused("you have answered this already; this poll counts one answer of each voter")
+        if before is not None and poll.settings["again"] == "replace":
+            connection.execute(f"UPDATE vote SET counts = 0 WHERE {mine}", (poll.id, voter, asked))
+        row = (poll.id, voter, nonce, asked, answer, time.time())
+        connection.execute(
+            "INSERT INTO vote (poll, voter, nonce, asked, answer, created) VALUES (?, ?, ?, ?, ?, ?)", row
+        )
+        return "replaced" if before is not None and poll.settings["again"] == "replace" else "counted"
+
+    return change
+
+
+def last_vote(store: Store, key: str) -> int:
+    """The number of the last vote of a poll; 0 before the first."""
+    row = store.row("SELECT max(number) AS last FROM vote WHERE poll = ?", key)
+    return (row["last"] if row is not None else 0) or 0
+
+
+def turnout(store: Store, key: str) -> dict[str, int]:
+    """How many answers count and how many voters gave them."""
+    row = store.row(
+        "SELECT count(*) AS votes, count(DISTINCT voter) AS voters FROM vote WHERE poll = ? AND counts = 1", key
+    )
+    return {"votes": row["votes"], "voters": row["voters"]} if row is not None else {"votes": 0, "voters": 0}
+
+
+class Desk:
+    """What is computed of polls: at most one computation for each poll at a time, and the last result of each."""
+
+    def __init__(self, store: Store, jobs: Jobs) -> None:
+        self.store, self.jobs = store, jobs
+        self._last: dict[str, dict[str, Any]] = {}
+        self._running: dict[str, tuple[int, Job]] = {}
+        self._turn: dict[str, int] = {}
+        self._counted: dict[str, tuple[float, dict[str, int]]] = {}
+
+    def latest(self, poll: Poll) -> dict[str, Any] | None:
+        """The last result; a new one is started in the background where there are new votes."""
+        running = self._running.get(poll.id)
+        if running is not None and running[1].state in ("done", "failed", "cancelled"):
+            count, job = running
+            result = json.loads(job.result) if job.state == "done" else {"error": job.error}
+            self._last[poll.id] = result | {"of": count}
+            del self._running[poll.id]
+            self._turn[poll.id] = 0
+        last, count = self._last.get(poll.id), last_vote(self.store, poll.id)
+        if poll.id not in self._running and count > (last or {}).get("of", 0):
+            try:
+                values = {"database": str(self.store.folder / "studio.sqlite"), "poll": poll.id, "last": count}
+                self._running[poll.id] = count, self.jobs.start("poll", values, lane="polls")
+            except Busy:
+                return last  # the next one who asks tries again
+        return last
+
+    def turnout(self, poll: Poll) -> dict[str, int]:
+        """How many answers count and how many voters gave them; counted once a second at most, for all who look."""
+        at, known = self._counted.get(poll.id, (-1.0, {}))
+        if time.monotonic() - at > 1 or not poll.open:
+            known = turnout(self.store, poll.id)
+            self._counted[poll.id] = time.monotonic(), known
+        return known
+
+    def next_pair(self, poll: Poll, voter: str) -> dict[str, Any]:
+        """The pair that a voter is asked next, the more useful first; none where the voter or the poll has enough."""
+        rows = self.store.rows("SELECT asked FROM vote WHERE poll = ? AND voter = ? AND counts = 1", poll.id, voter)
+        met = {row["asked"] for row in rows}
+        latest = self.latest(poll) or {}
+        if latest.get("settled"):
+            return {"done": "The votes are enough: no further answer is needed."}
+        most, n = poll.settings["most"], len(poll.items)
+        if len(met) >= n * (n - 1) // 2 or (most and len(met) >= most):
+            return {"done": "That was all. Thank you!"}
+        useful = [(i, j) for i, j in latest.get("pairs", ()) if pair_key(i, j) not in met]
+        turn = self._turn[poll.id] = self._turn.get(poll.id, 0) + 1
+        pair = useful[turn % len(useful)] if useful else fresh_pair(n, met)
+        first, second = pair if random.random() < 0.5 else pair[::-1]
+        return {"first": first, "second": second, "answered": len(met)}
+
+
+def fresh_pair(n: int, met: set[str]) -> tuple[int, int]:
+    """A random pair that the voter has not met."""
+    for _ in range(50):
+        i, j = random.sample(range(n), 2)
+        if pair_key(i, j) not in met:
+            return i, j
+    left = [(i, j) for i in range(n) for j in range(i + 1, n) if pair_key(i, j) not in met]
+    return random.choice(left)
+
+
+def shuffled_for(voter: str, n: int) -> Sequence[int]:
+    """An order of the items that is a voter's own, so that no item is first for all."""
+    order = list(range(n))
+    random.Random(voter).shuffle(order)
+    return order

@@ -1,0 +1,268 @@
+"""Polls: made and watched by the owner, answered by whoever has the link."""
+
+import asyncio
+import csv
+import io
+import json
+import re
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from placet.studio import polls
+from placet.studio.pages import page
+from placet.studio.polls import Desk, Poll, Refused
+from placet.studio.routes.common import body_of, store_of
+from placet.studio.security import address, same
+
+MOST_IMAGE = 8 << 20
+IMAGES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif", b"RIFF": "webp"}
+"""First bytes -> suffix of the images that may be items; SVG may not, because it can hold scripts."""
+
+_NONCE = re.compile(r"[A-Za-z0-9-]{8,64}")
+
+
+# The owner
+
+
+async def overview(request: Request) -> Response:
+    """All polls, and a form for a new one."""
+    rows = store_of(request).rows("SELECT id, title, kind, open FROM poll ORDER BY created DESC")
+    return page(request, "polls.html", polls=rows)
+
+
+async def make(request: Request) -> Response:
+    """A new poll."""
+    try:
+        values = polls.checked(await body_of(request), store_of(request).images)
+    except (ValueError, TypeError) as error:
+        raise HTTPException(400, str(error)) from None
+    return JSONResponse({"id": polls.add_poll(store_of(request), values)}, status_code=201)
+
+
+async def add_image(request: Request) -> Response:
+    """An image for an item; its kind is told by its first bytes."""
+    content = b""
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MOST_IMAGE:
+            raise HTTPException(413, f"the image is larger than {MOST_IMAGE:,} bytes")
+    suffix = next((suffix for magic, suffix in IMAGES.items() if content.startswith(magic)), None)
+    if suffix is None or (suffix == "webp" and content[8:12] != b"WEBP"):
+        raise HTTPException(415, "images are PNG, JPEG, GIF or WebP")
+    name = f"{secrets.token_hex(8)}.{suffix}"
+    await asyncio.to_thread((store_of(request).images / name).write_bytes, content)
+    return JSONResponse({"image": name}, status_code=201)
+
+
+async def show(request: Request) -> Response:
+    """The owner's page of a poll: its link, results, votes."""
+    poll = _poll(request)
+    return page(request, "poll.html", poll=poll, link=str(request.url_for("vote", poll=poll.id)))
+
+
+async def results(request: Request) -> Response:
+    """The latest results, for the owner."""
+    return JSONResponse(_results(request, _poll(request)))
+
+
+async def set_open(request: Request) -> Response:
+    """Close a poll, or open it again."""
+    poll, values = _poll(request), await body_of(request)
+    change = store_of(request).execute("UPDATE poll SET open = ? WHERE id = ?", int(bool(values.get("open"))), poll.id)
+    await asyncio.wrap_future(change)
+    return JSONResponse({"open": bool(values.get("open"))})
+
+
+async def export(request: Request) -> Response:
+    """The raw votes, all of them, or those that count as Placet reads them."""
+    poll, kind = _poll(request), request.path_params["kind"]
+    rows = store_of(request).rows("SELECT * FROM vote WHERE poll = ? ORDER BY number", poll.id)
+    if kind == "raw":
+        content, suffix = _raw(poll, rows), "jsonl"
+    else:
+        content, suffix = _counted(poll, [row for row in rows if row["counts"]]), "csv"
+    headers = {"Content-Disposition": f'attachment; filename="poll-{poll.id}.{suffix}"'}
+    return Response(content, media_type="text/csv" if suffix == "csv" else "application/jsonl", headers=headers)
+
+
+async def as_dataset(request: Request) -> Response:
+    """The votes that count so far, as a dataset of the workspace."""
+    poll, store = _poll(request), store_of(request)
+    rows = store.rows("SELECT * FROM vote WHERE poll = ? AND counts = 1 ORDER BY number", poll.id)
+    content = _counted(poll, rows).encode("utf-8", "replace")
+
+    async def chunks() -> Any:
+        yield content
+
+    data = await store.save_upload(f"{poll.title[:60]}.csv", chunks(), len(content) + 1)
+    return JSONResponse({"id": data.id}, status_code=201)
+
+
+def _raw(poll: Poll, rows: list[Any]) -> str:
+    lines = []
+    for row in rows:
+        when = datetime.fromtimestamp(row["created"], UTC).isoformat()
+        about = {"number": row["number"], "time": when, "voter": row["voter"], "counts": bool(row["counts"])}
+        answer = json.loads(row["answer"])
+        if poll.kind == "pairs":
+            answer = {**answer, "first": poll.names[answer["first"]], "second": poll.names[answer["second"]]}
+        else:
+            answer = {"ballot": [[poll.names[k] for k in tier] for tier in answer]}
+        lines.append(json.dumps(about | answer, ensure_ascii=False))
+    return "\n".join(lines) + ("\n" if lines else "")
+
+
+def _counted(poll: Poll, rows: list[Any]) -> str:
+    """A table of votes (a, b, winner, agent) or of ballots (ballot, item, rank, agent)."""
+    file = io.StringIO()
+    table = csv.writer(file, lineterminator="\n")
+    if poll.kind == "pairs":
+        table.writerow(["model_a", "model_b", "winner", "agent"])
+        for row in rows:
+            one = json.loads(row["answer"])
+            if one["answer"] != "skip":
+                word = {"a": "model_a", "b": "model_b", "tie": "tie"}[one["answer"]]
+                table.writerow([poll.names[one["first"]], poll.names[one["second"]], word, row["voter"]])
+    else:
+        table.writerow(["ballot", "item", "rank", "agent"])
+        for row in rows:
+            for rank, tier in enumerate(json.loads(row["answer"]), 1):
+                table.writerows([row["number"], poll.names[k], rank, row["voter"]] for k in tier)
+    return file.getvalue()
+
+
+# The voters
+
+
+async def vote_page(request: Request) -> Response:
+    """What a voter sees; a new voter gets a cookie that is good for this poll alone."""
+    poll, keys = _poll(request), request.app.state.keys
+    voter = _voter(request, poll)
+    is_new = voter is None
+    if voter is None:
+        if not request.app.state.voters.allows(address(request)):
+            raise HTTPException(429, "too many new voters from one address; wait a minute")
+        voter = secrets.token_hex(8)
+    mine = store_of(request).row(
+        "SELECT answer FROM vote WHERE poll = ? AND voter = ? AND asked = 'ballot' AND counts = 1", poll.id, voter
+    )
+    order = polls.shuffled_for(voter, len(poll.items))
+    about = {"id": poll.id, "kind": poll.kind, "open": poll.open, "settings": poll.settings, "order": list(order)}
+    about["items"] = [
+        {"text": item["text"], "image": f"/p/{poll.id}/image/{k}" if item["image"] else ""}
+        for k, item in enumerate(poll.items)
+    ]
+    about["mine"] = None if mine is None else json.loads(mine["answer"])
+    answer = page(request, "vote.html", csrf=keys.csrf(f"{poll.id} {voter}"), poll=poll, about=json.dumps(about))
+    if is_new:
+        signed = f"{voter}.{keys.sign('voter', poll.id, voter)}"
+        answer.set_cookie(
+            f"voter_{poll.id}", signed, httponly=True, samesite="lax", path=f"/p/{poll.id}", max_age=365 * 86400
+        )
+    return answer
+
+
+async def next_pair(request: Request) -> Response:
+    """The pair that this voter is asked next."""
+    poll = _poll(request)
+    if poll.kind != "pairs":
+        raise HTTPException(404, "this poll asks for ballots")
+    return JSONResponse(_desk(request).next_pair(poll, _known_voter(request, poll)))
+
+
+async def vote(request: Request) -> Response:
+    """Keep a vote; the answer comes when it is on disk."""
+    poll = _poll(request)
+    voter = _known_voter(request, poll)
+    token = request.headers.get("x-csrf", "")
+    if not same(token, request.app.state.keys.csrf(f"{poll.id} {voter}")):
+        raise HTTPException(403, "this vote carries no valid token; load the page again")
+    if not request.app.state.votes.allows(voter):
+        raise HTTPException(429, "that was too fast; wait a moment")
+    values = await body_of(request, 1 << 16)
+    nonce = values.get("nonce")
+    if not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
+        raise HTTPException(400, "a vote needs a nonce of 8 to 64 letters and digits")
+    try:
+        asked, answer = polls.answer_of(poll, values)
+        done = await asyncio.wrap_future(
+            store_of(request).write(polls.cast_vote(poll, voter, f"{voter}:{nonce}", asked, answer))
+        )
+    except Refused as error:
+        raise HTTPException(409, str(error)) from None
+    following = _desk(request).next_pair(poll, voter) if poll.kind == "pairs" else {}
+    return JSONResponse({"state": done, "next": following}, status_code=201 if done != "known" else 200)
+
+
+async def public_results(request: Request) -> Response:
+    """The results, where the poll shows them to its voters."""
+    poll = _poll(request)
+    if poll.settings["results"] != "voters":
+        raise HTTPException(403, "this poll shows its results to its owner alone")
+    return JSONResponse(_results(request, poll))
+
+
+async def image(request: Request) -> Response:
+    """The image of an item."""
+    poll, number = _poll(request), request.path_params["number"]
+    name = poll.items[number]["image"] if number < len(poll.items) else ""
+    if not name:
+        raise HTTPException(404, "this item has no image")
+    return FileResponse(store_of(request).images / name)
+
+
+def _results(request: Request, poll: Poll) -> dict[str, Any]:
+    latest = _desk(request).latest(poll)
+    shown = None if latest is None else {key: value for key, value in latest.items() if key != "pairs"}
+    count = polls.last_vote(store_of(request), poll.id)
+    about = {"open": poll.open, "level": poll.settings["level"], "goal": poll.settings["goal"], "last": count}
+    return about | _desk(request).turnout(poll) | {"result": shown}
+
+
+def _desk(request: Request) -> Desk:
+    found: Desk = request.app.state.desk
+    return found
+
+
+def _poll(request: Request) -> Poll:
+    try:
+        return polls.get_poll(store_of(request), request.path_params["poll"])
+    except KeyError:
+        raise HTTPException(404, "there is no such poll") from None
+
+
+def _voter(request: Request, poll: Poll) -> str | None:
+    """Who votes, by the cookie of this poll; None where there is none or it is not ours."""
+    voter, _, signature = request.cookies.get(f"voter_{poll.id}", "").partition(".")
+    right = request.app.state.keys.sign("voter", poll.id, voter)
+    return voter if voter and same(signature, right) else None
+
+
+def _known_voter(request: Request, poll: Poll) -> str:
+    voter = _voter(request, poll)
+    if voter is None:
+        raise HTTPException(403, "open the poll's page first; this browser must keep its cookie")
+    return voter
+
+
+routes = [
+    Route("/polls", overview),
+    Route("/api/polls", make, methods=["POST"]),
+    Route("/api/images", add_image, methods=["POST"]),
+    Route("/polls/{poll}", show),
+    Route("/api/polls/{poll}/results", results),
+    Route("/api/polls/{poll}/open", set_open, methods=["PUT"]),
+    Route("/api/polls/{poll}/dataset", as_dataset, methods=["POST"]),
+    Route("/polls/{poll}/votes.{kind}", export),
+    Route("/p/{poll}", vote_page, name="vote"),
+    Route("/p/{poll}/next", next_pair),
+    Route("/p/{poll}/vote", vote, methods=["POST"]),
+    Route("/p/{poll}/results", public_results),
+    Route("/p/{poll}/image/{number:int}", image),
+]

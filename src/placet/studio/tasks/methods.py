@@ -1,0 +1,97 @@
+"""Methods side by side on the same data: positions, where they agree, pairs that depend on the choice, the audit."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from placet.aggregate import MODELS, RULES, Consensus, consensus
+from placet.aggregate.methods import expected_seconds
+from placet.axioms import audit as run_audit
+from placet.axioms.agreement import compare_methods
+from placet.axioms.outcome import Method
+from placet.data import Comparisons, DataError, Rankings
+from placet.studio.tasks.board import sliced
+from placet.studio.words import Question
+
+MOST_SECONDS = 20.0
+MOST_ITEMS = 30
+MOST_CONTESTED = 100
+MOST_AUDITED = 500
+
+
+def methods(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Every method that takes these data within some seconds, and what each says of the items that lead any."""
+    data = _one_problem(path, Question.from_json(question))
+    found: dict[str, Consensus] = {}
+    left_out: dict[str, str] = {}
+    names = [*MODELS, *RULES]
+    for k, name in enumerate(names):
+        progress(k, len(names), name)
+        seconds = expected_seconds(data, name)
+        if seconds > MOST_SECONDS:
+            left_out[name] = f"it would take about {seconds:,.0f} seconds; ask for it on the board"
+            continue
+        try:
+            result = consensus(data, name)
+        except (ValueError, ImportError) as error:
+            left_out[name] = str(error)
+            continue
+        assert isinstance(result, Consensus)
+        found[name] = result
+    agreed = compare_methods(data, [Method(name, lambda _, c=result: c) for name, result in found.items()])  # type: ignore[misc]
+    places = np.array([result.ranks for result in found.values()])
+    shown = np.argsort(np.median(places, axis=0), kind="stable")[:MOST_ITEMS]
+    order = _by_likeness(agreed.distance)
+    return {
+        "methods": [agreed.methods[k] for k in order.tolist()],
+        "items": [str(data.items[k]) for k in shown],
+        "total": data.n_items,
+        "positions": places[np.ix_(order, shown)],
+        "winners": {name: [str(x) for x in who] for name, who in zip(agreed.methods, agreed.winners)},
+        "distance": agreed.distance[np.ix_(order, order)],
+        "pairs": agreed.pairs,
+        "tied_by_some": agreed.tied_by_some,
+        "contested": [
+            {"x": str(c.x), "y": str(c.y), "above": c.above, "below": c.below, "tied": c.tied}
+            for c in agreed.contested[:MOST_CONTESTED]
+        ],
+        "n_contested": len(agreed.contested),
+        "left_out": left_out,
+    }
+
+
+def audit(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What one method keeps and breaks on these data, in words, with the pairs that witness it."""
+    asked = Question.from_json(question)
+    data = _one_problem(path, asked)
+    if data.n_items > MOST_AUDITED:
+        raise ValueError(f"{data.n_items} items are too many for an audit here; placet audit does it at length")
+    found: Any = run_audit(data, asked.method or "borda", rivals=1, compare=(), **asked.params)
+    return {
+        "method": found.method,
+        "findings": [vars(finding) for finding in found.findings],
+        "witnesses": [duel.sentence() for duel in found.contradicted[:MOST_CONTESTED]],
+        "command": asked.command(path, "audit"),
+    }
+
+
+def _one_problem(path: str, asked: Question) -> Rankings | Comparisons:
+    """The data, or those of one contest."""
+    data = sliced(path, asked)
+    if isinstance(data, Rankings) and data.instance is not None:
+        for name, part in data.by_instance():
+            if not asked.instance or str(name) == asked.instance:
+                return part.restricted([data.items[k] for k in np.unique(part.item).tolist()])
+        raise DataError(f"contest {asked.instance!r} is not among the {len(data.instances or ())} contests")
+    return data
+
+
+def _by_likeness(distance: Any) -> Any:
+    """Methods in an order in which neighbors are alike: from the first, always the nearest of the rest."""
+    order, rest = [0], list(range(1, len(distance)))
+    while rest:
+        nearest = min(rest, key=lambda k: (distance[order[-1]][k], k))
+        order.append(nearest)
+        rest.remove(nearest)
+    return np.array(order)

@@ -1,0 +1,78 @@
+"""What the votes of a poll say: the same consensus as everywhere, and the pairs to ask next."""
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+from placet.aggregate import Consensus, consensus
+from placet.data import Comparisons, Rankings
+from placet.studio.polls import AHEAD, Poll
+
+MOST_JOINT = 200
+"""Items up to which the pairs to ask next are searched; beyond, they are drawn at random."""
+
+
+def poll(progress: Any, *, database: str, poll: str, last: int) -> dict[str, Any]:
+    """The ranking by the votes up to number ``last``, whether they are enough, and the pairs to ask next."""
+    asked, votes = read_votes(database, poll, last)
+    data = votes_of(asked, votes)
+    if data is None:
+        return {"columns": None, "pairs": [], "settled": False, "notes": []}
+    if isinstance(data, Comparisons):
+        ties = "davidson" if float(data.ties.sum()) > 0 else "none"
+        result = consensus(data, "bradley-terry", ties=ties)
+    else:
+        found = consensus(data, "plackett-luce")
+        assert isinstance(found, Consensus)
+        result = found
+    settings = asked.settings
+    frame = result.to_frame(settings["level"])
+    low, high = (ends[result.order].tolist() for ends in result.interval(settings["level"]))
+    columns = {name: frame[name].to_list() for name in frame.columns} | {"low": low, "high": high}
+    about: dict[str, Any] = {"columns": columns, "notes": list(result.notes), "method": result.method}
+    return about | _next(asked, result)
+
+
+def _next(asked: Poll, result: Consensus) -> dict[str, Any]:
+    """Whether the goal is reached, and the pairs to ask next."""
+    if asked.kind != "pairs" or len(asked.items) > MOST_JOINT:
+        return {"pairs": [], "settled": False}
+    goal = None if asked.settings["goal"] == "none" else asked.settings["goal"]
+    number = {name: k for k, name in enumerate(asked.names)}
+    n = min(AHEAD, len(number) * (len(number) - 1) // 2)
+    pairs = result.next_pairs(n, goal=goal, k=asked.settings["k"], level=asked.settings["level"])
+    return {"pairs": [(number[str(a)], number[str(b)]) for a, b in pairs], "settled": goal is not None and not pairs}
+
+
+def read_votes(database: str, key: str, last: int) -> tuple[Poll, list[sqlite3.Row]]:
+    """The poll and its votes up to a number, read by a connection that cannot write."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
+        connection.row_factory = sqlite3.Row
+        row = connection.execute("SELECT * FROM poll WHERE id = ?", (key,)).fetchone()
+        sql = "SELECT * FROM vote WHERE poll = ? AND number <= ? AND counts = 1 ORDER BY number"
+        votes = connection.execute(sql, (key, last)).fetchall()
+    values = dict(row) | {"items": json.loads(row["items"]), "settings": json.loads(row["settings"])}
+    return Poll(**values), votes
+
+
+def votes_of(asked: Poll, votes: list[sqlite3.Row]) -> Rankings | Comparisons | None:
+    """The votes as data, voters as agents; None where there are none."""
+    names = asked.names
+    answers = [json.loads(vote["answer"]) for vote in votes]
+    if asked.kind == "ballots":
+        if not answers:
+            return None
+        orders = [
+            [tuple(names[k] for k in tier) if len(tier) > 1 else names[tier[0]] for tier in one] for one in answers
+        ]
+        return Rankings.from_orders(orders, items=names, agent=[vote["voter"] for vote in votes])
+    told = [(one, vote["voter"]) for one, vote in zip(answers, votes) if one["answer"] != "skip"]
+    if not told:
+        return None
+    return Comparisons.from_battles(
+        [names[one["first"]] for one, _ in told],
+        [names[one["second"]] for one, _ in told],
+        [one["answer"] for one, _ in told],
+        items=names,
+    )

@@ -1,0 +1,369 @@
+"""Polls over HTTP: what is asked, who votes how often, what is kept when the server is killed."""
+
+import itertools
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("httpx")
+import httpx
+from starlette.testclient import TestClient
+
+import placet
+from placet.io import read
+from placet.studio.app import application
+from placet.studio.polls import Refused, answer_of, checked, fresh_pair, shuffled_for
+from placet.studio.store import Store
+
+TOKEN = "a-token-for-tests"
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
+COUNTER = itertools.count()
+
+
+def csrf_of(text):
+    return re.search(r'name="csrf" content="(\w+)"', text).group(1)
+
+
+class Owner:
+    def __init__(self, client):
+        self.client = client
+        client.get(f"/?token={TOKEN}")
+        self.headers = {"x-csrf": csrf_of(client.get("/").text)}
+
+    def make(self, **values):
+        answer = self.client.post(
+            "/api/polls", json={"title": "Which?", "items": list("abcd"), **values}, headers=self.headers
+        )
+        assert answer.status_code == 201, answer.text
+        return answer.json()["id"]
+
+    def results(self, poll, votes):
+        """The results once they are of so many votes."""
+        while True:
+            about = self.client.get(f"/api/polls/{poll}/results").json()
+            if about["result"] and about["result"]["of"] == about["last"] and about["votes"] >= votes:
+                return about
+
+
+class Voter:
+    """One browser that is not the owner's."""
+
+    def __init__(self, app, poll):
+        self.client, self.poll = TestClient(app), poll
+        page = self.client.get(f"/p/{poll}")
+        assert page.status_code == 200
+        self.headers = {"x-csrf": csrf_of(page.text)}
+
+    def vote(self, nonce=None, **answer):
+        body = {"nonce": nonce or f"nonce-{next(COUNTER):08d}", **answer}
+        return self.client.post(f"/p/{self.poll}/vote", json=body, headers=self.headers)
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory):
+    with TestClient(application(Store(tmp_path_factory.mktemp("polls") / "w"), TOKEN)) as client:
+        yield Owner(client)
+
+
+@pytest.fixture(scope="module")
+def app(owner):
+    return owner.client.app
+
+
+def test_votes_are_counted_as_the_library_counts_them(owner, app):
+    poll = owner.make()
+    cast = [(0, 1, "a"), (1, 2, "a"), (2, 3, "tie"), (3, 0, "b"), (0, 2, "skip"), (0, 3, "a")]
+    one = Voter(app, poll)
+    for first, second, answer in cast:
+        assert one.vote(first=first, second=second, answer=answer).status_code in (200, 201)
+    about = owner.results(poll, 5)
+    text = owner.client.get(f"/polls/{poll}/votes.csv").text
+    assert (
+        len(text.splitlines()) == 1 + 4
+    )  # "cannot say" is no vote, and the second answer on 0 and 3 replaces the first
+    csv = app.state.store.folder / "votes.csv"
+    csv.write_text(text)
+    result = placet.consensus(placet.read(csv, items=list("abcd")), "bradley-terry", ties="davidson")
+    assert about["result"]["columns"]["item"] == list(result.to_frame()["item"])
+    assert about["result"]["columns"]["score"] == pytest.approx(result.to_frame()["score"].to_list(), abs=1e-6)
+    assert (about["votes"], about["voters"]) == (5, 1)
+
+
+def test_the_same_submission_counts_once(owner, app):
+    poll = owner.make(again="allow")
+    one = Voter(app, poll)
+    first = one.vote("the-same-nonce", first=0, second=1, answer="a")
+    again = one.vote("the-same-nonce", first=0, second=1, answer="a")
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json()["state"] == "known"
+    assert (
+        Voter(app, poll).vote("the-same-nonce", first=0, second=1, answer="b").status_code == 201
+    )  # another voter's own
+    assert owner.client.get(f"/api/polls/{poll}/results").json()["votes"] == 2
+
+
+@pytest.mark.parametrize(("again", "status", "votes"), [("allow", 201, 2), ("replace", 201, 1), ("refuse", 409, 1)])
+def test_voting_twice_is_as_the_poll_says(owner, app, again, status, votes):
+    for kind, answers in {
+        "pairs": ({"first": 0, "second": 1, "answer": "a"}, {"first": 1, "second": 0, "answer": "a"}),
+        "ballots": ({"tiers": [[0], [1]]}, {"tiers": [[1], [0]]}),
+    }.items():
+        poll = owner.make(kind=kind, again=again)
+        one = Voter(app, poll)
+        assert one.vote(**answers[0]).status_code == 201
+        assert one.vote(**answers[1]).status_code == status
+        assert owner.client.get(f"/api/polls/{poll}/results").json()["votes"] == votes
+        lines = owner.client.get(f"/polls/{poll}/votes.raw").text.splitlines()
+        assert len(lines) == (1 if again == "refuse" else 2)  # nothing that was taken is lost
+        assert sum(json.loads(line)["counts"] for line in lines) == votes
+
+
+def test_ballots_with_ties_and_absences(owner, app):
+    poll = owner.make(kind="ballots")
+    for tiers in ([[0], [1, 2]], [[1], [0], [2]], [[3], [0]]):
+        assert Voter(app, poll).vote(tiers=tiers).status_code == 201
+    about = owner.results(poll, 3)
+    csv = app.state.store.folder / "ballots.csv"
+    csv.write_text(owner.client.get(f"/polls/{poll}/votes.csv").text)
+    ballots = read(csv)
+    assert ballots.orders() == [["a", ("b", "c")], ["b", "a", "c"], ["d", "a"]]
+    assert about["result"]["method"] == "plackett-luce"
+    data = owner.client.post(f"/api/polls/{poll}/dataset", headers=owner.headers).json()["id"]
+    assert owner.client.get(f"/board/{data}").status_code == 200
+    mine = Voter(app, poll)
+    mine.vote(tiers=[[2], [0]])
+    assert "&#34;mine&#34;: [[2], [0]]" in mine.client.get(f"/p/{poll}").text
+
+
+def test_asking_stops_when_the_votes_are_enough(owner, app):
+    poll = owner.make(items=["good", "bad"], goal="order", again="allow", level=0.9)
+    one = Voter(app, poll)
+    for k in range(40):
+        one.vote(first=0, second=1, answer="b" if k % 10 == 0 else "a")
+    assert owner.results(poll, 40)["result"]["settled"]
+    two = Voter(app, poll)
+    assert "enough" in two.client.get(f"/p/{poll}/next").json()["done"]
+
+
+def test_the_next_pair_is_one_that_next_pairs_names_and_the_voter_has_not_met(owner, app):
+    poll = owner.make(items=list("abcdef"))
+    one = Voter(app, poll)
+    for i, j in itertools.combinations(range(6), 2):
+        one.vote(first=i, second=j, answer="a")
+    assert "Thank you" in one.client.get(f"/p/{poll}/next").json()["done"]  # all pairs are met
+    owner.results(poll, 15)
+    useful = {frozenset(pair) for pair in app.state.desk.latest(placet_poll(app, poll))["pairs"]}
+    two = Voter(app, poll)
+    met = set()
+    for _ in range(5):
+        asked = two.client.get(f"/p/{poll}/next").json()
+        pair = frozenset((asked["first"], asked["second"]))
+        assert pair not in met
+        assert pair in useful
+        met.add(pair)
+        two.vote(**{name: asked[name] for name in ("first", "second")}, answer="b")
+    short = owner.make(most=1)
+    three = Voter(app, short)
+    assert "Thank you" in three.vote(first=0, second=1, answer="a").json()["next"]["done"]
+
+
+def placet_poll(app, key):
+    from placet.studio.polls import get_poll
+
+    return get_poll(app.state.store, key)
+
+
+def test_a_closed_poll_takes_no_votes(owner, app):
+    poll = owner.make()
+    one = Voter(app, poll)
+    assert owner.client.put(f"/api/polls/{poll}/open", json={"open": False}, headers=owner.headers).json() == {
+        "open": False
+    }
+    assert one.vote(first=0, second=1, answer="a").status_code == 409
+    assert owner.client.put(f"/api/polls/{poll}/open", json={"open": True}, headers=owner.headers).status_code == 200
+    assert one.vote(first=0, second=1, answer="a").status_code == 201
+
+
+def test_strangers_see_the_poll_and_nothing_else(owner, app):
+    poll = owner.make(results="owner")
+    one = Voter(app, poll)
+    for url in ("/", "/polls", f"/polls/{poll}", f"/polls/{poll}/votes.csv", f"/api/polls/{poll}/results", "/rankers"):
+        assert one.client.get(url).status_code == 403, url
+    assert one.client.get(f"/p/{poll}/results").status_code == 403
+    assert one.client.get("/p/0123456789abcdef").status_code == 404
+    shown = Voter(app, owner.make())
+    assert shown.client.get(f"/p/{shown.poll}/results").json()["votes"] == 0
+    cookie = next(iter(shown.client.cookies.jar))
+    assert cookie.path == f"/p/{shown.poll}"
+    assert cookie.has_nonstandard_attr("HttpOnly")
+
+
+def test_a_vote_needs_its_page_its_cookie_and_its_token(owner, app):
+    poll = owner.make()
+    body = {"nonce": "12345678", "first": 0, "second": 1, "answer": "a"}
+    assert TestClient(app).post(f"/p/{poll}/vote", json=body).status_code == 403
+    one = Voter(app, poll)
+    assert one.client.post(f"/p/{poll}/vote", json=body).status_code == 403
+    assert one.client.post(f"/p/{poll}/vote", json=body, headers={"x-csrf": "0"}).status_code == 403
+    forged = TestClient(app, cookies={f"voter_{poll}": "someone.0000"})
+    assert forged.get(f"/p/{poll}/next").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {}, {"first": 0, "second": 0, "answer": "a"}, {"first": 0, "second": 9, "answer": "a"}, {"first": -1, "second": 1, "answer": "a"},
+        {"first": "0", "second": 1, "answer": "a"}, {"first": True, "second": 0, "answer": "a"}, {"first": 0, "second": 1, "answer": "c"}, {"tiers": [[0], [1]]},
+    ],
+)  # fmt: skip
+def test_answers_that_make_no_sense_are_refused(owner, app, answer):
+    assert Voter(app, owner.make()).vote(**answer).status_code == 409
+
+
+@pytest.mark.parametrize(
+    "tiers", [None, [], [[]], [0, 1], [[0], [0]], [[0, 0]], [[0], [7]], [["a"]], [[True]], {"a": 1}, [[0.5]]]
+)
+def test_ballots_that_make_no_sense_are_refused(owner, app, tiers):
+    assert Voter(app, owner.make(kind="ballots")).vote(tiers=tiers).status_code == 409
+
+
+def test_a_poll_without_ties_takes_none(owner, app):
+    assert Voter(app, owner.make(ties=False)).vote(first=0, second=1, answer="tie").status_code == 409
+    assert Voter(app, owner.make(skip=False)).vote(first=0, second=1, answer="skip").status_code == 409
+    assert Voter(app, owner.make(kind="ballots", ties=False)).vote(tiers=[[0, 1]]).status_code == 409
+
+
+@pytest.mark.parametrize("nonce", ["short", "x" * 65, "has space in it", "<script>", ""])
+def test_nonces_are_checked(owner, app, nonce):
+    one = Voter(app, owner.make())
+    body = {"nonce": nonce, "first": 0, "second": 1, "answer": "a"}
+    assert one.client.post(f"/p/{one.poll}/vote", json=body, headers=one.headers).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"title": ""}, {"items": ["a"]}, {"items": "ab"}, {"items": ["a", "a"]}, {"items": ["a", " "]}, {"kind": "x"}, {"again": "x"}, {"goal": "x"}, {"results": "x"}, {"k": 9},
+        {"k": "1"}, {"level": 2}, {"level": "x"}, {"most": -1}, {"items": [{"text": "a", "image": "../x"}, "b"]}, {"items": [{"text": "a", "image": "nothere.png"}, "b"]}, {"items": [f"{k}" for k in range(1001)]},
+    ],
+)  # fmt: skip
+def test_polls_that_make_no_sense_are_refused(owner, values):
+    body = {"title": "Which?", "items": list("ab"), **values}
+    answer = owner.client.post("/api/polls", json=body, headers=owner.headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+
+
+def test_images_are_items(owner, app):
+    image = owner.client.post("/api/images", content=PNG, headers=owner.headers).json()["image"]
+    poll = owner.make(items=[{"text": "one", "image": image}, {"text": "two"}])
+    one = Voter(app, poll)
+    shown = one.client.get(f"/p/{poll}/image/0")
+    assert shown.content == PNG
+    assert shown.headers["content-type"] == "image/png"
+    assert one.client.get(f"/p/{poll}/image/1").status_code == 404
+    assert one.client.get(f"/p/{poll}/image/7").status_code == 404
+    for content in (b"<svg onload='alert(1)'/>", b"", b"RIFF0000AVI "):
+        assert owner.client.post("/api/images", content=content, headers=owner.headers).status_code == 415
+    assert owner.client.post("/api/images", content=PNG + b"\0" * (9 << 20), headers=owner.headers).status_code == 413
+
+
+def test_names_are_escaped_on_the_voters_page(owner, app):
+    nasty = "</script><script>alert(1)</script>\"'"
+    poll = owner.make(title=nasty, items=[nasty, "b"])
+    for client, url in ((owner.client, f"/polls/{poll}"), (TestClient(app), f"/p/{poll}"), (owner.client, "/polls")):
+        text = client.get(url).text
+        assert "<script>alert" not in text
+        assert "alert(1)" in text
+
+
+def test_too_many_answers_of_one_voter_are_refused(owner, app):
+    one = Voter(app, owner.make(again="allow"))
+    app.state.votes.most, before = 3, app.state.votes.most
+    try:
+        codes = [one.vote(first=0, second=1, answer="a").status_code for _ in range(5)]
+    finally:
+        app.state.votes.most = before
+    assert codes == [201, 201, 201, 429, 429]
+
+
+def test_pieces(tmp_path):
+    poll = checked({"title": "t", "items": ["a", "b"]}, tmp_path)
+    assert poll["settings"]["again"] == "replace"
+    assert fresh_pair(3, {"0-1", "0-2"}) in ((1, 2), (2, 1))
+    assert sorted(shuffled_for("me", 9)) == list(range(9))
+    assert shuffled_for("me", 9) == shuffled_for("me", 9)
+    with pytest.raises(Refused):
+        answer_of(
+            type("P", (), {"kind": "pairs", "items": [1, 2], "settings": {"ties": True, "skip": True}}),
+            {"first": None, "second": 1},
+        )
+
+
+def test_a_killed_server_loses_no_vote_that_it_acknowledged(tmp_path):
+    """SIGKILL in the middle of votes and of an upload: what was acknowledged is there, what was not is not half there."""
+    workspace = tmp_path / "w"
+    code = "from placet.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", "--no-browser", "--port", "0", "--workspace", str(workspace)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    url = process.stdout.readline().strip()
+    base = url.partition("/?")[0]
+    kept, lock, stop = [], threading.Lock(), threading.Event()
+    with httpx.Client(follow_redirects=True) as client:
+        headers = {"x-csrf": csrf_of(client.get(url).text)}
+        poll = client.post(
+            f"{base}/api/polls", json={"title": "Which?", "items": list("abcd"), "again": "allow"}, headers=headers
+        ).json()["id"]
+
+        def half():
+            yield b"a,b,winner\n" * 1000
+            stop.wait(20)
+            yield b"x,y,a\n"
+
+        def upload():
+            try:
+                client.post(f"{base}/api/data", content=half(), headers={**headers, "x-name": "half.csv"})
+            except httpx.HTTPError:
+                return
+
+        def vote(number):
+            with httpx.Client() as voter:
+                own = {"x-csrf": csrf_of(voter.get(f"{base}/p/{poll}").text)}
+                for k in range(10_000):
+                    nonce = f"voter{number}-vote{k:06d}"
+                    try:
+                        answer = voter.post(
+                            f"{base}/p/{poll}/vote",
+                            json={"nonce": nonce, "first": k % 4, "second": (k + 1) % 4, "answer": "a"},
+                            headers=own,
+                        )
+                    except httpx.HTTPError:
+                        return
+                    if answer.status_code == 201:
+                        with lock:
+                            kept.append(nonce)
+                            if len(kept) == 150:
+                                process.send_signal(signal.SIGKILL)
+
+        threads = [threading.Thread(target=vote, args=(k,)) for k in range(4)] + [threading.Thread(target=upload)]
+        for thread in threads:
+            thread.start()
+        process.wait(120)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        process.stdout.close()
+    store = Store(workspace)
+    there = {row["nonce"].partition(":")[2] for row in store.rows("SELECT nonce FROM vote WHERE poll = ?", poll)}
+    assert len(kept) >= 150
+    assert set(kept) <= there
+    assert store.datasets() == []
+    assert not list(store.files.iterdir())
+    assert store.row("PRAGMA integrity_check")[0] == "ok"
+    store.close()
