@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING, Any
 from placet.rank.ranker import RANKERS, load
 
 if TYPE_CHECKING:
+    from placet.rank.adarank import AdaRank
     from placet.rank.auto import autorank
     from placet.rank.blend import Blend
     from placet.rank.boosting import ConsistentBooster
+    from placet.rank.coordinate import CoordinateAscent
     from placet.rank.crf import ContinuousCRF
     from placet.rank.diversity import DiversityReranker, mmr
     from placet.rank.fusion import SupervisedFusion
     from placet.rank.labels import LabelRanker
     from placet.rank.linear import LinearRanker
     from placet.rank.neural import NeuralRanker, torch_loss
+    from placet.rank.rankboost import RankBoost
     from placet.rank.reranker import ListwiseReranker
     from placet.rank.structrank import StructRank
     from placet.rank.surrogate import SurrogateSearch

@@ -1,34 +1,20 @@
 """Boosting of NDCG-consistent surrogates: functional gradient descent with weak ranking functions."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from placet.data import DataError, Queries
+from placet.data import Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.data.rankings import rows_of
-from placet.kernels import boosting as kernels
 from placet.losses import Bound
-from placet.rank import similarity, weak
-from placet.rank.forest import check_nodes
-from placet.rank.ranker import Ranker
-from placet.rank.state import Array, Number, Record, Several, holds
+from placet.rank import similarity
+from placet.rank.additive import Additive, Round, RunningScores, Sum, reason_no_edge
 from placet.rank.validation import Best
 
 
-class Round(NamedTuple):
-    """One round of boosting: what was added, by what factor, and its edge <gradient, h> / (|gradient|_1 |h|_inf)."""
-
-    learner: str
-    step: float
-    gamma: float
-    value: float
-    validation: float | None
-
-
-class ConsistentBooster(Ranker):
+class ConsistentBooster(Additive):
     """F = level + sum_t alpha_t h_t, each h_t the weak ranking function with the largest |<d, h>| / |h|, d = dR / ds.
 
     R is the loss per unit weight: a Bregman surrogate, whose gradient is d = grad psi*(s) - G(r) / |G(r)|_D, or any
@@ -92,17 +78,6 @@ class ConsistentBooster(Ranker):
     """
 
     needs = ("no learnt parameters",)
-    _state = holds(
-        level_=Number(),
-        coef_=Array("features"),
-        listwise_coef_=Array("listwise"),
-        nodes_=Array(3, "nodes", dtype="int64", low=-1),
-        node_value_=Array("nodes"),
-        node_threshold_=Array("nodes"),
-        roots_=Array("trees", dtype="int64", low=0),
-        scale_=Array("kernels", above=0),
-        rounds_=Several(Record(((str,), (float,), (float,), (float,), (float, None)))),
-    )
 
     def __init__(
         self,
@@ -151,24 +126,13 @@ class ConsistentBooster(Ranker):
         self._check()
         params = self._loss_record().training_parameters(self.loss_params)
         bound = Bound(self.loss, queries.lists(), params)
-        model = Sum(queries.n_features, len(self.kernels) if "listwise" in self._names() else 0)
+        model = self._new_sum(queries)
         model.level = best_constant(bound) if self.start == "level" else 0.0
-        if model.n_listwise:
-            deviation = similarity.center(self._sums(queries), queries.offsets).std(axis=0)
-            model.scale = np.where(deviation > 0, deviation, 1.0)
-        groups = weak.families(
-            self._names(), queries.X, self._listwise(queries, model.scale), center=self.center, engine=self.engine,
-            leaves=self.leaves, min_rows=self.min_rows, random_state=self.random_state,
-        )  # fmt: skip
+        groups = self._families(queries, model)
         running = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), model.level)
         best, stopped = self._boost(queries, bound, model, groups, valid, running)
         model.cut(best.state)
-        self.coef_, self.listwise_coef_ = model.coefficients()
-        moved = [
-            groups[name].mean @ w for name, w in (("feature", self.coef_), ("listwise", self.listwise_coef_)) if w.any()
-        ]
-        self.level_, self.scale_ = model.whole_level() - float(sum(moved)), model.scale
-        self.nodes_, self.node_threshold_, self.node_value_, self.roots_ = model.trees()
+        self._keep(model, groups)
         start = np.full(len(queries.grade), model.level)
         self.fit_summary_ = {
             "stopped": stopped,
@@ -255,64 +219,10 @@ class ConsistentBooster(Ranker):
                 best = name, h, function, dot / (float(np.abs(own).sum()) * float(np.abs(part).max()))
         return best
 
-    def _draw(self, queries: Queries, rng: np.random.Generator) -> tuple[Ints | None, Ints | None]:
-        """Rows of the queries and features that this round may look at."""
-        rows = columns = None
-        if self.subsample < 1:
-            n = max(1, round(self.subsample * len(queries)))
-            rows = rows_of(queries.offsets, np.sort(rng.choice(len(queries), n, replace=False)))[0]
-        if self.feature_fraction < 1:
-            n = max(1, round(self.feature_fraction * queries.n_features))
-            columns = np.sort(rng.choice(queries.n_features, n, replace=False))
-        return rows, columns
-
-    def _sums(self, queries: Queries) -> Floats:
-        return similarity.sums(self.kernels, queries.X, queries.offsets, queries.relations, bandwidth=self.bandwidth)
-
-    def _listwise(self, queries: Queries, scale: Floats) -> Any:
-        if "listwise" not in self._names():
-            return None
-        return weak.listwise_table(queries.X, self._sums(queries) / scale, queries.offsets)
-
-    def _scores(self, queries: Queries) -> Floats:
-        out = np.full(len(queries.grade), float(self.level_))
-        if self.coef_.any():
-            out += np.asarray(queries.X @ self.coef_, dtype=np.float64)
-        if self.listwise_coef_.any():
-            out += self._listwise(queries, self.scale_) @ self.listwise_coef_
-        if len(self.roots_):
-            X = np.ascontiguousarray(queries.X, np.float64)
-            feature, left, right = np.ascontiguousarray(self.nodes_)
-            kernels.add_trees(X, feature, self.node_threshold_, left, right, self.node_value_, self.roots_, out)
-        return out
-
-    @classmethod
-    def from_saved(cls, params: dict[str, Any], state: dict[str, Any] | None) -> "ConsistentBooster":
-        ranker = super().from_saved(params, state)
-        if state is not None:
-            ranker.rounds_ = [Round(*row) for row in ranker.rounds_]
-        return ranker
-
-    def _check_state(self) -> None:
-        n = self.n_features_in_
-        model = Sum(n, len(self.kernels) if "listwise" in self._names() else 0)
-        if (len(self.listwise_coef_), len(self.scale_)) != (model.n_listwise, len(model.scale)):
-            raise DataError(f"{len(self.listwise_coef_)} weights of products do not fit {len(model.scale)} kernels")
-        feature, left, right = self.nodes_
-        check_nodes(feature, left, right, self.roots_, n)
-
-    def _names(self) -> tuple[str, ...]:
-        return (self.learners,) if isinstance(self.learners, str) else tuple(self.learners)
-
     def _check(self) -> None:
-        unknown = [name for name in self._names() if name not in weak.LEARNERS]
-        if unknown or not self._names():
-            raise ValueError(f"learners {self.learners!r} are unknown; choose from {list(weak.LEARNERS)}")
+        self._check_learners()
         one_of(self.step, ("line-search", "projection"), "step")
         one_of(self.start, ("level", "zero"), "start")
-        one_of(self.engine, ("lightgbm", "sklearn"), "engine")
-        if self.n_rounds < 1 or self.patience < 1 or self.leaves < 2 or self.min_rows < 1:
-            raise ValueError("n_rounds, patience and min_rows must be at least 1, leaves at least 2")
         if not (
             self.learning_rate > 0 and 0 < self.subsample <= 1 and 0 < self.feature_fraction <= 1 and self.min_edge >= 0
         ):
@@ -356,66 +266,6 @@ def best_constant(bound: Bound) -> float:
     steps = 2.0 ** np.arange(-14, 8)
     coarse = float(min([0.0, *steps, *-steps], key=lambda c: bound.value_and_grad(c * ones)[0]))
     return coarse + bound.best_level(coarse * ones)
-
-
-class Sum:
-    """The weak functions added so far, with their factors."""
-
-    def __init__(self, n_features: int, n_kernels: int) -> None:
-        self.n_features = n_features
-        self.n_listwise = n_kernels * len(weak.EXPONENTS) * (n_features + 1)
-        self.level, self.scale = 0.0, np.ones(n_kernels)
-        self.parts: list[tuple[str, Any, float]] = []
-
-    def add(self, name: str, function: Any, alpha: float) -> None:
-        self.parts.append((name, function, alpha))
-
-    def cut(self, n: int) -> None:
-        del self.parts[n:]
-
-    def whole_level(self) -> float:
-        """The level at the start and all constants added since."""
-        return self.level + float(sum(alpha for _, (kind, _), alpha in self.parts if kind == "level"))
-
-    def coefficients(self) -> tuple[Floats, Floats]:
-        """Weights of the features and of the listwise columns."""
-        coef, listwise = np.zeros(self.n_features), np.zeros(self.n_listwise)
-        for name, (kind, k), alpha in self.parts:
-            if kind == "column":
-                (coef if name == "feature" else listwise)[k] += alpha
-        return coef, listwise
-
-    def trees(self) -> tuple[Ints, Floats, Floats, Ints]:
-        """(feature, left, right) of all nodes, their thresholds and values, and the roots."""
-        all_nodes = [nodes.times(alpha) for _, (kind, nodes), alpha in self.parts if kind == "tree"]
-        starts = np.cumsum([0] + [len(nodes.feature) for nodes in all_nodes])[:-1]
-        if not all_nodes:
-            return np.zeros((3, 0), np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
-        whole = [np.vstack([n.feature, n.left + at, n.right + at]) for n, at in zip(all_nodes, starts)]
-        threshold = np.concatenate([n.threshold for n in all_nodes])
-        value = np.concatenate([n.value for n in all_nodes])
-        return np.concatenate(whole, axis=1).astype(np.int64), threshold, value, starts.astype(np.int64)
-
-
-class RunningScores:
-    """Scores of the validation rows, to which each weak function is added."""
-
-    def __init__(self, valid: Queries, listwise: Floats | None, level: float) -> None:
-        self.tables = {"feature": valid.X, "listwise": listwise}
-        self.dense = np.ascontiguousarray(valid.X, np.float64) if isinstance(valid.X, np.ndarray) else None
-        self.s = np.full(len(valid.grade), level)
-
-    def add(self, name: str, function: Any, alpha: float) -> None:
-        kind, what = function
-        if kind == "column":
-            self.s = self.s + alpha * weak.column(self.tables[name], what)  # the mean is missing: it moves all alike
-        elif kind == "tree":
-            assert self.dense is not None
-            self.s = self.s + alpha * what(self.dense)
-
-
-def reason_no_edge(n: int, gamma: float, least: float) -> str:
-    return f"no weak learner has an edge after {n} rounds: gamma {gamma:.2g} is not above {least:.2g}"
 
 
 def reason_no_step(n: int, value: float, after: float, alpha: float) -> str:

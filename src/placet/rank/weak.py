@@ -1,11 +1,14 @@
 """Weak ranking functions for boosting: columns, stumps and regression trees; each proposes h for a gradient.
 
-A family has ``propose(d, rows, columns) -> (h on all training rows, function) | None`` with h chosen by the gradient d
-on ``rows``, and the functions are plain tuples: ("column", k), ("level", 0) or ("tree", nodes), where nodes are the
-five arrays of ``kernels.boosting.add_trees``.
+A family has ``propose(d, rows, columns) -> (h on all training rows, function) | None`` with h chosen by the gradient
+d on ``rows``, and the functions are plain tuples: ("column", k), ("level", 0) or ("tree", nodes), where nodes are the
+five arrays of ``kernels.boosting.add_trees``.  For rankers that want weak rankings of one range,
+``propose_by_range(p) -> (h, function, unit) | None`` has the h = unit x function of range 1 on the training rows with
+the largest |<p, h>|, and ``all_by_range(n)`` all of them, with ``n`` thresholds for each stump's feature.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +17,11 @@ from scipy.sparse import csc_array
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.kernels import boosting as kernels
+from placet.kernels.rankboost import best_threshold
 from placet.rank.files import lightgbm
 
 LEARNERS = ("feature", "stump", "tree", "listwise")
+ByRange = tuple[Floats, Any, float]
 EXPONENTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 N_BINS = 255
 
@@ -72,6 +77,34 @@ class Columns:
             return np.ones(len(d)), ("level", 0)
         return (column(self.table, k) - self.mean[k], ("column", k)) if margin[k] > 0 else None
 
+    @cached_property
+    def range(self) -> Floats:
+        """Largest less smallest value of each column (columns,)."""
+        high, low = self.table.max(axis=0), self.table.min(axis=0)
+        dense = [x.toarray() if hasattr(x, "toarray") else np.asarray(x) for x in (high, low)]
+        return np.asarray(dense[0] - dense[1], np.float64).ravel()
+
+    def propose_by_range(self, p: Floats) -> ByRange | None:
+        margin = np.abs(np.asarray(self.table.T @ p)) / np.where(self.range > 0, self.range, np.inf)
+        k = int(margin.argmax())
+        return self._by_range(k) if margin[k] > 0 else None
+
+    def all_by_range(self, n: int) -> Iterator[ByRange]:
+        return (self._by_range(k) for k in np.flatnonzero(self.range > 0).tolist())
+
+    def _by_range(self, k: int) -> ByRange:
+        unit = 1.0 / float(self.range[k])
+        return unit * column(self.table, k), ("column", k), unit
+
+    def deviating(self) -> list[tuple[int, float]]:
+        """Columns that vary, and their standard deviations."""
+        norm = np.sqrt(np.maximum(_squares(self.table) / self.table.shape[0] - _means(self.table) ** 2, 0.0))
+        return [(int(k), float(norm[k])) for k in np.flatnonzero((self.range > 0) & (norm > 0))]
+
+
+def _means(table: Any) -> Floats:
+    return np.asarray(table.mean(axis=0), dtype=np.float64).ravel()
+
 
 def _squares(table: Any) -> Floats:
     """Sums of squares of the columns."""
@@ -105,15 +138,28 @@ class Stumps:
         if gain <= 0.0 or f < 0:
             return None
         left = bins[f] <= b
-        value = np.array([0.0, -own[left].mean(), -own[~left].mean()])
+        return self._stump(f, b, -own[left].mean(), -own[~left].mean())
+
+    def propose_by_range(self, p: Floats) -> ByRange | None:
+        f, b, margin = best_threshold(self.bins, self.n_bins, p, np.arange(len(self.edges)))
+        return (*self._stump(f, b, 0.0, 1.0), 1.0) if margin > 0 else None
+
+    def all_by_range(self, n: int) -> Iterator[ByRange]:
+        for f, edges in enumerate(self.edges):
+            places = np.searchsorted(edges, np.quantile(self.X[:, f], (np.arange(n) + 1) / (n + 1)))
+            for b in np.unique(np.minimum(places, len(edges) - 1)).tolist() if len(edges) else ():
+                yield (*self._stump(f, b, 0.0, 1.0), 1.0)
+
+    def _stump(self, f: int, b: int, left: float, right: float) -> tuple[Floats, Any]:
+        """The function with a value on each side of edge b of feature f, on the training rows and as nodes."""
         nodes = Nodes(
             np.array([f, -1, -1]),
             np.array([self.edges[f][b], 0.0, 0.0]),
             np.array([1, 0, 0]),
             np.array([2, 0, 0]),
-            value,
+            np.array([0.0, left, right]),
         )
-        return np.where(self.bins[f] <= b, value[1], value[2]), ("tree", nodes)
+        return np.where(self.bins[f] <= b, left, right), ("tree", nodes)
 
 
 class Trees:
@@ -130,6 +176,14 @@ class Trees:
         if nodes is None:
             return None
         return nodes(self.X), ("tree", nodes)
+
+    def propose_by_range(self, p: Floats) -> ByRange | None:
+        """A tree fitted to p, scaled."""
+        found = self.propose(-p, None, None)
+        if found is None or np.ptp(found[0]) == 0.0:
+            return None
+        unit = 1.0 / float(np.ptp(found[0]))
+        return unit * found[0], found[1], unit
 
 
 def _edges(x: Floats) -> Floats:

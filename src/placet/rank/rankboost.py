@@ -1,0 +1,214 @@
+"""RankBoost: boosting of the exponential loss of ordered pairs.
+
+Freund, Iyer, Schapire and Singer, An efficient boosting algorithm for combining preferences, JMLR 2003.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from placet.data import Queries
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
+from placet.kernels import rankboost as kernels
+from placet.kernels.ranges import descending_order
+from placet.rank import similarity
+from placet.rank.additive import Additive, Round, RunningScores, Sum, reason_no_edge
+from placet.rank.validation import Best
+
+
+class RankBoost(Additive):
+    """s = sum_t alpha_t h_t, which lowers Z = sum over pairs (i graded above j) of e^(s_j - s_i).
+
+    Each round takes the weak ranking with the largest |r|, r = sum over pairs of D_ij (h_i - h_j), D_ij = e^(s_j -
+    s_i) / Z and h scaled to a range of 1 on the training rows.  Pairs are never made: a round is O(entries of the
+    features). ``rounds_`` has |r| (``gamma``) and log Z after the round, over that at the start (``value``).
+
+    Parameters
+    ----------
+    n_rounds : int
+        Rounds at most.
+    learners : str or sequence of str
+        Which compete in every round: "stump" (1 above a threshold, as published), "feature" (x_k), "tree", "listwise"
+        (x_k or 1, times exp(w T), T the sums of ``kernels`` over the other rows of the list).
+    step : str
+        "bound": alpha = 1/2 log((1 + r) / (1 - r)), which minimizes a bound on Z; or "line-search", Z itself.
+    balance : str
+        "pairs" gives all pairs one weight, "queries" all queries (a query's weight is shared by its pairs).
+    learning_rate : float
+        Factor of alpha.
+    kernels : sequence
+        Similarities of the listwise learners: see ``placet.rank.similarity``.
+    bandwidth : float
+        Of the kernel "gaussian".
+    engine : str
+        What grows trees: "lightgbm" or "sklearn".
+    leaves : int
+        Leaves of a tree at most.
+    min_rows : int
+        Rows of a leaf at least.
+    min_edge : float
+        Training stops where no weak ranking has a larger |r|.
+    patience : int
+        Rounds without a better ``metric`` on the validation set before training stops.
+    metric : str
+        Judges on the validation set.
+    random_state : int
+        Seed of the trees.
+
+    >>> import placet
+    >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
+    >>> booster = RankBoost(100).fit(data[:40])
+    >>> booster.rounds_[-1].value < booster.rounds_[0].value < 0, booster.score(data[40:]) > 0.85
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        n_rounds: int = 300,
+        *,
+        learners: str | Sequence[str] = "stump",
+        step: str = "bound",
+        balance: str = "pairs",
+        learning_rate: float = 1.0,
+        kernels: Sequence[similarity.Kernel] = ("cosine",),
+        bandwidth: float = 0.25,
+        engine: str = "lightgbm",
+        leaves: int = 16,
+        min_rows: int = 20,
+        min_edge: float = 1e-6,
+        patience: int = 50,
+        metric: str = "ndcg@10",
+        random_state: int = 0,
+    ) -> None:
+        self.n_rounds = n_rounds
+        self.learners = learners
+        self.step = step
+        self.balance = balance
+        self.learning_rate = learning_rate
+        self.kernels = kernels
+        self.bandwidth = bandwidth
+        self.engine = engine
+        self.leaves = leaves
+        self.min_rows = min_rows
+        self.min_edge = min_edge
+        self.patience = patience
+        self.metric = metric
+        self.random_state = random_state
+
+    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+        self._check_learners()
+        one_of(self.step, ("bound", "line-search"), "step")
+        one_of(self.balance, ("pairs", "queries"), "balance")
+        if not (self.learning_rate > 0 and self.min_edge >= 0):
+            raise ValueError("learning_rate must be above 0 and min_edge not negative")
+        model = self._new_sum(queries)
+        groups = self._families(queries, model)
+        running = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), 0.0)
+        best, stopped = self._boost(Pairs(queries, self.balance), model, groups, valid, running)
+        model.cut(best.state)
+        self._keep(model, groups)
+        self.fit_summary_ = {
+            "stopped": stopped,
+            "rounds": len(self.rounds_),
+            "rounds kept": best.state,
+            "value": self.rounds_[best.state - 1].value if best.state else 0.0,
+            **best.summary(),
+        }
+
+    def _boost(
+        self,
+        pairs: "Pairs",
+        model: Sum,
+        groups: dict[str, Any],
+        valid: Queries | None,
+        running: RunningScores | None,
+    ) -> tuple[Best[int], str]:
+        """Makes the rounds; their best number, and why there are no more."""
+        s = np.zeros(pairs.n_rows)
+        start, potential = pairs.log_sum(s)
+        self.rounds_ = []
+        judge = self._judge(valid, lambda n: running.s)  # type: ignore[union-attr]
+        best = self._keep_best(judge, self.n_rounds, patience=self.patience)
+        stopped = "interrupted"
+        with best:
+            best.consider(0)
+            while True:
+                n = len(self.rounds_)
+                if n == self.n_rounds:
+                    stopped = f"all {n} rounds were made; raise n_rounds for more"
+                    break
+                if best.stale:
+                    stopped = f"{self.patience} rounds without a better {self.metric} on the validation set"
+                    break
+                name, h, function, unit, r = self._best_ranking(groups, potential)
+                if abs(r) <= self.min_edge:
+                    stopped = reason_no_edge(n, abs(r), self.min_edge)
+                    break
+                alpha = self.learning_rate * (
+                    pairs.bound_step(r) if self.step == "bound" else pairs.exact_step(s, h, r)
+                )
+                s = s + alpha * h
+                log_z, potential = pairs.log_sum(s)
+                model.add(name, function, alpha * unit)
+                if running is not None:
+                    running.add(name, function, alpha * unit)
+                self.rounds_.append(Round(name, float(alpha), abs(r), log_z - start, None))
+                self.rounds_[-1] = self.rounds_[-1]._replace(validation=best.see(n + 1))
+        return best, stopped
+
+    def _best_ranking(self, groups: dict[str, Any], potential: Floats) -> tuple[str, Any, Any, float, float]:
+        """(family, h, function, factor of the function, r) of the weak ranking with the largest |r|."""
+        found: tuple[str, Any, Any, float, float] = ("", None, None, 1.0, 0.0)
+        for name, group in groups.items():
+            proposal = group.propose_by_range(potential)
+            if proposal is not None:
+                h, function, unit = proposal
+                r = float(potential @ h)
+                if abs(r) > abs(found[4]):
+                    found = name, h, function, unit, r
+        return found
+
+
+class Pairs:
+    """The ordered pairs of lists, in the order of the caller's rows."""
+
+    def __init__(self, queries: Queries, balance: str) -> None:
+        self.n_rows, self.offsets = len(queries.grade), queries.offsets
+        self.order = descending_order(queries.grade, queries.offsets)
+        self.grade = np.ascontiguousarray(queries.grade[self.order], np.float64)
+        count = np.zeros(len(queries))
+        for q, (a, b) in enumerate(zip(queries.offsets[:-1], queries.offsets[1:])):
+            ties = np.unique(self.grade[a:b], return_counts=True)[1].astype(np.float64)
+            count[q] = ((b - a) ** 2 - (ties**2).sum()) / 2.0
+        self.n_pairs = float(count.sum())
+        counts = (count > 0) & (queries.weight > 0)
+        share = queries.weight / np.where(balance == "queries", np.maximum(count, 1.0), 1.0)
+        self.log_weight = np.full(len(count), -np.inf)
+        self.log_weight[counts] = np.log(share[counts])
+
+    def log_sum(self, s: Floats) -> tuple[float, Floats]:
+        """log Z, and the potential (rows,): weight of the pairs in which a row is above, less those in which below."""
+        sorted_potential, potential = np.empty(self.n_rows), np.empty(self.n_rows)
+        log_z = kernels.pair_potential(s[self.order], self.grade, self.offsets, self.log_weight, sorted_potential)
+        potential[self.order] = sorted_potential
+        return float(log_z), potential
+
+    def bound_step(self, r: float) -> float:
+        """The published alpha; where h orders all pairs, that with half a pair turned round."""
+        most = 1.0 - 1.0 / self.n_pairs
+        r = min(max(r, -most), most)
+        return 0.5 * float(np.log((1.0 + r) / (1.0 - r)))
+
+    def exact_step(self, s: Floats, h: Floats, r: float) -> float:
+        """The alpha with the least Z, at most that of ``bound_step`` for r = 1."""
+        direction = np.sign(r) * h
+        slope = lambda alpha: float(self.log_sum(s + alpha * direction)[1] @ direction)  # noqa: E731
+        high, most = abs(self.bound_step(r)), self.bound_step(1.0)
+        while high < most and slope(high) > 0:
+            high *= 2.0
+        if high >= most:
+            return float(np.sign(r)) * most
+        return float(np.sign(r)) * float(brentq(slope, 0.0, high, xtol=1e-4 * high))
