@@ -88,6 +88,20 @@ def test_features_reach_the_minimum_over_their_span(data):
     assert len(booster.rounds_) < 3000
 
 
+def test_an_edge_that_is_bounded_below_leads_to_the_minimum_over_all_scores(data):
+    """Proposition 4.  A column for each row has an edge of at least 1 / rows at every gradient; one column has none."""
+    own = Queries(np.eye(len(data.grade)), data.grade, data.offsets)
+    booster = ConsistentBooster("bregman-square", 400, center=False, min_edge=0.0).fit(own)
+    least = Bound("bregman-square", own.lists()).value_and_grad(2 * normalized_gains(own.lists()))[0]
+    assert all(r.gamma >= 1 / len(own.grade) - 1e-12 for r in booster.rounds_)
+    assert booster.fit_summary_["value"] == pytest.approx(least, abs=1e-9)
+    one = ConsistentBooster("bregman-square", 400, center=False, min_edge=0.0).fit(
+        Queries(data.X[:, :1], data.grade, data.offsets)
+    )
+    assert one.fit_summary_["least edge"] < 1e-3
+    assert one.fit_summary_["value"] > least + 0.01
+
+
 def test_stumps_are_the_best_of_all_thresholds(data):
     d = np.random.default_rng(1).normal(size=len(data.grade))
     h, (kind, nodes) = weak.Stumps(np.ascontiguousarray(data.X)).propose(d, None, None)

@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal
 
 import placet
 from placet.data import DataError, Queries
+from placet.optim import ConvergenceWarning
 from placet.rank import ContinuousCRF
 from placet.rank.crf import _Distillation, _Feedback, _Likelihood, _Loss
 
@@ -176,3 +177,44 @@ def test_long_lists():
     assert np.isfinite(ranker.predict(long)).all()
     one = ContinuousCRF(loss="pmop-fd", max_iter=5).fit(long[:1]).predict(X[:1])
     assert one.shape == (1,)
+
+
+def chain(n):
+    """One list whose rows are joined one after the other: conjugate gradients need as many steps as there are rows."""
+    rng = np.random.default_rng(2)
+    S = csr_matrix(np.eye(n, k=1) + np.eye(n, k=-1))
+    return Queries(rng.random((n, 2)), rng.integers(0, 3, n), [0, n], relations={"chain": S})
+
+
+def stiff_field(data, beta):
+    field = ContinuousCRF("chain", loss="ranknet", max_iter=1).fit(data)
+    field.alpha_, field.beta_ = np.ones(2), beta
+    return field
+
+
+def test_a_stiff_field_is_solved_directly():
+    data, beta = chain(1500), 2 * 3e6
+    got = stiff_field(data, beta).predict(data)
+    S = data.relations["chain"].toarray()
+    A = 2 * np.eye(1500) + beta * (np.diag(S.sum(axis=1)) - S)
+    expected = np.linalg.solve(A, data.X.sum(axis=1))
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+    assert set(np.argsort(-got)[:10]) == set(np.argsort(-expected)[:10])
+
+
+def test_a_long_stiff_list_says_how_far_off_its_scores_may_be(monkeypatch):
+    data = chain(1500)
+    field = stiff_field(data, 2 * 3e6)
+    monkeypatch.setattr("placet.rank.crf.LONGEST_DENSE", 100)
+    with pytest.warns(ConvergenceWarning, match="conjugate gradients stopped early: beta / a is 3e") as told:
+        got = field.predict(data)
+    S = data.relations["chain"].toarray()
+    expected = np.linalg.solve(2 * np.eye(1500) + 6e6 * (np.diag(S.sum(axis=1)) - S), data.X.sum(axis=1))
+    bound = float(str(told[0].message).split("off by ")[1].split(" of")[0])
+    assert 1e-6 < np.linalg.norm(got - expected) / np.linalg.norm(got) <= 1.1 * bound
+    easy = stiff_field(data, 0.5)
+    assert np.isfinite(easy.predict(data)).all()  # no warning
+
+
+def test_the_summary_says_how_exact_the_solution_is():
+    assert ContinuousCRF("chain", loss="ranknet", max_iter=5).fit(chain(40)).fit_summary_["relative error"] == 0.0

@@ -4,8 +4,8 @@ features are the ranks that engines gave, NULL where an engine did not rank the 
 
 import os
 import re
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ from placet.data.arrays import is_sparse, set_columns, unique_names
 from placet.io import blocks
 from placet.io.blocks import MAX_FEATURES, Bad, Block, Buffers, DenseTable, Sparse
 from placet.io.files import COMPRESSED, Source, name_of, open_bytes, read_lines, write_lines
+from placet.io.relations import read_relations
 from placet.io.tables import Sample
 from placet.io.text import OnError, Problems, format_number, parse_whole, quote
 
@@ -59,6 +60,7 @@ def read_letor(
     zero_based: bool = False,
     sparse: Sparse = "auto",
     dtype: DTypeLike = np.float64,
+    relations: Mapping[str, Source] | None = None,
     on_error: OnError = "raise",
 ) -> Queries:
     """Queries from LETOR / svmlight text; rows of a query may lie apart, and grades may be any finite numbers.
@@ -69,12 +71,16 @@ def read_letor(
     when at least a quarter of its cells are in the text, else CSR.  Numbers are correctly rounded to float64;
     ``dtype=np.float32`` halves the memory. Queries named by whole numbers are ``int``, unless any name in the file is
     not one: then all are text.
+
+    ``relations``: files of "similarity", "links" and "sitemap" as LETOR 3.0 has them (``placet.io.relations`` states
+    their lines); rows are named by ``#docid = name``.  They become ``Queries.relations``.
     """
     problems = Problems(name_of(source), on_error)
     dtype = blocks.checked_dtype(dtype)
     base = 0 if zero_based else 1
     limit = _limit(n_features, max_features, base)
-    parsed, table = _read(source, base, limit, group is None, False, dtype, dense=sparse is not True)
+    named = relations is not None
+    parsed, table = _read(source, base, limit, group is None, False, dtype, dense=sparse is not True, comments=named)
     blocks.report_bad_lines(parsed, problems)
     n_rows = sum(len(block.indptr) - 1 for block in parsed)
     if n_rows == 0:
@@ -87,7 +93,22 @@ def read_letor(
         used = len(np.unique(found.X.indices))
         note = f"read as letor: of {width:,} features only {used:,} occur; check the largest index"
         set_columns(found, notes=(note,))
-    return found
+    if relations is None:
+        return found
+    names = _document_names(parsed)
+    doc = [names[k] for k in found.row.tolist()]
+    matrices, notes = read_relations(relations, found.qid, found.query, doc)
+    return replace(found, relations=matrices, notes=(*found.notes, *notes))
+
+
+def read_document_names(source: Source) -> list[str | None]:
+    """The document of every row of LETOR text, from ``#docid = name``, in the order of the file; None without one."""
+    return _document_names(_read(source, 1, MAX_FEATURES, False, False, np.float64, dense=False, comments=True)[0])
+
+
+def _document_names(parsed: list[Block]) -> list[str | None]:
+    found = (_DOCID.search(text) for text in blocks.column(parsed, "comment").tolist())
+    return [match.group(1) if match else None for match in found]
 
 
 def _limit(n_features: int | None, max_features: int, base: int) -> int:
@@ -307,9 +328,8 @@ def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError
     engines = max((block.top for block in parsed), default=-1) + 1
     if rows == 0 or engines == 0:
         raise DataError(f"{problems.name}: no rows with engines; {_AGG_SHAPE}")
-    grade, comment = blocks.column(parsed, "grade"), blocks.column(parsed, "comment")
-    found = [_DOCID.search(text) for text in comment]
-    doc = np.array([match.group(1) if match else None for match in found], dtype=object)
+    grade = blocks.column(parsed, "grade")
+    doc = np.array(_document_names(parsed), dtype=object)
     named = _query_names(parsed)
     rank = _ranks(parsed, rows, engines, problems.name)
     grouped = Queries.from_arrays(rank, grade, named, missing="keep")

@@ -22,9 +22,12 @@ class ConsistentBooster(Additive):
     ``start="level"`` begins at the best constant, and ``center`` takes the mean from columns; "zero" and False are as
     published, and waste the features on the level.
 
-    ``rounds_`` tells the edge gamma of each round: while gamma stays above some positive number the training loss goes
-    to its minimum over the span of the learners.  ``fit_summary_["stopped"]`` says why training ended: no learner with
-    an edge above ``min_edge``, ``patience`` rounds without a better ``metric`` on the validation set, or all rounds.
+    ``rounds_`` tells the edge gamma = <d, h> / (|d|_1 |h|_inf) of each round.  Proposition 4: where some weak
+    function has an edge above one positive gamma at every gradient, whatever the scores, the training loss goes to
+    its minimum over all scores, and the learners can be boosted to what is optimal for NDCG.  A few columns have no
+    such bound: their edge goes to 0, and the loss to its minimum over their span.  ``fit_summary_["least edge"]`` is
+    the smallest so far.  ``fit_summary_["stopped"]`` says why training ended: no learner with an edge above
+    ``min_edge``, ``patience`` rounds without a better ``metric`` on the validation set, or all rounds.
 
     Parameters
     ----------

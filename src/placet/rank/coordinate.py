@@ -133,5 +133,8 @@ class CoordinateAscent(Additive):
 
 def _weighted(tables: Any, columns: list[tuple[str, int, float]], w: Floats) -> Floats:
     """Scores of rows by weights of columns in units of their deviation."""
-    parts = [weight / unit * weak.column(tables[name], k) for (name, k, unit), weight in zip(columns, w) if weight]
-    return np.sum(parts, axis=0) if parts else np.zeros(len(next(iter(tables.values())) if tables else 0))
+    s = np.zeros(tables["feature"].shape[0])
+    for (name, k, unit), weight in zip(columns, w.tolist()):
+        if weight:
+            s += weight / unit * weak.column(tables[name], k)
+    return s

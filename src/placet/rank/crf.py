@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.data.errors import one_of
 from placet.losses import LOSSES, Bound
 from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
@@ -20,6 +21,7 @@ from placet.rank.state import Array, Number, holds
 
 FORMS = ("feedback", "distillation")
 LONGEST_DENSE = 5000  # rows of a list whose eigenvalues are taken
+ERROR = 1e-6  # of a solution, relative, that goes without a word
 LARGEST = 12.0  # of |log alpha| and |log beta|: the density has no maximum where related rows all have equal grades
 
 
@@ -28,7 +30,9 @@ class ContinuousCRF(Ranker):
 
     Features should be normalized; all of them count as evidence for relevance.  With beta = 0 the score is a weighted
     mean of the features, X alpha / a, a = sum(alpha).  Systems are solved by conjugate gradients, O(entries of S)
-    memory, so that long lists are no problem.
+    memory, so that long lists are no problem.  Where these stop early (beta far above a), lists of at most 5,000 rows
+    are solved directly; for longer ones a ``ConvergenceWarning`` and ``fit_summary_["relative error"]`` say how far off
+    the scores may be.
 
     Parameters
     ----------
@@ -110,11 +114,14 @@ class ContinuousCRF(Ranker):
             best.consider(fit.x)
         self.alpha_, self.beta_ = _parameters(best.state, n)
         self.level_ = objective.level(best.state[n:])
+        field.error = 0.0  # of the solution that is kept, not of those on the way
+        value = objective(_clip(best.state, n))[0]
         self.fit_summary_ = {
-            "converged": fit is not None and fit.converged,
+            "converged": fit is not None and fit.converged and field.error <= ERROR,
             "n_iter": best.steps,
             "message": "interrupted" if fit is None else fit.message,
-            "value": objective(_clip(best.state, n))[0],
+            "value": value,
+            "relative error": field.error,
             **best.summary(),
         }
 
@@ -125,7 +132,17 @@ class ContinuousCRF(Ranker):
         return kind(np.ascontiguousarray(queries.X, np.float64), queries.offsets, self.relation, queries.relations)
 
     def _scores(self, queries: Queries) -> Floats:
-        return self._field(queries).mean(self.alpha_, float(self.beta_))
+        field = self._field(queries)
+        s = field.mean(self.alpha_, float(self.beta_))
+        if field.error > ERROR:
+            stiff = float(self.beta_ / self.alpha_.sum())
+            warnings.warn(
+                f"conjugate gradients stopped early: beta / a is {stiff:.3g} and scores may be off by "
+                f"{field.error:.2g} of their size; raise l2, or give lists of at most {LONGEST_DENSE} rows",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return s
 
     def _strengths(self, queries: Queries) -> tuple[Floats, Ints]:
         constant, factor = self.level_
@@ -149,6 +166,7 @@ class _Feedback:
 
     def __init__(self, X: Floats, offsets: Ints, relation: str, relations: Any) -> None:
         self.X, self.offsets = X, offsets
+        self.error = 0.0  # largest bound on the relative error of a solution so far
         if relation == "cosine":
             U = similarity.unit_rows(X, offsets)
             self.product = lambda v: similarity.cosine_product(U, offsets, v)
@@ -164,11 +182,28 @@ class _Feedback:
         return self.degree * v - self.product(v)
 
     def solve(self, a: float, beta: float, right: Floats) -> Floats:
-        """A^-1 right, by conjugate gradients with the diagonal as preconditioner, for all lists at once."""
+        """A^-1 right, by conjugate gradients with the diagonal as preconditioner, for all lists at once.
+
+        A is at least a I, so that |right - A x| / a bounds the error.  Lists where that is above ``ERROR`` of |x| are
+        solved directly, unless they are too long.
+        """
         if beta == 0.0 or not len(right):
             return right / a
         times = lambda v: a * v + beta * self.laplacian(v)  # noqa: E731
-        return cg(times, right, rtol=1e-12, diagonal=a + beta * self.degree, max_iter=1000)
+        x = cg(times, right, rtol=1e-12, diagonal=a + beta * self.degree, max_iter=1000)
+        query = list_of_rows(self.offsets)
+        n = len(self.offsets) - 1
+        error = np.sqrt(np.bincount(query, (right - times(x)) ** 2, n)) / a
+        size = np.sqrt(np.bincount(query, x**2, n))
+        for q in np.flatnonzero(error > ERROR * size).tolist():
+            lo, hi = int(self.offsets[q]), int(self.offsets[q + 1])
+            if hi - lo > LONGEST_DENSE:
+                self.error = max(self.error, float(error[q] / size[q]) if size[q] > 0 else np.inf)
+                continue
+            S = self.block(lo, hi)
+            A = beta * (np.diag(S.sum(axis=1)) - S) + a * np.eye(hi - lo)
+            x[lo:hi] = cho_solve(cho_factor(A), right[lo:hi])
+        return x
 
     def mean(self, alpha: Floats, beta: float) -> Floats:
         return self.solve(float(alpha.sum()), beta, self.X @ alpha)
@@ -197,7 +232,7 @@ class _Distillation:
 
     def __init__(self, X: Floats, offsets: Ints, relation: str, relations: Any) -> None:
         R = similarity.relation(relations, relation)
-        self.X, self.offsets = X, offsets
+        self.X, self.offsets, self.error = X, offsets, 0.0
         self.lead = np.asarray(R.sum(axis=1)).ravel() - np.asarray(R.sum(axis=0)).ravel()
         self.mean_degree = float(np.abs(self.lead).mean()) if len(X) else 0.0
 

@@ -19,6 +19,9 @@ from placet.rank.linear import Objective
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Fitted, Maybe, Number, holds
 
+State = tuple[Floats, Floats, float, Ranker | None]
+"""alpha, linear weights, their constant, and the final ranker."""
+
 GRID = 1 / 64  # points of the search are multiples of it, so that the same point is never fitted twice
 
 
@@ -62,7 +65,9 @@ def pattern_search(
             tried.append((x, values[key]))
         return values[key]
 
-    limit = 0
+    limit = max_evaluations
+    for start in points:  # no start goes without a look
+        value_at(_on_grid(start))
     for k, start in enumerate(points):
         limit = len(tried) + (max_evaluations - len(tried)) // (len(points) - k)
         x = _on_grid(start)
@@ -100,7 +105,8 @@ class SurrogateSearch(Ranker):
 
     For each alpha the weights minimize the Bregman surrogate of psi on the training queries, starting from the weights
     of the nearest alpha tried so far; alpha maximizes ``metric`` on held-out queries.  The search is ``pattern_search``
-    from all ones, each psi_k alone, and a small random point.
+    from each psi_k alone, all ones, and a small random point.  With a validation set, what is judged is what is kept,
+    so the result is never less on it than any psi_k alone.
 
     All positive alpha are consistent with NDCG; they differ on finite data.  The scale of alpha changes nothing but the
     strength of ``l2``: beta psi has the surrogate beta D(p, s / beta), and a linear score takes up the factor.
@@ -118,13 +124,13 @@ class SurrogateSearch(Ranker):
         fit takes all of them.
     final : Ranker, optional
         An unfitted ranker with ``loss`` and ``loss_params``, such as ``ConsistentBooster``, that is fitted to the
-        surrogate chosen, in place of the linear one.
+        surrogate of every alpha in place of the linear one, and judged by its own scores.
     step : float
         First step of the search in alpha.
     least_step : float
         The search stops below it.
     max_evaluations : int
-        Values of alpha at most.
+        Values of alpha at most; one for each psi_k at least.
     tol : float
         Each fit stops when the gradient is this share of what it is at weights 0.
     max_iter : int
@@ -186,20 +192,22 @@ class SurrogateSearch(Ranker):
             order = rng.permutation(len(queries))
             n = min(max(1, round(self.validation * len(queries))), len(queries) - 1)
             train, held_out = queries[np.sort(order[n:])], queries[np.sort(order[:n])]
-        path = Path(train, self.psi, self.l2, self.beta, self.tol, self.max_iter)
-        best = self._keep_best(self._judge(held_out, lambda state: times(held_out.X, state[1])), self.max_evaluations)
+        path = Path(train, self.psi, self.l2, self.beta, self.tol, self.max_iter) if self.final is None else None
+        best = self._keep_best(self._judge(held_out, lambda state: _scores_of(state, held_out)), self.max_evaluations)
         tried: list[list[float]] = []
 
         def quality(alpha: Floats) -> float:
             if not alpha.any():
                 return -math.inf  # no surrogate at all
-            found = best.see((alpha, *path.at(alpha)))
+            state = self._fit_at(alpha, train, held_out, path)
+            found = best.see(state)
+            if state[3] is not None and state[3].fit_summary_["interrupted"]:
+                raise KeyboardInterrupt
             if found is None or not math.isfinite(found):
                 return -math.inf
             tried.append([*alpha.tolist(), found])
             return found
 
-        self.final_ = None
         with best:
             pattern_search(
                 quality,
@@ -208,14 +216,13 @@ class SurrogateSearch(Ranker):
                 least_step=self.least_step,
                 max_evaluations=self.max_evaluations,
             )
-        self.alpha_, self.coef_, self.intercept_ = best.state
-        with best:  # an interrupt leaves the weights that were judged
-            if not best.interrupted:
-                if train is not queries:
-                    whole = Path(queries, self.psi, self.l2, self.beta, self.tol, self.max_iter)
+        self.alpha_, self.coef_, self.intercept_, self.final_ = best.state
+        with best:  # an interrupt leaves what was judged
+            if not best.interrupted and train is not queries:
+                whole = Path(queries, self.psi, self.l2, self.beta, self.tol, self.max_iter) if path else None
+                if whole is not None and path is not None:
                     whole.points.append((self.alpha_, path.nearest(self.alpha_)))
-                    self.coef_, self.intercept_ = whole.at(self.alpha_)
-                self.final_ = self._finally(queries, valid)
+                _, self.coef_, self.intercept_, self.final_ = self._fit_at(self.alpha_, queries, None, whole)
         self.tried_ = np.array(tried).reshape(-1, len(self.psi) + 1)
         self.fit_summary_ = {
             "alpha": dict(zip(self.psi, self.alpha_.tolist())),
@@ -225,16 +232,22 @@ class SurrogateSearch(Ranker):
         if self.final_ is not None and self.final_.fit_summary_["interrupted"]:
             self.fit_summary_["interrupted"] = True
 
-    def _finally(self, queries: Queries, valid: Queries | None) -> Ranker | None:
-        if self.final is None:
-            return None
-        params = {"psi": tuple(self.psi), "alpha": self.alpha_.tolist(), "beta": self.beta}
-        return clone(self.final).set_params(loss="bregman", loss_params=params).fit(queries, valid=valid)
+    def _fit_at(self, alpha: Floats, queries: Queries, valid: Queries | None, path: "Path | None") -> "State":
+        """The ranker of one alpha: weights along the path, or the final ranker; one psi alone by its own name."""
+        if path is not None:
+            return (alpha, *path.at(alpha), None)
+        used = np.flatnonzero(alpha)
+        params: dict[str, Any]
+        if len(used) == 1:
+            name = self.psi[int(used[0])]
+            loss, params = f"bregman-{name}", {"beta": self.beta} if name == "ce" else {}
+        else:
+            loss, params = "bregman", {"psi": tuple(self.psi), "alpha": alpha.tolist(), "beta": self.beta}
+        ranker = clone(self.final).set_params(loss=loss, loss_params=params).fit(queries, valid=valid)
+        return alpha, np.zeros(queries.n_features), 0.0, ranker
 
     def _scores(self, queries: Queries) -> Floats:
-        if self.final_ is not None:
-            return self.final_._scores(queries)
-        return times(queries.X, self.coef_) + self.intercept_
+        return _scores_of((self.alpha_, self.coef_, self.intercept_, self.final_), queries)
 
     def _check_state(self) -> None:
         n = self.n_features_in_
@@ -250,6 +263,10 @@ class SurrogateSearch(Ranker):
             raise ValueError(
                 "l2 must not be negative, beta and tol be above 0, max_iter and max_evaluations at least 1"
             )
+        if self.max_evaluations < len(self.psi):
+            raise ValueError(
+                f"max_evaluations {self.max_evaluations} must be one for each psi: at least {len(self.psi)}"
+            )
         if valid is None and (n < 2 or not 0 < self.validation < 1):
             raise ValueError(
                 f"validation {self.validation} must lie between 0 and 1 and leave queries on both sides of {n}; "
@@ -257,9 +274,14 @@ class SurrogateSearch(Ranker):
             )
 
 
+def _scores_of(state: State, queries: Queries) -> Floats:
+    _, coef, intercept, final = state
+    return times(queries.X, coef) + intercept if final is None else final._scores(queries)
+
+
 def starts(n: int, rng: np.random.Generator) -> list[Floats]:
-    """All ones, each coordinate alone, and a small random point."""
-    return [np.ones(n), *np.eye(n), np.round(rng.uniform(0.0, 0.25, n) / GRID + 1) * GRID]
+    """Each coordinate alone, all ones, and a small random point."""
+    return [*np.eye(n), np.ones(n), np.round(rng.uniform(0.0, 0.25, n) / GRID + 1) * GRID]
 
 
 class Path:
