@@ -15,6 +15,7 @@ from placet.aggregate import separation, uncertainty
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints, Names, frozen, offsets_from_sizes
 from placet.data.errors import one_of
+from placet.io.escaping import visible
 from placet.optim import Fit
 
 if TYPE_CHECKING:
@@ -319,7 +320,7 @@ class Consensus:
         shown = []
         for k in self.order[:3]:
             error = "" if self.stderr is None else f" ± {self.stderr[k]:.2g}"
-            shown.append(f"{self.items[k]} {self.scores[k]:.3g}{error}")
+            shown.append(f"{visible(str(self.items[k]))} {self.scores[k]:.3g}{error}")
         more = f", ... {len(self.items)} items" if len(self.items) > 3 else ""
         notes = f", {len(self.notes)} notes" if self.notes else ""
         return f"Consensus({self.method}: {', '.join(shown)}{more}{notes})"

@@ -7,6 +7,7 @@ import warnings
 import typer
 
 from placet.cli import aggregate, audit, completion, data, demo, evaluate, rank, serve, simulate, track
+from placet.cli.output import say
 
 app = typer.Typer(
     name="placet",
@@ -46,9 +47,9 @@ def main() -> None:
     except (ValueError, OSError) as error:
         if os.environ.get("PLACET_DEBUG"):
             raise
-        print(f"placet: {error}", file=sys.stderr)
+        say(f"placet: {error}")
         sys.exit(2)
 
 
 def _say_warning(message: Warning | str, *_: object) -> None:
-    print(f"placet: {message}", file=sys.stderr)
+    say(f"placet: {message}")

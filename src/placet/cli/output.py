@@ -16,7 +16,9 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 def say(words: str) -> None:
     """A sentence for the person at the terminal."""
-    print(words, file=sys.stderr)
+    from placet.io.escaping import visible_lines
+
+    print(visible_lines(words), file=sys.stderr)
 
 
 @contextmanager
@@ -31,7 +33,7 @@ def progress_bar(words: str, after: float = LONG) -> Iterator[Callable[..., None
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task(words, total=None)
 
@@ -57,7 +59,9 @@ def show_json(value: Any) -> None:
 
 def json_text(value: Any) -> str:
     """A value as JSON; NaN is null."""
-    return json.dumps(plain(value), indent=2, ensure_ascii=False)
+    from placet.io.escaping import in_json
+
+    return in_json(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def check_suffix(out: Path | None, suffixes: Sequence[str] = TABLE_SUFFIXES) -> None:
@@ -105,9 +109,11 @@ def _one_kind(cells: list[Any]) -> list[Any]:
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """A table: drawn on a terminal, tab-separated into a pipe or file."""
+    from placet.io.escaping import in_tsv
+
     if not sys.stdout.isatty():
         for row in (head, *rows):
-            print("\t".join(_text(value, exact=True) for value in row))
+            print("\t".join(in_tsv(_text(value, exact=True)) for value in row))
         return
     from rich.console import Console
 
@@ -122,8 +128,11 @@ def drawn_table(head: Sequence[str], rows: Sequence[Sequence[Any]], width: int) 
     Numbers are never broken; where the table is too wide, long texts wrap first and the first column of names last.
     """
     from rich.table import Table
+    from rich.text import Text  # text as it is, where a string would be markup
 
-    texts = [[_text(value, exact=False) for value in row] for row in rows]
+    from placet.io.escaping import visible
+
+    texts = [[visible(_text(value, exact=False)) for value in row] for row in rows]
     longest = [max([len(name), *(len(row[k]) for row in texts)]) for k, name in enumerate(head)]
     numeric = [
         bool(rows) and all(isinstance(row[k], int | float) or row[k] is None for row in rows) for k in range(len(head))
@@ -135,13 +144,13 @@ def drawn_table(head: Sequence[str], rows: Sequence[Sequence[Any]], width: int) 
     table = Table(box=None, header_style="bold")
     for k, name in enumerate(head):
         if numeric[k]:
-            table.add_column(name, justify="right", no_wrap=True, min_width=longest[k])
+            table.add_column(Text(name), justify="right", no_wrap=True, min_width=longest[k])
         else:
             others = 8 * (len(wordy) - 1)
             kept = min(longest[k], max(room - others, 8)) if k == wordy[0] else min(longest[k], 8)
-            table.add_column(name, justify="left", overflow="fold", min_width=kept)
+            table.add_column(Text(name), justify="left", overflow="fold", min_width=kept)
     for row in texts:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     return table, least
 
 

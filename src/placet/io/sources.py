@@ -18,6 +18,7 @@ import numpy as np
 
 from placet.data import DataError
 from placet.data.arrays import Ints, first_repeat, refuse_masked
+from placet.io.escaping import UNQUOTE, from_sheet
 from placet.io.files import Source, bare_suffix, decode, name_of, peek, plain_path, read_bytes, refuse_wide
 from placet.io.text import Problems, quote
 
@@ -122,7 +123,7 @@ class Delimited(Part):
         if self.header:
             return list(self.header)
         with self._records() as records:
-            names = [field.strip() for field in next(records, (0, []))[1]]
+            names = [from_sheet(field.strip()) for field in next(records, (0, []))[1]]
         if len(set(names)) != len(names):
             raise DataError(f"{self.name}:1: two columns are named {first_repeat(names)!r}; rename one")
         return names
@@ -144,6 +145,7 @@ class Delimited(Part):
             query = query.rename(dict(zip(found, self.names))).with_row_index(_ROW)
             # drops blank lines, and makes Polars look at all fields, so that it notices lines with too many
             query = query.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in self.names))
+            query = query.with_columns(pl.col(name).str.replace(UNQUOTE, "${1}") for name in names)
             return _collect(query, names, distinct)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return self._slowly.load(names, distinct)
@@ -163,7 +165,7 @@ class Delimited(Part):
                     way_out = "give every line as many fields, with quotes around separators in them"
                     self.problems.add(self.base + k, "fields", said, way_out)
                     continue
-                rows.append(record)
+                rows.append([from_sheet(field) for field in record])
                 records.append(k)
         at = {name: k for k, name in enumerate(self.names)}
         cells = lambda name: [row[at[name]] for row in rows]  # noqa: E731

@@ -11,6 +11,7 @@ from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.io.cells import Column, as_number, as_numbers, code_cells, join_columns
+from placet.io.escaping import in_sheet
 from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, writing
 from placet.io.sources import FORMAT_OF, FORMATS, Delimited, Part, from_frame, in_memory, open_part
 from placet.io.text import MOST_LISTED, OnError, Problems, plural, quote
@@ -275,6 +276,9 @@ def write_table(target: Source, columns: Mapping[str, Any], format: str | None =
     elif kind == "json":
         frame.write_json(buffer)
     else:
+        frame = frame.rename({name: in_sheet(name) for name in frame.columns}).with_columns(
+            pl.col(pl.String).map_elements(in_sheet, return_dtype=pl.String)
+        )
         frame.write_csv(buffer, separator="\t" if kind == "tsv" else ",", include_header=header)
     with writing(target) as file:
         file.write(buffer.getvalue())

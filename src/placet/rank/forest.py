@@ -87,12 +87,12 @@ class Forest:
 
     def check(self) -> None:
         """A ``DataError`` where a walk through the trees might not end at a leaf of theirs, or gives no number."""
-        n = len(self.feature)
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, dtype in DTYPES.items():
             part = parts[name]
             if not isinstance(part, np.ndarray) or part.dtype != dtype or part.ndim != 1:
                 raise DataError(f"{name} of the trees must be one row of {dtype.name}")
+        n = len(self.feature)
         if any(len(parts[name]) != n for name in OF_NODES):
             raise DataError(f"the trees have {n} nodes, but {[len(parts[name]) for name in OF_NODES]} entries for them")
         if not all(type(number) is int and number >= 0 for number in (self.n_features, self.averaged)):

@@ -1,11 +1,11 @@
 """Figures of the report as inline SVG and HTML tables: numbers in, text out."""
 
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 
 from placet.data.arrays import Floats
+from placet.io.escaping import in_html
 
 
 def number(value: float) -> str:
@@ -45,7 +45,7 @@ def intervals(
         if starts and tier is not None:
             rows.append(f'<tr class="tier"><th colspan="4" scope="rowgroup">tier {tier[k]}</th></tr>')
         rows.append(
-            f'<tr><td class="rank">{escape(ranks[k])}</td><th scope="row">{escape(str(name))}</th>'
+            f'<tr><td class="rank">{in_html(ranks[k])}</td><th scope="row">{in_html(name)}</th>'
             f'<td class="plot">{svg}</td><td class="num">{words}</td></tr>'
         )
     head = '<tr><th>rank</th><th>item</th><th class="plot">score</th><th></th></tr>'
@@ -54,13 +54,13 @@ def intervals(
 
 def heat_map(names: Sequence[object], table: Floats, label: str) -> str:
     """Square table of probabilities that the row beats the column; the color says who wins more often of the two."""
-    head = "".join(f'<th class="tilt"><span>{escape(str(name))}</span></th>' for name in names)
+    head = "".join(f'<th class="tilt"><span>{in_html(name)}</span></th>' for name in names)
     rows = []
     for k, name in enumerate(names):
         cells = "".join(_cell(win, loss) for win, loss in zip(table[k], table[:, k]))
-        rows.append(f'<tr><th scope="row">{escape(str(name))}</th>{cells}</tr>')
+        rows.append(f'<tr><th scope="row">{in_html(name)}</th>{cells}</tr>')
     return (
-        f'<div class="wide"><table class="heat"><caption>{escape(label)}</caption>'
+        f'<div class="wide"><table class="heat"><caption>{in_html(label)}</caption>'
         f"<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -86,7 +86,7 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
         )
         likely = int(np.argmax(row)) + 1
         rows.append(
-            f'<tr><th scope="row">{escape(str(name))}</th><td class="plot"><svg viewBox="0 0 {n} 10" '
+            f'<tr><th scope="row">{in_html(name)}</th><td class="plot"><svg viewBox="0 0 {n} 10" '
             f'preserveAspectRatio="none" class="strip" role="img" aria-label="most probable rank {likely}">'
             f'{marks}</svg></td><td class="num">{likely} <span class="soft">({row[likely - 1]:.0%})</span></td></tr>'
         )
@@ -96,7 +96,7 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
 
 def key_values(pairs: Sequence[tuple[str, object]]) -> str:
     """A two-column table of facts."""
-    rows = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(fact_text(v))}</td></tr>' for k, v in pairs)
+    rows = "".join(f'<tr><th scope="row">{in_html(k)}</th><td>{in_html(fact_text(v))}</td></tr>' for k, v in pairs)
     return f'<div class="wide"><table class="facts"><tbody>{rows}</tbody></table></div>'
 
 

@@ -1,10 +1,9 @@
 """Sections of the report on what a model has beside the items: controls and raters."""
 
-from html import escape
-
 from placet.aggregate import Consensus
 from placet.aggregate.controls import Controls
 from placet.aggregate.raters import Raters
+from placet.io.escaping import in_html
 from placet.report.figures import number
 
 
@@ -17,7 +16,7 @@ def controls_table(c: Consensus) -> str:
     for row in found.to_frame().iter_rows(named=True):
         error = "" if row["stderr"] is None else f' <span class="soft">± {number(row["stderr"])}</span>'
         rows.append(
-            f'<tr><th scope="row">{escape(row["name"])}</th><td class="num">{number(row["coefficient"])}{error}</td>'
+            f'<tr><th scope="row">{in_html(row["name"])}</th><td class="num">{number(row["coefficient"])}{error}</td>'
             f'<td class="num">{number(row["points"])}</td><td class="num">{number(row["typical"])}</td>'
             f'<td class="num">{number(row["typical_points"])}</td></tr>'
         )
@@ -50,8 +49,8 @@ def raters_table(c: Consensus) -> str:
             said = "" if error is None else f' <span class="soft">± {number(error)}</span>'
             cells += f'<td class="num">{number(row[name])}{said}</td>'
         rows.append(
-            f'<tr><th scope="row">{escape(str(row["agent"]))}</th><td class="num">{row["votes"]:,.0f}</td>{cells}'
-            f"<td>{escape(row['note'])}</td></tr>"
+            f'<tr><th scope="row">{in_html(str(row["agent"]))}</th><td class="num">{row["votes"]:,.0f}</td>{cells}'
+            f"<td>{in_html(row['note'])}</td></tr>"
         )
     head = "".join(f"<th>{text}</th>" for text in ("rater", "votes", *(heads[name] for name in shown), ""))
     words = (

@@ -3,8 +3,9 @@
 import inspect
 import os
 import re
+from base64 import b64encode
 from collections.abc import Hashable, Mapping, Sequence
-from html import escape
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,18 @@ from placet.aggregate.separation import MOST_PAIRED
 from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
 from placet.data import Comparisons, Rankings
+from placet.io.escaping import in_html
 from placet.io.files import writing
 from placet.report import figures
 from placet.report.models import controls_table, raters_table
 from placet.report.style import CSS
+
+POLICY = (
+    "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; "
+    "style-src-attr 'unsafe-inline'; "
+    f"style-src-elem 'sha256-{b64encode(sha256(CSS.encode()).digest()).decode()}'"
+)
+"""What a browser may do for the page: apply its own style sheet, and fetch or run nothing."""
 
 MOST_ROWS = 200
 MOST_CELLS = 40
@@ -46,12 +55,13 @@ def consensus_page(
         ("Method", _method(consensus)),
         ("Data", figures.key_values([(k, v) for k, v in data.describe().items() if v is not None])),
     ]
-    body = "".join(f"<section><h2>{escape(head)}</h2>{text}</section>" for head, text in sections if text)
+    body = "".join(f"<section><h2>{in_html(head)}</h2>{text}</section>" for head, text in sections if text)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{CSS}</style></head><body><main>"
-        f"<h1>{escape(title)}</h1>{lead}{body}"
+        f"<title>{in_html(title)}</title><style>{CSS}</style></head><body><main>"
+        f"<h1>{in_html(title)}</h1>{lead}{body}"
         f"<footer>Placet {placet.__version__}</footer></main></body></html>\n"
     )
 
@@ -106,8 +116,8 @@ def _instances_summary(found: ConsensusSet) -> str:
 def _winners(found: ConsensusSet) -> str:
     """Which item comes first in each instance."""
     rows = "".join(
-        f'<tr><th scope="row">{escape(str(name))}</th><td class="num">{len(c.items):,}</td>'
-        f"<td>{escape(_first(c)[0])}</td></tr>"
+        f'<tr><th scope="row">{in_html(name)}</th><td class="num">{len(c.items):,}</td>'
+        f"<td>{in_html(_first(c)[0])}</td></tr>"
         for name, c in list(found.items())[:MOST_ROWS]
     )
     head = "<tr><th>instance</th><th>items</th><th>first</th></tr>"
@@ -142,7 +152,7 @@ def _summary(c: Consensus) -> str:
     if c.stderr is not None and len(c.items) > 1 and not tied:
         sure = f" With probability {c.top_k_probability(1)[c.order[0]]:.0%} it is truly first."
     verb = "tie for the first place" if tied else "comes first"
-    return f'<p class="lead"><strong>{escape(best)}</strong> {verb} among {len(c.items):,} items.{sure}</p>'
+    return f'<p class="lead"><strong>{in_html(best)}</strong> {verb} among {len(c.items):,} items.{sure}</p>'
 
 
 def _ranking(c: Consensus, level: float, most: int = MOST_ROWS) -> str:
@@ -197,7 +207,7 @@ def _agents(c: Consensus) -> str:
 
 
 def _notes(c: Consensus | ConsensusSet) -> str:
-    return "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in c.notes) + "</ul>" if c.notes else ""
+    return "<ul>" + "".join(f"<li>{in_html(note)}</li>" for note in c.notes) + "</ul>" if c.notes else ""
 
 
 def _count(c: Consensus) -> str:
@@ -213,7 +223,7 @@ def _count(c: Consensus) -> str:
         votes = [figures.number(step.exhausted if i is None else step.votes[i]) for step in rounds[: out + 1]]
         cells = "".join(f'<td class="num">{text}</td>' for text in votes) + "<td></td>" * (len(rounds) - len(votes))
         name, end = ("exhausted", "") if i is None else (str(c.items[i]), action.get(i, ""))
-        rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells}<td>{escape(end)}</td></tr>')
+        rows.append(f'<tr><th scope="row">{in_html(name)}</th>{cells}<td>{in_html(end)}</td></tr>')
     heads = "".join(f"<th>{k + 1}</th>" for k in range(len(rounds)))
     words = [f"Quota {figures.number(record.quota)}."] if record.quota is not None else []
     words += ["Votes at the start of each round, and what happened last to an item."]
@@ -234,7 +244,7 @@ def _audit(c: Consensus, data: Rankings | Comparisons) -> str:
 
 def _findings(lines: Sequence[Finding]) -> str:
     rows = "".join(
-        f"<tr><td>{escape(f.check)}</td><td>{escape(f.verdict)}</td><td>{escape(f.text)}</td></tr>" for f in lines
+        f"<tr><td>{in_html(f.check)}</td><td>{in_html(f.verdict)}</td><td>{in_html(f.text)}</td></tr>" for f in lines
     )
     head = "<tr><th>asked</th><th>verdict</th><th>in words</th></tr>"
     return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
@@ -255,7 +265,7 @@ def _method(c: Consensus | ConsensusSet) -> str:
 
 
 def _code(text: str) -> str:
-    return re.sub(r"``(.+?)``", r"<code>\1</code>", escape(text))
+    return re.sub(r"``(.+?)``", r"<code>\1</code>", in_html(text))
 
 
 def _left_out(n: int, most: int) -> str:

@@ -1,0 +1,78 @@
+"""Names are text everywhere: how they are written so that a terminal, a table, a spreadsheet or a page shows them.
+
+A name may hold anything: tabs and newlines, control characters that move the cursor, marks that turn the direction of
+writing, markup, formulas.  Each target has one function here, and nothing else escapes.
+"""
+
+import html
+import re
+
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+UNQUOTE = r"^'('*[=+\-@\t\r])"
+"""What ``in_sheet`` puts before a name, as a regular expression whose first group stays."""
+
+
+def visible(text: str) -> str:
+    r"""Text for a line on a terminal: control characters and marks of direction as escapes.
+
+    >>> print(visible("a\tb\x1b[2J \u202ename"))
+    a\tb\x1b[2J \u202ename
+    """
+    return _UNSEEN.sub(_escaped, text)
+
+
+def visible_lines(text: str) -> str:
+    """Text of several lines for a terminal."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def in_tsv(text: str) -> str:
+    r"""A field of tab-separated text, as PostgreSQL writes it: a backslash is doubled, so that no two names look alike.
+
+    >>> print(in_tsv("a\tb"), in_tsv("a\\tb"))
+    a\tb a\\tb
+    """
+    return visible(text.replace("\\", "\\\\"))
+
+
+def in_json(text: str) -> str:
+    """JSON whose strings show what they hold; every value stays what it was.
+
+    >>> in_json('["\u202e"]')
+    '["\\\\u202e"]'
+    """
+    return "\n".join(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
+
+
+def in_html(value: object) -> str:
+    """Text between tags or inside an attribute in quotes.
+
+    >>> in_html("<b>\u202e")
+    '&lt;b&gt;\\\\u202e'
+    """
+    return html.escape(visible_lines(str(value)))
+
+
+def in_sheet(text: str) -> str:
+    """A cell of a table that a spreadsheet may open: an apostrophe before what it would take for a formula.
+
+    Readers of tables take it off again.
+
+    >>> in_sheet("=cmd()"), in_sheet("-5"), in_sheet("'=x"), in_sheet("a=b")
+    ("'=cmd()", '-5', "''=x", 'a=b')
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def from_sheet(text: str) -> str:
+    """What ``in_sheet`` was given."""
+    return re.sub(UNQUOTE, r"\1", text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
