@@ -21,10 +21,14 @@ if TYPE_CHECKING:
     from placet.rank.reranker import ListwiseReranker
     from placet.rank.structrank import StructRank
     from placet.rank.surrogate import SurrogateSearch
+    from placet.rank.torch_adapters import CrossEncoderLoss, permutation_grades, preference_loss
+    from placet.rank.torch_losses import native_loss
     from placet.rank.trees import TreeRanker, boosting_objective
 
 # Where the public names live that are not in RANKERS; all are imported when they are first used.
 _HOMES = {"autorank": "auto", "boosting_objective": "trees", "mmr": "diversity", "torch_loss": "neural"}
+_HOMES |= {"native_loss": "torch_losses", "CrossEncoderLoss": "torch_adapters"}
+_HOMES |= dict.fromkeys(("preference_loss", "permutation_grades"), "torch_adapters")
 _HOMES |= {name: module for module, _, name in (home.partition(":") for home in RANKERS.homes.values())}
 
 __all__ = ["RANKERS", "load", *sorted(_HOMES)]

@@ -1,0 +1,125 @@
+"""Losses for other training loops: cross-encoders, preference optimization of language models, distillation."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from placet.data.errors import DataError, one_of
+from placet.rank.torch_losses import NATIVE, native_loss
+
+
+class CrossEncoderLoss(torch.nn.Module):
+    """A listwise loss for the cross-encoders of sentence-transformers, in the place of their ``ListNetLoss``.
+
+    Parameters
+    ----------
+    model : CrossEncoder
+        With one output per pair (``num_labels=1``); it is called as ``model(**tokens)[0]``.
+    loss : str
+        A name of ``NATIVE``.
+    activation : callable
+        Applied to the outputs; the identity unless given.
+    mini_batch_size : int, optional
+        Pairs encoded at once; all of them if None.
+    params
+        Parameters of the loss.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        loss: str = "pl-partition",
+        *,
+        activation: Callable[[Any], Any] | None = None,
+        mini_batch_size: int | None = None,
+        **params: Any,
+    ) -> None:
+        super().__init__()
+        one_of(loss, NATIVE, "loss")
+        if getattr(model, "num_labels", 1) != 1:
+            raise ValueError(f"the model has {model.num_labels} outputs; a score needs one: CrossEncoder(num_labels=1)")
+        if mini_batch_size is not None and mini_batch_size < 1:
+            raise ValueError(f"mini_batch_size must be at least 1, or None for all pairs, not {mini_batch_size}")
+        self.model, self.loss, self.params = model, loss, params
+        self.activation = torch.nn.Identity() if activation is None else activation
+        self.mini_batch_size = mini_batch_size
+
+    def forward(self, inputs: Sequence[Any], labels: Sequence[Any], **unused: Any) -> Any:
+        """Mean over queries; ``inputs`` are the queries and their documents, ``labels`` a tensor of grades for each."""
+        queries, documents = inputs[0], inputs[1]
+        sizes = [len(texts) for texts in documents]
+        if len(queries) != len(sizes) or [len(grade) for grade in labels] != sizes:
+            raise DataError(
+                f"{len(queries)} queries, documents of {len(sizes)} and labels of {len(labels)}; each query needs as "
+                "many labels as documents"
+            )
+        pairs = [(query, text) for query, texts in zip(queries, documents) for text in texts]
+        if not pairs:
+            raise DataError("no documents in this batch; give at least one query with documents")
+        step = self.mini_batch_size or len(pairs)
+        scores = self.activation(torch.cat([self._encode(pairs[at : at + step]) for at in range(0, len(pairs), step)]))
+        grade = torch.cat([torch.as_tensor(one).reshape(-1) for one in labels]).to(scores.device)
+        offsets = torch.tensor([0, *sizes]).cumsum(0)
+        return native_loss(self.loss, scores, grade, offsets=offsets, reduction="mean", **self.params)
+
+    def _encode(self, pairs: list[tuple[str, str]]) -> Any:
+        tokens = self.model.tokenizer(pairs, padding=True, truncation=True, return_tensors="pt")
+        return self.model(**tokens.to(self.model.device))[0].view(-1)
+
+    def get_config_dict(self) -> dict[str, Any]:
+        """What a model card says."""
+        return {"loss": self.loss, "mini_batch_size": self.mini_batch_size, **self.params}
+
+
+def preference_loss(
+    policy_logps: Any,
+    reference_logps: Any,
+    grade: Any,
+    *,
+    beta: float = 0.1,
+    loss: str = "pl-partition",
+    offsets: Any = None,
+    mask: Any = None,
+    reduction: str = "mean",
+    **params: Any,
+) -> Any:
+    """Preference optimization over k graded answers: a listwise loss at the scores beta (log p - log p_reference).
+
+    ``policy_logps`` and ``reference_logps``: log probabilities of the answers to each prompt, summed over tokens,
+    (prompts, k), or (answers,) cut by ``offsets``; ``grade`` alike, higher is better, and equal grades tie: with
+    "pl-partition" neither order of a tie is preferred.  Two answers of different grades are the loss of DPO.
+
+    >>> policy, reference = torch.tensor([[-3.0, -4.0]]), torch.tensor([[-3.5, -3.5]])
+    >>> value = preference_loss(policy, reference, torch.tensor([[1, 0]]), beta=1.0)
+    >>> bool(torch.isclose(value, -torch.nn.functional.logsigmoid(torch.tensor(1.0))))  # (-3 + 3.5) - (-4 + 3.5) = 1
+    True
+    """
+    if not beta > 0:
+        raise ValueError(f"beta must be above 0, not {beta}")
+    if policy_logps.shape != reference_logps.shape:
+        raise ValueError(
+            f"policy_logps have shape {tuple(policy_logps.shape)} and reference_logps {tuple(reference_logps.shape)}"
+        )
+    scores = beta * (policy_logps - reference_logps)
+    return native_loss(loss, scores, grade, offsets=offsets, mask=mask, reduction=reduction, **params)
+
+
+def permutation_grades(order: Sequence[Any], n: int) -> Any:
+    """Grades (n,) from a permutation, best first, such as a language model gives: to distil it into a ranker.
+
+    Entries are rows, or groups of rows that tie.  Rows that are not named tie below all that are.
+
+    >>> permutation_grades([3, (0, 2)], 5)
+    tensor([1, 0, 1, 2, 0])
+    """
+    groups = [tuple(entry) if isinstance(entry, (tuple, list)) else (entry,) for entry in order]
+    rows = [int(row) for group in groups for row in group]
+    outside = [row for row in rows if not 0 <= row < n]
+    if outside or len(set(rows)) != len(rows):
+        which = outside[0] if outside else next(row for row in rows if rows.count(row) > 1)
+        raise DataError(f"row {which} is {'not among' if outside else 'named twice in'} the {n} rows of the list")
+    grade = torch.zeros(n, dtype=torch.int64)
+    for place, group in enumerate(groups):
+        grade[list(map(int, group))] = len(groups) - place
+    return grade
