@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placet.aggregate import consensus, existence, information
+from placet.aggregate import consensus, existence, information, likelihood
 from placet.aggregate.likelihood import Ballots, PlackettLuce, PMOPFullDecomposition
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.data.graph import always_together, components
@@ -160,7 +160,9 @@ def test_the_probability_of_winning_is_that_of_a_ballot_of_two(method):
 
 def test_plackett_luce_on_pairs_is_bradley_terry():
     votes = Comparisons([0, 0, 1], [1, 2, 2], [4, 2, 3], [2, 3, 1], [0, 0, 0], items="abc")
-    one, other = consensus(votes), consensus(votes, "bradley-terry", prior=10.0)
+    one, other = consensus(votes), consensus(votes, "bradley-terry")
+    assert one.extras["prior"] == pytest.approx(other.extras["prior"], rel=0.01)
+    one, other = consensus(votes, prior=10.0), consensus(votes, "bradley-terry", prior=10.0)
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-8)
     np.testing.assert_allclose(one.stderr, other.stderr, rtol=1e-6)
 
@@ -294,3 +296,57 @@ def test_the_answer_of_the_full_decomposition_is_no_saddle(ballots):
     for size in (1e-3, 1e-2, 0.1):
         for _ in range(10):
             assert b.value(model.fit_.x + size * b.average(rng.normal(size=b.n)))[0] >= here - 1e-9
+
+
+@pytest.mark.parametrize("method", ["plackett-luce", "pmop-fd", "pmop"])
+@pytest.mark.parametrize("n", [6, 30])
+def test_the_learnt_width_of_ballots_maximizes_the_marginal_likelihood(method, n):
+    rng = np.random.default_rng(n)
+    theta = rng.normal(size=n)
+    orders = []
+    for _ in range(8 * n if n < 10 else 40):
+        own = rng.choice(n, 4, replace=False)
+        orders.append(own[np.argsort(-theta[own] - rng.gumbel(size=4))].tolist())
+    if method != "plackett-luce":
+        orders[0] = [tuple(orders[0][:2]), *orders[0][2:]]
+    ballots = Rankings.from_orders(orders, items=range(n))
+    width = consensus(ballots, method).extras["prior"]
+
+    def evidence(w):  # Laplace's, with a density of w that rises like w
+        fit = consensus(ballots, method, prior=w)
+        b = likelihood.Ballots(ballots, ballots.weight, fit_loss[method], w)
+        H = likelihood._hessian(b, fit.scores) * b.scale
+        return np.log(w) - b.value(fit.scores)[0] * b.scale - np.linalg.slogdet(H)[1] / 2 - n * np.log(w)
+
+    fit_loss = {"plackett-luce": "pl-partition", "pmop-fd": "pmop-fd", "pmop": "pmop-exact"}
+    step = 0.02 if n < 10 else 0.1  # beyond a few items the traces are sampled
+    low, best, high = (evidence(width * f) for f in (1 - step, 1.0, 1 + step))
+    assert best > low
+    assert best > high
+
+
+def test_ballots_of_unequal_numbers_rank_few_lists_where_they_belong():
+    """Items with three ballots of luck do not come first, held-out loss is near the best fixed width's, intervals cover."""
+    rng = np.random.default_rng(5)
+    n, theta = 150, rng.normal(0, 0.8, 150)
+    theta -= theta.mean()
+    share = rng.pareto(1.0, n) + 0.02
+    draw = lambda m: [rng.choice(n, 3, replace=False, p=share / share.sum()) for _ in range(m)]  # noqa: E731
+    order = lambda own: own[np.argsort(-theta[own] - rng.gumbel(size=len(own)))].tolist()  # noqa: E731
+    ballots = Rankings.from_orders([order(own) for own in draw(1500)], items=range(n))
+    test = Rankings.from_orders([order(own) for own in draw(4000)], items=range(n))
+    fit = consensus(ballots)
+    assert fit.extras["prior"] == pytest.approx(np.std(theta), rel=0.2)
+    value = lambda c: LOSSES["pl-partition"](c.scores[test.item], test.lists())[0]  # noqa: E731
+    fixed = {w: value(consensus(ballots, prior=w, stderr=None)) for w in (0.2, 0.5, 0.8, 1.2, 10.0)}
+    assert value(fit) < min(fixed.values()) * 1.002 < fixed[10.0]
+    low, high = fit.interval(0.95)
+    assert 0.9 < np.mean((low <= theta) & (theta <= high)) < 0.99
+    ranks = fit.to_frame()
+    assert all(ranks["rank_low"] <= ranks["rank"])
+    assert all(ranks["rank"] <= ranks["rank_high"])
+
+
+def test_a_step_far_out_does_not_stop_strict_ballots():
+    b = likelihood.Ballots(Rankings.from_orders([["a", "b", "c"], ["c", "b"]]), np.ones(2), "pl-partition", 10.0)
+    assert np.isfinite(b.hessian(np.array([0.0, -700.0, -1500.0]))).all()

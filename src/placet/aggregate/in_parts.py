@@ -7,6 +7,7 @@ how often each occurs, where these fit in memory, and is refused with a word on 
 
 import os
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from placet.aggregate.likelihood import (
     PMOPFullDecomposition,
     average_in_groups,
     is_strict,
+    precision_of,
     scale_and_precision,
 )
 from placet.aggregate.methods import MODELS, Progress, Run, Steps, support
@@ -196,7 +198,13 @@ class BallotParts:
         self.strict = is_strict(loss, not_strict, row_pairs)
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.parts = parts.made(_bound_part, factor, loss, self.scale, self.strict)
-        self.last: tuple[float, Floats] | None = None
+        self.last: list[tuple[float, Floats]] = []  # the best so far under the latest prior
+
+    def with_prior(self, prior: float) -> "BallotParts":
+        other = copy(self)
+        other.precision = precision_of(prior, self.scale)
+        other.last.clear()
+        return other
 
     def average(self, theta: Floats) -> Floats:
         return average_in_groups(theta, self.group)
@@ -207,8 +215,8 @@ class BallotParts:
             return value + prior, self.precision * theta + self.average(grad)
 
         found = self.parts.objective(_value, self.average(theta), then=with_prior)
-        if self.last is None or found[0] < self.last[0]:
-            self.last = found[0], theta.copy()
+        if not self.last or found[0] < self.last[0][0]:
+            self.last[:] = [(found[0], theta.copy())]
         return found
 
     def times(self, theta: Floats, v: Floats) -> Floats:
@@ -312,20 +320,20 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
     factor = _agent_factor(model.agent_weight, parts)
 
     def fit(some: Parts, model: Any, start: Floats | None) -> Any:
-        b = BallotParts(some, factor, model.loss, model.prior, model.existence)
-        notes = notes_of_parts(b.graphs, parts.items, model.prior, model.existence)
+        b = BallotParts(some, factor, model.loss, model.first_prior, model.existence)
+        notes = notes_of_parts(b.graphs, parts.items, model.first_prior, model.existence)
         try:
             return model.fit_objective(b, notes, parts.items, start)
         except EngineError as error:
-            if b.last is not None:
+            if b.last:
                 path = os.path.abspath(CHECKPOINT)
-                write_checkpoint(path, parts.items, b.last[1])
+                write_checkpoint(path, parts.items, b.last[0][1])
                 error.checkpoint = path
                 error.args = (f"{error}; the best scores so far are in {path}: go on with start={path!r}",)
             raise
 
     fit(parts, model, start)
-    again = type(model)(**model.get_params(deep=False) | {"stderr": None})
+    again = type(model)(**model.get_params(deep=False) | {"stderr": None, "prior": model.prior_})
     return model.consensus_, lambda sample: fit(sample, again, model.theta_).theta_
 
 

@@ -1,7 +1,9 @@
 """Likelihoods of ballots as aggregation models: a loss of row scores, each looked up as s = theta[item]."""
 
+import math
 import warnings
 from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -15,8 +17,17 @@ from placet import optim
 from placet.aggregate import information
 from placet.aggregate.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_rankings, telling_rows
-from placet.aggregate.information import LEAST_PRECISION
+from placet.aggregate.information import DIRECT, LEAST_PRECISION
 from placet.aggregate.instances import refuse_instances
+from placet.aggregate.prior import (
+    DRAWN_ACCURACY,
+    LEARN,
+    MOST_DRAWS,
+    WIDEST_PRIOR,
+    check_prior,
+    learn_width,
+    prior_note,
+)
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, Lists, Rankings
@@ -31,14 +42,18 @@ Map = Callable[[Floats], Floats]
 WIDEST = 600.0
 """Scores further apart than this are left to the losses, whose sums of exponentials stay logarithms."""
 
-ROUGH, GRADIENT = 1e-4, 1e-9
-"""Largest gradient entries at which L-BFGS and Newton's method by products stop."""
+ROUGH, GRADIENT = 1e-4, 10.0
+"""Largest gradient entries at which L-BFGS stops, and Newton's method by products, there in units of ``tol``."""
 
 STEP_ACCURACY = 1e-4
 """Relative residual to which a Newton step is solved: a step of sqrt(tol) then leaves an error of about tol."""
 
+ROUGH_TOLERANCE = 1e-6
+"""Tolerance of the fits from which the prior's width is learnt."""
+
 PRODUCT_TOLERANCE = 1e-6
 MOST_SADDLES, MOST_BENDS = 5, 500
+MOST_COLUMNS = 24
 MOST_ROW_PAIRS = 200_000_000
 MOST_PRODUCT_ROWS = 4_000_000
 
@@ -73,6 +88,12 @@ class Ballots:
         self.item, self.offsets, self.n = ballots.item, ballots.offsets, ballots.n_items
         self.tier, self.weight, self.loss = ballots.tier, weight / self.scale, loss
         self.tops = orders.strict_places(self.tier, self.offsets)
+
+    def with_prior(self, prior: float) -> "Ballots":
+        """The same ballots in the same units under another prior."""
+        other = copy(self)
+        other.precision = precision_of(prior, self.scale)
+        return other
 
     @property
     def n_rows(self) -> int:
@@ -115,9 +136,10 @@ class Ballots:
         return information.with_precision(self.strict_hessian(theta), self.precision)
 
     def strict_hessian(self, theta: Floats) -> Floats:
-        """The same without a prior."""
+        """The same without a prior; scores far below the best count as WIDEST / 2 below it."""
         H = np.zeros((self.n, self.n))
-        orders.hessian(np.exp(theta - theta.max(initial=-np.inf)), self.item, self.offsets, self.tops, self.weight, H)
+        shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # whose squares are still numbers
+        orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
         return H
 
     def dense(self, theta: Floats) -> Floats:
@@ -159,7 +181,12 @@ def scale_and_precision(total: float, prior: float | None) -> tuple[float, float
     """What the weights are divided by, and the precision of the prior divided by it."""
     precision = 0.0 if prior is None else 1.0 / prior**2
     scale = max(min(total, 1e308), precision) or 1.0
-    return scale, 0.0 if prior is None else max(precision / scale, LEAST_PRECISION)
+    return scale, precision_of(prior, scale)
+
+
+def precision_of(prior: float | None, scale: float) -> float:
+    """The precision of a prior of this width, divided by ``scale``."""
+    return 0.0 if prior is None else max(1.0 / prior**2 / scale, LEAST_PRECISION)
 
 
 def is_strict(loss: str, not_strict: int, row_pairs: float) -> bool:
@@ -193,7 +220,7 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
             theta = back(optim.lbfgs(_mapped(b, back, forward), y, tol=ROUGH, max_iter=max_iter).x)
         back, forward, y = _units(b, theta)
     times = lambda y, v: forward(b.times(back(y), back(v)))  # noqa: E731
-    found = optim.newton(_mapped(b, back, forward), optim.by_products(times), y, tol=GRADIENT, max_iter=max_iter)
+    found = optim.newton(_mapped(b, back, forward), optim.by_products(times), y, tol=GRADIENT * tol, max_iter=max_iter)
     return replace(found, x=back(found.x))
 
 
@@ -237,6 +264,93 @@ def _mapped(b: Ballots, back: Map, forward: Map) -> Callable[[Floats], tuple[flo
         return value, forward(grad)
 
     return fun
+
+
+def fit_ballots(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
+    """The minimum near ``theta``; no saddle, where the loss is not convex."""
+    return leave_saddles(b, minimize(b, theta, max_iter, tol), max_iter, tol)
+
+
+def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, float]:
+    """E[theta' theta] / (n - 1) under Laplace's posterior, and about how its logarithm grows with that of the width.
+
+    (theta' theta + tr C - tr(C dH)) / (n - 1) with C = H^-1 and dH the derivative of H along C theta: the derivative
+    of Laplace's marginal likelihood in the prior's precision.  Where that is too much work traces are sampled, z' C z
+    with random signs z, the same ones in every call and given out in the order of the scores, so that the order of the
+    items does not matter.  The growth is then at most what is given.
+    """
+    own, scale = float(theta @ theta), b.scale
+    if b.n <= (DIRECT if b.strict else MOST_COLUMNS):
+        C = _inverse(b, _hessian(b, theta))
+        back = C @ theta
+        trace, spread = float(np.trace(C)), b.precision * float((C * C).sum())
+        bend = float((C * _bend(b, theta, back, lambda x: _hessian(b, x))).sum())
+    else:
+        times, diagonal = _products(b, theta), b.diagonal(theta)
+        back = optim.cg(times, theta, rtol=STEP_ACCURACY, diagonal=diagonal)
+        rng, order = np.random.default_rng(random_state), np.argsort(theta, kind="stable")
+        total, bends, draws, trace = 0.0, 0.0, 0, math.inf
+        while draws < MOST_DRAWS and trace * math.sqrt(2 / (b.n * max(draws, 1))) > DRAWN_ACCURACY * own * scale:
+            z = np.empty(b.n)
+            z[order] = rng.choice([-1.0, 1.0], b.n)
+            y = optim.cg(times, z, rtol=1e-2, diagonal=diagonal)
+            bends += float(y @ _bend(b, theta, back, lambda x, z=z: b.times(x, z)))
+            total, draws = total + float(z @ y), draws + 1
+            trace = total / draws
+        bend, spread = bends / draws, trace
+    square = own + (trace - bend) / scale
+    growth = 4 * b.precision * float(theta @ back) + 2 * spread / scale
+    return square / max(b.n - 1, 1), growth / square if square > 0 else 0.0
+
+
+def _bend(b: Ballots, theta: Floats, v: Floats, at: Callable[[Floats], Floats], h: float = 1e-3) -> Floats:
+    """The derivative of ``at`` along v, by differences."""
+    size = float(np.abs(v).max(initial=0.0))
+    if size == 0.0:
+        return 0.0 * at(theta)
+    step = h / size * v
+    return (at(theta + step) - at(theta - step)) / (2 * h / size)
+
+
+def _products(b: Ballots, theta: Floats) -> Map:
+    """v to H v; from the closed Hessian where there is one."""
+    if b.strict and b.n <= MOST_SIMULATED:
+        H = b.hessian(theta)
+        return lambda v: H @ v
+    return partial(b.times, theta)
+
+
+def _hessian(b: Ballots, theta: Floats) -> Floats:
+    return b.hessian(theta) if b.strict else b.dense(theta)
+
+
+def _inverse(b: Ballots, H: Floats) -> Floats:
+    """H^-1; where the loss is not convex, no curvature counts as less than the prior's."""
+    if LOSSES[b.loss].convex:
+        return information.inverse_of(H)
+    values, vectors = np.linalg.eigh(H)
+    return (vectors / np.maximum(values, b.precision)) @ vectors.T
+
+
+def learn_prior(b: Ballots, theta: Floats, max_iter: int, random_state: int) -> tuple[float, Floats]:
+    """The width of the scores' prior by the marginal likelihood, and scores near to the fit with it.  O(fits)."""
+    if not b.n or not b.n_rows:
+        return WIDEST_PRIOR, theta
+    fits = 0
+
+    def at_width(width: float) -> tuple[float, float]:
+        nonlocal theta, fits
+        other = b.with_prior(width)
+        fit = (
+            minimize(other, theta, max_iter, ROUGH_TOLERANCE)
+            if fits
+            else fit_ballots(other, theta, max_iter, ROUGH_TOLERANCE)
+        )
+        theta, fits = other.average(fit.x), fits + 1
+        return mean_square(other, theta, random_state)
+
+    width = learn_width(at_width)
+    return width, theta
 
 
 def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.Generator) -> tuple[Any, Any, list[str]]:
@@ -287,7 +401,7 @@ class _BallotModel(BaseEstimator):
 
     def __init__(
         self,
-        prior: float | None = 10.0,
+        prior: float | str | None = "learn",
         stderr: str | None = "observed",
         agent_weight: Any = None,
         max_iter: int = 200,
@@ -307,25 +421,29 @@ class _BallotModel(BaseEstimator):
         refuse_instances(data, self.method)
         self._check()
         ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
-        b = Ballots(ballots, ballots.weight * agent_factor(self.agent_weight, ballots), self.loss, self.prior)
-        notes = notes_of_rankings(ballots, b.weight, self.prior, self.existence)
+        b = Ballots(ballots, ballots.weight * agent_factor(self.agent_weight, ballots), self.loss, self.first_prior)
+        notes = notes_of_rankings(ballots, b.weight, self.first_prior, self.existence)
         return self.fit_objective(b, notes, data.items, start)
+
+    @property
+    def first_prior(self) -> float | None:
+        """The prior's width, or the one that a search for it starts with."""
+        return WIDEST_PRIOR if self.prior == LEARN else self.prior  # type: ignore[return-value]
 
     def _check(self) -> None:
         one_of(self.stderr, STDERRS, "stderr")
-        if self.prior is not None and not 0 < self.prior < np.inf:
-            raise ValueError(f"prior must be a positive standard deviation or None, not {self.prior}")
+        check_prior(self.prior)
 
     def fit_objective(self, b: Ballots, found: list[str], items: Names, start: Any) -> Any:
         """Minimize the objective ``b``; ``found`` are notes on whether finite scores exist."""
-        notes = (
-            []
-            if self.prior is None
-            else [f"prior: scores are normal with mean 0 and standard deviation {self.prior:g}"]
-        )
-        notes += found + _tied_together(b, items)
         theta = np.zeros(b.n) if start is None else np.array(start, dtype=np.float64)
-        self.fit_ = leave_saddles(b, minimize(b, theta, self.max_iter, self.tol), self.max_iter, self.tol)
+        self.prior_ = self.first_prior
+        if self.prior == LEARN:
+            self.prior_, theta = learn_prior(b, theta, self.max_iter, self.random_state)
+            b = b.with_prior(self.prior_)
+        notes = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN)]
+        notes += found + _tied_together(b, items)
+        self.fit_ = fit_ballots(b, theta, self.max_iter, self.tol)
         theta = b.average(self.fit_.x)
         self.theta_ = theta - theta.mean() if b.n else theta
         covariance, stderr, more = uncertainty_of(b, self.theta_, self.stderr, np.random.default_rng(self.random_state))
@@ -341,6 +459,7 @@ class _BallotModel(BaseEstimator):
             win=type(self).win,
             fit=self.fit_,
             notes=(*notes, *more),
+            extras={"prior": self.prior_} if self.prior == LEARN else {},
             tolerance=SCORE_TOLERANCE if b.strict else PRODUCT_TOLERANCE,
         )
         return self
@@ -364,9 +483,21 @@ class PlackettLuce(_BallotModel):
 
     The likelihood of a ballot with ties is the sum over all orders that agree with it (loss "pl-partition"), exactly; a
     ballot that ties everything says nothing, and neither does an item's absence.
-    ``prior``: scores are normal with mean 0 and this standard deviation (default 10, which weighs as much as 1/25 of a
-    vote between equals); ``None``: no prior, and a ``DataError`` where no finite scores exist.  ``stderr``: "observed"
-    information, "sandwich" by ballot, or None.  ``agent_weight``: agents' names to what their ballots count (or 1).
+
+    Parameters
+    ----------
+    prior : float, "learn" or None
+        Scores are normal with mean 0 and this standard deviation.  "learn", the default: the one that the data make
+        most likely (`placet.aggregate.prior`; ``extras["prior"]``).  None: no prior, and a ``DataError`` where no
+        finite scores exist.
+    stderr : "observed", "sandwich" or None
+        Standard errors from the information, from the gradients of the ballots with the model not trusted, or none.
+    agent_weight : mapping, optional
+        Agents' names to what their ballots count (others: 1).
+    max_iter, tol
+        Newton's method stops when a step moves no score by more than sqrt(tol), or after ``max_iter`` steps.
+    random_state : int
+        For traces and standard errors that are sampled.
 
     >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "a"], ["c", "a", "b"]], weight=[3, 2, 2])
     >>> PlackettLuce().fit(ballots).consensus_.ranking

@@ -16,7 +16,7 @@ from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.mallows import Mallows
 from placet.aggregate.mpm import MultinomialPreference
-from placet.aggregate.prior import check_prior
+from placet.aggregate.prior import LEARN, check_prior
 from placet.aggregate.resample import resample
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
@@ -329,6 +329,8 @@ def _resampled_result(result: Consensus, draws: list[Floats]) -> Consensus:
 def _refit(model: Any, sample: Rankings | Comparisons) -> Floats | dict[Hashable, Floats]:
     """Scores of the same model on resampled data, started from the scores it has where it can."""
     params = model.get_params(deep=False)
+    if params.get("prior") == LEARN:
+        params["prior"] = model.prior_
     again = type(model)(**(params | {"stderr": None} if "stderr" in params else params))
     start = {"start": model.theta_} if "start" in inspect.signature(again.fit).parameters else {}
     result: Consensus | ConsensusSet = again.fit(sample, **start).consensus_

@@ -24,7 +24,7 @@ from placet.aggregate.information import (
     with_mean_zero,
     with_precision,
 )
-from placet.aggregate.prior import NARROWEST, WIDEST, learn_width
+from placet.aggregate.prior import DRAWN_ACCURACY, MOST_DRAWS, NARROWEST, WIDEST_PRIOR, learn_width
 from placet.aggregate.resample import MOST_COUNTS, resampled_counts
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError
@@ -331,8 +331,6 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
 
 # ---- the prior's width
 
-MOST_DRAWS, DRAWN_ACCURACY = 8, 1e-3
-
 
 def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> tuple[float, float]:
     """Expected square of a score under Laplace's posterior: (theta' theta + tr H^-1 + 2 theta' m) / (n - 1).
@@ -385,10 +383,10 @@ def learn_prior(
 ) -> tuple[float, Floats]:
     """The width of the scores' prior by the marginal likelihood, and unknowns near to the fit with it.  O(fits)."""
     control = controls_of(c, order)
-    p = pair_counts(c, model, WIDEST, order, control)
+    p = pair_counts(c, model, WIDEST_PRIOR, order, control)
     x = start_of(p, start)
     if not len(p.i):
-        return WIDEST, x
+        return WIDEST_PRIOR, x
 
     def at_width(width: float) -> tuple[float, float]:
         nonlocal x

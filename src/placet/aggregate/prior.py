@@ -13,11 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 LEARN = "learn"
-NARROWEST, WIDEST = 0.01, 10.0
+NARROWEST, WIDEST_PRIOR = 0.01, 10.0
 """Bounds of a learnt width: without differences between the items the best is 0, without surprises it is infinite."""
 
 ACCURACY = 0.005
 """Relative accuracy of a learnt width, far below what the data can tell."""
+
+MOST_DRAWS, DRAWN_ACCURACY = 8, 1e-3
+"""Where variances are sampled: draws at most, and the relative accuracy of the mean square at which they end."""
 
 
 def check_prior(prior: Any) -> None:
@@ -29,7 +32,7 @@ def check_prior(prior: Any) -> None:
 
 
 def learn_width(mean_square: Callable[[float], tuple[float, float]], start: float = 1.0, max_iter: int = 40) -> float:
-    """The width w at which ``mean_square(w)`` is w^2, within [NARROWEST, WIDEST].
+    """The width w at which ``mean_square(w)`` is w^2, within [NARROWEST, WIDEST_PRIOR].
 
     ``mean_square(w)``: E[theta' theta] / (n - 1) under the posterior with a prior of width w, and how its logarithm
     grows with log w, which may be rough.  The first step on log w is Newton's, the others are secants in a bracket;
@@ -39,7 +42,7 @@ def learn_width(mean_square: Callable[[float], tuple[float, float]], start: floa
     >>> round(learn_width(square), 2)
     1.73
     """
-    low, high = math.log(NARROWEST), math.log(WIDEST)
+    low, high = math.log(NARROWEST), math.log(WIDEST_PRIOR)
     u = min(max(math.log(start), low), high)
     before: tuple[float, float] | None = None
     for _ in range(max_iter):
@@ -52,7 +55,7 @@ def learn_width(mean_square: Callable[[float], tuple[float, float]], start: floa
         before = (u, excess)
         new = u + step
         if not low < new < high:  # the bound itself where it has not been tried yet, else the middle
-            new = high if new >= high and high == math.log(WIDEST) else 0.5 * (low + high)
+            new = high if new >= high and high == math.log(WIDEST_PRIOR) else 0.5 * (low + high)
         elif first and 0 <= growth < 0.5 and growth * step**2 <= ACCURACY:  # growth falls off as 1 / w^2
             return math.exp(new)
         if abs(new - u) <= ACCURACY or high - low <= ACCURACY:
@@ -68,6 +71,6 @@ def prior_note(width: float, learnt: bool) -> str:
         how = ", learnt from the data"
         if width <= NARROWEST * (1 + ACCURACY):
             how += " (the least that is tried: they show no differences)"
-        elif width >= WIDEST * (1 - ACCURACY):
+        elif width >= WIDEST_PRIOR * (1 - ACCURACY):
             how += " (the most that is tried)"
     return f"prior: scores are normal with mean 0 and standard deviation {width:.3g}{how}"
