@@ -294,7 +294,7 @@ def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, fl
             z = np.empty(b.n)
             z[order] = rng.choice([-1.0, 1.0], b.n)
             y = optim.cg(times, z, rtol=1e-2, diagonal=diagonal)
-            bends += float(y @ _bend(b, theta, back, lambda x, z=z: b.times(x, z)))
+            bends += float(y @ _bend(b, theta, back, partial(_swapped_product, b, z)))
             total, draws = total + float(z @ y), draws + 1
             trace = total / draws
         bend, spread = bends / draws, trace
@@ -310,6 +310,10 @@ def _bend(b: Ballots, theta: Floats, v: Floats, at: Callable[[Floats], Floats], 
         return 0.0 * at(theta)
     step = h / size * v
     return (at(theta + step) - at(theta - step)) / (2 * h / size)
+
+
+def _swapped_product(b: Ballots, v: Floats, theta: Floats) -> Floats:
+    return b.times(theta, v)
 
 
 def _products(b: Ballots, theta: Floats) -> Map:

@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 from placet import optim
 from placet.aggregate import pairs
 from placet.aggregate.information import with_mean_zero
-from placet.aggregate.prior import NARROWEST, WIDEST
+from placet.aggregate.prior import NARROWEST, WIDEST_PRIOR
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats, Names
@@ -281,7 +281,9 @@ def learn_widths(
 def _evidence(u: Floats, variance: Floats, width: float, count: int) -> float:
     """The next width: squares over how many of the unknowns the data determine; within bounds."""
     determined = max(count - float(variance.sum()) / width**2, 1e-3 * count)
-    return float(np.clip(np.sqrt(float(u @ u) / determined), LOWEST if width < NARROWEST else NARROWEST / 2, WIDEST))
+    return float(
+        np.clip(np.sqrt(float(u @ u) / determined), LOWEST if width < NARROWEST else NARROWEST / 2, WIDEST_PRIOR)
+    )
 
 
 @dataclass(frozen=True)
