@@ -69,6 +69,18 @@ def test_every_kind_of_sum(client, files, method):
     assert there.draws.tobytes() == alone.draws.tobytes()
 
 
+def test_a_linear_ranker_has_the_same_bytes(client, tmp_path):
+    from placet.rank import LinearRanker
+
+    placet.io.write_letor(placet.simulate.queries(40, 8, 3, noise=0.5, random_state=2), tmp_path / "q.letor")
+    parts = placet.scan(tmp_path / "q.letor", part_bytes=2000)
+    alone = LinearRanker("ranknet").fit(parts, valid=parts)
+    there = LinearRanker("ranknet").fit(parts, valid=parts.on(client), engine=client)
+    assert len(parts) > 4
+    assert there.coef_.tobytes() == alone.coef_.tobytes()
+    assert there.predict(parts.on(client)).tobytes() == alone.predict(parts).tobytes()
+
+
 def test_a_worker_killed_in_the_third_pass(client, files):
     alone = placet.consensus(placet.scan(files), "plackett-luce")
     pids = client.run(os.getpid)

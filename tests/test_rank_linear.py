@@ -18,7 +18,7 @@ from placet.metrics import ndcg
 from placet.optim import ConvergenceWarning
 from placet.rank import LinearRanker
 from placet.rank.features import Products, moments, times, transposed_times
-from placet.rank.linear import Objective
+from placet.rank.objective import Objective
 from placet.simulate import queries
 
 DATA = queries(40, (1, 8), 4, grades=3, noise=0.3, random_state=5)

@@ -23,7 +23,10 @@ Data = Rankings | Comparisons | Queries
 
 
 class Summary(NamedTuple):
-    """What the first pass finds out about a piece; ``lists`` are hashes of the names of its ballots or queries."""
+    """What the first pass finds out about a piece; ``lists`` are hashes of the names of its ballots or queries.
+
+    ``informative``: some query that counts has two different grades.
+    """
 
     kind: type
     items: Names
@@ -34,6 +37,8 @@ class Summary(NamedTuple):
     n_rows: int
     weight: float
     whole_weights: bool
+    largest_grade: float
+    informative: bool
     ordered: bool
     instances: bool
     scores: bool
@@ -149,6 +154,11 @@ class Parts:
     def weight(self) -> float:
         """The weight of all ballots or queries."""
         return sum(one.weight for one in self.summaries)
+
+    @property
+    def largest_grade(self) -> float:
+        """The largest grade of all queries, and 0 at least."""
+        return max(one.largest_grade for one in self.summaries)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -334,7 +344,8 @@ def summary_of(data: Data, lists: NDArray[np.uint64] | None = None) -> list[Summ
     """What the first pass finds out about a part, as a list that adds up to that of all parts."""
     items: Names = ()
     agents, features, n_features = getattr(data, "agents", None), None, 0
-    ordered = instances = scores = False
+    ordered = instances = scores = informative = False
+    largest_grade = 0.0
     if isinstance(data, Comparisons):
         weight, n_rows, items = data.wins_i + data.wins_j + data.ties, len(data), data.items
         ordered = data.ordered
@@ -344,6 +355,9 @@ def summary_of(data: Data, lists: NDArray[np.uint64] | None = None) -> list[Summ
     elif isinstance(data, Queries):
         weight, n_rows = data.weight, len(data.grade)
         features, n_features = data.features, data.n_features
+        largest_grade = float(data.grade.max(initial=0.0))
+        same = (data.query[1:] == data.query[:-1]) & (data.weight[data.query[1:]] > 0)
+        informative = bool((same & (data.grade[1:] != data.grade[:-1])).any())
     else:
         raise DataError(f"{type(data).__name__} cannot be worked on in parts; votes, ballots, ratings and queries can")
     found = Summary(
@@ -356,6 +370,8 @@ def summary_of(data: Data, lists: NDArray[np.uint64] | None = None) -> list[Summ
         n_rows=n_rows,
         weight=float(weight.sum()),
         whole_weights=bool(np.array_equal(weight, np.floor(weight))),
+        largest_grade=largest_grade,
+        informative=informative,
         ordered=ordered,
         instances=instances,
         scores=scores,

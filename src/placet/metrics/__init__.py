@@ -14,7 +14,7 @@ from placet.metrics.propensity import propensities, psndcg, psp
 from placet.metrics.ranking import Ranking, rank
 from placet.metrics.relevance import average_precision, err, mrr, ndcg, precision, recall
 from placet.metrics.systems import CORRECTIONS, Pair, Systems, compare_systems, holm
-from placet.metrics.table import ALIASES, METRICS, Metric, evaluate, metric
+from placet.metrics.table import ALIASES, METRICS, Metric, evaluate, evaluate_parts, metric
 
 __all__ = [
     "ALIASES",
@@ -37,6 +37,7 @@ __all__ = [
     "err",
     "err_ia",
     "evaluate",
+    "evaluate_parts",
     "footrule",
     "holm",
     "kendall_tau",

@@ -3,10 +3,13 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from placet.data import Parts, Queries
 from placet.data.arrays import Floats
 from placet.data.gains import DISCOUNTS, GAINS
 from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
@@ -137,6 +140,41 @@ def evaluate(
     chosen = [metric(m) for m in metrics]
     ranking = rank(s, offsets)
     return {repr(m): m(ranking, grade, offsets, name=name, propensity=propensity) for m in chosen}
+
+
+def evaluate_parts(
+    metrics: Iterable[str | Metric], scores: "Floats | Callable[[Queries], Floats]", parts: Parts
+) -> dict[str, Floats]:
+    """Several metrics over queries in parts: specification -> one value per query, in the order of the parts.
+
+    ``scores`` are those of all rows, in the order of the files (as a ranker's ``predict(parts)`` gives them), or a
+    function of the queries of a part, which must be one that other processes can load.
+    """
+    largest = parts.largest_grade
+    chosen = [_on_scale(metric(m), largest) for m in metrics]
+    if callable(scores):
+        found = parts.sum(_values_of_part, scores, tuple(chosen), name="metrics")
+    else:
+        if len(scores) != parts.n_rows:
+            raise ValueError(f"there are {len(scores)} scores and {parts.n_rows} rows; give one for each row")
+        found, at = [], 0
+        for queries in parts:
+            own = scores[at : at + len(queries.grade)]
+            place = np.argsort(np.argsort(queries.row))  # rows of queries stand together, those of files need not
+            found.append([m(own[place], queries.grade, queries.offsets) for m in chosen])
+            at += len(own)
+    return {repr(m): np.concatenate([values[k] for values in found]) for k, m in enumerate(chosen)}
+
+
+def _values_of_part(queries: Queries, scores: Callable[[Queries], Floats], chosen: tuple[Metric, ...]) -> Any:
+    s = scores(queries)
+    return [[m(s, queries.grade, queries.offsets) for m in chosen]]
+
+
+def _on_scale(m: Metric, largest: float) -> Metric:
+    """A metric whose scale of grades is that of all parts, where it would look for the largest grade itself."""
+    needs_scale = "max_grade" in inspect.signature(METRICS[m.name]).parameters and "max_grade" not in dict(m.params)
+    return replace(m, params=tuple(sorted((*m.params, ("max_grade", largest))))) if needs_scale else m
 
 
 def _depth(spec: str, text: str | None) -> int | None:

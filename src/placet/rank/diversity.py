@@ -143,13 +143,15 @@ class DiversityReranker(Ranker):
         weight: ArrayLike | None = None,
         valid: Any = None,
         progress: Progress | None = None,
+        start: Any = None,
+        engine: Any = None,
     ) -> Self:
         """Fit on queries and ``y`` (rows, subtopics), what their rows are judged for, dense or sparse, in their order.
 
         ``X`` is ``Queries``, or features with ``qid``; ``valid`` is (queries, judged) or (X, judged, qid): the weights
         that are best on it are kept.  An interrupt (Ctrl-C) keeps the best so far.
         """
-        return super().fit(X, y, qid, weight=weight, valid=valid, progress=progress)
+        return super().fit(X, y, qid, weight=weight, valid=valid, progress=progress, start=start, engine=engine)
 
     def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> "Subtopics":
         self._check()

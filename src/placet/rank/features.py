@@ -31,21 +31,26 @@ class Products:
         The moments of all F (F + 1) / 2 products come from three F x F matrices added up over blocks of rows:
         sum z_i z_j, sum z_i z_j g and sum (z_i z_j)^2.  O(rows F^2) time, O(F^2) memory.
         """
+        mean, scale = moments(X)
+        g = grade - grade.mean()
+        return cls.from_sums(product_sums(X, g, mean, scale), len(g), float(g.std()), mean, scale, threshold)
+
+    @classmethod
+    def from_sums(
+        cls,
+        sums: tuple[Floats, Floats, Floats],
+        n_rows: int,
+        grade_deviation: float,
+        mean: Floats,
+        scale: Floats,
+        threshold: float,
+    ) -> "Products":
+        """As ``select``, from the `product_sums` of all rows."""
         if not 0 <= threshold < 1:
             raise ValueError(f"second_order {threshold} must be a correlation in [0, 1)")
-        if not isinstance(X, np.ndarray):
-            raise DataError("second-order features need dense features; densify them or leave second_order out")
-        mean, scale = moments(X)
-        n_rows, n_features = X.shape
-        g = grade - grade.mean()
-        first, with_grade, second = (np.zeros((n_features, n_features)) for _ in range(3))
-        for a in range(0, n_rows, ROWS_AT_ONCE):
-            z = (X[a : a + ROWS_AT_ONCE] - mean) / scale
-            first += z.T @ z
-            with_grade += z.T @ (z * g[a : a + ROWS_AT_ONCE, None])
-            second += (z * z).T @ (z * z)
+        first, with_grade, second = sums
         spread = second / n_rows - (first / n_rows) ** 2
-        deviation = np.sqrt(np.maximum(spread, 0.0)) * g.std()
+        deviation = np.sqrt(np.maximum(spread, 0.0)) * grade_deviation
         constant = deviation <= 1e-12 * np.maximum(1.0, np.sqrt(second / n_rows))
         correlation = np.where(constant, 0.0, with_grade / n_rows / np.where(constant, 1.0, deviation))
         pairs = np.argwhere(np.triu(np.abs(correlation) > threshold))
@@ -63,47 +68,70 @@ class Products:
         return out
 
 
+def product_sums(X: Any, g: Floats, mean: Floats, scale: Floats) -> tuple[Floats, Floats, Floats]:
+    """sum z_i z_j, sum z_i z_j g and sum (z_i z_j)^2 over rows, z the standardized features."""
+    if not isinstance(X, np.ndarray):
+        raise DataError("second-order features need dense features; densify them or leave second_order out")
+    n_rows, n_features = X.shape
+    first, with_grade, second = (np.zeros((n_features, n_features)) for _ in range(3))
+    for a in range(0, n_rows, ROWS_AT_ONCE):
+        z = (X[a : a + ROWS_AT_ONCE] - mean) / scale
+        first += z.T @ z
+        with_grade += z.T @ (z * g[a : a + ROWS_AT_ONCE, None])
+        second += (z * z).T @ (z * z)
+    return first, with_grade, second
+
+
 def moments(X: Any) -> tuple[Floats, Floats]:
     """Mean and standard deviation of every column, in double precision; a constant column gets deviation 1.
 
     Squares are of deviations from the mean, block by block, so that float32 columns far from 0 keep their digits and
     nothing of the size of ``X`` is made.  O(entries) time.
     """
-    n_rows, n_features = X.shape
-    blocks = [slice(a, a + ROWS_AT_ONCE) for a in range(0, n_rows, ROWS_AT_ONCE)]
+    n_rows = max(X.shape[0], 1)
+    mean = column_sums(X) / n_rows
+    refuse_nan(mean)
+    return mean, deviation_of(mean, squared_gaps(X, mean) / n_rows)
+
+
+def column_sums(X: Any) -> Floats:
+    """Sums of the columns, in double precision."""
+    sums = np.zeros(X.shape[1])
     if not isinstance(X, np.ndarray):
-        return _deviation(*_sparse_moments(X))
-    mean, variance = np.zeros(n_features), np.zeros(n_features)
-    for rows in blocks:
-        mean += X[rows].sum(axis=0, dtype=np.float64)
-    mean /= max(n_rows, 1)
-    refuse_nan(mean)
-    for rows in blocks:
-        gap = X[rows] - mean
-        variance += np.einsum("rf,rf->f", gap, gap)
-    return _deviation(mean, variance / max(n_rows, 1))
+        for part in _entries(X):
+            sums += np.bincount(X.indices[part], X.data[part], X.shape[1])
+        return sums
+    for a in range(0, X.shape[0], ROWS_AT_ONCE):
+        sums += X[a : a + ROWS_AT_ONCE].sum(axis=0, dtype=np.float64)
+    return sums
 
 
-def _sparse_moments(X: Any) -> tuple[Floats, Floats]:
-    """Mean and variance of the columns of a CSR matrix; entries that are not stored are 0."""
+def squared_gaps(X: Any, mean: Floats) -> Floats:
+    """Sums over rows of the squared gap of every column from ``mean``; entries that are not stored are 0."""
     n_rows, n_features = X.shape
-    parts = [slice(a, a + ENTRIES_AT_ONCE) for a in range(0, X.nnz, ENTRIES_AT_ONCE)]
-    mean, variance, stored = np.zeros(n_features), np.zeros(n_features), np.zeros(n_features)
-    for part in parts:
-        mean += np.bincount(X.indices[part], X.data[part], n_features)
+    sums = np.zeros(n_features)
+    if isinstance(X, np.ndarray):
+        for a in range(0, n_rows, ROWS_AT_ONCE):
+            gap = X[a : a + ROWS_AT_ONCE] - mean
+            sums += np.einsum("rf,rf->f", gap, gap)
+        return sums
+    stored = np.zeros(n_features)
+    for part in _entries(X):
+        sums += np.bincount(X.indices[part], (X.data[part] - mean[X.indices[part]]) ** 2, n_features)
         stored += np.bincount(X.indices[part], minlength=n_features)
-    mean /= max(n_rows, 1)
-    refuse_nan(mean)
-    for part in parts:
-        variance += np.bincount(X.indices[part], (X.data[part] - mean[X.indices[part]]) ** 2, n_features)
-    variance += (n_rows - stored) * mean**2
-    return mean, variance / max(n_rows, 1)
+    return sums + (n_rows - stored) * mean**2
 
 
-def _deviation(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+def _entries(X: Any) -> list[slice]:
+    """Ranges of the stored entries of a sparse matrix."""
+    return [slice(a, a + ENTRIES_AT_ONCE) for a in range(0, X.nnz, ENTRIES_AT_ONCE)]
+
+
+def deviation_of(mean: Floats, variance: Floats) -> Floats:
+    """Standard deviation of every column; that of a constant one is 1."""
     scale = np.sqrt(variance)
     flat = scale <= 1e-7 * np.maximum(1e-30, np.abs(mean))
-    return mean, np.where(flat | (scale == 0), 1.0, scale)
+    return np.where(flat | (scale == 0), 1.0, scale)
 
 
 def refuse_nan(mean: Floats) -> None:

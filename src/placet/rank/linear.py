@@ -1,17 +1,21 @@
 """A linear score of the features, fitted to any loss."""
 
-import copy
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
-from placet.data import DataError, Lists, Queries
-from placet.data.arrays import Floats, Ints
+from placet.data import DataError, Parts, Queries
+from placet.data.arrays import Floats
+from placet.data.engine import EngineError
 from placet.data.errors import one_of
-from placet.losses import Bound
+from placet.losses import LOSSES
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
-from placet.rank.features import ROWS_AT_ONCE, Products, moments, times, transposed_times
+from placet.rank import in_parts
+from placet.rank.checkpoint import start_weights, write_weights
+from placet.rank.features import ROWS_AT_ONCE, Products, times
+from placet.rank.objective import Objective
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.state import Array, Learnt, Number, holds
 from placet.rank.validation import Best
@@ -74,6 +78,7 @@ class LinearRanker(Ranker):
     0.92
     """
 
+    takes_parts = takes_start = True
     _state = holds(
         coef_=Array("columns"),
         intercept_=Number(),
@@ -116,21 +121,34 @@ class LinearRanker(Ranker):
         self.loss_params = loss_params
         self.random_state = random_state
 
-    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+    def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
         self._check()
         params = self._loss_record().training_parameters(self.loss_params, self.tol)
         self.pairs_, self.mean_, self.scale_ = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)
         if self.second_order is not None:
-            chosen = Products.select(queries.X, queries.grade, self.second_order)
+            if isinstance(queries, Parts):
+                chosen = in_parts.select_products(queries, self.second_order)
+            else:
+                chosen = Products.select(queries.X, queries.grade, self.second_order)
             self.pairs_, self.mean_, self.scale_ = chosen.pairs, chosen.mean, chosen.scale
-        X = self._table(queries.X)
-        objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params)
-        held_out = None if valid is None else self._table(valid.X)
-        judge = self._judge(valid, lambda x: times(held_out, objective.raw_weights(x)[0]))
+        n_queries = queries.n_lists if isinstance(queries, Parts) else len(queries)
+        if isinstance(queries, Parts):
+            objective: Objective = self._parts_objective(queries, params)
+        else:
+            X = self._table(queries.X)
+            objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params)
+        if self._start is not None:
+            objective.start = objective.at_weights(*start_weights(self._start, self.n_features_in_ + len(self.pairs_)))
+        if isinstance(valid, Parts):
+            scorer = lambda x: (objective.raw_weights(x)[0], 0.0, self._products())  # noqa: E731
+            judge: Any = lambda x: in_parts.mean_metric(valid, self._metric(), *scorer(x))  # noqa: E731
+        else:
+            held_out = None if valid is None else self._table(valid.X)
+            judge = self._judge(valid, lambda x: times(held_out, objective.raw_weights(x)[0]))
         best = self._keep_best(judge, self.max_iter, thin=True, copy=np.copy)
         fit: Fit | None = None
-        with best:
-            fit = self._solve(objective, len(queries), best)
+        with best, self._checkpoint(best, objective):
+            fit = self._solve(objective, n_queries, best)
             best.consider(fit.x)
         x = best.state
         self.coef_, self.intercept_ = objective.raw_weights(x)
@@ -143,7 +161,28 @@ class LinearRanker(Ranker):
             **best.summary(),
         }
 
-    def _solve(self, objective: "Objective", n_queries: int, best: Best[Floats]) -> Fit:
+    def _parts_objective(self, parts: Parts, params: Mapping[str, Any]) -> Objective:
+        record = self._loss_record()
+        if self.solver == "sgd" or record.reweights or record.samples:
+            able = [name for name, loss in LOSSES.items() if not (loss.samples or loss.reweights)]
+            raise ValueError(
+                f"solver={self.solver!r} with loss={self.loss!r} draws or reweights lists and does not work on parts; "
+                f"use 'lbfgs' or 'newton' with one of {able}, or load all queries (parts.load()) where they fit"
+            )
+        return in_parts.PartsObjective(parts, self.loss, self.l2, self.standardize, params, self._products())
+
+    @contextlib.contextmanager
+    def _checkpoint(self, best: Best[Floats], objective: Objective) -> Iterator[None]:
+        """Where an engine gives up, the best weights so far are kept in a file."""
+        try:
+            yield
+        except EngineError as error:
+            if not best.empty:
+                weights, constant = objective.raw_weights(best.state)
+                write_weights(error, weights, constant, objective.learnt_at(best.state))
+            raise
+
+    def _solve(self, objective: Objective, n_queries: int, best: Best[Floats]) -> Fit:
         after, start = self._after(best), objective.start
         if self.solver == "sgd":
             rng = np.random.default_rng(self.random_state)
@@ -158,6 +197,9 @@ class LinearRanker(Ranker):
         if objective.bound.loss.reweights:
             return reweighted(objective, start, after, tol=self.tol, max_iter=self.max_iter)
         common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
+        if self._start is not None:  # still a share of the gradient where all weights are 0
+            first = float(np.abs(objective(objective.zero)[1]).max(initial=0.0)) or 1.0
+            common |= {"tol": self.tol * first, "relative": False}
         if self.solver == "newton":
             return newton(objective, by_products(objective.hvp), start, rel_tol=self.rel_tol, **common)
         kinked = not objective.bound.loss.differentiable  # no gradient vanishes at a kink: stop by improvement as well
@@ -175,6 +217,9 @@ class LinearRanker(Ranker):
             best.see(x)
 
         return after
+
+    def _products(self) -> Products | None:
+        return Products(self.pairs_, self.mean_, self.scale_) if len(self.pairs_) else None
 
     def _table(self, X: Any) -> Any:
         """The features with the chosen products, if any."""
@@ -226,7 +271,7 @@ class LinearRanker(Ranker):
 
 
 def reweighted(
-    objective: "Objective", x: Floats, after: Callable[[Floats, float], None], *, tol: float, max_iter: int
+    objective: Objective, x: Floats, after: Callable[[Floats, float], None], *, tol: float, max_iter: int
 ) -> Fit:
     """Rounds of L-BFGS for a loss whose pairs weigh by the places of the current scores.
 
@@ -248,79 +293,3 @@ def reweighted(
     objective.bound.hold(None)
     message = f"the weights of pairs {'settled' if settled else 'still move'} after {done} rounds; {fit.message}"
     return Fit(x, fit.value, fit.grad_norm, steps, settled and fit.converged, message)
-
-
-class Objective:
-    """Penalized loss per unit weight in x = (weights of standardized columns, constant, learnt parameters).
-
-    s = (X - shift) / scale @ w + constant, computed as X @ (w / scale) + (constant - shift @ (w / scale)), so that the
-    table is never copied.  The constant is there only for losses that see shifts; a penalty would shrink the weights
-    of a scale-invariant loss to 0, so these have none.
-    """
-
-    def __init__(
-        self, X: Any, lists: Lists, loss: str, l2: float, standardize: bool, params: Mapping[str, Any]
-    ) -> None:
-        self.X, self.n = X, X.shape[1]
-        self.shift: Floats
-        self.scale: Floats
-        self.shift, self.scale = moments(X)  # also where they are not used: a column with NaN is refused
-        if not standardize:
-            self.shift, self.scale = np.zeros(self.n), np.ones(self.n)
-        self.bind(Bound(loss, lists, params))
-        self.l2 = 0.0 if self.bound.loss.scale_invariant else l2
-
-    def bind(self, bound: Bound) -> None:
-        """Take this loss, on lists of the same rows."""
-        self.bound = bound
-        self.n_constants = int(not bound.loss.shift_invariant)
-        self.start = np.concatenate([np.zeros(self.n + self.n_constants), list(bound.learnt.values())])
-        self._last: tuple[Floats, Floats] | None = None
-
-    def part(self, queries: Ints) -> Self:
-        """The same objective over some of the queries."""
-        out = copy.copy(self)
-        rows, bound = self.bound.part(queries)
-        out.X = self.X[rows]
-        out.bind(bound)
-        return out
-
-    def raw_weights(self, x: Floats) -> tuple[Floats, float]:
-        """Weights of the columns as they are, and the constant."""
-        w = x[: self.n] / self.scale
-        return w, float(x[self.n : self.n + self.n_constants].sum() - self.shift @ w)
-
-    def learnt_at(self, x: Floats) -> dict[str, float]:
-        """The learnt parameters."""
-        return dict(zip(self.bound.learnt, x[self.n + self.n_constants :].tolist()))
-
-    def scores(self, x: Floats) -> Floats:
-        """Row scores; those of the last x are kept, for Hessian products ask again."""
-        if self._last is None or not np.array_equal(self._last[0], x):
-            self._last = x.copy(), self._along(x)
-        return self._last[1]
-
-    def _along(self, x: Floats) -> Floats:
-        w, constant = self.raw_weights(x)
-        s = times(self.X, w)
-        s += constant
-        return s
-
-    def pull_back(self, g: Floats) -> Floats:
-        """Gradient in the weights and the constant from the gradient in row scores."""
-        total = float(g.sum())
-        weights = (transposed_times(self.X, g) - self.shift * total) / self.scale
-        return np.append(weights, [total] * self.n_constants)
-
-    def __call__(self, x: Floats, rng: np.random.Generator | None = None) -> tuple[float, Floats]:
-        value, g, slopes = self.bound.value_grad_slopes(self.scores(x), self.learnt_at(x), rng)
-        grad = np.append(self.pull_back(g), slopes)
-        w = x[: self.n]
-        grad[: self.n] += self.l2 * w
-        return value + 0.5 * self.l2 * float(w @ w), grad
-
-    def hvp(self, x: Floats, v: Floats) -> Floats:
-        """Hessian times v, for losses without learnt parameters."""
-        out = self.pull_back(self.bound.hvp(self.scores(x), self._along(v)))
-        out[: self.n] += self.l2 * v[: self.n]
-        return out

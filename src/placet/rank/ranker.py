@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from placet.data import DataError, Lists, Queries
+from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Ints, table
 from placet.data.errors import one_of
 from placet.data.queries import Missing
 from placet.losses import Loss
 from placet.losses import needs as check_needs
+from placet.metrics import evaluate_parts
 from placet.metrics import metric as metric_of
 from placet.rank import files, probabilities
 from placet.rank.state import Part, check_params, check_state, holds, stated
@@ -90,6 +91,9 @@ class Ranker(BaseEstimator):
     _state: Mapping[str, Part] = holds()
     _missing: Missing = "error"  # "keep" where the ranker knows what to do with NaN
     _progress: Progress | None = None
+    _start: Any = None
+    takes_parts: ClassVar[bool] = False  # whether it can be fitted to queries in parts,
+    takes_start: ClassVar[bool] = False  # and start from another fit
     needs: tuple[str, ...] = ()  # what the loss must have, in the words of ``placet.losses.needs``
     learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": what fit takes
 
@@ -106,15 +110,24 @@ class Ranker(BaseEstimator):
         weight: ArrayLike | None = None,
         valid: Any = None,
         progress: Progress | None = None,
+        start: Any = None,
+        engine: Any = None,
     ) -> Self:
-        """Fit on ``Queries``, or on features, grades and query of every row.
+        """Fit on ``Queries``, on features, grades and query of every row, or on `Parts` of queries (`placet.scan`).
 
         ``weight``: one per query, or one per row that is equal inside a query.  ``valid`` is ``Queries`` or (X, y,
         qid): what is kept is the state of the ranker that was best on it.  An interrupt (Ctrl-C) keeps the best so
-        far.  ``progress`` is called after each step.
+        far.  ``progress`` is called after each step.  ``start``: for linear rankers, a fitted one or a checkpoint's
+        path to start from.  ``engine``: what works on parts, a `distributed.Client` or None for this process.
         """
         self.fit_summary_: dict[str, Any] = {}
-        self._progress = progress
+        self._progress, self._start = progress, start
+        if start is not None and not self.takes_start:
+            raise ValueError(f"{type(self).__name__} starts from nothing; start is for linear rankers")
+        if isinstance(X, Parts):
+            X = X if engine is None else X.on(engine)
+        elif engine is not None:
+            raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
         try:
             data = self._training_data(X, y, qid, weight)
             self._fit(data, None if valid is None else self._validation_data(valid, data))
@@ -124,7 +137,7 @@ class Ranker(BaseEstimator):
             self.__dict__.pop("n_features_in_", None)  # what failed is not fitted
             raise
         finally:
-            del self._progress
+            del self._progress, self._start
         return self
 
     def predict(self, X: Any, qid: Ids | None = None) -> Scores:
@@ -132,13 +145,20 @@ class Ranker(BaseEstimator):
 
         ``X`` is a table, or ``Queries``: then scores stand beside their ``grade``, and their ``restore`` puts them in
         the order of the rows that the queries were made from.  Where a score depends on the other rows of the list,
-        give ``qid``: without it the rows are one list.  Relations between rows come with ``Queries``.
+        give ``qid``: without it the rows are one list.  Relations between rows come with ``Queries``.  The scores of
+        `Parts` are in the order of the rows of their files.
         """
+        if isinstance(X, Parts):
+            from placet.rank.in_parts import scores_of_parts
+
+            return scores_of_parts(self, X)
         queries = self._rows_to_score(X, qid)
         return in_order_of(X, queries, self._scores(queries))
 
     def score(self, X: Any, y: Any = None, qid: Ids | None = None, metric: str | None = None) -> float:
         """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined."""
+        if isinstance(X, Parts):
+            return mean_defined(*evaluate_parts([metric or self._metric()], self.predict, X).values())
         queries = as_queries(X, y, qid, None, self._missing)
         chosen = metric_of(metric or self._metric())
         return mean_defined(chosen(self.predict(queries), queries.grade, queries.offsets))
@@ -217,13 +237,39 @@ class Ranker(BaseEstimator):
 
     def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> Any:
         """What ``fit`` was given, checked, as ``_fit`` takes it; sets the number and names of the features."""
+        if isinstance(X, Parts):
+            self._check_parts(X)
+            self.n_features_in_, self.features_ = X.n_features, X.features
+            return X
         queries = as_queries(X, y, qid, weight, self._missing)
         refuse_uninformative(queries)
         self._set_columns(queries)
         return queries
 
+    def _check_parts(self, parts: Parts) -> None:
+        """Refuse parts that hold no queries, teach nothing, or that this ranker does not take."""
+        if parts.kind is not Queries:
+            raise DataError(f"these parts hold {parts.kind.__name__}; rankers are fitted to queries")
+        if not self.takes_parts:
+            raise ValueError(
+                f"{type(self).__name__} needs all queries at once and does not work on parts; LinearRanker does, or "
+                "load them (parts.load()) where they fit in memory"
+            )
+        if not any(one.informative for one in parts.summaries):
+            raise DataError(
+                f"none of the {parts.n_lists} queries has two different grades and a weight; there is nothing to learn "
+                "an order from"
+            )
+
     def _validation_data(self, valid: Any, data: Any) -> Any:
         """The validation set, checked: same columns, and the metric is defined somewhere."""
+        if isinstance(valid, Parts):
+            if (valid.n_features, valid.features) != (data.n_features, data.features) or not self.takes_parts:
+                raise DataError(
+                    f"the validation parts have {valid.n_features} features and the others {data.n_features}, or other "
+                    "names; scan both with the same options"
+                )
+            return valid
         if isinstance(valid, Queries):
             held_out = valid
         elif len(valid) == 3:

@@ -15,7 +15,7 @@ from placet.losses import Bound
 from placet.losses.bregman import PSI
 from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank.features import times
-from placet.rank.linear import Objective
+from placet.rank.objective import Objective
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Fitted, Maybe, Number, holds
 

@@ -1,0 +1,44 @@
+"""Weights to start from: those of a fitted linear ranker, or of a fit that could not go on."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from placet.data import DataError
+from placet.data.arrays import Floats
+from placet.data.engine import EngineError
+
+CHECKPOINT = "placet-checkpoint.json"
+
+
+def start_weights(start: Any, n_columns: int) -> tuple[Floats, float, dict[str, float]]:
+    """Weights of the columns, the constant and the learnt parameters of a ranker or of a checkpoint's file."""
+    if isinstance(start, str | os.PathLike):
+        try:
+            with open(start, encoding="utf-8") as file:
+                kept = json.load(file)
+            found = np.array(kept["weights"], np.float64), float(kept["constant"]), dict(kept["learnt"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{os.fspath(start)}: not a checkpoint of a linear ranker ({error})") from None
+    elif hasattr(start, "coef_"):
+        found = np.asarray(start.coef_), float(start.intercept_), dict(start.learnt_)
+    else:
+        raise TypeError(f"start must be a fitted linear ranker or a checkpoint's path, not {type(start).__name__}")
+    if found[0].shape != (n_columns,):
+        raise DataError(f"start has {len(found[0])} weights; there are {n_columns} columns")
+    return found
+
+
+def write_weights(error: EngineError, weights: Floats, constant: float, learnt: Mapping[str, float]) -> None:
+    """Keep weights in a file, and say so in the error."""
+    path = os.path.abspath(CHECKPOINT)
+    unfinished = f"{path}.part"
+    with open(unfinished, "w", encoding="utf-8") as file:
+        kept = {"placet": "checkpoint", "weights": weights.tolist(), "constant": constant, "learnt": dict(learnt)}
+        json.dump(kept, file)
+    os.replace(unfinished, path)
+    error.checkpoint = path
+    error.args = (f"{error}; the best weights so far are in {path}: go on with start={path!r}",)

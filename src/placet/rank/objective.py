@@ -1,0 +1,105 @@
+"""The penalized loss of a linear score, as a function of its weights."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from placet.data import Lists
+from placet.data.arrays import Floats, Ints
+from placet.losses import Bound
+from placet.rank.features import moments, times, transposed_times
+
+
+class Objective:
+    """Penalized loss per unit weight in x = (weights of standardized columns, constant, learnt parameters).
+
+    s = (X - shift) / scale @ w + constant, computed as X @ (w / scale) + (constant - shift @ (w / scale)), so that the
+    table is never copied.  The constant is there only for losses that see shifts; a penalty would shrink the weights
+    of a scale-invariant loss to 0, so these have none.
+    """
+
+    def __init__(
+        self, X: Any, lists: Lists, loss: str, l2: float, standardize: bool, params: Mapping[str, Any]
+    ) -> None:
+        self.X, self.n = X, X.shape[1]
+        self.standardize_by(*moments(X), standardize)  # also where not used: a column with NaN is refused
+        self.bind(Bound(loss, lists, params))
+        self.l2 = 0.0 if self.bound.loss.scale_invariant else l2
+
+    @classmethod
+    def of_part(
+        cls, X: Any, lists: Lists, loss: str, params: Mapping[str, Any], total: float, shift: Floats, scale: Floats
+    ) -> Self:
+        """The objective of some of the queries without a penalty, with the total weight and the moments of all."""
+        own = cls.__new__(cls)
+        own.X, own.n, own.l2 = X, X.shape[1], 0.0
+        own.standardize_by(shift, scale, True)
+        own.bind(Bound(loss, lists, params, total=total))
+        return own
+
+    def standardize_by(self, shift: Floats, scale: Floats, standardize: bool) -> None:
+        """Take these moments of the columns, unless they are to stay as they are."""
+        self.shift: Floats = shift if standardize else np.zeros(self.n)
+        self.scale: Floats = scale if standardize else np.ones(self.n)
+
+    def bind(self, bound: Bound) -> None:
+        """Take this loss, on lists of the same rows."""
+        self.bound = bound
+        self.n_constants = int(not bound.loss.shift_invariant)
+        self.start = self.zero = np.concatenate([np.zeros(self.n + self.n_constants), list(bound.learnt.values())])
+        self._last: tuple[Floats, Floats] | None = None
+
+    def part(self, queries: Ints) -> Self:
+        """The same objective over some of the queries."""
+        out = copy.copy(self)
+        rows, bound = self.bound.part(queries)
+        out.X = self.X[rows]
+        out.bind(bound)
+        return out
+
+    def raw_weights(self, x: Floats) -> tuple[Floats, float]:
+        """Weights of the columns as they are, and the constant."""
+        w = x[: self.n] / self.scale
+        return w, float(x[self.n : self.n + self.n_constants].sum() - self.shift @ w)
+
+    def at_weights(self, w: Floats, intercept: float, learnt: Mapping[str, float]) -> Floats:
+        """x at which the columns as they are have weights ``w``."""
+        constant = [intercept + float(self.shift @ w)] * self.n_constants
+        return np.concatenate([w * self.scale, constant, [learnt.get(k, v) for k, v in self.bound.learnt.items()]])
+
+    def learnt_at(self, x: Floats) -> dict[str, float]:
+        """The learnt parameters."""
+        return dict(zip(self.bound.learnt, x[self.n + self.n_constants :].tolist()))
+
+    def scores(self, x: Floats) -> Floats:
+        """Row scores; those of the last x are kept, for Hessian products ask again."""
+        if self._last is None or not np.array_equal(self._last[0], x):
+            self._last = x.copy(), self._along(x)
+        return self._last[1]
+
+    def _along(self, x: Floats) -> Floats:
+        w, constant = self.raw_weights(x)
+        s = times(self.X, w)
+        s += constant
+        return s
+
+    def pull_back(self, g: Floats) -> Floats:
+        """Gradient in the weights and the constant from the gradient in row scores."""
+        total = float(g.sum())
+        weights = (transposed_times(self.X, g) - self.shift * total) / self.scale
+        return np.append(weights, [total] * self.n_constants)
+
+    def __call__(self, x: Floats, rng: np.random.Generator | None = None) -> tuple[float, Floats]:
+        value, g, slopes = self.bound.value_grad_slopes(self.scores(x), self.learnt_at(x), rng)
+        grad = np.append(self.pull_back(g), slopes)
+        w = x[: self.n]
+        grad[: self.n] += self.l2 * w
+        return value + 0.5 * self.l2 * float(w @ w), grad
+
+    def hvp(self, x: Floats, v: Floats) -> Floats:
+        """Hessian times v, for losses without learnt parameters."""
+        out = self.pull_back(self.bound.hvp(self.scores(x), self._along(v)))
+        out[: self.n] += self.l2 * v[: self.n]
+        return out
