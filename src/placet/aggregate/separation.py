@@ -148,13 +148,13 @@ def difference_errors(stderr: Floats | None, covariance: Floats | None, errors: 
 
 def largest_differences(errors: Floats, weight: Floats) -> Floats:
     """Largest weighted difference of each draw, the draws shared by threads."""
-    out = np.empty(len(errors))
+    out, most = np.empty(len(errors)), weight.max(axis=1, initial=0.0)
     size = max(1, DIFFERENCES_AT_ONCE // max(weight.size, 1))
     starts = range(0, len(errors), size)
 
     def work(k: int) -> None:
         part = slice(starts[k], starts[k] + size)
-        kernels.largest_differences(errors[part], weight, out[part])
+        kernels.largest_differences(errors[part], weight, most, out[part])
 
     map_ordered(work, len(starts))
     return out
