@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def consensus(
 ) -> Consensus: ...
 @overload
 def consensus(
-    data: Rankings | Comparisons,
+    data: Rankings | Comparisons | Parts | Mapping[Hashable, Any],
     method: str = ...,
     *,
     bootstrap: int = ...,
@@ -77,7 +77,7 @@ def consensus(
     **params: Any,
 ) -> Consensus | ConsensusSet: ...
 def consensus(
-    data: Rankings | Comparisons | Parts,
+    data: Rankings | Comparisons | Parts | Mapping[Hashable, Any],
     method: str = "plackett-luce",
     *,
     bootstrap: int = 0,
@@ -94,7 +94,8 @@ def consensus(
 
     Parameters
     ----------
-    data : ballots or votes, or `Parts` of them (`placet.scan`), which need not fit in memory
+    data : ballots or votes, or `Parts` of them (`placet.scan`), which need not fit in memory; or a mapping of names to
+        data (`placet.read_slices`), each of which is answered alone
     method : a name of `MODELS` or `RULES`
     bootstrap : rounds of resampling, 0 for none.  Ballots (of each instance) or votes are resampled by multinomial
         counts and the method is run on each sample, which gives every method standard errors and rank intervals.
@@ -111,6 +112,11 @@ def consensus(
     >>> consensus(lists, "borda").ranking
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
     """
+    if isinstance(data, Mapping):
+        from placet.aggregate.slices import consensus_of_slices
+
+        given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "start": start, **params}
+        return cast(ConsensusSet, consensus_of_slices(data, method, "slice", progress, **given))
     if not isinstance(data, Parts):
         data_kind(data)
         if engine is not None:

@@ -256,12 +256,30 @@ class Consensus:
 
     # How it is shown
 
-    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+    def to_frame(
+        self,
+        level: float = 0.95,
+        *,
+        scale: str | None = None,
+        anchor: Hashable = None,
+        anchor_value: float | None = None,
+    ) -> "pl.DataFrame":
         """A Polars frame, best first: item, score, stderr, rank, its set rank_low..rank_high, tier, support.
 
-        Null where nothing is known.
+        Null where nothing is known.  ``scale="elo"`` gives scores and standard errors in points, see `in_points`.
         """
-        return _frame([self], level)
+        shown = self if scale is None else self.in_points(scale, anchor, anchor_value)
+        return _frame([shown], level)
+
+    def in_points(self, scale: str = "elo", anchor: Hashable = None, value: float | None = None) -> "Consensus":
+        """The same result in points, such as those of Elo: 400 are odds of 10 to 1.
+
+        The item ``anchor`` has ``value`` points; without an anchor the mean item has, 1000 unless given.
+        """
+        from placet.aggregate.scales import rescale
+
+        points: Consensus = rescale(self, scale, anchor, value)
+        return points
 
     @property
     def controls(self) -> "pl.DataFrame":
@@ -386,7 +404,8 @@ class Consensus:
 class ConsensusSet(Mapping[Hashable, Consensus]):
     """One `Consensus` for every instance, as a mapping of instances' names to them.
 
-    ``set_notes`` are about the data as a whole; ``notes`` adds those of the instances, each kind once.
+    ``set_notes`` are about the data as a whole; ``notes`` adds those of the instances, each kind once.  ``by`` is what
+    instances are called in tables: slices of votes have the name of their column.
 
     >>> one = Consensus(("a", "b"), [1.0, 0.0], method="borda")
     >>> two = Consensus(("b", "c"), [2.0, 2.0], method="borda")
@@ -403,6 +422,7 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
     method: str
     params: Mapping[str, object] = field(default_factory=dict)
     set_notes: tuple[str, ...] = ()
+    by: str = "instance"
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -455,12 +475,12 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return tuple(found)
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A Polars frame, instance by instance and best first: instance, then the columns of `Consensus.to_frame`."""
+        """A Polars frame, instance by instance and best first: ``by``, then the columns of `Consensus.to_frame`."""
         import polars as pl
 
         names = [name for name, c in self.items() for _ in c.items]
         frame = _frame(list(self.values()), level)
-        return frame.insert_column(0, pl.Series("instance", _plain(names)))
+        return frame.insert_column(0, pl.Series(self.by, _plain(names)))
 
     def with_min_support(self, minimum: float) -> "ConsensusSet":
         """Every instance without the items whose support in it is below ``minimum``, none where no item is left."""

@@ -6,7 +6,7 @@ import warnings
 
 import typer
 
-from placet.cli import aggregate, audit, completion, data, demo, evaluate, rank, serve, simulate, track
+from placet.cli import aggregate, audit, completion, data, demo, diff, evaluate, rank, serve, simulate, track
 from placet.cli.output import say
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
 app.command("describe")(data.describe)
 app.command("convert")(data.convert)
 app.command("aggregate")(aggregate.aggregate)
+app.command("diff")(diff.diff)
 app.command("audit")(audit.audit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("train")(rank.train)

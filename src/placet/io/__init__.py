@@ -9,6 +9,7 @@ from placet.io.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, wr
 from placet.io.preflib import read_preflib, write_preflib
 from placet.io.ratings import read_ratings, write_ratings
 from placet.io.scanning import scan
+from placet.io.slices import read_slices
 from placet.io.text import DataWarning
 from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
 from placet.io.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
@@ -36,6 +37,7 @@ __all__ = [
     "read_ratings",
     "read_scores",
     "read_sizes",
+    "read_slices",
     "read_trec_run",
     "read_xmc",
     "scan",

@@ -11,8 +11,9 @@ import numpy as np
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.methods import expected_seconds
 from placet.aggregate.separation import MOST_PAIRED
-from placet.cli.aggregate import WRITERS, default_method, result_json
+from placet.cli.aggregate import default_method
 from placet.cli.output import plain
+from placet.cli.results import WRITERS, result_json
 from placet.data import Comparisons, DataError, Rankings
 from placet.studio.tasks.reading import load
 from placet.studio.words import Question

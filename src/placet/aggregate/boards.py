@@ -1,0 +1,183 @@
+"""A result as JSON that carries what is needed to go on: scores and their covariance, and the votes or ballots counted.
+
+So that a board can be compared with another (`placet.aggregate.difference`), and grow by new votes without the old
+files: ``board.data + new``, fitted from ``start=board.consensus``.
+"""
+
+import json
+import os
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from placet.aggregate.bradley_terry import win_probability
+from placet.aggregate.result import Consensus, ConsensusSet
+from placet.aggregate.scales import in_log_odds
+from placet.data import Comparisons, DataError, Rankings
+
+VERSION = 1
+MOST_ITEMS = 200
+"""Items up to which the covariance is kept; beyond, standard errors alone."""
+
+MOST_ROWS = 1_000_000
+"""Rows of data up to which they are kept."""
+
+KINDS: dict[str, type] = {"votes": Comparisons, "ballots": Rankings}
+
+
+@dataclass(frozen=True)
+class Board:
+    """What a file holds: the result, the data it rests on where they were kept, and the method with its parameters."""
+
+    consensus: Consensus | ConsensusSet
+    data: Any
+    method: str
+    params: Mapping[str, Any]
+
+
+def board_dict(result: Consensus | ConsensusSet, data: Any = None) -> dict[str, Any]:
+    """What `read_board` takes, as JSON has it: ``board`` (the version), ``state`` and, where they fit, ``data``."""
+    state: Any = (
+        _state(result)
+        if isinstance(result, Consensus)
+        else {"by": result.by, "boards": [[_name(name), _state(c)] for name, c in result.items()]}
+    )
+    answer = {"board": VERSION, "method": result.method, "params": _json_params(result.params), "state": state}
+    kept = _data_dict(data)
+    return answer if kept is None else {**answer, "data": kept}
+
+
+def is_board(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a board does."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(64).split()[:2] == [b"{", b'"board":']
+    except OSError:
+        return False
+
+
+def read_board(path: str | os.PathLike[str]) -> Board:
+    """A board that ``placet aggregate --out board.json`` (or `write_board`) wrote."""
+    name = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file)
+        if value["board"] != VERSION:
+            raise DataError(f"{name}: a board of version {value['board']}; this Placet reads version {VERSION}")
+        method, params, state = value["method"], dict(value["params"]), value["state"]
+        result: Consensus | ConsensusSet
+        if "boards" in state:
+            boards = {key: _consensus(one, method, params) for key, one in state["boards"]}
+            result = ConsensusSet(boards, method=method, params=params, by=state["by"])
+        else:
+            result = _consensus(state, method, params)
+        return Board(result, _read_data(value.get("data")), method, params)
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        way_out = "write one with: placet aggregate FILE --out board.json"
+        raise DataError(f"{name}: not a board of Placet ({error!r}); {way_out}") from None
+
+
+def write_board(path: str | os.PathLike[str], result: Consensus | ConsensusSet, data: Any = None) -> None:
+    """A result, and the data it rests on, as a file for `read_board`."""
+    from placet.io.files import writing
+
+    with writing(path) as file:
+        file.write(json.dumps(board_dict(result, data), ensure_ascii=False, indent=2).encode() + b"\n")
+
+
+def _state(c: Consensus) -> dict[str, Any]:
+    """Scores in log odds, with their errors; the scale they were shown in beside them."""
+    plain = in_log_odds(c)
+    full = plain._covariance_or_draws() if len(plain.items) <= MOST_ITEMS else None
+    return {
+        "items": [_name(name) for name in plain.items],
+        "scores": plain.scores.tolist(),
+        "stderr": _list(plain.stderr),
+        "covariance": _list(full),
+        "support": _list(plain.support),
+        "spread": _list(plain.spread),
+        "tolerance": plain.tolerance,
+        "win": _win_dict(plain),
+        "scale": c.extras.get("scale"),
+    }
+
+
+def _win_dict(c: Consensus) -> dict[str, Any] | None:
+    """The law of a pair, where it is one of those with a name."""
+    own: Any = getattr(c.win, "keywords", {})
+    if "family" in own:
+        return {"family": own["family"], "tie": float(own["tie"]) if np.isfinite(own["tie"]) else None}
+    return {"family": "none", "tie": None} if c.method == "plackett-luce" else None
+
+
+def _tie(value: float | None) -> float:
+    """The tie parameter; JSON has no -inf."""
+    return -np.inf if value is None else float(value)
+
+
+def _consensus(state: Mapping[str, Any], method: str, params: Mapping[str, Any]) -> Consensus:
+    array = lambda name: None if state[name] is None else np.array(state[name], dtype=np.float64)  # noqa: E731
+    win = state["win"]
+    return Consensus(
+        tuple(state["items"]),
+        np.array(state["scores"], dtype=np.float64),
+        method=method,
+        params=params,
+        stderr=array("stderr"),
+        covariance=array("covariance"),
+        support=array("support"),
+        spread=array("spread"),
+        tolerance=state["tolerance"],
+        win=None if win is None else partial(win_probability, family=win["family"], tie=_tie(win["tie"])),
+    )
+
+
+def _data_dict(data: Any) -> dict[str, Any] | None:
+    """The columns of votes or ballots; None where there are none, or too many, or names that JSON does not have."""
+    if isinstance(data, Mapping):
+        parts = [[_name(name), _data_dict(part)] for name, part in data.items()]
+        return None if any(part is None for _, part in parts) else {"kind": "slices", "slices": parts}
+    kind = next((name for name, own in KINDS.items() if type(data) is own), None)
+    if kind is None or len(data.item if kind == "ballots" else data) > MOST_ROWS:
+        return None
+    columns: dict[str, Any] = {}
+    for one in fields(data):
+        value = getattr(data, one.name)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        elif isinstance(value, tuple):
+            value = list(value)
+            if one.name != "notes" and not all(isinstance(name, str | int | float) for name in value):
+                return None
+        elif not isinstance(value, str | int | float | bool | None):
+            return None
+        columns[one.name] = value
+    return {"kind": kind, **columns}
+
+
+def _read_data(value: Mapping[str, Any] | None) -> Any:
+    if value is None:
+        return None
+    if value["kind"] == "slices":
+        return {name: _read_data(part) for name, part in value["slices"]}
+    own = KINDS[value["kind"]]
+    columns = {name: tuple(v) if name in _NAMES and v is not None else v for name, v in value.items() if name != "kind"}
+    return own(**{name: np.array(v) if isinstance(v, list) else v for name, v in columns.items()})
+
+
+_NAMES = ("items", "agents", "instances", "notes")
+
+
+def _list(values: Any) -> Any:
+    return None if values is None else np.asarray(values).tolist()
+
+
+def _name(name: Hashable) -> Any:
+    return name if isinstance(name, str | int | float) else str(name)
+
+
+def _json_params(params: Mapping[str, object]) -> dict[str, Any]:
+    return {name: v for name, v in params.items() if isinstance(v, str | int | float | bool | None)}

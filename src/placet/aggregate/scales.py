@@ -1,0 +1,101 @@
+"""Scales that people read: scores of a model of pairs as points, such as those of Elo, in which 400 points are odds of
+10 to 1.
+"""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.aggregate.result import Consensus, ConsensusSet, Win
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
+
+
+@dataclass(frozen=True)
+class Scale:
+    """``points`` for odds of ``base`` to 1, and the ``value`` of the mean item where no other anchor is given."""
+
+    points: float
+    base: float
+    value: float
+
+    @property
+    def unit(self) -> float:
+        """Points per unit of log odds."""
+        return self.points / math.log(self.base)
+
+
+SCALES = {"elo": Scale(400.0, 10.0, 1000.0)}
+"""Name -> `Scale`."""
+
+
+def rescale(
+    found: Consensus | ConsensusSet, scale: str = "elo", anchor: Hashable = None, value: float | None = None
+) -> Any:
+    """The same result in points: x -> unit (x - x_anchor) + value.
+
+    ``anchor``: the item that has ``value`` points; without one the mean of all items has (1000 unless given).  Only the
+    zero moves with the anchor: standard errors, rank sets and tiers stay those of the scores.  Methods whose scores are
+    no log odds (rules, models with a variance for every item) are refused.
+
+    >>> c = Consensus(("a", "b"), [math.log(10), 0.0], method="m", win=lambda x, y: 1 / (1 + np.exp(y - x)))
+    >>> rescale(c, "elo", anchor="b", value=1500).scores
+    array([1900., 1500.])
+    """
+    one_of(scale, SCALES, "scale")
+    if isinstance(found, ConsensusSet):
+        return replace(found, results={k: rescale(c, scale, anchor, value) for k, c in found.items()})
+    if found.win is None or found.spread is not None:
+        raise ValueError(
+            f"the scores of {found.method!r} are no log odds, so they have no {scale} points; "
+            "'bradley-terry' and 'plackett-luce' have"
+        )
+    if "scale" in found.extras:
+        raise ValueError(f"these scores are in points already: {found.extras['scale']}")
+    record = SCALES[scale]
+    value = record.value if value is None else float(value)
+    if not math.isfinite(value):
+        raise ValueError(f"the anchor's value must be a finite number, not {value}")
+    zero = float(np.mean(found.scores)) if anchor is None else float(found.scores[found._number(anchor)])
+    unit = record.unit
+    who = "the mean item" if anchor is None else str(anchor)
+    note = f"{scale} points: {record.points:g} are odds of {record.base:g} to 1, and {who} has {value:g}"
+    return replace(
+        found,
+        scores=unit * (found.scores - zero) + value,
+        stderr=None if found.stderr is None else unit * found.stderr,
+        covariance=None if found.covariance is None else unit**2 * found.covariance,
+        draws=None if found.draws is None else unit * (found.draws - zero) + value,
+        win=partial(_win_in_points, win=found.win, unit=unit),
+        tolerance=unit * found.tolerance,
+        notes=(*found.notes, note),
+        extras={**found.extras, "scale": {"name": scale, "unit": unit, "zero": value - unit * zero}},
+    )
+
+
+def in_log_odds(found: Consensus) -> Consensus:
+    """A result that `rescale` gave, as it was before."""
+    scale: Any = found.extras.get("scale")
+    if scale is None:
+        return found
+    unit, zero = scale["unit"], scale["zero"]
+    return replace(
+        found,
+        scores=(found.scores - zero) / unit,
+        stderr=None if found.stderr is None else found.stderr / unit,
+        covariance=None if found.covariance is None else found.covariance / unit**2,
+        draws=None if found.draws is None else (found.draws - zero) / unit,
+        win=getattr(found.win, "keywords", {}).get("win"),
+        tolerance=found.tolerance / unit,
+        extras={name: v for name, v in found.extras.items() if name != "scale"},
+    )
+
+
+def _win_in_points(x: ArrayLike, y: ArrayLike, *, win: Win, unit: float) -> Floats:
+    """The probability of winning by scores in points."""
+    return win(np.asarray(x) / unit, np.asarray(y) / unit)

@@ -1,0 +1,87 @@
+"""One board for each slice of the data: languages, dates, kinds of voters; and which items differ between slices."""
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import chdtrc
+
+from placet.aggregate.difference import centered_errors, holm
+from placet.aggregate.result import Consensus, ConsensusSet
+from placet.data import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def consensus_of_slices(data: Mapping[Hashable, Any], method: str, by: str, progress: Any, **options: Any) -> Any:
+    """The consensus of every slice as a `ConsensusSet`, whose column of names is ``by``."""
+    from placet.aggregate.methods import consensus
+
+    if not data:
+        raise DataError("no slices; give a mapping of names to ballots or votes")
+    results: dict[Hashable, Consensus] = {}
+    for k, (name, part) in enumerate(data.items()):
+        try:
+            found = consensus(part, method, **options)
+        except DataError as error:
+            raise DataError(f"{by} {name!r}: {error}") from error
+        if isinstance(found, ConsensusSet):
+            raise DataError(f"{by} {name!r} holds several instances; slice data that are one problem")
+        results[name] = found
+        if progress is not None:
+            progress(k + 1, len(data))
+    params = next(iter(results.values())).params
+    return ConsensusSet(results, method=method, params=params, by=by)
+
+
+def compare_slices(found: ConsensusSet, level: float = 0.95) -> "pl.DataFrame":
+    """A row for each item, by its mean rank: its rank in every slice, and whether the slices differ beyond chance.
+
+    For an item in at least two slices with standard errors: Q = sum of (x_s - mean)^2 / stderr_s^2, the scores taken
+    from the mean over the items that all slices have, the mean weighted by 1 / stderr^2, against chi-square with one
+    less than the number of slices; p-values by Holm's correction over the items.  Null where that cannot be said.
+    """
+    import polars as pl
+
+    boards = list(found.values())
+    names = list(dict.fromkeys(name for c in boards for name in c.items))
+    ranks: dict[str, list[int | None]] = {}
+    for slice_name, c in found.items():
+        rank = dict(zip(c.items, c.ranks.tolist()))
+        ranks[str(slice_name)] = [rank.get(name) for name in names]
+    p = _heterogeneity(boards, names)
+    known = ~np.isnan(p)
+    beyond: list[bool | None] = [None] * len(names)
+    for k, differs in zip(np.flatnonzero(known), holm(p[known], 1 - level)):
+        beyond[k] = bool(differs)
+    mean = np.array([np.mean([r[k] for r in ranks.values() if r[k] is not None]) for k in range(len(names))])
+    order = np.argsort(mean, kind="stable")
+    columns: dict[str, Any] = {"item": pl.Series([str(names[k]) for k in order])}
+    columns |= {f"rank {name}": pl.Series([r[k] for k in order], dtype=pl.Int64) for name, r in ranks.items()}
+    columns["p"] = pl.Series(p[order]).fill_nan(None)
+    columns["differs"] = pl.Series([beyond[k] for k in order], dtype=pl.Boolean)
+    return pl.DataFrame(columns)
+
+
+def _heterogeneity(boards: list[Consensus], names: list[Hashable]) -> Any:
+    """(items,) p-values, NaN where an item has fewer than two slices or nothing in common is known."""
+    common = [name for name in boards[0].items if all(name in c._index for c in boards)]
+    p = np.full(len(names), np.nan)
+    if len(common) < 2 or any(c.stderr is None for c in boards):
+        return p
+    at = {name: k for k, name in enumerate(common)}
+    x, variance = [], []
+    for c in boards:
+        own = np.array([c._number(name) for name in common])
+        x.append(c.scores[own] - c.scores[own].mean())
+        variance.append(np.diag(centered_errors(c, own)))
+    scores, spread = np.array(x), np.array(variance)
+    usable = np.asarray((spread > 0).all(axis=0))
+    weight = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+    middle = (weight * scores).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300)
+    value = (weight * (scores - middle) ** 2).sum(axis=0)
+    for k, name in enumerate(names):
+        if name in at and usable[at[name]]:
+            p[k] = chdtrc(len(boards) - 1, value[at[name]])
+    return p

@@ -1,0 +1,80 @@
+"""How a consensus leaves: a table, JSON that can be gone on from, a TREC run."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placet.cli.models import beside
+from placet.cli.output import json_text, say, show_table
+
+if TYPE_CHECKING:
+    from placet.aggregate import Consensus, ConsensusSet
+
+SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
+
+
+def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = None) -> dict[str, object]:
+    """A result as JSON: the table, the notes, and what `placet.aggregate.boards` needs to go on from it."""
+    from placet.aggregate.boards import board_dict
+
+    rows = result.to_frame(level).to_dicts()
+    board = board_dict(result, data)
+    state = {name: board.pop(name) for name in ("state", "data") if name in board}
+    answer: dict[str, object] = {**board, "notes": list(result.notes), "ranking": rows}
+    answer |= beside(result)
+    if record := getattr(result, "extras", {}).get("record"):
+        answer["record"] = record.to_dict()
+    return answer | state
+
+
+def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
+    """All on a pipe; on a terminal the best items of the first instances, and how many more there are."""
+    from placet.aggregate import ConsensusSet
+
+    if not (isinstance(result, ConsensusSet) and sys.stdout.isatty()):
+        frame = result.to_frame(level)
+        show_table(frame.columns, frame.rows())
+        return
+    shown = dict(list(result.items())[:SHOWN_INSTANCES])
+    frame = replace(result, results=shown).to_frame(level)
+    frame = frame.group_by(result.by, maintain_order=True).head(SHOWN_ITEMS)
+    show_table(frame.columns, frame.rows())
+    total = sum(len(c.items) for c in result.values())
+    if len(frame) < total:
+        say(
+            f"the best {SHOWN_ITEMS} items of {len(shown)} of {len(result)} instances are shown "
+            f"({len(frame):,} of {total:,} rows); --out writes all"
+        )
+
+
+def _write_run(out: Path, result: "Consensus | ConsensusSet", level: float, data: Any = None) -> None:
+    from placet.io import write_trec_run
+
+    write_trec_run(result.to_rankings(), out, tag=result.method)
+
+
+def _write_json(out: Path, result: "Consensus | ConsensusSet", level: float, data: Any = None) -> None:
+    from placet.io.files import writing
+
+    with writing(out) as file:
+        file.write(json_text(result_json(result, level, data)).encode() + b"\n")
+
+
+def _write_table(out: Path, result: "Consensus | ConsensusSet", level: float, data: Any = None) -> None:
+    from placet.io.tables import write_table
+
+    frame = result.to_frame(level)
+    write_table(out, frame.to_dict())
+
+
+WRITERS: "dict[str, Callable[..., None]]" = {
+    ".run": _write_run,
+    ".csv": _write_table,
+    ".tsv": _write_table,
+    ".json": _write_json,
+    ".jsonl": _write_table,
+    ".parquet": _write_table,
+}
+"""Suffix -> what writes a result: a TREC run, or the table."""

@@ -1,0 +1,93 @@
+"""Slices of a table: the rows with one value of a column, read as the whole would be."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from placet.data import DataError
+from placet.io.formats import expand, read
+from placet.io.tables import Rows, Table, read_table
+from placet.io.text import OnError, Problems
+
+MOST_SLICES = 1000
+NO_VALUE = "(none)"
+
+
+@dataclass
+class _Slice(Table):
+    """The rows of a table in which the column ``by`` holds a value; that column is none of its own."""
+
+    whole: Table = None  # type: ignore[assignment]
+    by: str = ""
+    code: int = 0
+    cache: dict[tuple[tuple[str, ...], bool], tuple[Rows, Any]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name in self.parts[0].names if name != self.by]
+
+    def rows(self, *names: str, distinct: bool = False) -> Rows:
+        wanted = list(names or self.names)
+        key = (tuple(wanted), distinct)
+        if key not in self.cache:
+            found = self.whole.rows(*dict.fromkeys([*wanted, self.by]), distinct=distinct)
+            self.whole.problems.close()
+            self.cache[key] = found, _codes(found, self.by)[0]
+        found, code = self.cache[key]
+        keep = code == self.code
+        sizes = [len(cells) for cells in found.cells[self.by]]
+        masks = np.split(keep, np.cumsum(sizes)[:-1])
+        cells = {name: [_pick(part, mask) for part, mask in zip(found.cells[name], masks)] for name in wanted}
+        return Rows(self, cells, found.place[keep], found.count[keep])
+
+
+def read_slices(
+    source: Any, by: str, format: str | None = None, *, on_error: OnError = "raise", **options: Any
+) -> dict[Hashable, Any]:
+    """Every value of the column ``by`` -> what its rows hold, as `placet.read` reads them.
+
+    `placet.consensus` takes such a mapping and gives one board for each.  Rows without a value are the slice "(none)".
+
+    >>> votes = {"a": ["x", "y"], "b": ["y", "x"], "winner": ["a", "a"], "language": ["en", "fr"]}
+    >>> read_slices(votes, by="language")
+    {'en': Comparisons(1 pairs, 2 items, 1 votes), 'fr': Comparisons(1 pairs, 2 items, 1 votes)}
+    """
+    sources = expand(source)
+    whole = read_table(sources if len(sources) > 1 else sources[0], on_error)
+    whole.require(by, "name a column with by=")
+    _, values = _codes(whole.rows(by, distinct=True), by)
+    whole.problems.close()
+    if len(values) > MOST_SLICES:
+        raise DataError(
+            f"{whole.name}: column {by!r} has {len(values):,} values; at most {MOST_SLICES} slices are read"
+        )
+    found: dict[Hashable, Any] = {}
+    cache: dict[tuple[tuple[str, ...], bool], tuple[Rows, Any]] = {}
+    for code, value in enumerate(values):
+        problems = Problems(whole.name, on_error, whole.problems.unit)
+        part = _Slice(whole.parts, problems, whole, by, code, cache)
+        try:
+            found[value] = read(part, format, on_error=on_error, **options)
+        except DataError as error:
+            raise DataError(f"{by} {value!r}: {error}") from error
+    return found
+
+
+def _codes(rows: Rows, by: str) -> tuple[Any, list[Hashable]]:
+    """The number of each row's value, and the values by first appearance in the table."""
+    column = rows.column(by)
+    values = [NO_VALUE if value is None else value for value in column.values]
+    first = np.full(len(values), np.iinfo(np.int64).max)
+    np.minimum.at(first, column.code, rows.place)
+    order = [k for k in np.argsort(first, kind="stable").tolist() if first[k] < np.iinfo(np.int64).max]
+    number = np.full(len(values), -1)
+    number[order] = np.arange(len(order))
+    return number[column.code], [values[k] for k in order]
+
+
+def _pick(cells: Any, mask: Any) -> Any:
+    if hasattr(cells, "filter"):
+        return cells.filter(mask)
+    return cells[mask] if isinstance(cells, np.ndarray) else [cell for cell, kept in zip(cells, mask) if kept]
