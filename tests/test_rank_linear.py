@@ -1,6 +1,7 @@
 """The linear ranker: every loss, gradients, the same answer by every solver and storage, and the one-hot identity."""
 
 import itertools
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -239,7 +240,31 @@ def test_second_order_features_are_those_that_correlate(dtype):
     assert {(0, 1), (0, 3)} <= set(expected)  # one falls with the grade
     table = chosen.table(X)
     assert table.dtype == dtype
-    assert_allclose(table[:, 5:], np.column_stack([z[:, a] * z[:, b] for a, b in expected]), rtol=1e-3, atol=1e-4)
+    slow = np.column_stack([X, *(z[:, a] * z[:, b] for a, b in expected)]).astype(np.float64)
+    assert table.shape == slow.shape
+    tight = {"rtol": 1e-3, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-10, "atol": 1e-10}
+    assert_allclose(table[3:9].dense(), slow[3:9], **tight)
+    w, g = rng.normal(size=slow.shape[1]), rng.normal(size=500)
+    assert_allclose(times(table, w), slow @ w, **tight)
+    assert_allclose(transposed_times(table, g), slow.T @ g, **(tight | {"atol": 500 * tight["atol"]}))
+    assert_allclose(
+        moments(table), [slow.mean(axis=0), np.where(slow.std(axis=0) > 1e-6, slow.std(axis=0), 1)], **tight
+    )
+
+
+@pytest.mark.filterwarnings("ignore::placet.optim.ConvergenceWarning")
+def test_second_order_features_are_never_held():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 40))
+    data = Queries(X, (X[:, 0] * X[:, 1] > 0.5).astype(float), np.arange(0, 4001, 20))
+    LinearRanker(second_order=0.0, max_iter=3).fit(data[:10])  # compiled before memory is counted
+    tracemalloc.start()
+    ranker = LinearRanker(second_order=0.0, max_iter=3).fit(data, valid=data)
+    ranker.predict(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(ranker.pairs_) > 800
+    assert peak < 0.5 * 4000 * len(ranker.pairs_) * 8
 
 
 def test_second_order_features_find_what_a_line_cannot():

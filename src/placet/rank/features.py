@@ -1,5 +1,6 @@
 """Tables of features: their moments, products with vectors, and products of features that correlate with the grade."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +9,12 @@ from numpy.typing import NDArray
 
 from placet.data import DataError
 from placet.data.arrays import Floats
+from placet.kernels import products as kernels
+from placet.threads import map_ordered
 
 ROWS_AT_ONCE = 16_384
 ENTRIES_AT_ONCE = 1 << 20
+ROWS_PER_RANGE, MOST_RANGES = 1024, 16
 
 
 @dataclass(frozen=True)
@@ -56,16 +60,74 @@ class Products:
         pairs = np.argwhere(np.triu(np.abs(correlation) > threshold))
         return cls(pairs.astype(np.int64), mean, scale)
 
-    def table(self, X: Any) -> Any:
-        """``X`` with the products as further columns, in the type of ``X``."""
-        n_features = X.shape[1]
-        out = np.empty((X.shape[0], n_features + len(self.pairs)), X.dtype)
-        for a in range(0, len(X), ROWS_AT_ONCE):
-            rows = slice(a, a + ROWS_AT_ONCE)
-            z = (X[rows] - self.mean) / self.scale
-            out[rows, :n_features] = X[rows]
-            out[rows, n_features:] = z[:, self.pairs[:, 0]] * z[:, self.pairs[:, 1]]
+    def table(self, X: Any) -> "ProductTable":
+        """``X`` with the products as further columns, which are made as they are needed."""
+        return ProductTable(X, self)
+
+
+class ProductTable:
+    """A table of features (rows, features) and products of some pairs of them, of which only the features are held.
+
+    It has what training and scoring need of a table: rows of it, products with vectors and the columns' moments.
+    """
+
+    def __init__(self, X: Any, products: Products) -> None:
+        self.X, self.products = X, products
+        self.shape = (X.shape[0], X.shape[1] + len(products.pairs))
+        self.dtype = X.dtype
+
+    def __getitem__(self, rows: Any) -> "ProductTable":
+        return ProductTable(self.X[rows], self.products)
+
+    def __matmul__(self, w: Floats) -> Floats:
+        n = self.X.shape[1]
+        out = times(self.X, np.asarray(w[:n], np.float64))
+        self._over_rows(lambda rows, own: kernels.scores(*self._rows(rows), w[n:].astype(np.float64), out[rows]), 0)
         return out
+
+    def transposed_times(self, g: Floats) -> Floats:
+        """The table's transpose times g (rows,)."""
+        own = self._over_rows(lambda rows, out: kernels.sums(*self._rows(rows), g[rows], out), len(self.products.pairs))
+        return np.concatenate([transposed_times(self.X, g), own])
+
+    def column_sums(self) -> Floats:
+        """Sums of the columns."""
+        ones = np.ones(self.shape[0])
+        own = self._over_rows(
+            lambda rows, out: kernels.sums(*self._rows(rows), ones[rows], out), len(self.products.pairs)
+        )
+        return np.concatenate([column_sums(self.X), own])
+
+    def squared_gaps(self, mean: Floats) -> Floats:
+        """Sums over rows of the squared gap of every column from ``mean``."""
+        n = self.X.shape[1]
+        own = self._over_rows(
+            lambda rows, out: kernels.squares(*self._rows(rows), mean[n:], out), len(self.products.pairs)
+        )
+        return np.concatenate([squared_gaps(self.X, mean[:n]), own])
+
+    def dense(self) -> Floats:
+        """The whole table, for a few rows."""
+        z = (self.X - self.products.mean) / self.products.scale
+        return np.hstack([self.X, z[:, self.products.pairs[:, 0]] * z[:, self.products.pairs[:, 1]]])
+
+    def _rows(self, rows: slice) -> tuple[Any, ...]:
+        return self.X[rows], self.products.mean, self.products.scale, self.products.pairs
+
+    def _over_rows(self, work: Callable[[slice, Floats], None], size: int) -> Floats:
+        """Sum of what ``work(rows, out)`` adds to ``out`` (size,), over ranges of rows that threads share.
+
+        The ranges depend on the table alone and are added in order: threads do not change the sum.
+        """
+        n = min(MOST_RANGES, -(-self.shape[0] // ROWS_PER_RANGE))
+        ends = [k * self.shape[0] // n for k in range(n + 1)] if n else []
+
+        def part(k: int) -> Floats:
+            out = np.zeros(size)
+            work(slice(ends[k], ends[k + 1]), out)
+            return out
+
+        return np.add.reduce(map_ordered(part, n)) if n else np.zeros(size)
 
 
 def product_sums(X: Any, g: Floats, mean: Floats, scale: Floats) -> tuple[Floats, Floats, Floats]:
@@ -96,6 +158,8 @@ def moments(X: Any) -> tuple[Floats, Floats]:
 
 def column_sums(X: Any) -> Floats:
     """Sums of the columns, in double precision."""
+    if isinstance(X, ProductTable):
+        return X.column_sums()
     sums = np.zeros(X.shape[1])
     if not isinstance(X, np.ndarray):
         for part in _entries(X):
@@ -108,6 +172,8 @@ def column_sums(X: Any) -> Floats:
 
 def squared_gaps(X: Any, mean: Floats) -> Floats:
     """Sums over rows of the squared gap of every column from ``mean``; entries that are not stored are 0."""
+    if isinstance(X, ProductTable):
+        return X.squared_gaps(mean)
     n_rows, n_features = X.shape
     sums = np.zeros(n_features)
     if isinstance(X, np.ndarray):
@@ -146,6 +212,8 @@ def refuse_nan(mean: Floats) -> None:
 
 def times(X: Any, w: Floats) -> Floats:
     """X @ w in double precision out; the product runs in the type of X."""
+    if isinstance(X, ProductTable):
+        return X @ w
     return np.asarray(X @ w.astype(X.dtype, copy=False), dtype=np.float64)
 
 
@@ -154,6 +222,8 @@ def transposed_times(X: Any, g: Floats) -> Floats:
 
     Blocks of rows are added in double precision, so that float32 features lose no digits over many rows.
     """
+    if isinstance(X, ProductTable):
+        return X.transposed_times(g)
     unit = float(np.abs(g).max(initial=0.0)) if X.dtype == np.float32 else 1.0
     if unit == 0.0 or not np.isfinite(unit):
         return np.full(X.shape[1], unit)

@@ -14,7 +14,7 @@ from placet.losses import LOSSES
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank import in_parts
 from placet.rank.checkpoint import start_weights, write_weights
-from placet.rank.features import ROWS_AT_ONCE, Products, times
+from placet.rank.features import Products, times
 from placet.rank.objective import Objective
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.state import Array, Learnt, Number, holds
@@ -227,12 +227,7 @@ class LinearRanker(Ranker):
 
     def _scores(self, queries: Queries) -> Floats:
         X = queries.X
-        if len(self.pairs_):
-            blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
-            parts = [times(self._table(block), self.coef_) for block in blocks]
-            s = np.concatenate(parts) if parts else np.zeros(0)
-        else:
-            s = times(X, self.coef_)
+        s = times(self._table(X), self.coef_)
         s += self.intercept_
         bad = ~np.isfinite(s)
         if bad.any():
@@ -245,7 +240,8 @@ class LinearRanker(Ranker):
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: what each column adds to s_i - s_j, largest first; the parts sum to it."""
         pair = two_rows(self, X, i, j)
-        pair = self._table(np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair, dtype=np.float64))
+        pair = np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair, dtype=np.float64)
+        pair = self._table(pair).dense() if len(self.pairs_) else pair
         names = list(self.features_ if self.features_ is not None else range(self.n_features_in_))
         names += [(names[a], names[b]) for a, b in self.pairs_]
         return largest_first(names, (pair[0] - pair[1]) * self.coef_)
