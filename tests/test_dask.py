@@ -209,3 +209,13 @@ def test_importing_placet_does_not_import_dask():
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
         == "False"
     )
+
+
+def test_the_command_takes_a_cluster(client, files):
+    address = client.scheduler.address
+    code = f"import sys; sys.argv = ['placet', 'aggregate', {str(files)!r}, '--dask', {address!r}, '-m', 'borda']; from placet.cli import main; main()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "5 parts, " in run.stderr
+    assert f" read by {address}" in run.stderr
+    assert len(run.stdout.splitlines()) == 13

@@ -8,6 +8,7 @@ import typer
 
 from placet.cli import aggregate, audit, completion, data, demo, diff, evaluate, rank, serve, simulate, track
 from placet.cli.output import say
+from placet.data.engine import EngineError
 
 app = typer.Typer(
     name="placet",
@@ -45,7 +46,7 @@ def main() -> None:
     warnings.showwarning = _say_warning  # type: ignore[assignment]
     try:
         app(prog_name="placet")
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, EngineError) as error:
         if os.environ.get("PLACET_DEBUG"):
             raise
         say(f"placet: {error}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placet.cli.in_parts import InParts, OnDask, scanned
 from placet.cli.models import AGENTS_HELP, CONTROL_HELP, model_options
 from placet.cli.options import AsJson, FormatName, Level, Out, Param, Read, Report, Seed, complete_methods
 from placet.cli.output import LONG, check_suffix, parameters, progress_bar, say, show_json, value_of
@@ -45,6 +46,8 @@ def aggregate(
     report: Report = None,
     out: Out = None,
     as_json: AsJson = False,
+    parts: InParts = False,
+    dask: OnDask = "",
 ) -> None:
     """Rank the items of files by consensus, with standard errors and rank intervals.
 
@@ -54,7 +57,6 @@ def aggregate(
     """
     from placet.aggregate import consensus
     from placet.aggregate.methods import check_method, expected_seconds
-    from placet.io.files import bare_suffix
 
     check_suffix(out, list(WRITERS))
     check_scale(scale, anchor)
@@ -63,6 +65,16 @@ def aggregate(
     if method:
         check_method(method, params)
     options = reading | parameters(option or [])
+    if parts or dask:
+        if report is not None or by:
+            raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")
+        with scanned([files], format, options, dask, method or "consensus") as (found,):
+            chosen = method or ("plackett-luce" if found.kind.__name__ == "Rankings" else "bradley-terry")
+            check_method(chosen, params)
+            answer: Any = consensus(found, chosen, bootstrap=bootstrap, random_state=seed, **params)
+        answer = answer.with_min_support(min_support) if min_support else answer
+        _deliver(_in_points(answer, scale, anchor) if scale else answer, set(found.notes), out, as_json, level, None)
+        return
     with progress_bar("reading"):
         data, start, old = _read(files, by, format, options)
     chosen = method or (old.method if old is not None else default_method(data))
@@ -79,14 +91,21 @@ def aggregate(
         result = _in_points(result, scale, anchor) if scale else result
     said = data.values() if isinstance(data, Mapping) else [data]
     known = {note for part in said for note in part.notes}  # said when the files were read
-    for note in result.notes:
-        if note not in known:
-            say(note)
     if report is not None:  # before stdout, which may be a pipe that is closed early
         names = ", ".join(file.name for file in files[:3]) + (", ..." if len(files) > 3 else "")
         with progress_bar("report"):
             _write_page(report, result, data, f"Consensus of {names}", level)
         say(f"report: {report}")
+    _deliver(result, known, out, as_json, level, data)
+
+
+def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, level: float, data: Any) -> None:
+    """Notes that were not said when the files were read on stderr; the result where it is wanted."""
+    from placet.io.files import bare_suffix
+
+    for note in result.notes:
+        if note not in known:
+            say(note)
     if out is not None:
         WRITERS[bare_suffix(out)](out, result, level, data)
     elif as_json:

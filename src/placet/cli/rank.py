@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from placet.cli.evaluate import split_specs
+from placet.cli.in_parts import InParts, OnDask, scanned
 from placet.cli.options import AsJson, Level, Out, Seed, check_target, complete_losses, complete_rankers
 from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say, value_of
 
@@ -55,12 +56,22 @@ def train(
     features: Annotated[int, typer.Option(help="Number of features, where files may omit the last ones.")] = 0,
     seed: Seed = 0,
     as_json: AsJson = False,
+    parts: InParts = False,
+    dask: OnDask = "",
 ) -> None:
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
     given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
     kind = "linear" if ranker == "auto" else ranker
     read_rows = _reader(kind)
     model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
+    if parts or dask:
+        if model is None:
+            raise ValueError("--ranker auto tries many rankers on rows in memory; leave --parts and --dask out")
+        options = {"n_features": features} if features else {}
+        with scanned([[file], *([[valid]] if valid else [])], "", options, dask, ranker) as found:
+            about = model.fit(found[0], valid=found[1] if valid else None).fit_summary_
+            _deliver_model(model, save, about, found[0].n_lists, as_json)
+        return
     with progress_bar("reading"):
         rows: Any = read_rows(file, features or None)
         held_out: Any = None if valid is None else read_rows(valid, _n_features(rows))
@@ -72,11 +83,16 @@ def train(
                 about = model.fit(rows, valid=held_out, progress=progress).fit_summary_
     except ImportError as error:
         raise ValueError(str(error)) from None
+    _deliver_model(model, save, about, len(rows), as_json)
+
+
+def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int, as_json: bool) -> None:
+    """Save a fitted ranker, and say what it is."""
     model.save(save)
     if about.get("interrupted"):
         say(f"interrupted: {save} holds the best model so far")
     one = getattr(model, "loss", None)  # the members of a blend each have their own
-    summary = {"model": str(save), "ranker": type(model).__name__, "loss": one, "queries": len(rows), **about}
+    summary = {"model": str(save), "ranker": type(model).__name__, "loss": one, "queries": n_queries, **about}
     present = {key: value for key, value in summary.items() if value is not None}
     deliver(None, as_json, ["what", "value"], list(present.items()), present)
 

@@ -1,0 +1,66 @@
+"""``--parts`` and ``--dask``: files that need not fit in memory, worked on part by part, here or by a cluster."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from placet.cli.output import progress_bar, say
+
+if TYPE_CHECKING:
+    from placet.data import Parts
+
+InParts = Annotated[bool, typer.Option("--parts", help="Work on the files part by part: they need not fit in memory.")]
+OnDask = Annotated[
+    str,
+    typer.Option("--dask", help="Let a Dask cluster work on the parts: tcp://host:port, or local to start one here."),
+]
+
+
+@contextmanager
+def scanned(
+    sources: Sequence[Sequence[Path]], format: str, options: dict[str, Any], dask: str, words: str
+) -> "Iterator[list[Parts]]":
+    """Each of the sources as parts, their passes shown on a terminal; how much was read is said at the end."""
+    from placet.io import scan
+
+    if dask:
+        from placet.scale import connect
+
+        cluster: Any = connect(dask)
+    else:
+        cluster = nullcontext(None)
+    with cluster as client, progress_bar(words) as bar:
+        found = [scan([str(file) for file in files], format or None, engine=client, **options) for files in sources]
+        for one in found:
+            for note in one.notes:
+                say(note)
+        shown = [one.watched(_show(bar)) for one in found]
+        yield shown
+        passes, read = sum(one.log.passes for one in shown), sum(one.log.bytes_read for one in shown)
+        say(f"{sum(map(len, shown))} parts, {passes} passes, {_size(read)} read" + (f" by {dask}" if dask else ""))
+
+
+def _show(bar: Callable[..., None] | None) -> Callable[[Any], None] | None:
+    """What tells a terminal of every pass: what for, objective, gradient, bytes read."""
+    if bar is None:
+        return None
+    total = 0
+
+    def show(done: Any) -> None:
+        nonlocal total
+        total += done.bytes_read
+        objective = "" if done.value is None else f" {done.value:.6g}, gradient {done.gradient:.1e}"
+        bar(done.number, None, f"pass {done.number}: {done.name}{objective}, {_size(total)} read")
+
+    return show
+
+
+def _size(n: int) -> str:
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if n < 1000 or unit == "GB":
+            return f"{n:.0f} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
+        n = n / 1000  # type: ignore[assignment]
+    raise AssertionError
