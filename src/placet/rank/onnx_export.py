@@ -1,0 +1,138 @@
+"""Rankers as ONNX graphs: a table X (rows, features) of float64 in, scores (rows,) out.
+
+Linear rankers (with their products of features), trees and networks: the score of a row needs no other row.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placet.kernels.trees import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
+from placet.rank.forest import Forest
+
+OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # what runtimes since 2022 read
+
+
+def onnx() -> Any:
+    """The package onnx, or words on how to get it."""
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError(
+            "ONNX files are written with the package onnx; install it: pip install 'placet[onnx]'"
+        ) from None
+    return onnx
+
+
+def write_onnx(ranker: Any, path: str | os.PathLike[str]) -> None:
+    """Write the fitted ranker's score as an ONNX model, whole or not at all; see ``Ranker.to_onnx``."""
+    from placet.io.files import writing
+
+    package = onnx()
+    graph = _Graph(package)
+    name = type(ranker).__name__
+    builders = {"LinearRanker": _linear, "TreeRanker": _trees, "NeuralRanker": _network}
+    if name not in builders:
+        raise ValueError(f"{name} has no ONNX form; {', '.join(builders)} have one")
+    scores = builders[name](graph, ranker)
+    graph.add("Reshape", [scores, graph.constant(np.array([-1], np.int64))], output="scores")
+    kinds, helper = package.TensorProto, package.helper
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "placet",
+            [helper.make_tensor_value_info("X", kinds.DOUBLE, ["rows", int(ranker.n_features_in_)])],
+            [helper.make_tensor_value_info("scores", graph.kind, ["rows"])],
+            graph.constants,
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", TREE_OPSET)],
+        producer_name="placet",
+        ir_version=IR_VERSION,
+    )
+    package.checker.check_model(model)
+    with writing(Path(path)) as file:
+        file.write(model.SerializeToString())
+
+
+class _Graph:
+    """Nodes and constants as they are added; names count up."""
+
+    def __init__(self, package: Any) -> None:
+        self.package, self.nodes, self.constants = package, [], []
+        self.kind = package.TensorProto.DOUBLE  # of the scores
+
+    def constant(self, values: Any) -> str:
+        """The name of a constant array."""
+        name = f"c{len(self.constants)}"
+        self.constants.append(self.package.numpy_helper.from_array(np.ascontiguousarray(values), name))
+        return name
+
+    def add(self, kind: str, inputs: list[str], output: str | None = None, **more: Any) -> str:
+        """The name of a node's output."""
+        name = output or f"t{len(self.nodes)}"
+        self.nodes.append(self.package.helper.make_node(kind, inputs, [name], **more))
+        return name
+
+    def standardized(self, mean: Any, scale: Any) -> str:
+        """(X - mean) / scale."""
+        return self.add("Div", [self.add("Sub", ["X", self.constant(mean)]), self.constant(scale)])
+
+
+def _linear(graph: _Graph, ranker: Any) -> str:
+    rows = "X"
+    if len(ranker.pairs_):
+        z = graph.standardized(ranker.mean_, ranker.scale_)
+        sides = [graph.add("Gather", [z, graph.constant(ranker.pairs_[:, k])], axis=1) for k in (0, 1)]
+        rows = graph.add("Concat", ["X", graph.add("Mul", sides)], axis=1)
+    product = graph.add("MatMul", [rows, graph.constant(ranker.coef_[:, None])])
+    return graph.add("Add", [product, graph.constant(np.array([ranker.intercept_]))])
+
+
+def _network(graph: _Graph, ranker: Any) -> str:
+    from placet.rank.neural import layers
+
+    graph.kind = graph.package.TensorProto.FLOAT
+    out = graph.add("Cast", [graph.standardized(ranker.mean_, ranker.scale_)], to=graph.kind)
+    for k, (W, b) in enumerate(layers(ranker.weights_, ranker.sizes_.tolist())):
+        out = graph.add("Relu", [out]) if k else out
+        out = graph.add("Add", [graph.add("MatMul", [out, graph.constant(W.T if k else W)]), graph.constant(b)])
+    return out
+
+
+def _trees(graph: _Graph, ranker: Any) -> str:
+    forest: Forest = ranker.trees_
+    if not len(forest.roots):
+        return graph.add("MatMul", ["X", graph.constant(np.zeros((forest.n_features, 1)))])
+    inner = forest.feature >= 0
+    how = forest.how[inner]
+    if (how & CATEGORY).any() or (how & ZERO_IS_MISSING).any():
+        raise ValueError("trees that split by categories, or take zeros as missing, have no ONNX form")
+    tree = np.searchsorted(forest.roots, np.arange(len(forest.feature)), side="right") - 1
+    # a NaN that is no value of its own is a zero
+    to_left = np.where(forest.how & NAN_IS_MISSING, forest.how & DEFAULT_LEFT, forest.threshold >= 0.0)
+    value = forest.value / len(forest.roots) if forest.averaged else forest.value
+    leaf = np.flatnonzero(~inner)
+    from_array = graph.package.numpy_helper.from_array
+    graph.kind = graph.package.TensorProto.FLOAT
+    return graph.add(
+        "TreeEnsembleRegressor",
+        ["X"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        aggregate_function="SUM",
+        post_transform="NONE",
+        nodes_treeids=tree.tolist(),
+        nodes_nodeids=np.arange(len(inner)).tolist(),
+        nodes_featureids=np.maximum(forest.feature, 0).tolist(),
+        nodes_modes=np.where(inner, "BRANCH_LEQ", "LEAF").tolist(),
+        nodes_values_as_tensor=from_array(forest.threshold, "thresholds"),
+        nodes_truenodeids=np.where(inner, forest.left, 0).tolist(),
+        nodes_falsenodeids=np.where(inner, forest.right, 0).tolist(),
+        nodes_missing_value_tracks_true=(inner & (to_left != 0)).astype(int).tolist(),
+        target_treeids=tree[leaf].tolist(),
+        target_nodeids=leaf.tolist(),
+        target_ids=[0] * len(leaf),
+        target_weights_as_tensor=from_array(value[leaf], "values"),
+    )

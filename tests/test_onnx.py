@@ -1,0 +1,77 @@
+"""Rankers as ONNX graphs: onnxruntime gives their scores."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import placet
+from placet.kernels.trees import ZERO_IS_MISSING
+from placet.rank import RANKERS, LinearRanker, NeuralRanker, TreeRanker
+
+runtime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnx")
+pytestmark = pytest.mark.jit
+DATA = placet.simulate.queries(60, 10, 4, noise=0.4, random_state=1)
+NETWORK = {"learning_rate": 1e-2, "epochs": 3}
+CASES = {
+    "linear": LinearRanker("ranknet"),
+    "products": LinearRanker("pmop-fd", second_order=0.05),
+    "trees": TreeRanker("pmop-fd", n_trees=30, leaves=9, min_rows=3),
+    "network": NeuralRanker("pmop-fd", hidden=(8, 6), **NETWORK),
+    "linear network": NeuralRanker("pmop-fd", hidden=(), **NETWORK),
+}
+
+
+def answer(path, X):
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(["scores"], {"X": np.asarray(X, np.float64)})[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_runtime_gives_the_scores(name, tmp_path):
+    if "network" in name:
+        pytest.importorskip("torch")
+    ranker = CASES[name].fit(DATA)
+    ranker.to_onnx(tmp_path / "model.onnx")
+    X = 3 * np.random.default_rng(0).normal(size=(500, 4))
+    found = answer(tmp_path / "model.onnx", X)
+    assert found.shape == (500,)
+    np.testing.assert_allclose(found, ranker.predict(X), rtol=1e-5, atol=1e-5)
+    assert np.ptp(found) > 0.1
+    assert answer(tmp_path / "model.onnx", X[:1]).shape == (1,)
+    if name == "products":
+        assert len(ranker.pairs_)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_trees_answer_on_thresholds_and_missing_values_as_they_do_here(missing, tmp_path):
+    """Rows on and beside every threshold, with NaN, where training had missing values and where it had none."""
+    X = np.array(DATA.X)
+    if missing:
+        X[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
+    ranker = TreeRanker("pl-partition", n_trees=20, min_rows=3).fit(X, DATA.grade, qid=DATA.query)
+    ranker.to_onnx(tmp_path / "model.onnx")
+    probe = ranker.trees_.probe(np.random.default_rng(1))
+    assert np.isnan(probe).any()
+    np.testing.assert_allclose(answer(tmp_path / "model.onnx", probe), ranker.predict(probe), rtol=1e-5, atol=1e-5)
+
+
+def test_what_has_no_form_is_refused_and_nothing_is_written(tmp_path):
+    blend = RANKERS["blend"]([LinearRanker(), LinearRanker("ranknet")]).fit(DATA)
+    with pytest.raises(ValueError, match="Blend has no ONNX form; LinearRanker, TreeRanker, NeuralRanker have one"):
+        blend.to_onnx(tmp_path / "model.onnx")
+    zero = TreeRanker(n_trees=3, min_rows=3).fit(DATA)
+    zero.trees_ = replace(zero.trees_, how=zero.trees_.how | ZERO_IS_MISSING)
+    with pytest.raises(ValueError, match="take zeros as missing"):
+        zero.to_onnx(tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(Exception, match="not fitted"):
+        LinearRanker().to_onnx(tmp_path / "model.onnx")
+
+
+def test_a_forest_without_trees_scores_nothing(tmp_path):
+    with pytest.warns(UserWarning, match="no tree could be grown"):
+        ranker = TreeRanker(min_rows=10_000).fit(DATA)
+    ranker.to_onnx(tmp_path / "model.onnx")
+    assert answer(tmp_path / "model.onnx", DATA.X[:3]).tolist() == [0.0, 0.0, 0.0]
