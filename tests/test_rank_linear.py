@@ -318,3 +318,30 @@ def test_parameters_that_make_no_sense_are_refused():
     ):
         with pytest.raises(ValueError, match=words):
             LinearRanker(**params).fit(TRAIN, valid=TEST)
+
+
+@pytest.mark.parametrize("loss", ["ranknet", "lambdarank", "bregman-ce"])
+def test_signs_of_weights_are_kept_and_the_rest_is_optimal(loss):
+    free = fitted(loss).coef_
+    signs = -np.sign(free).astype(int)
+    signs[2:] = 0
+    ranker = fitted(loss, monotone=signs.tolist(), tol=1e-5)
+    assert (ranker.coef_[:2] == 0).all()  # the data want them on the other side
+    assert (ranker.coef_[2:] != 0).all()
+    other = Queries(TRAIN.X[:, 2:], TRAIN.grade, TRAIN.offsets)
+    assert_allclose(ranker.coef_[2:], fitted(loss, other, tol=1e-5).coef_, rtol=2e-2, atol=1e-3)
+    assert_allclose(fitted(loss, monotone=np.sign(free).astype(int).tolist()).coef_, free, rtol=2e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("monotone", "more", "message"),
+    [
+        ([1], {}, "monotone has 1 entries; there are 4 features"),
+        ([1, 2, 0, 0], {}, "monotone holds 2; give 1"),
+        ({"length": 1}, {}, "monotone feature 'length' is unknown; choose from"),
+        ([1, 0, 0, 0], {"solver": "newton"}, "monotone belongs to solver='lbfgs'"),
+    ],
+)
+def test_signs_that_cannot_be_kept_are_refused(monotone, more, message):
+    with pytest.raises(ValueError, match=message):
+        fitted("ranknet", monotone=monotone, **more)

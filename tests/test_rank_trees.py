@@ -7,6 +7,7 @@ import xgboost as xgb
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix
 
+import placet
 from placet.data import DataError, Queries
 from placet.losses import LOSSES
 from placet.metrics import ndcg
@@ -196,3 +197,34 @@ def test_models_of_lightgbm_that_predict_something_else_are_refused():
         fresh = lgb.Dataset(X, data.label, params={"linear_tree": params.get("linear_tree", False)})
         with pytest.raises(ValueError, match=words):
             Forest.from_lightgbm(lgb.train({**quiet, **params}, fresh, 3))
+
+
+def test_monotone_features_move_the_score_one_way(tmp_path):
+    ranker = TreeRanker("pmop-fd", n_trees=20, min_rows=3, monotone={"1": -1, "0": 1}).fit(TRAIN)
+    grid = np.linspace(-3, 3, 50)
+    for feature, sign in ((0, 1), (1, -1)):
+        X = np.zeros((50, TRAIN.n_features))
+        X[:, feature] = grid
+        steps = sign * np.diff(ranker.predict(X))
+        assert (steps >= 0).all()
+    free = TreeRanker("pmop-fd", n_trees=20, min_rows=3).fit(TRAIN)
+    X = np.zeros((50, TRAIN.n_features))
+    X[:, 1] = grid
+    assert (np.diff(free.predict(X)) > 0).any()
+    ranker.save(tmp_path / "model")
+    np.testing.assert_array_equal(placet.load(tmp_path / "model").predict(TRAIN), ranker.predict(TRAIN))
+
+
+def test_shapley_values_are_those_of_lightgbm():
+    grown = lgb.train(
+        {"objective": "lambdarank", "verbosity": -1, "min_data_in_leaf": 3},
+        lgb.Dataset(TRAIN.X, TRAIN.grade, group=np.diff(TRAIN.offsets)),
+        10,
+    )
+    ranker = TreeRanker(n_trees=1, min_rows=3).fit(TRAIN)
+    ranker.trees_ = type(ranker.trees_).from_lightgbm(grown)
+    expected = grown.predict(TRAIN.X, pred_contrib=True)
+    np.testing.assert_allclose(ranker.shapley(TRAIN.X), expected[:, :-1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        ranker.shapley(TRAIN.X).sum(axis=1) + expected[0, -1], ranker.predict(TRAIN.X), rtol=1e-9
+    )

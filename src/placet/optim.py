@@ -43,9 +43,12 @@ def lbfgs(
     max_iter: int = 1000,
     rel_tol: float | None = None,
     relative: bool = False,
+    bounds: tuple[Floats, Floats] | None = None,
     callback: Callback | None = None,
 ) -> Fit:
     """Minimize ``fun(x) -> (value, gradient)`` by L-BFGS until max abs(gradient) <= ``tol``.
+
+    ``bounds``: least and largest values of x; where x is at one and the gradient leads beyond it, it counts as 0.
 
     ``relative``: ``tol`` is a share of what max abs(gradient) was at ``x0``.  ``rel_tol`` adds a second way to stop: an
     iteration that lowers the value by less than ``rel_tol`` of itself.  The first step has length 1 at most; where that
@@ -77,17 +80,26 @@ def lbfgs(
         if small_step:
             raise StopIteration
 
+    def inside(x: Floats, gradient: Floats) -> Floats:
+        if bounds is None:
+            return gradient
+        return np.where((x <= bounds[0]) & (gradient > 0) | (x >= bounds[1]) & (gradient < 0), 0.0, gradient)
+
     options = {"maxiter": max_iter, "maxfun": 100 * max_iter, "ftol": 0.0, "maxcor": 20}
     for length in FIRST_STEPS:
         options["gtol"] = tol * length
-        result = minimize(near, np.zeros_like(start), jac=True, method="L-BFGS-B", callback=after, options=options)
+        box = None if bounds is None else list(zip(*((bound - start) / length for bound in bounds)))
+        result = minimize(
+            near, np.zeros_like(start), jac=True, method="L-BFGS-B", bounds=box, callback=after, options=options
+        )
         if result.x.any() or small_step:
             break
-        if np.abs(result.jac).max(initial=0.0) <= tol * length:
+        if np.abs(inside(start, result.jac)).max(initial=0.0) <= tol * length:
             break
     x = start + length * result.x
+    x = x if bounds is None else np.clip(x, *bounds)
     value, gradient = fun(x)
-    return _fit(x, value, gradient, int(result.nit), tol * unit, max_iter, small_step)
+    return _fit(x, value, inside(x, gradient), int(result.nit), tol * unit, max_iter, small_step)
 
 
 def newton(

@@ -1,7 +1,7 @@
 """A linear score of the features, fitted to any loss."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank import in_parts
 from placet.rank.checkpoint import start_weights, write_weights
 from placet.rank.features import Products, times
+from placet.rank.monotone import directions
 from placet.rank.objective import Objective
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.state import Array, Learnt, Number, holds
@@ -68,6 +69,8 @@ class LinearRanker(Ranker):
         Judges on the validation set.
     loss_params : mapping, optional
         Parameters of the loss.
+    monotone : mapping or sequence, optional
+        Signs of weights: 1, -1 or 0 (either) for every feature, or a mapping from names of features.  Solver "lbfgs".
     random_state : int
         Seed of "sgd".
 
@@ -104,6 +107,7 @@ class LinearRanker(Ranker):
         batch: int | None = None,
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, int] | Sequence[int] | None = None,
         random_state: int = 0,
     ) -> None:
         self.loss = loss
@@ -119,6 +123,7 @@ class LinearRanker(Ranker):
         self.batch = batch
         self.metric = metric
         self.loss_params = loss_params
+        self.monotone = monotone
         self.random_state = random_state
 
     def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
@@ -195,7 +200,9 @@ class LinearRanker(Ranker):
             steps: dict[str, Any] = {"learning_rate": self.learning_rate, "max_iter": self.max_iter}
             return sgd(estimate, start, method=self.step, rng=rng, callback=after, **steps)
         if objective.bound.loss.reweights:
-            return reweighted(objective, start, after, tol=self.tol, max_iter=self.max_iter)
+            return reweighted(
+                objective, start, after, tol=self.tol, max_iter=self.max_iter, bounds=self._box(len(start))
+            )
         common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
         if self._start is not None:  # still a share of the gradient where all weights are 0
             first = float(np.abs(objective(objective.zero)[1]).max(initial=0.0)) or 1.0
@@ -203,7 +210,18 @@ class LinearRanker(Ranker):
         if self.solver == "newton":
             return newton(objective, by_products(objective.hvp), start, rel_tol=self.rel_tol, **common)
         kinked = not objective.bound.loss.differentiable  # no gradient vanishes at a kink: stop by improvement as well
-        return lbfgs(objective, start, rel_tol=1e-6 if self.rel_tol is None and kinked else self.rel_tol, **common)
+        rel_tol = 1e-6 if self.rel_tol is None and kinked else self.rel_tol
+        return lbfgs(objective, start, rel_tol=rel_tol, bounds=self._box(len(start)), **common)
+
+    def _box(self, n: int) -> tuple[Floats, Floats] | None:
+        """Bounds of the unknowns by the signs of ``monotone``; the scale of a feature is positive."""
+        if self.monotone is None:
+            return None
+        sign = directions(self.monotone, self.features_, self.n_features_in_)
+        low, high = np.full(n, -np.inf), np.full(n, np.inf)
+        low[: len(sign)][sign > 0] = 0.0
+        high[: len(sign)][sign < 0] = 0.0
+        return low, high
 
     def _after(self, best: Best[Floats]) -> Callable[[Floats, float], None]:
         """What an optimizer calls after each step."""
@@ -264,10 +282,18 @@ class LinearRanker(Ranker):
             raise ValueError(f"tol {self.tol} must be above 0 and max_iter {self.max_iter} at least 1")
         if self.batch is not None and (self.batch < 1 or self.solver != "sgd"):
             raise ValueError(f"batch {self.batch} must be at least 1, and belongs to solver='sgd'")
+        if self.monotone is not None and (self.solver != "lbfgs" or self.second_order is not None):
+            raise ValueError("monotone belongs to solver='lbfgs', without second_order")
 
 
 def reweighted(
-    objective: Objective, x: Floats, after: Callable[[Floats, float], None], *, tol: float, max_iter: int
+    objective: Objective,
+    x: Floats,
+    after: Callable[[Floats, float], None],
+    *,
+    tol: float,
+    max_iter: int,
+    bounds: tuple[Floats, Floats] | None,
 ) -> Fit:
     """Rounds of L-BFGS for a loss whose pairs weigh by the places of the current scores.
 
@@ -281,7 +307,9 @@ def reweighted(
     while done < ROUNDS and not settled:
         done += 1
         objective.bound.hold(objective.scores(x))
-        fit = lbfgs(objective, x, tol=tol * unit, max_iter=max(max_iter - steps, 1), rel_tol=1e-6, callback=after)
+        fit = lbfgs(
+            objective, x, tol=tol * unit, max_iter=max(max_iter - steps, 1), rel_tol=1e-6, bounds=bounds, callback=after
+        )
         moved, x, steps = float(np.abs(fit.x - x).max(initial=0.0)), fit.x, steps + fit.n_iter
         settled = moved <= SETTLED * float(np.abs(x).max(initial=0.0))
         if not fit.converged or steps >= max_iter:

@@ -13,6 +13,7 @@ from placet.losses import Bound, needs
 from placet.metrics import metric as metric_of
 from placet.rank.files import lightgbm
 from placet.rank.forest import Forest
+from placet.rank.monotone import directions
 from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
 from placet.rank.state import Learnt, Number, Trees, holds
 from placet.rank.validation import Best
@@ -52,6 +53,9 @@ class TreeRanker(Ranker):
         Parameters of the loss.
     engine : mapping, optional
         Further parameters of LightGBM.
+    monotone : mapping or sequence, optional
+        How the score may move with a feature: 1 (only rise), -1 (only fall) or 0 (either) for every feature, or a
+        mapping from names of features.
     random_state : int
         Seed of the draws.
 
@@ -80,6 +84,7 @@ class TreeRanker(Ranker):
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
         engine: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, int] | Sequence[int] | None = None,
         random_state: int = 0,
     ) -> None:
         self.loss = loss
@@ -94,6 +99,7 @@ class TreeRanker(Ranker):
         self.metric = metric
         self.loss_params = loss_params
         self.engine = engine
+        self.monotone = monotone
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
@@ -103,7 +109,9 @@ class TreeRanker(Ranker):
         slopes = Slopes(self.loss, self.loss_params)
         slopes.bind(queries.lists())
         train = lgb.Dataset(queries.X, queries.grade)
-        booster = lgb.Booster({**self._engine(), **(self.engine or {})}, train)
+        sign = directions(self.monotone, queries.features, queries.n_features)
+        limits = {"monotone_constraints": sign.tolist()} if sign.any() else {}
+        booster = lgb.Booster({**self._engine(), **limits, **(self.engine or {})}, train)
         if valid is not None:
             booster.add_valid(lgb.Dataset(valid.X, valid.grade, reference=train), "valid")
         best = self._grow(booster, slopes, valid)
@@ -154,6 +162,17 @@ class TreeRanker(Ranker):
 
     def _scores(self, queries: Queries) -> Floats:
         return self.trees_.predict(queries.X)
+
+    def shapley(self, X: Any) -> Floats:
+        """What each feature adds to the score of each row, (rows, features): Shapley values over the trees.
+
+        They differ from those of LightGBM (``pred_contrib``) by rounding; their sum is the score less its mean over the
+        training rows.
+        """
+        queries = self._rows_to_score(X, None)
+        rows = queries.X.toarray() if hasattr(queries.X, "toarray") else queries.X
+        found = [self.trees_.shapley(row) for row in np.asarray(rows, np.float64)]
+        return np.array(found).reshape(len(found), self.n_features_in_)
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: what each feature adds to s_i - s_j (Shapley values), largest first."""
