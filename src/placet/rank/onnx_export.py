@@ -60,7 +60,9 @@ class _Graph:
     """Nodes and constants as they are added; names count up."""
 
     def __init__(self, package: Any) -> None:
-        self.package, self.nodes, self.constants = package, [], []
+        self.package = package
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
         self.kind = package.TensorProto.DOUBLE  # of the scores
 
     def constant(self, values: Any) -> str:
