@@ -4,8 +4,10 @@ A model is an estimator in `MODELS`, a rule a record in `RULES`; `consensus` ser
 `ConsensusSet` where the data hold several instances.
 """
 
+from placet.aggregate.groups import Groups
 from placet.aggregate.methods import MODELS, consensus
+from placet.aggregate.mixture import Mixture
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
 
-__all__ = ["MODELS", "RULES", "Consensus", "ConsensusSet", "consensus"]
+__all__ = ["MODELS", "RULES", "Consensus", "ConsensusSet", "Groups", "Mixture", "consensus"]

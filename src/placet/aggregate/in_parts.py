@@ -27,9 +27,10 @@ from placet.aggregate.likelihood import (
     precision_of,
     scale_and_precision,
 )
-from placet.aggregate.methods import MODELS, Progress, Run, Steps, support
+from placet.aggregate.methods import MODELS, Progress, Run, Steps
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_parts import fit_parts
+from placet.aggregate.places import support
 from placet.aggregate.result import Consensus
 from placet.aggregate.rules import RULES
 from placet.aggregate.start import start_scores, write_checkpoint

@@ -12,10 +12,13 @@ from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.controls import unused_note
 from placet.aggregate.cps import CosetPermutation
 from placet.aggregate.existence import data_kind
+from placet.aggregate.groups import Groups
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.mallows import Mallows
+from placet.aggregate.mixture import Mixture
 from placet.aggregate.mpm import MultinomialPreference
+from placet.aggregate.places import support
 from placet.aggregate.prior import LEARN, check_prior
 from placet.aggregate.resample import resample
 from placet.aggregate.result import Consensus, ConsensusSet
@@ -67,7 +70,7 @@ def consensus(
 @overload
 def consensus(
     data: Rankings | Comparisons | Parts | Mapping[Hashable, Any],
-    method: str = ...,
+    method: str | Mixture = ...,
     *,
     bootstrap: int = ...,
     random_state: int = ...,
@@ -78,7 +81,7 @@ def consensus(
 ) -> Consensus | ConsensusSet: ...
 def consensus(
     data: Rankings | Comparisons | Parts | Mapping[Hashable, Any],
-    method: str = "plackett-luce",
+    method: str | Mixture = "plackett-luce",
     *,
     bootstrap: int = 0,
     random_state: int = 0,
@@ -96,7 +99,7 @@ def consensus(
     ----------
     data : ballots or votes, or `Parts` of them (`placet.scan`), which need not fit in memory; or a mapping of names to
         data (`placet.read_slices`), each of which is answered alone
-    method : a name of `MODELS` or `RULES`
+    method : a name of `MODELS` or `RULES`; or a `Mixture` of one of the models, which gives `Groups` of voters
     bootstrap : rounds of resampling, 0 for none.  Ballots (of each instance) or votes are resampled by multinomial
         counts and the method is run on each sample, which gives every method standard errors and rank intervals.
     random_state : seed of everything random
@@ -123,6 +126,8 @@ def consensus(
             raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
     if bootstrap < 0 or bootstrap == 1:
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
+    if isinstance(method, Mixture):
+        return _groups(data, method, bootstrap, random_state, progress, params)
     check_method(method, params)
     if "random_state" in _parameters(method):
         params = {"random_state": random_state, **params}
@@ -146,6 +151,22 @@ def consensus(
             return replace(found, set_notes=(*notes, *found.set_notes))
         results, more = run.each(data, progress)
         return ConsensusSet(results, method=method, params=params, set_notes=(*notes, *more))
+
+
+def _groups(
+    data: Any, mixture: Mixture, bootstrap: int, random_state: int, progress: Progress | None, params: dict[str, Any]
+) -> Groups:
+    """The groups of a mixture; its parameters are its own."""
+    if params:
+        raise ValueError(f"parameters of a mixture belong to it: Mixture(..., {next(iter(params))}=...)")
+    if isinstance(data, Parts):
+        raise ValueError("a mixture needs all voters in memory; read the files with placet.read")
+    steps = Steps(progress, 1 + bootstrap)
+    fitted = mixture.fit(data)
+    steps.step()
+    if bootstrap:
+        return fitted.bootstrap(data, bootstrap, random_state=random_state, progress=steps.step)
+    return fitted.groups_
 
 
 def check_method(method: str, params: Mapping[str, Any]) -> None:
@@ -298,15 +319,6 @@ def _problem(part: Rankings) -> tuple[bytes, ...]:
     """What a method sees of an instance but for names; equal for equal problems."""
     columns = (part.item, part.tier, part.offsets, part.weight, part.agent, part.score)
     return tuple(b"" if column is None else column.tobytes() for column in columns)
-
-
-def support(data: Rankings | Comparisons) -> Floats:
-    """(n_items,): the weight of the ballots that list an item, or of the votes on it.  O(rows)."""
-    if isinstance(data, Rankings):
-        return np.bincount(data.item, data.weight[data.ballot], data.n_items).astype(np.float64)
-    votes = data.wins_i + data.wins_j + data.ties
-    both = np.concatenate([data.i, data.j])
-    return np.bincount(both, np.concatenate([votes, votes]), data.n_items).astype(np.float64)
 
 
 def _with_support(result: Consensus | ConsensusSet, data: Rankings | Comparisons) -> Consensus | ConsensusSet:

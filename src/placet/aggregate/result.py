@@ -434,7 +434,7 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         try:
             return self.results[instance]
         except KeyError:
-            raise KeyError(f"instance {instance!r} is not among the {len(self)} instances") from None
+            raise KeyError(f"{self.by} {instance!r} is not among the {len(self)} {self.by}s") from None
 
     def __iter__(self) -> Iterator[Hashable]:
         return iter(self.results)
@@ -445,7 +445,7 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
     def __repr__(self) -> str:
         items = sum(len(c.items) for c in self.values())
         notes = f", {len(self.notes)} notes" if self.notes else ""
-        return f"ConsensusSet({self.method}: {len(self)} instances, {items} items{notes})"
+        return f"{type(self).__name__}({self.method}: {len(self)} {self.by}s, {items} items{notes})"
 
     @property
     def ranking(self) -> dict[Hashable, list[Hashable]]:
@@ -471,7 +471,7 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         for kind, count in kinds.items():
             name, note = first[kind]
             everywhere = count == len(self) and len(texts[kind]) == 1
-            found.append(note if everywhere else f"{count} of {len(self)} instances, first {name!r}: {note}")
+            found.append(note if everywhere else f"{count} of {len(self)} {self.by}s, first {name!r}: {note}")
         return tuple(found)
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":

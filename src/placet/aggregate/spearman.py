@@ -140,6 +140,20 @@ class Ballots:
         ]
         return AtCenter(distance, small, large, self.sizes)
 
+    def log_likelihoods(self, center: Ints, t: float) -> Floats:
+        """(ballots,): log probability of every ballot at a center and a dispersion."""
+        r = self.rankings
+        rank = np.empty(len(r.item))
+        kernels.ranks_on_ballots(center, r.item, r.tier, r.offsets, rank)
+        alone = self.opens[self.size == 1]
+        found = -t * np.bincount(r.ballot[alone], (self.place[alone] - rank[alone]) ** 2, len(r))
+        for a, k in zip(self.opens, self.size):
+            if k > 1:
+                found[r.ballot[a]] += log_sum(t, self.place[a : a + k], rank[a : a + k])
+        sizes = np.diff(r.offsets)
+        whole = {int(m): log_normalizer(t, int(m)) for m in np.unique(sizes)}
+        return found - np.array([whole[int(m)] for m in sizes])
+
 
 @dataclass(frozen=True)
 class AtCenter:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placet.cli.groups import mixture_of, say_groups, split_parameters
 from placet.cli.in_parts import InParts, OnDask, scanned
 from placet.cli.models import AGENTS_HELP, CONTROL_HELP, model_options
 from placet.cli.options import AsJson, FormatName, Level, Out, Param, Read, Report, Seed, complete_methods
@@ -48,6 +49,8 @@ def aggregate(
     as_json: AsJson = False,
     parts: InParts = False,
     dask: OnDask = "",
+    groups: Annotated[str, typer.Option(help="Kinds of voters, each with a ranking: a number, or auto.")] = "",
+    members: Annotated[Path | None, typer.Option(help="With --groups: write who belongs to which (a table).")] = None,
 ) -> None:
     """Rank the items of files by consensus, with standard errors and rank intervals.
 
@@ -61,7 +64,7 @@ def aggregate(
     check_suffix(out, list(WRITERS))
     check_scale(scale, anchor)
     reading, fitting = model_options(control or [], agents)
-    params = fitting | parameters(param or [])
+    params, mixed = split_parameters(groups, members, by, fitting | parameters(param or []))
     if method:
         check_method(method, params)
     options = reading | parameters(option or [])
@@ -81,16 +84,19 @@ def aggregate(
     params = {**(old.params if old is not None and chosen == old.method else {}), **params}
     params.pop("random_state", None)
     check_method(chosen, params)
+    mixture = mixture_of(groups, chosen, params, mixed, seed) if groups else None
     if not isinstance(data, Mapping) and (seconds := expected_seconds(data, chosen, bootstrap)) > LONG:
         say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
     with progress_bar(chosen) as bar:
-        given = {"bootstrap": bootstrap, "random_state": seed, "progress": bar, "start": start, **params}
-        result: Any = consensus(data, chosen, **given)
+        given = {"bootstrap": bootstrap, "random_state": seed, "progress": bar, "start": start}
+        given |= params if mixture is None else {}
+        result: Any = consensus(data, mixture or chosen, **given)
         result = replace(result, by=by) if by else result
         result = result.with_min_support(min_support) if min_support else result
         result = _in_points(result, scale, anchor) if scale else result
     said = data.values() if isinstance(data, Mapping) else [data]
     known = {note for part in said for note in part.notes}  # said when the files were read
+    say_groups(result, members)
     if report is not None:  # before stdout, which may be a pipe that is closed early
         names = ", ".join(file.name for file in files[:3]) + (", ..." if len(files) > 3 else "")
         with progress_bar("report"):

@@ -17,9 +17,12 @@ SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
 
 def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = None) -> dict[str, object]:
     """A result as JSON: the table, the notes, and what `placet.aggregate.boards` needs to go on from it."""
+    from placet.aggregate import Groups
     from placet.aggregate.boards import board_dict
 
     rows = result.to_frame(level).to_dicts()
+    if isinstance(result, Groups):
+        return {"method": result.method, "notes": list(result.notes), "ranking": rows, **result.to_dict()}
     board = board_dict(result, data)
     state = {name: board.pop(name) for name in ("state", "data") if name in board}
     answer: dict[str, object] = {**board, "notes": list(result.notes), "ranking": rows}
@@ -31,9 +34,9 @@ def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = No
 
 def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
     """All on a pipe; on a terminal the best items of the first instances, and how many more there are."""
-    from placet.aggregate import ConsensusSet
+    from placet.aggregate import ConsensusSet, Groups
 
-    if not (isinstance(result, ConsensusSet) and sys.stdout.isatty()):
+    if isinstance(result, Groups) or not (isinstance(result, ConsensusSet) and sys.stdout.isatty()):
         frame = result.to_frame(level)
         show_table(frame.columns, frame.rows())
         return

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import placet
-from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet
+from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet, Groups
 from placet.aggregate.instances import split
 from placet.aggregate.record import ELIMINATED, Record
 from placet.aggregate.separation import MOST_PAIRED
@@ -20,7 +20,7 @@ from placet.axioms.findings import Finding
 from placet.data import Comparisons, Rankings
 from placet.io.escaping import in_html
 from placet.io.files import writing
-from placet.report import figures
+from placet.report import figures, groups
 from placet.report.models import controls_table, raters_table
 from placet.report.style import CSS
 
@@ -45,7 +45,9 @@ def consensus_page(
 
     Of a `ConsensusSet` it names the winner of 200 instances, lists the best 20 items of 30, audits these, and says so.
     """
-    if isinstance(consensus, ConsensusSet):
+    if isinstance(consensus, Groups):
+        lead, sections = groups.lead(consensus), _of_groups(consensus, level)
+    elif isinstance(consensus, ConsensusSet):
         if not isinstance(data, Rankings):
             raise TypeError("the data of a ConsensusSet are Rankings")
         lead, sections = _instances_summary(consensus), _of_instances(consensus, data, level)
@@ -90,6 +92,13 @@ def _of_one(c: Consensus, data: Rankings | Comparisons, level: float) -> Section
         ("What to know", _notes(c)),
         ("Audit", _audit(c, data)),
     ]
+
+
+def _of_groups(found: Groups, level: float) -> Sections:
+    """Kinds of voters, then the ranking of each."""
+    sections = [("Kinds of voters", groups.kinds(found)), ("What to know", _notes(found))]
+    shown = list(found.items())[:MOST_INSTANCES]
+    return sections + [(f"Group {g}", _ranking(c, level, MOST_OF_AN_INSTANCE)) for g, c in shown]
 
 
 def _of_instances(found: ConsensusSet, data: Rankings, level: float) -> Sections:

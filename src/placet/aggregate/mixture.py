@@ -1,0 +1,336 @@
+"""Kinds of voters: a mixture of one likelihood model, by expectation maximization.
+
+A voter belongs to group k with probability share_k, and all that it says then follows the model with the scores of
+group k: P(voter) = sum_k share_k p(voter | theta_k).
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate.controls import unused_note
+from placet.aggregate.em import Found, ascend, best_of_starts, in_own_order, responsibilities
+from placet.aggregate.existence import data_kind
+from placet.aggregate.groups import Groups, Tried, bic
+from placet.aggregate.instances import refuse_instances
+from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.mallows import Mallows
+from placet.aggregate.mixture_errors import mixture_covariance
+from placet.aggregate.places import support
+from placet.aggregate.resample import are_counts, resampled_counts
+from placet.aggregate.result import Consensus
+from placet.aggregate.voters import Distances, Family, Pairs, Voters, family_of, seeding_table, voters_of
+from placet.data import Comparisons, DataError, Rankings
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
+from placet.threads import algebra_threads
+
+MIXED: dict[str, type] = {
+    "plackett-luce": PlackettLuce,
+    "bradley-terry": BradleyTerry,
+    "mallows": Mallows,
+    "pmop": PMOP,
+    "pmop-fd": PMOPFullDecomposition,
+}
+"""Models of which mixtures are made: those that give every voter a likelihood."""
+
+CRITERIA = ("bic", "valid")
+MOST_REFITS = 10
+FOLDS = 5
+WORSE_IN_A_ROW = 2
+"""Numbers of groups that must be worse, one after the other, before the search for the best ends."""
+
+
+class Mixture(BaseEstimator):
+    """Groups of voters, each with scores of its own, and a share of all voters.
+
+    P(voter) = sum_k share_k p(voter | group k).  A voter is an agent with all its ballots or votes where the data name
+    agents, else one ballot (of weight w: w voters with this ballot).  Shares and scores maximize the likelihood, with
+    the model's own prior on the scores of each group, by expectation maximization from several starts; the objective
+    never falls.  Groups are numbered by falling share.
+
+    Parameters
+    ----------
+    model : "plackett-luce", "bradley-terry", "mallows", "pmop", "pmop-fd", or an estimator of one of them
+    k : number of groups, or "auto": the best of 1, 2, ... ``most`` by ``criterion``, tried until two in a row are worse
+    criterion : "bic", or "valid": the log likelihood of voters left out, in five folds
+    most : largest number of groups that "auto" tries
+    restarts : starts; the answer is the best optimum that they reach, which may not be the best of all
+    max_iter, tol : rounds at most, and the rise of the objective per voter below which they end
+    random_state : seed of the starts and of the folds
+
+    Attributes
+    ----------
+    groups_ : `Groups`, a mapping of 1, 2, ... to the `Consensus` of each group
+    k_, shares_, membership_ (voters, k)
+
+    Standard errors are those of the observed information of all groups and shares together, so they include what is not
+    known about memberships (Louis, Finding the observed information matrix when using the EM algorithm, JRSS B 1982); a
+    center of Mallows' model has none, and a bootstrap gives draws.
+
+    >>> from placet.data import Rankings
+    >>> votes = Rankings.from_orders([["a", "b", "c", "d"], ["d", "c", "b", "a"]], weight=[60, 40])
+    >>> groups = Mixture("mallows", 2).fit(votes).groups_
+    >>> {k: c.ranking for k, c in groups.items()}, groups.shares.round(2)
+    ({1: ['a', 'b', 'c', 'd'], 2: ['d', 'c', 'b', 'a']}, array([0.6, 0.4]))
+    """
+
+    def __init__(
+        self,
+        model: Any = "plackett-luce",
+        k: Any = "auto",
+        *,
+        criterion: str = "bic",
+        most: int = 6,
+        restarts: int = 8,
+        max_iter: int = 1000,
+        tol: float = 1e-7,
+        random_state: int = 0,
+    ):
+        self.model = model
+        self.k = k
+        self.criterion = criterion
+        self.most = most
+        self.restarts = restarts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, data: Rankings | Comparisons) -> "Mixture":
+        """Fit to ballots, or to votes that name their voters."""
+        estimator = self._check(data)
+        voters = voters_of(data, getattr(estimator, "agent_weight", None))
+        family = family_of(estimator, voters)
+        with algebra_threads(family.size):
+            if self.k == "auto":
+                self.tried_, found = self._choose(family, voters)
+            else:
+                found, self.tried_ = self._best(family, voters, voters.count, self.k), ()
+            return self._keep(estimator, family, voters, found, data)
+
+    def log_likelihood(self, data: Rankings | Comparisons) -> Floats:
+        """(voters,): log likelihood of other voters on the same items; agents by number, else ballots."""
+        return self._look(data)[1]
+
+    def membership(self, data: Rankings | Comparisons) -> Floats:
+        """(voters, k): the probabilities that other voters on the same items belong to each group."""
+        return self._look(data)[0]
+
+    def bootstrap(
+        self,
+        data: Rankings | Comparisons,
+        rounds: int,
+        *,
+        random_state: int = 0,
+        progress: Callable[[], None] | None = None,
+    ) -> Groups:
+        """The fitted groups with draws of scores and shares: voters counted anew, each round from the fit.
+
+        Starting from the fit keeps the groups' numbers, and leaves out that another optimum may become the best.
+        """
+        rng = np.random.default_rng(random_state)
+        voters = voters_of(data, getattr(self._estimator, "agent_weight", None))
+        family = family_of(self._estimator, voters)
+        draws, shares = [], []
+        for _ in range(rounds):
+            count = resampled_counts(voters.count, rng)
+            with algebra_threads(family.size):
+                one = ascend(family, count, self.shares_, self._states, self.max_iter, 10 * self.tol)
+            draws.append([family.scores(state) for state in one.states])
+            shares.append(one.shares)
+            if progress is not None:
+                progress()
+        note = f"uncertainty from {rounds} bootstrap rounds of multinomial counts of voters, each from the fit"
+        results = {
+            g: replace(c, stderr=None, covariance=None, draws=np.array([draw[k] for draw in draws]))
+            for k, (g, c) in enumerate(self.groups_.items())
+        }
+        stderr = np.std(shares, axis=0, ddof=1)
+        notes = (*self.groups_.set_notes, note)
+        return replace(self.groups_, results=results, share_stderr=stderr, set_notes=notes)
+
+    # Inside
+
+    def _check(self, data: Any) -> Any:
+        """The estimator of the groups, or an error about parameters."""
+        data_kind(data)
+        refuse_instances(data, "mixture")
+        if isinstance(self.model, str):
+            estimator = MIXED[one_of(self.model, MIXED, "model of a mixture")]()
+        elif isinstance(self.model, tuple(MIXED.values())):
+            estimator = clone(self.model)
+        else:
+            raise ValueError(f"a mixture of {type(self.model).__name__} is not possible; choose from {sorted(MIXED)}")
+        if getattr(estimator, "agents", None) is not None:
+            raise ValueError(f"a mixture gives agents groups; agents={estimator.agents!r} of its model is not possible")
+        one_of(self.criterion, CRITERIA, "criterion")
+        whole = isinstance(self.k, int | np.integer) and not isinstance(self.k, bool)
+        if self.k != "auto" and not (whole and self.k >= 1):
+            raise ValueError(f'k must be a number of groups from 1 on, or "auto", not {self.k!r}')
+        for name in ("most", "restarts", "max_iter"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not data.n_items or not len(data):
+            raise DataError("there is nothing to group: no ballots, or no items")
+        if isinstance(estimator, BradleyTerry):
+            estimator._check(data)
+        return estimator
+
+    def _best(self, family: Family, voters: Voters, count: Floats, k: int) -> Found:
+        if k > int((voters.count > 0).sum()):
+            raise DataError(f"{k} groups of {int((voters.count > 0).sum())} different voters; ask for fewer groups")
+        return best_of_starts(family, voters, count, k, self.restarts, self.max_iter, self.tol, self.random_state)
+
+    def _choose(self, family: Family, voters: Voters) -> tuple[tuple[Tried, ...], Found]:
+        """The best number of groups, and every number that was tried."""
+        total = float(voters.count.sum())
+        tried: list[tuple[float, Tried, Found]] = []
+        for k in range(1, min(self.most, int((voters.count > 0).sum())) + 1):
+            found = self._best(family, voters, voters.count, k)
+            valid = self._valid(family, voters, k) if self.criterion == "valid" else None
+            one = Tried(k, found.log_likelihood, bic(found.log_likelihood, _parameters(family, k), total), valid)
+            tried.append((one.bic if valid is None else -valid, one, found))
+            best = min(range(len(tried)), key=lambda j: tried[j][0])
+            if len(tried) - 1 - best >= WORSE_IN_A_ROW:
+                break
+        return tuple(one for _, one, _ in tried), tried[best][2]
+
+    def _valid(self, family: Family, voters: Voters, k: int) -> float:
+        """Mean log likelihood of a voter that was left out, over five folds of voters."""
+        value, total = 0.0, 0.0
+        for part in folds(voters, self.random_state):
+            found = self._best(family, voters, voters.count - part, k)
+            value += float(part @ responsibilities(family, found.shares, found.states)[1])
+            total += float(part.sum())
+        return value / total if total > 0 else np.nan
+
+    def _keep(self, estimator: Any, family: Family, voters: Voters, found: Found, data: Any) -> "Mixture":
+        """The groups by falling share, each fitted to the end by the model itself, with standard errors."""
+        found, models = self._settled(family, voters, found)
+        order = np.lexsort((np.arange(len(found.shares)), -found.shares))
+        models = [models[g] for g in order]
+        states = [found.states[g] for g in order]
+        found = replace(found, shares=found.shares[order], states=states, membership=found.membership[:, order])
+        blocks, share_covariance, notes = None, None, list[str]()
+        if getattr(estimator, "stderr", "observed") is not None:
+            blocks, share_covariance, notes = mixture_covariance(family, found, voters.count)
+        notes += _notes(found, voters)
+        results: dict[Hashable, Consensus] = {}
+        for g, model in enumerate(models):
+            c = replace(model.consensus_, support=support(voters.weighted(voters.count * found.membership[:, g])))
+            results[g + 1] = _with_errors(c, family, None if blocks is None else blocks[g])
+        stderr = None if share_covariance is None else np.sqrt(np.maximum(np.diag(share_covariance), 0.0))
+        self._estimator, self._states = estimator, found.states
+        self.k_, self.shares_, self.membership_ = len(results), found.shares, found.membership[voters.unit]
+        self.groups_ = Groups(
+            results,
+            method=models[0].consensus_.method,
+            params=self.get_params(deep=False),
+            set_notes=(*data.notes, *unused_note(data, "mixture"), *notes),
+            shares=found.shares,
+            share_stderr=stderr,
+            membership=self.membership_,
+            voters=voters.names,
+            count=voters.given,
+            log_likelihood=found.log_likelihood,
+            n_parameters=_parameters(family, len(results)),
+            converged=found.converged,
+            tried=self.tried_,
+            trace=found.trace,
+        )
+        return self
+
+    def _settled(self, family: Family, voters: Voters, found: Found) -> tuple[Found, list[Any]]:
+        """Fits by the model itself (exact centers, learnt widths of priors) and rounds in turn, until neither helps."""
+        count, k = voters.count, len(found.shares)
+        close = self.tol * max(float(count.sum()), 1.0)
+        for _ in range(MOST_REFITS):
+            pairs = []
+            for g in range(k):
+                try:
+                    pairs.append(family.refitted(count * found.membership[:, g], found.states[g]))
+                except DataError as error:
+                    raise DataError(f"group {g + 1} of {k}: {error}") from error
+            models, states = [model for model, _ in pairs], [state for _, state in pairs]
+            membership, each = responsibilities(family, found.shares, states)
+            value = float(count @ each)
+            objective = value + sum(map(family.log_prior, states))
+            last = replace(
+                found, states=states, membership=membership, log_likelihood=value, trace=(*found.trace, objective)
+            )
+            if objective - found.objective <= close and not _moved(found.states, states):
+                return (last if objective >= found.objective - close else found), models
+            found = ascend(family, count, found.shares, states, self.max_iter, self.tol)
+        return found, models
+
+    def _look(self, data: Rankings | Comparisons) -> tuple[Floats, Floats]:
+        data_kind(data)
+        if tuple(data.items) != tuple(next(iter(self.groups_.values())).items):
+            raise DataError(f"other items ({data.n_items}) than the mixture was fitted to ({self._n_items()})")
+        voters = voters_of(data, getattr(self._estimator, "agent_weight", None))
+        membership, each = responsibilities(family_of(self._estimator, voters), self.shares_, self._states)
+        return membership[voters.unit], each[voters.unit]
+
+    def _n_items(self) -> int:
+        return len(next(iter(self.groups_.values())).items)
+
+
+def folds(voters: Voters, random_state: int) -> list[Floats]:
+    """Counts (voters,) of each of five parts of the voters.
+
+    Whole counts are split voter by voter, others as a whole; the parts do not depend on the order of the data.
+    """
+    _, order = in_own_order(seeding_table(voters))
+    rng = np.random.default_rng(random_state)
+    count = voters.count[order]
+    parts = np.zeros((FOLDS, len(count)))
+    if are_counts(count):
+        who = np.repeat(np.arange(len(count)), count.astype(np.int64))
+        np.add.at(parts, (rng.permutation(np.arange(len(who)) % FOLDS), who), 1.0)
+    else:
+        parts[rng.permutation(np.arange(len(count)) % FOLDS), np.arange(len(count))] = count
+    back = np.empty_like(parts)
+    back[:, order] = parts
+    return [part for part in back if part.sum() > 0]
+
+
+def _parameters(family: Family, k: int) -> int:
+    return k * family.n_parameters + k - 1
+
+
+def _moved(before: list[Any], after: list[Any]) -> bool:
+    """Whether the width of a prior that is learnt has changed by more than 1%."""
+    widths = [(a.width, b.width) for a, b in zip(before, after) if hasattr(a, "width") and a.width is not None]
+    return any(abs(b / a - 1) > 0.01 for a, b in widths)
+
+
+def _with_errors(c: Consensus, family: Family, covariance: Floats | None) -> Consensus:
+    """The consensus of a group with its part of the mixture's covariance in place of its own."""
+    scores = None if covariance is None else family.score_covariance(covariance)
+    extras = {name: value for name, value in c.extras.items() if not name.endswith("_stderr")}
+    if covariance is not None:
+        error = np.sqrt(np.diag(covariance))
+        if isinstance(family, Distances):
+            extras["dispersion_stderr"] = float(error[0])
+        if isinstance(family, Pairs):
+            extras |= family.extra_errors(c, error)
+    return replace(c, stderr=None, covariance=scores, extras=extras)
+
+
+def _notes(found: Found, voters: Voters) -> list[str]:
+    notes = ["groups are numbered by falling share"]
+    if not found.converged:
+        notes.append(f"not converged in {len(found.trace)} rounds; raise max_iter")
+    total = float(voters.count.sum())
+    notes += [
+        f"group {g + 1} has the weight of {share * total:.2g} voters; fewer groups describe the data as well"
+        for g, share in enumerate(found.shares)
+        if share * total < 1
+    ]
+    if isinstance(voters.data, Rankings) and voters.names is not None:
+        notes.append(f"a voter is an agent with all its ballots: {int((voters.count > 0).sum())} voters")
+    return notes

@@ -1,0 +1,70 @@
+"""Standard errors of a mixture: the observed information with what is not known about memberships taken off (Louis).
+
+With r_nk the membership of voter n, g_nk the gradient of its log likelihood in group k's unknowns, H_k the information
+of group k fitted to the voters so weighted, and shares by logits (softmax), the information of all unknowns is
+
+    blocks(H_1, ..., H_k, N (diag(share) - share share')) - sum_n count_n Cov(s_nk),
+
+s_nk the gradient of the complete log likelihood if n belonged to k, and the covariance that under r_n.
+"""
+
+import numpy as np
+from scipy.linalg import block_diag
+from scipy.sparse import csr_matrix, diags, hstack
+
+from placet.aggregate.em import Found
+from placet.aggregate.information import inverse_of
+from placet.aggregate.voters import Family
+from placet.data.arrays import Floats
+
+MOST_UNKNOWNS = 3000
+
+
+def observed_information(family: Family, found: Found, count: Floats) -> Floats:
+    """(k size + k, k size + k): unknowns of the groups one after the other, then the logits of the shares."""
+    shares, r = found.shares, found.membership
+    k = len(shares)
+    gradients = [family.gradient(state) for state in found.states]
+    complete = [family.information(count * r[:, g], state) for g, state in enumerate(found.states)]
+    n = float(count.sum())
+    H = block_diag(*complete, n * (np.diag(shares) - np.outer(shares, shares)))
+    mean = hstack([diags(r[:, g]) @ gradients[g] for g in range(k)] + [csr_matrix(r - shares)]).tocsr()
+    H += (mean.T @ diags(count) @ mean).toarray()
+    size = family.size
+    for g in range(k):  # minus the mean over groups of the outer products of s_nk = (g_nk in block k, e_k - share)
+        own = slice(g * size, (g + 1) * size)
+        weighted = diags(count * r[:, g]) @ gradients[g]
+        unit = np.eye(k)[g] - shares
+        H[own, own] -= (gradients[g].T @ weighted).toarray()
+        cross = np.outer(np.asarray(weighted.sum(axis=0)).ravel(), unit)
+        H[own, k * size :] -= cross
+        H[k * size :, own] -= cross.T
+        H[k * size :, k * size :] -= float(count @ r[:, g]) * np.outer(unit, unit)
+    return (H + H.T) / 2
+
+
+def mixture_covariance(
+    family: Family, found: Found, count: Floats
+) -> tuple[list[Floats] | None, Floats | None, list[str]]:
+    """Covariance (size, size) of each group's unknowns, that of the shares (k, k), and what to note."""
+    k, size = len(found.shares), family.size
+    if k * size > MOST_UNKNOWNS:
+        return None, None, [f"more than {MOST_UNKNOWNS} unknowns: no standard errors; a bootstrap gives them"]
+    H = observed_information(family, found, count)
+    H[k * size :, k * size :] += max(float(count.sum()), 1.0) / k  # a shift of all logits changes nothing
+    try:
+        C = inverse_of(H)
+    except np.linalg.LinAlgError:
+        C = None
+    if C is None or not np.isfinite(C).all():
+        return (
+            None,
+            None,
+            [
+                "no standard errors: the information matrix is not positive definite, as where a group has hardly any "
+                "voters or two groups are alike; try fewer groups"
+            ],
+        )
+    slope = np.diag(found.shares) - np.outer(found.shares, found.shares)
+    blocks = [C[g * size : (g + 1) * size, g * size : (g + 1) * size] for g in range(k)]
+    return blocks, slope @ C[k * size :, k * size :] @ slope, []
