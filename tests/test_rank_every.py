@@ -51,6 +51,7 @@ CASES = {
     "coordinate": (RANKERS["coordinate"](2, tol=0.0), (DATA[:25],), DATA[25:]),
     "surrogate": (RANKERS["surrogate"](("ce", "square"), max_evaluations=6), (DATA[:25],), DATA[25:]),
     "structrank": (RANKERS["structrank"]("linear", 1, epochs=2, starts=2), (DATA[:25],), DATA[25:]),
+    "listwise": (RANKERS["listwise"](TreeRanker("pl-partition", n_trees=6, min_rows=3)), (DATA[:25],), DATA[25:]),
     "reranker": (RANKERS["reranker"](LinearRanker("ranknet"), ("links", "cosine"), "pl-partition", terms=3, positive=True), (RELATED[:25],), RELATED[25:]),
     "crf": (RANKERS["crf"]("links", loss="pl-partition"), (RELATED[:25],), RELATED[25:]),
     "diversity": (RANKERS["diversity"](0, metric="alpha_ndcg@5"), (INTENTS.queries[:8], INTENTS.judged[:80]), (INTENTS.queries[8:], INTENTS.judged[80:])),

@@ -32,9 +32,9 @@ def train(
     ranker: Annotated[
         str,
         typer.Option(
-            help="linear, trees, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, reranker, "
-            "crf, fusion (of rank lists), labels (extreme multi-label), or auto: the best of a short list, or the mean "
-            "of the K best with --param blend=K.",
+            help="linear, trees, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, listwise, "
+            "reranker, crf, diversity (--judged), fusion (of rank lists), labels (extreme multi-label), or auto: the "
+            "best of a short list, or the mean of the K best with --param blend=K.",
             autocompletion=complete_rankers,
         ),
     ] = "linear",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from placet.rank.fusion import SupervisedFusion
     from placet.rank.labels import LabelRanker
     from placet.rank.linear import LinearRanker
+    from placet.rank.listwise import ListwiseFeatures
     from placet.rank.neural import NeuralRanker, torch_loss
     from placet.rank.rankboost import RankBoost
     from placet.rank.reranker import ListwiseReranker

@@ -16,6 +16,14 @@ from placet.rank.validation import Best
 
 Candidate = tuple[str, Mapping[str, Any]]
 
+SECOND_STAGE: Mapping[str, Any] = {
+    "kernels": ("cosine", "gaussian"),
+    "average": True,
+    "positive": True,
+    "l2": (1e-2, 1e-1, 1.0),
+}
+"""How a listwise second stage is fitted over any base: means of two kernels, the base itself among the choices."""
+
 SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
     ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}),
@@ -33,8 +41,13 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "xendcg", "l2": 1e-3}),
     ("trees", {"loss": "lambdarank", "learning_rate": 0.05, "leaves": 15}),
     ("linear", {"loss": "lambdaloss", "l2": 1e-3}),
+    ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
+    ("listwise", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15})}),
+    ("reranker", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-3}), **SECOND_STAGE}),
+    ("reranker", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}), **SECOND_STAGE}),
 )
-"""What ``autorank`` tries, in this order: two kinds of ranker, likelihoods, pairs and NDCG-consistent losses."""
+"""What ``autorank`` tries, in this order: two kinds of ranker, likelihoods, pairs and losses that aim at NDCG; then
+whole lists: features of the list beside those of the row, and a listwise second stage."""
 
 LOSSES_TO_DRAW = {
     "linear": ("pmop-fd", "pl-partition", "pl-lower-bound", "bregman-ce", "attrank", "ranknet", "cosine"),
@@ -131,8 +144,9 @@ def autorank(
 ) -> Choice:
     """Fit the first ``budget`` candidates (None: all) on ``train`` and keep the best by ``metric`` on ``valid``.
 
-    ``candidates``: the ``SHORT_LIST``, ``draw_candidates(20)``, or a list of one's own.  ``blend`` > 1 keeps the mean
-    of that many best (``Blend``), which a small validation set misleads less than the choice of one.
+    ``candidates``: the ``SHORT_LIST``, ``draw_candidates(20)``, or a list of one's own; the ``base`` of a listwise
+    one may be a candidate itself.  ``blend`` > 1 keeps the mean of that many best (``Blend``), which a small
+    validation set misleads less than the choice of one.
 
     Each also stops, or keeps its best step, by the same metric on ``valid``, so the value of the best is an optimistic
     one: measure it on queries of its own.  A tie goes to the earlier.  A candidate that cannot be fitted (trees without
@@ -154,7 +168,7 @@ def autorank(
     best: Best[list[tuple[Trial, Ranker]]] = Best()
     with best:
         for name, params in chosen:
-            ranker = ranker_class(name)(**{"random_state": random_state, **params}, metric=metric)
+            ranker = unfitted(name, params, metric, random_state)
             start = time.perf_counter()
             try:
                 found = _value(ranker.fit(train, valid=valid), valid)
@@ -176,6 +190,16 @@ def autorank(
     ranker = rankers[0] if len(rankers) == 1 else Blend.of(rankers, valid, metric)
     value = _value(ranker, valid).mean
     return Choice(ranker, members[0], metric, tuple(trials), members, value, best.interrupted)
+
+
+def unfitted(name: str, params: Mapping[str, Any], metric: str, random_state: int) -> Ranker:
+    """The ranker of a candidate; a ``base`` may be a candidate of its own."""
+    kind = ranker_class(name)
+    known = kind._get_param_names()
+    common = {"random_state": random_state, "metric": metric}
+    own = {key: unfitted(*value, metric, random_state) if key == "base" and isinstance(value, tuple) else value
+           for key, value in params.items()}  # fmt: skip
+    return kind(**{**{key: value for key, value in common.items() if key in known}, **own})
 
 
 def _value(ranker: Any, valid: Queries) -> Summary:

@@ -62,6 +62,7 @@ RANKERS = Classes(
         "coordinate": "coordinate:CoordinateAscent",
         "surrogate": "surrogate:SurrogateSearch",
         "structrank": "structrank:StructRank",
+        "listwise": "listwise:ListwiseFeatures",
         "reranker": "reranker:ListwiseReranker",
         "crf": "crf:ContinuousCRF",
         "diversity": "diversity:DiversityReranker",
