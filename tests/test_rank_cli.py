@@ -69,7 +69,11 @@ def test_train_then_score(run, folder, ranker):
 QUICK = {
     "neural": ["epochs=3", "hidden=8,4"],
     "booster": ["n_rounds=5", "learners=feature,stump"],
+    "rankboost": ["n_rounds=5", "learners=stump,feature"],
+    "adarank": ["n_rounds=5"],
+    "coordinate": ["max_iter=1", "starts=1"],
     "surrogate": ["max_evaluations=3", "psi=ce,square"],
+    "listwise": ["parts=place,similarity"],
     "structrank": ["scorer=linear", "epochs=1", "starts=1"],
     "reranker": ["base=1", "kernels=cosine,gaussian"],
     "crf": ["max_iter=5"],
@@ -121,9 +125,88 @@ def test_rank_lists_are_fused_in_the_order_of_the_file(run, folder):
     assert "these are LetorAgg, not rows" in run("train", "ranks.agg", "--save", "x.placet", code=2)
 
 
+@pytest.fixture
+def named(folder):
+    """Rows with document names, similarities and links between them, and judgments of subtopics."""
+    rng = np.random.default_rng(1)
+    for part, first in (("named_train", 0), ("named_valid", 8)):
+        rows = [(q, d) for q in range(first, first + 8) for d in range(9)]
+        lines = [f"{d % 3} qid:{q} " + " ".join(f"{k + 1}:{x:.4f}" for k, x in enumerate(rng.random(3)))
+                 + f" #docid = d{q}-{d}" for q, d in rows]  # fmt: skip
+        order = rng.permutation(len(lines))
+        (folder / f"{part}.txt").write_text("".join(lines[k] + "\n" for k in order))
+    every = [(q, d) for q in range(16) for d in range(9)]
+    sims = [f"{q} d{q}-{d} d{q}-{e} {rng.random():.3f}" for q, d in every for e in range(d)]
+    (folder / "similarity.txt").write_text("\n".join(sims) + "\n")
+    (folder / "links.txt").write_text("".join(f"d{q}-{d} d{q}-{(d * 2) % 9}\n" for q, d in every))
+    (folder / "topics.qrels").write_text("".join(f"{q} {d % 4 + 1} d{q}-{d} {int(d % 3 > 0)}\n" for q, d in every))
+    return folder
+
+
+RELATED = ["--relation", "similarity=similarity.txt", "--relation", "links=links.txt"]
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize(
+    ("ranker", "words"),
+    [("reranker", ["-p", "kernels=similarity,links.T"]), ("crf", ["-p", "relation=similarity", "-p", "max_iter=5"])],
+)
+def test_relations_from_files_train_score_and_compare(run, named, ranker, words):
+    told = ["train", "named_train.txt", "--valid", "named_valid.txt", "--ranker", ranker, "--save", "n.placet"]
+    run(*told, *words, *RELATED)
+    model = placet.load(named / "n.placet")
+    rows = placet.read_letor(
+        named / "named_valid.txt", relations={n: named / f"{n}.txt" for n in ("similarity", "links")}
+    )
+    scores = [float(line) for line in run("score", "n.placet", "named_valid.txt", *RELATED).split()]
+    np.testing.assert_array_equal(scores, rows.restore(model.predict(rows)))
+    run("train", "named_train.txt", "--save", "plain.placet")
+    out = run("compare", "plain.placet", "n.placet", "named_valid.txt", *RELATED, "--json")
+    assert json.loads(out)[1]["mean"] == pytest.approx(model.score(rows))
+    assert "relation" in run("score", "n.placet", "named_valid.txt", code=2)
+
+
+@pytest.mark.jit
+def test_diversity_trains_scores_and_is_evaluated_from_files(run, named):
+    words = ["--ranker", "diversity", "--judged", "topics.qrels", "-p", "base=0", "--metric", "alpha_ndcg@5"]
+    about = json.loads(
+        run("train", "named_train.txt", "--valid", "named_valid.txt", "--save", "d.placet", *words, "--json")
+    )
+    assert (about["ranker"], about["queries"]) == ("DiversityReranker", 8)
+    run("score", "d.placet", "named_valid.txt", "--run", "mine", "--out", "d.run")
+    found = json.loads(run("evaluate", "d.run", "topics.qrels", "-m", "alpha_ndcg@5,err_ia@5,ndcg@5", "--json"))
+    lines = (named / "d.run").read_text().splitlines()
+    assert len(lines) == 72
+    assert lines[0].split()[1::2] == ["Q0", "1", "mine"]
+    only = [line for line in (named / "topics.qrels").read_text().splitlines() if int(line.split()[0]) >= 8]
+    (named / "valid.qrels").write_text("\n".join(only) + "\n")
+    own = json.loads(run("evaluate", "d.run", "valid.qrels", "-m", "alpha_ndcg@5", "--json"))
+    assert own["alpha_ndcg@5"]["mean"] == pytest.approx(about["validation"])
+    assert set(found) == {"alpha_ndcg@5", "err_ia@5", "ndcg@5"}
+    (named / "flat.qrels").write_text("".join(f"{q} 0 d{q}-1 1\n" for q in range(8, 16)))
+    assert "needs judgments of subtopics" in run("evaluate", "d.run", "flat.qrels", "-m", "alpha_ndcg", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--ranker", "reranker", "--relation", "similarity"], "is not name=FILE"),
+        (["--ranker", "reranker", "--relation", "anchors=links.txt"], "relation 'anchors' is unknown"),
+        (["--ranker", "linear", "--judged", "topics.qrels"], "is for --ranker diversity"),
+        (["--ranker", "labels", "--relation", "links=links.txt"], "--relation joins rows with features"),
+    ],
+)
+def test_relations_and_judgments_that_are_wrong(run, named, words, said):
+    assert said in run("train", "named_train.txt", "--save", "x.placet", *words, code=2)
+
+
+def test_rows_without_names_make_no_run(run, folder, model):
+    assert "no document name" in run("score", model, "valid.letor", "--run", "mine", code=2)
+
+
 @pytest.mark.parametrize("ranker", sorted(RANKERS))
 def test_rankers_that_need_more_than_a_file_say_what(run, ranker):
-    if ranker in {"diversity": "subtopics", "blend": "rankers to blend"}:
+    if ranker in ("diversity", "blend"):
         err = run("train", "train.letor", "--ranker", ranker, "--save", "x.placet", code=2)
         assert {"diversity": "judged for subtopics", "blend": "--param blend=K"}[ranker] in err
     else:

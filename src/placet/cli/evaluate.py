@@ -44,7 +44,9 @@ def evaluate(
     propensity = row_propensities(judged, labels, train) if scored_by_propensity and has_labels else None
     with progress_bar("measuring"):
         lists = judged.score, judged.grade, judged.offsets
-        values = evaluate_all(specs, *lists, name=judged.name, propensity=propensity)
+        values = evaluate_all(
+            specs, *lists, name=judged.name, propensity=propensity, judged=subtopics(judged, specs, labels)
+        )
     if per_query:
         rows = [[qid, *(float(v[q]) for v in values.values())] for q, qid in enumerate(judged.qid)]
         deliver(out, as_json, ["qid", *values], rows)
@@ -63,6 +65,17 @@ def evaluate(
     for spec, s in table:
         if s.n_undefined:
             say(f"{spec}: {s.n_undefined} of {s.n_lists + s.n_undefined} queries have no value and are not in the mean")
+
+
+def subtopics(judged: "Judged", specs: list[Any], labels: Path) -> Any:
+    """The grades of subtopics, where a metric asks for them; refused where the labels have none."""
+    from placet.data import DataError
+    from placet.metrics.table import BY_SUBTOPIC
+
+    asked = [repr(spec) for spec in specs if spec.name in BY_SUBTOPIC]
+    if asked and judged.judged is None:
+        raise DataError(f"{labels}: {asked[0]} needs judgments of subtopics; give TREC diversity qrels with a TREC run")
+    return judged.judged
 
 
 def row_propensities(judged: "Judged", labels: Path, train: Path | None) -> Any:

@@ -70,3 +70,7 @@ FormatName = Annotated[
 ]
 Read = Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)]
 Param = Annotated[list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the method.")]
+Relations = Annotated[
+    list[str] | None,
+    typer.Option("--relation", help="name=FILE: similarity, links or sitemap of documents named by #docid."),
+]

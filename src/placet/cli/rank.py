@@ -1,8 +1,9 @@
 """``placet train``, ``placet score`` and ``placet compare``: rankers from files of graded rows."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +11,12 @@ import typer
 
 from placet.cli.evaluate import split_specs
 from placet.cli.in_parts import InParts, OnDask, scanned
-from placet.cli.options import AsJson, Level, Out, Seed, check_target, complete_losses, complete_rankers
+from placet.cli.options import AsJson, Level, Out, Relations, Seed, check_target, complete_losses, complete_rankers
 from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say, value_of
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
     from placet.data import Queries
     from placet.io import MultiLabel
     from placet.io.judged import Judged
@@ -54,6 +57,10 @@ def train(
         list[str] | None, typer.Option("--loss-param", help="name=value, a parameter of the loss.")
     ] = None,
     features: Annotated[int, typer.Option(help="Number of features, where files may omit the last ones.")] = 0,
+    relation: Relations = None,
+    judged: Annotated[
+        Path | None, typer.Option(help="Of --ranker diversity: TREC qrels with subtopics of the documents (#docid).")
+    ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     parts: InParts = False,
@@ -62,9 +69,11 @@ def train(
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
     given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
     kind = "linear" if ranker == "auto" else ranker
-    read_rows = _reader(kind)
+    read_rows = _reader(kind, relation, judged)
     model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
     if parts or dask:
+        if relation or judged:
+            raise ValueError("--relation and --judged go with rows in memory; leave --parts and --dask out")
         if model is None:
             raise ValueError("--ranker auto tries many rankers on rows in memory; leave --parts and --dask out")
         options = {"n_features": features} if features else {}
@@ -80,10 +89,11 @@ def train(
             if model is None:
                 about, model = _chosen(rows, held_out, metric, given, loss, seed, progress)
             else:
-                about = model.fit(rows, valid=held_out, progress=progress).fit_summary_
+                data = rows if isinstance(rows, tuple) else (rows,)
+                about = model.fit(*data, valid=held_out, progress=progress).fit_summary_
     except ImportError as error:
         raise ValueError(str(error)) from None
-    _deliver_model(model, save, about, len(rows), as_json)
+    _deliver_model(model, save, about, _n_queries(rows), as_json)
 
 
 def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int, as_json: bool) -> None:
@@ -104,10 +114,13 @@ def score(
         Path | None, typer.Option(callback=check_target, help="Write the scores to a file instead of stdout.")
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Of a ranker of labels: how many labels to propose for each point.")] = 5,
+    relation: Relations = None,
+    run: Annotated[str, typer.Option(help="Write a TREC run with this tag, of documents named by #docid.")] = "",
 ) -> None:
     """Score rows: one number per line, in the order of the file; higher is better.
 
-    A ranker of labels writes a header ``points labels``, then for each point ``label:score ...``, best first.
+    With --run TAG the scores are a TREC run, which placet evaluate takes with qrels.  A ranker of labels writes a
+    header ``points labels``, then for each point ``label:score ...``, best first.
     """
     from placet.io import write_label_scores
     from placet.io.files import write_lines
@@ -115,11 +128,13 @@ def score(
 
     ranker = load(model)
     with progress_bar("scoring"):
-        rows: Any = READERS.get(ranker.learns_from, read_queries)(file, ranker.n_features_in_)
+        read_rows = READERS.get(ranker.learns_from, read_queries)
+        rows: Any = _with_relations(read_rows, files_of(relation), ranker.learns_from)(file, ranker.n_features_in_)
         if ranker.learns_from == "labels":
             write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
             return
-        lines = (repr(value) for value in rows.restore(ranker.predict(rows)).tolist())
+        scores = ranker.predict(rows)
+        lines = run_lines(file, rows, scores, run) if run else map(repr, rows.restore(scores).tolist())
     if out is not None:
         write_lines(out, lines)
     else:
@@ -127,10 +142,32 @@ def score(
             print(line)
 
 
+def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[str]:
+    """``topic Q0 document rank score tag``, best first in every query."""
+    import numpy as np
+
+    from placet.data import DataError
+    from placet.io.letor import read_document_names
+
+    names = read_document_names(file)
+    nameless = sum(name is None for name in names)
+    if nameless or not tag or tag.split() != [tag]:
+        what = f"{nameless} rows have no document name (#docid = name)" if nameless else f"the tag {tag!r} has blanks"
+        raise DataError(f"{file}: a TREC run cannot be written: {what}")
+    return (
+        f"{rows.qid[q]} Q0 {names[int(rows.row[r])]} {place} {float(scores[r])!r} {tag}"
+        for q in range(len(rows))
+        for place, r in enumerate(
+            rows.offsets[q] + np.argsort(-scores[rows.offsets[q] : rows.offsets[q + 1]], kind="stable"), 1
+        )
+    )
+
+
 def compare(
     systems: Annotated[list[Path], typer.Argument(help="Models, files of scores, or TREC runs; the first is A.")],
     labels: Annotated[Path, typer.Argument(help="LETOR / svmlight file, or TREC qrels.")],
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10",
+    relation: Relations = None,
     level: Level = 0.95,
     seed: Seed = 0,
     all_pairs: Annotated[
@@ -158,12 +195,14 @@ def compare(
     if all_pairs:
         named = named_systems(systems)
         with progress_bar("scoring"):
-            runs = {name: [_judged(path, labels) for path in paths] for name, paths in named.items()}
+            runs = {
+                name: [_judged(path, labels, files_of(relation)) for path in paths] for name, paths in named.items()
+            }
         asked: dict[str, Any] = {"correction": correction, "level": level, "random_state": seed}
         show_all_pairs(specs, runs, out=out, as_json=as_json, **asked)
         return
     with progress_bar("scoring"):
-        judged = [_judged(path, labels) for path in systems]
+        judged = [_judged(path, labels, files_of(relation)) for path in systems]
     head = ["metric", "system", "mean", "stderr", "queries", "minus first", "low", "high", "p"]
     rows: list[list[Any]] = []
     for spec in specs:
@@ -182,24 +221,50 @@ def compare(
     deliver(out, as_json, head, rows)
 
 
-def read_queries(path: Path, n_features: int | None = None) -> "Queries":
+def read_queries(path: Path, n_features: int | None = None, relations: "Mapping[str, Path] | None" = None) -> "Queries":
     """Graded rows with features; sparse text that omits its last features is widened to ``n_features``."""
     from dataclasses import replace
 
     from scipy.sparse import csr_matrix
 
     from placet.data import DataError, Queries
-    from placet.io import read
+    from placet.io import read, read_letor
 
-    rows = read(path)
+    rows = read_letor(path, relations=relations) if relations else read(path)
     if not isinstance(rows, Queries):
         raise DataError(f"{path}: these are {type(rows).__name__}, not rows with features; give LETOR / svmlight text")
+    for note in rows.notes if relations else ():
+        say(note)
     if n_features is None or rows.n_features == n_features:
         return rows
     if rows.n_features < n_features and isinstance(rows.X, csr_matrix):
         X = rows.X
         return replace(rows, X=csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)))
     raise DataError(f"{path}: its rows have {rows.n_features} features; {n_features} are expected")
+
+
+def read_subtopics(
+    path: Path, n_features: int | None = None, relations: "Mapping[str, Path] | None" = None, *, judged: Path
+) -> "tuple[Queries, csr_matrix]":
+    """Rows with features, and what their documents are judged for (rows, subtopics)."""
+    from placet.io import read_qrels
+    from placet.io.judged import judge_subtopics
+    from placet.io.letor import read_document_names
+
+    rows = read_queries(path, n_features, relations)
+    names = read_document_names(path)
+    return rows, judge_subtopics(rows, [names[k] for k in rows.row.tolist()], read_qrels(judged))
+
+
+def files_of(relation: list[str] | None) -> dict[str, Path]:
+    """name=FILE, each name once."""
+    found: dict[str, Path] = {}
+    for text in relation or ():
+        name, equals, file = text.partition("=")
+        if not equals or not file or name in found:
+            raise ValueError(f"--relation {text!r} is not name=FILE, each name once")
+        found[name] = Path(file)
+    return found
 
 
 def read_documents(path: Path, n_features: int | None = None) -> "MultiLabel":
@@ -234,23 +299,43 @@ READERS: dict[str, Callable[[Path, int | None], Any]] = {
 """How the files of a ranker are read, by what it learns from."""
 
 NO_READER = {
-    "subtopics": "rows that are judged for subtopics; fit it in Python: DiversityReranker().fit(queries, judged)",
+    "subtopics": "rows that are judged for subtopics; give TREC diversity qrels with --judged FILE",
     "rankers": "rankers to blend; use --ranker auto with --param blend=K, or placet.rank.Blend in Python",
 }
 """What the other rankers need, that no file gives."""
 
 
-def _reader(name: str) -> Callable[[Path, int | None], Any]:
+def _reader(
+    name: str, relation: list[str] | None = None, judged: Path | None = None
+) -> Callable[[Path, int | None], Any]:
     from placet.rank.ranker import ranker_class
 
-    learns_from = ranker_class(name).learns_from
+    learns_from, relations = ranker_class(name).learns_from, files_of(relation)
+    if judged is not None and learns_from != "subtopics":
+        raise ValueError(f"--judged {judged} is for --ranker diversity; {name} learns from {learns_from}")
+    if learns_from == "subtopics" and judged is not None:
+        return partial(read_subtopics, relations=relations, judged=judged)
     if learns_from not in READERS:
         raise ValueError(f"--ranker {name} needs {NO_READER[learns_from]}")
-    return READERS[learns_from]
+    return _with_relations(READERS[learns_from], relations, learns_from)
+
+
+def _with_relations(
+    read_rows: Callable[[Path, int | None], Any], relations: dict[str, Path], learns_from: str
+) -> Callable[[Path, int | None], Any]:
+    if not relations:
+        return read_rows
+    if read_rows is not read_queries:
+        raise ValueError(f"--relation joins rows with features; this ranker learns from {learns_from}")
+    return partial(read_queries, relations=relations)
 
 
 def _n_features(rows: Any) -> int:
-    return int(rows.X.shape[1])
+    return int((rows[0] if isinstance(rows, tuple) else rows).X.shape[1])
+
+
+def _n_queries(rows: Any) -> int:
+    return len(rows[0] if isinstance(rows, tuple) else rows)
 
 
 def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:
@@ -300,7 +385,7 @@ def _chosen(
     return about, choice.ranker
 
 
-def _judged(path: Path, labels: Path) -> "Judged":
+def _judged(path: Path, labels: Path, relations: dict[str, Path]) -> "Judged":
     """Scores met with labels, whether they are in a file or a model computes them."""
     from placet.io.judged import read_judged, score_rows
     from placet.rank import load
@@ -311,7 +396,8 @@ def _judged(path: Path, labels: Path) -> "Judged":
     ranker = load(path)
     if ranker.learns_from == "labels":
         raise ValueError(f"{path}: a ranker of labels is compared by files of scores; make one with: placet score")
-    rows = READERS.get(ranker.learns_from, read_queries)(labels, ranker.n_features_in_)
+    read_rows = READERS.get(ranker.learns_from, read_queries)
+    rows = _with_relations(read_rows, relations, ranker.learns_from)(labels, ranker.n_features_in_)
     return score_rows(rows.restore(ranker.predict(rows)), rows)
 
 

@@ -2,7 +2,7 @@
 labels with extreme classification text.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +160,32 @@ def score_rows(scores: ArrayLike, queries: Queries) -> Judged:
         raise DataError(f"{values.size} scores for {len(queries.grade)} rows; give one score for each row, in order")
     order = np.argsort(np.argsort(queries.row))
     return Judged(values[order], queries.grade, queries.offsets, queries.qid)
+
+
+def judge_subtopics(queries: Queries, doc: Sequence[str | None], qrels: Qrels) -> "csr_matrix":
+    """Grades (rows, subtopics of a topic) of rows whose documents (rows,) are judged for subtopics.
+
+    Topics are matched with queries by name; rows that are not judged serve no subtopic.  No judged row at all, rows
+    without names, and judgments without subtopics are a ``DataError``.
+    """
+    if qrels.subtopic is None:
+        raise DataError("these judgments have no subtopics; diversity needs them (TREC Web diversity qrels)")
+    if any(name is None for name in doc):
+        nameless = sum(name is None for name in doc)
+        raise DataError(f"{nameless} rows have no document name; put '#docid = name' at the end of each line")
+    parts = {(str(topic), str(name)): cells for (topic, name), cells in _by_topic(qrels)[1].items()}
+    topics = [str(queries.qid[q]) for q in queries.query.tolist()]
+    cells = [
+        (row, column, value)
+        for row, key in enumerate(zip(topics, doc))
+        for column, value in parts.get((key[0], str(key[1])), ())
+    ]
+    if not cells:
+        raise DataError(
+            f"none of {len(doc)} rows is judged for a subtopic (the first is document {doc[0]!r} of query "
+            f"{topics[0]!r}); give the judgments of these queries"
+        )
+    return _cells(cells, len(doc))
 
 
 def judge_labels(scores: "csr_matrix", Y: "csr_matrix") -> Judged:

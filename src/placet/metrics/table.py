@@ -50,6 +50,7 @@ ALIASES = {
 
 CHOICES = {"gain": tuple(GAINS), "discount": tuple(DISCOUNTS), "compat": tuple(CONVENTIONS), "normalize": NORMALIZE}
 
+BY_SUBTOPIC = ("alpha_ndcg", "err_ia")  # metrics of judgments (rows, subtopics) in place of grades
 PER_ROW = ("name", "propensity")  # columns given with the data, not part of a specification
 
 Value = str | int | float | bool
@@ -131,15 +132,24 @@ def evaluate(
     *,
     name: ArrayLike | None = None,
     propensity: ArrayLike | None = None,
+    judged: Any = None,
 ) -> dict[str, Floats]:
     """Several metrics of the same scores, sorted once: specification -> one value per list.
+
+    ``judged`` (rows, subtopics): what ``alpha_ndcg`` and ``err_ia`` take in place of grades.
 
     >>> evaluate(["ndcg@1", "map"], [2.0, 1.0], [0, 1], [0, 2])
     {'ndcg@1': array([0.]), 'average_precision': array([0.5])}
     """
     chosen = [metric(m) for m in metrics]
     ranking = rank(s, offsets)
-    return {repr(m): m(ranking, grade, offsets, name=name, propensity=propensity) for m in chosen}
+    by_rows = {
+        repr(m): m(ranking, grade, offsets, name=name, propensity=propensity)
+        for m in chosen
+        if judged is None or m.name not in BY_SUBTOPIC
+    }
+    by_topics = {repr(m): m(s, judged, offsets) for m in chosen if judged is not None and m.name in BY_SUBTOPIC}
+    return {repr(m): (by_rows | by_topics)[repr(m)] for m in chosen}
 
 
 def evaluate_parts(

@@ -197,8 +197,9 @@ def unfitted(name: str, params: Mapping[str, Any], metric: str, random_state: in
     kind = ranker_class(name)
     known = kind._get_param_names()
     common = {"random_state": random_state, "metric": metric}
-    own = {key: unfitted(*value, metric, random_state) if key == "base" and isinstance(value, tuple) else value
-           for key, value in params.items()}  # fmt: skip
+    own, base = dict(params), params.get("base")
+    if isinstance(base, tuple):
+        own["base"] = unfitted(base[0], base[1], metric, random_state)
     return kind(**{**{key: value for key, value in common.items() if key in known}, **own})
 
 
