@@ -8,10 +8,19 @@ INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q --compi
 STAMPS := $(VENV)/stamps
 JOBS ?= 2
 
-.PHONY: demo test check lint types docs bench experiments fuzz clean
+.PHONY: demo test browser check lint types docs bench experiments fuzz clean
 
 demo: $(STAMPS)/placet
 	$(BIN)/placet demo --out demo
+
+# the browser tests need chromium, and axe-core for accessibility; what cannot be had they skip, and say so
+AXE := build/axe.min.js
+browser: $(STAMPS)/test $(AXE)
+	$(BIN)/python -m pytest tests/test_studio_browser.py
+
+$(AXE):
+	mkdir -p build
+	cd build && npm pack --silent axe-core@4.10.3 && tar xzf axe-core-4.10.3.tgz package/axe.min.js && mv package/axe.min.js . && rm -r package axe-core-4.10.3.tgz
 
 test: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -49,7 +58,7 @@ $(STAMPS)/placet: pyproject.toml | $(BIN)/python
 
 # torch is optional everywhere; pip (not uv) so that a machine's own CPU wheel is found
 $(STAMPS)/test: $(STAMPS)/placet
-	$(INSTALL) -e '.[trees,plot,tracking,test]'
+	$(INSTALL) -e '.[trees,plot,tracking,serve,test]'
 	$(BIN)/python -m pip install -q --disable-pip-version-check 'torch==2.13.0' || echo 'torch could not be installed: its tests will be skipped'
 	touch $@
 

@@ -259,6 +259,12 @@ def test_a_corrected_reading_is_kept(browser):
     text = b"l,r,won\npear,fig,pear\nfig,kiwi,fig\n"
     data = browser.upload("odd.csv", text).json()["id"]
     assert "tell no format" in browser.result(f"/api/data/{data}/understand")["error"]
+    begun = browser.result(f"/api/data/{data}/understand", {"reading": {"format": "battles", "a": "l"}})
+    assert {one["name"]: one["role"] for one in begun["columns"]} == {
+        "l": "a",
+        "r": "",
+        "won": "",
+    }  # what was said stays
     reading = {"format": "battles", "a": "l", "b": "r", "winner": "won"}
     assert browser.result(f"/api/data/{data}/understand", {"reading": reading})["kind"] == "votes"
     assert browser.send("PUT", f"/api/data/{data}/reading", json={"reading": reading}).status_code == 200

@@ -9,8 +9,21 @@ const other = "rgb(var(--other))";
 export const roomIn = (node) => Math.max(300, Math.min(1100, node.clientWidth || 800));
 
 function draw(options) {
-  return window.Plot.plot({ style: { background: "transparent", color: "inherit", fontSize: "12px" }, ...options });
+  const chart = window.Plot.plot({ style: { background: "transparent", color: "inherit", fontSize: "12px" }, ...options });
+  const svg = drawing(chart);
+  svg.setAttribute("role", "img"); // one picture with one description; its parts have none of their own
+  for (const part of svg.querySelectorAll("[aria-label]")) part.removeAttribute("aria-label");
+  return chart;
 }
+
+/** The drawing itself, where the chart stands in a figure of its own. */
+const drawing = (chart) => (chart.tagName.toLowerCase() === "svg" ? chart : [...chart.querySelectorAll("svg")].at(-1));
+
+/** The names that a legend shows, in the order of their colors. */
+export const namesOf = (rows, key) => [...new Set(rows.map((row) => row[key]))].sort();
+
+/** Which color stands for which name. */
+const legend = (names) => el("p", { class: "legend" }, names.map((name, k) => el("span", {}, el("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" }, el("rect", { width: 10, height: 10, rx: 2, fill: palette(names.length)[k] })), ` ${name}`)));
 
 /** Scores with their intervals, best first. */
 export function intervals(rows, width, level) {
@@ -76,7 +89,7 @@ export function bump(methods, items, positions, width) {
 /** A metric per step, one line for each run. */
 export function curves(rows, width, label) {
   return draw({
-    width, height: 260, marginLeft: 55, x: { label: "step" }, y: { label, grid: true }, color: { legend: true, range: palette(8) }, ariaLabel: `${label} per step`,
+    width, height: 260, marginLeft: 55, x: { label: "step" }, y: { label, grid: true }, color: { domain: namesOf(rows, "run"), range: palette(8) }, ariaLabel: `${label} per step`,
     marks: [window.Plot.lineY(rows, { x: "step", y: "value", stroke: "run", strokeWidth: 2, tip: true })],
   });
 }
@@ -101,9 +114,9 @@ export function trackMap(track, width, labels) {
 
 /** Arrival times by day, each with its most probable source. */
 export function arrivals(rows, width) {
-  const sources = [...new Set(rows.map((row) => row.source))].sort();
+  const sources = namesOf(rows, "source");
   return draw({
-    width, height: 280, marginLeft: 60, x: { label: "day" }, y: { label: "arrival, s", grid: true }, color: { legend: true, domain: sources, range: palette(sources.length) },
+    width, height: 280, marginLeft: 60, x: { label: "day" }, y: { label: "arrival, s", grid: true }, color: { domain: sources, range: palette(sources.length) },
     ariaLabel: "Arrivals and their sources",
     marks: [window.Plot.dot(rows, { x: "day", y: "time", fill: "source", r: 3, fillOpacity: "probability", tip: true, title: (d) => `day ${d.day}: ${short(d.time)} s from ${d.source} (${percent(d.probability)})` })],
   });
@@ -115,9 +128,9 @@ const clip = (name) => (String(name).length > 26 ? `${String(name).slice(0, 25)}
 const leftOf = (names, width) => Math.min(Math.max(60, 14 + 7 * Math.max(...names.map((name) => clip(name).length))), 0.42 * width);
 
 /** The chart with buttons that save it. */
-export function figure(chart, name, caption) {
-  const svg = chart.tagName.toLowerCase() === "svg" ? chart : chart.querySelector("svg:not([class*=swatch])");
-  return el("figure", { class: "chart" }, el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": caption }, chart),
+export function figure(chart, name, caption, names = []) {
+  const svg = drawing(chart);
+  return el("figure", { class: "chart" }, names.length ? legend(names) : null, el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": caption }, chart),
     el("figcaption", {}, caption, " ",
       el("button", { type: "button", onclick: () => save(new Blob([standalone(svg)], { type: "image/svg+xml" }), `${name}.svg`) }, "SVG"), " ",
       el("button", { type: "button", onclick: () => savePng(svg, `${name}.png`) }, "PNG")));
@@ -131,6 +144,7 @@ function standalone(svg) {
   let text = new XMLSerializer().serializeToString(copy);
   text = text.replaceAll("currentColor", style.getPropertyValue("--ink").trim());
   for (const name of ["accent", "other"]) text = text.replaceAll(`var(--${name})`, style.getPropertyValue(`--${name}`).trim());
+  text = text.replaceAll("var(--plot-background)", style.getPropertyValue("--paper").trim());
   const paper = `<rect width="100%" height="100%" fill="${style.getPropertyValue("--paper").trim()}"/>`;
   return text.replace(/^(<svg[^>]*>)/, `$1${paper}`);
 }

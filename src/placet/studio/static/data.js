@@ -88,8 +88,10 @@ function table(about) {
 /** Give a column a role: it loses the one it had, and another column with that role loses it. */
 function assign(about, column, role) {
   const values = { format: about.format };
+  if (!SEVERAL.includes(role)) for (const one of about.columns) if (one.role === role) one.role = "";
+  column.role = role; // at once, so that a second change before the answer builds on the first
   for (const one of about.columns) {
-    const is = one === column ? role : one.role === role && !SEVERAL.includes(role) ? "" : one.role;
+    const is = one.role;
     if (!is || !about.menus[about.format].some(([name]) => name === is)) continue;
     values[is] = SEVERAL.includes(is) && values[is] ? [].concat(values[is], one.name) : one.name;
   }

@@ -48,7 +48,7 @@ const label = (run) => `${run.settings.ranker}${run.settings.loss ? `, ${run.set
 function drawCurves(now, metric) {
   const rows = [...runs.slice(0, 5).flatMap((run) => run.summary.history.map(([step, value]) => ({ step, value, run: label(run) }))), ...now];
   if (rows.length < 2) return void fill(place("curve"));
-  fill(place("curve"), charts.figure(charts.curves(rows, charts.roomIn(place("curve")), metric), "training", `${metric} on the validation queries, per step`));
+  fill(place("curve"), charts.figure(charts.curves(rows, charts.roomIn(place("curve")), metric), "training", `${metric} on the validation queries, per step`, charts.namesOf(rows, "run")));
 }
 
 async function refresh() {

@@ -24,5 +24,5 @@ function show(track) {
   const room = charts.roomIn(node);
   fill(node, el("ul", { class: "notes" }, track.notes.map((note) => el("li", {}, note))),
     charts.figure(charts.trackMap(track, room, labels), "track", "The way with 95% ellipses; triangles are beacons, brown points are not determined"),
-    charts.figure(charts.arrivals(track.arrivals, room), "arrivals", "Arrivals by day and their most probable source; faint where it is unsure"));
+    charts.figure(charts.arrivals(track.arrivals, room), "arrivals", "Arrivals by day and their most probable source; faint where it is unsure", charts.namesOf(track.arrivals, "source")));
 }

@@ -55,8 +55,7 @@ def _constants(module: dict[str, Any], name: str) -> list[Any]:
 
 def _is_simple(hint: Any) -> bool:
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    simple = (bool, int, float, str, type(None))
-    return any(part in simple for part in parts) and Any not in parts
+    return any(part in (bool, int, float, str) for part in parts) and Any not in parts
 
 
 def _input(hint: Any, choices: list[Any]) -> str:

@@ -146,7 +146,13 @@ def column_roles(table: Table, format: str | None, options: Mapping[str, Any]) -
             roles = {}
         if roles:
             return name, roles
-    return format or "", {}
+    return format or "", _given(format or "", options)
+
+
+def _given(format: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """The roles that were given to columns, where they are not yet enough to read the table."""
+    told = {role: options[role] for role in ROLES.get(format, ()) if options.get(role)}
+    return {name: role for role, names in told.items() for name in ([names] if isinstance(names, str) else names)}
 
 
 def _of_battles(table: Table, own: Mapping[str, Any]) -> dict[str, str]:

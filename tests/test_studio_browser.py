@@ -1,0 +1,381 @@
+"""The studio in a real browser: the stories on a desktop and a phone, by keyboard, and without accessibility faults.
+
+Needs Playwright and a chromium; screenshots are kept in ``$PLACET_ARTIFACTS`` (default: build/screenshots).  axe-core is
+taken from ``$PLACET_AXE`` or build/axe.min.js, which ``make browser`` fetches.  Without a browser the tests are skipped,
+unless ``$PLACET_BROWSER`` is set, as on CI.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("playwright")
+from playwright.sync_api import expect, sync_playwright
+
+from placet import io, simulate
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+ROOT = Path(__file__).parents[1]
+SHOTS = Path(os.environ.get("PLACET_ARTIFACTS", ROOT / "build" / "screenshots"))
+AXE = Path(os.environ.get("PLACET_AXE", ROOT / "build" / "axe.min.js"))
+NASTY = "<img src=x onerror=alert(1)>"
+REQUIRED = bool(os.environ.get("PLACET_BROWSER"))  # set where a missing browser is a fault, not a reason to skip
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None and not REQUIRED, reason="no chromium on this machine; apt-get install chromium"
+)
+SIZES = {"desktop": {"width": 1200, "height": 850}, "phone": {"width": 390, "height": 800}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("browser")
+    names = ["Ada", "Bob", NASTY, "Dora", "Eve", "Finn"]
+    io.write(simulate.battles(np.linspace(1, -1, 6), 900, tie=-0.5, items=names, random_state=1), path / "votes.csv")
+    io.write(
+        simulate.plackett_luce([0.9, 0.5, 0.1, -0.5], 60, items=list("wxyz"), random_state=0), path / "ballots.txt"
+    )
+    io.write(simulate.queries(24, 8, 4, random_state=0), path / "search.letor")
+    many = [f"item {k}" for k in range(10_000)]
+    rows = np.random.default_rng(0).integers(0, 10_000, (30_000, 2))
+    rows = rows[rows[:, 0] != rows[:, 1]]
+    (path / "many.csv").write_text(
+        "a,b,winner\n" + "".join(f"{many[i]},{many[j]},{'a' if i < j else 'b'}\n" for i, j in rows)
+    )
+    (path / "odd.csv").write_text("left one,right one,who won\npear,fig,pear\nfig,kiwi,fig\nkiwi,pear,plum\n")
+    (path / "beacons.csv").write_text("id,x,y\nnorth,0,60\neast,60,0\nsouth,0,-60\n")
+    way = np.column_stack([np.linspace(0, 8, 9), np.linspace(0, 4, 9)])
+    fixed = np.array([[0, 60], [60, 0], [0, -60]])
+    heard = [(day, t) for day, at in enumerate(way) for t in sorted(np.hypot(*(fixed - at).T) / 1.5)]
+    (path / "arrivals.csv").write_text("day,arrival_s\n" + "".join(f"{day},{t:.4f}\n" for day, t in heard))
+    return path
+
+
+@pytest.fixture(scope="module")
+def url(folder):
+    files = [
+        folder / name
+        for name in ("votes.csv", "ballots.txt", "search.letor", "many.csv", "arrivals.csv", "beacons.csv")
+    ]
+    code = "from placet.cli import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "serve",
+        "--no-browser",
+        "--port",
+        "0",
+        "--workspace",
+        str(folder / "w"),
+        *map(str, files),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    yield process.stdout.readline().strip()
+    process.terminate()
+    process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=["desktop", "phone"])
+def page(request, chromium, url):
+    yield from pages(chromium, url, request.param)
+
+
+@pytest.fixture
+def desktop(chromium, url):
+    yield from pages(chromium, url, "desktop")
+
+
+def pages(chromium, url, size):
+    """A page that is signed in; anything that the browser complains about, or asks of another host, fails the test."""
+    scheme = "dark" if size == "phone" else "light"
+    context = chromium.new_context(viewport=SIZES[size], color_scheme=scheme, has_touch=size == "phone")
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    expect.set_options(timeout=30_000)
+    wrong = []
+    host = url.split("/?")[0]
+    page.on("console", lambda message: wrong.append(f"{page.url}: {message.text}") if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: (wrong.append(f"dialog {dialog.message}"), dialog.dismiss()))
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith((host, "data:", "blob:")) else wrong.append(request.url),
+    )
+    page.goto(url)
+    page.size = size
+    page.host = host
+    yield page
+    context.close()
+    assert not wrong, wrong
+
+
+def dataset(page, name):
+    page.goto(page.host)
+    return page.get_by_role("link", name=name, exact=True).get_attribute("href").rsplit("/", 1)[1]
+
+
+def shoot(page, name):
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name}-{page.size}.png", full_page=True, caret="initial")
+
+
+def check_axe(page):
+    """No serious fault by axe-core, and nothing wider than the screen."""
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"), (
+        f"{page.url} scrolls sideways"
+    )
+    if not AXE.is_file():
+        assert not REQUIRED, f"{AXE} is not there; make {AXE.relative_to(ROOT)}"
+        return
+    page.evaluate(AXE.read_text() + ";window.axeLoaded = true")
+    found = page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})")
+    faults = [
+        (one["id"], [node["target"] for node in one["nodes"]][:3], one["nodes"][0]["failureSummary"])
+        for one in found["violations"]
+    ]
+    assert not faults, faults
+
+
+def test_bring_data_and_correct_the_reading(page, folder):
+    shoot(page, "home")
+    check_axe(page)
+    page.set_input_files("#files", folder / "odd.csv")
+    page.wait_for_url("**/data/*")
+    expect(page.locator(".error-box")).to_contain_text("tell no format")
+    page.get_by_label("Format").select_option("battles")
+    expect(page.locator(".error-box")).to_be_visible()
+    for column, role in (("left one", "a"), ("right one", "b"), ("who won", "winner")):
+        menu = page.get_by_label(f"What {column} is")
+        menu.select_option(role)
+        expect(page.get_by_label(f"What {column} is")).to_have_value(role)
+        page.wait_for_load_state("networkidle")
+    expect(page.locator("#understood")).to_contain_text("'plum' is not a, b or tie")
+    expect(page.locator("#understood tbody tr")).to_have_count(1)
+    shoot(page, "wrong-lines")
+    check_axe(page)
+    page.get_by_role("button", name="Leave these lines out").click()
+    expect(page.locator("#understood .lead")).to_contain_text("votes")
+    expect(page.locator("#understood .notes")).to_contain_text("left out 1 line")
+    shoot(page, "understood")
+    page.get_by_role("link", name="Open the board").click()
+    expect(page.locator("#lead")).to_contain_text("pear comes first")
+
+
+def test_a_board_answers(page):
+    key = dataset(page, "votes.csv")
+    page.goto(f"{page.host}/board/{key}")
+    rows = page.locator(".board tbody tr:not(.tier)")
+    expect(rows).to_have_count(6)
+    expect(rows.first).to_contain_text("Ada")
+    expect(page.get_by_role("button", name=NASTY)).to_be_visible()  # a name, not a tag
+    shoot(page, "board")
+    check_axe(page)
+    page.get_by_label("ties").select_option("davidson")
+    expect(page.locator("#same")).to_contain_text("ties=davidson")
+    assert "p.ties=davidson" in page.url
+    page.get_by_role("button", name="Ada").click()
+    page.get_by_role("button", name="Bob").click()
+    expect(page.locator("#pair")).to_contain_text("Ada is above Bob.")
+    check_axe(page)
+    shoot(page, "pair")
+    here = page.url
+    page.goto(page.host)
+    page.goto(here)  # the address is the view
+    expect(page.locator("#pair")).to_contain_text("Ada is above Bob.")
+    page.get_by_role("button", name="Close").click()
+    for name, view in (("Chart", "intervals"), ("Who beats whom", "wins"), ("Rank probabilities", "ranks")):
+        page.get_by_role("tab", name=name).click()
+        expect(page.locator("#view .chart svg").first).to_be_visible()
+        check_axe(page)
+        shoot(page, view)
+    page.get_by_role("tab", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV", exact=True).click()
+    assert Path(download.value.path()).read_text().startswith("item,score")
+
+
+def test_charts_are_saved_as_pictures(desktop):
+    key = dataset(desktop, "votes.csv")
+    desktop.goto(f"{desktop.host}/board/{key}?view=intervals")
+    for kind, magic in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+        with desktop.expect_download() as download:
+            desktop.get_by_role("button", name=kind, exact=True).click()
+        content = Path(download.value.path()).read_bytes()
+        assert content.startswith(magic)
+        assert b"var(--" not in content
+
+
+def test_ten_thousand_items_stay_usable(desktop):
+    key = dataset(desktop, "many.csv")
+    desktop.goto(f"{desktop.host}/board/{key}?method=borda")
+    rows = desktop.locator(".board tbody tr:not(.tier)")
+    expect(rows).to_have_count(100)
+    desktop.get_by_label("Search").fill("item 777")
+    expect(rows).to_have_count(11)
+    assert "search=item+777" in desktop.url
+    desktop.get_by_label("Search").fill("")
+    expect(rows).to_have_count(100)
+    desktop.get_by_role("button", name="Next").click()
+    expect(desktop.locator(".pager")).to_contain_text("page 2 of")
+    desktop.get_by_role("button", name="item", exact=True).click()
+    expect(desktop.locator("th[aria-sort=ascending]")).to_contain_text("item")
+    expect(rows.first).to_contain_text("item 0")
+
+
+def test_a_slow_computation_can_be_cancelled(desktop):
+    key = dataset(desktop, "votes.csv")
+    desktop.goto(f"{desktop.host}/board/{key}?bootstrap=10000&method=mc4&seed=1")
+    desktop.get_by_role("button", name="Cancel").click()
+    expect(desktop.locator("#status")).to_contain_text("Cancelled")
+    desktop.goto(f"{desktop.host}/board/{key}?method=borda")
+    expect(desktop.locator("#lead")).to_contain_text("comes first")
+
+
+def test_methods_side_by_side(page):
+    key = dataset(page, "ballots.txt")
+    page.goto(f"{page.host}/methods/{key}")
+    expect(page.locator("#bump svg").first).to_be_visible()
+    expect(page.locator("#left-out")).to_contain_text("combsum")
+    expect(page.locator("#audit")).to_contain_text("condorcet", ignore_case=True)
+    shoot(page, "methods")
+    check_axe(page)
+    page.locator("#audit-controls select").select_option("plurality")
+    expect(page.locator("#audit caption")).to_contain_text("plurality")
+
+
+def make_poll(page, title, kind, items):
+    page.goto(f"{page.host}/polls")
+    page.get_by_label("Question").fill(title)
+    page.get_by_label("Items, one in each line").fill("\n".join(items))
+    page.get_by_label("Asked").select_option(kind)
+    check_axe(page)
+    page.get_by_role("button", name="Make the poll").click()
+    page.wait_for_url(re.compile(r"/polls/[0-9a-f]{16}$"))
+    return page.locator("#link pre").inner_text()
+
+
+def test_a_poll_of_pairs_by_mouse_and_keyboard(page):
+    link = make_poll(page, "Which fruit?", "pairs", ["Apple", "Pear", NASTY])
+    owner = page.url
+    page.goto(link)
+    page.locator(".choice").first.click()
+    expect(page.locator("#status")).to_contain_text("Kept")
+    shoot(page, "vote-pair")
+    check_axe(page)
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#vote")).to_contain_text("2 answered")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".done")).to_contain_text("Thank you")
+    expect(page.locator("#live")).to_contain_text("3 answers of 1 voter")
+    page.goto(owner)
+    expect(page.locator("#live tbody tr")).to_have_count(3)
+    shoot(page, "poll")
+    check_axe(page)
+    page.get_by_role("button", name="Close the poll").click()
+    expect(page.locator("#live")).to_contain_text("closed")
+    page.goto(link)
+    expect(page.locator(".done")).to_contain_text("closed")
+
+
+def test_a_ballot_by_drag_and_drop_and_by_keyboard_alone(page):
+    link = make_poll(page, "Where shall we go?", "ballots", ["The lake", "The hills", "A museum"])
+    owner = page.url
+    page.goto(link)
+    grip = page.locator("[data-item]", has_text="The hills").locator(".grip")
+    box, gap = grip.bounding_box(), page.locator("[data-gap='0']").bounding_box()
+    page.mouse.move(box["x"] + 8, box["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(gap["x"] + 60, gap["y"] + 4, steps=5)
+    page.mouse.up()
+    expect(page.locator(".tier-box")).to_have_count(1)
+    button = page.get_by_role("button", name="Rank: The lake")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".tier-box")).to_have_count(2)
+    up = page.get_by_role("button", name="Up: The lake")
+    up.focus()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".tier-box").first).to_contain_text("The lake")
+    page.get_by_role("button", name="Tie: The hills").press("Enter")
+    expect(page.locator(".tier-box")).to_have_count(1)
+    page.get_by_role("button", name="Untie: The hills").press("Enter")
+    expect(page.locator(".tier-box")).to_have_count(2)
+    shoot(page, "vote-ballot")
+    check_axe(page)
+    page.get_by_role("button", name="Send the ballot").press("Enter")
+    expect(page.locator(".done")).to_contain_text("Your ballot is kept")
+    page.goto(owner)
+    expect(page.locator("#live")).to_contain_text("1 answer of 1 voter")
+    page.get_by_role("button", name="Open as a board").click()
+    page.wait_for_url("**/board/*")
+    expect(page.locator("#lead")).to_contain_text("The lake")
+
+
+def test_two_browsers_see_one_truth(desktop, chromium):
+    link = make_poll(desktop, "Which one?", "pairs", ["One", "Two"])
+    other = chromium.new_context(viewport=SIZES["phone"]).new_page()
+    other.goto(link)
+    other.locator(".choice").first.click()
+    expect(desktop.locator("#live")).to_contain_text("1 answer of 1 voter")
+    assert other.request.get(desktop.host).status == 403  # a voter sees the poll and no more
+    other.context.close()
+
+
+def test_train_compare_and_explain(page):
+    key = dataset(page, "search.letor")
+    page.goto(f"{page.host}/rankers/{key}")
+    for loss in ("pmop-fd", "ranknet"):
+        expect(page.locator("#runs")).not_to_be_empty()
+        runs = page.locator("#runs tbody tr").count()
+        page.get_by_label("Loss", exact=True).select_option(loss)
+        page.get_by_role("button", name="Train").click()
+        expect(page.locator("#runs tbody tr")).to_have_count(runs + 1)
+    expect(page.locator("#curve svg").first).to_be_visible()
+    for box in page.locator("#runs input[type=checkbox]").all()[:2]:
+        box.check()
+        page.wait_for_load_state("networkidle")
+    expect(page.locator("#compare tbody tr")).to_have_count(2)
+    page.locator("#compare .queries button").first.click()
+    expect(page.locator("#query input[type=checkbox]").first).to_be_visible()
+    for box in page.locator("#query input[type=checkbox]").all()[:2]:
+        box.check()
+    expect(page.locator("#query")).to_contain_text("What each feature adds")
+    shoot(page, "rankers")
+    check_axe(page)
+    with page.expect_download() as download:
+        page.get_by_role("link", name=re.compile("Download")).first.click()
+    assert download.value.suggested_filename.endswith(".placet")
+
+
+def test_a_track_on_a_map(page):
+    page.goto(f"{page.host}/tracks")
+    page.get_by_label("End, if known").fill("8,4")
+    for name, value in (
+        ("sigma", "0.5"),
+        ("diffusion", "4"),
+        ("clutter rate", "0.1"),
+        ("particles", "500"),
+        ("chains", "2"),
+    ):
+        page.get_by_label(name, exact=True).fill(value)
+    page.get_by_role("button", name="Track", exact=True).click()
+    expect(page.locator("#found .chart svg").first).to_be_visible()
+    shoot(page, "track")
+    check_axe(page)
