@@ -259,7 +259,10 @@ def table(X: Any) -> tuple[Any, Names | None]:
         return X, None
     import narwhals as nw
 
-    frame = nw.from_native(X)
+    try:
+        frame = nw.from_native(X)
+    except nw.exceptions.DuplicateError:
+        raise DataError(f"two columns are named {first_repeat(X.columns)!r}; rename one") from None
     eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     return eager.to_numpy(), tuple(eager.columns)
 

@@ -107,6 +107,12 @@ class Forest:
             raise DataError("splits of the trees and their sets of categories do not fit together")
 
     @classmethod
+    def empty(cls, n_features: int) -> "Forest":
+        """No tree at all: every score is 0."""
+        none: dict[str, Any] = {name: np.zeros(int(name == "bounds"), dtype) for name, dtype in DTYPES.items()}
+        return cls(n_features, **none)
+
+    @classmethod
     def from_lightgbm(cls, model: Any) -> "Forest":
         """The trees of a fitted model of LightGBM, or a ``ValueError`` where they predict something else."""
         booster = getattr(model, "booster_", model)

@@ -154,7 +154,9 @@ class Ranker(BaseEstimator):
 
             return scores_of_parts(self, X)
         queries = self._rows_to_score(X, qid)
-        return in_order_of(X, queries, self._scores(queries))
+        s = self._scores(queries)
+        refuse_infinite_scores(s)
+        return in_order_of(X, queries, s)
 
     def score(self, X: Any, y: Any = None, qid: Ids | None = None, metric: str | None = None) -> float:
         """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined."""
@@ -425,7 +427,9 @@ def check_columns(X: Any, names: Any, n_features: int, expected: Any) -> None:
 
 
 def refuse_uninformative(queries: Queries) -> None:
-    """Refuse queries none of which has two different grades, or none of which counts."""
+    """Refuse queries without features, none of which has two different grades, or none of which counts."""
+    if not queries.n_features:
+        raise DataError(f"the table of {len(queries.grade)} rows has no features; there is nothing to learn from")
     if len(queries) and not queries.weight.any():
         raise DataError(f"all {len(queries)} queries have weight 0; there is nothing to learn from")
     size = np.diff(queries.offsets)
@@ -436,6 +440,16 @@ def refuse_uninformative(queries: Queries) -> None:
         raise DataError(
             f"none of the {len(queries)} queries has two different grades ({one} have one row, "
             f"{int((size > 1).sum())} have equal grades); there is nothing to learn an order from"
+        )
+
+
+def refuse_infinite_scores(s: Scores) -> None:
+    """Refuse scores that are NaN or infinite: they have no place in an order."""
+    if not np.isfinite(s).all():
+        bad = ~np.isfinite(s)
+        raise DataError(
+            f"row {int(np.argmax(bad))}: the score is {s[bad][0]} ({int(bad.sum())} of {len(s)} such rows); its features "
+            "are too large for this ranker, or of very different scales: bring them to a common one"
         )
 
 

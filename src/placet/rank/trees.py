@@ -108,13 +108,17 @@ class TreeRanker(Ranker):
             raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
         slopes = Slopes(self.loss, self.loss_params)
         slopes.bind(queries.lists())
-        train = lgb.Dataset(queries.X, queries.grade)
         sign = directions(self.monotone, queries.features, queries.n_features)
         limits = {"monotone_constraints": sign.tolist()} if sign.any() else {}
-        booster = lgb.Booster({**self._engine(), **limits, **(self.engine or {})}, train)
-        if valid is not None:
-            booster.add_valid(lgb.Dataset(valid.X, valid.grade, reference=train), "valid")
-        best = self._grow(booster, slopes, valid)
+        engine = {**self._engine(), **limits, **(self.engine or {})}
+        train = lgb.Dataset(queries.X, queries.grade, params=engine).construct()
+        best: Best[int] = Best()
+        booster = None
+        if any(train.feature_num_bin(k) > 1 for k in range(queries.n_features)):  # else LightGBM fails
+            booster = lgb.Booster(engine, train)
+            if valid is not None:
+                booster.add_valid(lgb.Dataset(valid.X, valid.grade, reference=train), "valid")
+            best = self._grow(booster, slopes, valid)
         if best.steps == 0:
             warnings.warn(
                 f"no tree could be grown on {len(queries.grade)} rows: every score is 0; lower min_rows "
@@ -122,7 +126,8 @@ class TreeRanker(Ranker):
                 stacklevel=3,
             )
         self.n_trees_ = 0 if best.empty else best.state
-        self.trees_ = Forest.from_text(booster.model_to_string(num_iteration=self.n_trees_ or None))
+        text = "" if booster is None else booster.model_to_string(num_iteration=self.n_trees_ or None)
+        self.trees_ = Forest.from_text(text) if text else Forest.empty(queries.n_features)
         self.learnt_ = dict(slopes.learnt)
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
 
