@@ -448,8 +448,8 @@ def refuse_infinite_scores(s: Scores) -> None:
     if not np.isfinite(s).all():
         bad = ~np.isfinite(s)
         raise DataError(
-            f"row {int(np.argmax(bad))}: the score is {s[bad][0]} ({int(bad.sum())} of {len(s)} such rows); its features "
-            "are too large for this ranker, or of very different scales: bring them to a common one"
+            f"row {int(np.argmax(bad))}: the score is {s[bad][0]} ({int(bad.sum())} of {len(s)} such rows); its "
+            "features are too large for this ranker, or of very different scales: bring them to a common one"
         )
 
 
