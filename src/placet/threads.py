@@ -82,8 +82,26 @@ def _pool(n: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n, thread_name_prefix="placet")
 
 
-if hasattr(os, "register_at_fork"):  # a child has none of the parent's threads: it starts a pool of its own
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+_forked = False
+
+
+def forked() -> bool:
+    """Whether this process was forked from one that had imported Placet.
+
+    A child has none of its parent's threads.  Placet starts a pool of its own; but OpenMP of GCC waits for the threads
+    of the parent for ever, so that LightGBM and PyTorch must do with one thread there.
+    """
+    return _forked
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = True
+    _pool.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def map_ordered(work: Callable[[int], T], n: int) -> list[T]:

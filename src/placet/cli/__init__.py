@@ -6,7 +6,7 @@ import warnings
 
 import typer
 
-from placet.cli import aggregate, audit, completion, data, demo, diff, evaluate, rank, serve, simulate, track
+from placet.cli import aggregate, audit, completion, data, demo, diff, evaluate, rank, serve, simulate, stopping, track
 from placet.cli.output import say
 from placet.data.engine import EngineError
 
@@ -44,6 +44,10 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 def main() -> None:
     """Run the command; what is wrong with data or parameters is said in one line, and the exit code is 2."""
     warnings.showwarning = _say_warning  # type: ignore[assignment]
+    stopping.run(_run)
+
+
+def _run() -> None:
     try:
         app(prog_name="placet")
     except (ValueError, OSError, EngineError) as error:

@@ -22,6 +22,7 @@ from placet.rank.features import moments
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Learnt, holds
 from placet.rank.validation import Best
+from placet.threads import forked
 
 Weights = NDArray[np.float32]
 Layer = tuple[Any, Any]
@@ -173,6 +174,8 @@ def pytorch() -> Any:
         import torch
     except ImportError:
         raise ImportError("networks are trained with PyTorch; install it with: pip install 'placet[neural]'") from None
+    if forked() and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
     return torch
 
 

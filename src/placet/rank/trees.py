@@ -17,6 +17,7 @@ from placet.rank.monotone import directions
 from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
 from placet.rank.state import Learnt, Number, Trees, holds
 from placet.rank.validation import Best
+from placet.threads import forked
 
 FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton steps of a leaf bounded
 
@@ -163,6 +164,7 @@ class TreeRanker(Ranker):
             "deterministic": True,
             "force_row_wise": True,
             "verbosity": -1,
+            **({"num_threads": 1} if forked() else {}),
         }
 
     def _scores(self, queries: Queries) -> Floats:

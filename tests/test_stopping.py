@@ -1,0 +1,136 @@
+"""Signals end a command within two seconds, in Python and inside a step that notices nothing; memory runs out in words."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import placet
+from placet.cli.stopping import GRACE, exit_code
+
+BUSY = {
+    "python": "while True: pass",
+    "a sleep": "import time; time.sleep(60)",
+    "a kernel": "deep()",
+}
+SCRIPT = """
+import sys, time
+from numba import njit
+from placet.cli.stopping import run
+
+@njit
+def deep():
+    x = 1
+    while x != 0:
+        x = (x * 3 + 1) % 1000003 + 1
+    return x
+
+def command():
+    print("ready", flush=True)
+    {busy}
+
+run(command)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("where", BUSY)
+def test_a_signal_ends_it_wherever_it_is(where, number):
+    script = SCRIPT.format(busy=BUSY[where])
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1.0 if where == "a kernel" else 0.2)  # for it to be compiled
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    if where == "a kernel":
+        assert process.returncode in (-signal.SIGKILL, 128 + number)
+        assert process.returncode == 128 + number or "stopped" in err
+    else:
+        assert process.returncode == 128 + number
+    assert "Traceback" not in err
+    assert GRACE < 2
+
+
+def test_sigterm_keeps_the_best_model_as_ctrl_c_does(tmp_path):
+    placet.io.write(placet.simulate.queries(30, 8, 3, noise=0.5, random_state=1), tmp_path / "train.letor")
+    script = f"""
+import os, signal, sys
+from placet.cli import main
+from placet.rank.validation import Best
+see = Best.see
+def then_signal(self, state):
+    found = see(self, state)
+    if self.steps == 3:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return found
+Best.see = then_signal
+sys.argv = ["placet", "train", {str(tmp_path / "train.letor")!r}, "--save", {str(tmp_path / "model")!r}]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "holds the best model so far" in done.stderr
+    assert placet.load(tmp_path / "model").fit_summary_["interrupted"] is True
+
+
+def test_memory_that_runs_out_is_said():
+    script = "import numpy as np\nfrom placet.cli.stopping import run\nrun(lambda: np.ones((1 << 45,)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "memory ran out" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_exit_codes_are_those_of_shells():
+    assert exit_code([], 2) == 2
+    assert exit_code([signal.SIGTERM], 1) == 143
+    assert exit_code([signal.SIGINT], 0) == 0  # the best model was saved
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("kind", ["trees", "neural"])
+def test_a_child_after_a_fork_predicts_and_fits(kind):
+    script = f"""
+import os, sys, numpy as np, placet
+from placet.rank import RANKERS
+data = placet.simulate.queries(40, 8, 3, noise=0.5, random_state=1)
+ranker = RANKERS[{kind!r}](**({{"n_trees": 5}} if {kind!r} == "trees" else {{"hidden": 8, "epochs": 2}}))
+first = ranker.fit(data).predict(data)
+child = os.fork()
+if child == 0:
+    try:
+        same = np.array_equal(ranker.predict(data), first)
+        again = RANKERS[{kind!r}](**ranker.get_params()).fit(data).predict(data)
+        os._exit(0 if same and np.allclose(again, first, rtol=1e-4, atol=1e-5) else 3)
+    except BaseException as error:
+        print(repr(error), file=sys.stderr, flush=True)
+        os._exit(4)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("limit", "busy", "code", "words"),
+    [
+        (1 << 30, "pass", 2, "may take 1,024 MiB of addresses"),
+        (None, "os.abort()", -signal.SIGABRT, "the process ended without a word"),
+    ],
+)
+def test_little_memory_and_crashes_are_told(limit, busy, code, words):
+    script = f"import os\nfrom placet.cli.stopping import run\ndef command():\n    {busy}\nrun(command)"
+
+    def limited():
+        if limit:
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, preexec_fn=limited)
+    assert done.returncode == code
+    assert words in done.stderr
