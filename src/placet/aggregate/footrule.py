@@ -19,6 +19,7 @@ from placet.aggregate.rule import Scored
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
+from placet.data.room import refuse_square
 from placet.kernels import kemeny as kernels
 
 
@@ -49,6 +50,7 @@ def _closest(rankings: Rankings) -> tuple[Floats, tuple[str, ...]]:
     """Minus the place, from 0, of items that are all listed; and notes."""
     n = rankings.n_items
     total = float(rankings.weight.max(initial=0.0)) or 1.0
+    refuse_square(n, "a table of costs", "take fewer items, or another method such as 'borda'", 4.0)
     cost = np.zeros((n, n))
     kernels.footrule_costs(rankings.item, places(rankings), rankings.weight / total, rankings.ballot, cost)
     _, allowed = best_assignments(cost, np.ones((n, n), bool))

@@ -6,8 +6,12 @@ import numpy as np
 from scipy.linalg import lapack
 
 from placet.data.arrays import Floats, Ints
+from placet.data.room import refuse_square
 from placet.kernels import orders
 from placet.optim import cg
+
+WHAT, WAY_OUT = "the information", "take fewer items, or leave out the standard errors with stderr=None"
+
 
 DIRECT = 256
 """Unknowns up to which a system is factored."""
@@ -58,6 +62,7 @@ def with_precision(H: Floats, precision: float) -> Floats:
 
 def by_columns(times: Callable[[Floats], Floats], n: int) -> Floats:
     """A dense matrix from its products with the unit vectors."""
+    refuse_square(n, WHAT, WAY_OUT)
     H = np.empty((n, n))
     unit = np.zeros(n)
     for k in range(n):

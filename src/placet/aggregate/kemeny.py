@@ -30,6 +30,7 @@ from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
+from placet.data.room import refuse_square
 from placet.kernels import kemeny as kernels
 
 MOST_ITEMS = 20_000
@@ -83,6 +84,7 @@ def pair_tables(data: Rankings | Comparisons) -> tuple[Floats, Floats]:
     n = data.n_items
     if n > MOST_ITEMS:
         raise DataError(f"{n} items are too many for a table of pairs (at most {MOST_ITEMS}); use 'borda' or a model")
+    refuse_square(n, "a table of all pairs", "take fewer items, or another method such as 'borda' or a model", 5.0)
     wins, ties = np.zeros((n, n)), np.zeros((n, n))
     if isinstance(data, Comparisons):
         np.add.at(wins, (data.i, data.j), data.wins_i)

@@ -34,6 +34,7 @@ from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.errors import one_of
 from placet.data.graph import always_together
+from placet.data.room import refuse_square
 from placet.kernels import orders
 from placet.losses import LOSSES, Bound
 
@@ -137,6 +138,7 @@ class Ballots:
 
     def strict_hessian(self, theta: Floats) -> Floats:
         """The same without a prior; scores far below the best count as WIDEST / 2 below it."""
+        refuse_square(self.n, information.WHAT, information.WAY_OUT)
         H = np.zeros((self.n, self.n))
         shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # whose squares are still numbers
         orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)

@@ -12,7 +12,12 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_matrix
 
 from placet.data.arrays import Floats, Ints
+from placet.data.room import refuse_beyond_memory
 from placet.kernels import kemeny as kernels
+
+BYTES_OF_A_PAIR = 5_000
+"""What the linear programs take for each pair of items, measured on 3,000 items."""
+
 
 LOOSE_ROUNDS = 3
 """Rounds that a constraint may stay slack before it is left out again."""
@@ -66,6 +71,11 @@ def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
     branches over what is left.
     """
     n = len(margin)
+    refuse_beyond_memory(
+        BYTES_OF_A_PAIR * n * (n - 1) / 2,
+        f"the exact Kemeny order of a component of {n:,} items",
+        "use method 'kemeny-local', or fewer items",
+    )
     program = _Program(margin)
     step = _step(margin)
     best, best_loss = order, lost(margin, order)

@@ -22,8 +22,8 @@ LEAST_SPACE = 3 << 30
 """Bytes of addresses (ulimit -v) below which the libraries that Placet calls end the process in ways of their own."""
 
 CRASHED = (
-    b"placet: the process ended without a word: it was killed, or a library failed; where memory is limited, that is the "
-    b"usual cause: raise the limit, or give a part of the data\n"
+    b"placet: the process ended without a word: it was killed, or a library failed; where memory is limited, that is "
+    b"the usual cause: raise the limit, or give a part of the data\n"
 )
 NOTICED = b"\xff"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -65,9 +65,9 @@ def stopping() -> Iterator[list[int]]:
         for number, handler in handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(before)
-        os.close(start)
-        os.kill(watcher, signal.SIGKILL)
+        os.kill(watcher, signal.SIGKILL)  # before the pipe is closed, which is how a crash looks
         os.waitpid(watcher, 0)
+        os.close(start)
 
 
 def _watch(end: int, parent: int) -> None:

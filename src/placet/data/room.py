@@ -1,0 +1,101 @@
+"""How much memory there is, and refusals before more is asked for."""
+
+import os
+from pathlib import Path
+
+from placet.data.errors import DataError
+
+_ROOT = Path("/")
+
+
+def available(root: Path = _ROOT) -> int | None:
+    """Bytes that this process may still take: of the machine, its control group and its limits; None if unknown."""
+    found = [_of_machine(root), _of_group(root), _of_limits(root)]
+    known = [number for number in found if number is not None]
+    return max(0, min(known)) if known else None
+
+
+def refuse_beyond_memory(n_bytes: float, what: str, way_out: str) -> None:
+    """A ``DataError`` with the numbers and the way out, where ``what`` needs more memory than there is.
+
+    >>> refuse_beyond_memory(1 << 60, "a table of all pairs", "take fewer items")
+    Traceback (most recent call last):
+    placet.data.errors.DataError: a table of all pairs needs about 1,152,921,504.6 GB of memory, and ... are left; take fewer items
+    """  # noqa: E501
+    left = available()
+    if left is not None and n_bytes > left:
+        raise DataError(f"{what} needs about {gigabytes(n_bytes)} of memory, and {gigabytes(left)} are left; {way_out}")
+
+
+def refuse_square(n: int, what: str, way_out: str, copies: float = 3.0) -> None:
+    """The same for tables of n x n double numbers."""
+    refuse_beyond_memory(8.0 * n * n * copies, f"{what} of {n:,} items", way_out)
+
+
+def gigabytes(n_bytes: float) -> str:
+    """Bytes in words.
+
+    >>> gigabytes(2.5e9), gigabytes(3e6)
+    ('2.5 GB', '0.003 GB')
+    """
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e9:.3f} GB"
+
+
+def _number(file: Path) -> int | None:
+    """The number in a file; None where there is no such file, or it says "max"."""
+    try:
+        text = file.read_text().split()
+        return int(text[0]) if text and text[0].isdigit() else None
+    except OSError:
+        return None
+
+
+def _of_machine(root: Path) -> int | None:
+    """Memory that the machine can give without swapping."""
+    try:
+        lines = (root / "proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    return found[0] if found else None
+
+
+def _of_group(root: Path) -> int | None:
+    """What the control groups of this process (version 2 or 1) leave; files that they cache can be given up."""
+    folder = root / "sys/fs/cgroup"
+    try:
+        own = [line.split(":", 2)[2].strip("/") for line in (root / "proc/self/cgroup").read_text().splitlines()]
+    except (OSError, IndexError):
+        own = []
+    left: list[int] = []
+    for place in {"", *own}:
+        for group, limit, used in (
+            (folder / place, "memory.max", "memory.current"),
+            (folder / "memory" / place, "memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):
+            most, now = _number(group / limit), _number(group / used)
+            if most is not None and now is not None and most < 1 << 60:
+                left.append(most - now + _cache(group / "memory.stat"))
+    return min(left) if left else None
+
+
+def _cache(file: Path) -> int:
+    """Bytes of files that a control group keeps in memory."""
+    try:
+        pairs = [line.split() for line in file.read_text().splitlines()]
+    except OSError:
+        return 0
+    return sum(int(pair[1]) for pair in pairs if len(pair) == 2 and pair[0] == "inactive_file")
+
+
+def _of_limits(root: Path) -> int | None:
+    """What the limit of addresses (ulimit -v) leaves."""
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return None
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    pages = _number(root / "proc/self/statm")
+    if soft == resource.RLIM_INFINITY or pages is None:
+        return None
+    return soft - pages * os.sysconf("SC_PAGE_SIZE")

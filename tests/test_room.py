@@ -1,0 +1,74 @@
+"""Memory is known before it is spent: of the machine, control groups and limits; methods refuse in numbers."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import placet
+from placet.data import DataError, room
+
+GB = 10**9
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+MACHINE = {"proc/meminfo": "MemTotal: 9000000 kB\nMemAvailable:    4000000 kB\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({}, None),
+        (MACHINE, 4096000000),
+        ({**MACHINE, "sys/fs/cgroup/memory.max": "3000000000\n", "sys/fs/cgroup/memory.current": "1000000000\n"}, 2 * GB),
+        ({**MACHINE, "sys/fs/cgroup/memory.max": "max\n", "sys/fs/cgroup/memory.current": "1000000000\n"}, 4096000000),
+        (
+            {
+                **MACHINE, "proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "2000000000\n",
+                "sys/fs/cgroup/a/b/memory.current": "1900000000\n", "sys/fs/cgroup/a/b/memory.stat": "anon 5\ninactive_file 400000000\n",
+            },
+            GB // 2,
+        ),
+        ({"sys/fs/cgroup/memory/memory.limit_in_bytes": "3000000000\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "2500000000\n"}, GB // 2),
+        ({"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "25\n"}, None),
+    ],
+)  # fmt: skip
+def test_what_is_left_is_the_least_of_all_limits(tmp_path, files, left):
+    assert room.available(write(tmp_path, files)) == left
+
+
+def test_the_limit_of_addresses_counts():
+    script = "import resource; resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\nfrom placet.data.room import available; print(available())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert 0 < int(done.stdout) < 8 << 30
+
+
+@pytest.fixture
+def cyclic():
+    """Ballots of 60 items that are one component: no order is without contradiction."""
+    rng = np.random.default_rng(0)
+    return placet.Rankings.from_orders([rng.permutation(60).tolist() for _ in range(7)])
+
+
+@pytest.mark.parametrize("method", ["kemeny", "kemeny-local", "copeland", "markov", "footrule", "plackett-luce"])
+def test_methods_refuse_what_they_cannot_hold(method, cyclic, monkeypatch):
+    monkeypatch.setattr(room, "available", lambda root=None: 10_000)
+    with pytest.raises(DataError, match=r"needs about 0.* GB of memory, and 0.000 GB are left; .*(fewer|other|method)"):
+        placet.consensus(cyclic, method)
+
+
+def test_an_exact_kemeny_order_says_what_its_programs_need(cyclic, monkeypatch):
+    monkeypatch.setattr(room, "available", lambda root=None: 2_000_000)  # enough for the pairs, not for the programs
+    with pytest.raises(
+        DataError, match="exact Kemeny order of a component of 60 items needs about 0.009 GB.*kemeny-local"
+    ):
+        placet.consensus(cyclic, "kemeny")
+    assert len(placet.consensus(cyclic, "kemeny-local").ranking) == 60
