@@ -58,7 +58,7 @@ def cyclic():
     return placet.Rankings.from_orders([rng.permutation(60).tolist() for _ in range(7)])
 
 
-@pytest.mark.parametrize("method", ["kemeny", "kemeny-local", "copeland", "markov", "footrule", "plackett-luce"])
+@pytest.mark.parametrize("method", ["kemeny", "kemeny-local", "copeland", "mc4", "schulze", "footrule", "plackett-luce"])
 def test_methods_refuse_what_they_cannot_hold(method, cyclic, monkeypatch):
     monkeypatch.setattr(room, "available", lambda root=None: 10_000)
     with pytest.raises(DataError, match=r"needs about 0.* GB of memory, and 0.000 GB are left; .*(fewer|other|method)"):
@@ -68,7 +68,7 @@ def test_methods_refuse_what_they_cannot_hold(method, cyclic, monkeypatch):
 def test_an_exact_kemeny_order_says_what_its_programs_need(cyclic, monkeypatch):
     monkeypatch.setattr(room, "available", lambda root=None: 2_000_000)  # enough for the pairs, not for the programs
     with pytest.raises(
-        DataError, match="exact Kemeny order of a component of 60 items needs about 0.009 GB.*kemeny-local"
+        DataError, match="exact Kemeny order of a component of .. items needs about 0.009 GB.*kemeny-local"
     ):
         placet.consensus(cyclic, "kemeny")
     assert len(placet.consensus(cyclic, "kemeny-local").ranking) == 60
