@@ -58,7 +58,9 @@ def cyclic():
     return placet.Rankings.from_orders([rng.permutation(60).tolist() for _ in range(7)])
 
 
-@pytest.mark.parametrize("method", ["kemeny", "kemeny-local", "copeland", "mc4", "schulze", "footrule", "plackett-luce"])
+@pytest.mark.parametrize(
+    "method", ["kemeny", "kemeny-local", "copeland", "mc4", "schulze", "footrule", "plackett-luce"]
+)
 def test_methods_refuse_what_they_cannot_hold(method, cyclic, monkeypatch):
     monkeypatch.setattr(room, "available", lambda root=None: 10_000)
     with pytest.raises(DataError, match=r"needs about 0.* GB of memory, and 0.000 GB are left; .*(fewer|other|method)"):

@@ -142,7 +142,9 @@ def consensus(
         with algebra_threads(data.n_items):
             result = run.answer(data, Steps(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
-        return replace(result, notes=(*data.notes, *result.notes)) if data.notes else result
+        heads = data.heads_note() if isinstance(data, Rankings) else ()
+        said = dict.fromkeys((*data.notes, *heads))  # a reader may have said it already
+        return replace(result, notes=(*said, *result.notes)) if said else result
     data, notes = without_empty_instances(data)
     with algebra_threads(int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
         if shares_agents(method):

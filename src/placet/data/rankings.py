@@ -384,6 +384,28 @@ class Rankings:
 
     # What ballots become
 
+    def heads_note(self) -> tuple[str, ...]:
+        """A note where ballots may be the heads of longer lists: of one length, with at most half of the items, and not
+        the same ones.  Pairs are votes, not heads.
+
+        >>> data = Rankings.from_orders([["a", "b", "c"], ["d", "e", "f"]])
+        >>> data.heads_note()[0][:64], data.completed().heads_note()
+        ('each of the 2 ballots ranks 3 of 6 items, not always the same on', ())
+        """
+        sizes = np.diff(self.offsets)
+        k = int(sizes[0]) if len(sizes) else 0
+        few = k == 1 or k >= 3
+        if len(sizes) < 2 or not few or 2 * k > self.n_items or (sizes != k).any():
+            return ()
+        if self.instance is not None or np.count_nonzero(np.bincount(self.item, minlength=self.n_items)) <= k:
+            return ()
+        return (
+            f"each of the {len(self):,} ballots ranks {k} of {self.n_items:,} items, not always the same ones; an item "
+            'that a ballot leaves out counts as not compared on it (unlisted="absent"). If these are the best of all, '
+            'the others belong in one last place, which may change the order much: read with unlisted="last", or use '
+            "data.completed()",
+        )
+
     def completed(self) -> "Rankings":
         """The same ballots with every unlisted item in one last tier; scores are not kept."""
         if len(self) * self.n_items >= 2**31:

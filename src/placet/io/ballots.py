@@ -91,8 +91,10 @@ def read_ballots(
     if columns is None:
         raise DataError(f"{table.name}: the columns {table.names} may be read in two ways, or in none; {WIDE}")
     result = read_columns(table, columns, items, _line)
-    set_columns(result, notes=(table.note(f"ballots ({_MEANING[columns.layout]})", columns.used()),))
-    return result.completed() if unlisted == "last" else result
+    result = result.completed() if unlisted == "last" else result
+    said = table.note(f"ballots ({_MEANING[columns.layout]})", columns.used())
+    set_columns(result, notes=(said, *result.heads_note()))
+    return result
 
 
 _MEANING = {

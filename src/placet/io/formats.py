@@ -130,7 +130,8 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
 def _with_note(name: str, data: Any) -> Any:
     """The data, with a note of the format they were read as."""
     if getattr(data, "notes", None) == ():
-        set_columns(data, notes=(f"read as {name}",))
+        heads = data.heads_note() if isinstance(data, Rankings) else ()
+        set_columns(data, notes=(f"read as {name}", *heads))
     return data
 
 
