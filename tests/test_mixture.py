@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -309,3 +311,29 @@ def test_the_page_says_what_was_tried():
     text = consensus_page(found, votes)
     assert "Numbers of groups that were tried" in text
     assert "(chosen)" in text
+
+
+# Real voters
+
+
+DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data")) / "preflib"
+FILES = {
+    "AGH 2003": "00009-agh/00009-00000001.soc",
+    "AGH 2004": "00009-agh/00009-00000002.soc",
+    "sushi": "00014-sushi/00014-00000001.soc",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("model", ["plackett-luce", "mallows"])
+def test_voters_left_out_are_likelier_with_two_groups(name, model):
+    """Every fifth ballot is left out; sushi eaters and students of AGH are of more than one kind."""
+    path = DATA / FILES[name]
+    if not path.exists():
+        pytest.skip(f"no file {path}; set PLACET_DATA to the folder that holds preflib/{FILES[name]}")
+    votes = placet.read(path)
+    out = np.arange(len(votes)) % 5 == 0
+    one, two = (Mixture(model, k, restarts=2, tol=1e-5).fit(votes[~out]) for k in (1, 2))
+    weight = votes[out].weight
+    gain = weight @ (two.log_likelihood(votes[out]) - one.log_likelihood(votes[out])) / weight.sum()
+    assert gain > 0.05

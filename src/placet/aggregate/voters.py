@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -64,6 +64,16 @@ class Voters:
             return replace(d, weight=d.weight * factor, agent=None, agents=None, notes=())
         won, lost, tied = (column * factor for column in (d.wins_i, d.wins_j, d.ties))
         return Comparisons(d.i, d.j, won, lost, tied, items=d.items, ordered=d.ordered)
+
+    def rows(self, voter: int) -> Ints:
+        """Numbers of the ballots or rows of one voter."""
+        order, bounds = self._by_voter
+        return order[bounds[voter] : bounds[voter + 1]]
+
+    @cached_property
+    def _by_voter(self) -> tuple[Ints, Ints]:
+        order = np.argsort(self.of, kind="stable")
+        return order, np.searchsorted(self.of[order], np.arange(len(self) + 1))
 
     def per_voter(self, values: Floats) -> Floats:
         """Sums (voters,) of values per ballot or row."""
@@ -127,6 +137,9 @@ class Family(Protocol):
 
     def score_covariance(self, covariance: Floats) -> Floats | None:
         """That of the scores, from that of all unknowns; None where scores have none."""
+
+    def own_information(self, state: Any, voter: int) -> Floats:
+        """(size, size): the part of one voter, counted once, without the prior."""
 
     def refitted(self, weight: Floats, state: Any) -> tuple[Any, Any]:
         """The estimator fitted to the weighted data, and its state."""
@@ -230,6 +243,12 @@ class BallotLists:
         if self.group is not None:  # differences inside a group are no unknowns: any curvature will do for them
             H = H + (np.eye(self.size) - self._averages()) * np.trace(H) / self.size
         return H * b.scale
+
+    def own_information(self, state: Fitted, voter: int) -> Floats:
+        own = self.ballots[self.voters.rows(voter)]
+        b = likelihood.Ballots(own, own.weight, self.model.loss, None)
+        b.group = self.group
+        return (b.strict_hessian(state.x) if b.strict else b.dense(state.x)) * b.scale
 
     def scores(self, state: Fitted) -> Floats:
         return state.x
@@ -344,6 +363,13 @@ class Pairs:
     def information(self, weight: Floats, state: Fitted) -> Floats:
         p = self._counts(weight, state.width)
         return pairs.hessian(p, pairs.derivatives(p, state.x)) * p.scale
+
+    def own_information(self, state: Fitted, voter: int) -> Floats:
+        own = self.data[self.voters.rows(voter)]
+        whole = Comparisons(own.i, own.j, own.wins_i, own.wins_j, own.ties, items=own.items, ordered=own.ordered)
+        p = pairs.pair_counts(whole, TIES[self.model.ties], None, self.model.order_effect)
+        p = p._replace(model=self.law.model, tie=self.law.tie)
+        return pairs.dense(p, pairs.derivatives(p, state.x)) * p.scale
 
     def extra_errors(self, result: Any, error: Floats) -> dict[str, float]:
         """Standard errors of the tie parameter and the effect of order, from those of all unknowns."""
@@ -472,6 +498,10 @@ class Distances:
         model = _plain(self.model).fit(self.voters.weighted(weight))
         order = np.lexsort((_places(state.order), -model.theta_)).astype(np.int64)
         return model, Center(order, model.dispersion_)
+
+    def own_information(self, state: Center, voter: int) -> Floats:
+        low, mid, high, h = self._three(state)
+        return np.array([[-float((high - 2 * mid + low)[voter]) / h**2]])
 
     def scores(self, state: Center) -> Floats:
         return -_places(state.order).astype(np.float64)

@@ -31,10 +31,26 @@ def describe(
     on_error: Annotated[OnError, typer.Option(help="raise, or skip (what is left out is counted and said).")] = "raise",
     out: Out = None,
     as_json: AsJson = False,
+    surprise: Annotated[
+        bool, typer.Option("--surprise", help="How well each voter fits, and what it decides.")
+    ] = False,
+    method: Annotated[str, typer.Option("--method", "-m", help="With --surprise: the model of the voters.")] = "",
 ) -> None:
-    """Say what is in files: counts, ties, coverage, connectedness, lists that teach nothing."""
+    """Say what is in files: counts, ties, coverage, connectedness, lists that teach nothing.
+
+    With --surprise: a row for each voter, those that agree least with the rest first.
+    """
     check_suffix(out)
-    about = read_files(files, format, option or [], on_error).describe()
+    if method and not surprise:
+        raise ValueError("--method is for --surprise; placet aggregate ranks by a method")
+    data = read_files(files, format, option or [], on_error)
+    if surprise:
+        from placet.cli.surprise import surprise_table
+
+        frame = surprise_table(data, method)
+        deliver(out, as_json, frame.columns, frame.rows(), frame.to_dicts())
+        return
+    about = data.describe()
     known = {key: value for key, value in about.items() if value is not None}
     deliver(out, as_json, ["what", "value"], list(known.items()), known)
 
