@@ -46,6 +46,7 @@ TEXTS = {
     "trec-run": "301 Q0 d1 1 2.5 tag\n301 Q0 d2 2 1.5 tag\n",
     "qrels": "301 0 d1 1\n301 0 d2 0\n",
     "xmc": "2 3 4\n0,2 0:1 2:0.5\n 1:2\n",
+    "preferences": "anna: tea > milk > water\nbert: milk > tea\n",
     "features": "qid,label,f0,f1\n7,2,0.5,1\n7,0,0.25,3\n",
 }
 

@@ -32,6 +32,7 @@ VALID = {
     "trec-run": [b"301 Q0 d1 1 2.5 tag\n301 Q0 d2 2 1.5 tag\n"],
     "qrels": [b"301 0 d1 1\n301 0 d2 0\n", b"51 2 d1 1\n51 3 d1 -2\n"],
     "xmc": [b"2 3 4\n0,2 0:1 2:0.5\n 1:2\n"],
+    "preferences": [b'anna: tea > milk > "w: x"\n"b: c": milk > tea\nanna: tea > milk\n'],
     "features": [b"qid,label,f0,f1\n7,2,0.5,1\n7,0,0.25,3\n"],
 }
 TABLES = [
@@ -137,6 +138,8 @@ def test_mutated_tables(data, format, on_error):
     survives(pio.read_battles, io.BytesIO(data), format=format, on_error=on_error)
     survives(pio.read_ratings, io.BytesIO(data), format=format, on_error=on_error)
     survives(pio.read_ballots, io.BytesIO(data), format=format, on_error=on_error)
+    columns = {"ballot": "ballot", "better": "item", "worse": "rank"}
+    survives(pio.read_preferences, io.BytesIO(data), format=format, on_error=on_error, **columns)
     for layout in ("long", "ranks", "places"):
         survives(pio.read_ballots, io.BytesIO(data), format=format, layout=layout, on_error=on_error)
 

@@ -474,6 +474,7 @@ def test_every_format_is_recognized_by_what_it_writes(tmp_path):
         "xmc": MultiLabel(csr_matrix([[1.0]]), csr_matrix([[1.0]])),
         "trec-run": pio.read_trec_run(text_of("1 Q0 d1 1 3.5 t\n1 Q0 d2 2 2.5 t\n")),
         "qrels": pio.read_qrels(text_of("1 0 d1 2\n1 0 d9 1\n")),
+        "preferences": Rankings.from_orders([["a", ("b", "c")], ["b", "a"]], agent=["1", "2"]),
         "battles": Comparisons.from_battles(["x"], ["y"], ["a"]),
         "ratings": Rankings.from_scores(
             {"u": ["1", "1"], "i": ["4", "5"], "r": [1, 2]}, ballot="u", item="i", score="r"
@@ -487,6 +488,6 @@ def test_every_format_is_recognized_by_what_it_writes(tmp_path):
             if name != "preflib" or suffix in (".toi", ".soc"):
                 pio.write(data, tmp_path / f"file{suffix}", format=name)
                 assert type(pio.read(tmp_path / f"file{suffix}")) is pio.FORMATS[name].kind
-        if name not in ("battles", "ratings", "features"):
+        if name not in ("preferences", "battles", "ratings", "features"):
             pio.write(data, tmp_path / "file.txt", format=name)
             assert pio.read(tmp_path / "file.txt") == data

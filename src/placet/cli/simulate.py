@@ -39,6 +39,20 @@ def plackett_luce(
     )
 
 
+@app.command("ordered-partitions")
+def ordered_partitions(
+    out: Out,
+    items: Items = 10,
+    n: N = 100,
+    spread: Spread = 1.0,
+    form: Annotated[str, typer.Option(help="fd (any number of items) or exact.")] = "fd",
+    seed: Seed = 0,
+) -> None:
+    """Ballots with ties: tiers drawn one after the other by a model over ordered partitions (PMOP)."""
+    options: dict[str, Any] = {"form": form, "random_state": seed}
+    _write(out, lambda s: s.ordered_partitions(truth(items, spread, seed), n, items=names(items), **options))
+
+
 @app.command("mallows")
 def mallows(
     out: Out,

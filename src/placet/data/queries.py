@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from placet.data import breaking
 from placet.data.arrays import (
     Floats,
     Ints,
@@ -161,6 +162,65 @@ class Queries:
         weights = None if weight is None else np.asarray(column(frame, weight), dtype=np.float64)
         found = cls.from_arrays(X, column(frame, grade), column(frame, qid), weight=weights, missing=missing)
         set_columns(found, features=unique_names(chosen, "feature"))
+        return found
+
+    @classmethod
+    def from_preferences(
+        cls,
+        X: Any,
+        better: ArrayLike,
+        worse: ArrayLike,
+        qid: Sequence[Hashable] | NDArray[Any],
+        *,
+        weight: ArrayLike | None = None,
+        missing: Missing = "error",
+    ) -> "Queries":
+        """Rows of ``X`` graded by preferences between rows of one query: row ``better[k]`` over row ``worse[k]``.
+
+        The preferences of a query become its finest sound ordered partition (`Rankings.from_preferences`), and the
+        grade is the number of tiers below.  Rows without a preference are not comparable and are left out, which the
+        notes say; a cycle, or a preference between two queries, is an error.
+
+        >>> q = Queries.from_preferences([[1.0], [2.0], [3.0], [4.0]], [0, 0, 3, 3], [1, 2, 1, 2], list("aaaa"))
+        >>> q.grade
+        array([1., 0., 0., 1.])
+        """
+        over, under = integers(better, "better"), integers(worse, "worse")
+        code, names = encode(qid, "query")
+        n_rows = len(code)
+        if len(over) != len(under):
+            raise DataError(f"better has {len(over)} entries and worse {len(under)}")
+        for what, rows in (("better", over), ("worse", under)):
+            outside = (rows < 0) | (rows >= n_rows)
+            if outside.any():
+                k = int(np.argmax(outside))
+                raise DataError(f"{what}[{k}] is row {rows[k]}; rows are 0 to {n_rows - 1} ({outside.sum()} such)")
+        apart = code[over] != code[under]
+        if apart.any():
+            k = int(np.argmax(apart))
+            first, second = names[code[over[k]]], names[code[under[k]]]
+            raise DataError(
+                f"preference {k} is between rows of {first!r} and {second!r} ({apart.sum()} such); "
+                "compare rows of one query"
+            )
+        grade = np.full(n_rows, np.nan)
+        order = np.argsort(code[over], kind="stable")
+        for own in np.split(order, np.flatnonzero(np.diff(code[over][order])) + 1):
+            if len(own):
+                place = f"query {names[code[over[own[0]]]]!r}, rows"
+                tiers = breaking.partition(over[own], under[own], range(n_rows), place)  # type: ignore[arg-type]
+                for k, tier in enumerate(tiers):
+                    grade[tier] = len(tiers) - 1 - k
+        kept = np.flatnonzero(~np.isnan(grade))
+        if not len(kept):
+            raise DataError("no preferences, so no row is comparable with another")
+        columns, features = table(X)
+        chosen = columns[kept] if is_sparse(columns) else np.asarray(columns)[kept]
+        own_qid = [names[k] for k in code[kept].tolist()]
+        found = cls.from_arrays(chosen, grade[kept], own_qid, weight=weight, missing=missing)
+        left = n_rows - len(kept)
+        notes = (f"{left} of {n_rows} rows are in no preference and were left out",) if left else ()
+        set_columns(found, row=kept[found.row], features=features, notes=notes)
         return found
 
     @property

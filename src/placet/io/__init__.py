@@ -6,6 +6,7 @@ from placet.io.features import read_features, write_features
 from placet.io.formats import FORMATS, Format, read, write
 from placet.io.judged import Judged, judge, judge_labels, read_judged, read_scores, score_rows
 from placet.io.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
+from placet.io.preferences import read_preferences, write_preferences
 from placet.io.preflib import read_preflib, write_preflib
 from placet.io.ratings import read_ratings, write_ratings
 from placet.io.scanning import scan
@@ -32,6 +33,7 @@ __all__ = [
     "read_label_scores",
     "read_letor",
     "read_letor_agg",
+    "read_preferences",
     "read_preflib",
     "read_qrels",
     "read_ratings",
@@ -49,6 +51,7 @@ __all__ = [
     "write_label_scores",
     "write_letor",
     "write_letor_agg",
+    "write_preferences",
     "write_preflib",
     "write_qrels",
     "write_ratings",

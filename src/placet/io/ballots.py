@@ -83,7 +83,7 @@ def read_ballots(
     one_of(unlisted, ("absent", "last"), "unlisted")
     if layout is not None:
         one_of(layout, ("text", *LAYOUTS), "layout")
-    if layout == "text" or (layout is None and not _is_table(source, separator or format)):
+    if layout == "text" or (layout is None and not is_table(source, separator or format)):
         return _from_text(source, items, unlisted, on_error)
     table = read_table(source, on_error, format, separator=separator)
     given: dict[str, str | None] = {"weight": weight, "agent": agent, "instance": instance}
@@ -106,7 +106,8 @@ _MEANING = {
 }
 
 
-def _is_table(source: Any, told: str | None) -> bool:
+def is_table(source: Any, told: str | None) -> bool:
+    """Whether the source is a table: a layout is told, or it is a frame, or its suffix says so."""
     return told is not None or in_memory(source) or bare_suffix(source) in SUFFIXES
 
 
@@ -120,7 +121,7 @@ def _from_text(source: Source, items: Sequence[Hashable] | None, unlisted: Unlis
     known = set(items or ())
     for number, line in read_lines(source):
         if match := _ITEMS.match(line):
-            tiers = _tiers(match.group(1))
+            tiers = parse_tiers(match.group(1))
             if isinstance(tiers, list) and items is None:
                 items = tuple(name for tier in tiers for name in tier)
                 known = set(items)
@@ -158,7 +159,7 @@ def _line(line: str) -> tuple[float, list[tuple[str, ...]]] | str:
         line = line[match.end() :]
         if not line.strip() or line.lstrip().startswith("#"):
             return weight, []
-    tiers = _tiers(line)
+    tiers = parse_tiers(line)
     if isinstance(tiers, str):
         return tiers
     listed = [name for tier in tiers for name in tier]
@@ -167,7 +168,7 @@ def _line(line: str) -> tuple[float, list[tuple[str, ...]]] | str:
     return weight, tiers
 
 
-def _tiers(text: str) -> list[tuple[str, ...]] | str:
+def parse_tiers(text: str) -> list[tuple[str, ...]] | str:
     """Tiers of names, or what is wrong."""
     tiers: list[list[str]] = [[]]
     at = 0
@@ -194,7 +195,7 @@ def write_ballots(rankings: Rankings, target: Source, *, format: str | None = No
     table, which reads back equal with ``items=rankings.items`` (and ``agent="agent"``, ``instance="instance"``).
     Scores are not written.
     """
-    if format is not None or _is_table(target, None):
+    if format is not None or is_table(target, None):
         _write_long(rankings, target, format)
         return
     for what in ("agent", "instance"):
@@ -204,13 +205,14 @@ def write_ballots(rankings: Rankings, target: Source, *, format: str | None = No
 
 
 def _lines(rankings: Rankings) -> Iterator[str]:
-    quoted = {name: _quoted(str(name)) for name in rankings.items}
+    quoted = {name: quoted_name(str(name)) for name in rankings.items}
     yield "# items: " + " = ".join(quoted.values())
     for weight, ballot in zip(rankings.weight.tolist(), rankings):
         yield f"{format_number(weight)}: " + " > ".join(" = ".join(quoted[name] for name in tier) for tier in ballot)
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
+    """A name as text writes it, in quotes where it holds a sign of the format."""
     if not name.strip() or "\n" in name or "\r" in name:
         raise DataError(f"item name {name!r} cannot be written as text: a name is one line, not blank")
     plain = name == name.strip() and not any(c in name for c in '>=#:"')

@@ -25,6 +25,7 @@ from placet.io.letor import (
     write_letor,
     write_letor_agg,
 )
+from placet.io.preferences import looks_like_preferences, read_preferences, write_preferences
 from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
 from placet.io.ratings import looks_like_ratings, read_ratings, write_ratings
 from placet.io.sources import sniff_separator
@@ -82,6 +83,14 @@ FORMATS: dict[str, Format] = {
         'user="...", item="...", rating="..."',
     ),
     "features": Format(read_features, write_features, Queries, TABLES, looks_like_features, 'qid="...", label="..."'),
+    "preferences": Format(
+        read_preferences,
+        write_preferences,
+        Rankings,
+        (".prefs", *TABLES),
+        looks_like_preferences,
+        'ballot="...", better="...", worse="..."',
+    ),
     "ballots": Format(
         read_ballots,
         write_ballots,

@@ -13,7 +13,7 @@ from placet.data.arrays import Floats
 from placet.kernels import places as kernels
 from placet.kernels import softmax
 from placet.losses import LOSSES, Bound
-from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
+from placet.losses.pairwise import PAIR_MODELS, outcome_costs, outcome_probabilities
 
 
 def refuse_unless_order(loss: str) -> None:
@@ -73,6 +73,69 @@ def above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> F
     """P(i above j | not tied)."""
     one, other = above(gap, loss, params), above(-np.asarray(gap), loss, params)
     return one / (one + other)
+
+
+def refuse_unless_tiers(loss: str) -> None:
+    """A ``ValueError`` unless the loss gives a probability of ties."""
+    if loss not in _TIERS:
+        raise ValueError(f"loss {loss!r} gives no probability of ties; fit with one of {list(_TIERS)} for that")
+
+
+def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> NDArray[np.int64]:
+    """The tier (rows,) of each row of one list, 0 the best, in the most probable partition that agrees with the scores.
+
+    Rows in falling order of score are cut by dynamic programming; equal scores share a tier.  PMOP: the product over
+    tiers X of P(X | the rows left).  Rao-Kupper and Davidson: the product over pairs of P(above) or P(tied).
+    A partition that puts a higher score below a lower one can be a little more probable under PMOP, and is never the
+    answer.  O(rows^2), for "pmop-exact" O(rows^4).
+
+    >>> most_probable_tiers([3.0, 0.0, 2.9], "davidson", {"tie": 0.0})
+    array([0, 1, 0])
+    """
+    s = np.asarray(s, dtype=np.float64)
+    order = np.argsort(-s, kind="stable")
+    n, t = len(s), s[order]
+    gain = _TIERS[loss](t, loss, params)  # (n, n + 1): of the tier of sorted rows a..b - 1, after those before a
+    best, cut = np.full(n + 1, -np.inf), np.zeros(n, np.int64)
+    best[n] = 0.0
+    joined = np.append(t[1:] == t[:-1], False)
+    for a in range(n - 1, -1, -1):
+        ends = np.arange(a + 1, n + 1)
+        values = np.where(joined[ends - 1], -np.inf, gain[a, a + 1 :] + best[a + 1 :])
+        cut[a] = a + 1 + int(np.argmax(values))
+        best[a] = values.max()
+    tier, a, number = np.empty(n, np.int64), 0, 0
+    while a < n:
+        tier[order[a : cut[a]]] = number
+        a, number = int(cut[a]), number + 1
+    return tier
+
+
+def _stage_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
+    """log P(first tier is rows a..b - 1 | rows a.. are left) of the PMOP models."""
+    n = len(t)
+    rows = np.concatenate([np.arange(a, n) for a in range(n)]) if n else np.zeros(0, np.int64)
+    offsets = np.append(0, np.cumsum(np.arange(n, 0, -1)))
+    whole = LOSSES[loss].per_list(t[rows], Lists(np.zeros(len(rows)), offsets))  # - log P(all of them are one tier)
+    out = np.full((n, n + 1), -np.inf)
+    for a in range(n):
+        size = np.arange(1, n - a + 1)
+        own = np.logaddexp.accumulate(t[a:]) - np.log(size) if loss == "pmop-fd" else np.cumsum(t[a:]) / size
+        out[a, a + 1 :] = own - own[-1] - whole[a]
+    return out
+
+
+def _pair_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
+    """Sum over pairs of rows a..b - 1 of log P(tied) - log P(in their order): what it is worth to tie them."""
+    n = len(t)
+    win, _, tied = outcome_costs(t[:, None] - t[None, :], loss, params.get("tie", 0.0))
+    below = np.cumsum(np.triu(win - tied, 1)[::-1], axis=0)[::-1]  # (a, b): pairs of b with rows a..b - 1
+    inside = np.zeros((n, n + 1))
+    inside[:, 1:] = np.cumsum(np.triu(below), axis=1)
+    return inside
+
+
+_TIERS = {"pmop-fd": _stage_gains, "pmop-exact": _stage_gains, "rao-kupper": _pair_gains, "davidson": _pair_gains}
 
 
 def place_probabilities(s: ArrayLike) -> Floats:

@@ -188,6 +188,19 @@ class Ranker(BaseEstimator):
         gap = s[..., np.asarray(i)] - s[..., np.asarray(j)]
         return probabilities.above(gap, self._loss(), self._loss_parameters())
 
+    def predict_tiers(self, X: Any, qid: Ids | None = None) -> NDArray[np.int64]:
+        """The tier of every row in its list, 0 the best: the most probable partition that agrees with the scores.
+
+        For losses with a probability of ties: PMOP (stage by stage), Rao-Kupper and Davidson (pair by pair).
+        """
+        probabilities.refuse_unless_tiers(self._loss())
+        queries = self._rows_to_score(X, qid)
+        s, offsets = self._strengths(queries)
+        params, loss = self._loss_parameters(), self._loss()
+        lists = [probabilities.most_probable_tiers(s.ravel()[a:b], loss, params) for a, b in pairwise(offsets)]
+        tiers = np.concatenate(lists) if lists else np.zeros(0, np.int64)
+        return in_order_of(X, queries, tiers)
+
     def rank_distribution(self, X: Any, qid: Ids | None = None) -> list[Scores]:
         """For each list a table (rows, places): the probability of each row at each place.  O(rows^2) per list.
 

@@ -1,0 +1,175 @@
+"""Preferences of any shape, "this over that", list by list: text ``list: a > b > c``, or a table of pairs."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from placet.data import DataError, Rankings
+from placet.data.arrays import set_columns
+from placet.data.breaking import partition
+from placet.io.ballots import is_table, parse_tiers, quoted_name
+from placet.io.columns import find_column
+from placet.io.files import Source, name_of, read_lines, write_lines
+from placet.io.tables import Sample, read_table, write_table
+from placet.io.text import OnError, Problems
+
+# Names of columns that need not be given.
+KNOWN = {
+    "ballot": ("ballot", "list", "voter", "agent", "query", "qid", "user", "session"),
+    "better": ("over",),
+    "worse": ("under",),
+}
+_SHAPE = 'a line is: list: A > B (or a chain A > B > C), with quotes around names that hold one of > = # : "'
+
+Edge = tuple[Any, Any, int]
+
+
+def looks_like_preferences(sample: Sample) -> dict[str, Any] | None:
+    """A table with a column of each kind in ``KNOWN``; text says so by its suffix alone."""
+    if sample.table is None:
+        return None
+    return {} if all(find_column(sample.table.names, known) for known in KNOWN.values()) else None
+
+
+def read_preferences(
+    source: Source | Any,
+    *,
+    ballot: str | None = None,
+    better: str | None = None,
+    worse: str | None = None,
+    items: Sequence[Hashable] | None = None,
+    separator: str | None = None,
+    format: str | None = None,
+    on_error: OnError = "raise",
+) -> Rankings:
+    """One ballot for each list of preferences: its finest sound ordered partition (`Rankings.from_preferences`).
+
+    Text has an edge or a chain on each line, ``anna: tea > milk``; lines of one list may stand anywhere.  A table has
+    a column of lists, one of what is preferred and one of what it is preferred to, named or the first of ``KNOWN``
+    that is there.  A list whose preferences go round in a cycle is an error that shows it, or is left out.
+
+    >>> import io
+    >>> read_preferences(io.StringIO("anna: tea > milk > water\\nbert: milk > tea\\nanna: tea > water")).orders()
+    [['tea', 'milk', 'water'], ['milk', 'tea']]
+    """
+    note = "read as preferences"
+    if format is not None or separator is not None or is_table(source, None):
+        table = read_table(source, on_error, format, separator=separator)
+        given = {"ballot": ballot, "better": better, "worse": worse}
+        names = {what: given[what] or find_column(table.names, KNOWN[what]) or what for what in given}
+        for name in names.values():
+            table.require(name, "name the columns with ballot=, better=, worse=")
+        rows = table.rows(*names.values())
+        columns = [rows.labels(name) for name in names.values()]
+        good = rows.good_rows()
+        lists, over, under = (column.take(good) for column in columns)
+        edges: dict[Hashable, list[Edge]] = {}
+        for k, row in enumerate(good.tolist()):
+            who, a, b = (column.values[column.code[k]] for column in (lists, over, under))
+            edges.setdefault(who, []).append((a, b, rows.line(row)))
+        problems = Problems(table.name, on_error, unit="list")
+        note = table.note("preferences", list(names.values()))
+    else:
+        edges = _edges_of_text(source, on_error)
+        problems = Problems(name_of(source), on_error, unit="list")
+    return _ballots(edges, items, problems, note)
+
+
+def _edges_of_text(source: Source, on_error: OnError) -> dict[Hashable, list[Edge]]:
+    problems = Problems(name_of(source), on_error)
+    edges: dict[Hashable, list[Edge]] = {}
+    for number, line in read_lines(source):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, colon, chain = _split(line)
+        tiers = parse_tiers(chain) if colon and name else f"{line.strip()[:60]!r} names no list"
+        if isinstance(tiers, str):
+            problems.add(number, None, tiers, _SHAPE)
+        elif len(tiers) < 2 or any(len(tier) > 1 for tier in tiers):
+            way_out = "write what is over what; items that tie have no edge between them"
+            problems.add(number, "no edge", f"{chain.strip()[:60]!r} is no preference", way_out)
+        else:
+            found = [(a[0], b[0], number) for a, b in pairwise(tiers)]
+            edges.setdefault(name, []).extend(found)
+    problems.close()
+    return edges
+
+
+def _split(line: str) -> tuple[str, str, str]:
+    """The list's name, the colon and the chain; a name with a colon stands in quotes."""
+    text = line.lstrip()
+    if not text.startswith('"'):
+        name, colon, chain = text.partition(":")
+        return name.strip(), colon, chain
+    end = 1
+    while (end := text.find('"', end)) >= 0 and text[end + 1 : end + 2] == '"':
+        end += 2
+    rest = text[end + 1 :].lstrip() if end > 0 else ""
+    return text[1:end].replace('""', '"'), rest[:1] if rest[:1] == ":" else "", rest[1:]
+
+
+def _ballots(
+    edges: dict[Hashable, list[Edge]], items: Sequence[Hashable] | None, problems: Problems, note: str
+) -> Rankings:
+    """Ballots of the lists whose preferences hold no cycle and no strange item."""
+    known = None if items is None else set(items)
+    orders: list[list[tuple[Hashable, ...]]] = []
+    lists: list[Hashable] = []
+    for who, own in edges.items():
+        names = list(dict.fromkeys(name for a, b, _ in own for name in (a, b)))
+        code = {name: k for k, name in enumerate(names)}
+        strange = [name for name in names if known is not None and name not in known]
+        if strange:
+            text = f"item {strange[0]!r} of {who!r} is not among the given items"
+            problems.add(own[0][2], "item", text, "correct the name or the items")
+            continue
+        over, under = (np.array([code[edge[side]] for edge in own]) for side in (0, 1))
+        try:
+            tiers = partition(over, under, tuple(names), f"list {who!r}")
+        except DataError as error:
+            text, _, way_out = str(error).rpartition("; ")
+            problems.add(own[0][2], "cycle", text, way_out)
+            continue
+        orders.append([tuple(names[k] for k in tier) for tier in tiers])
+        lists.append(who)
+    problems.close()
+    if not orders:
+        raise DataError(f"{problems.name}: no preferences; {_SHAPE}")
+    found = Rankings.from_orders(orders, items=items, agent=lists)
+    coarse = sum(len(order) == 1 for order in orders)
+    notes = (note,)
+    if coarse:
+        notes += (f"{coarse} of {len(orders)} lists tell no two groups of items apart, so they say nothing",)
+    set_columns(found, notes=notes)
+    return found
+
+
+def write_preferences(rankings: Rankings, target: Source, *, format: str | None = None) -> None:
+    """Every item over those of the next tier, as text or as a table; ballots of one tier have no preferences.
+
+    Read back with ``items=rankings.items`` the ballots are equal, where weights are 1 and names are text.
+    """
+    lists: list[Hashable] = list(range(1, len(rankings) + 1))
+    if rankings.agent is not None and rankings.agents is not None:
+        lists = [rankings.agents[k] for k in rankings.agent.tolist()]
+    if len(set(lists)) < len(lists):
+        raise DataError("an agent has several ballots, which preferences would join; write ballots instead")
+    if (rankings.weight != 1).any():
+        raise DataError("preferences have no place for weights; write ballots instead")
+    edges = list(_edges_of_ballots(rankings, lists))
+    if format is not None or is_table(target, None):
+        columns = dict(zip(("ballot", "over", "under"), map(list, zip(*edges))))
+        write_table(target, columns, format)
+        return
+    quoted = {name: quoted_name(str(name)) for name in rankings.items}
+    write_lines(target, (f"{quoted_name(str(who))}: {quoted[a]} > {quoted[b]}" for who, a, b in edges))
+
+
+def _edges_of_ballots(rankings: Rankings, lists: list[Hashable]) -> Iterator[tuple[Hashable, Hashable, Hashable]]:
+    for who, ballot in zip(lists, rankings):
+        if len(ballot) < 2:
+            raise DataError(f"ballot {who!r} has {len(ballot)} tiers, so no item is over another; leave it out")
+        for upper, lower in pairwise(ballot):
+            yield from ((who, a, b) for a in upper for b in lower)
