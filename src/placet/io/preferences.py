@@ -139,7 +139,7 @@ def _ballots(
         raise DataError(f"{problems.name}: no preferences; {_SHAPE}")
     found = Rankings.from_orders(orders, items=items, agent=lists)
     coarse = sum(len(order) == 1 for order in orders)
-    notes = (note,)
+    notes: tuple[str, ...] = (note,)
     if coarse:
         notes += (f"{coarse} of {len(orders)} lists tell no two groups of items apart, so they say nothing",)
     set_columns(found, notes=notes)

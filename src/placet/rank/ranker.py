@@ -417,7 +417,7 @@ def as_queries(X: Any, y: Any, qid: Any, weight: ArrayLike | None = None, missin
     return Queries.from_arrays(X, y, qid, weight=weight, missing=missing)
 
 
-def in_order_of(X: Any, queries: Queries, values: Scores) -> Scores:
+def in_order_of(X: Any, queries: Queries, values: NDArray[Any]) -> NDArray[Any]:
     """Values of the rows of ``queries``, which were made from ``X``, in the order of the rows of ``X``."""
     if isinstance(X, Queries) or bool((queries.row[1:] > queries.row[:-1]).all()):
         return values
