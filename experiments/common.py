@@ -21,6 +21,7 @@ import numpy as np
 
 import placet
 from placet.data import Queries
+from placet.io.relations import RELATIONS
 from placet.metrics import compare
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -90,7 +91,7 @@ def letor_folder(name: str, known: Mapping[str, str]) -> Path:
     if Path(name).is_dir():
         return Path(name)
     if name not in known:
-        raise SystemExit(f"--set {name} is neither a folder nor one of {', '.join(known)}")
+        raise SystemExit(f"--set {name} is neither a folder nor one of {', '.join(known)}; give a folder with S1 to S5")
     return need_data(known[name])
 
 
@@ -103,8 +104,15 @@ def letor_files(folder: Path) -> list[Path]:
 
 
 def letor_parts(name: str) -> list[Queries]:
-    """S1 to S5 of OHSUMED, MQ2008 or the folder of another set."""
-    return [placet.read_letor(path) for path in letor_files(letor_folder(name, LETOR_SETS))]
+    """S1 to S5 of OHSUMED, MQ2008 or the folder of another set, with the relations whose files are beside them."""
+    folder = letor_folder(name, LETOR_SETS)
+    return [placet.read_letor(path, relations=relation_files(folder) or None) for path in letor_files(folder)]
+
+
+def relation_files(folder: Path) -> dict[str, Path]:
+    """similarity.txt, links.txt and sitemap.txt, plain or compressed, where they are in the folder."""
+    found = {name: sorted(folder.glob(f"{name}.txt*")) for name in RELATIONS}
+    return {name: files[0] for name, files in found.items() if files}
 
 
 def simulated_parts(queries: int = 20, seed: int = 0) -> list[Queries]:
@@ -281,6 +289,21 @@ def check(ours: Mapping[str, float], path: Path, sets: Sequence[str] | None = No
     print(f"{path.name}: {compared} of {len(rows)} quantities have bounds, {len(misses)} missed")
     if misses or not compared:
         raise SystemExit(1)
+
+
+def check_sets(ours: Mapping[str, float], path: Path, names: Sequence[str]) -> None:
+    """As ``check`` for quantities that begin with "set, "; sets without any row are said to go unchecked.
+
+    Where no set that was run has a row, the end is that of ``skip``: the values stand in the tables of the run.
+    """
+    known = {row.quantity.split(", ")[0] for row in read_expected(path)}
+    run = [name for name in names if name in known]
+    for name in names:
+        if name not in known:
+            print(f"{name}: no bounds in {path.name}, so nothing is checked for it")
+    if not run:
+        skip(f"{path.name} has no bounds for {', '.join(names)}; the values are in {output_folder(path)}")
+    check({key: value for key, value in ours.items() if key.split(", ")[0] in run}, path, run)
 
 
 def _verdict(row: Bound, ours: Mapping[str, float], known: bool) -> str:

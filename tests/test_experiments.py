@@ -13,9 +13,11 @@ from experiments.common import (
     LAYOUT,
     ROOT,
     check,
+    check_sets,
     data_folder,
     expected,
     letor_folds,
+    letor_parts,
     need,
     need_data,
     paired,
@@ -103,6 +105,28 @@ def test_only_the_sets_that_were_run_are_expected(tmp_path):
     assert verdict(GOOD, path) == 1
     assert verdict(GOOD, path, sets=["A"]) == 0
     assert verdict(GOOD | {"B, ours, ndcg@5": 0.25}, path, sets=["A", "B"]) == 0
+
+
+def test_sets_of_ones_own_are_computed_and_said_to_go_unchecked(tmp_path, capsys):
+    path = write(tmp_path, ROWS)
+    with pytest.raises(SystemExit) as end:
+        check_sets({"TD2003, ours, ndcg@5": 0.3}, path, ["TD2003"])
+    assert end.value.code == 0
+    assert "SKIPPED, nothing was checked: expected_table1.csv has no bounds for TD2003" in capsys.readouterr().out
+    check_sets(GOOD | {"TD2003, ours, ndcg@5": 0.3}, path, ["A", "TD2003"])
+    assert "TD2003: no bounds" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        check_sets(GOOD | {"A, ours, ndcg@5": 0.1, "TD2003, ours, ndcg@5": 0.3}, path, ["A", "TD2003"])
+    assert end.value.code == 1
+
+
+def test_relations_beside_a_set_are_read(tmp_path):
+    for k in range(1, 6):
+        rows = [f"{d % 2} qid:{k} 1:{d} #docid = d{k}{d}" for d in range(3)]
+        (tmp_path / f"S{k}.txt").write_text("\n".join(rows) + "\n")
+    (tmp_path / "links.txt").write_text("".join(f"d{k}0 d{k}1\n" for k in range(1, 6)))
+    train, valid, test = next(letor_folds(letor_parts(str(tmp_path)), 1))
+    assert [part.relations["links"].nnz for part in (train, valid, test)] == [3, 1, 1]
 
 
 @pytest.mark.parametrize(
