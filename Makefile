@@ -20,7 +20,7 @@ browser: $(STAMPS)/test $(AXE)
 
 $(AXE):
 	mkdir -p build
-	cd build && npm pack --silent axe-core@4.10.3 && tar xzf axe-core-4.10.3.tgz package/axe.min.js && mv package/axe.min.js . && rm -r package axe-core-4.10.3.tgz
+	cd build && npm pack --silent axe-core@4.14.0 && tar xzf axe-core-4.14.0.tgz package/axe.min.js && mv package/axe.min.js . && rm -r package axe-core-4.14.0.tgz
 
 test: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -53,7 +53,7 @@ $(BIN)/python:
 	mkdir -p $(STAMPS)
 
 $(STAMPS)/placet: pyproject.toml | $(BIN)/python
-	$(INSTALL) -e .
+	$(INSTALL) -e '.[serve]'
 	touch $@
 
 # torch is optional everywhere; pip (not uv) so that a machine's own CPU wheel is found

@@ -286,6 +286,31 @@ def test_wrong_lines_are_listed_with_their_reasons(browser):
     skipped = browser.result(f"/api/data/{data}/understand", {"reading": {"on_error": "skip"}})
     assert skipped["error"] == ""
     assert any("left out 3" in note for note in skipped["notes"])
+    browser.send("PUT", f"/api/data/{data}/reading", json={"reading": {"on_error": "skip"}})
+    found = browser.result(f"/api/board/{data}/board")
+    assert any("left out 3" in note for note in found["notes"])  # every board says so
+    assert "--read on_error=skip" in found["command"]
+
+
+def test_a_preview_of_cells_that_run_over_lines(browser):
+    rows = "".join(f'x,y,a,"a note\nof {k} lines"\n' for k in range(40))
+    data = browser.upload("notes.csv", f"a,b,winner,note\n{rows}".encode()).json()["id"]
+    about = browser.result(f"/api/data/{data}/understand")
+    assert about["error"] == ""
+    assert len(about["columns"][3]["cells"]) == 20
+    assert about["columns"][3]["cells"][0] == "a note\nof 0 lines"
+
+
+def test_controls_and_times_of_votes_are_roles(browser):
+    text = "a,b,winner,bold,when\n" + "".join(f"x,y,{'ab'[k % 2]},{k % 5},2026-01-{k + 1:02d}\n" for k in range(20))
+    data = browser.upload("style.csv", text.encode()).json()["id"]
+    reading = {"format": "battles", "control": "bold", "time": "when"}
+    about = browser.result(f"/api/data/{data}/understand", {"reading": reading})
+    roles = {one["name"]: one["role"] for one in about["columns"]}
+    assert (roles["bold"], roles["when"]) == ("control", "time")
+    browser.send("PUT", f"/api/data/{data}/reading", json={"reading": reading})
+    found = browser.result(f"/api/board/{data}/board")
+    assert [row["name"] for row in found["beside"]["controls"]] == ["bold"]
 
 
 def test_groups_that_cannot_be_compared_are_named(browser):

@@ -103,7 +103,9 @@ def test_the_audit_is_that_of_the_library(browser, folder, ballots):
 
     found = browser.result(f"/api/methods/{ballots}/audit?method=plurality")
     own = audit(io.read(folder / "ballots.txt"), "plurality", rivals=1, compare=())
-    assert [one["text"] for one in found["findings"]] == [finding.text for finding in own.findings]
+    assert [one["text"] for one in found["findings"]] == [
+        finding.text for finding in own.findings if finding.check != "agreement"
+    ]
     assert found["witnesses"] == [duel.sentence() for duel in own.contradicted]
     assert found["command"].startswith("placet audit ")
     assert "is unknown" in browser.result(f"/api/methods/{ballots}/audit?method=x", state="failed")

@@ -1,5 +1,6 @@
 """``placet demo``: the whole way on simulated data, from files to a ranking, a report and a trained ranker."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,8 @@ def demo(
     _votes(out, seed)
     _ballots(out, seed)
     _search(out, seed)
+    program = sys.argv[0] if Path(sys.argv[0]).name == "placet" else "placet"
+    say(f"\nTo look at all this in a browser: {program} serve {out}/votes.csv {out}/ballots.txt {out}/search.letor")
 
 
 def _votes(out: Path, seed: int) -> None:

@@ -107,6 +107,8 @@ const VIEWS = {
   wins: { words: "Who beats whom", show: wins, when: () => found.has_wins },
   ranks: { words: "Rank probabilities", show: ranks, when: () => found.has_errors },
   voters: { words: "Voters", show: voters, when: () => found.voters.length },
+  controls: { words: "Controls", show: controls, when: () => found.beside.controls },
+  raters: { words: "Raters", show: raters, when: () => found.beside.agents },
   contests: { words: "Contests", show: contests, when: () => found.instances.length },
   export: { words: "Export", show: exports },
 };
@@ -221,7 +223,7 @@ function line(row, at, values) {
     el("rect", { class: "dot", x: (at(row.score) - 0.5).toFixed(2), width: 1, y: 2, height: 10 }));
   return el("tr", { class: chosen ? "chosen" : null }, el("td", { class: "rank" }, String(row.rank), span),
     el("th", { scope: "row" }, el("button", { type: "button", class: "item", "aria-pressed": chosen ? "true" : "false", onclick: () => choose(row.item) }, row.item)),
-    el("td", { class: "num" }, rounded(row.score, row.stderr)), el("td", { class: "plot" }, svg), el("td", { class: "num" }, row.stderr === null ? "" : `± ${short(row.stderr, 2)}`), el("td", { class: "num" }, row.support === null ? "" : short(row.support)));
+    el("td", { class: "num" }, rounded(row.score, row.stderr)), el("td", { class: "plot" }, svg), el("td", { class: "num" }, row.stderr === null ? "" : `± ${rounded(row.stderr, row.stderr)}`), el("td", { class: "num" }, row.support === null ? "" : short(row.support)));
 }
 
 function pager(at, last) {
@@ -247,13 +249,13 @@ async function pair() {
   if (!second) return void fill(node, el("h2", { id: "pair-title" }, first), el("p", {}, "Choose another item to compare it with."), close);
   try {
     const about = await compute(`/api/board/${id}/pair?${question()}`, { first, second });
-    fill(node, el("h2", { id: "pair-title" }, `${about.above} and ${about.below}`), el("p", {}, about.words),
+    fill(node, el("div", { class: "actions spread" }, el("h2", { id: "pair-title" }, `${about.above} and ${about.below}`), close), el("div", { class: "pair" }, el("p", {}, about.words),
       el("table", { class: "facts" }, el("tbody", {},
         fact("ranks", `${about.ranks[0]} and ${about.ranks[1]}`), fact("scores", `${short(about.scores[0])} and ${short(about.scores[1])}`),
         about.probability !== null ? fact("truly above", percent(about.probability)) : null,
         about.wins ? fact("wins one comparison", `${percent(about.wins[0])}, loses ${percent(about.wins[1])}`) : null,
-        fact("directly", `${short(about.for_above)} for, ${short(about.for_below)} against, ${short(about.ties)} ties`))),
-      about.ballots.length ? el("details", {}, el("summary", {}, `${about.ballots.length} of the ballots that list both`), el("ul", {}, about.ballots.map((one) => el("li", {}, `${one.ballot}`, el("span", { class: "soft" }, one.weight === 1 ? "" : ` × ${short(one.weight)}`))))) : null, close);
+        fact("directly", `${short(about.for_above)} for, ${short(about.for_below)} against, ${short(about.ties)} ties`)))),
+      about.ballots.length ? el("details", {}, el("summary", {}, `${about.ballots.length} of the ballots that list both`), el("ul", {}, about.ballots.map((one) => el("li", {}, `${one.ballot}`, el("span", { class: "soft" }, one.weight === 1 ? "" : ` × ${short(one.weight)}`))))) : null);
   } catch (error) {
     fill(node, el("h2", { id: "pair-title" }, "Two items"), errorBox(error.message), close);
   }
@@ -281,6 +283,22 @@ const cut = (about) => (about.items.length < about.total ? `; the best ${about.i
 function voters(node) {
   fill(node, el("p", {}, "Adherence: how closely each voter follows the consensus; a voter near 0 votes at random."),
     el("div", { class: "wide" }, el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "voter"), el("th", { scope: "col" }, "adherence"))), el("tbody", {}, found.voters.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "num" }, short(value))))))));
+}
+
+function controls(node) {
+  table(node, found.beside.controls, "Effects that were fitted with the scores; items are ranked without them");
+}
+
+function raters(node) {
+  table(node, found.beside.agents, "What was learnt of each voter with the scores");
+}
+
+/** Rows of a frame as a table. */
+function table(node, some, caption) {
+  const names = Object.keys(some[0] ?? {});
+  const text = (value) => (typeof value === "number" ? short(value) : value === null ? "" : String(value));
+  fill(node, el("div", { class: "wide" }, el("table", { class: "ranking left" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name.replaceAll("_", " "))))),
+    el("tbody", {}, some.slice(0, 500).map((row) => el("tr", {}, names.map((name, k) => el(k ? "td" : "th", k ? { class: "num" } : { scope: "row" }, text(row[name])))))))));
 }
 
 function contests(node) {

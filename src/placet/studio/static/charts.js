@@ -31,8 +31,9 @@ export function intervals(rows, width, level) {
   const marks = [window.Plot.gridX({ strokeOpacity: 0.12 })];
   if (known) marks.push(window.Plot.ruleY(rows, { y: "item", x1: "low", x2: "high", stroke: accent, strokeWidth: 3, strokeOpacity: 0.45 }));
   marks.push(window.Plot.dot(rows, { y: "item", x: "score", fill: accent, r: 3.5, channels: { rank: "rank" }, tip: { format: { x: (d) => short(d), y: true } } }));
+  const { clip, room } = labels(rows.map((row) => row.item), width);
   return draw({
-    width, marginLeft: leftOf(rows.map((row) => row.item), width), height: 60 + 18 * rows.length, marginBottom: 40,
+    width, marginLeft: room, height: 60 + 18 * rows.length, marginBottom: 40,
     y: { domain: rows.map((row) => row.item), label: null, tickFormat: clip }, x: { label: known ? `score, with its ${100 * level}% interval` : "score", nice: true },
     ariaLabel: "Scores and intervals", ariaDescription: `${rows.length} items, best first`, marks,
   });
@@ -41,7 +42,7 @@ export function intervals(rows, width, level) {
 /** Probabilities that the row beats the column. */
 export function winsMap(items, win, width) {
   const cells = items.flatMap((row, i) => items.map((column, j) => ({ row, column, value: win[i][j], lead: lead(win[i][j], win[j][i]) }))).filter((cell) => cell.value !== null);
-  const left = leftOf(items, width);
+  const { clip, room: left } = labels(items, width);
   const size = Math.min(width, left + 20 + 32 * items.length);
   return draw({
     width: size, height: size, marginLeft: left, marginTop: left, padding: 0.05,
@@ -60,8 +61,9 @@ const lead = (win, loss) => (win + loss > 0 ? (win - loss) / (win + loss) : 0);
 /** For each item its possible ranks, darker where more probable. */
 export function rankMap(items, probability, width) {
   const cells = items.flatMap((item, i) => probability[i].map((value, k) => ({ item, rank: k + 1, value }))).filter((cell) => cell.value >= 0.005);
+  const { clip, room } = labels(items, width);
   return draw({
-    width, height: 60 + 20 * items.length, marginLeft: leftOf(items, width), marginBottom: 40, padding: 0.05,
+    width, height: 60 + 20 * items.length, marginLeft: room, marginBottom: 40, padding: 0.05,
     y: { domain: items, label: null, tickFormat: clip }, x: { type: "band", label: "rank", domain: [...Array(probability[0].length).keys()].map((k) => k + 1), ticks: probability[0].length > 30 ? 10 : undefined },
     opacity: { range: [0.08, 1], domain: [0, 1] }, ariaLabel: "Probability of each rank",
     marks: [window.Plot.cell(cells, { x: "rank", y: "item", fill: accent, fillOpacity: "value", tip: true, title: (cell) => `${cell.item}: rank ${cell.rank} with probability ${percent(cell.value)}` })],
@@ -71,17 +73,17 @@ export function rankMap(items, probability, width) {
 /** Positions of items under several methods. */
 export function bump(methods, items, positions, width) {
   const rows = methods.flatMap((method, m) => items.map((item, i) => ({ method, item, position: positions[m][i] })));
-  const last = methods.at(-1);
-  const step = Math.max(70, (width - 60 - leftOf(items, width)) / methods.length);
+  const { clip, room } = labels(items, width);
+  const names = (method, side) => window.Plot.text(rows.filter((row) => row.method === method), { x: "method", y: "position", text: (row) => clip(row.item), textAnchor: side > 0 ? "start" : "end", dx: 10 * side, fill: ink });
   return draw({
-    width: Math.max(width, 60 + leftOf(items, width) + step * methods.length * 0.75), height: 90 + 22 * Math.max(...rows.map((row) => row.position)),
-    marginLeft: 40, marginRight: leftOf(items, width) + 12, marginTop: 100,
-    x: { type: "point", domain: methods, label: null, axis: "top", tickRotate: -45 }, y: { reverse: true, label: "position", ticks: 10, tickFormat: "d", interval: 1 },
-    color: { type: "ordinal", domain: items, range: palette(items.length) }, ariaLabel: "Positions of items by method",
+    width: Math.max(width, 2 * room + 28 * methods.length), height: 110 + 24 * Math.max(...rows.map((row) => row.position)), marginLeft: room + 12, marginRight: room + 12, marginTop: 100, marginBottom: 20,
+    x: { type: "point", domain: methods, label: null, axis: "top", tickRotate: -50 }, y: { reverse: true, axis: null },
+    color: { type: "ordinal", domain: items, range: palette(items.length) }, ariaLabel: "Positions of items by method, the best at the top",
     marks: [
       window.Plot.line(rows, { x: "method", y: "position", z: "item", stroke: "item", strokeWidth: 2.5, strokeOpacity: 0.8, curve: "bump-x" }),
       window.Plot.dot(rows, { x: "method", y: "position", fill: "item", r: 4, tip: true, title: (row) => `${row.item}: position ${row.position} by ${row.method}` }),
-      window.Plot.text(rows.filter((row) => row.method === last), { x: "method", y: "position", text: (row) => clip(row.item), textAnchor: "start", dx: 10, fill: ink }),
+      names(methods[0], -1),
+      names(methods.at(-1), 1),
     ],
   });
 }
@@ -89,7 +91,7 @@ export function bump(methods, items, positions, width) {
 /** A metric per step, one line for each run. */
 export function curves(rows, width, label) {
   return draw({
-    width, height: 260, marginLeft: 55, x: { label: "step" }, y: { label, grid: true }, color: { domain: namesOf(rows, "run"), range: palette(8) }, ariaLabel: `${label} per step`,
+    width, height: 280, marginLeft: 55, marginBottom: 40, x: { label: "step", ticks: 8, tickFormat: (step) => (Number.isInteger(step) ? String(step) : "") }, y: { label, grid: true }, color: { domain: namesOf(rows, "run"), range: palette(8) }, ariaLabel: `${label} per step`,
     marks: [window.Plot.lineY(rows, { x: "step", y: "value", stroke: "run", strokeWidth: 2, tip: true })],
   });
 }
@@ -101,7 +103,7 @@ export function trackMap(track, width, labels) {
   const ys = track.outlines.flat().map((p) => p[1]).concat(track.way.map((p) => p.y), track.beacons.map((p) => p.y));
   const outline = track.outlines.flatMap((points, k) => [...points, points[0]].map(([x, y]) => ({ x, y, k })));
   return draw({
-    width, height: Math.min(620, 0.7 * width), marginLeft: 55, grid: true, x: { domain: range(xs), label: labels[0] }, y: { domain: range(ys), label: labels[1] }, ariaLabel: "Track",
+    width, height: Math.min(620, 0.7 * width), marginLeft: 55, marginBottom: 40, grid: true, x: { domain: range(xs), label: labels[0] }, y: { domain: range(ys), label: labels[1] }, ariaLabel: "Track",
     marks: [
       window.Plot.line(outline, { x: "x", y: "y", z: "k", stroke: accent, strokeOpacity: 0.25, fill: accent, fillOpacity: 0.06 }),
       window.Plot.line(track.way, { x: "x", y: "y", stroke: accent, strokeWidth: 2 }),
@@ -116,7 +118,7 @@ export function trackMap(track, width, labels) {
 export function arrivals(rows, width) {
   const sources = namesOf(rows, "source");
   return draw({
-    width, height: 280, marginLeft: 60, x: { label: "day" }, y: { label: "arrival, s", grid: true }, color: { domain: sources, range: palette(sources.length) },
+    width, height: 300, marginLeft: 60, marginBottom: 40, x: { label: "day" }, y: { label: "arrival, s", grid: true }, color: { domain: sources, range: palette(sources.length) },
     ariaLabel: "Arrivals and their sources",
     marks: [window.Plot.dot(rows, { x: "day", y: "time", fill: "source", r: 3, fillOpacity: "probability", tip: true, title: (d) => `day ${d.day}: ${short(d.time)} s from ${d.source} (${percent(d.probability)})` })],
   });
@@ -124,8 +126,14 @@ export function arrivals(rows, width) {
 
 const COLORS = ["#3b76bd", "#c2602f", "#3f8f5b", "#9a5bb0", "#b08a1e", "#2b8f9b", "#c4527f", "#7a7f3a", "#6a6fc9", "#a3533f"];
 const palette = (n) => Array.from({ length: Math.max(n, 1) }, (_, k) => COLORS[k % COLORS.length]);
-const clip = (name) => (String(name).length > 26 ? `${String(name).slice(0, 25)}…` : String(name));
-const leftOf = (names, width) => Math.min(Math.max(60, 14 + 7 * Math.max(...names.map((name) => clip(name).length))), 0.42 * width);
+const clipTo = (most) => (name) => (String(name).length > most ? `${String(name).slice(0, most - 1)}…` : String(name));
+
+/** Room for the names of items beside a chart, and how a name is cut to fit it. */
+function labels(names, width) {
+  const most = Math.max(6, Math.min(26, Math.floor((0.36 * width - 14) / 7.5)));
+  const clip = clipTo(most);
+  return { clip, room: Math.max(60, 16 + 7.5 * Math.max(...names.map((name) => clip(name).length))) };
+}
 
 /** The chart with buttons that save it. */
 export function figure(chart, name, caption, names = []) {

@@ -12,6 +12,7 @@ from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.methods import expected_seconds
 from placet.aggregate.separation import MOST_PAIRED
 from placet.cli.aggregate import default_method
+from placet.cli.models import beside
 from placet.cli.output import plain
 from placet.cli.results import WRITERS, result_json
 from placet.data import Comparisons, DataError, Rankings
@@ -39,7 +40,8 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
         "method": whole.method,
         "command": replace(asked, method=whole.method).command(path),
         "python": replace(asked, method=whole.method).python(path),
-        "notes": list(whole.notes),
+        "notes": [*load(path, asked.reading)[1], *whole.notes],
+        "beside": beside(chosen),
         "shape": repr(data),
         "columns": _columns(chosen, asked.level),
         "has_wins": chosen.win is not None,
@@ -228,11 +230,22 @@ def _why(about: Mapping[str, Any], data: Data, level: float) -> str:
     if about["for_below"] > about["for_above"] and not about["tied"]:
         words.append(f"Between the two alone {b} leads; against all others together {a} did better.")
     if about["probability"] is not None:
-        words.append(f"{a} is truly above {b} with probability {about['probability']:.1%}.")
+        words.append(f"{a} is truly above {b} with probability {percent(about['probability'])}.")
     if about["separated"] is not None:
         told = "tell them apart" if about["separated"] else "do not tell them apart"
         words.append(f"At {level:.0%} confidence for all pairs at once the data {told}.")
     return " ".join(words)
+
+
+def percent(share: float) -> str:
+    """A probability as a person reads it; one that is not quite certain is not shown as certain.
+
+    >>> percent(0.8521), percent(0.99999), percent(1.0), percent(0.0001)
+    ('85.2%', 'more than 99.9%', '100.0%', 'less than 0.1%')
+    """
+    if 0.9995 <= share < 1:
+        return "more than 99.9%"
+    return "less than 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 # How a board leaves

@@ -70,7 +70,7 @@ def audit(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
     found: Any = run_audit(data, asked.method or "borda", rivals=1, compare=(), **asked.params)
     return {
         "method": found.method,
-        "findings": [vars(finding) for finding in found.findings],
+        "findings": [vars(finding) for finding in found.findings if finding.check != "agreement"],  # it stands above
         "witnesses": [duel.sentence() for duel in found.contradicted[:MOST_CONTESTED]],
         "command": asked.command(path, "audit"),
     }

@@ -18,16 +18,17 @@ from placet.io.ratings import KNOWN
 from placet.io.tables import SUFFIXES, Table, read_table, take_sample
 
 PREVIEWED = 20
+HEAD = 1 << 16
 MOST_KEPT = 2
 ROLES: dict[str, tuple[str, ...]] = {
-    "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight"),
+    "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight", "control", "time"),
     "ratings": ("user", "item", "rating"),
     "features": ("qid", "label", "weight", "features", "ignore"),
     "ballots": ("ballot", "item", "rank", "weight", "agent", "instance", "ignore"),
 }
 """What a column of a table may be taken for, by format: names of the reader's options."""
 
-SEVERAL = ("scores", "features", "ignore", "winner")
+SEVERAL = ("scores", "features", "ignore", "winner", "control")
 """Roles that several columns may have."""
 
 WORDS = {
@@ -48,6 +49,8 @@ WORDS = {
     "ballot": "ballot",
     "rank": "rank",
     "instance": "contest",
+    "control": "control",
+    "time": "time",
 }
 _DATA: "OrderedDict[tuple[Any, ...], Any]" = OrderedDict()
 
@@ -164,7 +167,8 @@ def _of_battles(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
     roles = {layout.a: first, layout.b: second}
     roles |= dict.fromkeys((layout.winner,) if layout.winner else layout.flags or (), "winner")
     roles |= dict.fromkeys(layout.scores or (), "scores")
-    return roles | _named(table, own, {"agent": ("agent",), "weight": COUNTS})
+    others = {name: role for name, role in _given("battles", own).items() if role in ("control", "time")}
+    return roles | others | _named(table, own, {"agent": ("agent",), "weight": COUNTS})
 
 
 def _of_ratings(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
@@ -210,11 +214,12 @@ def _named(table: Table, own: Mapping[str, Any], known: Mapping[str, Sequence[st
 
 def _first_rows(path: str, table: Table) -> dict[str, list[str]]:
     """The first cells of each column as text; of text only its head is read."""
-    head, _ = peek(path)
+    head, _ = peek(path, HEAD)
     cut = head.rfind(b"\n")
     if bare_suffix(path) in (".csv", ".tsv", ".tab") and cut > 0:
-        start = b"\n".join(head[:cut].split(b"\n")[: PREVIEWED + 1]) + b"\n"
-        table = read_table(NamedBytes(start, os.path.basename(path).removesuffix(".gz")), "skip")
+        start = head if len(head) < HEAD else head[:cut]
+        whole = start if start.count(b'"') % 2 == 0 else start[: start.rfind(b'"')].rsplit(b"\n", 1)[0]
+        table = read_table(NamedBytes(whole + b"\n", os.path.basename(path).removesuffix(".gz")), "skip")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = table.rows()
