@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.aggregate import separation, uncertainty
+from placet.aggregate import separation, showing, uncertainty
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints, Names, frozen, offsets_from_sizes
 from placet.data.errors import one_of
@@ -333,6 +333,13 @@ class Consensus:
         extras = {name: v.renamed(items) if hasattr(v, "renamed") else v for name, v in self.extras.items()}
         object.__setattr__(twin, "extras", extras)
         return twin
+
+    def _repr_html_(self) -> str:
+        return showing.html_table(self)
+
+    def plot(self, level: float = 0.95, most: int = 30, axes: Any = None) -> Any:
+        """The best ``most`` items with their intervals by matplotlib, on ``axes`` or new ones; gives the axes."""
+        return showing.plot(self, level, most, axes)
 
     def __repr__(self) -> str:
         shown = []

@@ -21,6 +21,7 @@ class Question:
     seed: int = 0
     agents: tuple[str, ...] = ()
     instance: str = ""
+    by: str = ""
     reading: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -40,6 +41,7 @@ class Question:
             seed=int(query.get("seed") or 0),
             agents=tuple(agents),
             instance=query.get("instance", ""),
+            by=query.get("by", ""),
             reading=reading,
         )
 
@@ -64,6 +66,7 @@ class Question:
             words += ["--read", f"{name}={','.join(value) if isinstance(value, list) else value}"]
         for name, value in self.params.items():
             words += ["--param", f"{name}={_text(value)}"]
+        words += ["--by", self.by] if self.by else []
         words += ["--bootstrap", str(self.bootstrap)] if self.bootstrap else []
         words += ["--level", str(self.level)] if self.level != LEVEL else []
         words += ["--seed", str(self.seed)] if self.seed else []
@@ -73,7 +76,10 @@ class Question:
         """Lines of Python with the same answer."""
         options = "".join(f", {name}={value!r}" for name, value in self.reading.items())
         lines = ["import numpy as np", "import placet", ""] if self.agents else ["import placet", ""]
-        lines.append(f"data = placet.read({path!r}{options})")
+        read = (
+            f"placet.io.read_slices({path!r}, {self.by!r}{options})" if self.by else f"placet.read({path!r}{options})"
+        )
+        lines.append(f"data = {read}")
         if self.agents:
             lines.append(f"voters = [k for k, name in enumerate(data.agents) if str(name) in {self.agents!r}]")
             lines.append("data = data[np.isin(data.agent, voters)]")

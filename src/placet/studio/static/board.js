@@ -1,5 +1,5 @@
 // The board: the address is the question; every change of a control changes the address and asks again.
-import { compute, copyable, el, errorBox, field, fill, menu, percent, progressInto, rounded, say, short } from "./core.js";
+import { compute, copyable, el, errorBox, field, fill, menu, percent, progressInto, rounded, say, short, wide } from "./core.js";
 import * as charts from "./charts.js";
 
 const root = document.getElementById("board");
@@ -70,7 +70,8 @@ function showControls() {
   const controls = (method?.controls ?? []).map((control) => parameter(control, values.get(`p.${control.name}`)));
   fill(place("controls"), field("Method", choose), controls, number("bootstrap", "Bootstrap rounds", values.get("bootstrap") ?? 0, { min: 0, max: 10000, step: 50 }),
     number("level", "Level", values.get("level") ?? 0.95, { min: 0.5, max: 0.999, step: 0.01 }),
-    found?.instances?.length ? field("Contest", menu(found.instances.map((one) => one.name), values.get("instance") || found.instances[0].name, { onchange: (event) => go({ instance: event.target.value }, { ask: true }) })) : null,
+    found?.slices?.length > 1 ? field("Slices by", menu([["", "no column"], ...found.slices], values.get("by") ?? "", { "data-control": "by", onchange: (event) => go({ by: event.target.value, instance: "", agent: "" }, { ask: true }) })) : null,
+    found?.instances?.length ? field(values.get("by") ? "Slice" : "Contest", menu(found.instances.map((one) => one.name), values.get("instance") || found.instances[0].name, { onchange: (event) => go({ instance: event.target.value }, { ask: true }) })) : null,
     found?.agents?.length ? slices(values.getAll("agent")) : null);
   fill(place("method-about"), method ? method.about : "");
   if (active) place("controls").querySelector(`[data-control="${CSS.escape(active)}"]`)?.focus();
@@ -193,7 +194,7 @@ function ranking(node) {
     tiers.length > 1 ? field("Tier", menu([["", "all"], ...tiers], values.get("tier") ?? "", { onchange: (event) => go({ tier: event.target.value, page: "" }) })) : null,
     el("p", { class: "soft", "aria-live": "polite" }, `${short(some.length)} of ${short(found.columns.item.length)} items`)),
   el("p", { class: "soft" }, "Choose two items to see why one is above the other."),
-  el("div", { class: "wide" }, el("table", { class: "ranking board" }, el("thead", {}, el("tr", {}, head("rank", values), head("item", values), head("score", values), el("th", { scope: "col", class: "plot" }, found.has_errors ? "interval" : ""), head("stderr", values), head("support", values))), el("tbody", {}, body))),
+  wide(el("table", { class: "ranking board" }, el("thead", {}, el("tr", {}, head("rank", values), head("item", values), head("score", values), el("th", { scope: "col", class: "plot" }, found.has_errors ? "interval" : ""), head("stderr", values), head("support", values))), el("tbody", {}, body))),
   last > 1 ? pager(at, last) : null);
 }
 
@@ -282,7 +283,7 @@ const cut = (about) => (about.items.length < about.total ? `; the best ${about.i
 
 function voters(node) {
   fill(node, el("p", {}, "Adherence: how closely each voter follows the consensus; a voter near 0 votes at random."),
-    el("div", { class: "wide" }, el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "voter"), el("th", { scope: "col" }, "adherence"))), el("tbody", {}, found.voters.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "num" }, short(value))))))));
+    wide(el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "voter"), el("th", { scope: "col" }, "adherence"))), el("tbody", {}, found.voters.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { class: "num" }, short(value))))))));
 }
 
 function controls(node) {
@@ -297,12 +298,12 @@ function raters(node) {
 function table(node, some, caption) {
   const names = Object.keys(some[0] ?? {});
   const text = (value) => (typeof value === "number" ? short(value) : value === null ? "" : String(value));
-  fill(node, el("div", { class: "wide" }, el("table", { class: "ranking left" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name.replaceAll("_", " "))))),
+  fill(node, wide(el("table", { class: "ranking left" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, names.map((name) => el("th", { scope: "col" }, name.replaceAll("_", " "))))),
     el("tbody", {}, some.slice(0, 500).map((row) => el("tr", {}, names.map((name, k) => el(k ? "td" : "th", k ? { class: "num" } : { scope: "row" }, text(row[name])))))))));
 }
 
 function contests(node) {
-  fill(node, el("div", { class: "wide" }, el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, ["contest", "items", "first"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.instances.map((one) =>
+  fill(node, wide(el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, ["contest", "items", "first"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, found.instances.map((one) =>
     el("tr", {}, el("th", { scope: "row" }, el("button", { type: "button", class: "item", onclick: () => go({ instance: one.name, view: "" }, { ask: true }) }, one.name)), el("td", { class: "num" }, String(one.items)), el("td", {}, one.first)))))));
 }
 

@@ -54,6 +54,9 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
+/** What may be wider than the screen; it can be scrolled by keyboard, too. */
+export const wide = (...children) => el("div", { class: "wide", tabindex: "0" }, ...children);
+
 /** Replace what an element holds. */
 export function fill(node, ...children) {
   node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));

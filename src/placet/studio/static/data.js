@@ -1,5 +1,5 @@
 // A dataset: its first rows, what each column was taken for, what was understood, and lines that are wrong.
-import { api, compute, el, errorBox, field, fill, menu, progressInto, say, short } from "./core.js";
+import { api, compute, el, errorBox, field, fill, menu, progressInto, say, short, wide } from "./core.js";
 
 const root = document.getElementById("dataset");
 const id = root.dataset.id;
@@ -44,7 +44,7 @@ function understood(about) {
       can.includes("board") ? el("a", { class: "button primary", href: `/board/${id}` }, "Open the board") : null,
       can.includes("methods") ? el("a", { class: "button", href: `/methods/${id}` }, "Compare methods") : null,
       can.includes("rankers") ? el("a", { class: "button primary", href: `/rankers/${id}` }, "Train rankers") : null),
-    el("div", { class: "wide" }, el("table", { class: "facts" }, el("tbody", {}, about.facts.map(([name, value]) =>
+    wide(el("table", { class: "facts" }, el("tbody", {}, about.facts.map(([name, value]) =>
       el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, typeof value === "number" ? short(value, 4) : String(value))))))),
     about.groups?.length ? el("div", { class: "warning" },
       el("p", {}, `No vote or ballot joins these ${about.groups.length} groups, so items of one cannot be compared with items of another:`),
@@ -55,7 +55,7 @@ function understood(about) {
 function wrong(about) {
   return [
     errorBox(about.error),
-    about.wrong.length ? el("div", { class: "wide" }, el("table", { class: "ranking" },
+    about.wrong.length ? wide(el("table", { class: "ranking" },
       el("caption", {}, about.wrong.length >= 100 ? "The first 100 lines that cannot be used" : "Lines that cannot be used"),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "line"), el("th", { scope: "col" }, "what is wrong"), el("th", { scope: "col" }, "way out"))),
       el("tbody", {}, about.wrong.map((one) => el("tr", {}, el("td", { class: "num" }, String(one.line)), el("td", {}, one.text), el("td", {}, one.way_out)))))) : null,

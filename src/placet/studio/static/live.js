@@ -1,5 +1,5 @@
 // Live results of a poll: asked for again and again, drawn where they changed.
-import { api, el, fill, rounded, short } from "./core.js";
+import { api, el, fill, rounded, short, wide } from "./core.js";
 
 const EVERY = 1500;
 
@@ -36,7 +36,7 @@ function table(columns, level) {
   const low = Math.min(...ends);
   const width = Math.max(...ends) - low || 1;
   const at = (value) => (100 * (value - low)) / width;
-  return el("div", { class: "wide" }, el("table", { class: "ranking" }, el("caption", {}, `Scores with their ${Math.round(100 * level)}% intervals, and the ranks that the votes leave open`),
+  return wide(el("table", { class: "ranking" }, el("caption", {}, `Scores with their ${Math.round(100 * level)}% intervals, and the ranks that the votes leave open`),
     el("thead", {}, el("tr", {}, ["rank", "item", "score", ""].map((name) => el("th", { scope: "col" }, name)))),
     el("tbody", {}, columns.item.map((item, k) => el("tr", {},
       el("td", { class: "rank" }, String(columns.rank[k]), columns.rank_low[k] < columns.rank_high[k] ? el("span", { class: "soft" }, ` ${columns.rank_low[k]}–${columns.rank_high[k]}`) : null),

@@ -1,5 +1,5 @@
 // Methods side by side: positions, agreement, contested pairs, and the audit of one method.
-import { compute, copyable, el, errorBox, field, fill, menu, progressInto, short } from "./core.js";
+import { compute, copyable, el, errorBox, field, fill, menu, progressInto, short, wide } from "./core.js";
 import * as charts from "./charts.js";
 
 const id = document.getElementById("methods").dataset.id;
@@ -15,7 +15,7 @@ function show(found) {
   fill(place("bump"), charts.figure(charts.bump(found.methods, found.items, found.positions, charts.roomIn(place("bump"))), "positions", `Positions of ${found.items.length} of ${short(found.total)} items; methods that agree stand side by side`), table(found));
   const n = found.n_contested;
   fill(place("contested"), el("p", {}, n ? `${short(n)} of ${short(found.pairs)} pairs are ordered in opposite ways by some two methods` : `No pair of ${short(found.pairs)} is ordered in opposite ways by two methods`, found.tied_by_some ? `; ${short(found.tied_by_some)} more are tied by some and ordered by others.` : "."),
-    n ? el("div", { class: "wide" }, el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, ["pair", "first above second", "second above first", "tied"].map((name) => el("th", { scope: "col" }, name)))),
+    n ? wide(el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, ["pair", "first above second", "second above first", "tied"].map((name) => el("th", { scope: "col" }, name)))),
       el("tbody", {}, found.contested.map((c) => el("tr", {}, el("th", { scope: "row" }, `${c.x} and ${c.y}`), [c.above, c.below, c.tied].map((some) => el("td", {}, some.length > 6 ? `${some.length}: ${some.slice(0, 6).join(", ")}, …` : some.join(", ")))))))) : null);
   const left = Object.entries(found.left_out);
   fill(place("left-out"), left.length ? el("dl", {}, left.map(([name, why]) => [el("dt", {}, el("strong", {}, name)), el("dd", {}, why)])) : el("p", {}, "Nothing: every method took these data."));
@@ -25,7 +25,7 @@ function show(found) {
 }
 
 function table(found) {
-  return el("details", {}, el("summary", {}, "The same as a table"), el("div", { class: "wide" }, el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "item"), found.methods.map((name) => el("th", { scope: "col" }, name)))),
+  return el("details", {}, el("summary", {}, "The same as a table"), wide(el("table", { class: "ranking" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "item"), found.methods.map((name) => el("th", { scope: "col" }, name)))),
     el("tbody", {}, found.items.map((item, i) => el("tr", {}, el("th", { scope: "row" }, item), found.positions.map((row) => el("td", { class: "num" }, String(row[i])))))))));
 }
 
@@ -34,7 +34,7 @@ async function audit(method) {
   history.replaceState(null, "", `?${query}`);
   try {
     const found = await compute(`/api/methods/${id}/audit?${query}`, {}, progressInto(place("audit-progress"), `Auditing ${method}`));
-    fill(place("audit"), el("div", { class: "wide" }, el("table", { class: "ranking" }, el("caption", {}, `What ${method} keeps and breaks on these data`), el("thead", {}, el("tr", {}, ["asked", "verdict", "in words"].map((name) => el("th", { scope: "col" }, name)))),
+    fill(place("audit"), wide(el("table", { class: "ranking" }, el("caption", {}, `What ${method} keeps and breaks on these data`), el("thead", {}, el("tr", {}, ["asked", "verdict", "in words"].map((name) => el("th", { scope: "col" }, name)))),
       el("tbody", {}, found.findings.map((one) => el("tr", {}, el("td", {}, one.check), el("td", {}, one.verdict), el("td", {}, one.text)))))),
     found.witnesses.length ? el("details", {}, el("summary", {}, `${found.witnesses.length} majorities that it overrules`), el("ul", {}, found.witnesses.map((words) => el("li", {}, words)))) : null,
     found.command ? copyable("Command", found.command) : null);

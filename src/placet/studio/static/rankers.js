@@ -1,5 +1,5 @@
 // Rankers: train with a metric per step, compare runs, look at queries, explain a row above another.
-import { api, compute, el, errorBox, field, fill, menu, progressInto, rounded, say, short } from "./core.js";
+import { api, compute, el, errorBox, field, fill, menu, progressInto, rounded, say, short, wide } from "./core.js";
 import * as charts from "./charts.js";
 
 const id = document.getElementById("rankers").dataset.id;
@@ -55,7 +55,7 @@ async function refresh() {
   runs = await api("GET", `/api/rankers/${id}/runs`);
   chosen = chosen.filter((key) => runs.some((run) => run.id === key));
   drawCurves([], runs[0]?.settings.metric ?? "ndcg@10");
-  fill(place("runs"), runs.length ? el("div", { class: "wide" }, el("table", { class: "ranking left" }, el("thead", {}, el("tr", {}, ["compare", "run", "metric", "mean", "queries", "parameters", ""].map((name) => el("th", { scope: "col" }, name)))),
+  fill(place("runs"), runs.length ? wide(el("table", { class: "ranking left" }, el("thead", {}, el("tr", {}, ["compare", "run", "metric", "mean", "queries", "parameters", ""].map((name) => el("th", { scope: "col" }, name)))),
     el("tbody", {}, runs.map(line)))) : el("p", {}, "None yet."));
 }
 
@@ -76,7 +76,7 @@ async function compareRuns() {
   try {
     const found = await compute(`/api/rankers/${id}/compare`, { runs: chosen }, progressInto(place("progress"), "Comparing"));
     const name = (key) => label(runs.find((run) => run.id === key));
-    fill(place("compare"), el("div", { class: "wide" }, el("table", { class: "ranking left" }, el("caption", {}, `${found.metric} on the same validation queries`), el("thead", {}, el("tr", {}, ["run", "mean", "minus the first", "95% interval", "p"].map((head) => el("th", { scope: "col" }, head)))),
+    fill(place("compare"), wide(el("table", { class: "ranking left" }, el("caption", {}, `${found.metric} on the same validation queries`), el("thead", {}, el("tr", {}, ["run", "mean", "minus the first", "95% interval", "p"].map((head) => el("th", { scope: "col" }, head)))),
       el("tbody", {}, found.rows.map((row) => el("tr", {}, el("th", { scope: "row" }, name(row.run)), el("td", { class: "num" }, `${rounded(row.mean, row.stderr)} ± ${short(row.stderr, 2)}`), el("td", { class: "num" }, row.difference === undefined ? "" : short(row.difference)),
         el("td", { class: "num" }, row.low === undefined ? "" : `${short(row.low)} … ${short(row.high)}`), el("td", { class: "num" }, row.p === undefined ? "" : short(row.p, 2))))))),
     found.differ.length ? [el("h3", {}, "Queries where the first two differ most"), el("ul", { class: "plain queries" }, found.differ.slice(0, 12).map((one) => el("li", {}, el("button", { type: "button", onclick: () => showQuery(one.query, one.name) }, `query ${one.name}`), ` ${short(one.first)} and ${short(one.second)}`)))] : null,
@@ -106,7 +106,7 @@ async function showQuery(number, name) {
     }
   };
   node.hidden = false;
-  fill(node, el("h2", { id: "query-title" }, `Query ${name}`), el("div", { class: "wide" }, el("table", { class: "ranking left" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "choose"), el("th", { scope: "col" }, "row"), el("th", { scope: "col" }, "grade"), two.map((key) => el("th", { scope: "col" }, `place by ${label(runs.find((run) => run.id === key))}`)))),
+  fill(node, el("h2", { id: "query-title" }, `Query ${name}`), wide(el("table", { class: "ranking left" }, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "choose"), el("th", { scope: "col" }, "row"), el("th", { scope: "col" }, "grade"), two.map((key) => el("th", { scope: "col" }, `place by ${label(runs.find((run) => run.id === key))}`)))),
     el("tbody", {}, found.rows.slice(0, 50).map((row) => el("tr", {}, el("td", {}, el("input", { type: "checkbox", "aria-label": `Row ${row.row}`, onchange: (event) => pick(row.row, event) })), el("td", { class: "num" }, String(row.row)), el("td", { class: "num" }, short(row.grade)), row.places.map((at, k) => el("td", { class: "num" }, `${at} (${short(row.scores[k])})`))))))), why);
   fill(why, el("p", { class: "soft" }, "Choose two rows to see why one is above the other."));
   node.scrollIntoView({ block: "nearest" });

@@ -1,10 +1,12 @@
 """Boards: a consensus of a dataset by a method, what it says of two items, and how it leaves."""
 
 import json
+import tempfile
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +18,9 @@ from placet.cli.models import beside
 from placet.cli.output import plain
 from placet.cli.results import WRITERS, result_json
 from placet.data import Comparisons, DataError, Rankings
-from placet.studio.tasks.reading import load
+from placet.report import write_consensus_page
+from placet.report.slices import write_slices_page
+from placet.studio.tasks.reading import column_names, load
 from placet.studio.words import Question
 
 MOST_KEPT = 8
@@ -32,7 +36,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
     """The ranking with all that is known of each item, in columns; best first."""
     asked = Question.from_json(question)
     data = sliced(path, asked)
-    if progress is not None:
+    if progress is not None and not isinstance(data, Mapping):
         progress(0, 0, f"about {expected_seconds(data, asked.method or default_method(data), asked.bootstrap):.0f} s")
     whole = answer(path, asked, progress)
     chosen = _one(whole, asked.instance)
@@ -40,9 +44,9 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
         "method": whole.method,
         "command": replace(asked, method=whole.method).command(path),
         "python": replace(asked, method=whole.method).python(path),
-        "notes": [*load(path, asked.reading)[1], *whole.notes],
+        "notes": [*load(path, asked.reading, asked.by)[1], *whole.notes],
+        "slices": [name for name in column_names(path) if name not in asked.reading.values()],
         "beside": beside(chosen),
-        "shape": repr(data),
         "columns": _columns(chosen, asked.level),
         "has_wins": chosen.win is not None,
         "has_errors": chosen.stderr is not None,
@@ -76,9 +80,13 @@ def answer(path: str, asked: Question, progress: Any = None) -> Consensus | Cons
     return _RESULTS[key]
 
 
-def sliced(path: str, asked: Question) -> Data:
-    """The data of a file, or the part of them that some voters gave."""
-    data, _ = load(path, asked.reading)
+def sliced(path: str, asked: Question) -> Any:
+    """The data of a file; the part of them that some voters gave; or one slice for each value of a column."""
+    data, _ = load(path, asked.reading, asked.by)
+    if asked.by:
+        if asked.agents:
+            raise ValueError("choose slices by a column or by voter, not both")
+        return data
     if not isinstance(data, Rankings | Comparisons):
         raise DataError(f"{type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
     if not asked.agents:
@@ -89,6 +97,21 @@ def sliced(path: str, asked: Question) -> Data:
     if not wanted:
         raise ValueError(f"voter {asked.agents[0]!r} is not among the {len(data.agents)} voters")
     return data[np.isin(data.agent, wanted)]
+
+
+def problem(path: str, asked: Question) -> Data:
+    """The data of the one problem that is looked at: all, or those of one slice or contest."""
+    data = sliced(path, asked)
+    if isinstance(data, Mapping):
+        named: list[tuple[Hashable, Any]] = list(data.items())
+    elif isinstance(data, Rankings) and data.instance is not None:
+        named = list(data.by_instance())
+    else:
+        return cast(Data, data)
+    for name, part in named:
+        if not asked.instance or str(name) == asked.instance:
+            return cast(Data, part)
+    raise DataError(f"contest {asked.instance!r} is not among the {len(named)} contests")
 
 
 def _one(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
@@ -154,9 +177,7 @@ def ranks(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
 def pair(progress: Any, *, path: str, question: Mapping[str, Any], first: str, second: str) -> dict[str, Any]:
     """Two items: how far they are apart, how sure that is, and the votes or ballots between them."""
     asked = Question.from_json(question)
-    c, data = _one(answer(path, asked, progress), asked.instance), sliced(path, asked)
-    if isinstance(data, Rankings) and data.instance is not None:
-        data = next(part for name, part in data.by_instance() if not asked.instance or str(name) == asked.instance)
+    c, data = _one(answer(path, asked, progress), asked.instance), problem(path, asked)
     named = {str(name): name for name in c.items}
     for name in (first, second):
         if name not in named:
@@ -255,17 +276,15 @@ def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, 
     """The result as a file: the page of the report, CSV, JSON, Parquet or a TREC run, as the command writes it."""
     asked = Question.from_json(question)
     found = answer(path, asked, progress)
-    if kind == "html":
-        from placet.report import consensus_page
-
-        return consensus_page(found, sliced(path, asked), title=title, level=asked.level).encode()
     if kind == "json":
-        text = json.dumps(plain(result_json(found, asked.level)), indent=2, ensure_ascii=False)
+        text = json.dumps(plain(result_json(found, asked.level, sliced(path, asked))), indent=2, ensure_ascii=False)
         return text.encode("utf-8", "replace") + b"\n"
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / f"board.{kind}"
-        WRITERS[f".{kind}"](target, found, asked.level)
+        if kind != "html":
+            WRITERS[f".{kind}"](target, found, asked.level, sliced(path, asked))
+        elif isinstance(found, ConsensusSet) and asked.by:
+            write_slices_page(target, found, title=title, level=asked.level)
+        else:
+            write_consensus_page(target, found, sliced(path, asked), title=title, level=asked.level)
         return target.read_bytes()

@@ -10,8 +10,8 @@ from placet.aggregate.methods import expected_seconds
 from placet.axioms import audit as run_audit
 from placet.axioms.agreement import compare_methods
 from placet.axioms.outcome import Method
-from placet.data import Comparisons, DataError, Rankings
-from placet.studio.tasks.board import sliced
+from placet.data import Comparisons, Rankings
+from placet.studio.tasks.board import problem
 from placet.studio.words import Question
 
 MOST_SECONDS = 20.0
@@ -77,13 +77,10 @@ def audit(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
 
 
 def _one_problem(path: str, asked: Question) -> Rankings | Comparisons:
-    """The data, or those of one contest."""
-    data = sliced(path, asked)
+    """The data, or those of one slice or contest with the items on its ballots."""
+    data = problem(path, asked)
     if isinstance(data, Rankings) and data.instance is not None:
-        for name, part in data.by_instance():
-            if not asked.instance or str(name) == asked.instance:
-                return part.restricted([data.items[k] for k in np.unique(part.item).tolist()])
-        raise DataError(f"contest {asked.instance!r} is not among the {len(data.instances or ())} contests")
+        return data.restricted([data.items[k] for k in np.unique(data.item).tolist()])
     return data
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placet.data import Comparisons, DataError, Queries, Rankings
-from placet.io import FORMATS, read
+from placet.io import FORMATS, read, read_slices
 from placet.io.ballot_tables import LAYOUTS, Columns, find_columns
 from placet.io.battles import find_layout
 from placet.io.columns import COUNTS, find_column, split_names
@@ -63,14 +63,17 @@ def warm_up(progress: Any) -> dict[str, Any]:
     return {"items": len(consensus(votes, "bradley-terry").to_frame())}
 
 
-def load(path: str, reading: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    """The data of a file under the options of the reader, and what was left out; the last few are kept."""
+def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list[str]]:
+    """The data of a file under the options of the reader, and what was left out; the last few are kept.
+
+    With ``by`` the data are a mapping of the values of that column to their slices.
+    """
     stat = os.stat(path)
-    key = (path, stat.st_mtime_ns, stat.st_size, repr(sorted(reading.items())))
+    key = (path, stat.st_mtime_ns, stat.st_size, repr(sorted(reading.items())), by)
     if key not in _DATA:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            data = read(path, **reading)
+            data = read_slices(path, by, **reading) if by else read(path, **reading)
         data = getattr(data, "rankings", data)  # rank lists of engines, with their queries as instances
         _DATA[key] = data, [str(warning.message) for warning in caught]
         while len(_DATA) > MOST_KEPT:
@@ -98,6 +101,12 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
     if isinstance(data, Rankings | Comparisons):
         about["groups"] = _groups(data)
     return about
+
+
+def column_names(path: str) -> list[str]:
+    """The columns of a table; none where the file is none."""
+    table = take_sample(path, "skip").table
+    return [] if table is None else table.names
 
 
 def kind_of(data: Any) -> str:

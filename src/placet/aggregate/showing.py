@@ -1,0 +1,81 @@
+"""A consensus where it is looked at: a table with bars in a notebook, a chart by matplotlib."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from placet.io.escaping import in_html
+
+if TYPE_CHECKING:
+    from placet.aggregate.result import Consensus
+
+MOST_ROWS = 30
+LEVEL = 0.95
+
+
+def html_table(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS) -> str:
+    """The best items as an HTML table: rank, item, a bar for the interval with a tick at the score, and the number.
+
+    It takes its colors from where it stands, so that it is readable in light and dark notebooks.
+    """
+    chosen = c.order[:most]
+    if not len(chosen):
+        return f"<p>{in_html(repr(c))}</p>"
+    known = c.stderr is not None
+    low, high = c.interval(level) if known else (c.scores, c.scores)
+    best, worst = c.rank_interval(level) if known else (c.ranks, c.ranks)
+    left = float(low[chosen].min())
+    width = (float(high[chosen].max()) - left) or 1.0
+    rows = []
+    for k in chosen.tolist():
+        a, b, at = (100 * (value - left) / width for value in (low[k], high[k], c.scores[k]))
+        bar = (
+            f'<svg viewBox="-1 0 102 10" preserveAspectRatio="none" width="220" height="12" fill="currentColor">'
+            f'<rect x="{a:.2f}" width="{max(b - a, 0.3):.2f}" y="3.5" height="3" opacity=".35"/>'
+            f'<rect x="{at - 0.4:.2f}" width=".8" y="1" height="8"/></svg>'
+        )
+        span = f" ({best[k]}–{worst[k]})" if best[k] < worst[k] else ""
+        rows.append(
+            f"<tr><td>{c.ranks[k]}{span}</td><td>{in_html(c.items[k])}</td><td>{bar}</td>"
+            f"<td>{score_text(float(c.scores[k]), float(c.stderr[k]) if c.stderr is not None else None)}</td></tr>"
+        )
+    more = f", the best {most} of {len(c.items):,} items" if len(c.items) > most else ""
+    notes = "".join(f"<li>{in_html(note)}</li>" for note in c.notes)
+    about = f"{in_html(c.method)}{more}" + (f"; bars are {level:.0%} intervals" if known else "")
+    return (
+        f"<table><caption>{about}</caption><thead><tr><th>rank</th><th>item</th><th></th><th>score</th></tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
+    )
+
+
+def score_text(score: float, stderr: float | None) -> str:
+    """A score rounded to two digits of its standard error.
+
+    >>> score_text(1.23456, 0.0321), score_text(-12.3, 4.0), score_text(0.5, None)
+    ('1.235 ± 0.032', '-12.3 ± 4.0', '0.5')
+    """
+    if stderr is None or not stderr > 0:
+        return f"{score:.4g}"
+    digits = min(8, max(0, 1 - int(np.floor(np.log10(stderr)))))
+    return f"{score:.{digits}f} ± {stderr:.{digits}f}"
+
+
+def plot(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS, axes: Any = None) -> Any:
+    """The best items with their intervals, drawn by matplotlib; gives the axes."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plot() needs matplotlib; install it with: pip install 'placet[plot]'") from None
+    chosen = c.order[:most][::-1]
+    if axes is None:
+        _, axes = plt.subplots(figsize=(6, 1 + 0.25 * len(chosen)), layout="constrained")
+    place = np.arange(len(chosen))
+    if c.stderr is not None:
+        low, high = (ends[chosen] for ends in c.interval(level))
+        axes.hlines(place, low, high, linewidth=3, alpha=0.4)
+    axes.plot(c.scores[chosen], place, "o", markersize=5)
+    axes.set_yticks(place, [str(c.items[k]) for k in chosen], parse_math=False)
+    axes.set_xlabel("score" if c.stderr is None else f"score, with its {level:.0%} interval")
+    axes.set_title(c.method)
+    axes.grid(axis="x", alpha=0.3)
+    return axes

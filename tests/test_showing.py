@@ -1,0 +1,65 @@
+"""How a consensus shows itself in notebooks."""
+
+import re
+
+import pytest
+
+from placet.aggregate import Consensus, consensus
+from placet.aggregate.showing import MOST_ROWS, score_text
+from placet.data import Comparisons
+
+NASTY = "<script>alert(1)</script>$x$"
+
+
+def votes(names):
+    pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
+    return Comparisons.from_battles([a for a, _ in pairs] * 3, [b for _, b in pairs] * 3, ["a", "a", "b"] * len(pairs))
+
+
+def test_a_notebook_shows_the_board_with_bars():
+    result = consensus(votes(["ant", "bee", NASTY]), "bradley-terry")
+    html = result._repr_html_()
+    assert "<script" not in html
+    assert "alert(1)" in html
+    assert html.count("<svg") == 3
+    assert [name in html for name in ("ant", "bee", "bradley-terry", "95% intervals")] == [True] * 4
+    low, high = result.interval()
+    widths = [float(x) for x in re.findall(r'<rect x="[-\d.]+" width="([\d.]+)" y="3.5"', html)]
+    order = result.order
+    ratio = (high[order[0]] - low[order[0]]) / (high[order[1]] - low[order[1]])
+    assert widths[0] / widths[1] == pytest.approx(ratio, rel=0.01)
+
+
+def test_without_errors_or_items_it_still_shows():
+    plain = Consensus(("a", "b"), [2.0, 1.0], method="borda")._repr_html_()
+    assert "interval" not in plain
+    assert "±" not in plain
+    assert "<p>" in Consensus((), [], method="borda")._repr_html_()
+    many = Consensus(tuple(range(100)), range(100), method="borda")._repr_html_()
+    assert many.count("<tr>") == MOST_ROWS + 1
+    assert "of 100 items" in many
+
+
+@pytest.mark.parametrize(
+    ("score", "stderr", "text"),
+    [(0.123456, 0.0123, "0.123 ± 0.012"), (5.0, 0.0, "5"), (1234.5, 67.8, "1234 ± 68"), (1.0, 9.99, "1.0 ± 10.0")],
+)
+def test_scores_are_rounded_to_two_digits_of_their_error(score, stderr, text):
+    assert score_text(score, stderr) == text
+
+
+def test_plot_draws_every_item_at_its_score():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    result = consensus(votes(["ant", "bee", NASTY]), "bradley-terry")
+    axes = result.plot(level=0.9)
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == [str(result.items[k]) for k in result.order[::-1]]
+    assert axes.lines[0].get_xdata().tolist() == result.scores[result.order[::-1]].tolist()
+    assert "90%" in axes.get_xlabel()
+    same = Consensus(("a", "b"), [2.0, 1.0], method="borda").plot(axes=plt.subplots()[1])
+    assert same.get_xlabel() == "score"
+    axes.figure.savefig("/dev/null", format="png")
+    plt.close("all")
