@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -581,6 +582,21 @@ def test_the_command_prints_one_address_when_it_is_ready(tmp_path, folder):
         rest, _ = process.communicate(timeout=60)
         timer.cancel()
     assert rest == ""  # one line, and no more
+
+
+def test_ctrl_c_ends_it_quietly_and_a_port_is_named_when_it_is_taken(tmp_path):
+    first = start("--workspace", tmp_path / "w")
+    url = first.stdout.readline()
+    port = re.search(r":(\d+)/", url).group(1)
+    second = start("--workspace", tmp_path / "v", "--port", port)
+    _, err = second.communicate(timeout=120)
+    assert second.returncode == 2
+    assert f"port {port}" in err
+    assert "--port 0" in err
+    assert not (tmp_path / "v").exists()
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=120)
+    assert (out, err) == ("", "")
 
 
 def test_opening_to_others_needs_a_token(tmp_path):

@@ -27,7 +27,7 @@ def serve(
         if not file.is_file():
             raise ValueError(f"{file}: no such file")
     try:
-        from placet.studio.app import serve as run
+        from placet.studio.server import serve as run
     except ModuleNotFoundError as error:
         raise ValueError(f"the studio needs {error.name}; install it with: pip install 'placet[serve]'") from None
     run(files or [], workspace=workspace, host=host, port=port, token=token, browser=browser, most_upload=most << 20)

@@ -1,13 +1,9 @@
-"""The application: its routes behind the guard, and the server that runs it."""
+"""The application: its routes behind the guard."""
 
 import asyncio
 import contextlib
 import secrets
-import socket
-import webbrowser
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,8 +24,6 @@ from placet.studio.store import Store
 MOST_UPLOAD = 1 << 30
 MOST_UPLOADS, MOST_VOTERS, MOST_VOTES = 60, 2000, 600
 """Within a minute: uploads and new voters of one address, and answers of one voter."""
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def application(store: Store, token: str, *, most_upload: int = MOST_UPLOAD, to_others: bool = False) -> Starlette:
@@ -86,45 +80,3 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     return refusal(500, "the studio failed at this; the terminal that runs it says more")
-
-
-def serve(
-    files: Sequence[Path],
-    *,
-    workspace: Path,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    token: str = "",
-    browser: bool = True,
-    most_upload: int = MOST_UPLOAD,
-) -> None:
-    """Run the studio until it is interrupted; one line on stdout is its address, when it is ready."""
-    import uvicorn
-
-    to_others = host not in LOOPBACK
-    if to_others and not token:
-        raise ValueError(
-            f"--host {host} opens the studio to others: the polls to anybody, all else to whoever has the token; "
-            "choose one with --token"
-        )
-    token = token or secrets.token_urlsafe(24)
-    store = Store(workspace)
-    for path in files:
-        store.add_file(path)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"
-    app = application(store, token, most_upload=most_upload, to_others=to_others)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30)
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[Any] | None = None) -> None:
-            await super().startup(sockets)
-            print(url, flush=True)
-            if browser:
-                webbrowser.open(url)
-
-    Server(config).run(sockets=[listener])

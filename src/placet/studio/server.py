@@ -1,0 +1,101 @@
+"""The server that runs the studio: its address on stdout when it is ready, and an end in good order."""
+
+import contextlib
+import secrets
+import signal
+import socket
+import webbrowser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from placet.studio.app import MOST_UPLOAD, application
+from placet.studio.store import Store
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class Server(uvicorn.Server):
+    """Prints its address when it is ready, and ends at a signal without sending it on."""
+
+    def __init__(self, config: uvicorn.Config, url: str, browser: bool) -> None:
+        super().__init__(config)
+        self.url, self.browser = url, browser
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        await super().startup(sockets)
+        print(self.url, flush=True)
+        if self.browser:
+            webbrowser.open(self.url)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """At a signal the server ends in good order; whoever waited for it before is told."""
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def end(number: int, frame: FrameType | None) -> None:
+            told = before[signal.Signals(number)]
+            if callable(told):
+                with contextlib.suppress(KeyboardInterrupt):
+                    told(number, frame)
+            self.handle_exit(number, frame)
+
+        for number in before:
+            signal.signal(number, end)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def serve(
+    files: Sequence[Path],
+    *,
+    workspace: Path,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str = "",
+    browser: bool = True,
+    most_upload: int = MOST_UPLOAD,
+) -> None:
+    """Run the studio until it is interrupted; one line on stdout is its address, when it is ready."""
+    to_others = host not in LOOPBACK
+    if to_others and not token:
+        raise ValueError(
+            f"--host {host} opens the studio to others: the polls to anybody, all else to whoever has the token; "
+            "choose one with --token"
+        )
+    token = token or secrets.token_urlsafe(24)
+    listener = _listen(host, port)
+    store = Store(workspace)
+    for path in files:
+        store.add_file(path)
+    shown = f"[{host}]" if ":" in host else host
+    url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"
+    app = application(store, token, most_upload=most_upload, to_others=to_others)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=1,
+    )
+
+    Server(config, url, browser).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        way_out = "choose another with --port, or --port 0 for any that is free"
+        raise ValueError(f"cannot listen on {host} port {port} ({error.strerror}); {way_out}") from None
+    return listener
