@@ -267,6 +267,32 @@ def table(X: Any) -> tuple[Any, Names | None]:
     return eager.to_numpy(), tuple(eager.columns)
 
 
+def as_csr(X: Any, what: str, unit: str = "row") -> Any:
+    """A SciPy sparse matrix as CSR; one whose numbers point outside it is a ``DataError``, for SciPy does not look.
+
+    O(stored values).
+    """
+    if getattr(X, "format", "") in ("csr", "csc", "bsr"):
+        n_major, n_minor = X.shape if X.format != "csc" else X.shape[::-1]
+        if X.format == "bsr":
+            n_major, n_minor = n_major // X.blocksize[0], n_minor // X.blocksize[1]
+        start, index = X.indptr, X.indices
+        rising = len(start) == n_major + 1 and start[0] == 0 and bool((start[1:] >= start[:-1]).all())
+        if not rising or start[-1] > min(len(index), len(X.data)):
+            raise DataError(f"the sparse matrix of {what}s is damaged: its indptr does not rise from 0 to its values")
+        used = index[: start[-1]]
+        if len(used) and (used.min() < 0 or used.max() >= n_minor):
+            bad = (used < 0) | (used >= n_minor)
+            at = int(np.argmax(bad))
+            row = int(np.searchsorted(start, at, side="right")) - 1
+            where, which = (f"{unit} {row}", what) if X.format != "csc" else (f"{what} {row}", unit)
+            raise DataError(
+                f"{where}: {which} {used[at]} is not in 0..{n_minor - 1} ({int(bad.sum())} such {which}s); correct it, "
+                "or make the matrix wider"
+            )
+    return X.tocsr()
+
+
 def is_sparse(X: Any) -> bool:
     """Whether ``X`` is a SciPy sparse matrix."""
     return hasattr(X, "tocsr")

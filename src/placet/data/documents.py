@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data.arrays import list_of_rows
+from placet.data.arrays import as_csr, list_of_rows
 from placet.data.errors import DataError
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ class Documents:
 def checked_features(X: Any) -> "csr_matrix":
     """Float32 CSR rows; a feature that a row has twice counts as the sum, an empty row is allowed."""
     matrix = _as_csr(X, "features")
-    _refuse_outside(matrix, "feature")
     bad = ~np.isfinite(matrix.data)
     if bad.any():
         at = int(np.argmax(bad))
@@ -101,7 +100,6 @@ def checked_features(X: Any) -> "csr_matrix":
 def checked_labels(Y: Any) -> "csr_matrix":
     """Grades as float64 CSR, each document's in descending order; stored zeros say that a document lacks the label."""
     matrix = _as_csr(Y, "labels").astype(np.float64)
-    _refuse_outside(matrix, "label")
     bad = ~(np.isfinite(matrix.data) & (matrix.data >= 0))
     if bad.any():
         at = int(np.argmax(bad))
@@ -129,22 +127,13 @@ def _as_csr(table: Any, what: str) -> "csr_matrix":
     """A CSR matrix of its own, from one that is sparse in any form, or from a dense table."""
     from scipy.sparse import csr_matrix
 
+    one = what.removesuffix("s")
     try:
-        matrix = csr_matrix(table) if not hasattr(table, "tocsr") else csr_matrix(table.tocsr())
+        matrix = csr_matrix(as_csr(table, one, "document") if hasattr(table, "tocsr") else table)
+    except DataError:
+        raise
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be a table of documents x {what}, sparse or dense: {error}") from None
     if matrix.dtype.kind not in "fiub":
         raise DataError(f"{what} must be numbers, not {matrix.dtype}")
     return matrix
-
-
-def _refuse_outside(matrix: "csr_matrix", what: str) -> None:
-    """Refuse column numbers that the matrix does not have; SciPy does not look."""
-    bad = (matrix.indices < 0) | (matrix.indices >= matrix.shape[1])
-    if bad.any():
-        at = int(np.argmax(bad))
-        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise DataError(
-            f"document {row}: {what} {matrix.indices[at]} is not in 0..{matrix.shape[1] - 1} ({int(bad.sum())} such "
-            f"{what}s); correct it, or make the matrix wider"
-        )

@@ -13,6 +13,7 @@ from placet.data.arrays import (
     Ints,
     Lists,
     Names,
+    as_csr,
     column,
     column_names,
     encode,
@@ -124,7 +125,7 @@ class Queries:
         row = np.arange(n_rows) if grouped else np.argsort(code, kind="stable")
         if not grouped:
             matrix, grade = matrix[row], grade[row]
-            relations = relations and {name: m.tocsr()[row][:, row] for name, m in relations.items()}
+            relations = relations and {name: as_csr(m, name)[row][:, row] for name, m in relations.items()}
         per_query: Any = _query_weight(weight, code, len(names))
         return cls(matrix, grade, offsets, per_query, names, relations, row, features)
 
@@ -319,7 +320,7 @@ class Queries:
 def _features(X: Any) -> Any:
     """Read-only float32 or float64 table, or CSR with sorted indices; other numbers become float64."""
     if is_sparse(X):
-        csr = X.tocsr()
+        csr = as_csr(X, "feature")
         if csr.dtype not in (np.float32, np.float64):
             csr = csr.astype(np.float64)
         if not csr.has_sorted_indices:

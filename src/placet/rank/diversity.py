@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats, Ints, offsets_from_sizes, table
+from placet.data.arrays import Floats, Ints, as_csr, offsets_from_sizes, table
 from placet.data.errors import one_of
 from placet.metrics import metric as metric_of
 from placet.rank import similarity
@@ -265,9 +265,10 @@ def with_subtopics(X: Any, judged: Any, qid: Ids | None = None, weight: ArrayLik
         raise DataError(f"judged has {judged.shape[0]} rows; the queries have {n_rows}")
     if isinstance(X, Queries):
         return Subtopics(as_queries(X, None, qid, weight), judged)
+    judged = as_csr(judged, "subtopic") if hasattr(judged, "tocsr") else judged
     served = np.asarray((judged > 0).sum(axis=1), dtype=np.float64).ravel()
     queries = as_queries(X, served, qid, weight)
-    return Subtopics(queries, judged.tocsr()[queries.row] if hasattr(judged, "tocsr") else judged[queries.row])
+    return Subtopics(queries, judged[queries.row])
 
 
 @dataclass(frozen=True)
