@@ -8,7 +8,7 @@ INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q --compi
 STAMPS := $(VENV)/stamps
 JOBS ?= 2
 
-.PHONY: demo test browser check lint types docs bench experiments fuzz clean
+.PHONY: demo test browser check lint types docs bench experiments fuzz clean bounds torture oldest licenses lock
 
 demo: $(STAMPS)/placet
 	$(BIN)/placet demo --out demo
@@ -47,6 +47,30 @@ experiments: $(STAMPS)/test
 fuzz: $(STAMPS)/test
 	$(INSTALL) atheris
 	$(BIN)/python fuzz/fuzz_readers.py -max_total_time=600
+	$(BIN)/python fuzz/fuzz_models.py --mutations 100000
+
+# every index of every kernel is looked at; its own cache, for kernels compiled so are slow
+bounds: $(STAMPS)/test
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n $(JOBS) tests
+
+# minutes: writes docs/reliability.md
+torture: $(STAMPS)/test
+	$(BIN)/python fuzz/torture.py
+
+# the oldest versions that pyproject.toml allows, in an environment of their own
+oldest: $(BIN)/python
+	rm -rf $(VENV)-oldest
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(BIN)/python tools/oldest.py > $(VENV)-oldest/versions.txt
+	$(VENV)-oldest/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)-oldest/versions.txt pytest hypothesis mpmath pandas pyarrow
+	$(VENV)-oldest/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-oldest/kernels $(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider -W default tests/test_data.py tests/test_names.py tests/test_plackett_luce.py tests/test_io_text.py
+
+licenses: $(STAMPS)/placet
+	$(BIN)/python tools/licenses.py
+
+lock: $(BIN)/python
+	$(BIN)/python tools/lock.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

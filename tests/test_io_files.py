@@ -8,6 +8,8 @@ import lzma
 import os
 import pathlib
 import stat
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -24,6 +26,7 @@ from placet.io.files import (
     peek,
     read_bytes,
     read_text,
+    spooled,
     write_lines,
     writing,
 )
@@ -314,3 +317,28 @@ def test_scores_are_numbers_one_per_line():
         DataError, match=r"<stream>:2: score 'nan' is not a finite number \(2 such lines\); write one number per line$"
     ):
         pio.read_scores(io.StringIO("1\nnan\n1_0\n"))
+
+
+def test_a_pipe_is_spooled_and_then_guessed(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    text = b"model_a,model_b,winner\n" + b"x,y,model_a\n" * 20_000  # more than a pipe holds
+    writer = threading.Thread(target=lambda: path.write_bytes(text))
+    writer.start()
+    data = pio.read(path)
+    writer.join()
+    assert data.wins_i.sum() + data.wins_j.sum() == 20_000
+    late = threading.Timer(0.5, lambda: path.write_bytes(text))
+    late.start()
+    with pytest.warns(UserWarning, match="waiting for somebody to write to this pipe"):
+        held = spooled(str(path), patience=0.05)
+    assert held.getvalue() == text
+    late.join()
+
+
+def test_a_substitution_of_the_shell_is_read(tmp_path):
+    (tmp_path / "votes.csv").write_text("model_a,model_b,winner\nx,y,model_a\n")
+    script = f"{sys.executable} -c 'from placet.cli import main; main()' describe <(cat {tmp_path}/votes.csv)"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "comparisons" in done.stdout

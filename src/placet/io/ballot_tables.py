@@ -61,6 +61,10 @@ class Columns:
         return list(dict.fromkeys([*self.main, *self.special.values()]))
 
 
+MANY_COLUMNS = 16
+"""Columns from which on a table is looked at as a whole."""
+
+
 def place_number(name: str) -> int | None:
     """The place that a name or cell stands for: ``1``, ``2nd``, ``Choice 3``, ``Fourth choice``; else ``None``.
 
@@ -177,8 +181,10 @@ def _rank(cell: Any) -> float:
 def _order_columns(table: Table, rest: list[str]) -> list[str]:
     """Columns of text in which every cell is an order such as ``A > B``; other separators by the column's name."""
     found = []
+    at_once = table.rows(*rest) if len(rest) > MANY_COLUMNS else None  # column by column, a wide file is read as often
     for name in rest:
-        cells = [cell for cell in table.rows(name, distinct=True).column(name).values if cell is not None]
+        rows = at_once or table.rows(name, distinct=True)
+        cells = [cell for cell in rows.column(name).values if cell is not None]
         if not cells or not all(isinstance(cell, str) for cell in cells):
             continue
         separator = _separator(cells)

@@ -8,8 +8,10 @@ import io
 import lzma
 import os
 import secrets
+import select
 import shutil
 import stat
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -192,6 +194,25 @@ class NamedBytes(io.BytesIO):
     def __init__(self, data: bytes, name: str) -> None:
         super().__init__(data)
         self.name = name
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path is something that can be read but once: a named pipe, ``<(...)`` of a shell, a terminal."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+def spooled(path: str, patience: float = 3.0) -> NamedBytes:
+    """Everything that comes out of a pipe, held so that it can be looked at and then read; says when it has to wait."""
+    with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not select.select([file], [], [], patience)[0]:
+            warnings.warn(f"{path}: waiting for somebody to write to this pipe; Ctrl-C ends it", stacklevel=4)
+            select.select([file], [], [])
+        os.set_blocking(file.fileno(), True)
+        return NamedBytes(file.readall(), path)
 
 
 def peek(source: Source, size: int = 1 << 16) -> tuple[bytes, Source]:

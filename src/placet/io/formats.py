@@ -15,7 +15,7 @@ from placet.data.errors import one_of
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
 from placet.io.features import looks_like_features, read_features, write_features
-from placet.io.files import NamedBytes, Source, bare_suffix
+from placet.io.files import NamedBytes, Source, bare_suffix, is_pipe, spooled
 from placet.io.letor import (
     LetorAgg,
     looks_like_letor,
@@ -204,6 +204,8 @@ def expand(source: Any) -> list[Any]:
     path = os.fspath(source)
     if path == "-":
         return [NamedBytes(sys.stdin.buffer.read(), "<stdin>")]
+    if is_pipe(path):
+        return [spooled(path)]
     if os.path.isdir(path):
         files = [entry.path for entry in os.scandir(path) if entry.is_file() and not entry.name.startswith(".")]
         files = sorted(name for name in files if not (name.endswith(".query") and name[:-6] in files))
