@@ -134,3 +134,16 @@ def test_little_memory_and_crashes_are_told(limit, busy, code, words):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, preexec_fn=limited)
     assert done.returncode == code
     assert words in done.stderr
+
+
+def test_the_server_ends_by_its_own_handlers(monkeypatch):
+    import placet.cli
+
+    ran = []
+    monkeypatch.setattr(placet.cli, "_run", lambda: ran.append("alone"))
+    monkeypatch.setattr(placet.cli.stopping, "run", lambda command: ran.append("watched"))
+    for words in (["placet", "serve", "x"], ["placet", "describe", "x"]):
+        monkeypatch.setattr(sys, "argv", words)
+        monkeypatch.setattr("warnings.showwarning", None)
+        placet.cli.main()
+    assert ran == ["alone", "watched"]

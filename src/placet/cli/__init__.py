@@ -44,7 +44,10 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 def main() -> None:
     """Run the command; what is wrong with data or parameters is said in one line, and the exit code is 2."""
     warnings.showwarning = _say_warning  # type: ignore[assignment]
-    stopping.run(_run)
+    if sys.argv[1:2] == ["serve"]:  # the server has handlers of its own, and ends what it has begun
+        _run()
+    else:
+        stopping.run(_run)
 
 
 def _run() -> None:
