@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import pairs, raters
+from placet.aggregate import drift, pairs, raters
 from placet.aggregate.controls import Controls, control_names, refuse_row_controls
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
 from placet.aggregate.information import with_mean_zero
@@ -49,6 +49,12 @@ class BradleyTerry(BaseEstimator):
     agents : str, optional
         What agents (raters) may differ in: "sharpness", "ties", "side", several joined by +, or "all"
         (`placet.aggregate.raters`); ``consensus_.agents_frame()`` has each of them.
+    drift : float or "learn", optional
+        Scores move: the standard deviation of what an item's score changes by in one ``step`` of time, or the one that
+        the data make most likely (`placet.aggregate.drift`; needs ``Comparisons.time``).  Scores are then those at the
+        last step; ``consensus_.at(date)`` and ``consensus_.history(item)`` have the others.
+    step : str or float
+        Inside a step scores stand still: "1y", "6m", "2w", "30d" for dates, a number where times are numbers.
     max_iter, tol
         Newton's method stops when a step moves no unknown by more than sqrt(tol), or after ``max_iter`` steps.
     random_state : int
@@ -75,6 +81,8 @@ class BradleyTerry(BaseEstimator):
         stderr: str | None = "observed",
         agent_weight: Any = None,
         agents: str | None = None,
+        drift: float | str | None = None,
+        step: str | float = "1y",
         max_iter: int = 200,
         tol: float = 1e-10,
         random_state: int = 0,
@@ -85,6 +93,8 @@ class BradleyTerry(BaseEstimator):
         self.stderr = stderr
         self.agent_weight = agent_weight
         self.agents = agents
+        self.drift = drift
+        self.step = step
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -94,6 +104,8 @@ class BradleyTerry(BaseEstimator):
         self._check(data)
         refuse_instances(data, "bradley-terry")
         refuse_row_controls(data, "bradley-terry")
+        if self.drift is not None:
+            return self._fit_walk(data, start)
         if kinds := raters.parse_kinds(self.agents):
             return self._fit_raters(raters.checked_votes(data, kinds, self.ties), kinds, start)
         counts, notes = self._counts(data)
@@ -118,7 +130,7 @@ class BradleyTerry(BaseEstimator):
         For votes every round starts from the fit and shares its inverse Hessian: O(pairs + n^2) for each step.
         """
         rng = np.random.default_rng(random_state)
-        if isinstance(data, Rankings) or self.agents:
+        if isinstance(data, Rankings) or self.agents or self.drift is not None:
             from placet.aggregate.resample import resample
 
             again = BradleyTerry(**(self.get_params(deep=False) | {"stderr": None, "prior": self.prior_}))
@@ -164,6 +176,33 @@ class BradleyTerry(BaseEstimator):
         win = partial(win_probability, family=v.family, tie=tie)
         covariance = None if self.stderr is None else full[: v.n, : v.n]
         self.consensus_ = self._result(votes.items, None, covariance, win, notes, extras)
+        return self
+
+    def _fit_walk(self, data: Rankings | Comparisons, start: Any) -> "BradleyTerry":
+        """Fit scores that move."""
+        votes, given = drift.checked_votes(data, self.drift, self.prior, self.stderr, self.agents)
+        factor = agent_factor(self.agent_weight, votes)
+        won, lost, tied = (c * factor for c in (votes.wins_i, votes.wins_j, votes.ties))
+        kept: dict[str, Any] = {"control": votes.control, "controls": votes.controls, "ordered": self.order_effect}
+        votes = Comparisons(votes.i, votes.j, won, lost, tied, items=votes.items, time=votes.time, **kept)
+        found = drift.fit_walk(
+            votes, self.step, TIES[self.ties], self.order_effect, given, start, max_iter=self.max_iter, tol=self.tol
+        )
+        walk, self.fit_, self.prior_, self.drift_ = found.walk, found.fit, found.walk.prior, found.walk.drift
+        history, covariance, stderr = found.results(votes, uncertain=self.stderr is not None)
+        self.theta_ = history.at_step(float(walk.chains.step[-1]))[0]
+        notes = [prior_note(self.prior_, self.prior == LEARN), *found.notes(history, learnt=given[1] is None)]
+        notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
+        tie, _ = pairs.tie_parameter(walk.p, self.fit_.x)
+        errors = np.sqrt(np.diag(np.linalg.inv(found.H.schur)) / walk.p.scale) if len(found.H.schur) else None
+        extras: dict[str, Any] = {"history": history, "prior": self.prior_, "drift": self.drift_}
+        extras |= self._extras(votes, walk.p, errors)
+        if "controls" in extras:
+            notes += extras["controls"].notes()
+        if not self.fit_.converged:
+            notes.append(self.fit_.message)
+        win = partial(win_probability, family=walk.p.model, tie=tie)
+        self.consensus_ = self._result(votes.items, stderr, covariance, win, notes, extras)
         return self
 
     def _result(self, items: Any, stderr: Any, covariance: Any, win: Any, notes: list[str], extras: Any) -> Consensus:

@@ -223,8 +223,34 @@ class Consensus:
             raise ValueError(f"k must be in 1..{len(self.items)}, the number of items, not {k}")
         return uncertainty.top_k_probability(self._simulated(random_state), k)
 
-    def win_probability(self, a: Hashable, b: Hashable) -> float:
-        """The model's probability that ``a`` strictly beats ``b`` in one comparison of the two."""
+    def at(self, when: Any) -> "Consensus":
+        """The scores at another time (a date such as "2024-06-01"), where they move (``drift=``)."""
+        history = self._history()
+        scores, stderr = history.at(when)
+        note = f"scores at {when}; differences between items leave correlations out"
+        extras = {name: value for name, value in self.extras.items() if name != "history"}
+        known: dict[str, Any] = {"covariance": None, "draws": None, "extras": extras}
+        return replace(self, scores=scores, stderr=stderr, notes=(*self.notes, note), **known)
+
+    def history(self, *items: Hashable) -> "pl.DataFrame":
+        """A Polars frame of how scores moved (``drift=``): item, time, score, stderr; of all items or those named."""
+        which = [self._number(item) for item in items] if items else range(len(self.items))
+        frame: pl.DataFrame = self._history().to_frame(which)
+        return frame
+
+    def _history(self) -> Any:
+        found = self.extras.get("history")
+        if found is None:
+            raise ValueError('scores do not move here; BradleyTerry(drift="learn") on votes with a time lets them')
+        return found
+
+    def win_probability(self, a: Hashable, b: Hashable, at: Any = None) -> float:
+        """The model's probability that ``a`` strictly beats ``b`` in one comparison of the two.
+
+        ``at``: on that date, where scores move: the mean over what is not known of both scores then.
+        """
+        if at is not None:
+            return float(self._history().probability(self._win(), self._number(a), self._number(b), at))
         return float(self.win_between(self._number(a), self._number(b)))
 
     def win_probabilities(self) -> Floats:

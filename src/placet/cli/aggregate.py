@@ -9,7 +9,7 @@ import typer
 
 from placet.cli.groups import mixture_of, say_groups, split_parameters
 from placet.cli.in_parts import InParts, OnDask, scanned
-from placet.cli.models import AGENTS_HELP, CONTROL_HELP, model_options
+from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, TIME_HELP, model_options
 from placet.cli.options import AsJson, FormatName, Level, Out, Param, Read, Report, Seed, complete_methods
 from placet.cli.output import LONG, check_suffix, parameters, progress_bar, say, show_json, value_of
 from placet.cli.reading import read_all, read_boards, read_parts
@@ -35,6 +35,9 @@ def aggregate(
     param: Param = None,
     control: Annotated[list[str] | None, typer.Option("--control", help=CONTROL_HELP)] = None,
     agents: Annotated[str, typer.Option("--agents", help=AGENTS_HELP)] = "",
+    time: Annotated[str, typer.Option("--time", help=TIME_HELP)] = "",
+    drift: Annotated[str, typer.Option("--drift", help=DRIFT_HELP)] = "",
+    step: Annotated[str, typer.Option("--step", help=STEP_HELP)] = "",
     bootstrap: Annotated[int, typer.Option(min=0, help="Rounds of resampling; 0 for none.")] = 0,
     level: Level = 0.95,
     min_support: Annotated[
@@ -63,7 +66,7 @@ def aggregate(
 
     check_suffix(out, list(WRITERS))
     check_scale(scale, anchor)
-    reading, fitting = model_options(control or [], agents)
+    reading, fitting = model_options(control or [], agents, drift, step, time)
     params, mixed = split_parameters(groups, members, by, fitting | parameters(param or []))
     if method:
         check_method(method, params)

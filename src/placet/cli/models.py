@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from placet.cli.output import value_of
+
 if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet
 
@@ -12,20 +14,35 @@ CONTROL_HELP = (
 AGENTS_HELP = "What raters may differ in: sharpness, ties, side, joined by +, or all; -r agent=COLUMN names them."
 
 
-def model_options(control: Sequence[str], agents: str) -> tuple[dict[str, Any], dict[str, Any]]:
+DRIFT_HELP = 'Scores move: the standard deviation of a step, or "learn"; --time names the column of dates.'
+STEP_HELP = 'Inside a step scores stand still: "1y", "6m", "2w", "30d", or a number where times are numbers.'
+TIME_HELP = "The column of dates (2024-06-01) or numbers."
+
+
+def model_options(
+    control: Sequence[str], agents: str, drift: str, step: str, time: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of the reader and parameters of the model; what is given by -r and -p comes before both."""
     reading: dict[str, Any] = {"control": list(control)} if control else {}
+    if time:
+        reading["time"] = time
+    moving = {"drift": value_of(drift)} if drift else {}
+    if step:
+        moving["step"] = value_of(step)
     if not agents:
-        return reading, {}
+        return reading, moving
     from placet.aggregate.raters import parse_kinds
 
     kinds = parse_kinds(agents)
     if "side" in kinds:
         reading["ordered"] = True
-    return reading, {"agents": agents} | ({"ties": "davidson"} if "ties" in kinds else {})
+    return reading, moving | {"agents": agents} | ({"ties": "davidson"} if "ties" in kinds else {})
 
 
 def beside(result: "Consensus | ConsensusSet") -> dict[str, object]:
     """What a result says beside the ranking, for JSON."""
     extras = getattr(result, "extras", {})
-    return {name: extras[name].to_frame().to_dicts() for name in ("controls", "agents") if name in extras}
+    found = {name: extras[name].to_frame().to_dicts() for name in ("controls", "agents") if name in extras}
+    if "history" in extras:
+        found["history"] = extras["history"].to_frame(range(len(extras["history"].items))).to_dicts()
+    return found

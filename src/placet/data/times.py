@@ -30,14 +30,26 @@ def time_column(values: Any, n_rows: int) -> Times:
         return numbers(column, "time")
     if column.dtype.kind == "O" and all(isinstance(value, int | float) for value in column):
         return numbers(column, "time")
-    try:
-        times = column.astype("datetime64[s]")
-    except (ValueError, TypeError):
+    times = None if _has_zones(column) else _as_dates(column)
+    if times is None:
         times = np.array([_moment(value, k) for k, value in enumerate(column.tolist())], "datetime64[s]")
     missing = np.isnat(times)
     if missing.any():
         raise DataError(f"row {int(np.argmax(missing))}: time is missing ({missing.sum()} such rows); fill it in")
     return times
+
+
+def _has_zones(column: NDArray[Any]) -> bool:
+    """Whether text may name time zones, which NumPy does not know."""
+    return column.dtype.kind == "U" and any("+" in text or "Z" in text or text.count("-") > 2 for text in column)
+
+
+def _as_dates(column: NDArray[Any]) -> Times | None:
+    """All at once, where NumPy reads them."""
+    try:
+        return column.astype("datetime64[s]")
+    except (ValueError, TypeError):
+        return None
 
 
 def _moment(value: Any, row: int) -> np.datetime64:

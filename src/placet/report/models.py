@@ -1,7 +1,12 @@
-"""Sections of the report on what a model has beside the items: controls and raters."""
+"""Sections of the report on what a model has beside the items: how scores moved, controls, raters."""
+
+from collections.abc import Iterable
+
+import numpy as np
 
 from placet.aggregate import Consensus
 from placet.aggregate.controls import Controls
+from placet.aggregate.drift import History
 from placet.aggregate.raters import Raters
 from placet.io.escaping import in_html
 from placet.report.figures import number
@@ -60,3 +65,56 @@ def raters_table(c: Consensus) -> str:
     cut = f'<p class="soft">{MOST_RATERS} of {len(frame):,} raters are listed.</p>' if len(frame) > MOST_RATERS else ""
     table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return f'{words}<div class="wide"><table class="ranking">{table}</table></div>{cut}'
+
+
+MOST_LINES, POINTS_OF_A_LINE = 8, 80
+HUES = (210, 20, 140, 280, 45, 330, 180, 100)
+
+
+def history_chart(c: Consensus) -> str:
+    """Lines of the best items' scores over time, with bands of two standard errors where an item was compared."""
+    history = c.extras.get("history")
+    if not isinstance(history, History) or len(history.step) < 2 or history.step.min() == history.step.max():
+        return ""
+    best = [int(k) for k in c.order if history.offsets[k] < history.offsets[k + 1]][:MOST_LINES]
+    low, high = float(history.step.min()), float(history.step.max())
+    at = np.linspace(low, high, POINTS_OF_A_LINE)
+    found = [history.at_step(float(tau)) for tau in at]
+    score = np.array([values for values, _ in found])[:, best]
+    error = np.array([errors for _, errors in found])[:, best]
+    first = np.array([history.step[history.offsets[k]] for k in best], np.float64)
+    seen = at[:, None] >= first - (high - low) / POINTS_OF_A_LINE
+    bottom, top = float((score - 2 * error)[seen].min()), float((score + 2 * error)[seen].max())
+    x = 60 + 700 * (at - low) / (high - low)
+    y = lambda values: 290 - 270 * (values - bottom) / ((top - bottom) or 1.0)  # noqa: E731
+    marks = []
+    for n, k in enumerate(best):
+        rows = seen[:, n]
+        middle, spread = score[rows, n], 2 * error[rows, n]
+        up, down, line = y(middle + spread), y(middle - spread), y(middle)
+        ends = [*zip(x[rows], up), *zip(x[rows][::-1], down[::-1])]
+        name, hue = in_html(str(c.items[k])), HUES[n % len(HUES)]
+        marks.append(f'<polygon points="{_points(ends)}" fill="hsl({hue},60%,50%)" opacity=".12"/>')
+        marks.append(
+            f'<polyline points="{_points(zip(x[rows], line))}" fill="none" stroke="hsl({hue},60%,45%)" '
+            f'stroke-width="2"><title>{name}</title></polyline>'
+        )
+        marks.append(f'<rect x="775" y="{14 + 20 * n}" width="12" height="4" fill="hsl({hue},60%,45%)"/>')
+        marks.append(f'<text x="792" y="{20 + 20 * n}">{name}</text>')
+    for tau in np.linspace(low, high, 6):
+        when = history.steps.start(round(float(tau)))
+        text = str(np.datetime_as_string(when, unit="D"))[:7] if history.steps.dates else number(float(when))
+        place = 60 + 700 * (tau - low) / (high - low)
+        marks.append(f'<text x="{place:.0f}" y="312" text-anchor="middle">{in_html(text)}</text>')
+    for value in np.linspace(bottom, top, 5):
+        marks.append(f'<line class="axis" x1="60" x2="760" y1="{y(value):.0f}" y2="{y(value):.0f}"/>')
+        marks.append(f'<text x="52" y="{y(value) + 4:.0f}" text-anchor="end">{number(float(value))}</text>')
+    words = f"<p>The best {len(best)} items of today, with bands of two standard errors.</p>"
+    return (
+        f'{words}<div class="wide"><svg viewBox="0 0 960 320" class="history" role="img" aria-label="Scores over time">'
+        f"{''.join(marks)}</svg></div>"
+    )
+
+
+def _points(pairs: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs)

@@ -21,7 +21,7 @@ from placet.data import Comparisons, Rankings
 from placet.io.escaping import in_html
 from placet.io.files import writing
 from placet.report import figures, groups
-from placet.report.models import controls_table, raters_table
+from placet.report.models import controls_table, history_chart, raters_table
 from placet.report.style import CSS
 
 POLICY = (
@@ -86,6 +86,7 @@ def _of_one(c: Consensus, data: Rankings | Comparisons, level: float) -> Section
         ("Ranking", _ranking(c, level)),
         ("Who beats whom", _wins(c)),
         ("How sure the ranks are", _ranks(c)),
+        ("Scores over time", history_chart(c)),
         ("Controls", controls_table(c)),
         ("The voters", _agents(c)),
         ("The count", _count(c)),

@@ -26,6 +26,7 @@ thead th{color:var(--soft);font-size:.85rem}tbody tr{border-top:1px solid var(--
 .tilt{height:7rem;vertical-align:bottom;padding:0}
 .tilt span{writing-mode:vertical-rl;transform:rotate(180deg);display:inline-block;max-height:7rem;overflow:hidden}
 .facts{width:auto}.facts th{color:var(--soft);padding-right:1.5rem}
+.history{width:100%;min-width:40rem}.history text{font-size:12px;fill:var(--soft)}
 footer{margin-top:3rem}code{font-size:.9em}
 @media (max-width:40rem){th,td{padding:.15rem .25rem}.num .soft{display:none}.ranking .plot{min-width:5rem}}
 @media print{.wide{overflow:visible}}

@@ -1,0 +1,549 @@
+"""Items that move: a score for every item and step of time in which it was compared, a random walk between them.
+
+theta[item, step] is normal around theta[item, step before] with variance drift^2 x (steps between); the first one has
+the scores' prior.  Steps without a comparison are integrated out exactly: there is an unknown for each (item, step)
+that occurs.
+
+The Hessian is factored step by step in the order of time (`Fronts`): the unknowns of a step are eliminated by a dense
+Cholesky factorization, and what is left is a dense matrix over the next unknowns of the items that are still alive.
+O(sum over steps of active x alive^2).  The same blocks give every variance that is needed on the way back.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack, solve_triangular
+
+from placet import optim
+from placet.aggregate import pairs
+from placet.aggregate.information import LEAST_PRECISION, with_mean_zero
+from placet.aggregate.prior import NARROWEST, WIDEST_PRIOR
+from placet.data import Comparisons, DataError
+from placet.data.arrays import Floats, Ints, Names
+from placet.data.times import Steps, Times, moment
+from placet.kernels import pairs as kernels
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LEARN = "learn"
+FIRST_DRIFT = 0.2
+SLOWEST, FASTEST = 1e-3, 10.0
+"""Bounds of a learnt drift for one step."""
+
+MOST_ROUNDS, ROUND_ACCURACY = 40, 0.02
+FIRST_SLOPE, STEEPEST, FLATTEST, FARTHEST = -0.4, -1.0, -0.05, 1.2
+"""Of log (root mean square / width) by log width: taken at first, at the most and the least; and the longest step."""
+
+COARSE = 4e-2
+"""Tolerance of the fits from which the drift is learnt: a step that moves no score by more than 0.2 is the last."""
+
+NODES = 21
+"""Of Gauss and Hermite's rule for means over scores that are not known."""
+
+MOST_JOINT = 1000
+"""Items up to which the covariance of all scores at the end is made."""
+
+
+class Chains(NamedTuple):
+    """Unknowns (u,), in order of step and item: their item and step, the item's next unknown (or -1), and whether the
+    item occurs for the first time.
+    """
+
+    item: Ints
+    step: Ints
+    next: Ints
+    first: Any
+
+    @property
+    def linked(self) -> Ints:
+        """Unknowns that have a next one."""
+        return np.flatnonzero(self.next >= 0)
+
+
+class Step(NamedTuple):
+    """How the unknowns ``a:z`` of one step are eliminated.
+
+    Of the matrix left by the steps before, ``own`` are the places of unknowns of this step (``at``: their numbers in
+    it), ``others`` the rest; the next unknowns follow the others: ``linked`` are the ones here that have one.
+    """
+
+    a: int
+    z: int
+    own: Ints
+    at: Ints
+    others: Ints
+    linked: Ints
+    after: Ints
+    rows: slice
+
+
+def chains_of(item: Ints, step: Ints) -> tuple[Chains, Ints]:
+    """The unknowns of (item, step) pairs, and the unknown of each pair given."""
+    span = int(item.max(initial=0)) + 1
+    low = int(step.min(initial=0))
+    key, place = np.unique((step - low) * span + item, return_inverse=True)
+    own_item, own_step = key % span, key // span + low
+    order = np.lexsort((own_step, own_item))
+    following = np.full(len(key), -1)
+    same = own_item[order][1:] == own_item[order][:-1]
+    following[order[:-1][same]] = order[1:][same]
+    first = np.ones(len(key), bool)
+    first[following[following >= 0]] = False
+    return Chains(own_item, own_step, following, first), place
+
+
+def steps_of(chains: Chains, row_step: Ints) -> list[Step]:
+    """The plan of elimination; ``row_step`` (rows,) rises."""
+    found = []
+    front = np.zeros(0, np.int64)
+    values, starts = np.unique(chains.step, return_index=True)
+    ends = np.append(starts[1:], len(chains.step))
+    bounds = np.searchsorted(row_step, values), np.searchsorted(row_step, values, side="right")
+    for a, z, r0, r1 in zip(starts.tolist(), ends.tolist(), bounds[0].tolist(), bounds[1].tolist()):
+        inside = (front >= a) & (front < z)
+        own, others = np.flatnonzero(inside), np.flatnonzero(~inside)
+        linked = np.flatnonzero(chains.next[a:z] >= 0)
+        after = np.concatenate([front[others], chains.next[a:z][linked]])
+        found.append(Step(a, z, own, front[own] - a, others, linked, after, slice(r0, r1)))
+        front = after
+    return found
+
+
+class Fronts:
+    """The Cholesky factors of a Hessian over chains: of each step L (active, active) and W = L^-1 B (active, after)."""
+
+    def __init__(self, plan: list[Step], p: pairs.PairCounts, curvature: Floats, own: Floats, link: Floats) -> None:
+        """``own`` (u,): what priors and links add to the diagonal; ``link`` (u,): precision of the link to the next."""
+        self.plan, self.n = plan, len(own)
+        self.factors: list[tuple[Floats, Floats]] = []
+        left = np.zeros((0, 0))
+        for s in plan:
+            active, k = s.z - s.a, len(s.others)
+            H = np.zeros((active, active))
+            i, j = p.i[s.rows] - s.a, p.j[s.rows] - s.a
+            kernels.laplacian_fill(i.astype(np.int32), j.astype(np.int32), curvature[s.rows], H)
+            H[np.arange(active), np.arange(active)] += own[s.a : s.z]
+            H[np.ix_(s.at, s.at)] += left[np.ix_(s.own, s.own)]
+            B = np.zeros((active, len(s.after)), order="F")
+            B[s.at, :k] = left[np.ix_(s.own, s.others)]
+            q = link[s.a : s.z][s.linked]
+            B[s.linked, k + np.arange(len(q))] = -q
+            L, failed = lapack.dpotrf(H, lower=1, overwrite_a=1)
+            if failed:
+                raise np.linalg.LinAlgError("the Hessian is not positive definite")
+            W = solve_triangular(L, B, lower=True, check_finite=False) if B.size else B
+            new = np.zeros((len(s.after), len(s.after)))
+            new[:k, :k] = left[np.ix_(s.others, s.others)]
+            left = new - W.T @ W
+            self.factors.append((L, W))
+
+    def solve(self, b: Floats) -> Floats:
+        """H^-1 b for b (u,) or (u, k)."""
+        x = np.array(b, dtype=np.float64)
+        for s, (L, W) in zip(self.plan, self.factors):
+            y = solve_triangular(L, x[s.a : s.z], lower=True, check_finite=False)
+            x[s.a : s.z] = y
+            x[s.after] -= W.T @ y
+        for s, (L, W) in zip(reversed(self.plan), reversed(self.factors)):
+            x[s.a : s.z] = solve_triangular(L, x[s.a : s.z] - W @ x[s.after], lower=True, trans="T", check_finite=False)
+        return x
+
+    def variances(self, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
+        """Of H^-1: the diagonal (u,), entries with the next unknown (u,), and Var(x_i - x_j) of every row."""
+        own, link, gap = np.zeros(self.n), np.zeros(self.n), np.zeros(len(i))
+        after = np.zeros((0, 0))  # the part of H^-1 over s.after
+        for s, (L, W) in zip(reversed(self.plan), reversed(self.factors)):
+            k = len(s.others)
+            inverse, _ = lapack.dpotri(L, lower=1)
+            inverse = np.tril(inverse) + np.tril(inverse, -1).T
+            G = solve_triangular(L, W, lower=True, trans="T", check_finite=False) if W.size else W
+            across = -G @ after
+            C = inverse - across @ G.T
+            own[s.a : s.z] = np.diag(C)
+            link[s.a + s.linked] = across[s.linked, k + np.arange(len(s.linked))]
+            x, y = i[s.rows] - s.a, j[s.rows] - s.a
+            gap[s.rows] = C[x, x] + C[y, y] - 2 * C[x, y]
+            before = np.empty((len(s.own) + k, len(s.own) + k))
+            before[np.ix_(s.own, s.own)] = C[np.ix_(s.at, s.at)]
+            before[np.ix_(s.own, s.others)] = across[s.at, :k]
+            before[np.ix_(s.others, s.own)] = across[s.at, :k].T
+            before[np.ix_(s.others, s.others)] = after[:k, :k]
+            after = before
+        return own, link, gap
+
+    def log_determinant(self) -> float:
+        """log det H."""
+        return 2 * float(sum(np.log(np.diag(L)).sum() for L, _ in self.factors))
+
+
+class Bordered(NamedTuple):
+    """The Hessian: fronts, and the border (q, u) of the tie parameter and the controls, eliminated."""
+
+    fronts: Fronts
+    border: Floats
+    back: Floats
+    schur: Floats
+
+    def solve(self, g: Floats) -> Floats:
+        """H^-1 g."""
+        n = self.fronts.n
+        x = self.fronts.solve(g[:n])
+        if not len(self.border):
+            return x
+        extra = np.linalg.solve(self.schur, g[n:] - self.border @ x)
+        return np.concatenate([x - self.back @ extra, extra])
+
+
+class Spread(NamedTuple):
+    """Posterior variances of the unknowns (u,), their covariances with the next ones (u,), variances of the steps
+    (links,), and the way from the mode to the mean (u,).
+    """
+
+    own: Floats
+    link: Floats
+    moves: Floats
+    shift: Floats
+
+
+class Walk:
+    """Minus the log posterior of dated votes in x = (unknowns, tie parameter, effects of controls)."""
+
+    def __init__(self, c: Comparisons, steps: Steps, family: str, order: bool) -> None:
+        assert c.time is not None
+        step = steps.number(c.time)
+        rows = np.argsort(step, kind="stable")
+        p = pairs.pair_counts(c, family, 1.0, order)
+        both = np.concatenate([c.i[rows], c.j[rows]])
+        self.chains, place = chains_of(both, np.tile(step[rows], 2))
+        columns = {name: getattr(p, name)[rows] for name in ("wins_i", "wins_j", "ties", "control")}
+        i, j = place[: len(rows)].astype(np.int32), place[len(rows) :].astype(np.int32)
+        self.n = len(self.chains.item)
+        self.p = p._replace(i=i, j=j, n_items=self.n, precision=0.0, **columns)
+        self.plan = steps_of(self.chains, step[rows])
+        linked = self.chains.linked
+        self.linked, self.following = linked, self.chains.next[linked]
+        self.gaps = (self.chains.step[self.following] - self.chains.step[linked]).astype(np.float64)
+
+    def set_widths(self, prior: float, drift: float) -> None:
+        """Standard deviations of the scores' prior and of a step."""
+        self.prior, self.drift = prior, drift
+        precision = max(1 / prior**2 / self.p.scale, LEAST_PRECISION)
+        self.link = np.zeros(self.n)
+        self.link[self.linked] = 1 / (drift**2 * self.gaps) / self.p.scale
+        self.own = np.where(self.chains.first, precision, 0.0) + self.link
+        self.own[self.following] += self.link[self.linked]
+
+    def prior_gradient(self, theta: Floats) -> Floats:
+        """Gradient (u,) of the priors of first scores and of steps."""
+        g = self.own * theta
+        g[self.linked] -= self.link[self.linked] * theta[self.following]
+        g[self.following] -= self.link[self.linked] * theta[self.linked]
+        return g
+
+    def value(self, x: Floats) -> float:
+        """Minus the log posterior without constants, in units of ``p.scale``."""
+        return pairs.value(self.p, x) + 0.5 * float(x[: self.n] @ self.prior_gradient(x[: self.n]))
+
+    def derivatives(self, x: Floats) -> pairs.Derivatives:
+        """Gradient with the priors', curvatures of rows, border and corner."""
+        at = pairs.derivatives(self.p, x)
+        at.gradient[: self.n] += self.prior_gradient(x[: self.n])
+        return at
+
+    def factored(self, at: pairs.Derivatives) -> Bordered:
+        """The Hessian, factored."""
+        fronts = Fronts(self.plan, self.p, at.curvature, self.own, self.link)
+        back = fronts.solve(at.border.T) if len(at.border) else np.zeros((self.n, 0))
+        return Bordered(fronts, at.border, back, at.corner - at.border @ back)
+
+    def start(self, c: Comparisons, order: bool, theta: Any, max_iter: int) -> tuple[float, Floats]:
+        """The width of the prior and the unknowns of the fit without dates; scores as given where they are."""
+        width, static = pairs.learn_prior(c, self.p.model, order, theta, max_iter, 0)
+        x = np.concatenate([static[: c.n_items][self.chains.item], static[c.n_items :]])
+        if theta is not None:
+            x[: self.n] = np.asarray(theta)[self.chains.item]
+        return width, x
+
+    def fit(self, x: Floats, max_iter: int, tol: float) -> tuple[optim.Fit, Bordered]:
+        """Newton's method by slopes alone, as for votes without dates."""
+        at_x, at = x, self.derivatives(x)
+
+        def slopes(x: Floats) -> tuple[float, Floats]:
+            nonlocal at, at_x
+            if self.p.model == "rao-kupper" and x[self.n] <= 0:
+                return math.nan, np.full(len(x), math.nan)
+            if not np.array_equal(x, at_x):
+                at_x, at = x, self.derivatives(x)
+            return math.nan, at.gradient
+
+        last: Bordered | None = None
+
+        def solve(x: Floats, gradient: Floats) -> Floats:
+            nonlocal last
+            last = self.factored(at)
+            return last.solve(gradient)
+
+        found = optim.newton(slopes, solve, x, step_tol=math.sqrt(tol), max_iter=max_iter, convex=True)
+        slopes(found.x)
+        total = float((self.p.wins_i + self.p.wins_j + self.p.ties).sum()) or 1.0
+        # the last step was too short to change the Hessian
+        return replace(found, value=self.value(found.x) / total), last if last is not None else self.factored(at)
+
+    def spread(self, x: Floats, H: Bordered) -> "Spread":
+        """Posterior variances of unknowns and of their steps, and the way from mode to mean.
+
+        The way is -1/2 H^-1 sum over rows of f_ddd Var(d) (e_i - e_j), as for votes without dates.
+        """
+        own, link, gap = H.fronts.variances(self.p.i, self.p.j)
+        if H.back.shape[1]:
+            inverse = np.linalg.inv(H.schur)
+            moved = H.back @ inverse
+            own = own + (moved * H.back).sum(axis=1)
+            nexts = H.back[self.following]
+            link[self.linked] += (moved[self.linked] * nexts).sum(axis=1)
+        steps = own[self.linked] + own[self.following] - 2 * link[self.linked]
+        third = pairs.third_derivative(self.p, x) * gap / self.p.scale
+        pull = np.zeros(len(x))
+        kernels.scatter(self.p.i, self.p.j, third, pull)
+        scale = self.p.scale
+        return Spread(own / scale, link / scale, np.maximum(steps, 0.0) / scale, -0.5 * H.solve(pull)[: self.n])
+
+    def last(self, n_items: int) -> Ints:
+        """The last unknown of every item, -1 where it has none."""
+        found = np.full(n_items, -1)
+        found[self.chains.item] = np.arange(self.n)  # steps rise
+        return found
+
+    def covariance(self, H: Bordered, n_items: int) -> Floats:
+        """Covariance (items, items) of the scores at the last step.  O(items) solves."""
+        last, end = self.last(n_items), int(self.chains.step[-1])
+        known = np.flatnonzero(last >= 0)
+        E = np.zeros((self.n, len(known)))
+        E[last[known], np.arange(len(known))] = 1.0
+        C = np.diag(np.full(n_items, self.prior**2))
+        found = H.fronts.solve(E)[last[known]]
+        if H.back.shape[1]:
+            found += H.back[last[known]] @ np.linalg.solve(H.schur, H.back[last[known]].T)
+        C[np.ix_(known, known)] = (found + found.T) / 2 / self.p.scale
+        C[known, known] += self.drift**2 * (end - self.chains.step[last[known]])
+        return C
+
+
+def learn_drift(
+    walk: Walk, x: Floats, width: float, prior: float | None, drift: float | None, max_iter: int
+) -> tuple[float, float, Floats]:
+    """Widths of the scores' prior and of a step (unless given), and unknowns near to the fit; ``width`` to start from.
+
+    As for votes without dates (`placet.aggregate.prior`): the evidence, times a density that rises like w, is greatest
+    where the expected sum of squares, over one less than their number, is w^2; secant steps on log w lead there.
+    """
+    widths = [width if prior is None else prior, FIRST_DRIFT if drift is None else drift]
+    free = [k for k, given in enumerate((prior, drift)) if given is None]
+    if not len(walk.linked):
+        free = [k for k in free if k == 0]
+    bounds = ((NARROWEST, WIDEST_PRIOR), (SLOWEST, FASTEST))
+    before: dict[int, tuple[float, float]] = {}
+    for _ in range(MOST_ROUNDS if free else 0):
+        walk.set_widths(widths[0], widths[1])
+        fit, H = walk.fit(x, max_iter, COARSE)
+        x = fit.x
+        better = _mean_squares(walk, x, walk.spread(x, H))
+        moved = 0.0
+        for k in free:
+            u, excess = math.log(widths[k]), math.log(better[k] / widths[k])
+            slope = FIRST_SLOPE
+            if k in before and u != before[k][0]:
+                slope = min(max((excess - before[k][1]) / (u - before[k][0]), STEEPEST), FLATTEST)
+            before[k] = u, excess
+            longest = min(max(-excess / slope, -FARTHEST), FARTHEST)
+            new = min(max(math.exp(u + longest), bounds[k][0]), bounds[k][1])
+            moved, widths[k] = max(moved, abs(math.log(new / widths[k]))), new
+        if moved < ROUND_ACCURACY:
+            break
+    return widths[0], widths[1], x
+
+
+def _mean_squares(walk: Walk, x: Floats, spread: Spread) -> tuple[float, float]:
+    """Roots of the expected squares of first scores and of steps, each over one less than their number."""
+    theta, first = x[: walk.n] + spread.shift, walk.chains.first
+    square = float((theta[first] ** 2 + spread.own[first]).sum())
+    width = math.sqrt(square / max(int(first.sum()) - 1, 1))
+    if not len(walk.linked):
+        return width, walk.drift
+    delta = theta[walk.following] - theta[walk.linked]
+    square = float(((delta**2 + spread.moves) / walk.gaps).sum())
+    return width, math.sqrt(square / max(len(delta) - 1, 1))
+
+
+@dataclass(frozen=True)
+class History:
+    """Scores of items over time: at every step in which an item was compared, and in between by the random walk.
+
+    ``score``, ``variance`` and ``link`` (the covariance with the item's next) are those of the unknowns (u,), in order
+    of item and step; ``offsets`` (items + 1,).
+    """
+
+    items: Names
+    step: Ints
+    offsets: Ints
+    score: Floats
+    variance: Floats
+    link: Floats
+    drift: float
+    prior: float
+    steps: Steps
+    first: Any
+    last: Any
+
+    def rows_of(self, k: int) -> slice:
+        """The unknowns of item number ``k``."""
+        return slice(int(self.offsets[k]), int(self.offsets[k + 1]))
+
+    def at(self, when: Any) -> tuple[Floats, Floats]:
+        """Scores and standard errors (items,) at a date; before and after what is known the latter grow."""
+        like = np.array([self.last])
+        tau = float(self.steps.fraction(np.array([moment(when, like)], like.dtype))[0])
+        return self.at_step(tau)
+
+    def at_step(self, tau: float) -> tuple[Floats, Floats]:
+        """As `at`, for a time counted in steps."""
+        n = len(self.items)
+        score, variance = np.zeros(n), np.zeros(n)
+        for k in range(n):
+            rows = self.rows_of(k)
+            step = self.step[rows]
+            if not len(step):
+                variance[k] = self.prior**2
+                continue
+            right = int(np.searchsorted(step, tau))
+            if right in (0, len(step)):
+                u = rows.start + min(right, len(step) - 1)
+                score[k], variance[k] = self.score[u], self.variance[u] + self.drift**2 * abs(tau - self.step[u])
+                continue
+            u, gap = rows.start + right - 1, float(step[right] - step[right - 1])
+            w = (tau - step[right - 1]) / gap
+            score[k] = (1 - w) * self.score[u] + w * self.score[u + 1]
+            between = 2 * w * (1 - w) * self.link[u] + self.drift**2 * gap * w * (1 - w)
+            variance[k] = (1 - w) ** 2 * self.variance[u] + w**2 * self.variance[u + 1] + between
+        return score, np.sqrt(variance)
+
+    def probability(self, win: Any, a: int, b: int, when: Any) -> float:
+        """The probability that item number ``a`` beats ``b`` at a date, the mean over what is not known of both scores.
+
+        ``win(x, y)`` is that at scores x and y; the two are taken as independent.
+        """
+        score, stderr = self.at(when)
+        z, weight = np.polynomial.hermite_e.hermegauss(NODES)
+        spread = math.hypot(float(stderr[a]), float(stderr[b]))
+        return float(weight @ np.asarray(win(score[a] + spread * z, score[b])) / weight.sum())
+
+    def to_frame(self, which: Sequence[int]) -> "pl.DataFrame":
+        """item, time (when the step begins), score and stderr of every step in which an item was compared."""
+        import polars as pl
+
+        rows = [self.rows_of(k) for k in which]
+        names: list[Hashable] = [self.items[k] for k, r in zip(which, rows) for _ in range(r.start, r.stop)]
+        same = len({type(name) for name in names}) <= 1
+        every = np.concatenate([np.arange(r.start, r.stop) for r in rows]) if rows else np.zeros(0, np.int64)
+        times: Times = self.steps.start(self.step[every])
+        unit = "datetime64[ms]" if self.steps.unit == "h" else "datetime64[D]"
+        return pl.DataFrame(
+            {
+                "item": names if same else [str(name) for name in names],
+                "time": times.astype(unit) if self.steps.dates else times,
+                "score": self.score[every],
+                "stderr": np.sqrt(self.variance[every]),
+            }
+        )
+
+
+def history_of(walk: Walk, c: Comparisons, steps: Steps, x: Floats, spread: Spread) -> History:
+    """The fit as scores over time."""
+    order = np.lexsort((walk.chains.step, walk.chains.item))
+    offsets = np.append(0, np.cumsum(np.bincount(walk.chains.item, minlength=c.n_items)))
+    columns = (x[: walk.n][order], spread.own[order], spread.link[order])
+    assert c.time is not None
+    return History(
+        c.items, walk.chains.step[order], offsets, *columns, walk.drift, walk.prior, steps, c.time.min(), c.time.max()
+    )
+
+
+@dataclass(frozen=True)
+class WalkFit:
+    """Votes with dates, fitted."""
+
+    walk: Walk
+    steps: Steps
+    fit: optim.Fit
+    H: Bordered
+
+    def results(self, c: Comparisons, *, uncertain: bool) -> tuple[History, Floats | None, Floats | None]:
+        """Scores over time, their mean at the end 0; the covariance at the end, or for many items standard errors."""
+        spread = self.walk.spread(self.fit.x, self.H)
+        history = history_of(self.walk, c, self.steps, self.fit.x, spread)
+        end = float(self.walk.chains.step[-1])
+        score, stderr = history.at_step(end)
+        history = replace(history, score=history.score - score.mean())
+        if not uncertain:
+            return history, None, None
+        if c.n_items > MOST_JOINT:
+            return history, None, stderr
+        return history, with_mean_zero(self.walk.covariance(self.H, c.n_items), c.n_items), None
+
+    def notes(self, history: History, *, learnt: bool) -> list[str]:
+        """What the drift is, and when the scores are those of."""
+        walk = self.walk
+        how = ", learnt from the data" if learnt else ""
+        found = [f"scores move by a random walk with standard deviation {walk.drift:.3g} in a step of time{how}"]
+        end = self.steps.start(walk.chains.step[-1])
+        said = np.datetime_as_string(end, unit="D") if self.steps.dates else f"{float(end):g}"
+        found.append(f"scores are those of the last step, which begins {said}; {walk.n} scores of items at a step")
+        if len(history.items) > MOST_JOINT:
+            found.append(f"more than {MOST_JOINT} items: differences leave correlations out")
+        return found
+
+
+def fit_walk(
+    c: Comparisons,
+    step: str | float,
+    family: str,
+    order: bool,
+    given: tuple[float | None, float | None],
+    start: Any,
+    *,
+    max_iter: int,
+    tol: float,
+) -> WalkFit:
+    """Fit dated votes; ``given`` are the widths of the prior and of a step, None where they are learnt."""
+    assert c.time is not None
+    steps = Steps(step, c.time)
+    walk = Walk(c, steps, family, order)
+    static = Comparisons(
+        c.i, c.j, c.wins_i, c.wins_j, c.ties, items=c.items, ordered=order, control=c.control, controls=c.controls
+    )
+    width, x = walk.start(static, order, start, max_iter)
+    width, drift, x = learn_drift(walk, x, width, *given, max_iter)
+    walk.set_widths(width, drift)
+    fit, H = walk.fit(x, max_iter, tol)
+    return WalkFit(walk, steps, fit, H)
+
+
+def checked_votes(
+    data: Any, drift: Any, prior: Any, stderr: Any, agents: Any
+) -> tuple[Comparisons, tuple[float | None, float | None]]:
+    """Votes with dates, and the widths of the prior and of a step where they are given; or an error."""
+    if not isinstance(data, Comparisons) or data.time is None:
+        raise ValueError("drift= needs to know when: read_battles(..., time=) or from_battles(..., time=)")
+    if not len(data):
+        raise DataError("there are no votes, so nothing is known about how scores move")
+    if isinstance(drift, str) and drift != LEARN:
+        raise ValueError(f'drift must be a positive number or "learn", not {drift!r}')
+    if not isinstance(drift, str) and not 0 < drift < math.inf:
+        raise ValueError(f'drift must be a positive number or "learn", not {drift!r}')
+    if prior is None or stderr == "sandwich" or agents:
+        raise ValueError('drift= needs a prior, such as prior="learn"; it has no stderr="sandwich" and no agents=')
+    return data, (None if isinstance(prior, str) else prior, None if isinstance(drift, str) else float(drift))

@@ -1,0 +1,240 @@
+"""Scores that move: the factorization equals a dense one, walks are recovered and covered, dates in every form."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import placet
+from placet.aggregate import consensus, drift
+from placet.aggregate.bradley_terry import BradleyTerry
+from placet.data import Comparisons, DataError
+from placet.data.times import Steps, time_column
+from placet.losses.pairwise import outcome_probabilities
+
+
+def walks(seed, *, n=8, steps=12, each=60, sigma=0.4, tie=-0.5, family="davidson", home=0.0):
+    """True scores (steps, items) and votes in each step, whose time is the step."""
+    rng = np.random.default_rng(seed)
+    theta = np.cumsum(np.vstack([rng.normal(size=n), sigma * rng.normal(size=(steps - 1, n))]), axis=0)
+    k = np.repeat(np.arange(steps), each)
+    a = rng.integers(0, n, len(k))
+    b = (a + rng.integers(1, n, len(k))) % n
+    win, loss, _ = outcome_probabilities(theta[k, a] - theta[k, b] + home, family, tie)
+    u = rng.random(len(k))
+    outcome = np.where(u < win, "a", np.where(u < win + loss, "b", "tie"))
+    return theta, Comparisons.from_battles(a, b, outcome, items=range(n), time=k.astype(float), ordered=True)
+
+
+def sparse_votes(seed=0):
+    """Few votes, so that items skip steps."""
+    return walks(seed, n=6, steps=9, each=4)[1]
+
+
+@pytest.mark.parametrize("family", ["bradley-terry", "davidson", "rao-kupper"])
+def test_the_factorization_is_that_of_the_dense_hessian(family):
+    c = sparse_votes()
+    walk = drift.Walk(c, Steps(1.0, c.time), family, True)
+    walk.set_widths(1.3, 0.5)
+    rng = np.random.default_rng(1)
+    x = 0.3 * rng.normal(size=walk.n + walk.p.n_extra)
+    x[walk.n :] = 0.4
+    h, eye = 1e-5, np.eye(len(x))
+    at = walk.derivatives(x)
+    if family != "bradley-terry":
+        gradient = [(walk.value(x + h * e) - walk.value(x - h * e)) / (2 * h) for e in eye]
+        np.testing.assert_allclose(at.gradient, gradient, atol=1e-6)
+    slope = lambda z: walk.derivatives(z).gradient  # noqa: E731
+    H = np.array([(slope(x + h * e) - slope(x - h * e)) / (2 * h) for e in eye])
+    factored = walk.factored(at)
+    np.testing.assert_allclose(factored.solve(at.gradient), np.linalg.solve(H, at.gradient), rtol=1e-5, atol=1e-7)
+    inverse = np.linalg.inv(H[: walk.n, : walk.n])
+    own, link, gap = factored.fronts.variances(walk.p.i, walk.p.j)
+    np.testing.assert_allclose(own, np.diag(inverse), rtol=1e-5)
+    np.testing.assert_allclose(link[walk.linked], inverse[walk.linked, walk.following], rtol=1e-4, atol=1e-8)
+    i, j = walk.p.i, walk.p.j
+    np.testing.assert_allclose(gap, inverse[i, i] + inverse[j, j] - 2 * inverse[i, j], rtol=1e-4)
+    assert factored.fronts.log_determinant() == pytest.approx(np.linalg.slogdet(H[: walk.n, : walk.n])[1], rel=1e-6)
+    spread = walk.spread(x, factored)
+    full = np.linalg.inv(H) / walk.p.scale
+    np.testing.assert_allclose(spread.own, np.diag(full)[: walk.n], rtol=1e-5)
+    last, end = walk.last(6), walk.chains.step[-1]
+    expected = full[np.ix_(last, last)] + np.diag(0.5**2 * (end - walk.chains.step[last]))
+    np.testing.assert_allclose(walk.covariance(factored, 6), expected, rtol=1e-4, atol=1e-8)
+
+
+def test_learnt_widths_are_those_of_the_evidence():
+    """Laplace's evidence by log determinants, on a grid, is greatest near the drift that was learnt."""
+    _, c = walks(0, n=10, steps=15, each=80)
+    found = consensus(c, "bradley-terry", ties="davidson", drift="learn", step=1.0, order_effect=True)
+    width, learnt = found.extras["prior"], found.extras["drift"]
+    walk = drift.Walk(c, Steps(1.0, c.time), "davidson", True)
+    start = walk.start(Comparisons(c.i, c.j, c.wins_i, c.wins_j, c.ties, ordered=True), True, None, 100)[1]
+
+    def evidence(sigma):
+        walk.set_widths(width, sigma)
+        fit, H = walk.fit(start, 100, 1e-10)
+        data = walk.value(fit.x) * walk.p.scale
+        logdet = H.fronts.log_determinant() + np.linalg.slogdet(H.schur)[1] + len(fit.x) * math.log(walk.p.scale)
+        prior = -0.5 * (np.log(walk.gaps).sum() + 2 * len(walk.gaps) * math.log(sigma))
+        return -data - 0.5 * logdet + prior
+
+    grid = learnt * np.exp(np.linspace(-0.5, 0.5, 11))
+    best = grid[np.argmax([evidence(sigma) for sigma in grid])]
+    assert abs(math.log(best / learnt)) <= 0.11
+    assert 0.25 < learnt < 0.6  # it was 0.4
+
+
+def test_walks_are_recovered_and_covered():
+    inside, errors, static = [], [], []
+    for seed in range(4):
+        theta, c = walks(seed, steps=10, each=150)
+        found = consensus(c, "bradley-terry", ties="davidson", drift="learn", step=1.0)
+        assert found.fit.converged
+        for k in (0, 4, 9):
+            now, true = found.at(float(k) + 0.5), theta[k] - theta[k].mean()
+            gap = now.scores - now.scores.mean() - true
+            errors.append(np.abs(gap).mean())
+            inside += (np.abs(gap) < 1.96 * now.stderr).tolist()
+        plain = consensus(c.pooled(), "bradley-terry", ties="davidson")
+        static.append(np.abs(plain.scores - (theta[9] - theta[9].mean())).mean())
+        low, high = found.interval(0.95)
+        true = theta[9] - theta[9].mean()
+        inside += ((low <= true) & (true <= high)).tolist()
+    assert np.mean(inside) > 0.88
+    assert np.mean(errors) < 0.6 * np.mean(static)
+
+
+def test_a_tiny_drift_is_the_model_without_time():
+    _, c = walks(5, sigma=0.0)
+    plain = consensus(c.pooled(), "bradley-terry", ties="davidson", prior=1.0)
+    found = consensus(c, "bradley-terry", ties="davidson", prior=1.0, drift=1e-4, step=1.0)
+    np.testing.assert_allclose(found.scores, plain.scores, atol=1e-4)
+    np.testing.assert_allclose(found.stderr, plain.stderr, rtol=1e-3)
+    assert found.extras["tie"] == pytest.approx(plain.extras["tie"], abs=1e-5)
+    np.testing.assert_allclose(found.covariance, plain.covariance, atol=1e-4)
+
+
+def test_standard_errors_grow_where_nothing_is_known():
+    a, b = ["x"] * 6 + ["y"] * 2, ["y"] * 6 + ["z"] * 2
+    years = ["2000-01-01"] * 3 + ["2003-06-01"] * 3 + ["2010-01-01"] * 2
+    c = Comparisons.from_battles(a, b, ["a", "b", "a", "a", "a", "b", "a", "b"], time=years)
+    found = consensus(c, "bradley-terry", drift=0.3, prior=1.0)
+    x = found.items.index("x")
+    error = lambda year: found.at(f"{year}-07-01").stderr[x]  # noqa: E731
+    assert error(2001) > error(2000)
+    assert error(2008) == pytest.approx(math.sqrt(error(2003) ** 2 + 0.09 * 5), rel=1e-3)
+    assert error(1990) == pytest.approx(math.sqrt(error(2000) ** 2 + 0.09 * 10), rel=1e-3)
+    middle = found.at("2001-07-01").scores[x]
+    ends = sorted([found.at("2000-07-01").scores[x], found.at("2003-07-01").scores[x]])
+    assert ends[0] <= middle <= ends[1]
+    frame = found.history("x")
+    assert frame.columns == ["item", "time", "score", "stderr"]
+    assert [str(day) for day in frame["time"]] == ["2000-01-01", "2003-01-01"]
+    assert len(found.history()) == 6
+    now, later = found.win_probability("x", "z", at="2010-07-01"), found.win_probability("x", "z", at="2090-07-01")
+    assert abs(later - 0.5) < abs(now - 0.5)
+    assert any("last step, which begins 2010-01-01" in note for note in found.notes)
+
+
+def test_nothing_depends_on_the_order_of_votes_or_names():
+    _, c = walks(6, each=20)
+    plain = consensus(c, "bradley-terry", ties="davidson", drift="learn", step=1.0)
+    rng = np.random.default_rng(0)
+    turned = rng.permutation(8)
+    columns = (turned[c.i], turned[c.j], c.wins_i, c.wins_j, c.ties)
+    order = rng.permutation(len(c))
+    other = Comparisons(*(column[order] for column in columns), time=c.time[order], ordered=True)
+    again = consensus(other, "bradley-terry", ties="davidson", drift="learn", step=1.0)
+    np.testing.assert_allclose(again.scores[turned], plain.scores, atol=1e-5)
+    halves = placet.concat([c[: len(c) // 2], c[len(c) // 2 :]])
+    assert halves == c
+    boot = consensus(c, "bradley-terry", ties="davidson", drift=0.4, step=1.0, bootstrap=3)
+    assert boot.draws.shape == (3, 8)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"drift": "fast"}, "positive number or"),
+        ({"drift": -1.0}, "positive number or"),
+        ({"drift": 0.1, "prior": None}, "needs a prior"),
+        ({"drift": 0.1, "stderr": "sandwich"}, "no stderr"),
+        ({"drift": 0.1, "agents": "sharpness"}, "no agents"),
+        ({"drift": 0.1, "step": "often"}, "step must be such as"),
+        ({"drift": 0.1, "step": 2.0}, "step must be such as"),
+    ],
+)
+def test_what_is_wrong_is_said(params, message):
+    votes = Comparisons.from_battles("ab", "ba", ["a", "a"], time=["2020-01-01", "2021-01-01"], agent="xy")
+    with pytest.raises(ValueError, match=message):
+        BradleyTerry(**params).fit(votes)
+    with pytest.raises(ValueError, match="needs to know when"):
+        BradleyTerry(drift=0.1).fit(votes.pooled())
+    with pytest.raises(ValueError, match="scores do not move"):
+        consensus(votes, "bradley-terry").at("2020-01-01")
+
+
+# ---- dates
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ["2024-06-01", "2024-06-02"],
+        ["2024/06/01", "2024-06-02T00:00:00"],
+        np.array(["2024-06-01", "2024-06-02"], "datetime64[D]"),
+        pl.Series(["2024-06-01", "2024-06-02"]).str.to_date(),
+        ["2024-06-01T02:00:00+02:00", "2024-06-01 22:00:00-02:00"],
+    ],
+    ids=str,
+)
+def test_dates_in_every_form(column):
+    expected = np.array(["2024-06-01", "2024-06-02"], "datetime64[s]")
+    np.testing.assert_array_equal(time_column(column, 2), expected)
+
+
+def test_steps_of_the_calendar():
+    days = np.array(["2023-12-31", "2024-01-01", "2024-07-01", "2025-01-01"], "datetime64[s]")
+    assert np.diff(Steps("1y", days).number(days)).tolist() == [1, 0, 1]
+    assert np.diff(Steps("6m", days).number(days)).tolist() == [1, 1, 1]
+    assert str(Steps("1y", days).start(54)) == "2024-01-01T00:00:00"
+    assert Steps("1y", days).fraction(days[2:3])[0] == pytest.approx(54, abs=0.01)
+    assert Steps(10.0, np.zeros(1)).number(np.array([9.9, 10.0, -1.0])).tolist() == [0, 1, -1]
+    for wrong in (["2024-13-01"], ["soon"], [None], [float("nan")]):
+        with pytest.raises(DataError):
+            time_column(wrong, 1)
+
+
+def test_files_with_dates_and_the_command(tmp_path):
+    from typer.testing import CliRunner
+
+    from placet.cli import app
+
+    _, c = walks(7, n=4, steps=6, each=30)
+    path, page = tmp_path / "games.csv", tmp_path / "page.html"
+    row, outcome = np.nonzero(np.stack([c.wins_i, c.wins_j, c.ties], axis=1))
+    names = np.array(["ant", "bee", "cat", "dog"])
+    placet.io.tables.write_table(
+        path,
+        {
+            "date": [f"{2000 + int(year)}-05-01" for year in c.time[row]],
+            "home_team": names[c.i[row]],
+            "away_team": names[c.j[row]],
+            "home_score": (outcome == 0).astype(int),
+            "away_score": (outcome == 1).astype(int),
+        },
+    )
+    games = placet.read_battles(path, time="date")
+    assert games.time.dtype == "datetime64[s]"
+    asked = ["aggregate", str(path), "--drift", "learn", "--step", "1y", "-r", "time=date", "--json"]
+    result = CliRunner().invoke(app, [*asked, "--report", str(page)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["history"]
+    assert {row["item"] for row in found} == {"ant", "bee", "cat", "dog"}
+    assert "Scores over time" in page.read_text()
+    path.write_text("date,model_a,model_b,winner\n2020-01-01,x,y,a\nsoon,x,y,b\n")
+    with pytest.raises(DataError, match=r"games.csv:3: date 'soon' is neither a date nor a number"):
+        placet.read_battles(path, time="date")
