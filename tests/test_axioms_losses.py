@@ -6,7 +6,7 @@ from math import factorial
 import numpy as np
 import pytest
 
-from placet.axioms import loss_gap_bounds, loss_worst_case
+from placet.axioms import Domain, loss_gap_bounds, loss_worst_case, search, verdicts
 from placet.axioms.expected_loss import DISTANCES
 
 
@@ -88,3 +88,17 @@ def test_wrong_parameters_are_named():
         loss_gap_bounds("kemeny", 6, 0.5)
     with pytest.raises(ValueError, match="axiom with a worst case 'smith' is unknown"):
         loss_worst_case("smith", "kemeny", 3)
+
+
+@pytest.mark.parametrize("method", ["kemeny", "footrule", "mode"])
+def test_verdicts_have_the_exact_margins(method):
+    """A search of small profiles finds no wider violation than the linear programs allow."""
+    found = {v.axiom: v for v in verdicts(method, 3, voters=3, limit=200)}
+    for axiom in ("majority", "condorcet", "strong-condorcet"):
+        verdict = found[axiom]
+        assert verdict.proved
+        assert verdict.margin == pytest.approx(max(loss_worst_case(axiom, method, 3).margin, 0.0), abs=1e-9)
+        assert verdict.kept == (verdict.margin <= 1e-9)
+        assert search(axiom, method, Domain(3, 3), epsilon=verdict.margin + 1e-9, limit=100).witness is None
+        if verdict.witness is not None:
+            assert verdict.witness.margin <= verdict.margin + 1e-9

@@ -586,11 +586,12 @@ def test_schulze_elects_whom_debian_elected():
     for number, winner in PUBLISHED.items():
         votes = placet.read(DATA / f"00002-0000000{number}.toc")
         assert placet.consensus(votes, "schulze").ranking[0] == winner
-    for number, x, y, share in (
-        (2, "Bdale Garbee", "Martin Michlmayr", 252),
-        (4, "Steve McIntyre", "Anthony Towns", 213),
+    for number, x, y, share, other in (
+        (2, "Bdale Garbee", "Martin Michlmayr", 252, 228),
+        (4, "Steve McIntyre", "Anthony Towns", 213, 190),
     ):
         votes = placet.read(DATA / f"00002-0000000{number}.toc")
         assert placet.consensus(votes, "schulze").ranking[0] == x
         wins, _ = pair_tables(votes)
-        assert wins[votes.index[x], votes.index[y]] == share > wins[votes.index[y], votes.index[x]]
+        i, j = votes.index[x], votes.index[y]
+        assert (wins[i, j], wins[j, i]) == (share, other)
