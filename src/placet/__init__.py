@@ -8,11 +8,12 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, scale, simulate, tracking
     from placet.aggregate import Consensus, ConsensusSet, consensus
-    from placet.data import Comparisons, DataError, Lists, Parts, Queries, Rankings, concat
+    from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, concat
     from placet.io import (
         read,
         read_ballots,
         read_battles,
+        read_clicks,
         read_letor,
         read_letor_agg,
         read_preflib,
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
 
 # Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
 _HOME = {
-    "placet.data": ("Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "concat"),
+    "placet.data": ("Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "concat"),
     "placet.io": (
         "read",
         "read_ballots",
         "read_battles",
+        "read_clicks",
         "read_letor",
         "read_letor_agg",
         "read_preflib",

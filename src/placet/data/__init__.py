@@ -1,6 +1,7 @@
 """What people bring: frozen columns with offsets, checked once where they are made."""
 
 from placet.data.arrays import Lists
+from placet.data.clicks import Clicks
 from placet.data.comparisons import Comparisons
 from placet.data.errors import DataError
 from placet.data.parts import Parts
@@ -8,4 +9,4 @@ from placet.data.queries import Queries
 from placet.data.rankings import Rankings
 from placet.data.union import concat
 
-__all__ = ["Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "concat"]
+__all__ = ["Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "concat"]

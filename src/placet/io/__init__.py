@@ -2,6 +2,7 @@
 
 from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles
+from placet.io.clicks import read_clicks
 from placet.io.features import read_features, write_features
 from placet.io.formats import FORMATS, Format, read, write
 from placet.io.judged import Judged, judge, judge_labels, read_judged, read_scores, score_rows
@@ -28,6 +29,7 @@ __all__ = [
     "read",
     "read_ballots",
     "read_battles",
+    "read_clicks",
     "read_features",
     "read_judged",
     "read_label_scores",

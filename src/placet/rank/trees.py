@@ -107,7 +107,7 @@ class TreeRanker(Ranker):
         lgb = lightgbm()
         if self.n_trees < 1 or self.patience < 1:
             raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
-        slopes = Slopes(self.loss, self.loss_params)
+        slopes = self._slopes()
         slopes.bind(queries.lists())
         sign = directions(self.monotone, queries.features, queries.n_features)
         limits = {"monotone_constraints": sign.tolist()} if sign.any() else {}
@@ -131,6 +131,9 @@ class TreeRanker(Ranker):
         self.trees_ = Forest.from_text(text) if text else Forest.empty(queries.n_features)
         self.learnt_ = dict(slopes.learnt)
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
+
+    def _slopes(self) -> "Slopes":
+        return Slopes(self.loss, self.loss_params)
 
     def _grow(self, booster: Any, slopes: "Slopes", valid: Queries | None) -> Best[int]:
         """Grow the trees; the state is the number of rounds."""

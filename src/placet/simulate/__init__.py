@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from placet.simulate.features import queries, ratings
+from placet.simulate.impressions import clicks
 from placet.simulate.orders import mallows, mallows_mixture, plackett_luce
 from placet.simulate.partitions import ordered_partitions
 from placet.simulate.votes import battles, multinomial_preferences
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "battles",
+    "clicks",
     "mallows",
     "mallows_mixture",
     "multinomial_preferences",

@@ -1,0 +1,178 @@
+"""A log of clicks: what was shown at which position, and what was clicked."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from placet.data.arrays import (
+    Floats,
+    Ints,
+    Lists,
+    Names,
+    encode,
+    integers,
+    list_of_rows,
+    numbers,
+    offsets_from_sizes,
+    offsets_of,
+    set_columns,
+    unique_names,
+)
+from placet.data.errors import DataError
+
+
+class Choices(NamedTuple):
+    """Clicks as choices: each is a list of the row that was clicked and of the rows beside it that were not.
+
+    ``row`` (rows of the lists,): the row of the log; ``n_silent``: impressions that say nothing (no click, or nothing
+    that was left unclicked).
+    """
+
+    row: Ints
+    lists: Lists
+    n_silent: int
+
+
+@dataclass(frozen=True, eq=False)
+class Clicks:
+    """Impressions: rows ``offsets[k]:offsets[k + 1]`` were shown together for query ``query[k]``.
+
+    ``document`` (rows,) and ``query`` (impressions,) number the names in ``documents`` and ``queries``; ``position``
+    (rows,) counts from 1, ``clicked`` (rows,).
+
+    >>> clicks = Clicks([0], [0, 1, 2], [1, 2, 3], [False, True, False], [0, 3], ["q"], ["a", "b", "c"])
+    >>> clicks
+    Clicks(1 impressions of 1 queries, 3 rows, 1 clicks)
+    >>> clicks.choices().lists.grade.tolist()
+    [0.0, 1.0, 0.0]
+    """
+
+    query: Ints
+    document: Ints
+    position: Ints
+    clicked: NDArray[np.bool_]
+    offsets: Ints
+    queries: Names
+    documents: Names
+    weight: Floats = None  # type: ignore[assignment]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        document, position = integers(self.document, "document"), integers(self.position, "position")
+        offsets = offsets_of(self.offsets, len(document))
+        n, query = len(offsets) - 1, integers(self.query, "query")
+        clicked = np.asarray(self.clicked, dtype=np.bool_)
+        weight = numbers(np.ones(n) if self.weight is None else self.weight, "weight", positive=True, unit="impression")
+        queries, documents = unique_names(self.queries, "query"), unique_names(self.documents, "document")
+        for name, values, size, unit in (
+            ("query", query, n, "impressions"),
+            ("weight", weight, n, "impressions"),
+            ("position", position, len(document), "rows"),
+            ("clicked", clicked, len(document), "rows"),
+        ):
+            if len(values) != size:
+                raise DataError(f"{name} has {len(values)} entries; there are {size} {unit}")
+        for name, values, names in (("query", query, queries), ("document", document, documents)):
+            if len(values) and not 0 <= values.min() <= values.max() < len(names):
+                raise DataError(f"{name} {int(values.max())} is not among the {len(names)} names")
+        if len(position) and position.min() < 1:
+            row = int(position.argmin())
+            raise DataError(f"row {row}: position {position[row]} is below 1; the first position is 1")
+        set_columns(self, query=query, document=document, position=position, clicked=clicked, offsets=offsets)
+        set_columns(self, queries=queries, documents=documents, weight=weight)
+
+    @classmethod
+    def from_columns(
+        cls,
+        query: Sequence[Hashable],
+        document: Sequence[Hashable],
+        position: ArrayLike,
+        clicked: ArrayLike,
+        *,
+        session: Sequence[Hashable] | None = None,
+    ) -> "Clicks":
+        """One row per document shown.  Rows of one ``session`` and query are an impression.
+
+        Without sessions an impression is a run of rows of one query in which the position rises: the next one begins
+        where it falls, stays, or the query changes.
+        """
+        place = integers(position, "position")
+        code, queries = encode(query, "query")
+        item, documents = encode(document, "document")
+        n = len(place)
+        for name, values in (("query", code), ("document", item), ("clicked", np.asarray(clicked))):
+            if len(values) != n:
+                raise DataError(f"{name} has {len(values)} entries; position has {n}")
+        notes: tuple[str, ...] = ()
+        order: Ints = np.arange(n)
+        if session is None:
+            begins = np.ones(n, bool)
+            begins[1:] = (code[1:] != code[:-1]) | (place[1:] <= place[:-1])
+            notes = ("without a session, an impression is a run of rows of one query with rising positions",)
+        else:
+            group = encode(session, "session")[0] * max(len(queries), 1) + code
+            order = np.lexsort((place, group))
+            begins = np.ones(n, bool)
+            begins[1:] = group[order][1:] != group[order][:-1]
+            same = ~begins[1:] & (place[order][1:] == place[order][:-1])
+            if same.any():
+                row = int(order[1:][same][0])
+                raise DataError(
+                    f"row {row}: position {place[row]} occurs twice in its session ({same.sum()} such rows)"
+                )
+        start = np.flatnonzero(begins)
+        offsets = offsets_from_sizes(np.diff(np.append(start, n)))
+        shown = np.asarray(clicked, dtype=np.bool_)[order]
+        return cls(code[order][start], item[order], place[order], shown, offsets, queries, documents, notes=notes)
+
+    def choices(self) -> Choices:
+        """Every click against what was shown beside it and not clicked.
+
+        Given one click, the position-based model of clicks is Plackett-Luce at the first place, with the score of a
+        row plus the logarithm of the examination of its position; several clicks of an impression are a product.
+        """
+        impression = list_of_rows(self.offsets)
+        n_clicks = np.bincount(impression, self.clicked, len(self))
+        rest = np.diff(self.offsets) - n_clicks
+        useful = (n_clicks > 0) & (rest > 0)
+        click = np.flatnonzero(self.clicked & useful[impression])
+        of = impression[click]
+        sizes = np.diff(self.offsets)[of]
+        row = np.repeat(self.offsets[:-1][of], sizes) + _counting(sizes)
+        own = row == np.repeat(click, sizes)
+        kept = own | ~self.clicked[row]
+        offsets = offsets_from_sizes((rest[of] + 1).astype(np.int64))
+        return Choices(row[kept], Lists(own[kept].astype(float), offsets, self.weight[of]), int((~useful).sum()))
+
+    def rows_of(self, keys: Sequence[tuple[Hashable, Hashable]]) -> Ints:
+        """For every row of the log the number of its (query, document) among ``keys``, which name rows of a table."""
+        place = {tuple(key): k for k, key in enumerate(keys)}
+        pairs = np.column_stack([self.query[list_of_rows(self.offsets)], self.document])
+        distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
+        found = [place.get((self.queries[q], self.documents[d]), -1) for q, d in distinct.tolist()]
+        absent = [k for k, row in enumerate(found) if row < 0]
+        if absent:
+            q, d = distinct[absent[0]].tolist()
+            raise DataError(
+                f"document {self.documents[d]!r} of query {self.queries[q]!r} has no features ({len(absent)} such "
+                "pairs); give a row for each, or leave them out of the log"
+            )
+        return np.array(found, dtype=np.int64)[inverse.ravel()]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        return (
+            f"Clicks({len(self)} impressions of {len(self.queries)} queries, {len(self.document)} rows, "
+            f"{int(self.clicked.sum())} clicks)"
+        )
+
+
+def _counting(sizes: Ints) -> Ints:
+    """0..n-1 for every size n, one after the other."""
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)

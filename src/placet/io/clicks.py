@@ -1,0 +1,72 @@
+"""Logs of clicks: a row per document shown, with query, document, position and whether it was clicked."""
+
+from typing import Any
+
+import numpy as np
+
+from placet.data import DataError
+from placet.data.arrays import set_columns
+from placet.data.clicks import Clicks
+from placet.io.columns import find_column
+from placet.io.features import QIDS
+from placet.io.files import Source
+from placet.io.tables import read_table
+from placet.io.text import OnError
+
+DOCUMENTS = ("document", "doc", "document_id", "doc_id", "docid", "item", "item_id", "product_id", "prop_id", "url")
+POSITIONS = ("position", "pos", "rank", "place", "slot")
+CLICKED = ("clicked", "click", "is_click", "click_bool", "label")
+SESSIONS = ("session", "session_id", "impression", "impression_id", "request_id", "search_id", "serp_id")
+_NAME_THEM = "name the columns with query=, document=, position= and clicked="
+
+
+def read_clicks(
+    source: Source | Any,
+    *,
+    query: str | None = None,
+    document: str | None = None,
+    position: str | None = None,
+    clicked: str | None = None,
+    session: str | None = None,
+    separator: str | None = None,
+    format: str | None = None,
+    on_error: OnError = "raise",
+) -> Clicks:
+    """A log of clicks from a table: a path, an open file, or a frame; one row per document shown.
+
+    Columns are found by their names unless given.  ``position`` counts from 1, ``clicked`` is 0 or 1.  Rows of one
+    ``session`` (and query) were shown together; without one see ``Clicks.from_columns``.
+    """
+    table = read_table(source, on_error, format, separator=separator)
+    found = {}
+    for what, given, known in (
+        ("query", query, QIDS),
+        ("document", document, DOCUMENTS),
+        ("position", position, POSITIONS),
+        ("clicked", clicked, CLICKED),
+    ):
+        found[what] = given or find_column(table.names, known) or what
+        table.require(found[what], _NAME_THEM)
+    group = session or next((name for name in [find_column(table.names, SESSIONS)] if name not in found.values()), None)
+    rows = table.rows(*found.values(), *([group] if group else []))
+    names = {what: rows.labels(found[what]) for what in ("query", "document")}
+    sessions = rows.labels(group) if group else None
+    place, click = rows.numbers(found["position"]), rows.numbers(found["clicked"])
+
+    def refuse(what: str, wrong: Any, kind: str) -> None:
+        name = found[what]
+        rows.reject(wrong, name, lambda row: f"{name} {rows.quote(name, row)} is not {kind}", "correct it")
+
+    refuse("position", (place < 1) | (place != np.rint(place)), "a whole number of at least 1")
+    refuse("clicked", (click != 0) & (click != 1), "0 or 1")
+    good = rows.good_rows()
+    if not len(good):
+        raise DataError(f"{table.name}: no rows; {_NAME_THEM}")
+    texts = {what: [column.values[k] for k in column.code[good]] for what, column in names.items()}
+    shown = None if sessions is None else [sessions.values[k] for k in sessions.code[good]]
+    clicks = Clicks.from_columns(
+        texts["query"], texts["document"], place[good].astype(np.int64), click[good] > 0, session=shown
+    )
+    used = [*found.values(), *([group] if group else [])]
+    set_columns(clicks, notes=(table.note("clicks", used), *clicks.notes))
+    return clicks

@@ -1,0 +1,186 @@
+"""Clicks: reading them, choices, and rankers whose scores do not inherit the position at which rows were shown."""
+
+import numpy as np
+import pytest
+
+import placet
+from placet.data import DataError, Queries
+from placet.data.clicks import Clicks
+from placet.io import read_clicks
+from placet.losses import LOSSES
+from placet.metrics import ndcg
+from placet.rank import LinearRanker, NeuralRanker, TreeRanker, fit_clicks
+
+pytestmark = pytest.mark.jit
+CSV = """session,query,doc,position,clicked
+1,q,b,2,1
+1,q,a,1,0
+2,r,a,1,1
+1,q,c,3,0
+2,r,d,2,1
+2,r,e,3,0
+3,q,a,1,0
+3,q,b,2,0
+"""
+
+
+def test_a_table_is_read_by_the_names_of_its_columns(tmp_path):
+    (tmp_path / "log.csv").write_text(CSV)
+    log = read_clicks(tmp_path / "log.csv")
+    assert len(log) == 3
+    assert log.offsets.tolist() == [0, 3, 6, 8]
+    shown = [[log.documents[d] for d in log.document[a:b]] for a, b in zip(log.offsets, log.offsets[1:])]
+    assert shown == [["a", "b", "c"], ["a", "d", "e"], ["a", "b"]]
+    assert [log.queries[q] for q in log.query] == ["q", "r", "q"]
+    assert log.clicked.tolist() == [False, True, False, True, True, False, False, False]
+    assert placet.read_clicks is read_clicks
+    again = read_clicks(
+        {"s": [1, 1], "qid": ["q", "q"], "url": ["x", "y"], "rank": [1, 2], "click": [0, 1]}, session="s"
+    )
+    assert again.clicked.tolist() == [False, True]
+
+
+def test_without_sessions_positions_that_rise_are_one_impression():
+    log = Clicks.from_columns(["q"] * 5 + ["r"], list("abcabx"), [1, 2, 3, 1, 3, 4], [0, 1, 0, 0, 0, 1])
+    assert log.offsets.tolist() == [0, 3, 5, 6]
+    assert "rising positions" in log.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("4,q,a,0,1", "position '0' is not a whole number of at least 1"),
+        ("4,q,a,1.5,1", "position '1.5' is not a whole number"),
+        ("4,q,a,1,2", "clicked '2' is not 0 or 1"),
+        ("4,q,,1,1", "doc is missing"),
+    ],
+)
+def test_wrong_rows_are_named(row, message, tmp_path):
+    (tmp_path / "log.csv").write_text(CSV + row + "\n")
+    with pytest.raises(DataError, match=rf"log.csv:10: {message}"):
+        read_clicks(tmp_path / "log.csv")
+
+
+def test_what_is_no_log_is_refused():
+    with pytest.raises(DataError, match="position 2 occurs twice in its session"):
+        Clicks.from_columns(["q", "q"], ["a", "b"], [2, 2], [0, 1], session=[1, 1])
+    with pytest.raises(DataError, match="clicked has 1 entries; position has 2"):
+        Clicks.from_columns(["q", "q"], ["a", "b"], [1, 2], [0])
+    with pytest.raises(DataError, match="row 1: position 0 is below 1"):
+        Clicks([0], [0, 1], [1, 0], [0, 1], [0, 2], ["q"], ["a", "b"])
+
+
+def test_choices_are_every_click_against_what_was_left():
+    log = read_clicks(
+        {name: [line.split(",")[k] for line in CSV.split()[1:]] for k, name in enumerate(CSV.split()[0].split(","))}
+    )
+    row, lists, silent = log.choices()
+    assert [row[a:b].tolist() for a, b in zip(lists.offsets, lists.offsets[1:])] == [[0, 1, 2], [3, 5], [4, 5]]
+    assert lists.grade.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert silent == 1
+
+
+def test_one_click_is_plackett_luce_at_the_first_place_with_the_log_of_examination():
+    """By hand: P(click) in proportion to e^{s} times the examination of the position."""
+    s, examination = np.array([0.3, -0.2, 0.9]), np.array([1.0, 0.5, 1 / 3])
+    log = Clicks([0], [0, 1, 2], [1, 2, 3], [False, False, True], [0, 3], ["q"], ["a", "b", "c"])
+    row, lists, _ = log.choices()
+    value = LOSSES["pl-partition"]((s + np.log(examination))[row], lists)[0]
+    weight = np.exp(s) * examination
+    assert np.exp(-value) == pytest.approx(weight[2] / weight.sum())
+
+
+DATA = placet.simulate.queries(150, 10, 4, 3, noise=0.3, w=[1.0, -0.7, 0.0, 0.0], random_state=3)
+TRAIN, TEST = DATA[:100], DATA[100:]
+PRODUCTION = 2 * TRAIN.X[:, 2] + np.random.default_rng(7).normal(size=len(TRAIN.grade))  # grades do not follow it
+
+
+def quality(ranker):
+    return float(np.nanmean(ndcg(ranker.predict(TEST), TEST.grade, TEST.offsets, 5)))
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [LinearRanker("pl-partition", 1e-3), TreeRanker("pl-partition", 40, min_rows=100, leaves=8)],
+    ids=["linear", "trees"],
+)
+def test_positions_are_learnt_and_left_out(ranker):
+    log = placet.simulate.clicks(TRAIN, PRODUCTION, 60, eta=1.0, noise=0.05, random_state=1)
+    X = TRAIN.X[log.document]
+    naive, fair = (fit_clicks(ranker, X, log, debias=debias) for debias in (False, True))
+    assert quality(fair.ranker) > quality(naive.ranker) + 0.005
+    along = np.zeros((2, 4))
+    along[1, 2] = 1.0
+    by_production = [abs(np.diff(found.ranker.predict(along))[0]) for found in (fair, naive)]
+    assert by_production[0] < 0.5 * by_production[1]
+    assert fair.positions.tolist() == list(range(1, 11))
+    assert fair.examination[0] == 1.0
+    assert np.abs(np.log(fair.examination[:5] * np.arange(1, 6))).max() < 0.6  # 1 / k, and clicks on two rows bend it
+    assert (naive.examination == 1).all()
+    assert type(fair.ranker) is type(ranker)
+    assert fair.ranker.n_features_in_ == 4
+    assert fair.n_choices + fair.n_silent >= len(log)
+    assert not hasattr(ranker, "n_features_in_")  # what was given stays as it was
+
+
+def test_with_one_click_the_effects_are_those_of_the_positions():
+    """Drawn from the model itself: one click per session, in proportion to e^s / k."""
+    rng = np.random.default_rng(0)
+    s = TRAIN.X @ np.array([1.0, -0.5, 0.5, 0.0])
+    log = placet.simulate.clicks(TRAIN, rng.normal(size=len(s)), 40, random_state=2)
+    row = log.document
+    gumbel = s[row] - np.log(log.position) + rng.gumbel(size=len(row))
+    best = np.maximum.reduceat(gumbel, log.offsets[:-1])
+    drawn = Clicks(
+        log.query,
+        row,
+        log.position,
+        gumbel == np.repeat(best, np.diff(log.offsets)),
+        log.offsets,
+        log.queries,
+        log.documents,
+    )
+    fit = fit_clicks(LinearRanker("pl-partition", 1e-6, tol=1e-6), TRAIN.X[row], drawn)
+    np.testing.assert_allclose(np.log(fit.examination), -np.log(fit.positions), atol=0.25)
+    np.testing.assert_allclose(fit.ranker.coef_, [1.0, -0.5, 0.5, 0.0], atol=0.1)
+
+
+def test_features_by_key_are_those_by_row_and_what_does_not_fit_is_refused(tmp_path):
+    log = placet.simulate.clicks(TRAIN[:20], PRODUCTION[: TRAIN.offsets[20]], 5, random_state=1)
+    few = TRAIN[:20]
+    keys = [(few.qid[q], k) for k, q in enumerate(few.query)]
+    ranker = LinearRanker("pl-partition", monotone=[1, 0, 0, 0])
+    by_row = fit_clicks(ranker, few.X[log.document], log, valid=TEST)
+    by_key = fit_clicks(ranker, few.X, log, keys=keys, valid=TEST)
+    np.testing.assert_array_equal(by_row.ranker.coef_, by_key.ranker.coef_)
+    assert by_row.ranker.coef_[0] >= 0
+    by_key.ranker.save(tmp_path / "model")
+    np.testing.assert_array_equal(placet.load(tmp_path / "model").predict(TEST), by_key.ranker.predict(TEST))
+    for call, error, message in (
+        (lambda: fit_clicks(ranker, few.X[1:], log, keys=keys[1:]), DataError, "document 0 of query 0 has no features"),
+        (lambda: fit_clicks(ranker, few.X, log), DataError, "X has 200 rows; 1000 are named by the log"),
+        (lambda: fit_clicks(NeuralRanker(), few.X, log, keys=keys), ValueError, "not by NeuralRanker"),
+        (lambda: fit_clicks(LinearRanker(second_order=0.1), few.X, log, keys=keys), ValueError, "second_order"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+    silent = Clicks(
+        log.query,
+        log.document,
+        log.position,
+        np.zeros(len(log.document), bool),
+        log.offsets,
+        log.queries,
+        log.documents,
+    )
+    with pytest.raises(DataError, match="none of 100 impressions has a click"):
+        fit_clicks(ranker, few.X, silent, keys=keys)
+
+
+def test_simulated_clicks_fall_with_the_position_as_stated():
+    one = Queries(np.zeros((20_000, 1)), np.tile([1.0, 0.0], 10_000), np.arange(0, 20_001, 2))
+    log = placet.simulate.clicks(one, np.tile([0.0, 1.0], 10_000), 1, eta=1.0, noise=0.2, random_state=0)
+    share = [log.clicked[log.position == k].mean() for k in (1, 2)]
+    np.testing.assert_allclose(share, [0.2, 0.5], atol=0.02)  # grade 0 shown first, grade 1 second: 1 / 2
+    single = placet.simulate.clicks(one, np.zeros(20_000), 1, one_click=True, random_state=0)
+    assert (np.add.reduceat(single.clicked, single.offsets[:-1]) == 1).all()
