@@ -358,7 +358,7 @@ def test_evaluate_gives_what_each_metric_gives_and_sorts_once(monkeypatch):
     for spec, values in alone.items():
         np.testing.assert_array_equal(together[spec], values)
     ranking = m.rank(s, offsets)
-    monkeypatch.setattr("placet.metrics.ranking.descending", None)
+    monkeypatch.setattr("placet.metrics.ranking.sorted_rows", None)
     np.testing.assert_array_equal(m.ndcg(ranking, grade, offsets, 10), alone["ndcg@10"])
 
 

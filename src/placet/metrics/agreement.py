@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats, Ints
-from placet.metrics.ranking import Ranking, checked_column, checked_depth, descending, rank
+from placet.metrics.ranking import Ranking, checked_column, checked_depth, rank, sorted_rows
 from placet.metrics.relevance import Scores, per_list_total, ratio
 
 
@@ -25,8 +25,8 @@ def kendall_tau(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     grade = checked_column(grade, ranking, "grade")
     s, offsets = ranking.s, ranking.offsets
     list_of = np.repeat(np.arange(ranking.n_lists), np.diff(offsets))
-    by_grade = descending(grade, offsets)
-    order = by_grade[descending(s[by_grade], offsets)]  # stable, so grades descend among equal scores
+    by_grade, _ = sorted_rows(grade, offsets)
+    order = by_grade[sorted_rows(s[by_grade], offsets)[0]]  # stable, so grades descend among equal scores
     x, y, z = s[order], grade[order], grade[by_grade]
     same_list = list_of[1:] == list_of[:-1]
     tied_x = _tied_pairs(same_list & (x[1:] == x[:-1]), list_of, ranking.n_lists)

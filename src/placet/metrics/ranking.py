@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, list_of_rows
+from placet.threads import map_ordered
 
 BATCH_ROWS = 1 << 17  # rows sorted at a time: small enough to stay in the cache
 
@@ -25,14 +27,29 @@ class Ranking:
     s: Floats
     order: Ints
     offsets: Ints
-    start: Ints
-    stop: Ints
-    list_of: Ints
     ties: str
+    blocks: tuple[Ints, Ints, Ints] | None = None  # start, stop and list_of; None: every row is a block of its own
 
     @property
     def n_lists(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def untied(self) -> bool:
+        """Whether every row is a block of its own: no scores tie, and all rows were retrieved."""
+        return self.blocks is None
+
+    @cached_property
+    def start(self) -> Ints:
+        return np.arange(len(self.order)) if self.blocks is None else self.blocks[0]
+
+    @cached_property
+    def stop(self) -> Ints:
+        return self.start + 1 if self.blocks is None else self.blocks[1]
+
+    @cached_property
+    def list_of(self) -> Ints:
+        return list_of_rows(self.offsets) if self.blocks is None else self.blocks[2]
 
     @property
     def before(self) -> Ints:
@@ -60,23 +77,24 @@ def rank(s: ArrayLike | Ranking, offsets: ArrayLike, ties: str = "mean", name: A
     s, offsets = checked_scores(s, offsets)
     key = _single(s) if ties in ("name", "input32") else s
     if ties == "name":
-        order = _order_by_name(key, offsets, name)
+        order, tied = _order_by_name(key, offsets, name), True
     else:
-        order = descending(key, offsets)
-    placed = key[order]
-    new = np.empty(len(s), bool)
-    if ties == "mean":
+        order, tied = sorted_rows(key, offsets)
+    placed = key[order] if tied or key.min(initial=0.0) == -np.inf else None
+    if placed is None:  # no two rows of a list tie, and all were retrieved
+        return Ranking(s, order, offsets, ties)
+    start, list_of = np.arange(len(s)), list_of_rows(offsets)
+    if ties == "mean" and tied:
+        new = np.empty(len(s), bool)
         new[1:] = placed[1:] != placed[:-1]
         new[offsets[:-1][np.diff(offsets) > 0]] = True
         start = np.flatnonzero(new)
-    else:
-        start = np.arange(len(s))
+        list_of = list_of[start]
     stop = np.append(start[1:], len(s))
-    list_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[start]
     unseen = placed[start] == -np.inf
     if unseen.any():
         start, stop, list_of = start[~unseen], stop[~unseen], list_of[~unseen]
-    return Ranking(s, order, offsets, start, stop, list_of, ties)
+    return Ranking(s, order, offsets, ties, (start, stop, list_of))
 
 
 def checked_scores(s: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Ints]:
@@ -133,8 +151,10 @@ def _no_nan(x: Floats, what: str, way_out: str) -> None:
         raise ValueError(f"row {int(np.argmax(bad))}: {what} is nan ({int(bad.sum())} such rows); {way_out}")
 
 
-def batches(offsets: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Lists of equal length, some at a time: their numbers (n,) and rows (n, length).  O(rows + lists log lists)."""
+def batches(offsets: Ints) -> Iterator[tuple[Ints, Ints | slice]]:
+    """Lists of equal length, some at a time: their numbers (n,) and rows, a table (n, length), or a slice where they
+    stand together.  ``x[rows].reshape(n, -1)`` are the rows' values in both cases.  O(rows + lists log lists).
+    """
     lengths = np.diff(offsets)
     by_length = np.argsort(lengths, kind="stable")
     sizes, first = np.unique(lengths[by_length], return_index=True)
@@ -144,15 +164,34 @@ def batches(offsets: Ints) -> Iterator[tuple[Ints, Ints]]:
         step = max(1, BATCH_ROWS // int(length))
         for a in range(0, len(same), step):
             lists = same[a : a + step]
-            yield lists, offsets[lists][:, None] + np.arange(length)
+            if lists[-1] - lists[0] == len(lists) - 1:
+                yield lists, slice(int(offsets[lists[0]]), int(offsets[lists[-1] + 1]))
+            else:
+                yield lists, offsets[lists][:, None] + np.arange(length)
 
 
-def descending(key: NDArray[Any], offsets: Ints) -> Ints:
-    """Rows of each list in descending key; equal keys keep their order.  O(rows log rows)."""
+def sorted_rows(key: NDArray[Any], offsets: Ints) -> tuple[Ints, bool]:
+    """Rows of each list in descending key, equal keys in their order, and whether any are equal.  O(rows log rows).
+
+    A sort that need not keep the order of equal keys runs in vector registers; lists with equal keys are sorted again.
+    Batches are sorted in threads.
+    """
     order = np.empty(len(key), np.int64)
-    for lists, rows in batches(offsets):
-        order[rows] = offsets[lists][:, None] + np.argsort(-key[rows], axis=1, kind="stable")
-    return order
+    parts = list(batches(offsets))
+
+    def work(k: int) -> bool:
+        lists, rows = parts[k]
+        falling = -key[rows].reshape(len(lists), -1)
+        place = np.argsort(falling, axis=1)
+        placed = np.sort(falling, axis=1)  # in less time than taking them by place
+        tied = (placed[:, 1:] == placed[:, :-1]).any(axis=1)
+        if tied.any():
+            place[tied] = np.argsort(falling[tied], axis=1, kind="stable")
+        place += offsets[lists][:, None]
+        order[rows] = place.ravel() if isinstance(rows, slice) else place
+        return bool(tied.any())
+
+    return order, any(map_ordered(work, len(parts)))
 
 
 def _single(s: Floats) -> Floats:
