@@ -274,12 +274,12 @@ def discounted(ranking: Ranking, x: Floats, d: Floats) -> Floats:
 
 def _top_sums(ranking: Ranking, x: Floats, d: Floats) -> Floats:
     """`discounted` where nothing ties: a table of the first places of every list.  O(lists x places)."""
+    if not len(d):
+        return np.zeros(ranking.n_lists)
     place = np.arange(len(d))
     inside = place < np.diff(ranking.offsets)[:, None]
     at = ranking.offsets[:-1, None] + place
     top = x[ranking.order[np.where(inside, at, 0)]] if len(x) else np.zeros(inside.shape)
-    if not top.shape[1]:
-        return np.zeros(ranking.n_lists)
     return np.asarray(np.cumsum(np.where(inside, top * d, 0.0), axis=1)[:, -1])
 
 
