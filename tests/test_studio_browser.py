@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
     )
     io.write(simulate.queries(24, 8, 4, random_state=0), path / "search.letor")
     many = [f"item {k}" for k in range(10_000)]
-    rows = np.random.default_rng(0).integers(0, 10_000, (30_000, 2))
+    rows = np.random.default_rng(0).integers(0, 10_000, (60_000, 2))
     rows = rows[rows[:, 0] != rows[:, 1]]
     (path / "many.csv").write_text(
         "a,b,winner\n" + "".join(f"{many[i]},{many[j]},{'a' if i < j else 'b'}\n" for i, j in rows)
@@ -107,8 +107,8 @@ def pages(chromium, url, size):
     scheme = "dark" if size == "phone" else "light"
     context = chromium.new_context(viewport=SIZES[size], color_scheme=scheme, has_touch=size == "phone")
     page = context.new_page()
-    page.set_default_timeout(30_000)
-    expect.set_options(timeout=30_000)
+    page.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)
     wrong = []
     host = url.split("/?")[0]
     page.on("console", lambda message: wrong.append(f"{page.url}: {message.text}") if message.type == "error" else None)
