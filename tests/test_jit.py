@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from placet.kernels import jit
+import placet.kernels.jit as jit
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def kernels(tmp_path, monkeypatch):
     """A folder of three kernel modules: top calls middle, middle calls base."""
     (tmp_path / "base.py").write_text("ONE = 1\n")
     (tmp_path / "middle.py").write_text("from placet.kernels.base import ONE\n")
-    (tmp_path / "top.py").write_text("from placet.kernels import middle\n")
+    (tmp_path / "top.py").write_text("import placet.kernels.middle as middle\n")
     (tmp_path / "aside.py").write_text("TWO = 2\n")
     monkeypatch.setattr(jit, "FOLDER", tmp_path)
     jit.source_stamp.cache_clear()
@@ -54,7 +54,7 @@ def test_it_starts_where_no_folder_can_be_written(tmp_path):
         "XDG_CACHE_HOME": str(blocked / "b"),
         "TMPDIR": str(blocked / "c"),
     }
-    script = f"from placet.kernels import jit; from pathlib import Path; jit.FOLDER = Path({str(blocked)!r})\n"
+    script = f"import placet.kernels.jit as jit; from pathlib import Path; jit.FOLDER = Path({str(blocked)!r})\n"
     script += "import tempfile; tempfile.gettempdir = lambda: " + repr(str(blocked)) + "\n"
     script += "assert jit.cache_folder() is None\n" + FIT
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)

@@ -1,6 +1,8 @@
 """Imports point one way: a module may import modules of its own layer and of the layers before it."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,17 @@ def test_imports_point_one_way(path):
     own = "placet." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
     upward = {name for name in imported(path) if layer(name) > layer(own)}
     assert not upward, f"{own} imports from a later layer: {sorted(upward)}"
+
+
+def test_a_rule_starts_without_scikit_learn_and_numba(tmp_path):
+    (tmp_path / "votes.ballots").write_text("3: A > B > C > D > E > F > G\n2: B > A = C\n")
+    code = (
+        "import sys\n"
+        "from placet.cli import main\n"
+        f"sys.argv = ['placet', 'aggregate', {str(tmp_path / 'votes.ballots')!r}, '--method', 'borda']\n"
+        "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code, stop.code\n"
+        "heavy = {'sklearn', 'numba', 'scipy.stats', 'scipy.optimize', 'lightgbm', 'torch'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -4,12 +4,20 @@ A model is an estimator in `MODELS`, a rule a record in `RULES`; `consensus` ser
 `ConsensusSet` where the data hold several instances.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from placet.aggregate.groups import Groups
-from placet.aggregate.influence import leave_one_out, surprise
 from placet.aggregate.methods import MODELS, consensus
-from placet.aggregate.mixture import Mixture
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
+
+if TYPE_CHECKING:
+    from placet.aggregate.influence import leave_one_out, surprise
+    from placet.aggregate.mixture import Mixture
+
+# Where names live that are imported when they are first used, as the classes of MODELS are.
+_HOMES = {"Mixture": "mixture", "leave_one_out": "influence", "surprise": "influence"}
 
 __all__ = [
     "MODELS",
@@ -22,3 +30,9 @@ __all__ = [
     "leave_one_out",
     "surprise",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"placet.aggregate.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'placet.aggregate' has no attribute {name!r}")

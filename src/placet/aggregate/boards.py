@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from placet.aggregate.bradley_terry import win_probability
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.scales import in_log_odds
 from placet.data import Comparisons, DataError, Rankings
@@ -120,7 +119,11 @@ def _tie(value: float | None) -> float:
 
 def _consensus(state: Mapping[str, Any], method: str, params: Mapping[str, Any]) -> Consensus:
     array = lambda name: None if state[name] is None else np.array(state[name], dtype=np.float64)  # noqa: E731
-    win = state["win"]
+    law = None
+    if (win := state["win"]) is not None:
+        from placet.aggregate.bradley_terry import win_probability  # with scikit-learn and Numba: not for rules
+
+        law = partial(win_probability, family=win["family"], tie=_tie(win["tie"]))
     return Consensus(
         tuple(state["items"]),
         np.array(state["scores"], dtype=np.float64),
@@ -131,12 +134,13 @@ def _consensus(state: Mapping[str, Any], method: str, params: Mapping[str, Any])
         support=array("support"),
         spread=array("spread"),
         tolerance=state["tolerance"],
-        win=None if win is None else partial(win_probability, family=win["family"], tie=_tie(win["tie"])),
+        win=law,
     )
 
 
 def _data_dict(data: Any) -> dict[str, Any] | None:
     """The columns of votes or ballots; None where there are none, or too many, or names that JSON does not have."""
+
     if isinstance(data, Mapping):
         parts = [[_name(name), _data_dict(part)] for name, part in data.items()]
         return None if any(part is None for _, part in parts) else {"kind": "slices", "slices": parts}

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import logsumexp
-from sklearn.cluster import KMeans
 
 from placet.aggregate.voters import Family, Voters, bounded_log, seeding_table
 from placet.data.arrays import Floats, Ints
@@ -150,6 +149,8 @@ def first_memberships(voters: Voters, count: Floats, k: int, restarts: int, rand
     Neither depends on the order of the ballots or on the names and the order of the items: voters are first put in an
     order of their own.
     """
+    from sklearn.cluster import KMeans  # takes a second to import
+
     table, order = in_own_order(seeding_table(voters))
     rng = np.random.default_rng(random_state)
     weight = count[order]

@@ -8,9 +8,8 @@ as in the middle where a ballot leaves it out).  Items that still change places 
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse.csgraph import connected_components
 
 from placet.aggregate.kemeny import MOST_ITEMS, MOST_SUBSETS, minus_places, several_orders
 from placet.aggregate.places import added, ballots_of, listed_weight, places
@@ -71,7 +70,7 @@ def best_assignments(cost: Floats, allowed: NDArray[np.bool_]) -> tuple[Ints, ND
     n = len(cost)
     if not n:
         return np.zeros(0, np.int64), allowed
-    _, column = linear_sum_assignment(np.where(allowed, cost, np.inf))
+    _, column = scipy.optimize.linear_sum_assignment(np.where(allowed, cost, np.inf))
     more = np.where(allowed[:, column], cost[:, column] - cost[np.arange(n), column][:, None], np.inf)
     close = RELATIVE_TOLERANCE * float(np.abs(cost).max())
     u = np.zeros(n)
@@ -81,7 +80,7 @@ def best_assignments(cost: Floats, allowed: NDArray[np.bool_]) -> tuple[Ints, ND
             break
         u = shorter
     free = more + u[:, None] - u[None, :] <= close
-    _, group = connected_components(free, directed=True, connection="strong")
+    _, group = scipy.sparse.csgraph.connected_components(free, directed=True, connection="strong")
     pairs = np.zeros((n, n), bool)
     pairs[:, column] = free & (group[:, None] == group[None, :])
     return column.astype(np.int64), pairs
@@ -104,7 +103,7 @@ def _exchanges(pairs: NDArray[np.bool_], column: Ints) -> tuple[int, Ints]:
     """Groups of rows that exchange columns among them."""
     if not len(column):
         return 0, np.zeros(0, np.int64)
-    count, group = connected_components(pairs[:, column], directed=True, connection="strong")
+    count, group = scipy.sparse.csgraph.connected_components(pairs[:, column], directed=True, connection="strong")
     return int(count), group.astype(np.int64)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from placet.aggregate import linear_order
 from placet.aggregate.result import RELATIVE_TOLERANCE
@@ -206,7 +206,7 @@ def _condensed(margin: Floats) -> tuple[list[Ints], Ints, Ints]:
     n = len(margin)
     if not n:
         return [], np.zeros(0, np.int64), np.zeros(0, np.int64)
-    count, label = connected_components(margin > 0, directed=True, connection="strong")
+    count, label = scipy.sparse.csgraph.connected_components(margin > 0, directed=True, connection="strong")
     beats = np.zeros((count, count), bool)
     i, j = np.nonzero(margin > 0)
     beats[label[i], label[j]] = True
@@ -255,7 +255,7 @@ def _by_subsets(margin: Floats, net: Floats) -> tuple[Ints, Ints, float, float]:
     above, order = np.zeros((n, n), bool), np.zeros(n, np.int64)
     close = RELATIVE_TOLERANCE * float(np.abs(margin).sum())
     least, count = kernels.best_orders(margin, net, close, above, order)
-    groups, label = connected_components(above & above.T, directed=False)
+    groups, label = scipy.sparse.csgraph.connected_components(above & above.T, directed=False)
     place = np.empty(n, np.int64)
     place[order] = np.arange(n)
     rank = np.argsort(np.argsort([place[label == g].min() for g in range(groups)]))

@@ -6,10 +6,10 @@ x_ij for i < j say that i is above j; orders are the 0/1 points with 0 <= x_ij +
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
-from scipy.sparse import csr_matrix
+import scipy
 
 from placet.data.arrays import Floats, Ints
 from placet.data.room import refuse_beyond_memory
@@ -154,7 +154,7 @@ class _Program:
         self.slack_for = np.concatenate([self.slack_for, np.zeros(count, np.int64)])
         return count > 0
 
-    def matrix(self) -> tuple[csr_matrix, Floats]:
+    def matrix(self) -> tuple[Any, Floats]:
         """A x <= b of the triangles in force."""
         i, j, k, side = self.rows.T
         sign = np.where(side == 1, 1.0, -1.0)
@@ -162,14 +162,14 @@ class _Program:
         values = np.stack([sign, sign, -sign], axis=1)
         pointer = np.arange(0, 3 * len(i) + 1, 3)
         shape = (len(i), len(self.cost))
-        return csr_matrix((values.ravel(), columns.ravel(), pointer), shape), side.astype(np.float64)
+        return scipy.sparse.csr_matrix((values.ravel(), columns.ravel(), pointer), shape), side.astype(np.float64)
 
     def relax(self, clock: Clock) -> float | None:
         """Value of the linear program, a bound on every loss; ``None`` when the clock ran out."""
         A, b = self.matrix()
         left = clock()
         options = {} if left is None else {"time_limit": max(left, 1e-3)}
-        result = linprog(
+        result = scipy.optimize.linprog(
             self.cost, A, b, bounds=np.stack([self.low, self.high], axis=1), method="highs", options=options
         )
         if result.status == 2:  # infeasible after fixing: nothing is better than the best known
@@ -199,11 +199,11 @@ class _Program:
         A, b = self.matrix()
         left = clock()
         options = {"mip_rel_gap": 0.0} | ({} if left is None else {"time_limit": max(left, 1e-3)})
-        result = milp(
+        result = scipy.optimize.milp(
             self.cost,
             integrality=np.ones(len(self.cost)),
-            bounds=Bounds(self.low, self.high),
-            constraints=LinearConstraint(A, ub=b),
+            bounds=scipy.optimize.Bounds(self.low, self.high),
+            constraints=scipy.optimize.LinearConstraint(A, ub=b),
             options=options,
         )
         if result.status == 2:

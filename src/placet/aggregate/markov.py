@@ -1,8 +1,7 @@
 """Random walks over items that move towards what is preferred; the time spent at an item is its score."""
 
 import numpy as np
-from scipy.linalg import solve
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from placet.aggregate.kemeny import margins, pair_tables
 from placet.data import Comparisons, DataError, Rankings
@@ -69,7 +68,7 @@ def stationary(walk: Floats) -> Floats:
     if n > 300:
         system = np.eye(n) - walk.T
         system[-1] = 1.0
-        share = solve(system, np.eye(1, n, n - 1).ravel())
+        share = scipy.linalg.solve(system, np.eye(1, n, n - 1).ravel())
         return np.maximum(share, np.finfo(np.float64).tiny)
     p = walk.copy()
     for k in range(n - 1, 0, -1):
@@ -83,7 +82,7 @@ def stationary(walk: Floats) -> Floats:
 
 
 def _refuse_groups(over: Floats, data: Rankings | Comparisons) -> None:
-    count, label = connected_components(over > 0, directed=True, connection="strong")
+    count, label = scipy.sparse.csgraph.connected_components(over > 0, directed=True, connection="strong")
     if count > 1:
         least = int(np.argmin(np.bincount(label)[label]))
         raise DataError(

@@ -4,43 +4,43 @@ import inspect
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
-from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.controls import unused_note
-from placet.aggregate.cps import CosetPermutation
 from placet.aggregate.existence import data_kind
 from placet.aggregate.groups import Groups
 from placet.aggregate.instances import split, without_empty_instances
-from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.mallows import Mallows
-from placet.aggregate.mixture import Mixture
-from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.places import support
 from placet.aggregate.prior import LEARN, check_prior
 from placet.aggregate.resample import resample
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
-from placet.aggregate.spectral import SingularValueProjection
 from placet.aggregate.start import start_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
+from placet.data.classes import Classes
 from placet.data.errors import one_of
 from placet.data.parameters import check_parameters
 from placet.threads import algebra_threads
 
-MODELS: dict[str, type] = {
-    "bradley-terry": BradleyTerry,
-    "plackett-luce": PlackettLuce,
-    "pmop-fd": PMOPFullDecomposition,
-    "pmop": PMOP,
-    "mpm": MultinomialPreference,
-    "mallows": Mallows,
-    "cps": CosetPermutation,
-    "svp": SingularValueProjection,
-}
+if TYPE_CHECKING:
+    from placet.aggregate.mixture import Mixture
+
+MODELS = Classes(
+    "placet.aggregate",
+    {
+        "bradley-terry": "bradley_terry:BradleyTerry",
+        "plackett-luce": "likelihood:PlackettLuce",
+        "pmop-fd": "likelihood:PMOPFullDecomposition",
+        "pmop": "likelihood:PMOP",
+        "mpm": "mpm:MultinomialPreference",
+        "mallows": "mallows:Mallows",
+        "cps": "cps:CosetPermutation",
+        "svp": "spectral:SingularValueProjection",
+    },
+)
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator.
 
 A class with ``shares_agents = True`` takes the ballots of all instances at once, because what it learns about an agent
@@ -70,7 +70,7 @@ def consensus(
 @overload
 def consensus(
     data: Rankings | Comparisons | Parts | Mapping[Hashable, Any],
-    method: str | Mixture = ...,
+    method: "str | Mixture" = ...,
     *,
     bootstrap: int = ...,
     random_state: int = ...,
@@ -81,7 +81,7 @@ def consensus(
 ) -> Consensus | ConsensusSet: ...
 def consensus(
     data: Rankings | Comparisons | Parts | Mapping[Hashable, Any],
-    method: str | Mixture = "plackett-luce",
+    method: "str | Mixture" = "plackett-luce",
     *,
     bootstrap: int = 0,
     random_state: int = 0,
@@ -126,7 +126,7 @@ def consensus(
             raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
     if bootstrap < 0 or bootstrap == 1:
         raise ValueError(f"bootstrap must be 0 or at least 2 rounds, not {bootstrap}")
-    if isinstance(method, Mixture):
+    if not isinstance(method, str):
         return _groups(data, method, bootstrap, random_state, progress, params)
     check_method(method, params)
     if "random_state" in _parameters(method):
@@ -156,7 +156,7 @@ def consensus(
 
 
 def _groups(
-    data: Any, mixture: Mixture, bootstrap: int, random_state: int, progress: Progress | None, params: dict[str, Any]
+    data: Any, mixture: "Mixture", bootstrap: int, random_state: int, progress: Progress | None, params: dict[str, Any]
 ) -> Groups:
     """The groups of a mixture; its parameters are its own."""
     if params:

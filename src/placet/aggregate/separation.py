@@ -12,8 +12,8 @@ academic achievement across countries, Review of Economic Studies 2024; Romano a
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from placet.data.arrays import Floats, Ints
 from placet.kernels import ranks as kernels
@@ -71,7 +71,7 @@ def separated_from(
     to, from_ = statistic[item], statistic[:, item]
     if not len(errors):
         n = len(scores)
-        critical = -ndtri((1 - level) / max(2 * (n - 1), 1))
+        critical = -scipy.special.ndtri((1 - level) / max(2 * (n - 1), 1))
         return from_ > critical, to > critical
     weight = np.divide(1.0, stderr[item], out=np.zeros(len(scores)), where=stderr[item] > 0)
     below, above = np.isposinf(to), np.isposinf(from_)
@@ -102,7 +102,7 @@ def rank_sets_of_many(scores: Floats, stderr: Floats, level: float) -> tuple[Int
     """
     check_level(level)
     n = len(scores)
-    z = -ndtri((1 - level) / max(n * (n - 1.0), 1.0))
+    z = -scipy.special.ndtri((1 - level) / max(n * (n - 1.0), 1.0))
     low, high = scores - z * stderr, scores + z * stderr
     above = n - np.searchsorted(np.sort(low), high, side="right")
     below = np.searchsorted(np.sort(high), low, side="left")
@@ -172,7 +172,7 @@ def _holm(statistic: Floats, alpha: float) -> Relation:
     n = len(statistic)
     size = n * (n - 1)
     falling = np.sort(statistic, axis=None)[::-1][:size]
-    limits = -ndtri(alpha / np.maximum(size - np.arange(size), 1.0))
+    limits = -scipy.special.ndtri(alpha / np.maximum(size - np.arange(size), 1.0))
     kept = np.flatnonzero(~(falling > limits))
     critical = falling[kept[0]] if len(kept) else -np.inf
     return statistic > max(critical, 0.0)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri, owens_t
 
 from placet.data.arrays import Floats, Ints
 
@@ -26,7 +26,7 @@ def score_interval(scores: Floats, stderr: Any, draws: Floats | None, level: flo
     if draws is not None:
         low, high = np.quantile(draws, [tail, 1 - tail], axis=0)
         return low, high
-    z = -ndtri(tail)
+    z = -scipy.special.ndtri(tail)
     return scores - z * stderr, scores + z * stderr
 
 
@@ -108,7 +108,7 @@ def prob_above(
         return float(((draws[:, i] > draws[:, j]) + 0.5 * (draws[:, i] == draws[:, j])).mean())
     variance = difference_variance(stderr, covariance, i, j)
     gap = scores[i] - scores[j]
-    return float(ndtr(gap / np.sqrt(variance))) if variance > 0 else float(0.5 * (1 + np.sign(gap)))
+    return float(scipy.special.ndtr(gap / np.sqrt(variance))) if variance > 0 else float(0.5 * (1 + np.sign(gap)))
 
 
 def difference_variance(stderr: Any, covariance: Floats | None, i: Any, j: Any) -> Any:
@@ -126,7 +126,7 @@ def order_variance_fall(gap: Any, variance: Any, learnt: Any) -> Any:
     numbers of correlation r are below h: the fall is 2 T(h, 1) - 2 T(h, sqrt((1 - r) / (1 + r))), T Owen's function.
     """
     h, r = gap / np.sqrt(variance), np.clip(learnt / variance, 0.0, 1.0)
-    exact = 2 * (owens_t(h, 1.0) - owens_t(h, np.sqrt((1 - r) / (1 + r))))
+    exact = 2 * (scipy.special.owens_t(h, 1.0) - scipy.special.owens_t(h, np.sqrt((1 - r) / (1 + r))))
     return np.where(r < 1e-6, r * np.exp(-h * h) / (2 * np.pi), exact)
 
 

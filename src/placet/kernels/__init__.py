@@ -1,1 +1,30 @@
-"""Numba kernels: arrays in, numbers out; no checks, no strings, no objects."""
+"""Numba kernels: arrays in, numbers out; no checks, no strings, no objects.
+
+``from placet.kernels import pairs`` gives a stand-in that imports the module, and with it Numba, when something of it
+is first asked for: what needs no kernel starts without them.  Kernels themselves ``import placet.kernels.pairs``.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+
+class _Later(ModuleType):
+    """A module of kernels that is imported when something of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(import_module(self.__name__), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(import_module(self.__name__), name)
+
+
+def __getattr__(name: str) -> Any:
+    full = f"{__name__}.{name}"
+    if name.startswith("__") or find_spec(full) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _Later(full)

@@ -18,7 +18,7 @@ import numba
 from numba.core import caching
 
 FOLDER = Path(__file__).parent
-IMPORT = re.compile(r"^from placet\.kernels(?:\.(\w+))? import (.+)$", re.MULTILINE)
+IMPORT = re.compile(r"^(?:from placet\.kernels\.|import placet\.kernels\.)(\w+) (?:import|as) ", re.MULTILINE)
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -44,8 +44,7 @@ def source_stamp(module: str) -> str:
         if name in seen or not file.exists():
             continue
         seen[name] = file.read_bytes()
-        for inside, names in IMPORT.findall(seen[name].decode()):
-            waiting += [inside] if inside else re.findall(r"\w+", names)
+        waiting += IMPORT.findall(seen[name].decode())
     digest = hashlib.sha256()
     for name in sorted(seen):
         digest.update(name.encode() + b"\0" + seen[name] + b"\0")

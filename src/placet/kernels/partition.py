@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from placet.kernels import quadrature
+import placet.kernels.quadrature as quadrature
 from placet.kernels.jit import jit
 from placet.kernels.plackett_luce import mean_below, stage_factor, tier_stages
 from placet.kernels.ranges import longest, lowest_tier

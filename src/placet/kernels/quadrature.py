@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from placet.kernels import vector
+import placet.kernels.vector as vector
 from placet.kernels.jit import jit
 from placet.kernels.softmax import total
 

@@ -2,7 +2,7 @@
 
 import math
 
-from placet.kernels import vector
+import placet.kernels.vector as vector
 from placet.kernels.jit import jit
 
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, table
@@ -118,6 +117,8 @@ def kendall_w(ratings: ArrayLike) -> float:
         raise DataError(f"{gaps} ratings are missing; Kendall's W needs all of them: use krippendorff_alpha")
     if m < 2 or n < 2:
         raise DataError(f"{m} raters and {n} items: agreement needs two of each at least")
+    from scipy.stats import rankdata  # takes half a second to import
+
     ranks = np.apply_along_axis(rankdata, 1, matrix)
     sums = ranks.sum(axis=0)
     ties = sum(float(((size := np.unique(row, return_counts=True)[1]) ** 3 - size).sum()) for row in ranks)

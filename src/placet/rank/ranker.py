@@ -1,8 +1,7 @@
 """What every ranker has in common: queries in, scores out in the caller's order, probabilities, and saved files."""
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -12,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Ints, table
+from placet.data.classes import Classes
 from placet.data.errors import one_of
 from placet.data.queries import Missing
 from placet.losses import Loss
@@ -28,30 +28,8 @@ Progress = Callable[[int, int, float | None], None]
 """Called as ``progress(step, steps at most, metric on the validation set or None)`` while a ranker is fitted."""
 
 
-class Classes(Mapping[str, "type[Ranker]"]):
-    """Short names and classes; a class is imported when it is asked for."""
-
-    def __init__(self, homes: Mapping[str, str]) -> None:
-        self.homes = homes
-
-    def __getitem__(self, name: str) -> "type[Ranker]":
-        module, _, attribute = self.homes[name].partition(":")
-        found: type[Ranker] = getattr(import_module(f"placet.rank.{module}"), attribute)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.homes)
-
-    def __len__(self) -> int:
-        return len(self.homes)
-
-    def name_of(self, kind: type) -> str | None:
-        """The short name of a class, or None if it is not in the table."""
-        home = f"{kind.__module__.removeprefix('placet.rank.')}:{kind.__qualname__}"
-        return next((name for name, own in self.homes.items() if own == home), None)
-
-
 RANKERS = Classes(
+    "placet.rank",
     {
         "linear": "linear:LinearRanker",
         "trees": "trees:TreeRanker",
@@ -69,7 +47,7 @@ RANKERS = Classes(
         "fusion": "fusion:SupervisedFusion",
         "blend": "blend:Blend",
         "labels": "labels:LabelRanker",
-    }
+    },
 )
 """All rankers by their short names, for saved files, the command line and ``autorank``."""
 
