@@ -1,10 +1,12 @@
-"""Models with more than items: controls beside scikit-learn and arena-rank, raters by held-out votes.
+"""Models with more than items: controls beside scikit-learn and arena-rank, raters by held-out votes, scores that move.
 
     python -m benchmarks.bench_models [part ...] [--quick]
 
 controls   135,000 votes on 100 items with four controls of effects 0.25, 0.10, 0.05, 0.02: time, and the effects found
 raters     votes on language models (LLMFAO, of the folder that PLACET_DATA names or ../shared/data; drawn ones if there is none): 5-fold
            log loss of held-out votes, by what raters may differ in
+time       international football (same folder; drawn matches if there is none): time of a fit with yearly steps, drift learnt and
+           given, beside whole-history-rating (`pip install whole-history-rating`) if it is there; log loss of 2014, 2019, 2024 from the years before
 """
 
 import importlib.util
@@ -125,5 +127,96 @@ def bench_raters(quick: bool) -> None:
         )
 
 
+def matches(quick: bool) -> pl.DataFrame:
+    """date, home_team, away_team, outcome (a, b or tie) and at_home (0 on neutral ground) of real matches, or of drawn ones."""
+    path = DATA / "votes" / "international-football.csv.xz"
+    if path.exists() and not quick:
+        frame = pl.read_csv(lzma.decompress(path.read_bytes()), null_values=["NA"], infer_schema_length=None)
+        frame = frame.drop_nulls(["home_score", "away_score"])
+        lead = pl.col("home_score") - pl.col("away_score")
+        word = pl.when(lead > 0).then(pl.lit("a")).when(lead < 0).then(pl.lit("b")).otherwise(pl.lit("tie"))
+        neutral = pl.col("neutral").cast(pl.String).str.to_lowercase() == "true"
+        return frame.select(
+            "date", "home_team", "away_team", word.alias("outcome"), (~neutral).cast(pl.Float64).alias("at_home")
+        )
+    rng = np.random.default_rng(0)
+    years, n = np.arange(1990, 2025), 20
+    theta = np.cumsum(np.vstack([rng.normal(size=n), 0.3 * rng.normal(size=(len(years) - 1, n))]), axis=0)
+    rows = []
+    for k, year in enumerate(years):
+        for _ in range(60):
+            a, b = rng.choice(n, 2, replace=False)
+            win, loss, _ = outcome_probabilities(theta[k, a] - theta[k, b] + 0.4, "davidson", -0.3)
+            u = rng.random()
+            rows.append((f"{year}-06-01", f"t{a}", f"t{b}", "a" if u < win else "b" if u < win + loss else "tie", 1.0))
+    return pl.DataFrame(rows, schema=["date", "home_team", "away_team", "outcome", "at_home"], orient="row")
+
+
+def dated(frame: pl.DataFrame, items: list[str]) -> Comparisons:
+    columns = (frame[name].to_numpy() for name in ("home_team", "away_team", "outcome"))
+    control = {"home": frame["at_home"].to_numpy()}
+    return Comparisons.from_battles(
+        *columns, items=items, control=control, time=frame["date"].cast(pl.String).to_list()
+    )
+
+
+def bench_time(quick: bool) -> None:
+    frame = matches(quick).with_columns(pl.col("date").cast(pl.String))
+    items = sorted(set(frame["home_team"]) | set(frame["away_team"]))
+    games = dated(frame, items)
+    fit = lambda **params: consensus(games, "bradley-terry", ties="davidson", **params)  # noqa: E731
+    contestants = {
+        "placet, drift learnt": lambda: fit(drift="learn"),
+        "placet, drift given": lambda: fit(drift=0.14, prior=2.4),
+    }
+    if importlib.util.find_spec("whr"):
+        contestants["whole-history-rating, 10 passes"] = lambda: by_whole_history(frame, 10)
+    compare(f"scores that move {len(frame)} matches {len(items)} items", contestants, repeat=1)
+    for params in ({}, {"drift": "learn"}, {"drift": 0.14, "prior": 2.4}):
+        total, count = 0.0, 0
+        for year in (2014, 2019, 2024):
+            of_year = pl.col("date").str.slice(0, 4).cast(pl.Int64)
+            past, test = frame.filter(of_year < year), frame.filter(of_year == year)
+            total, count = total + cost_of(past, test, items, year, params), count + len(test)
+        print(
+            f"log loss of {count} matches of 2014, 2019 and 2024 from those before, {params or 'scores stand still'}: {total / count:.4f}"
+        )
+
+
+def cost_of(past: pl.DataFrame, test: pl.DataFrame, items: list[str], year: int, params: dict[str, object]) -> float:
+    """Summed log loss of the matches of a year: means over what is not known of both scores."""
+    data = dated(past, items)
+    board = consensus(data, "bradley-terry", ties="davidson", **params)
+    board = board.at(f"{year}-07-01") if params else board
+    index = {name: k for k, name in enumerate(items)}
+    i, j = (np.array([index[name] for name in test[side]]) for side in ("home_team", "away_team"))
+    gap = board.scores[i] - board.scores[j] + board.controls["coefficient"][0] * test["at_home"].to_numpy()
+    spread = np.hypot(board.stderr[i], board.stderr[j])
+    nodes, weight = np.polynomial.hermite_e.hermegauss(21)
+    chance = sum(
+        w * np.array(outcome_probabilities(gap + z * spread, "davidson", board.extras["tie"]))
+        for z, w in zip(nodes, weight)
+    )
+    chosen = [("a", "b", "tie").index(word) for word in test["outcome"]]
+    return -float(np.log(chance[chosen, np.arange(len(test))] / weight.sum()).sum())
+
+
+def by_whole_history(frame: pl.DataFrame, passes: int) -> object:
+    """Whole-history rating: days are years, w2 in Elo points squared for a day; a draw is half a win."""
+    import warnings
+
+    from whr import Base
+
+    unit = 400 / np.log(10)
+    board = Base({"w2": (0.14 * unit) ** 2})
+    winner = {"a": "B", "b": "W", "tie": "D"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for date, home, away, outcome, _ in frame.iter_rows():
+            board.create_game(home, away, winner[outcome], int(date[:4]) - 1800, 0)
+        board.iterate(passes)
+    return board
+
+
 if __name__ == "__main__":
-    main(__doc__, {"controls": bench_controls, "raters": bench_raters})
+    main(__doc__, {"controls": bench_controls, "raters": bench_raters, "time": bench_time})
