@@ -16,13 +16,14 @@ BUSY = {
     "python": "while True: pass",
     "a sleep": "import time; time.sleep(60)",
     "a kernel": "deep()",
+    "threads": "from placet import threads; threads.set_threads(3); threads.map_ordered(lambda k: deep(), 3)",
 }
 SCRIPT = """
 import sys, time
 from numba import njit
 from placet.cli.stopping import run
 
-@njit
+@njit(nogil=True)
 def deep():
     x = 1
     while x != 0:
@@ -45,10 +46,10 @@ def test_a_signal_ends_it_wherever_it_is(where, number):
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(1.0 if where == "a kernel" else 0.2)  # for it to be compiled
+        time.sleep(1.0 if where in ("a kernel", "threads") else 0.2)  # for it to be compiled
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
-    if where == "a kernel":
+    if where in ("a kernel", "threads"):
         assert process.returncode in (-signal.SIGKILL, 128 + number)
         assert process.returncode == 128 + number or "stopped" in err
     else:

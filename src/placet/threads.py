@@ -124,11 +124,15 @@ def map_ordered(work: Callable[[int], T], n: int) -> list[T]:
             values[k] = work(k)
 
     helpers = [_pool(_threads - 1).submit(take, left.pop) for _ in range(min(_threads, n) - 1)]
+    waits = True
     try:
         take(left.popleft)
+    except KeyboardInterrupt:  # what helpers are at may take long, and nobody wants it any more
+        waits = False
+        raise
     finally:
         left.clear()
         for helper in helpers:
-            if not helper.cancel():  # one that has not started has nothing left to do
+            if not helper.cancel() and waits:  # one that has not started has nothing left to do
                 helper.result()
     return values
