@@ -312,11 +312,11 @@ def test_suffixes_and_first_lines(tmp_path):
 
 
 def test_scores_are_numbers_one_per_line():
-    np.testing.assert_array_equal(pio.read_scores(io.StringIO("1\n\n-2.5e1\n")), [1, -25])
+    np.testing.assert_array_equal(pio.read_score_lines(io.StringIO("1\n\n-2.5e1\n")), [1, -25])
     with pytest.raises(
         DataError, match=r"<stream>:2: score 'nan' is not a finite number \(2 such lines\); write one number per line$"
     ):
-        pio.read_scores(io.StringIO("1\nnan\n1_0\n"))
+        pio.read_score_lines(io.StringIO("1\nnan\n1_0\n"))
 
 
 def test_a_pipe_is_spooled_and_then_guessed(tmp_path):

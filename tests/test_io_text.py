@@ -13,7 +13,7 @@ from preflibtools.instances import OrdinalInstance
 from scipy.sparse import csr_matrix
 
 import placet.io as pio
-from placet.data import Comparisons, DataError, Queries, Rankings
+from placet.data import Comparisons, DataError, Queries, Rankings, Scores
 from placet.io import DataWarning, LetorAgg, MultiLabel, Qrels
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=6)
@@ -479,6 +479,7 @@ def test_every_format_is_recognized_by_what_it_writes(tmp_path):
         "ratings": Rankings.from_scores(
             {"u": ["1", "1"], "i": ["4", "5"], "r": [1, 2]}, ballot="u", item="i", score="r"
         ),
+        "scores": Scores.from_table([[0.5, 0.75], [0.25, 1.5]], items=["x", "y"], tasks=["p", "q"]),
         "features": Queries.from_frame({"qid": [1, 1, 2], "label": [0, 1, 2], "x": [1.0, 2, 3], "y1": [0.5, 0, 1]}),
         "ballots": Rankings.from_orders([["a", ("b", "c")]]),
     }
@@ -488,6 +489,6 @@ def test_every_format_is_recognized_by_what_it_writes(tmp_path):
             if name != "preflib" or suffix in (".toi", ".soc"):
                 pio.write(data, tmp_path / f"file{suffix}", format=name)
                 assert type(pio.read(tmp_path / f"file{suffix}")) is pio.FORMATS[name].kind
-        if name not in ("preferences", "battles", "ratings", "features"):
+        if name not in ("preferences", "battles", "ratings", "features", "scores"):
             pio.write(data, tmp_path / "file.txt", format=name)
             assert pio.read(tmp_path / "file.txt") == data

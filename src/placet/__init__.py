@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, scale, simulate, tracking
     from placet.aggregate import Consensus, ConsensusSet, consensus
-    from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, concat
+    from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, Scores, concat
     from placet.io import (
         read,
         read_ballots,
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         read_preflib,
         read_qrels,
         read_ratings,
+        read_scores,
         read_slices,
         read_trec_run,
         read_xmc,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives.  A name is imported when it is first used, so that `import placet` stays light.
 _HOME = {
-    "placet.data": ("Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "concat"),
+    "placet.data": ("Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "Scores", "concat"),
     "placet.io": (
         "read",
         "read_ballots",
@@ -41,6 +42,7 @@ _HOME = {
         "read_preflib",
         "read_qrels",
         "read_ratings",
+        "read_scores",
         "read_slices",
         "read_trec_run",
         "read_xmc",

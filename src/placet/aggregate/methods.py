@@ -17,12 +17,14 @@ from placet.aggregate.prior import LEARN, check_prior
 from placet.aggregate.resample import resample
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
+from placet.aggregate.score_tables import SCORE_METHODS, check_score_method, consensus_of_scores
 from placet.aggregate.start import start_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.classes import Classes
 from placet.data.errors import one_of
 from placet.data.parameters import check_parameters
+from placet.data.scores import Scores
 from placet.threads import algebra_threads
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def consensus(
 ) -> Consensus: ...
 @overload
 def consensus(
-    data: Rankings | Comparisons | Parts | Mapping[Hashable, Any],
+    data: Rankings | Comparisons | Scores | Parts | Mapping[Hashable, Any],
     method: "str | Mixture" = ...,
     *,
     bootstrap: int = ...,
@@ -80,7 +82,7 @@ def consensus(
     **params: Any,
 ) -> Consensus | ConsensusSet: ...
 def consensus(
-    data: Rankings | Comparisons | Parts | Mapping[Hashable, Any],
+    data: Rankings | Comparisons | Scores | Parts | Mapping[Hashable, Any],
     method: "str | Mixture" = "plackett-luce",
     *,
     bootstrap: int = 0,
@@ -97,8 +99,8 @@ def consensus(
 
     Parameters
     ----------
-    data : ballots or votes, or `Parts` of them (`placet.scan`), which need not fit in memory; or a mapping of names to
-        data (`placet.read_slices`), each of which is answered alone
+    data : ballots, votes or a table of scores (`placet.read_scores`); `Parts` of ballots or votes (`placet.scan`),
+        which need not fit in memory; or a mapping of names to data (`placet.read_slices`), each answered alone
     method : a name of `MODELS` or `RULES`; or a `Mixture` of one of the models, which gives `Groups` of voters
     bootstrap : rounds of resampling, 0 for none.  Ballots (of each instance) or votes are resampled by multinomial
         counts and the method is run on each sample, which gives every method standard errors and rank intervals.
@@ -120,6 +122,15 @@ def consensus(
 
         given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "start": start, **params}
         return cast(ConsensusSet, consensus_of_slices(data, method, "slice", progress, **given))
+    if isinstance(data, Scores) and method not in SCORE_METHODS:
+        notes_of_table = data.notes
+        data = data.to_rankings()
+        data = replace(data, notes=(*notes_of_table, *data.notes))
+    if isinstance(data, Scores):
+        check_method(method, params)
+        return consensus_of_scores(data, method, bootstrap, random_state, progress, **params)
+    if method in SCORE_METHODS:
+        raise ValueError(f"{method!r} needs a table of scores, as placet.read_scores gives; not {type(data).__name__}")
     if not isinstance(data, Parts):
         data_kind(data)
         if engine is not None:
@@ -173,8 +184,10 @@ def _groups(
 
 def check_method(method: str, params: Mapping[str, Any]) -> None:
     """A ``ValueError`` for a method or parameters that there are not, or values of another kind; no data are needed."""
-    one_of(method, [*MODELS, *RULES], "method")
-    if method in MODELS:
+    one_of(method, [*MODELS, *RULES, *SCORE_METHODS], "method")
+    if method in SCORE_METHODS:
+        check_score_method(method, params)
+    elif method in MODELS:
         check_parameters(MODELS[method], params, repr(method))
         check_prior(params.get("prior"))
     else:

@@ -13,7 +13,7 @@ from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, 
 from placet.cli.options import AsJson, FormatName, Level, Out, Param, Read, Report, Seed, complete_methods
 from placet.cli.output import LONG, check_suffix, parameters, progress_bar, say, show_json, value_of
 from placet.cli.reading import read_all, read_boards, read_parts
-from placet.cli.results import WRITERS, result_json, show_result
+from placet.cli.results import WRITERS, result_json, show_result, show_tiers
 
 if TYPE_CHECKING:
     from placet.aggregate.boards import Board
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def aggregate(
     files: Annotated[
-        list[Path], typer.Argument(help="Votes, ballots, PrefLib, rank lists, ratings; several TREC runs are fused.")
+        list[Path],
+        typer.Argument(help="Votes, ballots, PrefLib, rank lists, ratings, score tables; several TREC runs are fused."),
     ],
     method: Annotated[
         str,
@@ -43,6 +44,7 @@ def aggregate(
     min_support: Annotated[
         float, typer.Option(min=0, help="Rank only items with at least so many votes or ballots; all are fitted.")
     ] = 0,
+    tiers: Annotated[bool, typer.Option("--tiers", help="Show groups of items that the data cannot separate.")] = False,
     by: Annotated[str, typer.Option(help="A column: one board for each of its values, and a page that compares.")] = "",
     scale: Annotated[str, typer.Option(help="elo: scores as points, 400 for odds of 10 to 1.")] = "",
     anchor: Annotated[str, typer.Option(help="With --scale: ITEM=POINTS, or POINTS of the mean item (1000).")] = "",
@@ -57,15 +59,18 @@ def aggregate(
 ) -> None:
     """Rank the items of files by consensus, with standard errors and rank intervals.
 
-    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings.  Ballots that belong to instances
-    (the topics of TREC runs, the queries of LETOR files) are ranked instance by instance.  A board that was written
-    with --out board.json goes on with new files: placet aggregate board.json new.csv.
+    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings, the mean for score tables.
+    Ballots that belong to instances (the topics of TREC runs, the queries of LETOR files) are ranked instance by
+    instance.  A board that was written with --out board.json goes on: placet aggregate board.json new.csv
     """
     from placet.aggregate import consensus
     from placet.aggregate.methods import check_method, expected_seconds
+    from placet.aggregate.score_tables import SCORE_METHODS
+    from placet.data import Scores
 
     check_suffix(out, list(WRITERS))
     check_scale(scale, anchor)
+    show = show_tiers if tiers else show_result
     reading, fitting = model_options(control or [], agents, drift, step, time)
     params, mixed = split_parameters(groups, members, by, fitting | parameters(param or []))
     if method:
@@ -79,7 +84,8 @@ def aggregate(
             check_method(chosen, params)
             answer: Any = consensus(found, chosen, bootstrap=bootstrap, random_state=seed, **params)
         answer = answer.with_min_support(min_support) if min_support else answer
-        _deliver(_in_points(answer, scale, anchor) if scale else answer, set(found.notes), out, as_json, level, None)
+        answer = _in_points(answer, scale, anchor) if scale else answer
+        _deliver(answer, set(found.notes), out, as_json, level, None, show)
         return
     with progress_bar("reading"):
         data, start, old = _read(files, by, format, options)
@@ -88,7 +94,9 @@ def aggregate(
     params.pop("random_state", None)
     check_method(chosen, params)
     mixture = mixture_of(groups, chosen, params, mixed, seed) if groups else None
-    if not isinstance(data, Mapping) and (seconds := expected_seconds(data, chosen, bootstrap)) > LONG:
+    if isinstance(data, Scores) and chosen not in SCORE_METHODS:
+        data = replace(data.to_rankings(), notes=data.notes)  # a ballot for each task
+    if not isinstance(data, Mapping | Scores) and (seconds := expected_seconds(data, chosen, bootstrap)) > LONG:
         say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
     with progress_bar(chosen) as bar:
         given = {"bootstrap": bootstrap, "random_state": seed, "progress": bar, "start": start}
@@ -105,10 +113,10 @@ def aggregate(
         with progress_bar("report"):
             _write_page(report, result, data, f"Consensus of {names}", level)
         say(f"report: {report}")
-    _deliver(result, known, out, as_json, level, data)
+    _deliver(result, known, out, as_json, level, data, show)
 
 
-def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, level: float, data: Any) -> None:
+def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, level: float, data: Any, show: Any) -> None:
     """Notes that were not said when the files were read on stderr; the result where it is wanted."""
     from placet.io.files import bare_suffix
 
@@ -120,15 +128,15 @@ def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, leve
     elif as_json:
         show_json(result_json(result, level, data))
     else:
-        show_result(result, level)
+        show(result, level)
 
 
 def default_method(data: Any) -> str:
     """The method that is taken where none is named."""
-    from placet.data import Comparisons
+    from placet.data import Comparisons, Scores
 
     one = next(iter(data.values())) if isinstance(data, Mapping) else data
-    return "bradley-terry" if isinstance(one, Comparisons) else "plackett-luce"
+    return "bradley-terry" if isinstance(one, Comparisons) else "mean" if isinstance(one, Scores) else "plackett-luce"
 
 
 def check_scale(scale: str, anchor: str) -> None:

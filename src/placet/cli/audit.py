@@ -74,10 +74,11 @@ def _value(found: "Audit | AuditSet | MethodAudit") -> Any:
 
 
 def _read(file: Path, format: str, options: dict[str, Any]) -> Any:
-    from placet.data import Comparisons, DataError, Rankings
+    from placet.data import Comparisons, DataError, Rankings, Scores
     from placet.io import read
 
     data = read(file, format or None, **options)
+    data = data.to_rankings() if isinstance(data, Scores) else data  # a ballot for each task
     data = getattr(data, "rankings", data)  # rank lists of engines, with their queries as instances
     if not isinstance(data, Rankings | Comparisons):
         raise DataError(f"{file}: {type(data).__name__} cannot be audited; votes, ballots or ratings can")

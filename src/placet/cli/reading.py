@@ -10,7 +10,7 @@ from placet.cli.output import say
 
 if TYPE_CHECKING:
     from placet.aggregate.boards import Board
-    from placet.data import Comparisons, Rankings
+    from placet.data import Comparisons, Rankings, Scores
 
 
 def read_boards(files: Sequence[Path]) -> "tuple[list[Board], list[Path]]":
@@ -23,7 +23,7 @@ def read_boards(files: Sequence[Path]) -> "tuple[list[Board], list[Path]]":
 
 def read_parts(files: Sequence[Path], by: str, format: str, options: dict[str, Any]) -> "dict[Hashable, Any]":
     """The slices of all files by a column."""
-    from placet.data import Comparisons, DataError, Rankings
+    from placet.data import Comparisons, DataError, Rankings, Scores
     from placet.io import read_slices
 
     slices = read_slices([str(file) for file in files], by, format or None, **options)
@@ -31,14 +31,14 @@ def read_parts(files: Sequence[Path], by: str, format: str, options: dict[str, A
     for note in notes:
         say(note)
     for name, part in slices.items():
-        if not isinstance(part, Rankings | Comparisons):
+        if not isinstance(part, Rankings | Comparisons | Scores):
             raise DataError(f"{by} {name!r}: {type(part).__name__} cannot be aggregated; votes, ballots or ratings can")
     return slices
 
 
-def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons":
-    """All files as one set of ballots or votes."""
-    from placet.data import Comparisons, DataError, Rankings, concat
+def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons | Scores":
+    """All files as one set of ballots or votes, or one table of scores."""
+    from placet.data import Comparisons, DataError, Rankings, Scores, concat
     from placet.io import LetorAgg, read
 
     parts: list[Rankings | Comparisons] = []
@@ -47,6 +47,10 @@ def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Ra
         for note in getattr(data, "notes", ()):
             say(note)
         data = data.rankings if isinstance(data, LetorAgg) else data
+        if isinstance(data, Scores):
+            if len(files) > 1:
+                raise DataError(f"{file}: tables of scores are aggregated one by one, or joined into one file first")
+            return data
         if not isinstance(data, Rankings | Comparisons):
             raise DataError(f"{file}: {type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
         if parts and type(data) is not type(parts[0]):

@@ -52,6 +52,23 @@ def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
         )
 
 
+def show_tiers(result: "Consensus | ConsensusSet", level: float) -> None:
+    """A row for each tier: its number, the ranks that it holds, and its items; no tier holds a separated pair."""
+    from placet.aggregate import ConsensusSet
+
+    boards = list(result.items()) if isinstance(result, ConsensusSet) else [(None, result)]
+    head = ["tier", "ranks", "items"]
+    rows: list[list[Any]] = []
+    for name, board in boards:
+        first = 1
+        for k, tier in enumerate(board.tiers(level)):
+            last = first + len(tier) - 1
+            row = [k + 1, str(first) if first == last else f"{first}-{last}", ", ".join(map(str, tier))]
+            rows.append(row if name is None else [str(name), *row])
+            first = last + 1
+    show_table(head if not isinstance(result, ConsensusSet) else [result.by, *head], rows)
+
+
 def _write_run(out: Path, result: "Consensus | ConsensusSet", level: float, data: Any = None) -> None:
     from placet.io import write_trec_run
 

@@ -7,6 +7,7 @@ from placet.data.errors import DataError
 from placet.data.parts import Parts
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
+from placet.data.scores import Scores
 from placet.data.union import concat
 
-__all__ = ["Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "concat"]
+__all__ = ["Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "Scores", "concat"]

@@ -12,6 +12,7 @@ from typing import Any
 from placet.data import Comparisons, DataError, Queries, Rankings, concat
 from placet.data.arrays import set_columns
 from placet.data.errors import one_of
+from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
 from placet.io.features import looks_like_features, read_features, write_features
@@ -28,6 +29,7 @@ from placet.io.letor import (
 from placet.io.preferences import looks_like_preferences, read_preferences, write_preferences
 from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
 from placet.io.ratings import looks_like_ratings, read_ratings, write_ratings
+from placet.io.score_tables import looks_like_scores, read_scores, write_scores
 from placet.io.sources import sniff_separator
 from placet.io.tables import SUFFIXES as TABLES
 from placet.io.tables import Sample, Table, read_table, take_sample
@@ -81,6 +83,9 @@ FORMATS: dict[str, Format] = {
         (".data", *TABLES),
         looks_like_ratings,
         'user="...", item="...", rating="..."',
+    ),
+    "scores": Format(
+        read_scores, write_scores, Scores, TABLES, looks_like_scores, 'item="...", task="...", score="..."'
     ),
     "features": Format(read_features, write_features, Queries, TABLES, looks_like_features, 'qid="...", label="..."'),
     "preferences": Format(

@@ -54,7 +54,7 @@ def read_judged(scores: Source, labels: Source) -> Judged:
     if run and qrels:
         return judge(read_trec_run(scores), read_qrels(labels))
     if not run and not qrels:
-        return score_rows(read_scores(scores), read_letor(labels))
+        return score_rows(read_score_lines(scores), read_letor(labels))
     what, other = ("a TREC run", "qrels") if run else ("scores, one per line", "LETOR text")
     said = f"{name_of(scores)} holds {what}, but {name_of(labels)} does not hold {other}"
     raise DataError(f"{said}; give two that belong together")
@@ -135,7 +135,7 @@ def _cells(cells: list[tuple[int, int, float]], rows: int) -> "csr_matrix":
     return csr_matrix((value, (row.astype(np.int64), column.astype(np.int64))), shape=shape)
 
 
-def read_scores(source: Source) -> NDArray[np.float64]:
+def read_score_lines(source: Source) -> NDArray[np.float64]:
     """Scores, one finite number per line, in the order of the rows they belong to; a bad line cannot be left out."""
     problems = Problems(name_of(source), may_skip=False)
     values = []

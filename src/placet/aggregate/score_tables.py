@@ -1,0 +1,250 @@
+"""Consensus of score tables: mean, mean win rate and Rasch, with errors from tasks or questions drawn anew, in pairs.
+
+All items are measured on the same tasks, so a hard task is hard for all of them: tasks (or the questions within each
+task) are weighted anew for all items at once, by Dirichlet weights (Rubin, The Bayesian bootstrap, Annals of Statistics
+1981), and differences between items keep what the tasks have in common.  Draws are widened about the scores so that for
+plain means the standard error is the unbiased one, s / sqrt(n).
+
+A missing cell is missing: means are those of the two-way model x = item + task, fitted to the cells that are there,
+which is the plain mean where all are.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from placet.aggregate.result import Consensus
+from placet.data import DataError
+from placet.data.arrays import Floats
+from placet.data.errors import one_of
+from placet.data.parameters import check_parameters
+from placet.data.scores import Scores
+
+Unit = Literal["task", "question"]
+FEW = 10
+"""Tasks or questions below which errors that are estimated from them deserve a warning."""
+
+
+@dataclass(frozen=True)
+class ScoreMethod:
+    """``fit(scores, weight, **params)`` gives scores (n_items,) for weights (n_columns,) of the columns.
+
+    ``prepare`` checks the table once and gives notes; ``reference``: where it comes from.
+    """
+
+    fit: Callable[..., Floats]
+    prepare: Callable[..., list[str]]
+    reference: str
+
+
+ROUNDS = 1000
+"""Rounds of resampling where none are asked for."""
+
+
+def mean(scores: Scores, weight: Floats) -> Floats:
+    """The mean over tasks, each of equal weight; where cells are missing, of the model x = item + column.
+
+    O(items columns), or O(items^2 columns) with missing cells.
+    """
+    u = weight / np.bincount(scores.task, minlength=scores.n_tasks)[scores.task]
+    there = ~np.isnan(scores.value)
+    if there.all():
+        return scores.value @ u / u.sum()
+    x = np.where(there, scores.value, 0.0)
+    W = there * u
+    by_item, by_column = W.sum(axis=1), W.sum(axis=0)
+    share = W / by_column
+    A = np.diag(by_item) - share @ W.T + np.full((len(x), len(x)), u.sum() / len(x))  # the mean of a is free: make it 0
+    a = np.linalg.solve(A, (W * x).sum(axis=1) - share @ (W * x).sum(axis=0))
+    b = (W * (x - a[:, None])).sum(axis=0) / by_column
+    return a + b @ u / u.sum()
+
+
+def mean_win_rate(scores: Scores, weight: Floats) -> Floats:
+    """The share of the other items that an item beats on a task, ties one half, averaged over the tasks that it has.
+
+    Weights of columns weigh questions within tasks, and tasks by the sum of theirs.
+    """
+    from scipy.stats import rankdata
+
+    table = scores.by_task(weight)
+    rate = np.full(table.shape, np.nan)
+    for t in range(scores.n_tasks):
+        own = np.flatnonzero(~np.isnan(table[:, t]))
+        if len(own) > 1:
+            rate[own, t] = (rankdata(table[own, t]) - 1) / (len(own) - 1)
+    there = ~np.isnan(rate)
+    size = np.bincount(scores.task, minlength=scores.n_tasks)
+    u = np.bincount(scores.task, weight, scores.n_tasks) / size
+    total = there @ u
+    if (total <= 0).any():
+        k = int(np.argmax(total <= 0))
+        raise DataError(f"item {scores.items[k]!r} has no task in common with another item; leave it out")
+    return (np.where(there, rate, 0.0) @ u) / total
+
+
+def rasch(scores: Scores, weight: Floats, prior: float | None = 3.0, top: float = 1.0) -> Floats:
+    """Ability in the Rasch model, see `placet.aggregate.rasch`; ``top`` is the score of an item that solves all."""
+    from placet.aggregate.rasch import fit_rasch
+
+    return fit_rasch(scores.value / top, weight, prior).theta
+
+
+def _prepare_means(scores: Scores) -> list[str]:
+    notes = []
+    missing = int(np.isnan(scores.value).sum())
+    if missing:
+        notes.append(
+            f"{missing} of {scores.value.size} scores are missing: means are of the model item + task, as if none were"
+        )
+    table = scores.by_task()
+    size = np.nanmax(np.abs(table), axis=0)
+    if size.min() > 0 and size.max() > 20 * size.min():
+        large, small = (scores.tasks[int(k)] for k in (np.argmax(size), np.argmin(size)))
+        notes.append(
+            f"tasks are on different scales ({large!r} up to {size.max():.4g}, {small!r} up to {size.min():.4g}), so "
+            "the large ones decide the mean; 'mean-win-rate' does not depend on scales"
+        )
+    return notes
+
+
+def _prepare_rates(scores: Scores) -> list[str]:
+    missing = int(np.isnan(scores.by_task()).sum())
+    return [f"{missing} scores are missing: win rates are among the items that have a task"] if missing else []
+
+
+def _prepare_rasch(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> list[str]:
+    if not top > 0:
+        raise ValueError(f"top must be positive, the score of an item that solves all, not {top}")
+    wrong = (scores.value < 0) | (scores.value > top)
+    if wrong.any():
+        i, c = np.argwhere(wrong)[0]
+        raise DataError(
+            f"'rasch' needs shares of questions solved, 0..{top:g}; item {scores.items[i]!r} has "
+            f"{scores.value[i, c]:g} for task {scores.tasks[scores.task[c]]!r} ({wrong.sum()} such scores); "
+            "say top=100 for percents, or use "
+            "'mean-win-rate'"
+        )
+    shares = scores.value / top
+    if np.isin(shares[~np.isnan(shares)], (0.0, 1.0)).all() and len(np.unique(shares[~np.isnan(shares)])) < 2:
+        raise DataError("every item solves all or nothing of every task: 'rasch' cannot tell them apart; use 'mean'")
+    return [] if prior is None else [f"prior: abilities are normal with mean 0 and standard deviation {prior:g}"]
+
+
+SCORE_METHODS: dict[str, ScoreMethod] = {
+    "mean": ScoreMethod(mean, _prepare_means, "Yates 1933 (missing cells)"),
+    "mean-win-rate": ScoreMethod(mean_win_rate, _prepare_rates, "Liang et al. 2022, HELM"),
+    "rasch": ScoreMethod(rasch, _prepare_rasch, "Rasch 1960; Bock and Aitkin 1981 (difficulties integrated out)"),
+}
+"""Name -> `ScoreMethod`; other methods take a table as one ballot for each task."""
+
+
+def check_score_method(method: str, params: Any) -> None:
+    """A ``ValueError`` for parameters that a method of score tables has not."""
+    given = {name: v for name, v in params.items() if name != "unit"}
+    check_parameters(SCORE_METHODS[method].fit, given, repr(method), skip=2)
+    if "unit" in params:
+        one_of(params["unit"], ("task", "question"), "unit")
+
+
+def consensus_of_scores(
+    scores: Scores, method: str, bootstrap: int, random_state: int, progress: Any = None, **params: Any
+) -> Consensus:
+    """The consensus of a score table by a method of `SCORE_METHODS`; ``bootstrap`` 0: the method's own rounds.
+
+    ``unit``: what is drawn anew, "task" or "question" (within each task); questions where the table has them.
+    """
+    record = SCORE_METHODS[method]
+    unit: str = params.pop("unit", None) or ("question" if scores.questions is not None else "task")
+    if unit == "question" and scores.questions is None:
+        raise ValueError('unit="question" needs a table with questions: name their column with question=')
+    _refuse_apart(scores)
+    notes = [*scores.notes, *record.prepare(scores, **params)]
+    found = record.fit(scores, np.ones(len(scores.task)), **params)
+    rounds = bootstrap or ROUNDS
+    rng = np.random.default_rng(random_state)
+    groups = scores.task if unit == "question" else None
+    n = len(scores.task) if unit == "question" else scores.n_tasks
+    draws: Floats | None = None
+    if n > 1:
+        again = _one_step(scores, **params) if method == "rasch" else lambda w: record.fit(scores, w, **params)
+        rows = []
+        for k in range(rounds):
+            rows.append(again(_weights(scores, groups, rng)))
+            if progress is not None:
+                progress(k + 1, rounds)
+        draws = found + _widening(scores, groups) * (np.array(rows) - found)
+        notes.append(f"uncertainty from {rounds} rounds of weighting {n} {unit}s anew, for all items at once")
+        if n < FEW:
+            notes.append(f"{n} {unit}s are few: errors estimated from them are themselves uncertain")
+    else:
+        notes.append("one task alone does not say how sure the order is; give its questions, or more tasks")
+    return Consensus(
+        scores.items,
+        found,
+        method=method,
+        params={"unit": unit, **params},
+        draws=draws,
+        notes=tuple(notes),
+        extras={"tasks": n},
+        support=(~np.isnan(scores.by_task())).sum(axis=1).astype(np.float64),
+    )
+
+
+def _one_step(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> Callable[[Floats], Floats]:
+    """Abilities for other weights of the columns by one Newton step from the optimum, which is all that errors need."""
+    from placet.aggregate.rasch import fit_rasch
+
+    fit = fit_rasch(scores.value / top, np.ones(len(scores.task)), prior)
+
+    def step(weight: Floats) -> Floats:
+        moved = fit.theta + fit.influence @ (weight - 1)
+        return moved - moved.mean()
+
+    return step
+
+
+def _weights(scores: Scores, groups: Any, rng: np.random.Generator) -> Floats:
+    """Dirichlet weights of the columns with mean 1: over tasks, or over the questions within each task."""
+    if groups is None:
+        g = rng.standard_exponential(scores.n_tasks)
+        return (g / g.mean())[scores.task]
+    g = rng.standard_exponential(len(groups))
+    size = np.bincount(groups)
+    return g / (np.bincount(groups, g) / size)[groups]
+
+
+def _widening(scores: Scores, groups: Any) -> float:
+    """sqrt((n + 1) / (n - 1)): a Dirichlet mean of n has variance s^2 (n - 1) / (n (n + 1)); of tasks of several sizes,
+    the mean over tasks.
+    """
+    if groups is None:
+        return float(np.sqrt((scores.n_tasks + 1) / (scores.n_tasks - 1)))
+    size = np.bincount(groups)
+    size = size[size > 1]
+    return float(np.sqrt(np.mean((size + 1) / (size - 1)))) if len(size) else 1.0
+
+
+def _refuse_apart(scores: Scores) -> None:
+    """Items that share no task, not even through others, cannot be compared."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    if not scores.n_items:
+        raise DataError("the table has no items")
+    there = csr_matrix(~np.isnan(scores.value))
+    n = scores.n_items
+    if (there.sum(axis=1) == 0).any():
+        k = int(np.argmax(np.asarray(there.sum(axis=1)).ravel() == 0))
+        raise DataError(f"item {scores.items[k]!r} has no score at all; leave it out")
+    one, column = there.nonzero()
+    graph = csr_matrix((np.ones(len(one)), (one, n + column)), shape=(n + there.shape[1],) * 2)
+    _, group = connected_components(graph, directed=False)
+    if len(np.unique(group[:n])) > 1:
+        other = int(np.argmax(group[:n] != group[0]))
+        raise DataError(
+            f"items {scores.items[0]!r} and {scores.items[other]!r} share no task, not even through others; "
+            f"the table falls into {len(np.unique(group[:n]))} parts: compare each alone"
+        )

@@ -1,0 +1,208 @@
+"""Score tables: a row for each model and a column for each task, or a row for each score."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from placet.data import DataError
+from placet.data.arrays import Floats
+from placet.data.scores import Scores
+from placet.io.cells import as_number
+from placet.io.columns import ABOUT, find_column, plain_name, split_names
+from placet.io.files import Source
+from placet.io.tables import Rows, Sample, Table, read_table, write_table
+from placet.io.text import OnError
+
+ITEMS = ("model", "model_name", "system", "system_name", "method", "submission", "algorithm", "checkpoint", "llm")
+TASKS = ("task", "task_name", "benchmark", "dataset", "dataset_name", "subject", "scenario", "eval", "test")
+SCORES = ("score", "accuracy", "acc", "value", "correct", "metric_value", "result_score", "main_score", "pass")
+QUESTIONS = (
+    "question",
+    "question_id",
+    "example",
+    "example_id",
+    "doc_id",
+    "sample",
+    "sample_id",
+    "prompt_id",
+    "problem",
+)
+# Columns that are made of the others, or describe the model.
+DERIVED = frozenset(
+    "average avg mean mean_score overall total rank borda params parameters size n_params size_b license organization "
+    "org precision type architecture revision likes downloads release price cost".split()
+)
+MISSING = frozenset(("", "-", "--", "–", "—", "n/a", "na", "nan", "none", "null", "?"))
+_NAME_THEM = "name the columns with item=, task=, score=, or with item= and tasks="
+
+
+def looks_like_scores(sample: Sample) -> dict[str, Any] | None:
+    """A table with a column of models and of tasks and scores, or with one of models and two or more of numbers."""
+    table = sample.table
+    if table is None or (item := find_column(table.names, ITEMS)) is None:
+        return None
+    if find_column(table.names, TASKS) and find_column(table.names, SCORES):
+        return {}
+    if table.names[0] != item:
+        return None
+    return {} if len(_task_columns(table, item, ())) > 1 else None
+
+
+def read_scores(
+    source: Source | Any,
+    *,
+    item: str | None = None,
+    task: str | None = None,
+    score: str | None = None,
+    question: str | None = None,
+    tasks: str | Sequence[str] | None = None,
+    lower: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
+    separator: str | None = None,
+    format: str | None = None,
+    on_error: OnError = "raise",
+) -> Scores:
+    """Scores of items (models, systems) on tasks: a path, an open file, or a frame.
+
+    Wide: a row for each item and a column for each task.  Long: a row for each score with columns of the item, the task
+    and perhaps the question.  Columns that are not named are found by their names (``ITEMS``, ``TASKS``, ``SCORES``,
+    ``QUESTIONS``); averages, ranks and descriptions of models (``DERIVED``) are no tasks.  ``notes`` say what was
+    taken.
+
+    Parameters
+    ----------
+    item, task, score, question : columns.
+    tasks : columns of the tasks in a wide table; else all columns of numbers.
+    lower : tasks of which a lower score is better, such as errors or seconds; they change their sign.
+    ignore : columns to pass over.
+
+    An empty cell, ``-`` and ``n/a`` are missing, never 0; ``71.3%`` is 71.3.
+    """
+    table = read_table(source, on_error, format, separator=separator)
+    passed = split_names(ignore)
+    item = item or find_column(table.names, ITEMS)
+    if item is None:
+        raise DataError(f"{table.name}: the columns {table.names} name no model or system; {_NAME_THEM}")
+    table.require(item, _NAME_THEM)
+    task = task or (None if tasks is not None else find_column(table.names, TASKS))
+    score = score or (None if task is None else find_column(table.names, SCORES))
+    if task is not None and score is not None:
+        found = _long(table, item, task, score, question or find_column(table.names, QUESTIONS))
+    else:
+        columns = split_names(tasks) if tasks is not None else _task_columns(table, item, passed)
+        found = _wide(table, item, columns)
+    return _turned(found, split_names(lower) if lower else [])
+
+
+def _task_columns(table: Table, item: str, passed: Sequence[str]) -> list[str]:
+    """Columns of numbers that are neither derived nor about the model."""
+    rows = table.rows()
+    names = [name for name in table.names if name != item and name not in passed]
+    names = [name for name in names if plain_name(name) not in DERIVED | ABOUT]
+    return [name for name in names if _is_numeric(rows, name)]
+
+
+def _is_numeric(rows: Rows, name: str) -> bool:
+    cells = [number_of(cell) for cell in rows.column(name).values]
+    return None not in cells and any(cell == cell for cell in cells)
+
+
+def number_of(cell: Any) -> float | None:
+    """A score as a number, NaN where it is missing, None where it is something else.
+
+    >>> number_of("71.3%"), number_of("n/a"), number_of(True), number_of("good")
+    (71.3, nan, 1.0, None)
+    """
+    if cell is None or (isinstance(cell, str) and cell.strip().lower() in MISSING):
+        return float("nan")
+    if isinstance(cell, bool) or (isinstance(cell, str) and cell.strip().lower() in ("true", "false")):
+        return float(str(cell).strip().lower() == "true")
+    return as_number(cell.strip().removesuffix("%").strip() if isinstance(cell, str) else cell)
+
+
+def _values(rows: Rows, name: str) -> Floats:
+    """A column of scores; cells that are no numbers are noted."""
+    column = rows.column(name, _NAME_THEM)
+    wrong = column.map(lambda cell: number_of(cell) is None, bool)
+    rows.reject(
+        wrong,
+        name,
+        lambda row: f"{name} {rows.quote(name, row)} is no score",
+        "write a number, or leave the cell empty",
+    )
+    return column.map(lambda cell: np.nan if (x := number_of(cell)) is None else x, float)
+
+
+def _wide(table: Table, item: str, columns: list[str]) -> Scores:
+    if not columns:
+        raise DataError(f"{table.name}: the columns {table.names} hold no task; {_NAME_THEM}")
+    for name in columns:
+        table.require(name, _NAME_THEM)
+    rows = table.rows(item, *columns)
+    names = rows.labels(item)
+    values = np.stack([_values(rows, name) for name in columns], axis=1)
+    first: dict[Any, int] = {}
+    twice = np.array([first.setdefault(name, k) != k for k, name in enumerate(names)], bool)
+    rows.reject(twice, item, lambda row: f"{item} {rows.quote(item, row)} has a second row", "give each model one row")
+    good = rows.good_rows()
+    if not len(good):
+        raise DataError(f"{table.name}: no scores; a row has a model and its scores")
+    labels = list(names)
+    note = table.note("scores", [item, *columns])
+    task = np.arange(len(columns))
+    return Scores(values[good], task, tuple(labels[k] for k in good), tuple(columns), notes=(note,))
+
+
+def _long(table: Table, item: str, task: str, score: str, question: str | None) -> Scores:
+    used = [item, task, score, *((question,) if question else ())]
+    for name in used:
+        table.require(name, _NAME_THEM)
+    rows = table.rows(*used)
+    names, tasks, values = rows.labels(item), rows.labels(task), _values(rows, score)
+    asked = None if question is None else rows.labels(question)
+    good = rows.good_rows()
+    if not len(good):
+        raise DataError(f"{table.name}: no scores; a row has a model, a task and a score")
+    try:
+        return Scores.from_rows(
+            list(names.take(good)),
+            list(tasks.take(good)),
+            values[good],
+            None if asked is None else list(asked.take(good)),
+            notes=(table.note("scores", used),),
+        )
+    except DataError as error:
+        raise DataError(f"{table.name}: {error}") from None
+
+
+def _turned(found: Scores, lower: list[str]) -> Scores:
+    """The table with the signs of some tasks changed, so that higher is better for all."""
+    if not lower:
+        return found
+    if unknown := [name for name in lower if name not in found.tasks]:
+        raise DataError(f"lower names {unknown[0]!r}, which is not among the tasks {list(found.tasks)}")
+    turned = np.isin(found.task, [found.tasks.index(name) for name in lower])
+    note = f"lower is better, so signs are changed: {', '.join(lower)}"
+    value = np.where(turned, -found.value, found.value)
+    return Scores(value, found.task, found.items, found.tasks, found.questions, (*found.notes, note))
+
+
+def write_scores(scores: Scores, target: Source, *, format: str | None = None) -> None:
+    """A wide table, or where there are questions a row for each score that is there."""
+    if scores.questions is None:
+        columns: dict[str, Any] = {"model": list(scores.items)}
+        columns |= {str(name): _cells(scores.value[:, k]) for k, name in enumerate(scores.tasks)}
+    else:
+        i, c = np.nonzero(~np.isnan(scores.value))
+        columns = {
+            "model": [scores.items[k] for k in i],
+            "task": [scores.tasks[scores.task[k]] for k in c],
+            "question": [scores.questions[k] for k in c],
+            "score": scores.value[i, c].tolist(),
+        }
+    write_table(target, columns, format)
+
+
+def _cells(values: Floats) -> list[float | None]:
+    return [None if v != v else v for v in values.tolist()]
