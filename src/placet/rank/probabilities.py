@@ -89,7 +89,7 @@ def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> N
     A partition that puts a higher score below a lower one can be a little more probable under PMOP, and is never the
     answer.  O(rows^2), for "pmop-exact" O(rows^4).
 
-    >>> most_probable_tiers([3.0, 0.0, 2.9], "davidson", {"tie": 0.0})
+    >>> most_probable_tiers([3.0, 0.0, 2.9], "davidson", {"tie": 1.0})
     array([0, 1, 0])
     """
     s = np.asarray(s, dtype=np.float64)
