@@ -81,6 +81,24 @@ def test_a_linear_ranker_has_the_same_bytes(client, tmp_path):
     assert there.predict(parts.on(client)).tobytes() == alone.predict(parts).tobytes()
 
 
+def test_trees_grow_on_all_workers_together(client, tmp_path):
+    from placet.rank import TreeRanker
+
+    data = placet.simulate.queries(80, 10, 4, noise=0.4, random_state=2)
+    placet.io.write_letor(data[:60], tmp_path / "q.letor")
+    parts, valid = placet.scan(tmp_path / "q.letor", part_bytes=4000), data[60:]
+    how = {"n_trees": 12, "min_rows": 5, "leaves": 8}
+    alone = TreeRanker("pmop-fd", **how).fit(data[:60])
+    there = TreeRanker("pmop-fd", **how).fit(parts, engine=client)
+    assert len(parts) > 4
+    assert there.n_trees_ == 12
+    assert np.corrcoef(there.predict(valid), alone.predict(valid))[0, 1] > 0.99
+    kept = TreeRanker("pmop-fd", **how).fit(parts, valid=valid, engine=client)
+    assert kept.score(valid) == pytest.approx(kept.fit_summary_["validation"])
+    assert kept.score(valid) >= there.score(valid)
+    assert kept.n_trees_ <= 12
+
+
 def test_a_worker_killed_in_the_third_pass(client, files):
     alone = placet.consensus(placet.scan(files), "plackett-luce")
     pids = client.run(os.getpid)

@@ -107,8 +107,12 @@ def test_parts_that_do_not_fit_give_the_same_bytes(tmp_path, data, monkeypatch):
 
 def test_what_cannot_work_on_parts_says_so(data):
     parts = cut(data, 20)
-    with pytest.raises(ValueError, match="TreeRanker needs all queries at once.*LinearRanker does"):
+    with pytest.raises(ValueError, match="trees grow on parts only on a cluster.*parts.load"):
         TreeRanker().fit(parts)
+    with pytest.raises(ValueError, match="ListwiseReranker needs all queries at once.*LinearRanker and TreeRanker do"):
+        placet.rank.ListwiseReranker().fit(parts)
+    with pytest.raises(ValueError, match="loss 'davidson' has a level or parameters that all rows share.*'pmop-fd'"):
+        TreeRanker("davidson").fit(parts)
     with pytest.raises(ValueError, match="solver='sgd'.*does not work on parts.*'ranknet'"):
         LinearRanker(solver="sgd").fit(parts)
     with pytest.raises(DataError, match="hold Rankings; rankers are fitted to queries"):

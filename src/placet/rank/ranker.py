@@ -257,8 +257,8 @@ class Ranker(BaseEstimator):
             raise DataError(f"these parts hold {parts.kind.__name__}; rankers are fitted to queries")
         if not self.takes_parts:
             raise ValueError(
-                f"{type(self).__name__} needs all queries at once and does not work on parts; LinearRanker does, or "
-                "load them (parts.load()) where they fit in memory"
+                f"{type(self).__name__} needs all queries at once and does not work on parts; LinearRanker and "
+                "TreeRanker do, or load them (parts.load()) where they fit in memory"
             )
         if not any(one.informative for one in parts.summaries):
             raise DataError(

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.data import DataError, Lists, Queries
+from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
-from placet.losses import Bound, needs
+from placet.losses import LOSSES, Bound, needs
 from placet.metrics import metric as metric_of
 from placet.rank.files import lightgbm
 from placet.rank.forest import Forest
 from placet.rank.monotone import directions
 from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
 from placet.rank.state import Learnt, Number, Trees, holds
+from placet.rank.trees_in_parts import best_number, grow_together
 from placet.rank.validation import Best
 from placet.threads import forked
 
@@ -60,12 +61,16 @@ class TreeRanker(Ranker):
     random_state : int
         Seed of the draws.
 
+    On `Parts` with ``engine=client`` the workers of a Dask cluster grow the trees together; all ``n_trees`` are grown,
+    and as many kept as are best on the validation set.
+
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
     >>> TreeRanker("pmop-fd", n_trees=20).fit(data[:40]).score(data[40:], metric="ndcg@5") > 0.7
     True
     """
 
+    takes_parts = True
     needs = ("curvature",)
     _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True))
     _missing = "keep"
@@ -103,15 +108,19 @@ class TreeRanker(Ranker):
         self.monotone = monotone
         self.random_state = random_state
 
-    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+    def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
         lgb = lightgbm()
         if self.n_trees < 1 or self.patience < 1:
             raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
         slopes = self._slopes()
-        slopes.bind(queries.lists())
         sign = directions(self.monotone, queries.features, queries.n_features)
         limits = {"monotone_constraints": sign.tolist()} if sign.any() else {}
         engine = {**self._engine(), **limits, **(self.engine or {})}
+        if isinstance(queries, Parts):
+            self._fit_parts(queries, valid, slopes, engine)
+            return
+        valid = valid.load() if isinstance(valid, Parts) else valid
+        slopes.bind(queries.lists())
         train = lgb.Dataset(queries.X, queries.grade, params=engine).construct()
         best: Best[int] = Best()
         booster = None
@@ -134,6 +143,29 @@ class TreeRanker(Ranker):
 
     def _slopes(self) -> "Slopes":
         return Slopes(self.loss, self.loss_params)
+
+    def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", engine: dict[str, Any]) -> None:
+        """Grow all trees on a cluster, then keep as many as are best on the validation set."""
+        record = self._loss_record()
+        if not record.shift_invariant or record.learnt:
+            able = [
+                k
+                for k, loss in LOSSES.items()
+                if loss.shift_invariant and not loss.learnt and "curvature" in loss.gives
+            ]
+            raise ValueError(
+                f"loss {self.loss!r} has a level or parameters that all rows share, which trees on parts do not learn; "
+                f"choose from {able}"
+            )
+        text = grow_together(parts, self.loss, slopes.params, engine, self.n_trees)
+        grown = lightgbm().Booster(model_str=text)
+        self.n_trees_, quality = grown.num_trees(), None
+        if valid is not None:
+            held_out = valid if isinstance(valid, Parts) else Parts.of([valid])
+            self.n_trees_, quality = best_number(held_out, text, self.metric, self.n_trees_)
+        self.trees_ = Forest.from_text(grown.model_to_string(num_iteration=self.n_trees_))
+        self.learnt_ = {}
+        self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
 
     def _grow(self, booster: Any, slopes: "Slopes", valid: Queries | None) -> Best[int]:
         """Grow the trees; the state is the number of rounds."""

@@ -9,7 +9,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,6 +78,54 @@ class Dask:
 
         result: tuple[Any, int] = self._result(tree(tasks, add), name)
         return result
+
+    def together(
+        self, f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], *, prepare: Callable[[str], Any]
+    ) -> list[Any]:
+        """``f(own pieces, own number, prepared of all, *x)`` on all workers at once, which talk to one another.
+
+        ``prepare(host)`` runs on each worker before.  A worker that is lost cannot be replaced: an `EngineError`.
+        """
+        workers = self._workers()
+        addresses = sorted(workers)[: len(pieces)]
+        number = next(_NUMBER)
+        alone = [{"workers": [address], "allow_other_workers": False, "pure": False} for address in addresses]
+        hosts = [str(workers[address]["host"]) for address in addresses]
+        asked = [
+            self.client.submit(prepare, host, key=f"prepare-pass{number}-{k}", **alone[k])
+            for k, host in enumerate(hosts)
+        ]
+        prepared = [self._result(future, "prepare") for future in asked]
+        bounds = [len(pieces) * k // len(addresses) for k in range(len(addresses) + 1)]
+        share = _share(workers)
+        futures = [
+            self.client.submit(
+                _work_together,
+                f,
+                tuple(pieces[bounds[k] : bounds[k + 1]]),
+                (k, prepared, *x),
+                share,
+                key=f"together-pass{number}-worker{k}",
+                **alone[k],
+            )
+            for k in range(len(addresses))
+        ]
+        from distributed import wait
+
+        while True:
+            try:
+                wait(futures, timeout=1.0)
+            except TimeoutError:
+                lost = sorted(set(addresses) - set(self._workers()))
+                if not lost and not any(future.status == "error" for future in futures):
+                    continue
+                self.client.cancel(futures, force=True)
+                if lost:
+                    raise EngineError(
+                        f"worker {lost[0]} was lost while all worked together, and the others cannot go on without it; "
+                        "fit again"
+                    ) from None
+            return [self._result(future, "together") for future in futures]
 
     def _submitted(self, block: tuple[Piece, ...], where: dict[str, Any]) -> "Future":
         """The description of a block of parts, sent once; what it describes is loaded where a task needs it."""
@@ -202,6 +250,11 @@ def _work(f: Function, pieces: tuple[Piece, ...], x: tuple[Any, ...], merge: Mer
     """A block of parts on a worker, within its share of threads and memory."""
     _take_share(share)
     return run(f, pieces, x, merge)
+
+
+def _work_together(f: Function, pieces: tuple[Piece, ...], x: tuple[Any, ...], share: Share) -> Any:
+    _take_share(share)
+    return f(pieces, *x)
 
 
 def _merge(merge: Merge, a: tuple[Any, int], b: tuple[Any, int]) -> tuple[Any, int]:

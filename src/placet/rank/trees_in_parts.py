@@ -1,0 +1,118 @@
+"""Trees on a cluster: LightGBM's workers grow the same trees together, each on the rows of its own parts.
+
+Histograms are added over the network by LightGBM; the gradient and curvature of a loss are those of whole queries, so
+each worker computes its own.  What is common to all rows (total weight, mean curvature at the start) is a pass before.
+LightGBM adds in an order of its own, so trees may differ in the last digits with the number of workers, and cannot go
+on without a worker that is lost: then the fit ends with an `EngineError`.
+"""
+
+import socket
+from typing import Any
+
+import numpy as np
+
+from placet.data import Lists, Parts, Queries
+from placet.data.arrays import Floats, is_sparse, offsets_from_sizes
+from placet.data.engine import KEPT, Piece
+from placet.losses import Bound
+from placet.metrics import metric as metric_of
+from placet.rank.files import lightgbm
+
+
+def grow_together(parts: Parts, loss: str, params: dict[str, Any], engine: dict[str, Any], n_trees: int) -> str:
+    """The text of a LightGBM model of ``n_trees`` trees, grown by all workers of the parts' engine together."""
+    together = getattr(parts.engine, "together", None)
+    if together is None:
+        raise ValueError(
+            "trees grow on parts only on a cluster, whose workers hold all rows together: give engine=client, or load "
+            "the queries (parts.load()) where they fit in memory"
+        )
+    curvature, rows = parts.sum(_curvature, loss, params, parts.weight, name="curvature")
+    args = (loss, params, parts.weight, float(curvature / max(rows, 1)) or 1.0, engine, n_trees)
+    models: list[str] = together(_grow, parts.pieces, args, prepare=free_address)
+    return models[0]
+
+
+def best_number(parts: Parts, model: str, metric: str, n_trees: int) -> tuple[int, float]:
+    """How many of the first trees have the best mean metric on the parts, and that metric."""
+    total, defined = parts.sum(_staged, model, metric, n_trees, name="validation")
+    mean = np.divide(total, defined, out=np.full(n_trees, -np.inf), where=defined > 0)
+    best = int(np.argmax(mean))
+    return best + 1, float(mean[best])
+
+
+def free_address(host: str) -> str:
+    """An address of this host on which nobody listens yet."""
+    with socket.socket() as one:
+        one.bind(("", 0))
+        return f"{host}:{one.getsockname()[1]}"
+
+
+def _curvature(queries: Queries, loss: str, params: dict[str, Any], total: float) -> tuple[float, int]:
+    h = Bound(loss, queries.lists(), params, total=total).curvature(np.zeros(len(queries.grade)))
+    return float(h.sum()), len(h)
+
+
+def _grow(
+    pieces: tuple[Piece, ...],
+    number: int,
+    addresses: list[str],
+    loss: str,
+    params: dict[str, Any],
+    total: float,
+    unit: float,
+    engine: dict[str, Any],
+    n_trees: int,
+) -> str:
+    """What worker ``number`` of all does; every one ends with the same model."""
+    from placet.rank.trees import Slopes
+    from placet.threads import get_threads
+
+    lgb = lightgbm()
+    own = [KEPT.fetch(piece)[0] for piece in pieces]
+    X = _stacked([queries.X for queries in own])
+    offsets = offsets_from_sizes(np.concatenate([np.diff(queries.offsets) for queries in own]))
+    grade, weight = (np.concatenate([getattr(queries, name) for queries in own]) for name in ("grade", "weight"))
+    slopes = Slopes(loss, params)
+    slopes.bound, slopes.unit = Bound(loss, Lists(grade, offsets, weight), slopes.params, total=total), unit
+    network: dict[str, Any] = {"num_threads": get_threads()}
+    if len(addresses) > 1:
+        network |= {
+            "machines": ",".join(addresses),
+            "num_machines": len(addresses),
+            "local_listen_port": int(addresses[number].rpartition(":")[2]),
+            "tree_learner": "data",
+            "pre_partition": True,
+            "time_out": 2,
+        }
+    settings = {**engine, **network}
+    data = lgb.Dataset(X, grade, params=settings)
+    booster = lgb.Booster(settings, data)
+    try:
+        for _ in range(n_trees):
+            if booster.update(fobj=slopes):
+                break
+        return str(booster.model_to_string())
+    finally:
+        booster.free_network()
+
+
+def _stacked(tables: list[Any]) -> Any:
+    if not any(map(is_sparse, tables)):
+        return np.concatenate(tables)
+    from scipy.sparse import csr_matrix, vstack
+
+    return vstack([csr_matrix(X) for X in tables], format="csr")
+
+
+def _staged(queries: Queries, model: str, metric: str, n_trees: int) -> tuple[Floats, Floats]:
+    """Sums of a metric over the queries in which it is defined, and how many these are, after each tree."""
+    booster = lightgbm().Booster(model_str=model)
+    s, total, defined = np.zeros(len(queries.grade)), np.zeros(n_trees), np.zeros(n_trees)
+    chosen = metric_of(metric)
+    for k in range(n_trees):
+        if k < booster.num_trees():
+            s = s + booster.predict(queries.X, start_iteration=k, num_iteration=1, raw_score=True)
+            values = chosen(s, queries.grade, queries.offsets)
+            total[k], defined[k] = np.nansum(values), np.count_nonzero(~np.isnan(values))
+    return total, defined
