@@ -160,7 +160,6 @@ def test_features_by_key_are_those_by_row_and_what_does_not_fit_is_refused(tmp_p
         (lambda: fit_clicks(ranker, few.X[1:], log, keys=keys[1:]), DataError, "document 0 of query 0 has no features"),
         (lambda: fit_clicks(ranker, few.X, log), DataError, "X has 200 rows; 1000 are named by the log"),
         (lambda: fit_clicks(NeuralRanker(), few.X, log, keys=keys), ValueError, "not by NeuralRanker"),
-        (lambda: fit_clicks(LinearRanker(second_order=0.1), few.X, log, keys=keys), ValueError, "second_order"),
     ):
         with pytest.raises(error, match=message):
             call()

@@ -71,32 +71,13 @@ def fit_clicks(
 
 
 def _linear(ranker: LinearRanker, data: Queries, code: Ints, n: int, valid: Queries | None) -> tuple[Any, Floats]:
-    """Positions after the first as columns of 0 and 1 beside the features; their weights are the effects."""
-    if ranker.second_order is not None:
-        raise ValueError("second_order products would multiply positions; leave it out with clicks")
+    """Positions after the first as controls of 0 and 1."""
     shown = np.zeros((len(code), n - 1))
     later = np.flatnonzero(code)
     shown[later, code[later] - 1] = 1.0
-
-    def beside(queries: Queries, columns: Floats) -> Queries:
-        from scipy.sparse import csr_matrix, hstack
-
-        dense = isinstance(queries.X, np.ndarray)
-        X = np.hstack([queries.X, columns]) if dense else hstack([queries.X, csr_matrix(columns)]).tocsr()
-        return Queries(X, queries.grade, queries.offsets, queries.weight, queries.qid)
-
-    held_out = None if valid is None else beside(valid, np.zeros((len(valid.grade), n - 1)))
-    if ranker.monotone is not None:
-        from placet.rank.monotone import directions
-
-        ranker.monotone = [*directions(ranker.monotone, data.features, data.n_features).tolist(), *[0] * (n - 1)]
-    ranker.fit(beside(data, shown), valid=held_out)
-    effect = np.append(0.0, ranker.coef_[data.n_features :])
-    ranker.coef_ = ranker.coef_[: data.n_features].copy()
-    ranker.intercept_ = 0.0
-    if ranker.monotone is not None:
-        ranker.monotone = list(ranker.monotone)[: data.n_features]
-    ranker._set_columns(data)
+    ranker.fit(data, valid=valid, control=shown)
+    effect = np.append(0.0, list(ranker.controls_.values()))
+    ranker.controls_, ranker.intercept_ = {}, 0.0
     return ranker, effect
 
 

@@ -145,13 +145,15 @@ class DiversityReranker(Ranker):
         progress: Progress | None = None,
         start: Any = None,
         engine: Any = None,
+        control: Any = None,
     ) -> Self:
         """Fit on queries and ``y`` (rows, subtopics), what their rows are judged for, dense or sparse, in their order.
 
         ``X`` is ``Queries``, or features with ``qid``; ``valid`` is (queries, judged) or (X, judged, qid): the weights
         that are best on it are kept.  An interrupt (Ctrl-C) keeps the best so far.
         """
-        return super().fit(X, y, qid, weight=weight, valid=valid, progress=progress, start=start, engine=engine)
+        others: dict[str, Any] = {"progress": progress, "start": start, "engine": engine, "control": control}
+        return super().fit(X, y, qid, weight=weight, valid=valid, **others)
 
     def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> "Subtopics":
         self._check()

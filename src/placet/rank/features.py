@@ -130,6 +130,36 @@ class ProductTable:
         return np.add.reduce(map_ordered(part, n)) if n else np.zeros(size)
 
 
+class SideBySide:
+    """Two tables with the same rows as one table, neither copied; each keeps its own type."""
+
+    def __init__(self, left: Any, right: Any) -> None:
+        self.left, self.right, self.n_left = left, right, left.shape[1]
+        self.shape = (left.shape[0], left.shape[1] + right.shape[1])
+        self.dtype = left.dtype
+
+    def __getitem__(self, rows: Any) -> "SideBySide":
+        return SideBySide(self.left[rows], self.right[rows])
+
+    def __matmul__(self, w: Floats) -> Floats:
+        out = times(self.left, w[: self.n_left])
+        out += times(self.right, w[self.n_left :])
+        return out
+
+    def transposed_times(self, g: Floats) -> Floats:
+        """The table's transpose times g (rows,)."""
+        return np.concatenate([transposed_times(self.left, g), transposed_times(self.right, g)])
+
+    def column_sums(self) -> Floats:
+        """Sums of the columns."""
+        return np.concatenate([column_sums(self.left), column_sums(self.right)])
+
+    def squared_gaps(self, mean: Floats) -> Floats:
+        """Sums over rows of the squared gap of every column from ``mean``."""
+        parts = squared_gaps(self.left, mean[: self.n_left]), squared_gaps(self.right, mean[self.n_left :])
+        return np.concatenate(parts)
+
+
 def product_sums(X: Any, g: Floats, mean: Floats, scale: Floats) -> tuple[Floats, Floats, Floats]:
     """sum z_i z_j, sum z_i z_j g and sum (z_i z_j)^2 over rows, z the standardized features."""
     if not isinstance(X, np.ndarray):
@@ -158,7 +188,7 @@ def moments(X: Any) -> tuple[Floats, Floats]:
 
 def column_sums(X: Any) -> Floats:
     """Sums of the columns, in double precision."""
-    if isinstance(X, ProductTable):
+    if isinstance(X, ProductTable | SideBySide):
         return X.column_sums()
     sums = np.zeros(X.shape[1])
     if not isinstance(X, np.ndarray):
@@ -172,7 +202,7 @@ def column_sums(X: Any) -> Floats:
 
 def squared_gaps(X: Any, mean: Floats) -> Floats:
     """Sums over rows of the squared gap of every column from ``mean``; entries that are not stored are 0."""
-    if isinstance(X, ProductTable):
+    if isinstance(X, ProductTable | SideBySide):
         return X.squared_gaps(mean)
     n_rows, n_features = X.shape
     sums = np.zeros(n_features)
@@ -212,7 +242,7 @@ def refuse_nan(mean: Floats) -> None:
 
 def times(X: Any, w: Floats) -> Floats:
     """X @ w in double precision out; the product runs in the type of X."""
-    if isinstance(X, ProductTable):
+    if isinstance(X, ProductTable | SideBySide):
         return X @ w
     return np.asarray(X @ w.astype(X.dtype, copy=False), dtype=np.float64)
 
@@ -222,7 +252,7 @@ def transposed_times(X: Any, g: Floats) -> Floats:
 
     Blocks of rows are added in double precision, so that float32 features lose no digits over many rows.
     """
-    if isinstance(X, ProductTable):
+    if isinstance(X, ProductTable | SideBySide):
         return X.transposed_times(g)
     unit = float(np.abs(g).max(initial=0.0)) if X.dtype == np.float32 else 1.0
     if unit == 0.0 or not np.isfinite(unit):

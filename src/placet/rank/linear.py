@@ -14,7 +14,7 @@ from placet.losses import LOSSES
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank import in_parts
 from placet.rank.checkpoint import start_weights, write_weights
-from placet.rank.features import Products, times
+from placet.rank.features import Products, SideBySide, times
 from placet.rank.monotone import directions
 from placet.rank.objective import Objective
 from placet.rank.ranker import Ranker, largest_first, two_rows
@@ -37,6 +37,9 @@ class LinearRanker(Ranker):
     Scale-invariant losses have no penalty.  Parameters that a loss learns jointly are in ``learnt_``.  With a
     validation set the weights of the step with the best ``metric`` on it are kept; after the first steps it is tried
     less often, so that it costs a small share of the fit.
+
+    ``fit(..., control=Z)`` fits ``s = X @ w + Z @ gamma``, the penalty on both; ``controls_`` maps the names of the
+    columns of ``Z`` to gamma, for one unit of each.  Scores, also those of a validation set, are at ``Z = 0``.
 
     Parameters
     ----------
@@ -81,7 +84,7 @@ class LinearRanker(Ranker):
     0.92
     """
 
-    takes_parts = takes_start = True
+    takes_parts = takes_start = takes_control = True
     _state = holds(
         coef_=Array("columns"),
         intercept_=Number(),
@@ -89,6 +92,7 @@ class LinearRanker(Ranker):
         pairs_=Array("products", 2, dtype="int64", low=0),
         mean_=Array("standardized"),
         scale_=Array("standardized", above=0),
+        controls_=Learnt(),
     )
 
     def __init__(
@@ -136,27 +140,34 @@ class LinearRanker(Ranker):
             else:
                 chosen = Products.select(queries.X, queries.grade, self.second_order)
             self.pairs_, self.mean_, self.scale_ = chosen.pairs, chosen.mean, chosen.scale
+        n_columns = self.n_features_in_ + len(self.pairs_)
         n_queries = queries.n_lists if isinstance(queries, Parts) else len(queries)
         if isinstance(queries, Parts):
             objective: Objective = self._parts_objective(queries, params)
         else:
             X = self._table(queries.X)
+            X = X if self._control is None else SideBySide(X, self._control[0])
             objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params)
         if self._start is not None:
-            objective.start = objective.at_weights(*start_weights(self._start, self.n_features_in_ + len(self.pairs_)))
+            weights, constant, learnt = start_weights(self._start, n_columns)
+            known = getattr(self._start, "controls_", {})
+            effects = [known.get(name, 0.0) for name in self._control_names()]
+            objective.start = objective.at_weights(np.append(weights, effects), constant, learnt)
         if isinstance(valid, Parts):
             scorer = lambda x: (objective.raw_weights(x)[0], 0.0, self._products())  # noqa: E731
             judge: Any = lambda x: in_parts.mean_metric(valid, self._metric(), *scorer(x))  # noqa: E731
         else:
             held_out = None if valid is None else self._table(valid.X)
-            judge = self._judge(valid, lambda x: times(held_out, objective.raw_weights(x)[0]))
+            judge = self._judge(valid, lambda x: times(held_out, objective.raw_weights(x)[0][:n_columns]))
         best = self._keep_best(judge, self.max_iter, thin=True, copy=np.copy)
         fit: Fit | None = None
         with best, self._checkpoint(best, objective):
             fit = self._solve(objective, n_queries, best)
             best.consider(fit.x)
         x = best.state
-        self.coef_, self.intercept_ = objective.raw_weights(x)
+        weights, self.intercept_ = objective.raw_weights(x)
+        self.coef_ = weights[:n_columns]
+        self.controls_ = dict(zip(self._control_names(), weights[n_columns:].tolist()))
         self.learnt_ = objective.learnt_at(x)
         self.fit_summary_ = {
             "converged": fit is not None and fit.converged,
@@ -235,6 +246,9 @@ class LinearRanker(Ranker):
             best.see(x)
 
         return after
+
+    def _control_names(self) -> tuple[str, ...]:
+        return () if self._control is None else self._control[1]
 
     def _products(self) -> Products | None:
         return Products(self.pairs_, self.mean_, self.scale_) if len(self.pairs_) else None

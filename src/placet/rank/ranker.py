@@ -19,6 +19,7 @@ from placet.losses import needs as check_needs
 from placet.metrics import evaluate_parts
 from placet.metrics import metric as metric_of
 from placet.rank import files, probabilities
+from placet.rank.controls import Controls, control_rows
 from placet.rank.state import Part, check_params, check_state, holds, stated
 from placet.rank.validation import Best
 
@@ -71,8 +72,10 @@ class Ranker(BaseEstimator):
     _missing: Missing = "error"  # "keep" where the ranker knows what to do with NaN
     _progress: Progress | None = None
     _start: Any = None
+    _control: Controls | None = None
     takes_parts: ClassVar[bool] = False  # whether it can be fitted to queries in parts,
-    takes_start: ClassVar[bool] = False  # and start from another fit
+    takes_start: ClassVar[bool] = False  # start from another fit,
+    takes_control: ClassVar[bool] = False  # and fit effects that are left out of the scores
     needs: tuple[str, ...] = ()  # what the loss must have, in the words of ``placet.losses.needs``
     learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": what fit takes
 
@@ -91,6 +94,7 @@ class Ranker(BaseEstimator):
         progress: Progress | None = None,
         start: Any = None,
         engine: Any = None,
+        control: Any = None,
     ) -> Self:
         """Fit on ``Queries``, on features, grades and query of every row, or on `Parts` of queries (`placet.scan`).
 
@@ -98,17 +102,24 @@ class Ranker(BaseEstimator):
         qid): what is kept is the state of the ranker that was best on it.  An interrupt (Ctrl-C) keeps the best so
         far.  ``progress`` is called after each step.  ``start``: for linear rankers, a fitted one or a checkpoint's
         path to start from.  ``engine``: what works on parts, a `distributed.Client` or None for this process.
+        ``control``: for linear rankers, a table of numbers, rows as those of ``X``, that may have moved the grades (the
+        place at which a row was shown); their effects are fitted beside the features and left out by `predict`.
         """
         self.fit_summary_: dict[str, Any] = {}
         self._progress, self._start = progress, start
         if start is not None and not self.takes_start:
             raise ValueError(f"{type(self).__name__} starts from nothing; start is for linear rankers")
+        if control is not None and not self.takes_control:
+            raise ValueError(
+                f"{type(self).__name__} fits no effects of controls; LinearRanker does, or leave control out"
+            )
         if isinstance(X, Parts):
             X = X if engine is None else X.on(engine)
         elif engine is not None:
             raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
         try:
             data = self._training_data(X, y, qid, weight)
+            self._control = control_rows(control, data, in_order=isinstance(X, Queries))
             self._fit(data, None if valid is None else self._validation_data(valid, data))
             self.fit_summary_ = {"interrupted": False, **self.fit_summary_}
             refuse_infinite(self)
@@ -116,6 +127,7 @@ class Ranker(BaseEstimator):
             self.__dict__.pop("n_features_in_", None)  # what failed is not fitted
             raise
         finally:
+            self.__dict__.pop("_control", None)
             del self._progress, self._start
         return self
 

@@ -93,7 +93,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Learnt:
-    """Parameters that a loss has learnt: names with finite numbers."""
+    """Parameters that a loss has learnt, or effects of controls: names with finite numbers."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         if not isinstance(value, dict):
