@@ -9,8 +9,20 @@ import typer
 
 from placet.cli.groups import mixture_of, say_groups, split_parameters
 from placet.cli.in_parts import InParts, OnDask, scanned
-from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, TIME_HELP, model_options
-from placet.cli.options import AsJson, FormatName, Level, Out, Param, Read, Report, Seed, complete_methods
+from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, model_options
+from placet.cli.options import (
+    AsJson,
+    FormatName,
+    Level,
+    Out,
+    Param,
+    Report,
+    Seed,
+    check_reading,
+    complete_methods,
+    ranked_formats,
+    reads,
+)
 from placet.cli.output import LONG, check_suffix, parameters, progress_bar, say, show_json, value_of
 from placet.cli.reading import read_all, read_boards, read_parts
 from placet.cli.results import WRITERS, result_json, show_result, show_tiers
@@ -20,6 +32,7 @@ if TYPE_CHECKING:
     from placet.data import Comparisons, Rankings
 
 
+@reads
 def aggregate(
     files: Annotated[
         list[Path],
@@ -32,11 +45,9 @@ def aggregate(
         ),
     ] = "",
     format: FormatName = "",
-    option: Read = None,
     param: Param = None,
     control: Annotated[list[str] | None, typer.Option("--control", help=CONTROL_HELP)] = None,
     agents: Annotated[str, typer.Option("--agents", help=AGENTS_HELP)] = "",
-    time: Annotated[str, typer.Option("--time", help=TIME_HELP)] = "",
     drift: Annotated[str, typer.Option("--drift", help=DRIFT_HELP)] = "",
     step: Annotated[str, typer.Option("--step", help=STEP_HELP)] = "",
     bootstrap: Annotated[int, typer.Option(min=0, help="Rounds of resampling; 0 for none.")] = 0,
@@ -56,6 +67,8 @@ def aggregate(
     dask: OnDask = "",
     groups: Annotated[str, typer.Option(help="Kinds of voters, each with a ranking: a number, or auto.")] = "",
     members: Annotated[Path | None, typer.Option(help="With --groups: write who belongs to which (a table).")] = None,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Rank the items of files by consensus, with standard errors and rank intervals.
 
@@ -70,12 +83,13 @@ def aggregate(
 
     check_suffix(out, list(WRITERS))
     check_scale(scale, anchor)
+    check_reading(reading, [format] if format else ranked_formats(), "placet aggregate")
     show = show_tiers if tiers else show_result
-    reading, fitting = model_options(control or [], agents, drift, step, time)
+    also, fitting = model_options(control or [], agents, drift, step)
     params, mixed = split_parameters(groups, members, by, fitting | parameters(param or []))
     if method:
         check_method(method, params)
-    options = reading | parameters(option or [])
+    options = also | reading
     if parts or dask:
         if report is not None or by:
             raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")

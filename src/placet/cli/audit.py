@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.options import AsJson, FormatName, Out, Param, Read, complete_methods
+from placet.cli.options import AsJson, FormatName, Out, Param, check_reading, complete_methods, ranked_formats, reads
 from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say
 
 if TYPE_CHECKING:
     from placet.axioms import Audit, AuditSet, MethodAudit
 
 
+@reads
 def audit(
     file: Annotated[Path | None, typer.Argument(help="Ballots, PrefLib, votes, ratings; none for the theory.")] = None,
     method: Annotated[
@@ -21,15 +22,18 @@ def audit(
         ),
     ] = "borda",
     format: FormatName = "",
-    option: Read = None,
     param: Param = None,
     instance: Annotated[str, typer.Option(help="Audit this instance (topic, query) alone.")] = "",
     near: Annotated[float, typer.Option(help="The margin up to which a majority is narrow.")] = 0.02,
-    items: Annotated[int, typer.Option(help="Without a file: the number of items.")] = 0,
+    items: Annotated[
+        str, typer.Option(help="Names of all items, with commas between them; without a file: their number.")
+    ] = "",
     voters: Annotated[int, typer.Option(help="Without a file: the most voters of a search.")] = 4,
     ties: Annotated[bool, typer.Option(help="Without a file: let ballots tie items in a search.")] = False,
     out: Out = None,
     as_json: AsJson = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Say which axioms a consensus keeps, which it breaks, how badly, and on which ballots.
 
@@ -39,20 +43,26 @@ def audit(
     from placet.aggregate.methods import check_method
     from placet.axioms import MethodAudit
     from placet.axioms import audit as run
+    from placet.io.columns import split_names
 
     check_suffix(out)
+    check_reading(reading, [format] if format else ranked_formats(), "placet audit")
     values = parameters(param or [])
     check_method(method, values)
     if file is None:
-        if items < 2:
+        if not items.isdecimal() or int(items) < 2:
             raise ValueError("give a file of ballots, or --items with the number of items (2 or more) for theory alone")
         with progress_bar(f"searching {method}"):
-            found: Audit | AuditSet | MethodAudit = run(None, method, items=items, voters=voters, ties=ties, **values)
-    elif items:
-        raise ValueError(f"--items {items} is for the theory alone; leave it out, or leave out {file}")
+            found: Audit | AuditSet | MethodAudit = run(
+                None, method, items=int(items), voters=voters, ties=ties, **values
+            )
+    elif items.isdecimal():
+        raise ValueError(
+            f"--items {items} is a number, for the theory alone; name the items of {file}, or leave one of the two out"
+        )
     else:
         with progress_bar(f"auditing {method}"):
-            data = _read(file, format, parameters(option or []))
+            data = _read(file, format, reading | ({"items": split_names(items)} if items else {}))
             found = run(data, method, near=near, instance=_name(data, instance), **values)
     if isinstance(found, MethodAudit) and not found.proved:
         most = max(v.searched for v in found.verdicts)

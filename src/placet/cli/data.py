@@ -2,39 +2,38 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from placet.cli.options import AsJson, FormatName, Out, Read, check_target, complete_formats
-from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say
-
-OnError = Literal["raise", "skip"]
+from placet.cli.options import AsJson, FormatName, Out, check_target, complete_formats, reads
+from placet.cli.output import check_suffix, deliver, progress_bar, say
 
 
-def read_files(files: Sequence[Path], format: str, options: Sequence[str], on_error: OnError = "raise") -> Any:
+def read_files(files: Sequence[Path], format: str, options: dict[str, Any]) -> Any:
     """What the files hold, read as one; what they were read as is said on stderr."""
     from placet.io import read
 
     source = files[0] if len(files) == 1 else list(files)
     with progress_bar("reading"):
-        data = read(source, format or None, on_error=on_error, **parameters(list(options)))
+        data = read(source, format or None, **options)
     for note in getattr(data, "notes", ()):
         say(note)
     return data
 
 
+@reads
 def describe(
     files: Annotated[list[Path], typer.Argument(help="Files to read as one; a folder; - for standard input.")],
     format: FormatName = "",
-    option: Read = None,
-    on_error: Annotated[OnError, typer.Option(help="raise, or skip (what is left out is counted and said).")] = "raise",
     out: Out = None,
     as_json: AsJson = False,
     surprise: Annotated[
         bool, typer.Option("--surprise", help="How well each voter fits, and what it decides.")
     ] = False,
     method: Annotated[str, typer.Option("--method", "-m", help="With --surprise: the model of the voters.")] = "",
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Say what is in files: counts, ties, coverage, connectedness, lists that teach nothing.
 
@@ -43,7 +42,7 @@ def describe(
     check_suffix(out)
     if method and not surprise:
         raise ValueError("--method is for --surprise; placet aggregate ranks by a method")
-    data = read_files(files, format, option or [], on_error)
+    data = read_files(files, format, reading)
     if surprise:
         from placet.cli.surprise import surprise_table
 
@@ -55,6 +54,7 @@ def describe(
     deliver(out, as_json, ["what", "value"], list(known.items()), known)
 
 
+@reads
 def convert(
     source: Annotated[Path, typer.Argument(help="Any file that Placet reads.")],
     target: Annotated[
@@ -67,12 +67,12 @@ def convert(
             "--from", "--format", help="Format of the source; guessed if not given.", autocompletion=complete_formats
         ),
     ] = "",
-    option: Read = None,
     to_format: Annotated[
         str,
         typer.Option("--to", help="Format of the target; by its ending if not given.", autocompletion=complete_formats),
     ] = "",
-    on_error: Annotated[OnError, typer.Option(help="raise, or skip (what is left out is counted and said).")] = "raise",
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Read a file in one format and write it in another."""
     from placet.io import write
@@ -80,6 +80,6 @@ def convert(
     if (target is None) == (out is None):
         raise ValueError("name one file to write: placet convert SOURCE TARGET, or --out TARGET")
     to = target or out
-    data = read_files([source], from_format, option or [], on_error)
+    data = read_files([source], from_format, reading)
     write(data, to, format=to_format or None)  # type: ignore[arg-type]
     say(f"{to}: {data!r}")

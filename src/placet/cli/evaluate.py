@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.options import AsJson, Out
+from placet.cli.options import AsJson, Out, check_reading, reads
 from placet.cli.output import check_suffix, deliver, progress_bar, say
 
 if TYPE_CHECKING:
     from placet.io import Judged
 
 
+@reads
 def evaluate(
     scores: Annotated[
         Path, typer.Argument(help="Scores, one per line in the order of the labels' rows, a TREC run, or label:score.")
@@ -25,6 +26,8 @@ def evaluate(
     ] = None,
     out: Out = None,
     as_json: AsJson = False,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Score a run or a file of scores against graded labels.
 
@@ -36,9 +39,10 @@ def evaluate(
     from placet.metrics import summary
 
     check_suffix(out)
+    check_reading(reading, ["qrels", "letor", "features", "xmc"], "placet evaluate")
     specs = [metric_of(with_compat(text, compat)) for text in split_specs(metric)]
     with progress_bar("reading"):
-        judged = read_judged(scores, labels)
+        judged = read_judged(scores, labels, **reading)
     scored_by_propensity = any(spec.name in ("psp", "psndcg") for spec in specs)
     has_labels = judged.name is not None and judged.name.dtype.kind == "i"
     propensity = row_propensities(judged, labels, train) if scored_by_propensity and has_labels else None

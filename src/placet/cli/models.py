@@ -11,21 +11,16 @@ if TYPE_CHECKING:
 CONTROL_HELP = (
     'A column that may have moved the votes, such as "bold", "length_a - length_b" or "one-hot(slot)"; may be repeated.'
 )
-AGENTS_HELP = "What raters may differ in: sharpness, ties, side, joined by +, or all; -r agent=COLUMN names them."
+AGENTS_HELP = "What raters may differ in: sharpness, ties, side, joined by +, or all; --agent names their column."
 
 
 DRIFT_HELP = 'Scores move: the standard deviation of a step, or "learn"; --time names the column of dates.'
 STEP_HELP = 'Inside a step scores stand still: "1y", "6m", "2w", "30d", or a number where times are numbers.'
-TIME_HELP = "The column of dates (2024-06-01) or numbers."
 
 
-def model_options(
-    control: Sequence[str], agents: str, drift: str, step: str, time: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def model_options(control: Sequence[str], agents: str, drift: str, step: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of the reader and parameters of the model; what is given by -r and -p comes before both."""
     reading: dict[str, Any] = {"control": list(control)} if control else {}
-    if time:
-        reading["time"] = time
     moving = {"drift": value_of(drift)} if drift else {}
     if step:
         moving["step"] = value_of(step)

@@ -1,9 +1,14 @@
 """The options that several commands have, each written once and checked before any work is done."""
 
+import functools
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+
+from placet.cli.output import parameters
 
 READ_HELP = "name=value, passed to the reader of --format, such as the name of a column."
 
@@ -68,9 +73,103 @@ Report = Annotated[Path | None, typer.Option(callback=check_target, help="Write 
 FormatName = Annotated[
     str, typer.Option(help="Format of the files; guessed if not given.", autocompletion=complete_formats)
 ]
-Read = Annotated[list[str] | None, typer.Option("--read", "-r", help=READ_HELP)]
 Param = Annotated[list[str] | None, typer.Option("--param", "-p", help="name=value, passed to the method.")]
 Relations = Annotated[
     list[str] | None,
     typer.Option("--relation", help="name=FILE: similarity, links or sitemap of documents named by #docid."),
 ]
+
+OnError = Literal["raise", "skip"]
+_COLUMNS = {
+    "a": "Column of one side of a vote.",
+    "b": "Column of the other side.",
+    "winner": "Column that says who won.",
+    "qid": "Column of the query of a row with features.",
+    "label": "Column of the grade of a row with features.",
+    "items": "Names of all items, in order, with commas between them.",
+    "ignore": "Columns to pass over, with commas between them.",
+    "weight": "Column of how often a row counts.",
+    "agent": "Column of who judged or voted.",
+    "time": "Column of dates (2024-06-01) or numbers.",
+}
+"""Options of readers that every command that reads has, under the same names."""
+
+
+def _panel(*names: str, help: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel="Reading")
+
+
+_READING = {
+    **{name: (Annotated[str, _panel(f"--{name}", help=help)], "") for name, help in _COLUMNS.items()},
+    "on_error": (Annotated[OnError, _panel("--on-error", help="raise, or skip bad rows, which are counted.")], "raise"),
+    "read": (Annotated[list[str] | None, _panel("--read", "-r", help=READ_HELP)], None),
+}
+
+
+def reads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of readers; it gets those that were said as one dict, its argument ``reading``.
+
+    An option that the command itself has by the same name stays the command's own.
+    """
+    own = inspect.signature(command).parameters
+    added = [name for name in _READING if name not in own]
+
+    @functools.wraps(command)
+    def reading_command(**given: Any) -> None:
+        said = {name: given.pop(name) for name in added}
+        command(**given, reading=reading_options(said))
+
+    plain = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own.values() if p.name != "reading"]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_READING[name][1], annotation=_READING[name][0])
+        for name in added
+    ]
+    signature = inspect.Signature([*plain, *more])
+    reading_command.__signature__ = signature  # type: ignore[attr-defined]
+    reading_command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return reading_command
+
+
+def reading_options(said: dict[str, Any]) -> dict[str, Any]:
+    """Options of ``placet.io.read`` from those of the command line; names of items and columns become lists."""
+    from placet.io.columns import split_names
+
+    options = {name: said[name] for name in _COLUMNS if said.get(name)}
+    if said["on_error"] != "raise":
+        options["on_error"] = said["on_error"]
+    others = parameters(said["read"] or [])
+    for name, value in others.items():
+        if options.setdefault(name, value) != value:
+            raise ValueError(
+                f"--{name.replace('_', '-')} {options[name]} and --read {name}={value}: give one of the two"
+            )
+    for name in ("items", "ignore"):
+        if name in options:
+            options[name] = split_names(str(options[name]))
+    return options
+
+
+def ranked_formats() -> list[str]:
+    """The formats that hold something to aggregate."""
+    from placet.data import Comparisons, Rankings, Scores
+    from placet.io import LetorAgg
+    from placet.io.formats import FORMATS
+
+    return [name for name, one in FORMATS.items() if one.kind in (Comparisons, Rankings, Scores, LetorAgg)]
+
+
+def check_reading(options: Mapping[str, Any], formats: list[str], who: str) -> None:
+    """A ``ValueError`` for an option of readers that none of ``formats``, which ``who`` reads, takes."""
+    from placet.data.errors import one_of
+    from placet.io.formats import FORMATS
+
+    for format in formats:
+        one_of(format, FORMATS, "--format")
+    taken = {name for format in formats for name in inspect.signature(FORMATS[format].read).parameters}
+    for name, value in options.items():
+        if name not in taken:
+            ways = ", ".join(f"--{known.replace('_', '-')}" for known in _READING if known in taken)
+            raise ValueError(
+                f"--{name.replace('_', '-')} {value}: {who} reads {' or '.join(formats)}, which has no such option; "
+                f"leave it out (of these it takes {ways})"
+            )

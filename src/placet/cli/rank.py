@@ -11,7 +11,18 @@ import typer
 
 from placet.cli.evaluate import split_specs
 from placet.cli.in_parts import InParts, OnDask, scanned
-from placet.cli.options import AsJson, Level, Out, Relations, Seed, check_target, complete_losses, complete_rankers
+from placet.cli.options import (
+    AsJson,
+    Level,
+    Out,
+    Relations,
+    Seed,
+    check_reading,
+    check_target,
+    complete_losses,
+    complete_rankers,
+    reads,
+)
 from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say, value_of
 
 if TYPE_CHECKING:
@@ -21,7 +32,10 @@ if TYPE_CHECKING:
     from placet.io import MultiLabel
     from placet.io.judged import Judged
 
+NO_OPTIONS: Mapping[str, Any] = {}
 
+
+@reads
 def train(
     file: Annotated[
         Path,
@@ -65,18 +79,20 @@ def train(
     as_json: AsJson = False,
     parts: InParts = False,
     dask: OnDask = "",
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
     given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
     kind = "linear" if ranker == "auto" else ranker
-    read_rows = _reader(kind, relation, judged)
+    read_rows = _reader(kind, relation, judged, reading)
     model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
     if parts or dask:
         if relation or judged:
             raise ValueError("--relation and --judged go with rows in memory; leave --parts and --dask out")
         if model is None:
             raise ValueError("--ranker auto tries many rankers on rows in memory; leave --parts and --dask out")
-        options = {"n_features": features} if features else {}
+        options = reading | ({"n_features": features} if features else {})
         with scanned([[file], *([[valid]] if valid else [])], "", options, dask, ranker) as found:
             about = model.fit(found[0], valid=found[1] if valid else None).fit_summary_
             _deliver_model(model, save, about, found[0].n_lists, as_json)
@@ -107,6 +123,7 @@ def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int
     deliver(None, as_json, ["what", "value"], list(present.items()), present)
 
 
+@reads
 def score(
     model: Annotated[Path, typer.Argument(help="A model that placet train (or .save) wrote.")],
     file: Annotated[Path, typer.Argument(help="Rows with features: LETOR / svmlight, or extreme classification.")],
@@ -116,6 +133,8 @@ def score(
     k: Annotated[int, typer.Option("-k", help="Of a ranker of labels: how many labels to propose for each point.")] = 5,
     relation: Relations = None,
     run: Annotated[str, typer.Option(help="Write a TREC run with this tag, of documents named by #docid.")] = "",
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Score rows: one number per line, in the order of the file; higher is better.
 
@@ -128,8 +147,7 @@ def score(
 
     ranker = load(model)
     with progress_bar("scoring"):
-        read_rows = READERS.get(ranker.learns_from, read_queries)
-        rows: Any = _with_relations(read_rows, files_of(relation), ranker.learns_from)(file, ranker.n_features_in_)
+        rows: Any = _rows_reader(ranker.learns_from, files_of(relation), reading)(file, ranker.n_features_in_)
         if ranker.learns_from == "labels":
             write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
             return
@@ -221,7 +239,12 @@ def compare(
     deliver(out, as_json, head, rows)
 
 
-def read_queries(path: Path, n_features: int | None = None, relations: "Mapping[str, Path] | None" = None) -> "Queries":
+def read_queries(
+    path: Path,
+    n_features: int | None = None,
+    relations: "Mapping[str, Path] | None" = None,
+    options: Mapping[str, Any] = NO_OPTIONS,
+) -> "Queries":
     """Graded rows with features; sparse text that omits its last features is widened to ``n_features``."""
     from dataclasses import replace
 
@@ -230,7 +253,7 @@ def read_queries(path: Path, n_features: int | None = None, relations: "Mapping[
     from placet.data import DataError, Queries
     from placet.io import read, read_letor
 
-    rows = read_letor(path, relations=relations) if relations else read(path)
+    rows = read_letor(path, relations=relations, **options) if relations else read(path, **options)
     if not isinstance(rows, Queries):
         raise DataError(f"{path}: these are {type(rows).__name__}, not rows with features; give LETOR / svmlight text")
     for note in rows.notes if relations else ():
@@ -244,14 +267,19 @@ def read_queries(path: Path, n_features: int | None = None, relations: "Mapping[
 
 
 def read_subtopics(
-    path: Path, n_features: int | None = None, relations: "Mapping[str, Path] | None" = None, *, judged: Path
+    path: Path,
+    n_features: int | None = None,
+    relations: "Mapping[str, Path] | None" = None,
+    options: Mapping[str, Any] = NO_OPTIONS,
+    *,
+    judged: Path,
 ) -> "tuple[Queries, csr_matrix]":
     """Rows with features, and what their documents are judged for (rows, subtopics)."""
     from placet.io import read_qrels
     from placet.io.judged import judge_subtopics
     from placet.io.letor import read_document_names
 
-    rows = read_queries(path, n_features, relations)
+    rows = read_queries(path, n_features, relations, options)
     names = read_document_names(path)
     return rows, judge_subtopics(rows, [names[k] for k in rows.row.tolist()], read_qrels(judged))
 
@@ -267,23 +295,23 @@ def files_of(relation: list[str] | None) -> dict[str, Path]:
     return found
 
 
-def read_documents(path: Path, n_features: int | None = None) -> "MultiLabel":
+def read_documents(path: Path, n_features: int | None = None, options: Mapping[str, Any] = NO_OPTIONS) -> "MultiLabel":
     """Points with features and labels from extreme classification text, which says its own numbers of both."""
     from placet.data import DataError
     from placet.io import read_xmc
 
-    documents = read_xmc(path)
+    documents = read_xmc(path, **options)
     if n_features is not None and documents.X.shape[1] != n_features:
         raise DataError(f"{path}: its points have {documents.X.shape[1]} features; {n_features} are expected")
     return documents
 
 
-def read_rank_lists(path: Path, n_engines: int | None = None) -> "Queries":
+def read_rank_lists(path: Path, n_engines: int | None = None, options: Mapping[str, Any] = NO_OPTIONS) -> "Queries":
     """Ranks by engines, NaN where an engine did not list a document, from LETOR rank aggregation text."""
     from placet.data import DataError, Queries
     from placet.io import LetorAgg, read
 
-    lists = read(path)
+    lists = read(path, **options)
     if not isinstance(lists, LetorAgg):
         raise DataError(f"{path}: these are {type(lists).__name__}, not rank lists; give LETOR rank aggregation text")
     if n_engines is not None and lists.rank.shape[1] != n_engines:
@@ -291,12 +319,15 @@ def read_rank_lists(path: Path, n_engines: int | None = None) -> "Queries":
     return Queries(lists.rank, lists.grade, lists.offsets, qid=lists.qid, row=lists.row)  # type: ignore[arg-type]
 
 
-READERS: dict[str, Callable[[Path, int | None], Any]] = {
+READERS: dict[str, Callable[..., Any]] = {
     "queries": read_queries,
     "labels": read_documents,
     "rank lists": read_rank_lists,
 }
 """How the files of a ranker are read, by what it learns from."""
+
+FORMATS_READ = {"labels": ["xmc"], "rank lists": ["letor-agg"]}
+"""The formats of these files, where they are not rows with features."""
 
 NO_READER = {
     "subtopics": "rows that are judged for subtopics; give TREC diversity qrels with --judged FILE",
@@ -306,7 +337,7 @@ NO_READER = {
 
 
 def _reader(
-    name: str, relation: list[str] | None = None, judged: Path | None = None
+    name: str, relation: list[str] | None, judged: Path | None, options: Mapping[str, Any]
 ) -> Callable[[Path, int | None], Any]:
     from placet.rank.ranker import ranker_class
 
@@ -314,20 +345,25 @@ def _reader(
     if judged is not None and learns_from != "subtopics":
         raise ValueError(f"--judged {judged} is for --ranker diversity; {name} learns from {learns_from}")
     if learns_from == "subtopics" and judged is not None:
-        return partial(read_subtopics, relations=relations, judged=judged)
+        check_reading(options, ["letor"], f"a ranker of {learns_from}")
+        return partial(read_subtopics, relations=relations, judged=judged, options=options)
     if learns_from not in READERS:
         raise ValueError(f"--ranker {name} needs {NO_READER[learns_from]}")
-    return _with_relations(READERS[learns_from], relations, learns_from)
+    return _rows_reader(learns_from, relations, options)
 
 
-def _with_relations(
-    read_rows: Callable[[Path, int | None], Any], relations: dict[str, Path], learns_from: str
+def _rows_reader(
+    learns_from: str, relations: dict[str, Path], options: Mapping[str, Any] = NO_OPTIONS
 ) -> Callable[[Path, int | None], Any]:
+    """What reads the files of a ranker, with the options that its formats take."""
+    read_rows = READERS.get(learns_from, read_queries)
+    formats = FORMATS_READ.get(learns_from, ["letor"] if relations else ["letor", "features"])
+    check_reading(options, formats, f"a ranker of {learns_from}" + (" with --relation" if relations else ""))
     if not relations:
-        return read_rows
+        return partial(read_rows, options=options)
     if read_rows is not read_queries:
         raise ValueError(f"--relation joins rows with features; this ranker learns from {learns_from}")
-    return partial(read_queries, relations=relations)
+    return partial(read_queries, relations=relations, options=options)
 
 
 def _n_features(rows: Any) -> int:
@@ -396,8 +432,7 @@ def _judged(path: Path, labels: Path, relations: dict[str, Path]) -> "Judged":
     ranker = load(path)
     if ranker.learns_from == "labels":
         raise ValueError(f"{path}: a ranker of labels is compared by files of scores; make one with: placet score")
-    read_rows = READERS.get(ranker.learns_from, read_queries)
-    rows = _with_relations(read_rows, relations, ranker.learns_from)(labels, ranker.n_features_in_)
+    rows = _rows_reader(ranker.learns_from, relations)(labels, ranker.n_features_in_)
     return score_rows(rows.restore(ranker.predict(rows)), rows)
 
 

@@ -158,9 +158,15 @@ def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
     having = [name for name in names if set(options) <= of[name]]
     if having:
         return having
-    unknown = sorted(set(options) - set().union(*of.values())) or sorted(options)
+    unknown = sorted(set(options) - set().union(*of.values()))
+    if not unknown:
+        owners = (f"{name!r} is of {', '.join(who for who in names if name in of[who])}" for name in sorted(options))
+        raise ValueError(f"no reader has the options {sorted(options)} together: {'; '.join(owners)}; leave one out")
     who = "any format" if format is None else repr(format)
-    raise ValueError(f"the reader of {who} has no option {', '.join(map(repr, unknown))}")
+    known = sorted(set().union(*of.values()) - {"source", "format"})
+    raise ValueError(
+        f"the reader of {who} has no option {', '.join(map(repr, unknown))}; leave it out, or choose from {known}"
+    )
 
 
 def choose_format(sample: Sample, possible: list[str]) -> tuple[str, dict[str, Any], Table | None]:

@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries, Rankings
 from placet.data.arrays import list_of_rows, offsets_from_sizes
+from placet.io.features import read_features
 from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, read_lines
 from placet.io.letor import read_letor
-from placet.io.text import Problems, parse_decimal, quote
+from placet.io.tables import SUFFIXES
+from placet.io.text import OnError, Problems, parse_decimal, quote
 from placet.io.trec import Qrels, read_qrels, read_trec_run
 from placet.io.xmc import is_xmc, read_label_scores, read_xmc
 
@@ -38,24 +40,27 @@ class Judged:
     judged: "csr_matrix | None" = None
 
 
-def read_judged(scores: Source, labels: Source) -> Judged:
+def read_judged(scores: Source, labels: Source, *, on_error: OnError = "raise", **options: Any) -> Judged:
     """Scores and labels from files.
 
-    A TREC run goes with qrels, scores (one per line) with LETOR text, and scores of labels (``label:score ...``) with
-    extreme classification text.
+    A TREC run goes with qrels, scores (one per line) with LETOR text or a table with features, and scores of labels
+    (``label:score ...``) with extreme classification text.  ``on_error`` and ``options`` are those of the labels'
+    reader.
     """
     head, scores = peek(scores)
     run = [len(line.split()) for line in first_lines(head, 1)] == [6]
     head, labels = peek(labels)
     first = next(iter(first_lines(head, 1)), "")
     if is_xmc(first, bare_suffix(labels)):
-        return judge_labels(read_label_scores(scores), read_xmc(labels).Y)
-    qrels = len(first.split()) == 4 and ":" not in first
+        return judge_labels(read_label_scores(scores), read_xmc(labels, on_error=on_error, **options).Y)
+    table = bare_suffix(labels) in SUFFIXES
+    qrels = not table and len(first.split()) == 4 and ":" not in first
     if run and qrels:
-        return judge(read_trec_run(scores), read_qrels(labels))
+        return judge(read_trec_run(scores), read_qrels(labels, on_error=on_error, **options))
     if not run and not qrels:
-        return score_rows(read_score_lines(scores), read_letor(labels))
-    what, other = ("a TREC run", "qrels") if run else ("scores, one per line", "LETOR text")
+        read_rows = read_features if table else read_letor
+        return score_rows(read_score_lines(scores), read_rows(labels, on_error=on_error, **options))
+    what, other = ("a TREC run", "qrels") if run else ("scores, one per line", "LETOR text or a table with features")
     said = f"{name_of(scores)} holds {what}, but {name_of(labels)} does not hold {other}"
     raise DataError(f"{said}; give two that belong together")
 
