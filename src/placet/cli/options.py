@@ -99,7 +99,7 @@ def _panel(*names: str, help: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel="Reading")
 
 
-_READING = {
+READING = {
     **{name: (Annotated[str, _panel(f"--{name}", help=help)], "") for name, help in _COLUMNS.items()},
     "on_error": (Annotated[OnError, _panel("--on-error", help="raise, or skip bad rows, which are counted.")], "raise"),
     "read": (Annotated[list[str] | None, _panel("--read", "-r", help=READ_HELP)], None),
@@ -112,7 +112,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
     An option that the command itself has by the same name stays the command's own.
     """
     own = inspect.signature(command).parameters
-    added = [name for name in _READING if name not in own]
+    added = [name for name in READING if name not in own]
 
     @functools.wraps(command)
     def reading_command(**given: Any) -> None:
@@ -121,7 +121,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
     plain = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own.values() if p.name != "reading"]
     more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_READING[name][1], annotation=_READING[name][0])
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=READING[name][1], annotation=READING[name][0])
         for name in added
     ]
     signature = inspect.Signature([*plain, *more])
@@ -168,7 +168,7 @@ def check_reading(options: Mapping[str, Any], formats: list[str], who: str) -> N
     taken = {name for format in formats for name in inspect.signature(FORMATS[format].read).parameters}
     for name, value in options.items():
         if name not in taken:
-            ways = ", ".join(f"--{known.replace('_', '-')}" for known in _READING if known in taken)
+            ways = ", ".join(f"--{known.replace('_', '-')}" for known in READING if known in taken)
             raise ValueError(
                 f"--{name.replace('_', '-')} {value}: {who} reads {' or '.join(formats)}, which has no such option; "
                 f"leave it out (of these it takes {ways})"

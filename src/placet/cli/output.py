@@ -15,10 +15,11 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
 def say(words: str) -> None:
-    """A sentence for the person at the terminal."""
+    """A sentence for the person at the terminal, in the words of the command line."""
+    from placet.cli.wording import in_options
     from placet.io.escaping import visible_lines
 
-    print(visible_lines(words), file=sys.stderr)
+    print(visible_lines(in_options(words)), file=sys.stderr)
 
 
 @contextmanager

@@ -1,0 +1,80 @@
+"""Words of Python in the words of the command line: ``on_error="skip"`` becomes ``--on-error skip``."""
+
+import ast
+import inspect
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+_QUOTED = r"\"[^\"\n]*\"|'[^'\n]*'"
+_NOT_AFTER = "".join(f"(?<!{text})" for text in (r"[\w.\-/]", r"\w\(", "--read ", "-r ", "--param ", "-p ", "=", ":"))
+_VALUE = rf"(?:{_QUOTED})(?: \| (?:{_QUOTED}))*|\[[^\]\n]*\]|True|False|[0-9.]*[0-9]"
+_ARGUMENT = re.compile(
+    rf"{_NOT_AFTER}(?P<name>[a-z][a-z_]*)=(?P<value>{_VALUE})?(?![\w/{{(\[\"'=<>~]|\.\w)"
+    rf"|(?<![\w=])(?:{_QUOTED})"  # what is quoted is the user's, and stays
+)
+_BETWEEN = re.compile(r"(--[a-z-]+ [^\s,;]+), (?=--)")
+_PHRASES = {
+    'say what it means with outcomes={"word": "a" | "b" | "tie"}': "write a, b or tie there",
+    "read_battles(agent=) or from_battles(agent=)": "name their column with --agent",
+}
+_OTHERS = ("format", "by", "control", "agents", "drift", "step")  # beside those of every command that reads
+
+
+def in_options(message: str) -> str:
+    """A message in which arguments of Python functions are options of the command; what else is in it stays.
+
+    Arguments with an option of their own become that option, other arguments of readers ``--read name=value``, and
+    parameters of methods ``--param name=value``.
+
+    >>> in_options('correct it, or read with on_error="skip" to leave such lines out')
+    'correct it, or read with --on-error skip to leave such lines out'
+    >>> in_options('say format="battles", a="...", b="..." or layout="ranks"')
+    'say --format battles --a ... --b ... or --read layout=ranks'
+    """
+    for phrase, words in _PHRASES.items():
+        message = message.replace(phrase, words)
+    return _BETWEEN.sub(r"\1 ", _ARGUMENT.sub(_option, message))
+
+
+def _option(match: re.Match[str]) -> str:
+    name, value = match["name"], match["value"]
+    if name is None:
+        return match[0]
+    from placet.cli.options import READING
+
+    text = "" if value is None else _text(value)
+    if name in READING or name in _OTHERS:
+        return f"--{name.replace('_', '-')}" + (f" {text}" if text else "")
+    if name in _of_readers():
+        return f"--read {name}={text or '...'}"
+    return f"--param {name}={text or '...'}" if name in _of_methods() else match[0]
+
+
+def _text(value: str) -> str:
+    """A value of Python as a word of a shell; names in a list are joined by commas, choices by bars."""
+    if '" | "' in value:
+        return value.replace(" ", "").replace('"', "")
+    found = ast.literal_eval(value)
+    if isinstance(found, bool):
+        return str(found).lower()
+    return shlex.quote(",".join(map(str, found)) if isinstance(found, list) else str(found))
+
+
+def _of_readers() -> set[str]:
+    from placet.io.formats import FORMATS
+
+    return {name for one in FORMATS.values() for name in inspect.signature(one.read).parameters}
+
+
+def _of_methods() -> set[str]:
+    from placet.aggregate import MODELS, RULES
+    from placet.aggregate.score_tables import SCORE_METHODS
+
+    own: tuple[Callable[..., Any], ...] = (
+        *MODELS.values(),
+        *(rule.function for rule in RULES.values()),
+        *(one.fit for one in SCORE_METHODS.values()),
+    )
+    return {"unit"} | {name for one in own for name in inspect.signature(one).parameters}
