@@ -142,7 +142,7 @@ def test_unknown_methods_and_data_are_explained():
         consensus(BALLOTS, "plackett")
     with pytest.raises(TypeError, match=r"not list; Rankings\.from_orders"):
         consensus([["a", "b"]])
-    with pytest.raises(TypeError, match="colour"):
+    with pytest.raises(ValueError, match="parameter 'colour' is unknown to 'plackett-luce'; choose from"):
         consensus(BALLOTS, colour="red")
     with pytest.raises(ValueError, match="at least 2 rounds"):
         consensus(BALLOTS, bootstrap=1)

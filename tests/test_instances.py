@@ -160,8 +160,9 @@ def test_equal_problems_are_solved_once_and_keep_their_own_names(monkeypatch):
     """Each topic of a single run is the same problem under other names."""
     lists = Rankings.from_orders([list("abc"), list("pqr"), list("xy")], instance=["one", "two", "three"])
     solved = []
-    fit = door.PlackettLuce.fit
-    monkeypatch.setattr(door.PlackettLuce, "fit", lambda self, data: solved.append(data.n_items) or fit(self, data))
+    model = MODELS["plackett-luce"]
+    fit = model.fit
+    monkeypatch.setattr(model, "fit", lambda self, data, *start: solved.append(data.n_items) or fit(self, data, *start))
     found = consensus(lists, "plackett-luce")
     assert sorted(solved) == [2, 3]
     assert found.ranking == {"one": ["a", "b", "c"], "two": ["p", "q", "r"], "three": ["x", "y"]}

@@ -41,7 +41,8 @@ def same(method, one, other, rename=None):
     if method in RULES:
         tiers = [{rename.get(x, x) for x in (t if isinstance(t, tuple) else (t,))} for t in b.ranking]
         assert tiers == [set(t) if isinstance(t, tuple) else {t} for t in a.ranking]
-        assert sorted(a.notes) == sorted(b.notes)
+        heads = {*one.heads_note(), *other.heads_note()}  # they count ballots, whatever these weigh
+        assert set(a.notes) - heads == set(b.notes) - heads
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -115,6 +115,7 @@ FAST = {
     "booster": RANKERS["booster"]("bregman-ce", 3, learners=("feature", "stump", "tree", "listwise"), min_rows=2),
     "surrogate": RANKERS["surrogate"](("ce", "square"), max_evaluations=4),
     "structrank": RANKERS["structrank"](epochs=1, starts=1),
+    "listwise": RANKERS["listwise"](TreeRanker(n_trees=2, min_rows=2)),
     "reranker": RANKERS["reranker"](LinearRanker(max_iter=5), max_iter=5),
     "crf": RANKERS["crf"](max_iter=5),
     "diversity": RANKERS["diversity"](max_evaluations=4),

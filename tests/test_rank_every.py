@@ -155,6 +155,7 @@ def raise_it():
 
 
 def send_it():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
     os.kill(os.getpid(), signal.SIGINT)
 
 

@@ -49,7 +49,7 @@ ROUGH, GRADIENT = 1e-4, 10.0
 STEP_ACCURACY = 1e-4
 """Relative residual to which a Newton step is solved: a step of sqrt(tol) then leaves an error of about tol."""
 
-ROUGH_TOLERANCE = 1e-6
+ROUGH_TOLERANCE = 1e-9
 """Tolerance of the fits from which the prior's width is learnt."""
 
 PRODUCT_TOLERANCE = 1e-6
