@@ -3,6 +3,8 @@
 import json
 import sys
 
+import numpy as np
+import polars as pl
 import pytest
 from typer.main import get_command
 
@@ -110,3 +112,66 @@ def test_options_that_no_reader_takes_are_refused_with_the_way_out(run, tmp_path
     assert said in err
     assert "Traceback" not in err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv", "votes.csv"]
+
+
+@pytest.fixture
+def features(tmp_path):
+    """Features with a signal: 12 queries of 5 rows, as CSV, Parquet and LETOR text."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 3)).round(3)
+    columns = {"search": np.repeat([f"q{k}" for k in range(12)], 5), "clicks": (X[:, 0] > 0).astype(int)}
+    frame = pl.DataFrame({**columns, **{f"f{k + 1}": X[:, k] for k in range(3)}, "comment": ["x"] * 60})
+    frame.write_csv(tmp_path / "features.csv")
+    frame.write_parquet(tmp_path / "features.parquet")
+    lines = [
+        f"{row['clicks']} qid:{row['search'][1:]} 1:{row['f1']} 2:{row['f2']} 3:{row['f3']}" for row in frame.to_dicts()
+    ]
+    (tmp_path / "features.letor").write_text("\n".join(lines) + "\n")
+    return frame
+
+
+NAMED = ["--qid", "search", "--label", "clicks"]
+
+
+@pytest.mark.parametrize("ranker", ["linear", "trees"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tables_train_and_score_as_letor_text_does(run, tmp_path, features, suffix, ranker):
+    run("train", f"features.{suffix}", *NAMED, "--out", "m", "--ranker", ranker)
+    run("train", "features.letor", "--out", "old", "--ranker", ranker)
+    expected = np.array(run("score", "old", "features.letor").split(), float)
+    assert len(set(expected)) > 1
+    np.testing.assert_allclose(np.array(run("score", "m", f"features.{suffix}", *NAMED).split(), float), expected)
+    # rows to score: no grades, columns in another order, more of them, rows of a query apart
+    order = np.random.default_rng(0).permutation(60)
+    new = features[order].select("f3", pl.lit(None, pl.Float64).alias("f0"), "f1", "comment", "f2", "search")
+    new.write_parquet(tmp_path / "new.parquet")
+    scores = np.array(run("score", "m", "new.parquet", "--qid", "search").split(), float)
+    np.testing.assert_allclose(scores, expected[order])
+
+
+def test_tables_of_grades_are_evaluated_like_letor_text(run, tmp_path, features):
+    (tmp_path / "s.txt").write_text("".join(f"{value}\n" for value in features["f1"]))
+    expected = run("evaluate", "s.txt", "features.letor")
+    assert run("evaluate", "s.txt", "features.csv", *NAMED) == expected
+    assert run("evaluate", "s.txt", "features.parquet", *NAMED) == expected
+    assert "name the columns with --qid, --label" in run("evaluate", "s.txt", "features.csv", code=2)
+
+
+def test_a_table_without_a_feature_of_the_model_is_refused_by_name(run, tmp_path, features):
+    run("train", "features.csv", *NAMED, "--out", "m")
+    features.drop("f2").write_csv(tmp_path / "new.csv")
+    assert "no column 'f2', a feature of the model (1 of 3 are missing)" in run(
+        "score", "m", "new.csv", "--qid", "search", code=2
+    )
+    assert "leave --run out" in run("score", "m", "features.csv", *NAMED, "--run", "tag", code=2)
+    assert "column 'who' is not there" in run("score", "m", "features.csv", "--qid", "who", code=2)
+
+
+def test_a_list_of_features_in_one_column_trains_and_scores(run, tmp_path, features):
+    lists = features.select("search", "clicks", pl.concat_list("f1", "f2", "f3").alias("f"))
+    lists.write_parquet(tmp_path / "lists.parquet")
+    run("train", "lists.parquet", *NAMED, "--out", "m")
+    run("train", "features.csv", *NAMED, "--out", "plain")
+    lists.drop("clicks").write_parquet(tmp_path / "new.parquet")
+    scores = [run("score", "m", "new.parquet", "--qid", "search"), run("score", "plain", "features.csv", *NAMED)]
+    np.testing.assert_allclose(*(np.array(text.split(), float) for text in scores))

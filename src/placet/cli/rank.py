@@ -24,6 +24,7 @@ from placet.cli.options import (
     reads,
 )
 from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say, value_of
+from placet.cli.scoring import is_table, read_table_to_score
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -41,7 +42,8 @@ def train(
         Path,
         typer.Argument(
             metavar="TRAIN",
-            help="Graded rows with features: LETOR / svmlight; labels: extreme classification; fusion: LETOR-agg.",
+            help="Graded rows with features: LETOR / svmlight, CSV, Parquet; labels: extreme classification; "
+            "fusion: LETOR-agg.",
         ),
     ],
     save: Annotated[Path, typer.Option("--out", "--save", callback=check_target, help="File to write the model to.")],
@@ -126,7 +128,9 @@ def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int
 @reads
 def score(
     model: Annotated[Path, typer.Argument(help="A model that placet train (or .save) wrote.")],
-    file: Annotated[Path, typer.Argument(help="Rows with features: LETOR / svmlight, or extreme classification.")],
+    file: Annotated[
+        Path, typer.Argument(help="Rows with features: LETOR / svmlight, CSV, Parquet; or extreme classification.")
+    ],
     out: Annotated[
         Path | None, typer.Option(callback=check_target, help="Write the scores to a file instead of stdout.")
     ] = None,
@@ -147,7 +151,11 @@ def score(
 
     ranker = load(model)
     with progress_bar("scoring"):
-        rows: Any = _rows_reader(ranker.learns_from, files_of(relation), reading)(file, ranker.n_features_in_)
+        read_rows = _rows_reader(ranker.learns_from, files_of(relation), reading)
+        if is_table(file) and not relation and ranker.learns_from not in FORMATS_READ:
+            rows: Any = read_table_to_score(file, ranker, reading, run)
+        else:
+            rows = read_rows(file, ranker.n_features_in_)
         if ranker.learns_from == "labels":
             write_label_scores(ranker.top(rows.X, k).matrix(), sys.stdout if out is None else out)
             return
@@ -255,8 +263,11 @@ def read_queries(
 
     rows = read_letor(path, relations=relations, **options) if relations else read(path, **options)
     if not isinstance(rows, Queries):
-        raise DataError(f"{path}: these are {type(rows).__name__}, not rows with features; give LETOR / svmlight text")
-    for note in rows.notes if relations else ():
+        raise DataError(
+            f"{path}: these are {type(rows).__name__}, not rows with features; give LETOR / svmlight text, "
+            "or a table with --qid and --label"
+        )
+    for note in rows.notes if relations or rows.features is not None else ():
         say(note)
     if n_features is None or rows.n_features == n_features:
         return rows

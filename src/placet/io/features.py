@@ -41,6 +41,7 @@ def read_features(
     weight: str | None = None,
     ignore: str | Sequence[str] = (),
     missing: Missing = "error",
+    graded: bool = True,
     separator: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
@@ -55,21 +56,22 @@ def read_features(
     weight : column of the weight of a row's query.
     ignore : columns to pass over.
     missing : "keep" reads empty cells as NaN (for trees); "error" refuses them.
+    graded : False for rows to score, which need no grades: without a column of them they are 0.
     separator, format : of the file, where its first lines and its suffix do not tell.
 
     Features that are all float32 stay float32.  Queries named by whole numbers are ``int``.
     """
     table = read_table(source, on_error, format, separator=separator)
     qid = qid or find_column(table.names, QIDS) or "qid"
-    label = label or find_column(table.names, LABELS) or "label"
+    label = label or find_column(table.names, LABELS) or ("label" if graded else None)
     left_out = split_names(ignore)
     chosen = split_names(features) if features is not None else _others(table, (qid, label, weight, *left_out))
-    used = [qid, label, *((weight,) if weight else ()), *chosen]
+    used = [qid, *((label,) if label else ()), *((weight,) if weight else ()), *chosen]
     for name in used:
         table.require(name, _NAME_THEM)
     rows = table.rows(*dict.fromkeys(used))
     query = rows.labels(qid)
-    grade = rows.numbers(label)
+    grade = rows.numbers(label) if label else np.zeros(len(rows))
     weights = None if weight is None else rows.numbers(weight, positive=True)
     X, names = _matrix(rows, chosen, features is not None, missing)
     good = rows.good_rows()
