@@ -28,7 +28,8 @@ MOST_NOTED = 8
 class Controls:
     """The effects of controls on a difference of scores, in the units in which the controls were given.
 
-    ``coefficient`` and ``stderr`` (k,); ``typical`` (k,) the root mean squares of the controls over all votes.
+    ``coefficient`` and ``stderr`` (k,); ``typical`` (k,) the root mean squares of the controls over all votes, or
+    of their differences between two rows of a ballot.
     """
 
     names: tuple[str, ...]

@@ -194,7 +194,8 @@ class BallotParts:
         together = not LOSSES[loss].convex
         found = parts.sum(_facts, factor, existence, together, name="comparisons")
         total, not_strict, row_pairs, self.graphs = found
-        self.n, self.loss, self.n_rows = parts.n_items, loss, parts.n_rows
+        self.n = self.n_items = parts.n_items
+        self.loss, self.n_rows = loss, parts.n_rows
         self.scale, self.precision = scale_and_precision(total, prior)
         self.strict = is_strict(loss, not_strict, row_pairs)
         self.group: Ints | None = united_groups(self.graphs, self.n)
@@ -209,6 +210,9 @@ class BallotParts:
 
     def average(self, theta: Floats) -> Floats:
         return average_in_groups(theta, self.group)
+
+    def effects(self, x: Floats, covariance: Floats | None) -> None:
+        """Ballots in parts have no controls."""
 
     def value(self, theta: Floats) -> tuple[float, Floats]:
         def with_prior(value: float, grad: Floats) -> tuple[float, Floats]:

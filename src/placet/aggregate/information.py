@@ -89,12 +89,15 @@ def outer_products(g: Floats, item: Ints, offsets: Ints, weight: Floats, n: int)
     return out
 
 
-def covariance(H: Floats, meat: Floats | None, scale: float) -> Floats:
-    """H^-1, or H^-1 M H^-1 where ``meat`` is M, of scores with mean zero, in the units of the data.  O(n^3)."""
+def covariance(H: Floats, meat: Floats | None, scale: float, n_items: int | None = None) -> Floats:
+    """H^-1, or H^-1 M H^-1 where ``meat`` is M, of scores with mean zero, in the units of the data.  O(n^3).
+
+    ``n_items``: the unknowns, from the first on, that are scores; all of them if None.
+    """
     inverse = inverse_of(H)
     if meat is not None:
         inverse = inverse @ meat @ inverse
-    return with_mean_zero(inverse, len(inverse)) / scale
+    return with_mean_zero(inverse, len(inverse) if n_items is None else n_items) / scale
 
 
 def sampled_stderr(

@@ -108,6 +108,8 @@ def split(data: Rankings) -> Iterator[tuple[Hashable, Rankings]]:
                 agents=data.agents,
                 items=tuple(data.items[i] for i in used[listed].tolist()),
                 score=None if data.score is None else data.score[rows],
+                control=None if data.control is None else data.control[rows],
+                controls=data.controls,
             ),
         )
 

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from placet import optim
 from placet.aggregate import information
 from placet.aggregate.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
+from placet.aggregate.controls import Controls
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_rankings, telling_rows
 from placet.aggregate.information import DIRECT, LEAST_PRECISION
 from placet.aggregate.instances import refuse_instances
@@ -30,7 +31,7 @@ from placet.aggregate.prior import (
 )
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
-from placet.data import Comparisons, Lists, Rankings
+from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.errors import one_of
 from placet.data.graph import always_together
@@ -80,6 +81,8 @@ class Ballots:
     @classmethod
     def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, strict: bool) -> "Ballots":
         """Some of the ballots, without a prior, divided by the scale of all."""
+        if ballots.control is not None:
+            raise DataError("ballots in parts are fitted without controls; load them (parts.load()) where they fit")
         own = cls.__new__(cls)
         own.scale, own.precision, own.group, own.strict = scale, 0.0, None, strict
         own._set_columns(ballots, weight, loss)
@@ -95,6 +98,11 @@ class Ballots:
         other = copy(self)
         other.precision = precision_of(prior, self.scale)
         return other
+
+    @property
+    def n_items(self) -> int:
+        """The unknowns, from the first on, that are scores under the prior that is learnt."""
+        return self.n
 
     @property
     def n_rows(self) -> int:
@@ -118,19 +126,19 @@ class Ballots:
     def value(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient by item.  O(rows), or O(places) where ballots are strict and complete."""
         top = theta.max(initial=-np.inf)
-        grad = self.precision * theta
-        prior = 0.5 * self.precision * float(theta @ theta)
+        grad = self.precisions * theta
+        prior = 0.5 * float(theta @ grad)
         if self.strict and self.n and top - theta.min() < WIDEST:
             shifted = theta - top
             columns = (self.item, self.offsets, self.tops, self.weight)
             return orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior, grad
-        value, by_row = self.bound.value_and_grad(self.average(theta)[self.item])
+        value, by_row = self.bound.value_and_grad(self.to_rows(self.average(theta)))
         return value + prior, grad + self.average(self.by_item(by_row))
 
     def times(self, theta: Floats, v: Floats) -> Floats:
         """Hessian at theta times v.  O(rows)."""
-        rows = self.bound.hvp(self.average(theta)[self.item], self.average(v)[self.item])
-        return self.average(self.by_item(rows)) + self.precision * v
+        rows = self.bound.hvp(self.to_rows(self.average(theta)), self.to_rows(self.average(v)))
+        return self.average(self.by_item(rows)) + self.precisions * v
 
     def hessian(self, theta: Floats) -> Floats:
         """The dense Hessian of strict ballots."""
@@ -150,7 +158,7 @@ class Ballots:
 
     def diagonal(self, theta: Floats) -> Floats:
         """The Hessian's diagonal, or the bound that the loss states; 1 where it is 0."""
-        d = self.curvature(theta) + self.precision
+        d = self.curvature(theta) + self.precisions
         return np.where(d > 0, d, 1.0)
 
     def curvature(self, theta: Floats) -> Floats:
@@ -159,11 +167,26 @@ class Ballots:
 
     def row_gradient(self, theta: Floats) -> Floats:
         """Gradient (rows,) of every ballot as if its weight were 1."""
-        return Bound(self.loss, self.bound.lists._replace(weight=None), total=1.0).value_and_grad(theta[self.item])[1]
+        return Bound(self.loss, self.bound.lists._replace(weight=None), total=1.0).value_and_grad(self.to_rows(theta))[
+            1
+        ]
 
     def outer_products(self, theta: Floats) -> Floats:
         """Sum over ballots of the outer product of their gradients."""
         return information.outer_products(self.row_gradient(theta), self.item, self.offsets, self.weight, self.n)
+
+    @property
+    def precisions(self) -> float | Floats:
+        """The precision of the prior of every unknown, or the one of all."""
+        return self.precision
+
+    def effects(self, x: Floats, covariance: Floats | None) -> Controls | None:
+        """What the unknowns after the scores say about controls, where there are some."""
+        return None
+
+    def to_rows(self, theta: Floats) -> Floats:
+        """The score of every row; `by_item` is its transpose."""
+        return theta[self.item]
 
     def by_item(self, rows: Floats) -> Floats:
         return np.bincount(self.item, rows, self.n).astype(np.float64, copy=False)
@@ -281,28 +304,30 @@ def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, fl
     with random signs z, the same ones in every call and given out in the order of the scores, so that the order of the
     items does not matter.  The growth is then at most what is given.
     """
-    own, scale = float(theta @ theta), b.scale
+    n, scale = b.n_items, b.scale
+    scores = np.append(theta[:n], np.zeros(b.n - n))
+    own = float(scores @ scores)
     if b.n <= (DIRECT if b.strict else MOST_COLUMNS):
         C = _inverse(b, _hessian(b, theta))
-        back = C @ theta
-        trace, spread = float(np.trace(C)), b.precision * float((C * C).sum())
+        back = C @ scores
+        trace, spread = float(np.trace(C[:n, :n])), b.precision * float((C[:n, :n] ** 2).sum())
         bend = float((C * _bend(b, theta, back, lambda x: _hessian(b, x))).sum())
     else:
         times, diagonal = _products(b, theta), b.diagonal(theta)
-        back = optim.cg(times, theta, rtol=STEP_ACCURACY, diagonal=diagonal)
-        rng, order = np.random.default_rng(random_state), np.argsort(theta, kind="stable")
+        back = optim.cg(times, scores, rtol=STEP_ACCURACY, diagonal=diagonal)
+        rng, order = np.random.default_rng(random_state), np.argsort(theta[:n], kind="stable")
         total, bends, draws, trace = 0.0, 0.0, 0, math.inf
-        while draws < MOST_DRAWS and trace * math.sqrt(2 / (b.n * max(draws, 1))) > DRAWN_ACCURACY * own * scale:
-            z = np.empty(b.n)
-            z[order] = rng.choice([-1.0, 1.0], b.n)
+        while draws < MOST_DRAWS and trace * math.sqrt(2 / (n * max(draws, 1))) > DRAWN_ACCURACY * own * scale:
+            z = np.zeros(b.n)
+            z[order] = rng.choice([-1.0, 1.0], n)
             y = optim.cg(times, z, rtol=1e-2, diagonal=diagonal)
             bends += float(y @ _bend(b, theta, back, partial(_swapped_product, b, z)))
             total, draws = total + float(z @ y), draws + 1
             trace = total / draws
         bend, spread = bends / draws, trace
     square = own + (trace - bend) / scale
-    growth = 4 * b.precision * float(theta @ back) + 2 * spread / scale
-    return square / max(b.n - 1, 1), growth / square if square > 0 else 0.0
+    growth = 4 * b.precision * float(scores @ back) + 2 * spread / scale
+    return square / max(n - 1, 1), growth / square if square > 0 else 0.0
 
 
 def _bend(b: Ballots, theta: Floats, v: Floats, at: Callable[[Floats], Floats], h: float = 1e-3) -> Floats:
@@ -363,6 +388,8 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
     """Covariance or standard errors, and what to note about how they were got."""
     if kind is None or b.n == 0:
         return None, None, []
+    if b.n > MOST_SIMULATED and b.n > b.n_items:
+        return None, None, [f"no standard errors: controls of rows, and more than {MOST_SIMULATED} unknowns"]
     if b.n > MOST_SIMULATED:
         return (
             None,
@@ -373,16 +400,17 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
     robust = b.outer_products(theta) if kind == "sandwich" else None
     if b.strict:
         H = b.hessian(theta)
-    elif b.n_rows * b.n <= MOST_PRODUCT_ROWS or kind == "sandwich":
+    elif b.n_rows * b.n <= MOST_PRODUCT_ROWS or kind == "sandwich" or b.n > b.n_items:
         H = b.dense(theta)
-        H = H if b.precision > 0 else information.with_precision(H, 0.0)
+        if not b.precision > 0:
+            information.with_precision(H[: b.n_items, : b.n_items], 0.0)
     else:
         H = information.with_precision(b.outer_products(theta), b.precision)
         notes.append("standard errors are from the outer products of the ballots' gradients")
     if b.group is not None:  # differences inside a group are no unknowns: any curvature will do for them
         H = H + (np.eye(b.n) - np.apply_along_axis(b.average, 0, np.eye(b.n))) * np.trace(H) / b.n
     try:
-        covariance = information.covariance(H, robust, b.scale)
+        covariance = information.covariance(H, robust, b.scale, b.n_items)
         if b.group is not None:
             covariance = np.apply_along_axis(b.average, 0, np.apply_along_axis(b.average, 1, covariance))
             covariance[np.diag_indices(b.n)] = np.maximum(np.diag(covariance), 0.0)  # rounding, where all are one group
@@ -427,9 +455,12 @@ class _BallotModel(BaseEstimator):
         refuse_instances(data, self.method)
         self._check()
         ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
-        b = Ballots(ballots, ballots.weight * agent_factor(self.agent_weight, ballots), self.loss, self.first_prior)
+        b = self._objective(ballots, ballots.weight * agent_factor(self.agent_weight, ballots))
         notes = notes_of_rankings(ballots, b.weight, self.first_prior, self.existence)
         return self.fit_objective(b, notes, data.items, start)
+
+    def _objective(self, ballots: Rankings, weight: Floats) -> Ballots:
+        return Ballots(ballots, weight, self.loss, self.first_prior)
 
     @property
     def first_prior(self) -> float | None:
@@ -442,7 +473,8 @@ class _BallotModel(BaseEstimator):
 
     def fit_objective(self, b: Ballots, found: list[str], items: Names, start: Any) -> Any:
         """Minimize the objective ``b``; ``found`` are notes on whether finite scores exist."""
-        theta = np.zeros(b.n) if start is None else np.array(start, dtype=np.float64)
+        theta = np.zeros(b.n)
+        theta[: b.n_items] = 0.0 if start is None else start
         self.prior_ = self.first_prior
         if self.prior == LEARN:
             self.prior_, theta = learn_prior(b, theta, self.max_iter, self.random_state)
@@ -450,9 +482,14 @@ class _BallotModel(BaseEstimator):
         notes = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN)]
         notes += found + _tied_together(b, items)
         self.fit_ = fit_ballots(b, theta, self.max_iter, self.tol)
-        theta = b.average(self.fit_.x)
-        self.theta_ = theta - theta.mean() if b.n else theta
-        covariance, stderr, more = uncertainty_of(b, self.theta_, self.stderr, np.random.default_rng(self.random_state))
+        x, n = np.array(b.average(self.fit_.x)), b.n_items
+        x[:n] -= x[:n].mean() if n else 0.0
+        self.theta_ = x[:n]
+        covariance, stderr, more = uncertainty_of(b, x, self.stderr, np.random.default_rng(self.random_state))
+        extras: dict[str, Any] = {"prior": self.prior_} if self.prior == LEARN else {}
+        if (effects := b.effects(x, covariance)) is not None:
+            extras["controls"] = effects
+            notes += effects.notes()
         if not self.fit_.converged:
             more.append(self.fit_.message)
         self.consensus_ = Consensus(
@@ -461,11 +498,11 @@ class _BallotModel(BaseEstimator):
             method=self.method,
             params=self.get_params(deep=False),
             stderr=stderr,
-            covariance=covariance,
+            covariance=None if covariance is None else covariance[:n, :n],
             win=type(self).win,
             fit=self.fit_,
             notes=(*notes, *more),
-            extras={"prior": self.prior_} if self.prior == LEARN else {},
+            extras=extras,
             tolerance=SCORE_TOLERANCE if b.strict else PRODUCT_TOLERANCE,
         )
         return self
@@ -490,6 +527,9 @@ class PlackettLuce(_BallotModel):
     The likelihood of a ballot with ties is the sum over all orders that agree with it (loss "pl-partition"), exactly; a
     ballot that ties everything says nothing, and neither does an item's absence.
 
+    Controls of rows (``Rankings.control``: the place at which an item was shown) add ``control @ effect`` to the score
+    of the row; scores are those at controls of 0, and ``consensus_.controls`` has the effects.
+
     Parameters
     ----------
     prior : float, "learn" or None
@@ -512,7 +552,15 @@ class PlackettLuce(_BallotModel):
 
     method = "plackett-luce"
     loss = "pl-partition"
+    reads_controls = True
     win = staticmethod(partial(win_probability, family="none", tie=0.0))
+
+    def _objective(self, ballots: Rankings, weight: Floats) -> Ballots:
+        if ballots.control is None:
+            return super()._objective(ballots, weight)
+        from placet.aggregate.row_controls import ControlledBallots
+
+        return ControlledBallots(ballots, weight, self.loss, self.first_prior)
 
 
 def _two_thirds(x: Any, y: Any) -> Any:

@@ -332,7 +332,7 @@ def _under_names(result: Consensus, items: tuple[Hashable, ...]) -> Consensus:
 
 def _problem(part: Rankings) -> tuple[bytes, ...]:
     """What a method sees of an instance but for names; equal for equal problems."""
-    columns = (part.item, part.tier, part.offsets, part.weight, part.agent, part.score)
+    columns = (part.item, part.tier, part.offsets, part.weight, part.agent, part.score, part.control)
     return tuple(b"" if column is None else column.tobytes() for column in columns)
 
 

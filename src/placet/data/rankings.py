@@ -31,7 +31,7 @@ from placet.data.arrays import (
     table,
     unique_names,
 )
-from placet.data.comparisons import Comparisons
+from placet.data.comparisons import Comparisons, control_columns
 from placet.data.errors import DataError, one_of
 
 Unlisted = Literal["absent", "last"]
@@ -48,7 +48,9 @@ class Rankings:
     order of tier, then item, and tiers are renumbered 0, 1, ...  ``weight`` (ballots,) is how often a ballot counts.
     ``agent`` and ``instance`` (ballots,) are optional codes of ``agents`` (voters) and ``instances`` (problems).
     ``score`` (rows,) optionally keeps the numbers that tiers came from, higher is better.
-    An item that is absent from a ballot was not compared on it.  ``notes`` are sentences about how the data were read.
+    ``control`` (rows, k) optionally has numbers that may have helped a row (the place at which it was shown), and
+    ``controls`` their names.  An item that is absent from a ballot was not compared on it.  ``notes`` are sentences
+    about how the data were read.
 
     >>> r = Rankings.from_orders([["a", ("b", "c"), "d"], ["d", "a"]], weight=[2, 1])
     >>> r
@@ -68,6 +70,8 @@ class Rankings:
     instances: Names | None = None
     score: Floats | None = None
     notes: tuple[str, ...] = ()
+    control: Floats | None = None
+    controls: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         item = integers(self.item, "item", np.int32)
@@ -86,6 +90,9 @@ class Rankings:
             k = int(np.argmax(outside))
             raise DataError(f"row {k}: item {item[k]} is not in 0..{len(items) - 1} ({outside.sum()} such rows)")
         agent, instance = _codes(self.agent, "agent", n), _codes(self.instance, "instance", n)
+        control, controls = control_columns(self.control, self.controls, len(item))
+        if control is not None:
+            control = control[np.lexsort((item, tier, list_of_rows(offsets)))]
         item, tier, score = _put_in_order(item, tier, score, offsets, items)
         set_columns(
             self,
@@ -99,6 +106,8 @@ class Rankings:
             agents=_names(self.agents, agent, "agent"),
             instances=_names(self.instances, instance, "instance"),
             score=score,
+            control=control,
+            controls=controls,
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -164,11 +173,19 @@ class Rankings:
 
     @classmethod
     def from_scores(
-        cls, frame: Any, *, ballot: str, item: str, score: str, items: Sequence[Hashable] | None = None
+        cls,
+        frame: Any,
+        *,
+        ballot: str,
+        item: str,
+        score: str,
+        items: Sequence[Hashable] | None = None,
+        control: Sequence[str] = (),
     ) -> "Rankings":
         """One ballot per value of the column ``ballot``, its items by falling ``score``; equal scores tie.
 
         ``frame`` is a mapping of columns or any data frame.  The ballot's name becomes its agent; scores are kept.
+        ``control``: columns of numbers that may have helped a row.
 
         >>> ratings = {"user": [7, 7, 7], "film": ["a", "b", "c"], "stars": [3, 5, 3]}
         >>> Rankings.from_scores(ratings, ballot="user", item="film", score="stars")[0]
@@ -181,7 +198,10 @@ class Rankings:
             raise DataError(
                 f"columns differ in length: {ballot} {len(voter)}, {item} {len(code)}, {score} {len(values)}"
             )
-        return cls.from_coded_scores((voter, voters), (code, names), values, names)
+        beside = {
+            name: numbers(column(frame, name), name) for name in ([control] if isinstance(control, str) else control)
+        }
+        return cls.from_coded_scores((voter, voters), (code, names), values, names, control=beside or None)
 
     @classmethod
     def from_coded_scores(
@@ -191,6 +211,7 @@ class Rankings:
         score: Floats,
         items: Sequence[Hashable] | None = None,
         notes: tuple[str, ...] = (),
+        control: Any = None,
     ) -> "Rankings":
         """As ``from_scores``, where ballots and items are codes and the values that these stand for."""
         voter, voters = recode(*ballot, "agent", dtype=np.int32)
@@ -199,7 +220,10 @@ class Rankings:
         offsets = offsets_from_sizes(np.bincount(voter, minlength=len(voters)))
         tier = dense_tiers(-score[order], offsets)
         agent = np.arange(len(voters))
-        return cls(code[order], tier, offsets, agent=agent, items=names, agents=voters, score=score[order], notes=notes)
+        values, columns = control_columns(control, None, len(score))
+        beside: dict[str, Any] = {} if values is None else {"control": values[order], "controls": columns}
+        known: dict[str, Any] = {"items": names, "agents": voters, "notes": notes, **beside}
+        return cls(code[order], tier, offsets, agent=agent, score=score[order], **known)
 
     @classmethod
     def from_ranks(cls, matrix: Any, items: Sequence[Hashable] | None = None) -> "Rankings":
@@ -272,7 +296,10 @@ class Rankings:
 
     @classmethod
     def from_comparisons(cls, comparisons: Comparisons) -> "Rankings":
-        """Every row of comparisons as up to three weighted ballots: i over j, j over i, and a tie."""
+        """Every row of comparisons as up to three weighted ballots: i over j, j over i, and a tie.
+
+        The controls of a vote are those of its row i; row j has 0.
+        """
         c = comparisons
         pair = np.stack([c.i, c.j], axis=1)
         item = np.concatenate([pair, pair[:, ::-1], pair])
@@ -281,7 +308,12 @@ class Rankings:
         keep = weight > 0
         agent = None if c.agent is None else np.tile(c.agent, 3)[keep]
         offsets = np.arange(0, 2 * keep.sum() + 1, 2)
-        return cls(item[keep].ravel(), tier[keep].ravel(), offsets, weight[keep], agent, items=c.items, agents=c.agents)
+        known: dict[str, Any] = {"items": c.items, "agents": c.agents}
+        if c.control is not None:
+            beside = np.stack([c.control, np.zeros_like(c.control)], axis=1)
+            control = np.concatenate([beside, beside[:, ::-1], beside])[keep]
+            known |= {"control": control.reshape(-1, control.shape[2]), "controls": c.controls}
+        return cls(item[keep].ravel(), tier[keep].ravel(), offsets, weight[keep], agent, **known)
 
     # How ballots are seen
 
@@ -346,6 +378,8 @@ class Rankings:
             self.agents,
             self.instances,
             None if self.score is None else self.score[rows],
+            control=None if self.control is None else self.control[rows],
+            controls=self.controls,
         )
 
     def __add__(self, other: "Rankings") -> "Rankings":
@@ -408,6 +442,8 @@ class Rankings:
 
     def completed(self) -> "Rankings":
         """The same ballots with every unlisted item in one last tier; scores are not kept."""
+        if self.control is not None:
+            raise DataError("unlisted items have no controls; keep them absent, or list them with their controls")
         if len(self) * self.n_items >= 2**31:
             raise DataError(
                 f"{len(self)} ballots x {self.n_items} items are too many rows to list; keep unlisted items absent"
@@ -430,10 +466,16 @@ class Rankings:
         code[[self.index[name] for name in names]] = np.arange(len(names))
         keep = code[self.item] >= 0
         score = None if self.score is None else self.score[keep]
-        return self._rebuilt(self.ballot[keep], code[self.item[keep]], self.tier[keep], names, score)
+        control = None if self.control is None else self.control[keep]
+        return self._rebuilt(self.ballot[keep], code[self.item[keep]], self.tier[keep], names, score, control)
 
     def collapsed(self) -> "Rankings":
-        """Equal ballots (same agent and instance) as one, their weights added; in order of first appearance."""
+        """Equal ballots (same agent and instance) as one, their weights added; in order of first appearance.
+
+        Ballots with controls stay as they are.
+        """
+        if self.control is not None:
+            return self
         first, group = breaking.equal_lists(self.item, self.tier, self.offsets, self.agent, self.instance)
         unique = self[first]
         set_columns(unique, weight=np.bincount(group, self.weight, len(first)).astype(np.float64))
@@ -461,7 +503,13 @@ class Rankings:
         return breaking.net_wins(value, self.tier, self.offsets, strength)
 
     def _rebuilt(
-        self, ballot: Ints, item: Ints, tier: Ints, items: Names | None = None, score: Floats | None = None
+        self,
+        ballot: Ints,
+        item: Ints,
+        tier: Ints,
+        items: Names | None = None,
+        score: Floats | None = None,
+        control: Floats | None = None,
     ) -> "Rankings":
         order = np.lexsort((item, tier, ballot))
         offsets = offsets_from_sizes(np.bincount(ballot, minlength=len(self)))
@@ -476,6 +524,8 @@ class Rankings:
             self.agents,
             self.instances,
             None if score is None else score[order],
+            control=None if control is None else control[order],
+            controls=None if control is None else self.controls,
         )
 
 

@@ -55,6 +55,8 @@ def _join_rankings(parts: list[Rankings]) -> Rankings:
         instances,
         _column(parts, "score") if all(scored) else None,
         notes,
+        _column_of_all(parts, "control"),
+        _same_controls(parts),
     )
 
 
@@ -67,9 +69,7 @@ def _join_comparisons(parts: list[Comparisons]) -> Comparisons:
     columns: dict[str, Any] = {name: _column(parts, name) for name in ("wins_i", "wins_j", "ties")}
     columns |= {"i": i, "j": j, "agent": agent, "items": items, "agents": agents}
     columns |= {name: _column_of_all(parts, name) for name in ("control", "time")}
-    if len({part.controls for part in parts}) > 1:
-        raise DataError("the parts have different controls; read them all with the same control=")
-    columns["controls"] = parts[0].controls
+    columns["controls"] = _same_controls(parts)
     return Comparisons(**columns, ordered=parts[0].ordered, notes=_notes(parts))
 
 
@@ -121,6 +121,14 @@ def _unite(parts: Sequence[Any], names: str, code: str) -> tuple[Names | None, I
     place, united = encode([name for values in own for name in values], names.removesuffix("s"))
     starts = np.cumsum([0, *map(len, own)])
     return united, np.concatenate([place[start:][getattr(part, code)] for part, start in zip(parts, starts)])
+
+
+def _same_controls(parts: Sequence[Any]) -> tuple[str, ...] | None:
+    """The names of the controls, which are those of every part."""
+    names: set[tuple[str, ...] | None] = {part.controls for part in parts}
+    if len(names) > 1:
+        raise DataError("the parts have different controls; read them all with the same control=")
+    return names.pop()
 
 
 def _column(parts: Sequence[Any], name: str) -> Any:

@@ -1,0 +1,110 @@
+"""Ballots whose rows have controls: the score of a row is theta[item] + z . gamma, with gamma one more unknown each."""
+
+import numpy as np
+
+from placet.aggregate import information
+from placet.aggregate.controls import Controls
+from placet.aggregate.information import LEAST_PRECISION
+from placet.aggregate.likelihood import Ballots
+from placet.aggregate.pairs import CONFOUNDED, EXTRA_PRIOR
+from placet.data import DataError, Rankings
+from placet.data.arrays import Floats
+
+LEAST_DIFFERENCE = 1e-12
+"""Differences of a control inside ballots that are a smaller share of its largest value are rounding."""
+
+
+class ControlledBallots(Ballots):
+    """Minus the log posterior in x = (scores, effects of controls in units of typical differences).
+
+    ``Z`` (rows, k): controls less their means in each ballot, which change nothing, divided by ``unit`` (k,), the root
+    mean square of their differences between two rows of a ballot.  Rows of one item have different scores, so the
+    closed Hessian of strict ballots does not hold: all goes by Hessian products of the loss.
+    """
+
+    def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
+        super().__init__(ballots, weight, loss, prior)
+        if ballots.control is None or ballots.controls is None:
+            raise DataError("these ballots have no controls")
+        self.names = ballots.controls
+        self.unit = typical_differences(ballots, weight)
+        self.Z = within_ballots(ballots) / self.unit
+        self.n = ballots.n_items + len(self.names)
+        self.extra = 0.0 if prior is None else max(1.0 / EXTRA_PRIOR**2 / self.scale, LEAST_PRECISION)
+        self.strict = False
+        if prior is None:
+            self._refuse_confounded()
+
+    @property
+    def n_items(self) -> int:
+        return self.n - len(self.names)
+
+    @property
+    def precisions(self) -> Floats:
+        return np.repeat([self.precision, self.extra], [self.n_items, len(self.names)])
+
+    def to_rows(self, theta: Floats) -> Floats:
+        return theta[self.item] + self.Z @ theta[self.n_items :]
+
+    def by_item(self, rows: Floats) -> Floats:
+        return np.concatenate([np.bincount(self.item, rows, self.n_items), rows @ self.Z])
+
+    def curvature(self, theta: Floats) -> Floats:
+        rows = self.bound.curvature(self.to_rows(theta))
+        return np.concatenate([np.bincount(self.item, rows, self.n_items), rows @ self.Z**2])
+
+    def outer_products(self, theta: Floats) -> Floats:
+        g, n, sizes = self.row_gradient(theta), self.n_items, np.diff(self.offsets)
+        starts = self.offsets[:-1][sizes > 0]
+        along = np.zeros((len(sizes), len(self.names)))
+        along[sizes > 0] = np.add.reduceat(g[:, None] * self.Z, starts, axis=0) if len(starts) else 0.0
+        J = np.empty((self.n, self.n))
+        J[:n, :n] = information.outer_products(g, self.item, self.offsets, self.weight, n)
+        weighted = self.weight[:, None] * along
+        rows = np.repeat(weighted, sizes, axis=0) * g[:, None]
+        for k in range(len(self.names)):
+            J[n + k, :n] = J[:n, n + k] = np.bincount(self.item, rows[:, k], n)
+        J[n:, n:] = along.T @ weighted
+        return J
+
+    def effects(self, x: Floats, covariance: Floats | None) -> Controls:
+        n = self.n_items
+        stderr = None if covariance is None else np.sqrt(np.diag(covariance)[n:]) / self.unit
+        return Controls(self.names, x[n:] / self.unit, stderr, self.unit)
+
+    def _refuse_confounded(self) -> None:
+        """A ``DataError`` where, without a prior, effects cannot be told from the scores or one another."""
+        n = self.n_items
+        H = self.dense(np.zeros(self.n))
+        own = np.sqrt(np.maximum(np.diag(H)[n:], 1e-6))  # of the order of 1 where a control differs at all
+        left = H[n:, n:] - H[n:, :n] @ np.linalg.pinv(H[:n, :n], rcond=1e-12, hermitian=True) @ H[:n, n:]
+        values, vectors = np.linalg.eigh(left / np.outer(own, own))
+        if values[0] < CONFOUNDED:
+            involved = [repr(self.names[k]) for k in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
+            raise DataError(
+                f"without a prior the effects of the controls {', '.join(involved)} cannot be told from the items' "
+                "scores or from one another (one is the same for all rows of a ballot, or a sum of others or of "
+                "items); leave one out or give a prior"
+            )
+
+
+def typical_differences(ballots: Rankings, weight: Floats) -> Floats:
+    """Root mean square (k,) of the difference of each control between two rows of a ballot; 1 where there is none.
+
+    Every ballot counts its weight: 2 m / (m - 1) times the variance of its m rows.
+    """
+    Z, sizes = np.asarray(ballots.control), np.diff(ballots.offsets)
+    top = np.abs(Z).max(axis=0, initial=0.0)
+    top[top == 0.0] = 1.0
+    shares = np.where(sizes > 1, weight / (weight.max(initial=0.0) or 1.0), 0.0)
+    shares = 2.0 * shares / (shares.sum() or 1.0) / np.maximum(sizes - 1, 1)
+    unit = np.sqrt(shares[ballots.ballot] @ (within_ballots(ballots) / top) ** 2)
+    return top * np.where(unit < LEAST_DIFFERENCE, 1.0, unit)
+
+
+def within_ballots(ballots: Rankings) -> Floats:
+    """The controls (rows, k) less their means in each ballot."""
+    Z, n, row = np.asarray(ballots.control), len(ballots), ballots.ballot
+    sizes = np.maximum(np.diff(ballots.offsets), 1)
+    means = [np.bincount(row, z / sizes[row], n) for z in Z.T]
+    return Z - np.array(means).reshape(len(means), n).T[row]
