@@ -489,7 +489,7 @@ def refuse_confounded(p: PairCounts, x: Floats, names: Sequence[str]) -> None:
         Z[c] = (at.corner[k + c, k:] - at.border[k:] @ back) / (own[c] * own)
     values, vectors = np.linalg.eigh((Z + Z.T) / 2)
     if values[0] < CONFOUNDED:
-        involved = [repr(names[c]) for c in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
+        involved = [repr(names[c]) for c in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1).tolist()]
         raise DataError(
             f"without a prior the effects of the controls {', '.join(involved)} cannot be told from the items' scores "
             "or from one another (one is a sum of others, or of differences of items); leave one out or give a prior"
