@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placet.cli.defaults import default_method, default_note
 from placet.cli.groups import mixture_of, say_groups, split_parameters
 from placet.cli.in_parts import InParts, OnDask, scanned
 from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, model_options
@@ -72,7 +73,8 @@ def aggregate(
 ) -> None:
     """Rank the items of files by consensus, with standard errors and rank intervals.
 
-    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings, the mean for score tables.
+    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings (MPM for more than 10,000 ratings
+    or 1,000 rated items), the mean for score tables.
     Ballots that belong to instances (the topics of TREC runs, the queries of LETOR files) are ranked instance by
     instance.  A board that was written with --out board.json goes on: placet aggregate board.json new.csv
     """
@@ -104,6 +106,8 @@ def aggregate(
     with progress_bar("reading"):
         data, start, old = _read(files, by, format, options)
     chosen = method or (old.method if old is not None else default_method(data))
+    if not method and old is None and (why := default_note(data)):
+        say(why)
     params = {**(old.params if old is not None and chosen == old.method else {}), **params}
     params.pop("random_state", None)
     check_method(chosen, params)
@@ -143,14 +147,6 @@ def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, leve
         show_json(result_json(result, level, data))
     else:
         show(result, level)
-
-
-def default_method(data: Any) -> str:
-    """The method that is taken where none is named."""
-    from placet.data import Comparisons, Scores
-
-    one = next(iter(data.values())) if isinstance(data, Mapping) else data
-    return "bradley-terry" if isinstance(one, Comparisons) else "mean" if isinstance(one, Scores) else "plackett-luce"
 
 
 def check_scale(scale: str, anchor: str) -> None:

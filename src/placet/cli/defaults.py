@@ -1,0 +1,51 @@
+"""The method that is taken where none is named."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    from placet.data import Rankings
+
+MOST_RATINGS, MOST_RATED = 10_000, 1_000
+"""Ratings, and items with ratings, up to which Plackett-Luce with a learnt prior takes a few seconds."""
+
+
+def default_method(data: Any) -> str:
+    """Bradley-Terry for votes, the mean for score tables, Plackett-Luce for ballots and ratings; MPM for many ratings.
+
+    Both models of ratings hold items with few of them near the middle.  Plackett-Luce conditions on what each user
+    rated; MPM, in which items gain by being rated often, takes time in proportion to the ratings.
+    """
+    from placet.data import Comparisons, Scores
+
+    parts = _parts(data)
+    if isinstance(parts[0], Comparisons):
+        return "bradley-terry"
+    if isinstance(parts[0], Scores):
+        return "mean"
+    return "mpm" if default_note(data) else "plackett-luce"
+
+
+def default_note(data: Any) -> str:
+    """Why ratings are ranked by another model than the usual one; empty where they are not."""
+    parts = _parts(data)
+    if not all(map(_are_ratings, parts)):
+        return ""
+    rows, items = max(len(part.item) for part in parts), max(part.n_items for part in parts)
+    if rows <= MOST_RATINGS and items <= MOST_RATED:
+        return ""
+    return (
+        f"{rows:,} ratings of {items:,} items are ranked by mpm, in seconds; items gain by being rated often. "
+        "--method plackett-luce looks only at how high each user rated what, and may take minutes"
+    )
+
+
+def _parts(data: Any) -> list[Any]:
+    return list(data.values()) if isinstance(data, Mapping) else [data]
+
+
+def _are_ratings(data: Any) -> "TypeGuard[Rankings]":
+    """Whether ballots were read from ratings: agents gave scores, and all to one set of items."""
+    from placet.data import Rankings
+
+    return isinstance(data, Rankings) and data.score is not None and data.agent is not None and data.instance is None
