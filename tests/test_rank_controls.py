@@ -151,6 +151,7 @@ def test_a_ranker_fitted_again_without_controls_has_none():
     plain = LinearRanker(**TIGHT).fit(X, y, qid)
     np.testing.assert_array_equal(ranker.fit(X, y, qid).coef_, plain.coef_)
     assert ranker.controls_ == {}
+    assert "_control" not in vars(ranker)  # the table is not held
 
 
 @pytest.mark.parametrize(

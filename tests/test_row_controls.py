@@ -152,6 +152,14 @@ def test_what_cannot_be_told_apart_is_refused_without_a_prior():
         assert abs(consensus(confounded, "plackett-luce", prior=1.0).controls["coefficient"][0]) < 1.0
 
 
+def test_a_control_that_tells_every_order_has_no_finite_effect():
+    _, data = drawn(4, 60, 3, [0.3], 4)
+    told = replace(data, control=np.column_stack([-1.0 * data.tier, data.control]), controls=("place", "z0"))
+    with pytest.raises(DataError, match=r"effects of the controls '.*' have no finite values"):
+        consensus(told, "plackett-luce", prior=None)
+    assert 0 < consensus(told, "plackett-luce", prior=1.0).controls["coefficient"][0] < 100
+
+
 def test_other_models_say_what_they_do_with_controls():
     _, data = drawn(4, 40, 3, [0.3], 5)
     assert "'pmop' does not look at the controls (z0)" in consensus(data, "pmop").notes

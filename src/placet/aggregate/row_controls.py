@@ -69,23 +69,38 @@ class ControlledBallots(Ballots):
 
     def effects(self, x: Floats, covariance: Floats | None) -> Controls:
         n = self.n_items
+        if self.precision == 0.0:
+            self._refuse_endless(x)
         stderr = None if covariance is None else np.sqrt(np.diag(covariance)[n:]) / self.unit
         return Controls(self.names, x[n:] / self.unit, stderr, self.unit)
 
     def _refuse_confounded(self) -> None:
         """A ``DataError`` where, without a prior, effects cannot be told from the scores or one another."""
-        n = self.n_items
-        H = self.dense(np.zeros(self.n))
-        own = np.sqrt(np.maximum(np.diag(H)[n:], 1e-6))  # of the order of 1 where a control differs at all
-        left = H[n:, n:] - H[n:, :n] @ np.linalg.pinv(H[:n, :n], rcond=1e-12, hermitian=True) @ H[:n, n:]
-        values, vectors = np.linalg.eigh(left / np.outer(own, own))
-        if values[0] < CONFOUNDED:
-            involved = [repr(self.names[k]) for k in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
+        involved = self._untold(np.zeros(self.n))
+        if involved:
             raise DataError(
                 f"without a prior the effects of the controls {', '.join(involved)} cannot be told from the items' "
                 "scores or from one another (one is the same for all rows of a ballot, or a sum of others or of "
                 "items); leave one out or give a prior"
             )
+
+    def _refuse_endless(self, x: Floats) -> None:
+        """A ``DataError`` where, without a prior, effects grow for ever and took the information with them."""
+        involved = self._untold(x)
+        if involved:
+            raise DataError(
+                f"without a prior the effects of the controls {', '.join(involved)} have no finite values: together "
+                "with the scores they tell the order of ballots without fail; leave one out or give a prior"
+            )
+
+    def _untold(self, x: Floats) -> list[str]:
+        """Names of controls about which x leaves next to no information, the scores and other controls unknown too."""
+        n, H, first = self.n_items, self.dense(x), self.dense(np.zeros(self.n))
+        own = np.sqrt(np.maximum(np.diag(first)[n:], 1e-6))  # of the order of 1 where a control differs at all
+        left = H[n:, n:] - H[n:, :n] @ np.linalg.pinv(H[:n, :n], rcond=1e-12, hermitian=True) @ H[:n, n:]
+        values, vectors = np.linalg.eigh(left / np.outer(own, own))
+        found = np.abs(vectors[:, 0]) > 0.1 if values[0] < CONFOUNDED else np.zeros(len(own), bool)
+        return [repr(self.names[k]) for k in np.flatnonzero(found)]
 
 
 def typical_differences(ballots: Rankings, weight: Floats) -> Floats:
