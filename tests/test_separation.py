@@ -143,3 +143,27 @@ def test_order_and_names_of_items_do_not_matter():
     first, second = (placet.consensus(data, "bradley-terry") for data in (votes, again))
     agree = (first.separated() == second.separated()[np.ix_(order, order)]).mean()
     assert agree > 0.95  # critical values come from other draws
+
+
+def test_a_draw_is_measured_by_the_other_draws():
+    rng = np.random.default_rng(3)
+    draws = rng.normal(size=(30, 1)) ** 3
+    inside = np.abs(draws[:, 0] - draws.mean()) / draws.std(ddof=1)
+    slow = [
+        abs(draws[k, 0] - draws.mean())
+        / np.sqrt(((draws - draws.mean()) ** 2).sum() - (draws[k, 0] - draws.mean()) ** 2)
+        for k in range(30)
+    ]
+    np.testing.assert_allclose(separation.from_outside(inside), np.array(slow) * np.sqrt(28))
+
+
+def test_few_draws_of_many_items_separate_nothing_that_is_equal():
+    """Over standard errors in which each draw has a part, some of 60 equal items are separated in 16 of 40 samples."""
+    wrong = {False: 0, True: 0}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        scores, errors = rng.normal(size=60), rng.normal(size=(40, 60))
+        stderr = separation.difference_errors(None, None, errors)
+        for own in wrong:
+            wrong[own] += separation.separated(scores, errors, stderr, 0.95, own).any()
+    assert wrong[True] <= 5 < wrong[False]

@@ -153,7 +153,8 @@ class Consensus:
         if kind == "simultaneous":
             return separation.rank_sets(self.separated(level, random_state=random_state))
         errors, stderr = self._errors(random_state)
-        sets = [separation.separated_from(k, self.scores, errors, stderr, level) for k in range(n)]
+        own = self.draws is not None
+        sets = [separation.separated_from(k, self.scores, errors, stderr, level, own) for k in range(n)]
         low = np.array([1 + above.sum() for above, _ in sets], np.int64)
         return low, np.array([n - below.sum() for _, below in sets], np.int64)
 
@@ -172,7 +173,7 @@ class Consensus:
         key = (level, random_state)
         if key not in self._relations:
             errors, stderr = self._errors(random_state)
-            self._relations[key] = separation.separated(self.scores, errors, stderr, level)
+            self._relations[key] = separation.separated(self.scores, errors, stderr, level, self.draws is not None)
         return self._relations[key]
 
     def tiers(self, level: float = 0.95, *, random_state: int = 0) -> list[tuple[Hashable, ...]]:
