@@ -48,7 +48,7 @@ def coverage(kind: str, n: int, gap: float, runs: int, seed: int) -> Iterator[tu
             together.append(bool(((low <= truth) & (truth <= high)).all()))
             each.append((own_low <= truth) & (truth <= own_high))
         widths.append(float((high - low).mean()))
-    name = f"{kind}, {n} items, gap {gap:g}"
+    name = f"simulated, {kind}, {n} items, gap {gap:g}"
     yield f"{name}, all at once", float(np.mean(together))
     yield f"{name}, worst item", float(np.mean(each, axis=0).min())
     yield f"{name}, mean width", float(np.mean(widths))

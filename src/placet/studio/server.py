@@ -24,6 +24,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, url: str, browser: bool) -> None:
         super().__init__(config)
         self.url, self.browser = url, browser
+        self.told = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         await super().startup(sockets)
@@ -33,11 +34,11 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """At a signal the server ends in good order; whoever waited for it before is told."""
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        """At a signal the server ends in good order; whoever waited for it before the server did is told."""
+        before = {number: signal.getsignal(number) for number in self.told}  # asyncio's, which would cancel it
 
         def end(number: int, frame: FrameType | None) -> None:
-            told = before[signal.Signals(number)]
+            told = self.told[signal.Signals(number)]
             if callable(told):
                 with contextlib.suppress(KeyboardInterrupt):
                     told(number, frame)
