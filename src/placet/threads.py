@@ -10,6 +10,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 T = TypeVar("T")
 
 SMALL_ALGEBRA = 512
@@ -136,3 +138,23 @@ def map_ordered(work: Callable[[int], T], n: int) -> list[T]:
             if not helper.cancel() and waits:  # one that has not started has nothing left to do
                 helper.result()
     return values
+
+
+def sum_over_rows(
+    work: Callable[[slice, Any], None], n_rows: int, size: int, rows_per_range: int, most_ranges: int = 16
+) -> Any:
+    """Sum of what ``work(rows, out)`` adds to ``out`` (size,), zeros at first, over ranges of rows shared by threads.
+
+    The ranges depend on the number of rows alone and are added in order: the number of threads does not change the sum.
+    """
+    n = min(most_ranges, -(-n_rows // rows_per_range))
+    ends = [k * n_rows // n for k in range(n + 1)] if n else []
+
+    def part(k: int) -> Any:
+        out = np.zeros(size)
+        work(slice(ends[k], ends[k + 1]), out)
+        return out
+
+    if n <= 1:
+        return part(0) if n else np.zeros(size)
+    return np.add.reduce(map_ordered(part, n))

@@ -31,9 +31,9 @@ from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats
 from placet.kernels import pairs as kernels
 from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
-from placet.threads import map_ordered
+from placet.threads import sum_over_rows
 
-ROWS_PER_RANGE, MOST_RANGES = 16384, 16
+ROWS_PER_RANGE = 16384
 
 EXTRA_PRIOR = 10.0
 """Standard deviation of the normal prior of the tie parameter and of the effects of controls in units of their root
@@ -151,21 +151,8 @@ def log_odds(p: PairCounts) -> Floats:
 
 
 def over_rows(p: PairCounts, work: Callable[[slice, Floats], None], size: int) -> Floats:
-    """Sum of what ``work(rows, out)`` adds to ``out`` (size,), zeros at first, over ranges of rows shared by threads.
-
-    The ranges depend on the pairs alone and are added in order: the sum does not depend on the number of threads.
-    """
-    n = min(MOST_RANGES, -(-len(p.i) // ROWS_PER_RANGE))
-    ends = [k * len(p.i) // n for k in range(n + 1)] if n else []
-
-    def part(k: int) -> Floats:
-        out = np.zeros(size)
-        work(slice(ends[k], ends[k + 1]), out)
-        return out
-
-    if n <= 1:
-        return part(0) if n else np.zeros(size)
-    return np.add.reduce(map_ordered(part, n))
+    """Sum of what ``work(rows, out)`` adds to ``out`` (size,) over the rows of pairs (`placet.threads`)."""
+    return sum_over_rows(work, len(p.i), size, ROWS_PER_RANGE)
 
 
 def parameters(p: PairCounts, x: Floats) -> tuple[Floats, float, Floats]:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.kernels import products as kernels
-from placet.threads import map_ordered
+from placet.threads import sum_over_rows
 
 ROWS_AT_ONCE = 16_384
 ENTRIES_AT_ONCE = 1 << 20
-ROWS_PER_RANGE, MOST_RANGES = 1024, 16
+ROWS_PER_RANGE = 1024
 
 
 @dataclass(frozen=True)
@@ -87,16 +87,11 @@ class ProductTable:
 
     def transposed_times(self, g: Floats) -> Floats:
         """The table's transpose times g (rows,)."""
-        own = self._over_rows(lambda rows, out: kernels.sums(*self._rows(rows), g[rows], out), len(self.products.pairs))
-        return np.concatenate([transposed_times(self.X, g), own])
+        return np.concatenate([transposed_times(self.X, g), self._product_sums(g)])
 
     def column_sums(self) -> Floats:
         """Sums of the columns."""
-        ones = np.ones(self.shape[0])
-        own = self._over_rows(
-            lambda rows, out: kernels.sums(*self._rows(rows), ones[rows], out), len(self.products.pairs)
-        )
-        return np.concatenate([column_sums(self.X), own])
+        return np.concatenate([column_sums(self.X), self._product_sums(np.ones(self.shape[0]))])
 
     def squared_gaps(self, mean: Floats) -> Floats:
         """Sums over rows of the squared gap of every column from ``mean``."""
@@ -111,23 +106,17 @@ class ProductTable:
         z = (self.X - self.products.mean) / self.products.scale
         return np.hstack([self.X, z[:, self.products.pairs[:, 0]] * z[:, self.products.pairs[:, 1]]])
 
+    def _product_sums(self, g: Floats) -> Floats:
+        """Sums over rows of g times each product."""
+        size = len(self.products.pairs)
+        return self._over_rows(lambda rows, out: kernels.sums(*self._rows(rows), g[rows], out), size)
+
     def _rows(self, rows: slice) -> tuple[Any, ...]:
         return self.X[rows], self.products.mean, self.products.scale, self.products.pairs
 
     def _over_rows(self, work: Callable[[slice, Floats], None], size: int) -> Floats:
-        """Sum of what ``work(rows, out)`` adds to ``out`` (size,), over ranges of rows that threads share.
-
-        The ranges depend on the table alone and are added in order: threads do not change the sum.
-        """
-        n = min(MOST_RANGES, -(-self.shape[0] // ROWS_PER_RANGE))
-        ends = [k * self.shape[0] // n for k in range(n + 1)] if n else []
-
-        def part(k: int) -> Floats:
-            out = np.zeros(size)
-            work(slice(ends[k], ends[k + 1]), out)
-            return out
-
-        return np.add.reduce(map_ordered(part, n)) if n else np.zeros(size)
+        """Sum of what ``work(rows, out)`` adds to ``out`` (size,) over the rows of the table."""
+        return sum_over_rows(work, self.shape[0], size, ROWS_PER_RANGE)
 
 
 class SideBySide:
