@@ -12,9 +12,8 @@ from placet.data import Queries
 from placet.data.arrays import Floats, list_of_rows
 from placet.metrics import metric as metric_of
 from placet.rank import similarity, weak
-from placet.rank.additive import Additive, Round, RunningScores, Sum
+from placet.rank.additive import Additive, Made, Round
 from placet.rank.ranker import mean_defined
-from placet.rank.validation import Best
 
 
 class AdaRank(Additive):
@@ -92,28 +91,7 @@ class AdaRank(Additive):
             if name != "tree"
             for found in group.all_by_range(self.thresholds)
         ]
-        running = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), 0.0)
-        best, stopped = self._boost(queries, model, fixed, groups.get("tree"), valid, running)
-        model.cut(best.state)
-        self._keep(model, groups)
-        self.fit_summary_ = {
-            "stopped": stopped,
-            "rounds": len(self.rounds_),
-            "rounds kept": best.state,
-            "value": self.rounds_[best.state - 1].value if best.state else None,
-            **best.summary(),
-        }
-
-    def _boost(
-        self,
-        queries: Queries,
-        model: Sum,
-        fixed: list[tuple[str, Floats, Any, float]],
-        trees: "weak.Trees | None",
-        valid: Queries | None,
-        running: RunningScores | None,
-    ) -> tuple[Best[int], str]:
-        """Makes the rounds; their best number, and why there are no more."""
+        trees = groups.get("tree")
         judged = metric_of(self.metric)
         per_query = lambda s: judged(s, queries.grade, queries.offsets)  # noqa: E731
         s = np.zeros(len(queries.grade))
@@ -122,38 +100,27 @@ class AdaRank(Additive):
         turned = np.array([per_query(-h)[counts] for _, h, _, _ in fixed]).reshape(values.shape)
         prior = queries.weight[counts]
         P = prior / prior.sum()
-        self.rounds_ = []
-        on_valid = self._judge(valid, lambda n: running.s)  # type: ignore[union-attr]
-        on_training = lambda n: self.rounds_[-1].value if n else -np.inf  # noqa: E731
-        best = self._keep_best(on_valid, self.n_rounds, patience=self.patience, instead=on_training)
         taken: list[int] = []  # which of the fixed ones each round took, -1 for a tree
-        stopped = f"all {self.n_rounds} rounds were made; raise n_rounds for more"
-        with best:
-            best.consider(0)
-            for n in range(self.n_rounds):
-                if best.stale:
-                    where = "the validation set" if valid is not None else "the training queries"
-                    stopped = f"{self.patience} rounds without a better {self.metric} on {where}"
-                    break
-                last = taken[-self.repeats :] if self.repeats and n >= self.repeats else [-1]
-                resting = last[0] if len(set(last)) == 1 else -1
-                found = self._best_ranking(queries, fixed, values, turned, trees, P, counts, resting)
-                name, h, function, unit, E, place = found
-                taken.append(place)
-                gamma = float(P @ E)
-                capped = min(gamma, 1.0 - 1e-6)  # a weak ranking that is perfect in all queries has no finite factor
-                alpha = 0.5 * float(np.log((1.0 + capped) / (1.0 - capped)))
-                s = s + alpha * h
-                own = per_query(s)[counts]
-                P = prior * np.exp(-own)
-                P /= P.sum()
-                model.add(name, function, alpha * unit)
-                if running is not None:
-                    running.add(name, function, alpha * unit)
-                self.rounds_.append(Round(name, alpha, gamma, mean_defined(own), None))
-                quality = best.see(n + 1)
-                self.rounds_[-1] = self.rounds_[-1]._replace(validation=quality if best.validates else None)
-        return best, "interrupted" if best.interrupted else stopped
+
+        def make(n: int) -> Made:
+            nonlocal s, P
+            last = taken[-self.repeats :] if self.repeats and n >= self.repeats else [-1]
+            resting = last[0] if len(set(last)) == 1 else -1
+            found = self._best_ranking(queries, fixed, values, turned, trees, P, counts, resting)
+            name, h, function, unit, E, place = found
+            taken.append(place)
+            gamma = float(P @ E)
+            capped = min(gamma, 1.0 - 1e-6)  # a weak ranking that is perfect in all queries has no finite factor
+            alpha = 0.5 * float(np.log((1.0 + capped) / (1.0 - capped)))
+            s = s + alpha * h
+            own = per_query(s)[counts]
+            P = prior * np.exp(-own)
+            P /= P.sum()
+            return Made(function, alpha * unit, Round(name, alpha, gamma, mean_defined(own), None))
+
+        on_training = lambda n: self.rounds_[-1].value if n else -np.inf  # noqa: E731
+        best, stopped = self._boost(model, groups, valid, make, instead=on_training)
+        self.fit_summary_ = self._summary(best, stopped, None)
 
     def _best_ranking(
         self,

@@ -1,6 +1,6 @@
 """Sums of weak ranking functions: what boosted rankers share, from the families that propose to scores of new rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from placet.rank import similarity, weak
 from placet.rank.forest import check_nodes
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Number, Record, Several, holds
+from placet.rank.validation import Best
 
 
 class Round(NamedTuple):
@@ -26,12 +27,20 @@ class Round(NamedTuple):
     validation: float | None
 
 
+class Made(NamedTuple):
+    """What a round adds: a weak function times ``factor``, and what is recorded of it."""
+
+    function: Any
+    factor: float
+    round: Round
+
+
 class Additive(Ranker):
     """A ranker whose score is level + sum_t alpha_t h_t(x), h_t features, stumps, trees or listwise terms.
 
     A subclass has the parameters ``learners``, ``n_rounds``, ``subsample``, ``feature_fraction``, ``kernels``,
     ``bandwidth``, ``engine``, ``leaves``, ``min_rows``, ``patience`` and ``random_state``, fills a ``Sum`` and gives it
-    to ``_keep``.
+    to ``_boost``, which makes the rounds.
     """
 
     learners: str | Sequence[str]
@@ -44,6 +53,7 @@ class Additive(Ranker):
     leaves: int
     min_rows: int
     patience: int
+    metric: str
     random_state: int
     center: bool = False
     rounds_: list[Round]
@@ -82,6 +92,60 @@ class Additive(Ranker):
         ]
         self.level_, self.scale_ = model.whole_level() - float(sum(moved)), model.scale
         self.nodes_, self.node_threshold_, self.node_value_, self.roots_ = model.trees()
+
+    def _boost(
+        self,
+        model: "Sum",
+        groups: Mapping[str, Any],
+        valid: Queries | None,
+        make: Callable[[int], Made | str],
+        *,
+        instead: Callable[[int], float] | None = None,
+    ) -> tuple[Best[int], str]:
+        """Rounds by ``make(n)`` until it says why there are no more; the model keeps the best number of them.
+
+        ``instead`` judges the first n rounds where there is no validation set; without it all are kept.
+        Returns the best number, and why there are no more.
+        """
+        running = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), model.level)
+        self.rounds_ = []
+        judge = self._judge(valid, lambda n: running.s)  # type: ignore[union-attr]
+        best = self._keep_best(judge, self.n_rounds, patience=self.patience, instead=instead)
+        stopped = "interrupted"
+        with best:
+            best.consider(0)
+            while True:
+                n = len(self.rounds_)
+                if n == self.n_rounds:
+                    stopped = f"all {n} rounds were made; raise n_rounds for more"
+                    break
+                if best.stale:
+                    where = "the validation set" if valid is not None else "the training queries"
+                    stopped = f"{self.patience} rounds without a better {self.metric} on {where}"
+                    break
+                made = make(n)
+                if isinstance(made, str):
+                    stopped = made
+                    break
+                model.add(made.round.learner, made.function, made.factor)
+                if running is not None:
+                    running.add(made.round.learner, made.function, made.factor)
+                self.rounds_.append(made.round)
+                quality = best.see(n + 1)
+                self.rounds_[-1] = made.round._replace(validation=quality if best.validates else None)
+        model.cut(best.state)
+        self._keep(model, groups)
+        return best, stopped
+
+    def _summary(self, best: Best[int], stopped: str, at_start: float | None) -> dict[str, Any]:
+        """What every boosted ranker says of its training; ``at_start`` is the value without any round."""
+        return {
+            "stopped": stopped,
+            "rounds": len(self.rounds_),
+            "rounds kept": best.state,
+            "value": self.rounds_[best.state - 1].value if best.state else at_start,
+            **best.summary(),
+        }
 
     def _draw(self, queries: Queries, rng: np.random.Generator) -> tuple[Ints | None, Ints | None]:
         """Rows of the queries and features that this round may look at."""

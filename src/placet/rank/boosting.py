@@ -10,8 +10,7 @@ from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.losses import Bound
 from placet.rank import similarity
-from placet.rank.additive import Additive, Round, RunningScores, Sum, reason_no_edge
-from placet.rank.validation import Best
+from placet.rank.additive import Additive, Made, Round, reason_no_edge
 
 
 class ConsistentBooster(Additive):
@@ -132,64 +131,28 @@ class ConsistentBooster(Additive):
         model = self._new_sum(queries)
         model.level = best_constant(bound) if self.start == "level" else 0.0
         groups = self._families(queries, model)
-        running = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), model.level)
-        best, stopped = self._boost(queries, bound, model, groups, valid, running)
-        model.cut(best.state)
-        self._keep(model, groups)
-        start = np.full(len(queries.grade), model.level)
-        self.fit_summary_ = {
-            "stopped": stopped,
-            "rounds": len(self.rounds_),
-            "rounds kept": best.state,
-            "value": self.rounds_[best.state - 1].value if best.state else bound.value_and_grad(start)[0],
-            "least edge": min((r.gamma for r in self.rounds_), default=0.0),
-            **best.summary(),
-        }
-
-    def _boost(
-        self,
-        queries: Queries,
-        bound: Bound,
-        model: "Sum",
-        groups: dict[str, Any],
-        valid: Queries | None,
-        running: "RunningScores | None",
-    ) -> tuple[Best[int], str]:
-        """Makes the rounds; their best number, and why there are no more."""
         rng = np.random.default_rng(self.random_state)
         s = np.full(len(queries.grade), model.level)
         value, d = bound.value_and_grad(s)
-        self.rounds_: list[Round] = []
-        judge = self._judge(valid, lambda n: running.s)  # type: ignore[union-attr]
-        best = self._keep_best(judge, self.n_rounds, patience=self.patience)
-        stopped = "interrupted"
-        with best:
-            best.consider(0)
-            while True:
-                n = len(self.rounds_)
-                if n == self.n_rounds:
-                    stopped = f"all {n} rounds were made; raise n_rounds for more"
-                    break
-                if best.stale:
-                    stopped = f"{self.patience} rounds without a better {self.metric} on the validation set"
-                    break
-                found = self._best_learner(groups, d, *self._draw(queries, rng))
-                if found is None or found[3] <= self.min_edge:
-                    stopped = reason_no_edge(n, 0.0 if found is None else found[3], self.min_edge)
-                    break
-                name, h, function, gamma = found
-                alpha, after, new_value, new_d = self._make_step(bound, s, value, d, h)
-                if alpha == 0.0 or not (new_value <= value or (self.subsample < 1 and self.step == "projection")):
-                    stopped = reason_no_step(n, value, new_value, alpha)
-                    break
-                s, value, d = after, new_value, new_d
-                if running is not None:
-                    running.add(name, function, alpha)
-                model.add(name, function, alpha)
-                self.rounds_.append(Round(name, float(alpha), float(gamma), float(value), None))
-                quality = best.see(n + 1)
-                self.rounds_[-1] = self.rounds_[-1]._replace(validation=quality)
-        return best, stopped
+        at_start = value
+
+        def make(n: int) -> Made | str:
+            nonlocal s, value, d
+            found = self._best_learner(groups, d, *self._draw(queries, rng))
+            if found is None or found[3] <= self.min_edge:
+                return reason_no_edge(n, 0.0 if found is None else found[3], self.min_edge)
+            name, h, function, gamma = found
+            alpha, after, new_value, new_d = self._make_step(bound, s, value, d, h)
+            if alpha == 0.0 or not (new_value <= value or (self.subsample < 1 and self.step == "projection")):
+                return reason_no_step(n, value, new_value, alpha)
+            s, value, d = after, new_value, new_d
+            return Made(function, alpha, Round(name, float(alpha), float(gamma), float(value), None))
+
+        best, stopped = self._boost(model, groups, valid, make)
+        self.fit_summary_ = {
+            **self._summary(best, stopped, at_start),
+            "least edge": min((r.gamma for r in self.rounds_), default=0.0),
+        }
 
     def _make_step(
         self, bound: Bound, s: Floats, value: float, d: Floats, h: Floats

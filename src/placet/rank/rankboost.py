@@ -15,8 +15,7 @@ from placet.data.errors import one_of
 from placet.kernels import rankboost as kernels
 from placet.kernels.ranges import descending_order
 from placet.rank import similarity
-from placet.rank.additive import Additive, Round, RunningScores, Sum, reason_no_edge
-from placet.rank.validation import Best
+from placet.rank.additive import Additive, Made, Round, reason_no_edge
 
 
 class RankBoost(Additive):
@@ -106,58 +105,23 @@ class RankBoost(Additive):
             raise ValueError("learning_rate must be above 0 and min_edge not negative")
         model = self._new_sum(queries)
         groups = self._families(queries, model)
-        running = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), 0.0)
-        best, stopped = self._boost(Pairs(queries, self.balance), model, groups, valid, running)
-        model.cut(best.state)
-        self._keep(model, groups)
-        self.fit_summary_ = {
-            "stopped": stopped,
-            "rounds": len(self.rounds_),
-            "rounds kept": best.state,
-            "value": self.rounds_[best.state - 1].value if best.state else 0.0,
-            **best.summary(),
-        }
-
-    def _boost(
-        self,
-        pairs: "Pairs",
-        model: Sum,
-        groups: dict[str, Any],
-        valid: Queries | None,
-        running: RunningScores | None,
-    ) -> tuple[Best[int], str]:
-        """Makes the rounds; their best number, and why there are no more."""
+        pairs = Pairs(queries, self.balance)
         s = np.zeros(pairs.n_rows)
         start, potential = pairs.log_sum(s)
-        self.rounds_ = []
-        judge = self._judge(valid, lambda n: running.s)  # type: ignore[union-attr]
-        best = self._keep_best(judge, self.n_rounds, patience=self.patience)
-        stopped = "interrupted"
-        with best:
-            best.consider(0)
-            while True:
-                n = len(self.rounds_)
-                if n == self.n_rounds:
-                    stopped = f"all {n} rounds were made; raise n_rounds for more"
-                    break
-                if best.stale:
-                    stopped = f"{self.patience} rounds without a better {self.metric} on the validation set"
-                    break
-                name, h, function, unit, r = self._best_ranking(groups, potential)
-                if abs(r) <= self.min_edge:
-                    stopped = reason_no_edge(n, abs(r), self.min_edge)
-                    break
-                alpha = self.learning_rate * (
-                    pairs.bound_step(r) if self.step == "bound" else pairs.exact_step(s, h, r)
-                )
-                s = s + alpha * h
-                log_z, potential = pairs.log_sum(s)
-                model.add(name, function, alpha * unit)
-                if running is not None:
-                    running.add(name, function, alpha * unit)
-                self.rounds_.append(Round(name, float(alpha), abs(r), log_z - start, None))
-                self.rounds_[-1] = self.rounds_[-1]._replace(validation=best.see(n + 1))
-        return best, stopped
+
+        def make(n: int) -> Made | str:
+            nonlocal s, potential
+            name, h, function, unit, r = self._best_ranking(groups, potential)
+            if abs(r) <= self.min_edge:
+                return reason_no_edge(n, abs(r), self.min_edge)
+            step = pairs.bound_step(r) if self.step == "bound" else pairs.exact_step(s, h, r)
+            alpha = self.learning_rate * step
+            s = s + alpha * h
+            log_z, potential = pairs.log_sum(s)
+            return Made(function, alpha * unit, Round(name, float(alpha), abs(r), log_z - start, None))
+
+        best, stopped = self._boost(model, groups, valid, make)
+        self.fit_summary_ = self._summary(best, stopped, 0.0)
 
     def _best_ranking(self, groups: dict[str, Any], potential: Floats) -> tuple[str, Any, Any, float, float]:
         """(family, h, function, factor of the function, r) of the weak ranking with the largest |r|."""
