@@ -61,28 +61,20 @@ def consensus_of_parts(
     """Consensus of parts by any method; see `placet.consensus`."""
     if parts.kind is Queries:
         raise TypeError("these parts hold queries, which rankers are fitted to; consensus takes ballots or votes")
-    first = start_scores(start, parts.items)
+    run = Run(method, params, bootstrap, random_state, start_scores(start, parts.items))
     steps = Steps(progress, 1 + bootstrap)
     with algebra_threads(parts.n_items):
         if parts.kind is Comparisons:
-            counts = _named(parts, parts.sum(_itself, name="counts"))
-            result = Run(method, params, bootstrap, random_state, first).answer(counts, steps)
+            result = run.answer(_named(parts, parts.sum(_itself, name="counts")), steps)
             assert isinstance(result, Consensus)
         else:
-            result = _of_ballots(parts, method, params, bootstrap, random_state, first, steps)
+            result = _of_ballots(parts, run, steps)
     note = f"worked on in {len(parts)} parts"
     return replace(result, notes=(*parts.notes, note, *result.notes))
 
 
-def _of_ballots(
-    parts: Parts,
-    method: str,
-    params: dict[str, Any],
-    bootstrap: int,
-    random_state: int,
-    start: Floats | None,
-    steps: Steps,
-) -> Consensus:
+def _of_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
+    method, params, start = run.method, run.params, run.start
     rule = RULES.get(method)
     if method == "bradley-terry":
         result, again = _bradley_terry(parts, params, start)
@@ -96,16 +88,16 @@ def _of_ballots(
         quick = MODELS[method](**params | {"stderr": None})
         result, again = model.consensus_, lambda sample: fit_parts(quick, sample).theta_
     else:
-        return _of_different_ballots(parts, method, params, bootstrap, random_state, start, steps)
+        return _of_different_ballots(parts, run, steps)
     steps.step()
     result = replace(result, support=parts.sum(support, name="support"))
-    if not bootstrap:
+    if not run.bootstrap:
         return result
     draws = []
-    for number in range(bootstrap):
-        draws.append(again(parts.resampled_by(random_state, number)))
+    for number in range(run.bootstrap):
+        draws.append(again(parts.resampled_by(run.random_state, number)))
         steps.step()
-    note = f"uncertainty from {bootstrap} bootstrap rounds of Poisson counts"
+    note = f"uncertainty from {run.bootstrap} bootstrap rounds of Poisson counts"
     return replace(result, stderr=None, covariance=None, draws=np.array(draws), notes=(*result.notes, note))
 
 
@@ -345,23 +337,15 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
 # What needs all ballots at once
 
 
-def _of_different_ballots(
-    parts: Parts,
-    method: str,
-    params: dict[str, Any],
-    bootstrap: int,
-    random_state: int,
-    start: Floats | None,
-    steps: Steps,
-) -> Consensus:
+def _of_different_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
     """Any method, on the different ballots of all parts and how often each occurs."""
     most = memory_limit() // ALL_AT_ONCE
-    reads_scores = getattr(MODELS.get(method) or RULES[method], "reads_scores", False)
-    agents = method in MODELS  # which may tell voters apart
+    reads_scores = getattr(MODELS.get(run.method) or RULES[run.method], "reads_scores", False)
+    agents = run.method in MODELS  # which may tell voters apart
     united = parts.sum(
-        _Distinct, not reads_scores, agents, most, method, name="different ballots", merge=_Distinct.merged
+        _Distinct, not reads_scores, agents, most, run.method, name="different ballots", merge=_Distinct.merged
     )
-    result = Run(method, params, bootstrap, random_state, start).answer(_named(parts, united.data), steps)
+    result = run.answer(_named(parts, united.data), steps)
     assert isinstance(result, Consensus)
     return result
 

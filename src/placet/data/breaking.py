@@ -1,5 +1,6 @@
 """Rank breaking both ways: ballots to pairs and sums of pairs, and arbitrary preferences to ordered partitions."""
 
+from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -171,6 +172,17 @@ def partition(better: Ints, worse: Ints, items: Names, place: str) -> list[list[
     joined = _cover(last[edges[:, 1]], first[edges[:, 0]], n)
     cuts = np.flatnonzero(joined[: n - 1] == (sinks * sources)[: n - 1]) + 1
     return [sorted(order[a:b]) for a, b in zip([0, *cuts], [*cuts, n]) if b > a]
+
+
+def partitions(
+    group: Ints, better: Ints, worse: Ints, items: Names, place: Callable[[int], str]
+) -> Iterator[tuple[int, list[list[int]]]]:
+    """(group, tiers) for each group of preferences, in the order of their numbers; ``place`` names one in an error."""
+    order = np.argsort(group, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if len(rows):
+            own = int(group[rows[0]])
+            yield own, partition(better[rows], worse[rows], items, place(own))
 
 
 def _cover(start: Ints, stop: Ints, n: int) -> Ints:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from placet.data.room import group_limit
+
 VARIABLE = "PLACET_MEMORY"
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -34,13 +36,8 @@ def total_memory() -> int:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not POSIX
         memory = 8 << 30
-    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            with open(file) as text:
-                memory = min(memory, int(text.read()))
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
-    return memory
+    limit = group_limit()
+    return memory if limit is None else min(memory, limit)
 
 
 def array_bytes(thing: Any) -> int:

@@ -205,13 +205,10 @@ class Queries:
                 "compare rows of one query"
             )
         grade = np.full(n_rows, np.nan)
-        order = np.argsort(code[over], kind="stable")
-        for own in np.split(order, np.flatnonzero(np.diff(code[over][order])) + 1):
-            if len(own):
-                place = f"query {names[code[over[own[0]]]]!r}, rows"
-                tiers = breaking.partition(over[own], under[own], range(n_rows), place)  # type: ignore[arg-type]
-                for k, tier in enumerate(tiers):
-                    grade[tier] = len(tiers) - 1 - k
+        rows, place = tuple(range(n_rows)), lambda q: f"query {names[q]!r}, rows"
+        for _, tiers in breaking.partitions(code[over], over, under, rows, place):
+            for k, tier in enumerate(tiers):
+                grade[tier] = len(tiers) - 1 - k
         kept = np.flatnonzero(~np.isnan(grade))
         if not len(kept):
             raise DataError("no preferences, so no row is comparable with another")

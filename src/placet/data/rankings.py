@@ -279,8 +279,9 @@ class Rankings:
         item: list[int] = []
         tier: list[int] = []
         sizes = [0] * len(voters)
-        for v, rows in enumerate(np.split(np.argsort(voter, kind="stable"), np.cumsum(np.bincount(voter))[:-1])):
-            found = breaking.partition(code[rows], code[len(over) + rows], names, f"{ballot} {voters[v]!r}")
+        better_code, worse_code = code[: len(over)], code[len(over) :]
+        place = lambda v: f"{ballot} {voters[v]!r}"  # noqa: E731
+        for v, found in breaking.partitions(voter, better_code, worse_code, names, place):
             for k, group in enumerate(found):
                 item += group
                 tier += [k] * len(group)

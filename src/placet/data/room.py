@@ -60,14 +60,24 @@ def _of_machine(root: Path) -> int | None:
     return found[0] if found else None
 
 
+def group_limit(root: Path = _ROOT) -> int | None:
+    """The least limit of the control groups of this process; None if it is in none with a limit."""
+    return min((most for most, _ in _groups(root)), default=None)
+
+
 def _of_group(root: Path) -> int | None:
-    """What the control groups of this process (version 2 or 1) leave; files that they cache can be given up."""
+    """What the control groups of this process leave; files that they cache can be given up."""
+    return min((left for _, left in _groups(root)), default=None)
+
+
+def _groups(root: Path) -> list[tuple[int, int]]:
+    """(limit, what is left) of the control groups of this process, version 2 or 1."""
     folder = root / "sys/fs/cgroup"
     try:
         own = [line.split(":", 2)[2].strip("/") for line in (root / "proc/self/cgroup").read_text().splitlines()]
     except (OSError, IndexError):
         own = []
-    left: list[int] = []
+    found: list[tuple[int, int]] = []
     for place in {"", *own}:
         for group, limit, used in (
             (folder / place, "memory.max", "memory.current"),
@@ -75,8 +85,8 @@ def _of_group(root: Path) -> int | None:
         ):
             most, now = _number(group / limit), _number(group / used)
             if most is not None and now is not None and most < 1 << 60:
-                left.append(most - now + _cache(group / "memory.stat"))
-    return min(left) if left else None
+                found.append((most, most - now + _cache(group / "memory.stat")))
+    return found
 
 
 def _cache(file: Path) -> int:
