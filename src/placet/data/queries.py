@@ -205,8 +205,8 @@ class Queries:
                 "compare rows of one query"
             )
         grade = np.full(n_rows, np.nan)
-        rows, place = tuple(range(n_rows)), lambda q: f"query {names[q]!r}, rows"
-        for _, tiers in breaking.partitions(code[over], over, under, rows, place):
+        place = lambda q: f"query {names[q]!r}, rows"  # noqa: E731
+        for _, tiers in breaking.partitions(code[over], over, under, tuple(range(n_rows)), place):
             for k, tier in enumerate(tiers):
                 grade[tier] = len(tiers) - 1 - k
         kept = np.flatnonzero(~np.isnan(grade))
