@@ -111,17 +111,23 @@ def shrink_by_distance(c, n_classes, x, weights):
 
 
 @jit()
+def class_terms(c, m, score, x, norm, gains, low, high, sums, k, mu, sigma, w, cost, slope, bend):
+    """Weights and terms of the pairs of class c with all later ones, at ``score``; ``norm``: weights shrink with x."""
+    pair_weights(c, m, gains, low, high, sums, k, mu, w)
+    if norm and x[0] != x[m - 1]:
+        shrink_by_distance(c, m, x, w)
+    part = slice(c + 1, m)
+    pair_terms(score[c], gains[c], score[part], gains[part], sigma, cost[part], slope[part], bend[part])
+
+
+@jit()
 def list_factor(n_classes, x, gains, count, low, high, sums, k, mu, sigma, w, cost, slope, bend):
     """log2(1 + T) / T with T the sum of both slopes of all pairs: LightGBM's normalization of a list."""
     total = 0.0
     for c in range(n_classes):
         if low[c] >= k:
             break
-        pair_weights(c, n_classes, gains, low, high, sums, k, mu, w)
-        if x[0] != x[n_classes - 1]:
-            shrink_by_distance(c, n_classes, x, w)
-        part = slice(c + 1, n_classes)
-        pair_terms(x[c], gains[c], x[part], gains[part], sigma, cost[part], slope[part], bend[part])
+        class_terms(c, n_classes, x, x, True, gains, low, high, sums, k, mu, sigma, w, cost, slope, bend)
         for d in range(c + 1, n_classes):
             total += 2.0 * sigma * count[c] * count[d] * w[d] * abs(slope[d])
     return math.log2(1.0 + total) / total if total > 0.0 else 1.0
@@ -158,11 +164,7 @@ def lambdas(s, gain, offsets, weight, values, grad, held, discount, k, sigma, mu
         for c in range(m):
             if low[c] >= k:
                 break
-            pair_weights(c, m, gains, low, high, sums, k, mu, w)
-            if norm and x[0] != x[m - 1]:
-                shrink_by_distance(c, m, x, w)
-            part = slice(c + 1, m)
-            pair_terms(score[c], gains[c], score[part], gains[part], sigma, cost[part], slope[part], bend[part])
+            class_terms(c, m, score, x, norm, gains, low, high, sums, k, mu, sigma, w, cost, slope, bend)
             for d in range(c + 1, m):
                 total += count[c] * count[d] * w[d] * cost[d]
                 push = sigma * w[d] * slope[d]
@@ -206,11 +208,7 @@ def lambdas_second(s, gain, offsets, weight, out, held, v, other, discount, k, s
         for c in range(m):
             if low[c] >= k:
                 break
-            pair_weights(c, m, gains, low, high, sums, k, mu, w)
-            if norm and x[0] != x[m - 1]:
-                shrink_by_distance(c, m, x, w)
-            part = slice(c + 1, m)
-            pair_terms(score[c], gains[c], score[part], gains[part], sigma, cost[part], slope[part], bend[part])
+            class_terms(c, m, score, x, norm, gains, low, high, sums, k, mu, sigma, w, cost, slope, bend)
             for d in range(c + 1, m):
                 h = sigma * sigma * w[d] * bend[d]
                 own[c] += h * count[d]
