@@ -13,14 +13,25 @@ from typing import Any
 class _Later(ModuleType):
     """A module of kernels that is imported when something of it is asked for."""
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self.__name__), name)
+    def __getattribute__(self, name: str) -> Any:
+        return getattr(_real(self), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(import_module(self.__name__), name, value)
+        setattr(_real(self), name, value)
 
     def __delattr__(self, name: str) -> None:
-        delattr(import_module(self.__name__), name)
+        delattr(_real(self), name)
+
+
+def _real(later: _Later) -> ModuleType:
+    """The module behind a stand-in; kept once its import has ended, so that no thread meets half of one."""
+    held = object.__getattribute__(later, "__dict__")
+    if "real" in held:
+        return held["real"]
+    module = import_module(held["__name__"])
+    if not getattr(module.__spec__, "_initializing", False):
+        held["real"] = module
+    return module
 
 
 def __getattr__(name: str) -> Any:
