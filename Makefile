@@ -8,7 +8,7 @@ INSTALL := $(if $(UV),VIRTUAL_ENV=$(CURDIR)/$(VENV) $(UV) pip install -q --compi
 STAMPS := $(VENV)/stamps
 JOBS ?= 2
 
-.PHONY: demo test browser check lint types docs bench experiments fuzz clean bounds torture oldest licenses lock
+.PHONY: demo test browser check lint types docs bench experiments fuzz clean bounds torture oldest licenses lock locked
 
 demo: $(STAMPS)/placet
 	$(BIN)/placet demo --out demo
@@ -70,7 +70,13 @@ licenses: $(STAMPS)/placet
 	$(BIN)/python tools/licenses.py
 
 lock: $(BIN)/python
+	$(INSTALL) uv
 	$(BIN)/python tools/lock.py
+
+# a development set-up of exactly the files that requirements.lock names, each checked by its digest
+locked: $(BIN)/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,13 +1,13 @@
 """Write requirements.lock: every package of a development set-up, by version and SHA-256 of its files.
 
-    python tools/lock.py            resolve pyproject.toml with the extras below, and write the file
-    python tools/lock.py --check    exit 1 where the file lacks a package that pyproject.toml names
+    python tools/lock.py            resolve pyproject.toml with the extras below, and write the file (uv must be there)
+    python tools/lock.py --check    exit 1 where the file lacks a package that pyproject.toml names, or names a place
 
-Install with ``pip install --require-hashes -r requirements.lock`` (CPython 3.11 on Linux, x86-64).  Where the files
-come from is a matter of each machine's own configuration; the lock names no place.
+The file holds for every system and every Python that pyproject.toml allows; ``make locked`` installs it.  Where the files
+come from is a matter of each machine's own configuration: the lock names no place.  PyTorch is not in it, for its files
+differ by the machine's graphics card.
 """
 
-import json
 import re
 import subprocess
 import sys
@@ -16,7 +16,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements.lock"
-EXTRAS = ("trees", "plot", "tracking", "test", "lint", "docs")
+EXTRAS = ("trees", "plot", "tracking", "serve", "test", "lint", "docs")
+HEAD = "# written by tools/lock.py (make lock); install it with: make locked\n"
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def plain(name: str) -> str:
@@ -24,30 +29,54 @@ def plain(name: str) -> str:
 
 
 def write() -> None:
-    words = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", "-", f"{ROOT}[{','.join(EXTRAS)}]"]
-    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=True)
-    lines = []
-    for package in json.loads(done.stdout)["install"]:
-        about = package["metadata"]
-        if plain(about["name"]) == "placet":
-            continue
-        digest = package["download_info"]["archive_info"]["hashes"]["sha256"]
-        lines.append(f"{plain(about['name'])}=={about['version']} --hash=sha256:{digest}")
-    LOCK.write_text("# written by tools/lock.py\n" + "\n".join(sorted(lines)) + "\n")
-    print(f"{LOCK.name}: {len(lines)} packages")
+    least = re.search(r"\d+\.\d+", project()["requires-python"])[0]
+    words = [
+        "pip",
+        "compile",
+        "pyproject.toml",
+        "--universal",
+        "--python-version",
+        least,
+        "--generate-hashes",
+        "--quiet",
+    ]
+    words += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
+    words += [word for extra in EXTRAS for word in ("--extra", extra)]
+    done = subprocess.run([sys.executable, "-m", "uv", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        sys.exit("the packages could not be resolved (pip install uv, if that is what is missing)")
+    wrong = faults(done.stdout)
+    if wrong:
+        sys.exit(f"requirements.lock was left as it is: {wrong}")
+    LOCK.write_text(HEAD + done.stdout)
+    print(f"{LOCK.name}: {len(versions(done.stdout))} packages, {done.stdout.count('--hash=')} files")
 
 
-def missing() -> list[str]:
-    """Packages that pyproject.toml names and the lock does not hold."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *(one for extra in EXTRAS for one in project["optional-dependencies"][extra])]
-    names = {plain(re.match(r"[A-Za-z0-9._-]+", one)[0]) for one in wanted if not one.startswith("placet")}
-    locked = {line.split("==")[0] for line in LOCK.read_text().splitlines() if "==" in line}
-    return sorted(names - locked)
+def versions(text: str) -> dict[str, int]:
+    """The packages of a lock, and the number of files of each."""
+    found: dict[str, int] = {}
+    for block in re.split(r"\n(?=\S)", text):
+        if "==" in block:
+            name = plain(block.split("==")[0])
+            found[name] = found.get(name, 0) + block.count("--hash=sha256:")
+    return found
+
+
+def faults(text: str) -> list[str]:
+    """What is wrong with a lock: packages that it lacks, packages without a digest, names of places."""
+    about = project()
+    wanted = [*about["dependencies"], *(one for extra in EXTRAS for one in about["optional-dependencies"][extra])]
+    names = {plain(re.match(r"[A-Za-z0-9._-]+", one)[0]) for one in wanted}
+    locked = versions(text)
+    return [
+        *(f"{name} is not in it" for name in sorted(names - set(locked))),
+        *(f"{name} has no digest" for name, files in locked.items() if not files),
+        *(f"a place is named: {line}" for line in text.splitlines() if re.search(r"://|^\s*-|@ ", line) and "--hash" not in line),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":
     if "--check" not in sys.argv:
         write()
-    elif missing():
-        sys.exit(f"requirements.lock lacks {missing()}; run python tools/lock.py")
+    elif wrong := faults(LOCK.read_text()):
+        sys.exit(f"{LOCK.name}: {'; '.join(wrong)}; run make lock")
