@@ -13,7 +13,7 @@ from sklearn.base import clone
 from placet import simulate
 from placet.aggregate import consensus, pairs
 from placet.aggregate.bradley_terry import TIES, BradleyTerry, win_probability
-from placet.aggregate.pairs import gradients, sampler
+from placet.aggregate.pair_bootstrap import gradients, sampler
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.losses import LOSSES
 from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities

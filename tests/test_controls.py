@@ -1,5 +1,7 @@
 """Controls: effects are recovered and covered, equal to a logistic regression, read from files, and held at 0."""
 
+import warnings
+
 import numpy as np
 import polars as pl
 import pytest
@@ -9,6 +11,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 import placet
+from placet import optim
 from placet.aggregate import consensus
 from placet.aggregate.bradley_terry import TIES, BradleyTerry
 from placet.data import Comparisons, DataError
@@ -178,6 +181,29 @@ def test_what_cannot_be_told_apart_is_an_error():
     )
     with pytest.raises(DataError, match="rename it"):
         BradleyTerry(order_effect=True).fit(ordered)
+
+
+@pytest.mark.parametrize("ties", ["none", "davidson", "rao-kupper"])
+def test_a_control_that_tells_every_winner_has_no_finite_effect(ties):
+    _, a, b, Z, outcome = styled(4, 300, [0.5, 0.3], 3)
+    outcome = np.where(outcome == "tie", "a", outcome)
+    told = np.where(outcome == "a", 1.0, -1.0)
+    rare = np.where((np.arange(300) % 10 == 0) & (outcome == "a"), 1.0, 0.0)  # tells some winners, and never fails
+    outcome[1::30] = "tie"
+    told[1::30] = 0.0
+    for control in ({"told": told, "z": Z[:, 0]}, {"z": Z[:, 0], "rare": rare}):
+        name = next(name for name in control if name != "z")
+        votes = Comparisons.from_battles(a, b, outcome, items=range(4), control=control)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optim.ConvergenceWarning)
+            with pytest.raises(
+                DataError, match=f"effects of the controls '{name}' have no finite values.*give a prior"
+            ):
+                BradleyTerry(ties=ties, prior=None).fit(votes)
+        effect = BradleyTerry(ties=ties, prior=2.0).fit(votes).consensus_.controls
+        assert dict(zip(effect["name"], effect["coefficient"]))[name] > 1
+    kept = Comparisons.from_battles(a, b, outcome, items=range(4), control={"z": Z[:, 0]})
+    assert np.isfinite(BradleyTerry(ties=ties, prior=None).fit(kept).consensus_.controls["stderr"].to_numpy()).all()
 
 
 # ---- files

@@ -33,6 +33,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    for home in MODELS.homes.values():
+        module, _, own = home.partition(":")
+        if name == own:
+            return getattr(import_module(f"placet.aggregate.{module}"), name)
     if name in _HOMES:
         return getattr(import_module(f"placet.aggregate.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'placet.aggregate' has no attribute {name!r}")

@@ -10,8 +10,10 @@ from sklearn.base import BaseEstimator
 from placet.aggregate import drift, pairs, raters
 from placet.aggregate.controls import Controls, control_names, refuse_row_controls
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
+from placet.aggregate.identified import PairEffects
 from placet.aggregate.information import with_mean_zero
 from placet.aggregate.instances import refuse_instances
+from placet.aggregate.pair_bootstrap import bootstrap_draws
 from placet.aggregate.prior import LEARN, check_prior, prior_note
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
@@ -117,8 +119,9 @@ class BradleyTerry(BaseEstimator):
         if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
             raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
         x = pairs.start_of(p, start) if x is None else x
-        pairs.refuse_confounded(p, x, control_names(counts, self.order_effect))
+        effects = PairEffects(p, x, control_names(counts, self.order_effect))
         self.fit_, at = pairs.fit_counts(p, x, max_iter=self.max_iter, tol=self.tol)
+        effects.refuse_endless(at)
         theta = self.fit_.x[: counts.n_items]
         self.theta_ = theta - theta.mean() if len(theta) else theta
         self.consensus_ = self._consensus(counts, p, at, notes)
@@ -138,7 +141,7 @@ class BradleyTerry(BaseEstimator):
         else:
             counts, _ = self._counts(data)
             p = self._pairs(counts)
-            draws = pairs.bootstrap_draws(counts, p, self.fit_.x, rounds, rng, self.max_iter, self.tol)
+            draws = bootstrap_draws(counts, p, self.fit_.x, rounds, rng, self.max_iter, self.tol)
         note = f"uncertainty from {rounds} bootstrap rounds of multinomial counts"
         return replace(self.consensus_, stderr=None, covariance=None, draws=draws, notes=(*self.consensus_.notes, note))
 

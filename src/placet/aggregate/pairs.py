@@ -5,7 +5,7 @@ conjugate gradients use the counts alone, so memory stays O(pairs).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from placet import optim
-from placet.aggregate.existence import notes_of_pairs
 from placet.aggregate.information import (
     DIRECT,
     LEAST_PRECISION,
@@ -25,9 +24,7 @@ from placet.aggregate.information import (
     with_precision,
 )
 from placet.aggregate.prior import DRAWN_ACCURACY, MOST_DRAWS, NARROWEST, WIDEST_PRIOR, learn_width
-from placet.aggregate.resample import MOST_COUNTS, resampled_counts
-from placet.aggregate.uncertainty import MOST_SIMULATED
-from placet.data import Comparisons, DataError
+from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.kernels import pairs as kernels
 from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
@@ -38,9 +35,6 @@ ROWS_PER_RANGE = 16384
 EXTRA_PRIOR = 10.0
 """Standard deviation of the normal prior of the tie parameter and of the effects of controls in units of their root
 mean squares, where scores have a prior."""
-
-CONFOUNDED = 1e-9
-"""Share of a control's information that must be left when scores and other controls are unknown too."""
 
 ROUGH = 1e-6
 """Tolerance of the fits from which the prior's width is learnt."""
@@ -288,7 +282,7 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
     """Newton's method by slopes alone, which a convex function allows; the fit, and the derivatives there.
 
     Converged when a step solved to STEP_ACCURACY moves no unknown by more than sqrt(tol): what is left is then of the
-    order of tol.
+    order of tol.  Without a prior the information may vanish on the way, where unknowns grow for ever: not converged.
     """
     step_tol = math.sqrt(tol)
     at_x, at, before = x, derivatives(p, x), np.full(len(x), math.inf)
@@ -310,7 +304,13 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
             found = solve(p, at, gradient, STEP_ACCURACY)
         return found
 
-    fit = optim.newton(slopes, step, x, step_tol=step_tol, max_iter=max_iter, convex=True)
+    try:
+        fit = optim.newton(slopes, step, x, step_tol=step_tol, max_iter=max_iter, convex=True)
+    except np.linalg.LinAlgError:
+        if p.precision > 0.0:
+            raise
+        norm = float(np.abs(at.gradient).max(initial=0.0))
+        fit = optim.Fit(at_x, math.nan, norm, 0, False, "not converged: unknowns without finite values")
     slopes(fit.x)  # where the search gave up, it had seen another point since
     total = float((p.wins_i + p.wins_j + p.ties).sum()) or 1.0
     return replace(fit, value=value(p, fit.x) / total, grad_norm=fit.grad_norm / total), at
@@ -460,116 +460,3 @@ def extra_stderr(p: PairCounts, at: Derivatives, robust: Derivatives | None) -> 
         variance = x[p.n_items + k] if robust is None else x @ product(p._replace(precision=0.0), robust, x)
         found[k] = math.sqrt(variance / p.scale)
     return found
-
-
-def refuse_confounded(p: PairCounts, x: Floats, names: Sequence[str]) -> None:
-    """A ``DataError`` where, without a prior, effects of controls cannot be told from the scores or one another."""
-    k, q = int(p.tie), p.n_extra
-    if p.precision > 0.0 or q == k:
-        return
-    at = derivatives(p, x)
-    own = np.sqrt(np.maximum(np.diag(at.corner)[k:], 1e-300))
-    Z = np.zeros((q - k, q - k))
-    alone = scores_alone(p, at, np.random.default_rng(0), None)
-    for c in range(q - k):
-        back = optim.cg(alone[0], at.border[k + c], rtol=1e-8, diagonal=alone[1])
-        Z[c] = (at.corner[k + c, k:] - at.border[k:] @ back) / (own[c] * own)
-    values, vectors = np.linalg.eigh((Z + Z.T) / 2)
-    if values[0] < CONFOUNDED:
-        involved = [repr(names[c]) for c in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1).tolist()]
-        raise DataError(
-            f"without a prior the effects of the controls {', '.join(involved)} cannot be told from the items' scores "
-            "or from one another (one is a sum of others, or of differences of items); leave one out or give a prior"
-        )
-
-
-# ---- bootstrap: every round starts from the fit and shares its inverse Hessian
-
-MOST_SHARED_STEPS = 30
-SHARED_STEP = 1e-4
-FARTHEST = 600.0
-VOTES_AT_ONCE = 4096
-
-
-def bootstrap_draws(
-    c: Comparisons, p: PairCounts, x: Floats, rounds: int, rng: np.random.Generator, max_iter: int, tol: float
-) -> Floats:
-    """Scores with mean zero (rounds, n_items) fitted to resampled counts of ``c``; ``p`` holds them, x is their fit."""
-    shared = None
-    if c.n_items <= MOST_SIMULATED:
-        shared = inverse_of(hessian(p, derivatives(p, x)))
-    draw = sampler(np.concatenate([c.wins_i, c.wins_j, c.ties]), rng)
-    draws = np.empty((rounds, c.n_items))
-    for k in range(rounds):
-        won, lost, tied = (column / p.scale for column in np.split(draw(), 3))
-        sample = p._replace(wins_i=won, wins_j=lost, ties=tied)
-        if p.precision == 0.0:
-            notes_of_pairs(p.i, p.j, won, lost, tied, c.items, None)
-        found = None if shared is None else shared_newton(sample, x, shared)
-        if found is None:
-            found = fit_counts(sample, x, max_iter=max_iter, tol=tol)[0].x
-        theta = found[: c.n_items]
-        draws[k] = theta - theta.mean()
-    return draws
-
-
-def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
-    """A function that draws the counts anew.
-
-    Where whole counts are mostly small, drawing every vote is cheaper than one binomial for each cell; how many fall in
-    each block of votes is drawn first, so that counting stays inside the cache.
-    """
-    total = weight.sum()
-    whole = total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight))
-    occupied = np.flatnonzero(weight)
-    if not whole or total > 4 * len(occupied) or total >= 2**31:
-        return lambda: resampled_counts(weight, rng)
-    cells = np.repeat(occupied, weight[occupied].astype(np.int64)).astype(np.int32)
-    n = len(cells)
-    share = np.diff(np.append(np.arange(0, n, VOTES_AT_ONCE), n)) / n
-
-    def draw() -> Floats:
-        draws_in = rng.multinomial(n, share)
-        inside = rng.integers(0, VOTES_AT_ONCE, n - draws_in[-1], dtype=np.uint16)
-        last = rng.integers(0, (n - 1) % VOTES_AT_ONCE + 1, draws_in[-1], dtype=np.uint16)
-        return kernels.count_draws(cells, VOTES_AT_ONCE, draws_in, np.concatenate([inside, last]), len(weight))
-
-    return draw
-
-
-def gradients(p: PairCounts) -> Callable[[Floats], Floats]:
-    """The gradient as a function of x; plain Bradley-Terry needs one exponential for each item, not for each pair."""
-    if p.n_extra or p.model != "bradley-terry":
-        return lambda x: derivatives(p, x).gradient
-    won, count = p.wins_i + 0.5 * p.ties, p.wins_i + p.wins_j + p.ties
-    fixed = np.zeros(p.n_items)
-    kernels.scatter(p.i, p.j, won, fixed)
-
-    def gradient(x: Floats) -> Floats:
-        if np.ptp(x) > FARTHEST:
-            return derivatives(p, x).gradient
-        out = p.precision * x - fixed
-        kernels.expected_wins(np.exp(x - x.max()), p.i, p.j, count, out)
-        return out
-
-    return gradient
-
-
-def shared_newton(p: PairCounts, x: Floats, inverse: Floats) -> Floats | None:
-    """Newton steps with the inverse Hessian of another sample; None unless they shrink fast enough to be worth it.
-
-    They end when no score moves by more than SHARED_STEP, far below any standard error that a bootstrap can show.
-    """
-    size = np.inf
-    gradient = gradients(p)
-    for _ in range(MOST_SHARED_STEPS):
-        step = inverse @ gradient(x)
-        new = float(np.abs(step).max(initial=0.0))
-        if not new < 0.5 * size:
-            return None
-        x, size = x - step, new
-        if p.model == "rao-kupper" and x[p.n_items] <= 0:
-            return None
-        if size <= SHARED_STEP:
-            return x
-    return None

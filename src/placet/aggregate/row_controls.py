@@ -4,9 +4,10 @@ import numpy as np
 
 from placet.aggregate import information
 from placet.aggregate.controls import Controls
+from placet.aggregate.identified import refuse_confounded, refuse_endless, untold_names
 from placet.aggregate.information import LEAST_PRECISION
 from placet.aggregate.likelihood import Ballots
-from placet.aggregate.pairs import CONFOUNDED, EXTRA_PRIOR
+from placet.aggregate.pairs import EXTRA_PRIOR
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
 
@@ -33,7 +34,8 @@ class ControlledBallots(Ballots):
         self.extra = 0.0 if prior is None else max(1.0 / EXTRA_PRIOR**2 / self.scale, LEAST_PRECISION)
         self.strict = False
         if prior is None:
-            self._refuse_confounded()
+            why = "one is the same for all rows of a ballot, or a sum of others or of items"
+            refuse_confounded(self._untold(np.zeros(self.n)), why)
 
     @property
     def n_items(self) -> int:
@@ -70,37 +72,16 @@ class ControlledBallots(Ballots):
     def effects(self, x: Floats, covariance: Floats | None) -> Controls:
         n = self.n_items
         if self.precision == 0.0:
-            self._refuse_endless(x)
+            refuse_endless(self._untold(x), "the order of ballots")
         stderr = None if covariance is None else np.sqrt(np.diag(covariance)[n:]) / self.unit
         return Controls(self.names, x[n:] / self.unit, stderr, self.unit)
 
-    def _refuse_confounded(self) -> None:
-        """A ``DataError`` where, without a prior, effects cannot be told from the scores or one another."""
-        involved = self._untold(np.zeros(self.n))
-        if involved:
-            raise DataError(
-                f"without a prior the effects of the controls {', '.join(involved)} cannot be told from the items' "
-                "scores or from one another (one is the same for all rows of a ballot, or a sum of others or of "
-                "items); leave one out or give a prior"
-            )
-
-    def _refuse_endless(self, x: Floats) -> None:
-        """A ``DataError`` where, without a prior, effects grow for ever and took the information with them."""
-        involved = self._untold(x)
-        if involved:
-            raise DataError(
-                f"without a prior the effects of the controls {', '.join(involved)} have no finite values: together "
-                "with the scores they tell the order of ballots without fail; leave one out or give a prior"
-            )
-
-    def _untold(self, x: Floats) -> list[str]:
+    def _untold(self, x: Floats) -> str:
         """Names of controls about which x leaves next to no information, the scores and other controls unknown too."""
         n, H, first = self.n_items, self.dense(x), self.dense(np.zeros(self.n))
         own = np.sqrt(np.maximum(np.diag(first)[n:], 1e-6))  # of the order of 1 where a control differs at all
         left = H[n:, n:] - H[n:, :n] @ np.linalg.pinv(H[:n, :n], rcond=1e-12, hermitian=True) @ H[:n, n:]
-        values, vectors = np.linalg.eigh(left / np.outer(own, own))
-        found = np.abs(vectors[:, 0]) > 0.1 if values[0] < CONFOUNDED else np.zeros(len(own), bool)
-        return [repr(self.names[k]) for k in np.flatnonzero(found)]
+        return untold_names(left, own, self.names)
 
 
 def typical_differences(ballots: Rankings, weight: Floats) -> Floats:
