@@ -2,13 +2,16 @@
 
     python -m benchmarks.bench_studio [--quick] [--voters 200] [--seconds 60] [--think 1.0]
 
-Each voter opens the poll, then answers the pair it is asked and thinks for about a second, as a person does at the fastest.
+Each voter opens the poll, then thinks about each pair for --think seconds on average (half to one and a half times as long; the
+default, a second, is as fast as people click), answers it, and asks for the results, as the page does every second and a half.
 Exits with 1 where a request failed, an acknowledged vote is not in the database, or the 95th percentile is 200 ms or more.
 A second part times a board of 1,000 items and a million votes after a change of method, computation and answer included.
 """
 
 import argparse
 import asyncio
+import json
+import os
 import random
 import re
 import subprocess
@@ -16,7 +19,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -70,52 +72,71 @@ class Counter:
         self.failed: list[str] = []
 
 
-async def voter(
-    client: httpx.AsyncHTTPTransport, base: str, poll: str, number: int, until: float, think: float, seen: Counter
-) -> None:
-    """One voter: a cookie of its own on connections that all share."""
-    own: dict[str, str] = {}
+class Connection:
+    """One browser's connection: HTTP/1.1 written by hand, because a full client would cost more than the server."""
 
-    async def timed(method: str, url: str, **options: Any) -> httpx.Response:
+    def __init__(self, base: str, seen: Counter) -> None:
+        self.host, _, port = base.removeprefix("http://").partition(":")
+        self.port, self.seen, self.headers = int(port), seen, ""
+
+    async def open(self) -> None:
+        self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
+
+    async def ask(self, method: str, url: str, body: str = "") -> tuple[int, dict[str, str], str]:
+        """Status, headers and text of an answer; the time that it took is kept."""
         start = time.perf_counter()
-        answer = await client.handle_async_request(httpx.Request(method, base + url, headers=own, **options))
-        await answer.aread()
-        seen.times.append(time.perf_counter() - start)
-        if answer.status_code >= 400:
-            seen.failed.append(f"{url}: {answer.status_code} {answer.text[:100]}")
-        return answer
+        size = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n" if body else ""
+        self.writer.write(f"{method} {url} HTTP/1.1\r\nhost: {self.host}\r\n{self.headers}{size}\r\n{body}".encode())
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:-2])}
+        text = (await self.reader.readexactly(int(headers["content-length"]))).decode()
+        self.seen.times.append(time.perf_counter() - start)
+        status = int(head[0].split()[1])
+        if status >= 400:
+            self.seen.failed.append(f"{url}: {status} {text[:100]}")
+        return status, headers, text
 
+
+async def voter(base: str, poll: str, number: int, until: float, think: float, seen: Counter) -> None:
+    """One voter: a connection and a cookie of its own."""
+    browser = Connection(base, seen)
     await asyncio.sleep(random.random() * 2 * think)
     try:
-        page = await timed("GET", f"/p/{poll}")
-        own |= {"cookie": page.headers["set-cookie"].partition(";")[0], "x-csrf": csrf_of(page.text)}
-        asked = (await timed("GET", f"/p/{poll}/next")).json()
+        await browser.open()
+        _, headers, text = await browser.ask("GET", f"/p/{poll}")
+        browser.headers = f"cookie: {headers['set-cookie'].partition(';')[0]}\r\nx-csrf: {csrf_of(text)}\r\n"
+        asked = json.loads((await browser.ask("GET", f"/p/{poll}/next"))[2])
+        shown = 0
         while time.monotonic() < until and "first" in asked:
-            better = random.random() < 1 / (1 + 2.0 ** ((asked["first"] - asked["second"]) / 8))
-            nonce = f"voter{number}-{len(seen.kept):08d}"
-            body = {
-                "nonce": nonce,
-                "first": asked["first"],
-                "second": asked["second"],
-                "answer": "a" if better else "b",
-            }
-            done = await timed("POST", f"/p/{poll}/vote", json=body)
-            if done.status_code == 201:
-                seen.kept.append(nonce)
-            asked = done.json().get("next", {})
-            await timed("GET", f"/p/{poll}/results")
             await asyncio.sleep(think * (0.5 + random.random()))
-    except httpx.HTTPError as error:
+            first, second, nonce = asked["first"], asked["second"], f"voter{number}-{len(seen.kept):08d}"
+            better = random.random() < 1 / (1 + 2.0 ** ((first - second) / 8))
+            body = {"nonce": nonce, "first": first, "second": second, "answer": "a" if better else "b"}
+            status, _, text = await browser.ask("POST", f"/p/{poll}/vote", json.dumps(body))
+            if status == 201:
+                seen.kept.append(nonce)
+            asked = json.loads(text).get("next", {})
+            about = json.loads((await browser.ask("GET", f"/p/{poll}/results?have={shown}"))[2])
+            shown = about["of"]
+        browser.writer.close()
+    except (OSError, EOFError) as error:
         seen.failed.append(repr(error))
 
 
 async def crowd(base: str, poll: str, voters: int, seconds: float, think: float) -> Counter:
-    seen = Counter()
-    limits = httpx.Limits(max_connections=voters, max_keepalive_connections=voters)
-    until = time.monotonic() + seconds
-    async with httpx.AsyncHTTPTransport(limits=limits) as client:  # no client above it: each voter has its own cookies
-        await asyncio.gather(*(voter(client, base, poll, k, until, think, seen) for k in range(voters)))
+    seen, until = Counter(), time.monotonic() + seconds
+    await asyncio.gather(*(voter(base, poll, k, until, think, seen) for k in range(voters)))
     return seen
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process and of the processes that it started and that are alive; NaN where Linux is not."""
+    try:
+        own = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return float("nan")
+    return own / os.sysconf("SC_CLK_TCK") + sum(map(cpu_seconds, map(int, children)))
 
 
 def load(voters: int, seconds: float, think: float) -> bool:
@@ -128,7 +149,9 @@ def load(voters: int, seconds: float, think: float) -> bool:
                 f"{studio.base}/api/polls", json={"title": "Which?", "items": items}, headers=studio.headers
             )
             poll = made.json()["id"]
+            before, own = cpu_seconds(studio.process.pid), time.process_time()
             seen = asyncio.run(crowd(studio.base, poll, voters, seconds, think))
+            spent, own = cpu_seconds(studio.process.pid) - before, time.process_time() - own
             times, kept, failed = seen.times, seen.kept, seen.failed
         store = Store(workspace)
         there = {row["nonce"].partition(":")[2] for row in store.rows("SELECT nonce FROM vote WHERE poll = ?", poll)}
@@ -138,6 +161,9 @@ def load(voters: int, seconds: float, think: float) -> bool:
     print(
         f"{voters} voters, {seconds:.0f} s: {len(kept):,} votes, {len(times):,} requests, {len(failed)} failed, {len(lost)} lost; "
         f"p50 {1e3 * p50:.0f} ms, p95 {1e3 * p95:.0f} ms, p99 {1e3 * p99:.0f} ms"
+    )
+    print(
+        f"   processor time: studio {spent:.1f} s, simulated voters {own:.1f} s; load of the machine {os.getloadavg()[0]:.1f}"
     )
     for words in failed[:5]:
         print("  ", words)

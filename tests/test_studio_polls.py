@@ -158,7 +158,7 @@ def test_the_next_pair_is_one_that_next_pairs_names_and_the_voter_has_not_met(ow
         one.vote(first=i, second=j, answer="a")
     assert "Thank you" in one.client.get(f"/p/{poll}/next").json()["done"]  # all pairs are met
     owner.results(poll, 15)
-    useful = {frozenset(pair) for pair in app.state.desk.latest(placet_poll(app, poll))["pairs"]}
+    useful = {frozenset(pair) for pair in app.state.desk.latest(app.state.desk.poll(poll)).pairs}
     two = Voter(app, poll)
     met = set()
     for _ in range(5):
@@ -173,10 +173,33 @@ def test_the_next_pair_is_one_that_next_pairs_names_and_the_voter_has_not_met(ow
     assert "Thank you" in three.vote(first=0, second=1, answer="a").json()["next"]["done"]
 
 
-def placet_poll(app, key):
-    from placet.studio.polls import get_poll
+def test_results_that_a_reader_has_are_not_sent_again(owner, app):
+    poll = owner.make()
+    Voter(app, poll).vote(first=0, second=1, answer="a")
+    about = owner.results(poll, 1)
+    of = about["of"]
+    assert of == about["result"]["of"] == about["last"]
+    again = owner.client.get(f"/api/polls/{poll}/results?have={of}").json()
+    assert again == about | {"result": None}
+    for have in ("", of - 1, "x", "-1", "9" * 40):
+        assert owner.client.get(f"/api/polls/{poll}/results?have={have}").json() == about
 
-    return get_poll(app.state.store, key)
+
+def test_a_crowd_does_not_keep_the_counting_busy(owner, app, monkeypatch):
+    """After a computation a poll rests, however many votes come in; then the votes of the meantime are counted."""
+    from placet.studio import polls
+
+    poll = owner.make(again="allow")
+    one, desk = Voter(app, poll), app.state.desk
+    one.vote(first=0, second=1, answer="a")
+    monkeypatch.setattr(polls, "REST", 1e9)
+    monkeypatch.setattr(polls, "MOST_REST", 1e9)
+    owner.results(poll, 1)
+    one.vote(first=1, second=2, answer="a")
+    assert desk.latest(desk.poll(poll)).of < polls.last_vote(app.state.store, poll)
+    assert poll not in desk._running
+    desk._rest_until[poll] = 0.0
+    assert owner.results(poll, 2)["votes"] == 2
 
 
 def test_a_closed_poll_takes_no_votes(owner, app):

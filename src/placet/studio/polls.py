@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from placet.data.errors import one_of
-from placet.studio.jobs import Busy, Job, Jobs
+from placet.studio.jobs import FINAL, Busy, Job, Jobs
 from placet.studio.store import Store
 
 KINDS = ("pairs", "ballots")
@@ -22,6 +22,8 @@ ANSWERS = ("a", "b", "tie", "skip")
 MOST_ITEMS = 1000
 MOST_TEXT = 500
 AHEAD = 40
+REST, MOST_REST = 3.0, 2.0
+"""After a computation a poll rests this many times as long as it took, but no more than this many seconds."""
 
 
 @dataclass(frozen=True)
@@ -190,33 +192,79 @@ def turnout(store: Store, key: str) -> dict[str, int]:
     return {"votes": row["votes"], "voters": row["voters"]} if row is not None else {"votes": 0, "voters": 0}
 
 
+@dataclass(frozen=True)
+class Latest:
+    """The last result of a poll: votes up to number ``of`` are in it; ``text`` is what voters see, as JSON."""
+
+    of: int
+    text: str
+    pairs: Sequence[tuple[int, int]] = ()
+    settled: bool = False
+
+    @classmethod
+    def from_job(cls, of: int, job: Job) -> "Latest":
+        if job.state != "done":
+            return cls(of, json.dumps({"error": job.error, "of": of}))
+        result = json.loads(job.result)
+        pairs = [(i, j) for i, j in result.pop("pairs")]
+        return cls(of, json.dumps(result | {"of": of}), pairs, result["settled"])
+
+
 class Desk:
-    """What is computed of polls: at most one computation for each poll at a time, and the last result of each."""
+    """What is known of polls without asking the database: the polls themselves, who has answered, the last results.
+
+    Every write goes through one server, so that what is kept here is what is there.  Each poll has one computation at a
+    time, and then rests: a crowd that votes without a pause costs a quarter of a core, whatever its size.
+    """
 
     def __init__(self, store: Store, jobs: Jobs) -> None:
         self.store, self.jobs = store, jobs
-        self._last: dict[str, dict[str, Any]] = {}
+        self._polls: dict[str, Poll] = {}
+        self._last: dict[str, Latest] = {}
         self._running: dict[str, tuple[int, Job]] = {}
+        self._rest_until: dict[str, float] = {}
         self._turn: dict[str, int] = {}
         self._counted: dict[str, tuple[float, dict[str, int]]] = {}
 
-    def latest(self, poll: Poll) -> dict[str, Any] | None:
+    def poll(self, key: str) -> Poll:
+        """The poll of an id; a ``KeyError`` where there is none."""
+        if key not in self._polls:
+            self._polls[key] = get_poll(self.store, key)
+        return self._polls[key]
+
+    def forget(self, key: str) -> None:
+        """A poll was changed: read it again."""
+        self._polls.pop(key, None)
+
+    def latest(self, poll: Poll) -> Latest | None:
         """The last result; a new one is started in the background where there are new votes."""
         running = self._running.get(poll.id)
-        if running is not None and running[1].state in ("done", "failed", "cancelled"):
+        if running is not None and running[1].state in FINAL:
             count, job = running
-            result = json.loads(job.result) if job.state == "done" else {"error": job.error}
-            self._last[poll.id] = result | {"of": count}
+            self._last[poll.id] = Latest.from_job(count, job)
+            self._rest_until[poll.id] = time.monotonic() + min(MOST_REST, REST * job.seconds)
             del self._running[poll.id]
             self._turn[poll.id] = 0
-        last, count = self._last.get(poll.id), last_vote(self.store, poll.id)
-        if poll.id not in self._running and count > (last or {}).get("of", 0):
+        last = self._last.get(poll.id)
+        if poll.id in self._running or time.monotonic() < self._rest_until.get(poll.id, 0.0):
+            return last
+        count = last_vote(self.store, poll.id)
+        if count > (0 if last is None else last.of):
             try:
                 values = {"database": str(self.store.folder / "studio.sqlite"), "poll": poll.id, "last": count}
                 self._running[poll.id] = count, self.jobs.start("poll", values, lane="polls")
             except Busy:
                 return last  # the next one who asks tries again
         return last
+
+    def results(self, poll: Poll, have: int = -1) -> str:
+        """Turnout and last result as JSON; the result is left out where it is the one that the reader has already."""
+        latest = self.latest(poll)
+        of = 0 if latest is None else latest.of
+        about = {"open": poll.open, "level": poll.settings["level"], "goal": poll.settings["goal"], "of": of}
+        about |= {"last": last_vote(self.store, poll.id)} | self.turnout(poll)
+        shown = "null" if latest is None or have == of else latest.text
+        return f'{json.dumps(about)[:-1]}, "result": {shown}}}'
 
     def turnout(self, poll: Poll) -> dict[str, int]:
         """How many answers count and how many voters gave them; counted once a second at most, for all who look."""
@@ -230,13 +278,13 @@ class Desk:
         """The pair that a voter is asked next, the more useful first; none where the voter or the poll has enough."""
         rows = self.store.rows("SELECT asked FROM vote WHERE poll = ? AND voter = ? AND counts = 1", poll.id, voter)
         met = {row["asked"] for row in rows}
-        latest = self.latest(poll) or {}
-        if latest.get("settled"):
+        latest = self.latest(poll)
+        if latest is not None and latest.settled:
             return {"done": "The votes are enough: no further answer is needed."}
         most, n = poll.settings["most"], len(poll.items)
         if len(met) >= n * (n - 1) // 2 or (most and len(met) >= most):
             return {"done": "That was all. Thank you!"}
-        useful = [(i, j) for i, j in latest.get("pairs", ()) if pair_key(i, j) not in met]
+        useful = [(i, j) for i, j in latest.pairs if pair_key(i, j) not in met] if latest is not None else []
         turn = self._turn[poll.id] = self._turn.get(poll.id, 0) + 1
         pair = useful[turn % len(useful)] if useful else fresh_pair(n, met)
         first, second = pair if random.random() < 0.5 else pair[::-1]

@@ -19,6 +19,8 @@ from placet.studio.tasks import run_task
 def main(pipe: Connection) -> None:
     """Answer tasks until the server is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this process
+    if hasattr(os, "nice"):
+        os.nice(5)  # whoever waits for the server's answer comes before a computation in the background
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:

@@ -68,7 +68,7 @@ async def show(request: Request) -> Response:
 
 async def results(request: Request) -> Response:
     """The latest results, for the owner."""
-    return JSONResponse(_results(request, _poll(request)))
+    return _results(request, _poll(request))
 
 
 async def set_open(request: Request) -> Response:
@@ -76,6 +76,7 @@ async def set_open(request: Request) -> Response:
     poll, values = _poll(request), await body_of(request)
     change = store_of(request).execute("UPDATE poll SET open = ? WHERE id = ?", int(bool(values.get("open"))), poll.id)
     await asyncio.wrap_future(change)
+    _desk(request).forget(poll.id)
     return JSONResponse({"open": bool(values.get("open"))})
 
 
@@ -205,7 +206,7 @@ async def public_results(request: Request) -> Response:
     poll = _poll(request)
     if poll.settings["results"] != "voters":
         raise HTTPException(403, "this poll shows its results to its owner alone")
-    return JSONResponse(_results(request, poll))
+    return _results(request, poll)
 
 
 async def image(request: Request) -> Response:
@@ -217,12 +218,11 @@ async def image(request: Request) -> Response:
     return FileResponse(store_of(request).images / name)
 
 
-def _results(request: Request, poll: Poll) -> dict[str, Any]:
-    latest = _desk(request).latest(poll)
-    shown = None if latest is None else {key: value for key, value in latest.items() if key != "pairs"}
-    count = polls.last_vote(store_of(request), poll.id)
-    about = {"open": poll.open, "level": poll.settings["level"], "goal": poll.settings["goal"], "last": count}
-    return about | _desk(request).turnout(poll) | {"result": shown}
+def _results(request: Request, poll: Poll) -> Response:
+    """The results; ``?have=`` is the number of those that the reader has, which are not sent again."""
+    have = request.query_params.get("have", "")
+    text = _desk(request).results(poll, int(have) if have.isdecimal() and len(have) < 19 else -1)
+    return Response(text, media_type="application/json")
 
 
 def _desk(request: Request) -> Desk:
@@ -232,7 +232,7 @@ def _desk(request: Request) -> Desk:
 
 def _poll(request: Request) -> Poll:
     try:
-        return polls.get_poll(store_of(request), request.path_params["poll"])
+        return _desk(request).poll(request.path_params["poll"])
     except KeyError:
         raise HTTPException(404, "there is no such poll") from None
 

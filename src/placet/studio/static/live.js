@@ -6,9 +6,11 @@ const EVERY = 1500;
 /** Keep the results of a poll up to date in an element. */
 export function follow(node, url) {
   let shown = "";
+  let result = null;
   const again = async () => {
     try {
-      const about = await api("GET", url);
+      const about = await api("GET", `${url}?have=${result?.of ?? ""}`);
+      result = about.result ??= about.of ? result : null;
       const key = JSON.stringify([about.votes, about.open, about.result?.of]);
       if (key !== shown) draw(node, about);
       shown = key;
