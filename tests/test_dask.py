@@ -15,7 +15,7 @@ import placet
 from placet.data import DataError, Parts, Rankings
 from placet.data.engine import add
 from placet.scale import EngineError, dask
-from placet.scale.engine import _block_size
+from placet.scale.engine import FAN_IN, _block_size, _merge
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -210,7 +210,7 @@ def test_tasks_have_names(client, files):
 def test_blocks_of_parts_keep_the_tree():
     from placet.data.engine import tree
 
-    for n in range(1, 50):
+    for n in (*range(1, 50), 70, 200):
         for workers in (1, 2, 3):
             size = _block_size(n, workers)
             values = [(str(k),) for k in range(n)]
@@ -218,6 +218,10 @@ def test_blocks_of_parts_keep_the_tree():
             blocks = [tree(values[k : k + size], merge) for k in range(0, n, size)]
             assert tree(blocks, merge) == tree(values, merge)
             assert len(blocks) >= min(n, 4 * workers)
+        results = [(value, 1) for value in values]
+        while len(results) > 1:
+            results = [_merge(merge, results[k : k + FAN_IN]) for k in range(0, len(results), FAN_IN)]
+        assert results == [(tree(values, merge), n)]
     assert add((1, [2]), (3, [4])) == (4, [2, 4])
 
 

@@ -200,6 +200,20 @@ def test_the_tree_is_fixed_by_the_number_of_parts():
         assert tree(names, lambda a, b: f"({a}{b})") == by_levels(names)
 
 
+class MergesTwice(Serial):
+    """Every merge is done again on what it was given, as after the loss of a worker."""
+
+    def sum(self, f, pieces, x, *, name, merge):
+        return super().sum(f, pieces, x, name=name, merge=lambda a, b: (merge(a, b), merge(a, b))[1])
+
+
+@pytest.mark.parametrize("method", ["irv", "borda", "copeland", "plackett-luce", "mpm"])
+def test_merges_can_be_done_again(method, rng):
+    parts = cut(ballots(40, rng), [10, 10, 20])
+    again = placet.consensus(parts, method, engine=MergesTwice())
+    assert again.scores.tobytes() == placet.consensus(parts, method).scores.tobytes()
+
+
 def test_start_is_matched_by_name(rng):
     data = ballots(40, rng)
     old = placet.consensus(data, "plackett-luce", prior=10.0)

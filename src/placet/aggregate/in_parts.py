@@ -359,9 +359,9 @@ class _Distinct:
         self.data = self._fitting(replace(plain, score=None).collapsed() if collapse else plain)
 
     def merged(self, other: "_Distinct") -> "_Distinct":
-        both = self.data + other.data
-        self.data = self._fitting(both.collapsed() if self.collapse else both)
-        return self
+        both, united = self.data + other.data, copy(self)
+        united.data = self._fitting(both.collapsed() if self.collapse else both)
+        return united
 
     def _fitting(self, data: Rankings) -> Rankings:
         if array_bytes(data) > self.most:

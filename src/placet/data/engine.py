@@ -37,7 +37,10 @@ class Engine(Protocol):
     def sum(
         self, f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], *, name: str, merge: Merge
     ) -> tuple[Any, int]:
-        """``f(loaded piece, *x)`` of all pieces, merged in the fixed tree; and the bytes that were read."""
+        """``f(loaded piece, *x)`` of all pieces, merged in the fixed tree; and the bytes that were read.
+
+        ``merge`` leaves what it is given as it was: a task whose result is lost with a worker is run again on it.
+        """
         ...
 
 
@@ -66,7 +69,12 @@ def run(f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], merge: Merge) 
         data, read = KEPT.fetch(piece)
         return f(data, *x), read
 
-    return tree(map(one, pieces), lambda a, b: (merge(a[0], b[0]), a[1] + b[1]))
+    return tree(map(one, pieces), counted(merge))
+
+
+def counted(merge: Merge) -> Merge:
+    """A merge of results that come with the bytes that were read for them."""
+    return lambda a, b: (merge(a[0], b[0]), a[1] + b[1])
 
 
 def tree(values: Iterable[Any], merge: Merge) -> Any:

@@ -1,8 +1,8 @@
 """The engine that works on parts through a Dask cluster; nothing but ``Client.submit`` is asked of it.
 
-A pass submits x once, one task for each block of parts, and a fixed tree of additions that run on the workers; only the
-sum comes back.  Workers keep parts in their own memory, so a task that another worker takes over reads its files anew:
-a lost worker changes nothing but time.
+A pass submits x once, one task for each block of parts, and a fixed tree of additions that run on the workers, up to
+`FAN_IN` results in one task; only the sum comes back.  Workers keep parts in their own memory, so a task that another
+worker takes over reads its files anew: a lost worker changes nothing but time.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placet.data.engine import KEPT, EngineError, Function, Merge, Piece, run, tree
+from placet.data.engine import KEPT, EngineError, Function, Merge, Piece, counted, run, tree
 from placet.data.memory import VARIABLE, memory_limit, parse_bytes
 from placet.threads import set_threads, usable_cores
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 TASKS_PER_WORKER = 4
 """Blocks of parts for each worker, about: fewer would leave workers idle, more cost as much as they save."""
+
+FAN_IN = 8
+"""Results that one task adds: a power of 2, so that the tree stays the same.  Every step up the tree is a round trip by
+way of the scheduler, and every task costs it milliseconds.
+"""
 
 PATIENCE = 60.0
 """Seconds without any worker after which a fit gives up; a cluster may be starting new ones."""
@@ -67,16 +72,17 @@ class Dask:
         theta = self.client.submit(_hold, x, key=f"x-{label}", pure=False)
         tasks = []
         for k, block in enumerate(blocks):
-            where = {"workers": [addresses[k % len(addresses)]], "allow_other_workers": True} if addresses else {}
+            near = addresses[k * len(addresses) // len(blocks)] if addresses else None  # neighbors are added first
+            where = {"workers": [near], "allow_other_workers": True} if near else {}
             held = self._submitted(block, where)
             key = f"{label}-part{k * size:05d}"
             tasks.append(self.client.submit(_work, f, held, theta, merge, self.share, key=key, pure=False, **where))
         numbers = count()
-
-        def add(a: "Future", b: "Future") -> "Future":
-            return self.client.submit(_merge, merge, a, b, key=f"add_{label}-{next(numbers):05d}", pure=False)
-
-        result: tuple[Any, int] = self._result(tree(tasks, add), name)
+        while len(tasks) > 1:
+            groups = [tasks[k : k + FAN_IN] for k in range(0, len(tasks), FAN_IN)]
+            keys = (f"add_{label}-{next(numbers):05d}" for _ in groups)
+            tasks = [self.client.submit(_merge, merge, group, key=key, pure=False) for group, key in zip(groups, keys)]
+        result: tuple[Any, int] = self._result(tasks[0], name)
         return result
 
     def together(
@@ -257,8 +263,9 @@ def _work_together(f: Function, pieces: tuple[Piece, ...], x: tuple[Any, ...], s
     return f(pieces, *x)
 
 
-def _merge(merge: Merge, a: tuple[Any, int], b: tuple[Any, int]) -> tuple[Any, int]:
-    return merge(a[0], b[0]), a[1] + b[1]
+def _merge(merge: Merge, results: list[tuple[Any, int]]) -> tuple[Any, int]:
+    found: tuple[Any, int] = tree(results, counted(merge))
+    return found
 
 
 def _take_share(share: Share) -> None:
