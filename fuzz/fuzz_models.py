@@ -4,19 +4,25 @@
     python fuzz/fuzz_models.py --files FOLDER --rows rows.npz --mutations 60 --sealed
 
 A mutation flips, cuts, copies, swaps or overwrites bytes, numbers of the header or whole values of its JSON.  With
-``--sealed`` the digest is computed again, so that what stands behind it is met; with ``--as-is`` it is not.  The files
-are loaded in a child, which says which mutation it has begun: a signal, a hang of more than ten seconds, another
-exception than DataError, or a peak of memory of more than 4 times the file (and a megabyte, which small files take) are
-failures, and the exit code is 1.  A ranker that could be loaded must also score four rows, or say why not.
+``--sealed`` the digest is computed again, so that what stands behind it is met; with ``--as-is`` it is not, and no changed
+file may load.  The files are loaded in a child, which says which mutation it has begun and is started again only when it
+dies: a signal, more than ten seconds of CPU, another exception than DataError, or a peak of memory of more than 4 times
+the file (and a megabyte, which small files take) are failures, and the exit code is 1.  A ranker that could be loaded
+must also score four rows, or say why not.  Linux: times and memory are taken from the kernel, 0.4 ms a mutation in all.
 """
 
 import argparse
+import ctypes
 import json
 import multiprocessing as mp
+import os
+import random
 import re
+import resource
+import signal
+import struct
 import sys
 import tempfile
-import time
 import tracemalloc
 import warnings
 from collections import Counter
@@ -28,8 +34,11 @@ import placet
 from placet.data import DataError
 from placet.rank import container
 
-LONGEST = 10.0  # seconds
+LONGEST = 10.0  # seconds of CPU
+ASLEEP = 600.0  # seconds on the clock, however busy the machine is
 SMALL = 1 << 20
+M_MMAP_THRESHOLD = -3  # of malloc.h
+SPARE = 1 << 28  # addresses that a child may take beside those that it has
 INTERESTING = (0, 1, -1, 2, 255, 2**15, 2**31 - 1, -(2**31), 2**31, 2**53, 2**62, 2**63 - 1, -(2**63), 10**30)
 VALUES = (
     None,
@@ -50,53 +59,56 @@ VALUES = (
 )
 
 
-def mutate(data: bytes, rng: np.random.Generator) -> bytes:
+NOT_NUMBERS = [struct.pack("<d", x) for x in (float("nan"), float("inf"), -float("inf"), 1e308, -0.0, 5e-324)]
+KINDS = ("refused", "loaded and scored", "loaded", "loaded, and says why it cannot score", "BAD")
+
+
+def mutate(data: bytes, rng: random.Random) -> bytes:
     """One to three changes."""
-    for _ in range(rng.integers(1, 4)):
-        data = CHANGES[rng.integers(len(CHANGES))](data, rng)
+    for _ in range(rng.randrange(1, 4)):
+        data = rng.choice(CHANGES)(data, rng)
     return data
 
 
-def flip(data: bytes, rng: np.random.Generator) -> bytes:
+def flip(data: bytes, rng: random.Random) -> bytes:
     out = bytearray(data)
-    for _ in range(rng.integers(1, 9)):
-        out[rng.integers(len(out))] ^= 1 << int(rng.integers(8))
+    for _ in range(rng.randrange(1, 9) if data else 0):
+        out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
     return bytes(out)
 
 
-def overwrite(data: bytes, rng: np.random.Generator) -> bytes:
+def overwrite(data: bytes, rng: random.Random) -> bytes:
     """Eight, four or one bytes in a row by an interesting number, or by a float that is no number."""
-    at = int(rng.integers(max(1, len(data) - 8)))
-    number = INTERESTING[rng.integers(len(INTERESTING))]
-    width = int(rng.choice([1, 4, 8]))
-    new = (number & (256**width - 1)).to_bytes(width, "little")
+    at = rng.randrange(max(1, len(data) - 8))
+    width = rng.choice((1, 4, 8))
+    new = (rng.choice(INTERESTING) & (256**width - 1)).to_bytes(width, "little")
     if rng.random() < 0.3:
-        new = np.array(rng.choice([np.nan, np.inf, -np.inf, 1e308, -0.0, 5e-324])).tobytes()
+        new = rng.choice(NOT_NUMBERS)
     return data[:at] + new + data[at + len(new) :]
 
 
-def cut(data: bytes, rng: np.random.Generator) -> bytes:
-    a, b = np.sort(rng.integers(len(data) + 1, size=2))
+def cut(data: bytes, rng: random.Random) -> bytes:
+    a, b = sorted((rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)))
     return data[:a] + data[b:]
 
 
-def copy(data: bytes, rng: np.random.Generator) -> bytes:
-    a, b, to = rng.integers(len(data) + 1, size=3)
+def copy(data: bytes, rng: random.Random) -> bytes:
+    a, b, to = (rng.randrange(len(data) + 1) for _ in range(3))
     a, b = min(a, b), min(max(a, b), min(a, b) + 64)
     return data[:to] + data[a:b] + data[to:]
 
 
-def renumber(data: bytes, rng: np.random.Generator) -> bytes:
+def renumber(data: bytes, rng: random.Random) -> bytes:
     """Another number in the header."""
     found = list(re.finditer(rb"\d+", data[8 : 8 + _length(data)]))
     if not found:
         return data
-    place = found[rng.integers(len(found))]
-    new = str(INTERESTING[rng.integers(len(INTERESTING))]).encode()
+    place = rng.choice(found)
+    new = str(rng.choice(INTERESTING)).encode()
     return _with_header(data, data[8 : 8 + place.start()] + new + data[8 + place.end() : 8 + _length(data)])
 
 
-def revalue(data: bytes, rng: np.random.Generator) -> bytes:
+def revalue(data: bytes, rng: random.Random) -> bytes:
     """Another value somewhere in the JSON of the rankers, or two of them swapped."""
     try:
         outer = json.loads(data[8 : 8 + _length(data)])
@@ -112,14 +124,14 @@ def revalue(data: bytes, rng: np.random.Generator) -> bytes:
         waiting += [value[key] for key in keys if isinstance(value[key], dict | list)]
     if not places:
         return data
-    where, key = places[rng.integers(len(places))]
+    where, key = rng.choice(places)
     if rng.random() < 0.3:
-        from_where, from_key = places[rng.integers(len(places))]
+        from_where, from_key = rng.choice(places)
         where[key] = json.loads(json.dumps(from_where[from_key]))
     elif rng.random() < 0.2:
         del where[key]
     else:
-        where[key] = VALUES[rng.integers(len(VALUES))]
+        where[key] = rng.choice(VALUES)
     outer["__metadata__"]["placet"] = json.dumps(inner)
     return _with_header(data, json.dumps(outer).encode())
 
@@ -142,39 +154,72 @@ def seal(data: bytes) -> bytes:
         return data
 
 
-def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folder: str, begun, out) -> None:
-    """In a child: mutation after mutation, each announced before it is loaded."""
+def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folder: Path, state) -> None:
+    """In a child: mutation after mutation, each announced in ``state`` (number, then counts of KINDS) before it is
+    loaded; the kernel ends the child where one takes too long, for no handler of Python would run inside a kernel.
+    """
     warnings.simplefilter("ignore")
-    path = Path(folder) / "mutated"
-    counts: Counter[str] = Counter()
+    for number in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    path = folder / "mutated"
     path.write_bytes(data)
     scored(placet.load(path), rows)  # imports and compiles, which is not to be counted below
-    tracemalloc.start()
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + SPARE + 4 * len(data)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    ctypes.CDLL(None).mallopt(
+        M_MMAP_THRESHOLD, SMALL // 4
+    )  # what is freed goes back, and is seen when it is taken again
+    peaks = os.open("/proc/self/clear_refs", os.O_WRONLY)
+    file = os.open(path, os.O_WRONLY)
     for number in seeds:
-        rng = np.random.default_rng(number)
-        changed = mutate(data, rng)
+        changed = mutate(data, random.Random(number))
         changed = seal(changed) if sealed else changed
-        path.write_bytes(changed)
-        with begun.get_lock():
-            begun[0], begun[1] = number, time.monotonic()
-        tracemalloc.reset_peak()
-        before = tracemalloc.get_traced_memory()[0]
-        try:
-            ranker = placet.load(path)
-        except DataError:
-            kind = "refused"
-        except BaseException as error:
-            kind = f"BAD load: {type(error).__name__}: {error!s:.200}"
-        else:
-            kind = scored(ranker, rows)
-        peak = tracemalloc.get_traced_memory()[1] - before
-        if kind == "refused" and peak > max(4 * len(changed), SMALL):
-            kind = f"BAD memory: {peak:,} bytes for a file of {len(changed):,}"
+        os.ftruncate(file, 0)
+        os.pwrite(file, changed, 0)
+        state[0] = number
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        signal.setitimer(signal.ITIMER_REAL, ASLEEP)
+        os.write(peaks, b"5")  # the peak of resident memory is counted anew
+        kind = tried(path, changed, rows, sealed or changed == data)
         if kind.startswith("BAD"):
-            out.put((number, kind))
+            with open(folder / "bad", "a") as found:
+                found.write(json.dumps([number, kind]) + "\n")
             kind = "BAD"
-        counts[kind] += 1
-    out.put(dict(counts))
+        state[1 + KINDS.index(kind)] += 1
+
+
+def tried(path: Path, changed: bytes, rows: np.ndarray | None, may_load: bool) -> str:
+    """Which of KINDS it is; BAD is followed by the reason."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ranker = None
+    try:
+        ranker = placet.load(path)
+    except DataError:
+        kind = "refused"
+    except BaseException as error:
+        return f"BAD load: {type(error).__name__}: {error!s:.200}"
+    allowed = max(4 * len(changed), SMALL)
+    if 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) > SMALL:  # then count exactly
+        peak = traced(path)
+        if peak > allowed:
+            return f"BAD memory: {peak:,} bytes for a file of {len(changed):,}"
+    if ranker is not None:
+        kind = scored(ranker, rows) if may_load else "BAD load: its bytes are not those that were written"
+    return kind
+
+
+def traced(path: Path) -> int:
+    """The peak of memory of a load, by Python's own count."""
+    tracemalloc.start()
+    try:
+        placet.load(path)
+    except DataError:
+        pass  # what it took is asked, not what it says
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peak
 
 
 def scored(ranker, rows: np.ndarray | None) -> str:
@@ -193,37 +238,52 @@ def scored(ranker, rows: np.ndarray | None) -> str:
 
 
 def fuzz(data: bytes, rows: np.ndarray | None, n: int, sealed: bool) -> tuple[Counter, list]:
-    """Counts of what happened, and what should not have."""
+    """Counts of what happened, and what should not have (number of the mutation, reason)."""
     context = mp.get_context("fork")
-    counts: Counter[str] = Counter()
     bad: list = []
-    start = 0
-    with tempfile.TemporaryDirectory() as folder:
-        while start < n:
-            begun, out = context.Array("d", [start, time.monotonic()]), context.Queue()
-            child = context.Process(target=work, args=(data, rows, range(start, n), sealed, folder, begun, out))
+    state = context.RawArray("q", 1 + len(KINDS))
+    state[0] = -1
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as name:
+        folder = Path(name)
+        while state[0] + 1 < n:
+            child = context.Process(target=work, args=(data, rows, range(state[0] + 1, n), sealed, folder, state))
+            begun = state[0]
             child.start()
-            finished = False
-            while not finished:
-                try:
-                    found = out.get(timeout=0.5)
-                except Exception:  # queue.Empty: nothing new
-                    found = None
-                if isinstance(found, dict):
-                    counts.update(found)
-                    finished = True
-                elif found is not None:
-                    bad.append(found)
-                elif not child.is_alive() or time.monotonic() - begun[1] > LONGEST:
-                    bad.append((int(begun[0]), f"BAD {'hang' if child.is_alive() else f'exit code {child.exitcode}'}"))
-                    child.kill()
-                    counts["BAD"] += 1
-                    break
             child.join()
-            if finished:
-                break
-            start = int(begun[0]) + 1
-    return counts, bad
+            if child.exitcode:
+                if state[0] == begun:
+                    raise RuntimeError(f"the child ended with {child.exitcode} before its first mutation")
+                bad.append((state[0], f"BAD {ENDS.get(child.exitcode, f'exit code {child.exitcode}')}"))
+                state[1 + KINDS.index("BAD")] += 1
+        if (folder / "bad").exists():
+            bad += [tuple(json.loads(line)) for line in (folder / "bad").read_text().splitlines()]
+    counts = Counter({kind: count for kind, count in zip(KINDS, state[1:], strict=True) if count})
+    return counts, sorted(bad)
+
+
+ENDS = {
+    -signal.SIGPROF: f"hang: more than {LONGEST:g} seconds of CPU",
+    -signal.SIGALRM: f"hang: more than {ASLEEP:g} seconds",
+}
+
+
+def kept(keep: Path | None, path: Path, rows: np.ndarray | None, n: int, sealed: bool) -> dict:
+    """Counts, failures and CPU seconds of ``n`` mutations of a file, as ``keep`` has them or made now and added to it."""
+    key = [path.name, "sealed" if sealed else "as is", n]
+    lines = keep.read_text().splitlines() if keep and keep.exists() else []
+    for line in lines:
+        if (found := json.loads(line))["key"] == key:
+            return found
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    counts, bad = fuzz(path.read_bytes(), rows, n, sealed)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    found = {"key": key, "counts": dict(counts), "bad": bad, "cpu": round(cpu, 1)}
+    if keep:
+        keep.parent.mkdir(parents=True, exist_ok=True)
+        with open(keep, "a") as file:
+            file.write(json.dumps(found) + "\n")
+    return found
 
 
 def models(folder: Path) -> dict[str, np.ndarray | None]:
@@ -247,6 +307,7 @@ def main() -> None:
     parser.add_argument("--sealed", action="store_true")
     parser.add_argument("--as-is", action="store_true")
     parser.add_argument("--only", help="names of models, separated by commas")
+    parser.add_argument("--keep", type=Path, help="a file of results so far, which are not made again; added to")
     given = parser.parse_args()
     ways = [sealed for sealed, asked in ((False, given.as_is), (True, given.sealed)) if asked] or [False, True]
     all_bad = 0
@@ -257,13 +318,13 @@ def main() -> None:
             if given.only and path.name not in given.only.split(","):
                 continue
             for sealed in ways:
-                counts, bad = fuzz(path.read_bytes(), tables.get(path.name), given.mutations, sealed)
-                all_bad += len(bad)
+                found = kept(given.keep, path, tables.get(path.name), given.mutations, sealed)
+                all_bad += len(found["bad"])
                 print(
-                    f"{path.name:12} {'sealed' if sealed else 'as is':7} {sum(counts.values()):7} {dict(counts)}",
+                    f"{path.name:12} {'sealed' if sealed else 'as is':7} {sum(found['counts'].values()):7} {found['counts']}",
                     flush=True,
                 )
-                for number, what in bad[:5]:
+                for number, what in found["bad"][:5]:
                     print(f"    mutation {number}: {what}", flush=True)
     sys.exit(1 if all_bad else 0)
 

@@ -203,3 +203,42 @@ def test_mutated_files_are_answered_or_refused(tmp_path, seal):
     words += ["--mutations", "60", f"--{seal}"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _load_then(spoil):
+    """placet.load, which does something wrong with every file but the first that it is given."""
+    load, calls = placet.load, []
+
+    def loaded(path):
+        calls.append(path)
+        return load(path) if len(calls) == 1 else spoil(path)
+
+    return loaded
+
+
+def _endless(_):
+    while True:
+        pass
+
+
+WRONG = {
+    "exit code -9": lambda _: os.kill(os.getpid(), 9),
+    "hang: more than": _endless,
+    "load: KeyError": lambda _: {}["key"],
+    "memory: ": lambda path: np.ones(1 << 19).sum() and LinearRanker(),
+    "load: MemoryError": lambda _: np.empty(1 << 30),
+    "load: its bytes are not those that were written": lambda _: LinearRanker(),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_the_fuzzer_sees_every_failure(words, saved, monkeypatch):
+    monkeypatch.syspath_prepend(FUZZ.parent)
+    import fuzz_models
+
+    monkeypatch.setattr(fuzz_models, "LONGEST", 0.2)
+    monkeypatch.setattr(placet, "load", _load_then(WRONG[words]))
+    counts, bad = fuzz_models.fuzz(saved.read_bytes(), None, 2, sealed=False)
+    assert counts == {"BAD": 2}
+    assert [number for number, _ in bad] == [0, 1]
+    assert all(words in what for _, what in bad)
