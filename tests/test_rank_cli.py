@@ -233,7 +233,11 @@ def test_auto_says_what_it_tried(run, folder, model):
     )
     assert "tried\t2" in out
     assert placet.load(folder / "a.placet").loss == "pmop-fd"
-    assert "give them with --valid" in run("train", "train.letor", "--ranker", "auto", "--save", "a.placet", code=2)
+    out = run("train", "train.letor", "--ranker", "auto", "--save", "a.placet", "-p", "budget=2", "-p", "seconds=60")
+    assert "tried\t2" in out
+    auto = ("train", "train.letor", "--ranker", "auto", "--save", "x")
+    assert "parameter seconds of --ranker auto must be" in run(*auto, "-p", "seconds=soon", code=2)
+    assert "it takes only budget, seconds, blend, stack, folds" in run(*auto, "-p", "l2=1", code=2)
     err = run(
         "train", "train.letor", "--valid", "valid.letor", "--ranker", "auto", "--loss", "ranknet", "--save", "x", code=2
     )

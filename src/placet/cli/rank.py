@@ -53,7 +53,7 @@ def train(
         typer.Option(
             help="linear, trees, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, listwise, "
             "reranker, crf, diversity (--judged), fusion (of rank lists), labels (extreme multi-label), or auto: the "
-            "best of a short list, or the mean of the K best with --param blend=K.",
+            "best of a short list (--param budget=N, seconds=S), or the mean of the K best (--param blend=K).",
             autocompletion=complete_rankers,
         ),
     ] = "linear",
@@ -420,12 +420,15 @@ def _chosen(
     rows: "Queries", valid: "Queries | None", metric: str, given: dict[str, Any], loss: str, seed: int, progress: Any
 ) -> tuple[dict[str, Any], Any]:
     """The best of the short list, and what was tried."""
+    from placet.data.parameters import check_parameters
     from placet.rank.auto import autorank
 
-    if valid is None:
-        raise ValueError("--ranker auto chooses by validation rows; give them with --valid")
-    if loss or set(given) - {"budget", "blend"}:
-        raise ValueError("--ranker auto chooses loss and parameters itself; it takes only --param budget=N and blend=K")
+    own = ("budget", "seconds", "blend", "stack", "folds")
+    if loss or set(given) - set(own):
+        raise ValueError(
+            f"--ranker auto chooses loss and parameters itself; with --param it takes only {', '.join(own)}"
+        )
+    check_parameters(autorank, given, "--ranker auto")
     choice = autorank(rows, valid, metric=metric or "ndcg@10", random_state=seed, progress=progress, **given)
     say(repr(choice))
     about = {"validation": choice.value, "tried": len(choice.trials), "interrupted": choice.interrupted}

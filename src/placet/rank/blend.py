@@ -1,9 +1,10 @@
-"""The mean of several rankers, each in units of its own spread."""
+"""The weighted mean of several rankers, each in units of its own spread."""
 
 from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from placet.data import DataError, Queries
@@ -13,12 +14,13 @@ from placet.rank.state import Array, Fitted, Several, holds
 
 
 class Blend(Ranker):
-    """s = mean_m s_m / d_m: rankers m, with d_m the deviation of their scores inside lists.
+    """s = sum_m w_m s_m / d_m: rankers m, with d_m the deviation of their scores inside lists, w_m = 1 / members.
 
     Rankers that are about as good and err on different rows are better together than the best of them, and a mean of
     the few that were best on a small validation set leans less on its luck than the choice of one.  The d_m are
     measured once, on the validation queries (else on those of the fit), so a score depends on other rows only where a
-    member's does.  ``fit`` clones the ``rankers`` and fits each; ``Blend.of`` takes fitted ones.
+    member's does.  ``fit`` clones the ``rankers`` and fits each; ``Blend.of`` takes fitted ones, and weights w_m
+    (``weight_``) of one's own, such as those that `placet.rank.stacking` learns.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -28,7 +30,9 @@ class Blend(Ranker):
     """
 
     learns_from = "rankers"
-    _state = holds(members_=Several(Fitted(), least=1), spread_=Array("members", above=0))
+    _state = holds(
+        members_=Several(Fitted(), least=1), spread_=Array("members", above=0), weight_=Array("members", low=0)
+    )
 
     def __init__(self, rankers: Sequence[Ranker] = (), *, metric: str = "ndcg@10") -> None:
         self.rankers = rankers
@@ -40,11 +44,22 @@ class Blend(Ranker):
         return "keep" if all(ranker._missing == "keep" for ranker in self.rankers) else "error"
 
     @classmethod
-    def of(cls, members: Sequence[Ranker], queries: Queries, metric: str = "ndcg@10") -> Self:
-        """The blend of rankers that are fitted already; ``queries`` are those to measure their spread on."""
+    def of(
+        cls,
+        members: Sequence[Ranker],
+        queries: Queries,
+        metric: str = "ndcg@10",
+        *,
+        spreads: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Self:
+        """The blend of rankers that are fitted already; ``queries`` are those to measure their spread on.
+
+        ``spreads``, ``weights`` (members,): the d_m where they are known, and the w_m, which are brought to the sum 1.
+        """
         blend = cls([clone(ranker) for ranker in members], metric=metric)
         blend._set_columns(queries)
-        blend._take(members, queries)
+        blend._take(members, queries, spreads, weights)
         return blend
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
@@ -59,22 +74,38 @@ class Blend(Ranker):
         self._take([] if best.empty else best.state, queries if valid is None else valid)
         self.fit_summary_["interrupted"] = best.interrupted
 
-    def _take(self, members: Sequence[Ranker], queries: Queries) -> None:
-        if not len(members):
+    def _take(
+        self,
+        members: Sequence[Ranker],
+        queries: Queries,
+        spreads: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        n = len(members)
+        if not n:
             raise ValueError("a blend needs at least one ranker")
+        weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+        if weight.shape != (n,) or not (weight >= 0).all() or not 0 < weight.sum() < np.inf:
+            raise ValueError(f"weights {weights} must be {n} numbers of at least 0, one for each ranker, not all 0")
         self.members_ = list(members)
-        self.spread_ = np.array([spread(member.predict(queries), queries.offsets) for member in members])
+        if spreads is None:
+            spreads = [spread(member.predict(queries), queries.offsets) for member in members]
+        self.spread_ = np.array(spreads, dtype=np.float64)
+        self.weight_ = weight / weight.sum()
         self.fit_summary_ = {"members": [member.fit_summary_ for member in members], "interrupted": False}
 
     def _check_state(self) -> None:
         n = self.n_features_in_
         if len(self.spread_) != len(self.members_) or any(member.n_features_in_ != n for member in self.members_):
             raise DataError(f"{len(self.members_)} members and {len(self.spread_)} spreads do not fit {n} features")
+        if not abs(self.weight_.sum() - 1.0) < 1e-9:
+            raise DataError(f"the weights of the members sum to {self.weight_.sum()}, not to 1")
 
     def _scores(self, queries: Queries) -> Scores:
         out = np.zeros(len(queries.grade))
-        for member, unit in zip(self.members_, self.spread_):
-            out += member.predict(queries) / (unit * len(self.members_))
+        for member, unit, weight in zip(self.members_, self.spread_, self.weight_):
+            if weight > 0.0:
+                out += member.predict(queries) * (weight / unit)
         return out
 
 

@@ -1,0 +1,89 @@
+"""What ``autorank`` tries: a stated list, and candidates at random."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+Candidate = tuple[str, Mapping[str, Any]]
+
+SECOND_STAGE: Mapping[str, Any] = {
+    "kernels": ("cosine", "gaussian"),
+    "average": True,
+    "positive": True,
+    "l2": (1e-2, 1e-1, 1.0),
+}
+"""How a listwise second stage is fitted over any base: means of two kernels, the base itself among the choices."""
+
+SHORT_LIST: tuple[Candidate, ...] = (
+    ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
+    ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "pl-partition", "l2": 1e-3}),
+    ("trees", {"loss": "pl-partition", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "pmop-fd", "l2": 1e-1}),
+    ("trees", {"loss": "bregman-ce", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "ranknet", "l2": 1e-1}),
+    ("trees", {"loss": "ranknet", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "attrank", "l2": 1e-4}),
+    ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 31, "feature_fraction": 0.5, "subsample": 0.7}),
+    ("linear", {"loss": "pl-partition", "l2": 1e-1}),
+    ("trees", {"loss": "attrank", "learning_rate": 0.05, "leaves": 15}),
+    ("trees", {"loss": "xendcg", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "xendcg", "l2": 1e-3}),
+    ("trees", {"loss": "lambdarank", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "lambdaloss", "l2": 1e-3}),
+    ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
+    ("listwise", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15})}),
+    ("reranker", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-3}), **SECOND_STAGE}),
+    ("reranker", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}), **SECOND_STAGE}),
+)
+"""What ``autorank`` tries, in this order: two kinds of ranker, likelihoods, pairs and losses that aim at NDCG; then
+whole lists: features of the list beside those of the row, and a listwise second stage."""
+
+LOSSES_TO_DRAW = {
+    "linear": ("pmop-fd", "pl-partition", "pl-lower-bound", "bregman-ce", "attrank", "ranknet", "cosine"),
+    "trees": ("pmop-fd", "pl-partition", "pl-lower-bound", "attrank", "ranknet"),
+    "booster": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet"),
+}
+"""Which losses ``draw_candidates`` gives to which ranker."""
+
+
+def draw_candidates(n: int, random_state: int | np.random.Generator = 0) -> list[Candidate]:
+    """``n`` candidates at random: linear, trees or boosted columns, each with a loss and settings of its own.
+
+    Penalties, rates and sizes are uniform in their logarithm, shares uniform.  Boosted columns are features, or (twice
+    as often) their products with similarities to the rest of the list.  The first of many draws are those of few.
+
+    >>> draw_candidates(1, 11)
+    [('linear', {'loss': 'pmop-fd', 'l2': 0.0099})]
+    """
+    return list(islice(drawn_without_end(random_state), n))
+
+
+def drawn_without_end(random_state: int | np.random.Generator = 0) -> Iterator[Candidate]:
+    """Candidates at random, one after the other; see ``draw_candidates``."""
+    rng = np.random.default_rng(random_state)
+    while True:
+        yield _draw(rng)
+
+
+def _draw(rng: np.random.Generator) -> Candidate:
+    def between(low: float, high: float) -> float:
+        return float(f"{np.exp(rng.uniform(np.log(low), np.log(high))):.2g}")
+
+    def share(low: float) -> float:
+        return float(f"{rng.uniform(low, 1):.2g}")
+
+    name = list(LOSSES_TO_DRAW)[rng.integers(len(LOSSES_TO_DRAW))]
+    params: dict[str, Any] = {"loss": str(rng.choice(LOSSES_TO_DRAW[name]))}
+    if name == "linear":
+        params |= {"l2": between(1e-4, 1)}
+    elif name == "trees":
+        params |= {"learning_rate": between(0.02, 0.2), "leaves": int(between(4, 33)), "min_rows": int(between(5, 101))}
+        params |= {"l2": between(0.1, 100), "subsample": share(0.5), "feature_fraction": share(0.2)}
+    else:
+        params |= {"learning_rate": between(0.1, 1), "subsample": share(0.5)}
+        kernels = (None, ("cosine",), ("gaussian",))[rng.integers(3)]
+        params |= {"feature_fraction": share(0.2)} if kernels is None else {"learners": "listwise", "kernels": kernels}
+    return name, params

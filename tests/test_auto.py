@@ -1,0 +1,218 @@
+"""What ``autorank`` does about validation queries, time, folds and weights of a blend."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import placet
+from placet.data import DataError, Lists, Queries
+from placet.losses import LOSSES
+from placet.metrics import ndcg
+from placet.rank import Blend, LinearRanker, autorank, search
+from placet.rank.auto import SHORT_LIST
+from placet.rank.blend import spread
+from placet.rank.stacking import deal, shrunk_weights, stacked_weights
+from placet.simulate import queries
+
+DATA = queries(60, (2, 12), 4, noise=0.5, random_state=3)
+TRAIN, VALID, TEST = DATA[:30], DATA[30:45], DATA[45:]
+LINEAR = [("linear", {"loss": loss, "l2": l2}) for loss in ("ranknet", "attrank") for l2 in (1e-2, 1.0)]
+
+
+# queries to validate on
+
+
+def test_without_a_validation_set_a_fifth_of_the_queries_becomes_it():
+    choice = autorank(TRAIN, candidates=LINEAR[:2], metric="ndcg@5")
+    part = deal(TRAIN, 5, 0)
+    kept, rest = TRAIN[part == 0], TRAIN[part != 0]
+    assert choice.notes == (f"{len(kept)} of 30 queries, drawn at random, were kept for validation",)
+    by_hand = [LinearRanker(**params, metric="ndcg@5").fit(rest, valid=kept) for _, params in LINEAR[:2]]
+    values = [ranker.score(kept) for ranker in by_hand]
+    assert [trial.value for trial in choice.trials] == pytest.approx(values)
+    np.testing.assert_array_equal(choice.ranker.predict(TEST), by_hand[int(np.argmax(values))].predict(TEST))
+    other = autorank(TRAIN, candidates=LINEAR[:2], metric="ndcg@5", random_state=1)
+    assert [t.value for t in other.trials] != [t.value for t in choice.trials]
+
+
+def test_parts_share_no_query_and_each_has_something_to_order():
+    flat = Queries(DATA.X, np.where(DATA.query < 50, 0.0, DATA.grade), DATA.offsets)  # ten teach something
+    assert sum(len(set(flat.grade[a:b])) > 1 for a, b in itertools.pairwise(flat.offsets)) >= 5
+    part = deal(flat, 5, 7)
+    assert sorted(np.bincount(part)) == [12] * 5
+    for k in range(5):
+        own = flat[part == k]
+        assert any(len(set(own.grade[a:b])) > 1 for a, b in itertools.pairwise(own.offsets))
+    np.testing.assert_array_equal(part, deal(flat, 5, 7))
+    assert (part != deal(flat, 5, 8)).any()
+
+
+def test_too_few_queries_to_split_are_refused():
+    with pytest.raises(DataError, match="1 queries cannot be cut in 5 parts to validate on"):
+        autorank(TRAIN[:1], budget=1)
+    with pytest.raises(DataError, match="3 queries cannot be cut in 4 parts"):
+        autorank(TRAIN[:3], folds=4, budget=1)
+    with pytest.raises(ValueError, match="folds 1 must be at least 2"):
+        autorank(TRAIN, folds=1)
+
+
+def test_folds_judge_every_query_by_a_fit_that_has_not_seen_it(tmp_path):
+    choice = autorank(TRAIN, VALID, candidates=LINEAR[:2], folds=3, metric="ndcg@5")
+    whole = placet.concat([TRAIN, VALID])
+    part = deal(whole, 3, 0)
+    for trial, (_, params) in zip(choice.trials, LINEAR):
+        values = []
+        for k in range(3):
+            own = whole[part == k]
+            ranker = LinearRanker(**params, metric="ndcg@5").fit(whole[part != k], valid=own)
+            values.append(ndcg(ranker.predict(own), own.grade, own.offsets, 5))
+        assert trial.value == pytest.approx(np.nanmean(np.concatenate(values)))
+    best = choice.best.params
+    expected = np.zeros(len(TEST.grade))
+    for k in range(3):
+        own = whole[part == k]
+        ranker = LinearRanker(**best, metric="ndcg@5").fit(whole[part != k], valid=own)
+        expected += ranker.predict(TEST) / spread(ranker.predict(own), own.offsets) / 3
+    np.testing.assert_allclose(choice.ranker.predict(TEST), expected, rtol=1e-10)
+    assert choice.value == choice.best.value
+    choice.ranker.save(tmp_path / "m")
+    np.testing.assert_array_equal(placet.load(tmp_path / "m").predict(TEST), choice.ranker.predict(TEST))
+
+
+# time
+
+
+class Ticking:
+    """A clock that gains a second whenever it is asked."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        self.now += 1.0
+        return self.now
+
+
+def test_time_ends_the_search_and_cuts_the_fit_under_way(monkeypatch):
+    monkeypatch.setattr(search, "time", Ticking())
+    choice = autorank(TRAIN, VALID, seconds=30)
+    assert 1 < len(choice.trials) < len(SHORT_LIST)
+    assert any("time was up" in note for note in choice.notes)
+    assert not choice.interrupted
+    assert np.isfinite(choice.ranker.predict(TEST)).all()
+
+
+def test_the_first_candidate_is_fitted_whatever_it_takes():
+    choice = autorank(TRAIN, VALID, seconds=1e-6, candidates=LINEAR, blend=3)
+    assert len(choice.trials) == 1
+    whole = LinearRanker(**LINEAR[0][1]).fit(TRAIN, valid=VALID)
+    np.testing.assert_array_equal(choice.ranker.predict(TEST), whole.predict(TEST))
+
+
+def test_with_time_to_spare_draws_go_on_after_the_short_list(monkeypatch):
+    from placet.rank import auto
+
+    monkeypatch.setattr(auto, "SHORT_LIST", LINEAR[:1])
+    monkeypatch.setattr(auto, "drawn_without_end", lambda _: itertools.cycle(LINEAR[1:3]))
+    monkeypatch.setattr(search, "time", Ticking())
+    steps = []
+    choice = autorank(TRAIN, VALID, seconds=200, progress=lambda *state: steps.append(state))
+    assert [t.params for t in choice.trials[:5]] == [LINEAR[k][1] for k in (0, 1, 2, 1, 2)]
+    assert [done for done, _, _ in steps] == list(range(1, len(steps) + 1))
+    assert all(done <= total for done, total, _ in steps)
+    assert steps[0][2] is None
+    assert steps[-1][2] == pytest.approx(max(t.value for t in choice.trials[: len(steps) - 1]))
+
+
+def test_wrong_times_are_refused():
+    with pytest.raises(ValueError, match="seconds 0 must be above 0"):
+        autorank(TRAIN, VALID, seconds=0)
+
+
+# the table
+
+
+def test_the_table_of_trials():
+    sparse_only = ("booster", {"loss": "no-such"})
+    with pytest.raises(ValueError, match="no-such"):
+        autorank(TRAIN, VALID, candidates=[sparse_only])
+    choice = autorank(TRAIN, VALID, candidates=LINEAR, blend=2)
+    frame = choice.to_frame()
+    assert frame.columns == ["ranker", "params", "value", "stderr", "seconds", "weight", "failure"]
+    assert frame["value"].to_list() == [t.value for t in choice.trials]
+    assert frame["params"][0] == "loss=ranknet, l2=0.01"
+    members = {id(t) for t in choice.members}
+    assert frame["weight"].to_list() == [0.5 if id(t) in members else 0.0 for t in choice.trials]
+
+
+# weights of a blend
+
+
+def test_shrunk_weights_minimize_what_they_say():
+    rng = np.random.default_rng(0)
+    lists = Lists(rng.integers(0, 3, 40).astype(float), np.arange(0, 41, 8))
+    Z = rng.normal(size=(40, 3)) + 0.5 * lists.grade[:, None]
+    w = shrunk_weights(Z, lists, 0.1)
+    assert w.sum() == pytest.approx(1)
+    assert (w >= 0).all()
+
+    def mean_loss(s):
+        return LOSSES["pl-partition"](s, lists)[0] / 5
+
+    scales = np.linspace(0, 5, 20001)
+    center = scales[np.argmin([mean_loss(a * Z.mean(axis=1)) for a in scales[::40]]) * 40] / 3
+
+    def value(v):
+        return mean_loss(Z @ v) + 0.05 * ((v - center) ** 2).sum()
+
+    from scipy.optimize import minimize
+
+    found = minimize(value, np.full(3, center), bounds=[(0, None)] * 3, tol=1e-12).x
+    np.testing.assert_allclose(w, found / found.sum(), atol=0.01)
+    np.testing.assert_allclose(shrunk_weights(Z, lists, 1e9), 1 / 3, atol=1e-6)
+
+
+def test_a_member_that_is_noise_loses_its_weight_and_equal_ones_keep_theirs():
+    rng = np.random.default_rng(1)
+    truth = DATA.grade + 0.3 * rng.normal(size=len(DATA.grade))
+    noise = 3.0 * rng.normal(size=(len(DATA.grade), 3))
+    weights, penalty = stacked_weights(np.column_stack([truth, noise]), DATA, "ndcg@10")
+    assert weights[0] > 0.9
+    assert penalty < np.inf
+    alike = DATA.grade[:, None] + 1.0 * rng.normal(size=(len(DATA.grade), 3))
+    weights, penalty = stacked_weights(alike, DATA, "ndcg@10")
+    assert np.ptp(weights) < 0.3
+    same = np.repeat(truth[:, None], 3, axis=1)
+    weights, penalty = stacked_weights(same, DATA, "ndcg@10")
+    np.testing.assert_array_equal(weights, 1 / 3)
+    assert penalty == np.inf
+
+
+def test_useless_members_have_equal_weights():
+    Z = np.zeros((len(DATA.grade), 2))
+    np.testing.assert_array_equal(stacked_weights(Z, DATA, "ndcg@10")[0], 0.5)
+    wrong = -DATA.grade[:, None] * np.ones(2)
+    np.testing.assert_array_equal(shrunk_weights(wrong, DATA.lists(), 0.1), 0.5)
+
+
+def test_a_stacked_choice_is_a_blend_with_those_weights():
+    bad = ("linear", {"loss": "ranknet", "l2": 1e6, "max_iter": 1})
+    choice = autorank(TRAIN, VALID, candidates=[*LINEAR, bad], blend=5, stack=True, folds=3, metric="ndcg@5")
+    assert sum(choice.weights) == pytest.approx(1)
+    assert isinstance(choice.ranker, Blend)
+    assert len(choice.ranker.members_) == 15
+    np.testing.assert_allclose(choice.ranker.weight_, np.repeat(choice.weights, 3) / 3)
+
+
+def test_weights_of_a_blend(tmp_path):
+    members = [LinearRanker(**params).fit(TRAIN) for _, params in LINEAR[:2]]
+    blend = Blend.of(members, VALID, weights=[3, 1])
+    units = [spread(member.predict(VALID), VALID.offsets) for member in members]
+    expected = sum(w * m.predict(TEST) / d for w, m, d in zip((0.75, 0.25), members, units))
+    np.testing.assert_allclose(blend.predict(TEST), expected)
+    blend.save(tmp_path / "m")
+    np.testing.assert_array_equal(placet.load(tmp_path / "m").predict(TEST), blend.predict(TEST))
+    for wrong in ([1, -1], [0, 0], [1], [1, np.nan]):
+        with pytest.raises(ValueError, match="must be 2 numbers of at least 0"):
+            Blend.of(members, VALID, weights=wrong)
