@@ -86,7 +86,7 @@ class Blend(Ranker):
             raise ValueError("a blend needs at least one ranker")
         weight = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
         if weight.shape != (n,) or not (weight >= 0).all() or not 0 < weight.sum() < np.inf:
-            raise ValueError(f"weights {weights} must be {n} numbers of at least 0, one for each ranker, not all 0")
+            raise ValueError(f"weights {weights!r} must be {n} numbers of at least 0, one for each ranker, not all 0")
         self.members_ = list(members)
         if spreads is None:
             spreads = [spread(member.predict(queries), queries.offsets) for member in members]
