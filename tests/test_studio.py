@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette")
@@ -540,6 +541,127 @@ def test_an_upload_cut_short_is_not_shown(tmp_path):
     assert not list(again.files.iterdir())
     assert again.datasets() == []
     again.close()
+
+
+def test_several_datasets_are_opened_as_one(browser, folder):
+    may, june = (browser.upload(f"{name}.csv", text) for name, text in (
+        ("may", b"a,b,winner\nx,y,a\ny,z,a\n"), ("june", b"a,b,winner\nx,z,b\nz,x,tie\n"),
+    ))  # fmt: skip
+    keys = [may.json()["id"], june.json()["id"]]
+    made = browser.send("POST", "/api/data/joined", json={"datasets": keys})
+    assert made.status_code == 201
+    assert made.json()["name"] == "may.csv + june.csv"
+    assert browser.send("POST", "/api/data/joined", json={"datasets": keys}).json() == made.json()
+    key = made.json()["id"]
+    about = browser.result(f"/api/data/{key}/understand")
+    assert about["shape"] == "3 pairs, 3 items, 4 votes"
+    assert [column["role"] for column in about["columns"]] == ["a", "b", "winner"]
+    found = browser.result(f"/api/board/{key}/board?method=bradley-terry&p.prior=2")
+    *lines, last = found["python"].splitlines()
+    names = {}
+    exec("\n".join(lines), names)
+    assert eval(last, names)["score"].to_list() == found["columns"]["score"]
+    assert sum(word.endswith(".csv") for word in shlex.split(found["command"])) == 2
+    browser.send("DELETE", f"/api/data/{keys[0]}")  # its file stays, because another dataset needs it
+    assert browser.result(f"/api/data/{key}/understand")["shape"] == "3 pairs, 3 items, 4 votes"
+    kept = browser.client.app.state.store.files
+    before = set(kept.iterdir())
+    browser.send("DELETE", f"/api/data/{key}")
+    assert len(before - set(kept.iterdir())) == 1  # that of May; June is a dataset of its own
+
+
+def test_wrong_lines_of_joined_files_name_their_file(browser):
+    keys = [browser.upload(f"{name}.csv", text).json()["id"] for name, text in (
+        ("good", b"a,b,winner\nx,y,a\ny,z,a\n"), ("odd", b"a,b,winner\nx,z,b\nz,x,what\n"),
+    )]  # fmt: skip
+    key = browser.send("POST", "/api/data/joined", json={"datasets": keys}).json()["id"]
+    about = browser.result(f"/api/data/{key}/understand")
+    assert "odd.csv" in about["error"]
+    assert "what" in about["error"]
+    assert str(browser.client.app.state.store.files) not in about["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({}, 400), ({"datasets": "x"}, 400), ({"datasets": [1, 2]}, 400), ({"datasets": ["x", "y"]}, 404), ({"datasets": []}, 400)],
+)  # fmt: skip
+def test_what_cannot_be_joined_is_refused(browser, votes, body, status):
+    assert browser.send("POST", "/api/data/joined", json=body).status_code == status
+    assert browser.send("POST", "/api/data/joined", json={"datasets": [votes, votes]}).status_code == 400
+
+
+# History
+
+
+@pytest.fixture(scope="module")
+def dated(browser):
+    """x falls below y in the course of a year."""
+    lines = [
+        f"x,y,{'a' if (k * 7) % 12 >= month else 'b'},2024-{month:02d}-15\ny,z,{'b' if k % 3 == 0 else 'a'},2024-{month:02d}-15"
+        for month in range(1, 13)
+        for k in range(12)
+    ]
+    return browser.upload("dated.csv", ("a,b,winner,day\n" + "\n".join(lines) + "\n").encode()).json()["id"]
+
+
+def test_votes_without_a_time_are_asked_for_the_column(browser, dated):
+    found = browser.result(f"/api/board/{dated}/board")
+    assert found["time"] == {"known": False, "columns": ["a", "b", "winner", "day"], "guess": "day"}
+    assert "when they were given" in browser.result(f"/api/board/{dated}/history", state="failed")
+
+
+def test_history_is_that_of_the_library(browser, dated, ballots):
+    browser.send("PUT", f"/api/data/{dated}/reading", json={"reading": {"time": "day"}})
+    assert browser.result(f"/api/board/{dated}/board")["time"] == {"known": True}
+    assert browser.result(f"/api/board/{ballots}/board")["time"] is None
+    about = browser.result(f"/api/board/{dated}/history", {"items": ["z"]})
+    assert about["step"] == "1m"
+    assert len(about["times"]) == 12
+    assert about["items"][0] == "z"
+    assert sorted(about["items"]) == ["x", "y", "z"]
+    names = {}
+    *lines, last = about["python"].splitlines()
+    exec("\n".join(lines), names)
+    frame = eval(last, names)
+    shown = {
+        (item, when): score for item, when, score in zip(*(about["columns"][key] for key in ("item", "time", "score")))
+    }
+    assert shown == {
+        (item, str(when)): score for item, when, score in zip(frame["item"], frame["time"], frame["score"])
+    }
+    first, last = about["times"][0], about["times"][-1]
+    assert shown["x", first] > shown["y", first]
+    assert shown["x", last] < shown["y", last]
+    query = f"method=bradley-terry&p.drift=learn&p.step=1m&at={first}"
+    board = browser.result(f"/api/board/{dated}/board?{query}")
+    assert board["columns"]["item"][0] == "x"
+    assert board["command"] == ""
+    names = {}
+    *lines, last = board["python"].splitlines()
+    exec("\n".join(lines), names)
+    assert eval(last, names)["score"].to_list() == board["columns"]["score"]
+    assert browser.result(f"/api/board/{dated}/wins?{query}")["items"][0] == "x"
+    assert "history" not in board["beside"]
+    assert "scores do not move" in browser.result(f"/api/board/{dated}/board?at=2024-01-01", state="failed")
+
+
+@pytest.mark.parametrize(
+    ("times", "step"),
+    [
+        (["2001-01-01", "2024-01-01"], "1y"), (["2024-01-01", "2024-12-31"], "1m"), (["2024-01-01", "2024-01-20"], "1d"),
+        (["2024-01-01T00", "2024-01-01T20"], "1h"), (["2024-01-01", "2024-01-01"], "1y"), ([0.0, 1.0], 0.1), ([1.0, 23.0], 2.0), ([5.0, 5.0], 1.0),
+    ],
+)  # fmt: skip
+def test_the_step_of_a_history_cuts_its_time_into_several(times, step):
+    from placet.studio.tasks.history import step_for
+
+    found = step_for(np.array(times, "datetime64[s]" if isinstance(times[0], str) else float))
+    assert found == step if isinstance(step, str) else found == pytest.approx(step)
+
+
+@pytest.mark.parametrize("body", [{"items": "x"}, {"items": [1]}, {"items": ["x"] * 21}])
+def test_items_of_a_history_are_names(browser, votes, body):
+    assert browser.send("POST", f"/api/board/{votes}/history", json=body).status_code == 400
 
 
 def test_files_of_the_command_line_stay_where_they_are(tmp_path):

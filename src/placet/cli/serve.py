@@ -8,6 +8,7 @@ import typer
 
 def serve(
     files: Annotated[list[Path] | None, typer.Argument(help="Files to open; they stay where they are.")] = None,
+    join: Annotated[bool, typer.Option("--join", help="Open the files as one dataset.")] = False,
     workspace: Annotated[
         Path, typer.Option(help="Folder of the studio's database, uploads and models; made if it is not there.")
     ] = Path("placet-studio"),
@@ -30,4 +31,15 @@ def serve(
         from placet.studio.server import serve as run
     except ModuleNotFoundError as error:
         raise ValueError(f"the studio needs {error.name}; install it with: pip install 'placet[serve]'") from None
-    run(files or [], workspace=workspace, host=host, port=port, token=token, browser=browser, most_upload=most << 20)
+    if join and len(files or []) < 2:
+        raise ValueError(f"--join takes two files at least, not {len(files or [])}")
+    run(
+        files or [],
+        join=join,
+        workspace=workspace,
+        host=host,
+        port=port,
+        token=token,
+        browser=browser,
+        most_upload=most << 20,
+    )

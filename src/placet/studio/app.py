@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -19,20 +19,34 @@ from placet.studio.pages import HERE, page
 from placet.studio.polls import Desk
 from placet.studio.routes import board, common, data, methods, polls, rankers, tracks
 from placet.studio.security import LOCAL_HOSTS, Guard, Keys, Rate, refusal
-from placet.studio.store import Store
+from placet.studio.store import Dataset, Store
 
 MOST_UPLOAD = 1 << 30
+MOST_AHEAD = 2
 MOST_UPLOADS, MOST_VOTERS, MOST_VOTES = 60, 2000, 600
 """Within a minute: uploads and new voters of one address, and answers of one voter."""
 
 
-def application(store: Store, token: str, *, most_upload: int = MOST_UPLOAD, to_others: bool = False) -> Starlette:
-    """The studio of one workspace; ``to_others``: whether it may be called by other names than this machine's."""
+def application(
+    store: Store,
+    token: str,
+    *,
+    most_upload: int = MOST_UPLOAD,
+    to_others: bool = False,
+    opened: Sequence[Dataset] = (),
+) -> Starlette:
+    """The studio of one workspace.
+
+    ``to_others``: whether it may be called by other names than this machine's; ``opened``: datasets that are read
+    before somebody asks.
+    """
     keys = Keys(token, store.fact("secret", lambda: secrets.token_hex(32)))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.jobs.warm_up()
+        for one in opened[:MOST_AHEAD]:
+            app.state.jobs.start("read ahead", {"path": one.path, "reading": one.reading})
         yield
         app.state.jobs.close()
         await asyncio.to_thread(store.close)

@@ -73,6 +73,7 @@ class Jobs:
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._by_key: dict[str, Job] = {}
+        self._warm: set[str] = set()
         self._lock = threading.Lock()
         self._lanes = {name: _Lane(name) for name in LANES}
 
@@ -118,9 +119,11 @@ class Jobs:
         await asyncio.to_thread(job.wait, seconds)
         return job
 
-    def warm_up(self) -> None:
-        """Start the processes and load what they will need, without waiting."""
-        self.start("warm up", {})
+    def warm_up(self, lane: str = LANES[0]) -> None:
+        """Start the process of a lane and load what it will need, without waiting; once."""
+        if lane not in self._warm:
+            self._warm.add(lane)
+            self.start("warm up", {}, lane=lane, fresh=True)
 
     def close(self) -> None:
         """End all processes."""

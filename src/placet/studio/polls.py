@@ -230,6 +230,7 @@ class Desk:
         """The poll of an id; a ``KeyError`` where there is none."""
         if key not in self._polls:
             self._polls[key] = get_poll(self.store, key)
+            self.jobs.warm_up("polls")
         return self._polls[key]
 
     def forget(self, key: str) -> None:

@@ -57,13 +57,17 @@ def serve(
     files: Sequence[Path],
     *,
     workspace: Path,
+    join: bool = False,
     host: str = "127.0.0.1",
     port: int = 0,
     token: str = "",
     browser: bool = True,
     most_upload: int = MOST_UPLOAD,
 ) -> None:
-    """Run the studio until it is interrupted; one line on stdout is its address, when it is ready."""
+    """Run the studio until it is interrupted; one line on stdout is its address, when it is ready.
+
+    ``join``: the files are read as one dataset.
+    """
     to_others = host not in LOOPBACK
     if to_others and not token:
         raise ValueError(
@@ -73,11 +77,12 @@ def serve(
     token = token or secrets.token_urlsafe(24)
     listener = _listen(host, port)
     store = Store(workspace)
-    for path in files:
-        store.add_file(path)
+    opened = [store.add_file(path) for path in files]
+    if join:
+        opened = [store.join([data.id for data in opened])]
     shown = f"[{host}]" if ":" in host else host
     url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"
-    app = application(store, token, most_upload=most_upload, to_others=to_others)
+    app = application(store, token, most_upload=most_upload, to_others=to_others, opened=opened)
     config = uvicorn.Config(
         app,
         log_level="warning",

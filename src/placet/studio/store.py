@@ -12,16 +12,19 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from placet.studio.sources import files_of, joined, paths_of
+
 Change = Callable[[sqlite3.Connection], Any]
 """What a write does with the connection, inside a transaction of its own; what it returns is given to the writer."""
 
 MOST_TOGETHER = 500
+MOST_NAME = 200
 _SUFFIX = re.compile(r"(?:\.[A-Za-z0-9]{1,10}){0,2}\Z")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS fact (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -44,7 +47,7 @@ CREATE TABLE IF NOT EXISTS run (
 
 @dataclass(frozen=True)
 class Dataset:
-    """A file in the workspace, or one that was named on the command line; ``reading`` are the reader's options."""
+    """A file of the workspace or of the command line, or several as one; ``reading`` are the reader's options."""
 
     id: str
     name: str
@@ -160,7 +163,27 @@ class Store:
             return _dataset(known)
         return self._add_dataset(secrets.token_hex(8), path.name, whole, whole.stat().st_size)
 
-    def _add_dataset(self, key: str, name: str, path: Path, size: int) -> Dataset:
+    def join(self, keys: Sequence[str]) -> Dataset:
+        """Several datasets as a new one, whose files are read as one; it is read as the first of them is."""
+        parts = [self.dataset(key) for key in keys]
+        files = dict.fromkeys(
+            file if len(files_of(part.path)) > 1 else (part.path, part.name)
+            for part in parts
+            for file in files_of(part.path)
+        )
+        if len(files) < 2:
+            raise ValueError("choose two files at least")
+        path = joined(list(files))
+        known = self.row("SELECT * FROM dataset WHERE path = ?", path)
+        if known is not None:
+            return _dataset(known)
+        name = " + ".join(name for _, name in files)
+        name = name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 20]}... ({len(files)} files)"
+        made = self._add_dataset(secrets.token_hex(8), name, path, sum(part.size for part in parts))
+        self.set_reading(made.id, parts[0].reading)
+        return self.dataset(made.id)
+
+    def _add_dataset(self, key: str, name: str, path: Path | str, size: int) -> Dataset:
         sql = "INSERT INTO dataset VALUES (?, ?, ?, ?, '{}', ?)"
         self.execute(sql, key, name, str(path), size, time.time()).result()
         return self.dataset(key)
@@ -181,11 +204,13 @@ class Store:
         self.execute("UPDATE dataset SET reading = ? WHERE id = ?", json.dumps(reading), key).result()
 
     def remove_dataset(self, key: str) -> None:
-        """Forget a dataset, and delete its file where it is the studio's own."""
+        """Forget a dataset, and delete those of its files that are the studio's own and no other's."""
         data = self.dataset(key)
         self.execute("DELETE FROM dataset WHERE id = ?", key).result()
-        if Path(data.path).parent == self.files:
-            Path(data.path).unlink(missing_ok=True)
+        others = {path for other in self.datasets() for path in paths_of(other.path)}
+        for path in map(Path, paths_of(data.path)):
+            if path.parent == self.files and str(path) not in others:
+                path.unlink(missing_ok=True)
 
 
 def _dataset(row: sqlite3.Row) -> Dataset:

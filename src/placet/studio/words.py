@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placet.cli.output import value_of
+from placet.studio.sources import paths_of, source_of
 
 LEVEL = 0.95
 
@@ -22,6 +23,7 @@ class Question:
     agents: tuple[str, ...] = ()
     instance: str = ""
     by: str = ""
+    at: str = ""
     reading: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -42,6 +44,7 @@ class Question:
             agents=tuple(agents),
             instance=query.get("instance", ""),
             by=query.get("by", ""),
+            at=query.get("at", ""),
             reading=reading,
         )
 
@@ -50,14 +53,14 @@ class Question:
         return cls(**{**values, "agents": tuple(values.get("agents", ()))})
 
     def of_consensus(self) -> dict[str, Any]:
-        """What the consensus depends on: all but the level and the instance that is looked at."""
-        return {key: value for key, value in vars(self).items() if key not in ("level", "instance")}
+        """What the consensus depends on: all but the level, the instance and the time that are looked at."""
+        return {key: value for key, value in vars(self).items() if key not in ("level", "instance", "at")}
 
     def command(self, path: str, task: str = "aggregate") -> str:
-        """The ``placet`` command with the same answer; empty where the command line has no such slice."""
-        if self.agents:
+        """The ``placet`` command with the same answer; empty where the command line cannot ask that."""
+        if self.agents or self.at:
             return ""
-        words = ["placet", task, path]
+        words = ["placet", task, *paths_of(path)]
         words += ["--method", self.method] if self.method else []
         reading = dict(self.reading)
         if "format" in reading:
@@ -76,8 +79,9 @@ class Question:
         """Lines of Python with the same answer."""
         options = "".join(f", {name}={value!r}" for name, value in self.reading.items())
         lines = ["import numpy as np", "import placet", ""] if self.agents else ["import placet", ""]
+        source = repr(source_of(path))
         read = (
-            f"placet.io.read_slices({path!r}, {self.by!r}{options})" if self.by else f"placet.read({path!r}{options})"
+            f"placet.io.read_slices({source}, {self.by!r}{options})" if self.by else f"placet.read({source}{options})"
         )
         lines.append(f"data = {read}")
         if self.agents:
@@ -90,6 +94,8 @@ class Question:
         )
         if self.instance:
             lines.append(f"result = {{str(name): c for name, c in result.items()}}[{self.instance!r}]")
+        if self.at:
+            lines.append(f"result = result.at({self.at!r})")
         lines.append(f"result.to_frame({self.level if self.level != LEVEL else ''})")
         return "\n".join(lines)
 

@@ -20,6 +20,7 @@ EXPORTS = {
     "parquet": "application/octet-stream",
     "run": "text/plain",
 }
+MOST_CHOSEN = 20
 VIEWS = ("board", "wins", "ranks")
 
 
@@ -50,6 +51,16 @@ async def pair(request: Request) -> Response:
         raise HTTPException(400, "name two items, first and second")
     asked = {"path": data.path, "question": question_of(request, data), "first": first, "second": second}
     return started(request, "pair", asked)
+
+
+async def history(request: Request) -> Response:
+    """Start the history of scores, of the items in the body and of the best."""
+    data, values = dataset_of(request), await body_of(request)
+    chosen = values.get("items", [])
+    if not isinstance(chosen, list) or len(chosen) > MOST_CHOSEN or not all(isinstance(one, str) for one in chosen):
+        raise HTTPException(400, f"items are a list of up to {MOST_CHOSEN} names")
+    asked = {"path": data.path, "question": question_of(request, data), "chosen": chosen}
+    return started(request, "history", asked)
 
 
 async def export(request: Request) -> Response:
@@ -84,6 +95,7 @@ routes = [
     Route("/board/{dataset}", show),
     Route("/api/catalog", catalog, methods=["POST"]),
     Route("/api/board/{dataset}/pair", pair, methods=["POST"]),
+    Route("/api/board/{dataset}/history", history, methods=["POST"]),
     Route("/api/board/{dataset}/{view}", compute, methods=["POST"]),
     Route("/board/{dataset}/export.{kind}", export),
     Route("/api/board/{dataset}/question", address),

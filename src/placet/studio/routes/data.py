@@ -12,7 +12,7 @@ from starlette.routing import Route
 from placet.studio.pages import page
 from placet.studio.routes.common import body_of, dataset_of, started, store_of
 from placet.studio.security import address
-from placet.studio.store import TooLarge
+from placet.studio.store import MOST_NAME, TooLarge
 
 
 async def home(request: Request) -> Response:
@@ -34,7 +34,7 @@ async def upload(request: Request) -> Response:
     state = request.app.state
     if not state.uploads.allows(address(request)):
         raise HTTPException(429, "too many uploads; wait a minute")
-    name = unquote(request.headers.get("x-name", "")).replace("\\", "/").rsplit("/", 1)[-1].strip()[:200]
+    name = unquote(request.headers.get("x-name", "")).replace("\\", "/").rsplit("/", 1)[-1].strip()[:MOST_NAME]
     if not name:
         raise HTTPException(400, "an upload needs the name of its file")
     if int(request.headers.get("content-length") or 0) > state.most_upload:
@@ -46,6 +46,21 @@ async def upload(request: Request) -> Response:
     if not data.size:
         store_of(request).remove_dataset(data.id)
         raise HTTPException(400, f"{name} is empty")
+    return JSONResponse({"id": data.id, "name": data.name, "size": data.size}, status_code=201)
+
+
+async def join(request: Request) -> Response:
+    """Several datasets as a new one."""
+    values = await body_of(request)
+    keys = values.get("datasets")
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise HTTPException(400, "name the datasets to be read as one")
+    try:
+        data = store_of(request).join(keys)
+    except KeyError as error:
+        raise HTTPException(404, f"there is no dataset {error.args[0]!r} in this workspace") from None
+    except ValueError as error:
+        raise HTTPException(400, str(error)) from None
     return JSONResponse({"id": data.id, "name": data.name, "size": data.size}, status_code=201)
 
 
@@ -93,6 +108,7 @@ def options_of(values: Any) -> dict[str, Any]:
 routes = [
     Route("/", home),
     Route("/api/data", upload, methods=["POST"]),
+    Route("/api/data/joined", join, methods=["POST"]),
     Route("/data/{dataset}", show),
     Route("/api/data/{dataset}/understand", understand, methods=["POST"]),
     Route("/api/data/{dataset}/reading", keep, methods=["PUT"]),

@@ -9,6 +9,7 @@ from starlette.routing import Route
 
 from placet.studio.pages import page
 from placet.studio.routes.common import body_of, started, store_of
+from placet.studio.sources import paths_of
 
 NUMBERS = {
     "detection": (0.9, 0.0, 1.0),
@@ -36,6 +37,8 @@ async def compute(request: Request) -> Response:
         files = {name: store_of(request).dataset(str(values.get(name))).path for name in ("arrivals", "beacons")}
     except KeyError:
         raise HTTPException(404, "choose two datasets: arrivals and beacons") from None
+    if any(len(paths_of(path)) > 1 for path in files.values()):
+        raise HTTPException(400, "arrivals and beacons are one file each; choose one that is not joined")
     asked = {"start": _place(values, "start"), "end": _place(values, "end") if values.get("end") else None}
     model = {name: _number(values, name, *limits) for name, limits in NUMBERS.items()}
     speed = _number(values, "speed", 1.5, 1e-9, 1e6)

@@ -1,5 +1,5 @@
 // The board: the address is the question; every change of a control changes the address and asks again.
-import { compute, copyable, el, errorBox, field, fill, menu, percent, progressInto, rounded, say, short, wide } from "./core.js";
+import { api, compute, copyable, el, errorBox, field, fill, menu, percent, progressInto, rounded, say, short, wide } from "./core.js";
 import * as charts from "./charts.js";
 
 const root = document.getElementById("board");
@@ -40,7 +40,7 @@ async function recompute() {
   try {
     found = await compute(`/api/board/${id}/board?${question()}`, {}, progressInto(place("progress"), "Computing"), signal);
     showControls();
-    fill(place("same"), found.command ? copyable("Command", found.command) : el("p", { class: "soft" }, "The command line has no slices by voter; these lines of Python have."), copyable("Python", found.python));
+    fill(place("same"), found.command ? copyable("Command", found.command) : el("p", { class: "soft" }, "The command line cannot ask this; these lines of Python can."), copyable("Python", found.python));
     await show();
   } catch (error) {
     if (error.name === "AbortError") return signal.aborted ? undefined : say("Cancelled.");
@@ -107,6 +107,7 @@ const VIEWS = {
   intervals: { words: "Chart", show: intervals },
   wins: { words: "Who beats whom", show: wins, when: () => found.has_wins },
   ranks: { words: "Rank probabilities", show: ranks, when: () => found.has_errors },
+  history: { words: "Over time", show: over_time, when: () => found.time },
   voters: { words: "Voters", show: voters, when: () => found.voters.length },
   controls: { words: "Controls", show: controls, when: () => found.beside.controls },
   raters: { words: "Raters", show: raters, when: () => found.beside.agents },
@@ -280,6 +281,35 @@ async function ranks(node) {
 }
 
 const cut = (about) => (about.items.length < about.total ? `; the best ${about.items.length} of ${short(about.total)} items` : "");
+
+async function over_time(node) {
+  if (!found.time.known) return void fill(node, askForTime());
+  const items = ["a", "b"].map((name) => query().get(name)).filter(Boolean);
+  const about = await compute(`/api/board/${id}/history?${question()}`, { items }, progressInto(place("progress"), "Computing"));
+  const moves = query().get("p.drift");
+  const moving = { method: "bradley-terry", "p.drift": "learn", "p.step": about.step };
+  const at = menu([["", "the last"], ...about.times], query().get("at") ?? "", { "data-control": "at", onchange: (event) => go({ at: event.target.value, ...(moves || !event.target.value ? {} : moving) }, { ask: true }) });
+  fill(node, el("p", {}, "Scores that move by a random walk; where an item is compared seldom its band is wide. Choose items in the ranking to see them here."),
+    el("div", { class: "controls" }, field("Board at", at)),
+    charts.figure(charts.history(about, charts.roomIn(node), Number(query().get("level") ?? 0.95)), "history", `Scores over time with their intervals; ${about.items.length} of ${short(about.total)} items`, about.items),
+    about.notes.length ? el("ul", { class: "notes" }, about.notes.map((note) => el("li", {}, note))) : null,
+    moves ? null : el("p", { class: "soft" }, "The ranking above holds scores still. ", el("button", { type: "button", onclick: () => go(moving, { ask: true }) }, "Let them move there, too")),
+    about.command ? copyable("Command", about.command) : null, copyable("Python", about.python));
+}
+
+/** Which column says when votes were given; the choice is kept with the dataset. */
+function askForTime() {
+  const column = menu(found.time.columns, found.time.guess || found.time.columns[0], { id: "time-column" });
+  return el("form", { class: "controls", onsubmit: async (event) => {
+    event.preventDefault();
+    try {
+      await api("PUT", `/api/data/${id}/reading`, { reading: { ...found.reading, time: column.value } });
+      await recompute();
+    } catch (error) {
+      say(error.message, "error");
+    }
+  } }, field("Which column says when a vote was given?", column), el("button", { type: "submit", class: "primary" }, "Read it as time"));
+}
 
 function voters(node) {
   fill(node, el("p", {}, "Adherence: how closely each voter follows the consensus; a voter near 0 votes at random."),

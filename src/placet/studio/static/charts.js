@@ -39,6 +39,21 @@ export function intervals(rows, width, level) {
   });
 }
 
+/** Scores over time, with bands of their intervals. */
+export function history(about, width, level) {
+  const c = about.columns;
+  const rows = c.item.map((item, k) => ({ item, time: about.dates ? new Date(c.time[k]) : c.time[k], score: c.score[k], low: c.low[k], high: c.high[k] }));
+  const color = { type: "ordinal", domain: about.items, range: palette(about.items.length) };
+  return draw({
+    width, height: 420, marginLeft: 50, marginBottom: 40, x: { label: "time", type: about.dates ? "utc" : "linear" }, y: { label: `score, with its ${100 * level}% interval`, grid: true }, color, ariaLabel: "Scores over time",
+    marks: [
+      window.Plot.areaY(rows, { x: "time", y1: "low", y2: "high", z: "item", fill: "item", fillOpacity: 0.12 }),
+      window.Plot.lineY(rows, { x: "time", y: "score", z: "item", stroke: "item", strokeWidth: 2 }),
+      window.Plot.dot(rows, { x: "time", y: "score", fill: "item", r: 2.5, tip: true, title: (d) => `${d.item}: ${short(d.score)} (${short(d.low)} to ${short(d.high)})` }),
+    ],
+  });
+}
+
 /** Probabilities that the row beats the column. */
 export function winsMap(items, win, width) {
   const cells = items.flatMap((row, i) => items.map((column, j) => ({ row, column, value: win[i][j], lead: lead(win[i][j], win[j][i]) }))).filter((cell) => cell.value !== null);

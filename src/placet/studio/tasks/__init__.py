@@ -8,12 +8,14 @@ from placet.cli.output import plain
 
 TASKS = {
     "warm up": "reading:warm_up",
+    "read ahead": "reading:read_ahead",
     "catalog": "catalog:catalog",
     "understand": "reading:understand",
     "board": "board:board",
     "pair": "board:pair",
     "wins": "board:wins",
     "ranks": "board:ranks",
+    "history": "history:history",
     "export": "board:export",
     "methods": "methods:methods",
     "audit": "methods:audit",

@@ -1,6 +1,7 @@
 """Boards: a consensus of a dataset by a method, what it says of two items, and how it leaves."""
 
 import json
+import re
 import tempfile
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
@@ -15,7 +16,7 @@ from placet.aggregate.methods import expected_seconds
 from placet.aggregate.separation import MOST_PAIRED
 from placet.cli.defaults import default_method
 from placet.cli.models import beside
-from placet.cli.output import plain
+from placet.cli.output import plain, value_of
 from placet.cli.results import WRITERS, result_json
 from placet.data import Comparisons, DataError, Rankings
 from placet.report import write_consensus_page
@@ -27,6 +28,7 @@ MOST_KEPT = 8
 MOST_CELLS = 40
 MOST_BALLOTS = 20
 MOST_INSTANCES = 2000
+TIME_WORDS = {"time", "date", "day", "month", "year", "timestamp", "tstamp", "when", "created", "datetime"}
 _RESULTS: "OrderedDict[str, Consensus | ConsensusSet]" = OrderedDict()
 
 Data = Rankings | Comparisons
@@ -39,14 +41,16 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
     if progress is not None and not isinstance(data, Mapping):
         progress(0, 0, f"about {expected_seconds(data, asked.method or default_method(data), asked.bootstrap):.0f} s")
     whole = answer(path, asked, progress)
-    chosen = _one(whole, asked.instance)
+    chosen = _at(one_of_many(whole, asked.instance), asked.at)
     about: dict[str, Any] = {
         "method": whole.method,
         "command": replace(asked, method=whole.method).command(path),
         "python": replace(asked, method=whole.method).python(path),
         "notes": [*load(path, asked.reading, asked.by)[1], *whole.notes],
         "slices": [name for name in column_names(path) if name not in asked.reading.values()],
-        "beside": beside(chosen),
+        "beside": {name: rows for name, rows in beside(chosen).items() if name != "history"},
+        "time": _time_of(data, path),
+        "reading": asked.reading,
         "columns": _columns(chosen, asked.level),
         "has_wins": chosen.win is not None,
         "has_errors": chosen.stderr is not None,
@@ -114,7 +118,7 @@ def problem(path: str, asked: Question) -> Data:
     raise DataError(f"contest {asked.instance!r} is not among the {len(named)} contests")
 
 
-def _one(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
+def one_of_many(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
     """The consensus itself, or that of one instance: the one named, or the first."""
     if isinstance(whole, Consensus):
         if instance:
@@ -124,6 +128,31 @@ def _one(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
         if not instance or str(name) == instance:
             return c
     raise ValueError(f"contest {instance!r} is not among the {len(whole)} contests")
+
+
+def shown_board(path: str, asked: Question, progress: Any = None) -> Consensus:
+    """The one board that is looked at: of the instance and at the time that the question names."""
+    return _at(one_of_many(answer(path, asked, progress), asked.instance), asked.at)
+
+
+def _at(c: Consensus, when: str) -> Consensus:
+    """The scores at another time, where one is asked for."""
+    if not when:
+        return c
+    number = value_of(when)
+    return c.at(when if isinstance(number, str) else number)
+
+
+def _time_of(data: Any, path: str) -> dict[str, Any] | None:
+    """Whether votes say when they were given; if not, the column that may be their time and all others."""
+    part = next(iter(data.values()), None) if isinstance(data, Mapping) else data
+    if not isinstance(part, Comparisons):
+        return None
+    if part.time is not None:
+        return {"known": True}
+    names = column_names(path)
+    guess = next((name for name in names if set(re.split(r"[^a-z]+", name.lower())) & TIME_WORDS), "")
+    return {"known": False, "columns": names, "guess": guess} if names else None
 
 
 def _columns(c: Consensus, level: float) -> dict[str, Any]:
@@ -158,7 +187,7 @@ def _agent_names(path: str, asked: Question) -> list[str]:
 
 def wins(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """The model's probability that one of the best items beats another."""
-    c = _one(answer(path, Question.from_json(question), progress), str(question.get("instance", "")))
+    c = shown_board(path, Question.from_json(question), progress)
     chosen = c.order[:MOST_CELLS]
     table = c.win_between(chosen[:, None], chosen)
     np.fill_diagonal(table, np.nan)
@@ -167,7 +196,7 @@ def wins(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, 
 
 def ranks(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """The probability of every rank, for the best items."""
-    c = _one(answer(path, Question.from_json(question), progress), str(question.get("instance", "")))
+    c = shown_board(path, Question.from_json(question), progress)
     chosen = c.order[:MOST_CELLS]
     probability = c.rank_probabilities()[chosen]
     last = int(np.flatnonzero((probability >= 0.005).any(axis=0)).max(initial=0)) + 1
@@ -177,7 +206,7 @@ def ranks(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
 def pair(progress: Any, *, path: str, question: Mapping[str, Any], first: str, second: str) -> dict[str, Any]:
     """Two items: how far they are apart, how sure that is, and the votes or ballots between them."""
     asked = Question.from_json(question)
-    c, data = _one(answer(path, asked, progress), asked.instance), problem(path, asked)
+    c, data = shown_board(path, asked, progress), problem(path, asked)
     named = {str(name): name for name in c.items}
     for name in (first, second):
         if name not in named:
@@ -275,7 +304,7 @@ def percent(share: float) -> str:
 def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, title: str) -> bytes:
     """The result as a file: the page of the report, CSV, JSON, Parquet or a TREC run, as the command writes it."""
     asked = Question.from_json(question)
-    found = answer(path, asked, progress)
+    found = shown_board(path, asked, progress) if asked.at else answer(path, asked, progress)
     if kind == "json":
         text = json.dumps(plain(result_json(found, asked.level, sliced(path, asked))), indent=2, ensure_ascii=False)
         return text.encode("utf-8", "replace") + b"\n"

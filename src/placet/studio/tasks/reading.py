@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from placet.data import Comparisons, DataError, Queries, Rankings
 from placet.io import FORMATS, read, read_slices
 from placet.io.ballot_tables import LAYOUTS, Columns, find_columns
@@ -16,10 +18,14 @@ from placet.io.features import LABELS, QIDS
 from placet.io.files import NamedBytes, bare_suffix, first_lines, peek
 from placet.io.ratings import KNOWN
 from placet.io.tables import SUFFIXES, Table, read_table, take_sample
+from placet.studio.sources import files_of, paths_of, source_of
 
 PREVIEWED = 20
 HEAD = 1 << 16
 MOST_KEPT = 2
+WARM = 300
+"""Items of the board that warms up: enough for the code that large boards run."""
+
 ROLES: dict[str, tuple[str, ...]] = {
     "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight", "control", "time"),
     "ratings": ("user", "item", "rating"),
@@ -59,8 +65,19 @@ def warm_up(progress: Any) -> dict[str, Any]:
     """Load and compile what a first board needs."""
     from placet.aggregate import consensus
 
-    votes = Comparisons.from_battles(["a", "b", "c"], ["b", "c", "a"], ["a", "a", "tie"])
+    i, j = np.triu_indices(WARM, 1)
+    wins = np.ones(len(i))
+    votes = Comparisons(i, j, 2 * wins, wins, wins)
     return {"items": len(consensus(votes, "bradley-terry").to_frame())}
+
+
+def read_ahead(progress: Any, *, path: str, reading: dict[str, Any]) -> dict[str, Any]:
+    """Read a file before its board is asked for; what is wrong with it is said when somebody looks."""
+    try:
+        load(path, reading)
+    except (ValueError, OSError) as error:
+        return {"error": str(error)}
+    return {}
 
 
 def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list[str]]:
@@ -68,12 +85,13 @@ def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list
 
     With ``by`` the data are a mapping of the values of that column to their slices.
     """
-    stat = os.stat(path)
-    key = (path, stat.st_mtime_ns, stat.st_size, repr(sorted(reading.items())), by)
+    stats = [os.stat(one) for one in paths_of(path)]
+    key = (path, *((stat.st_mtime_ns, stat.st_size) for stat in stats), repr(sorted(reading.items())), by)
     if key not in _DATA:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            data = read_slices(path, by, **reading) if by else read(path, **reading)
+            source = source_of(path)
+            data = read_slices(source, by, **reading) if by else read(source, **reading)
         data = getattr(data, "rankings", data)  # rank lists of engines, with their queries as instances
         _DATA[key] = data, [str(warning.message) for warning in caught]
         while len(_DATA) > MOST_KEPT:
@@ -89,14 +107,18 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
     try:
         about |= _preview(path, reading)
     except (ValueError, OSError) as error:
-        about |= {"error": _said(error, path, name), "columns": [], "lines": _lines(path)}
+        about |= {"error": _named_as(str(error), path, name), "columns": [], "lines": _lines(paths_of(path)[0])}
     try:
         data, left_out = load(path, reading)
     except (ValueError, OSError) as error:
-        about |= {"error": _said(error, path, name), "wrong": _wrong_lines(error), "can_skip": _can_skip(error)}
+        about |= {
+            "error": _named_as(str(error), path, name),
+            "wrong": _wrong_lines(error),
+            "can_skip": _can_skip(error),
+        }
         return about
     facts = [(key, value) for key, value in data.describe().items() if value is not None]
-    notes = [note.replace(path, name) for note in (*getattr(data, "notes", ()), *left_out)]
+    notes = [_named_as(note, path, name) for note in (*getattr(data, "notes", ()), *left_out)]
     about |= {"kind": kind_of(data), "shape": shape_of(data), "facts": facts, "notes": notes, "uses": uses_of(data)}
     if isinstance(data, Rankings | Comparisons):
         about["groups"] = _groups(data)
@@ -105,7 +127,7 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
 
 def column_names(path: str) -> list[str]:
     """The columns of a table; none where the file is none."""
-    table = take_sample(path, "skip").table
+    table = take_sample(source_of(path), "skip").table
     return [] if table is None else table.names
 
 
@@ -129,7 +151,8 @@ def uses_of(data: Any) -> list[str]:
 
 def _preview(path: str, reading: Mapping[str, Any]) -> dict[str, Any]:
     """The first rows, the format, and what each column is taken for."""
-    sample = take_sample(path, "skip")
+    sample = take_sample(source_of(path), "skip")
+    path = paths_of(path)[0]
     named = reading.get("format")
     if sample.table is None and not (named in ROLES and _is_delimited(path)):
         return {"columns": [], "lines": _lines(path), "format": named or "", "layouts": []}
@@ -251,8 +274,12 @@ def _lines(path: str) -> list[str]:
     return [line[:300] for line in first_lines(head, PREVIEWED)]
 
 
-def _said(error: Exception, path: str, name: str) -> str:
-    return str(error).replace(path, name)
+def _named_as(words: str, path: str, name: str) -> str:
+    """Words with the names that people know in place of the studio's paths."""
+    files = files_of(path)
+    for where, own in files:
+        words = words.replace(where, own if len(files) > 1 else name)
+    return words
 
 
 def _wrong_lines(error: Exception) -> list[dict[str, Any]]:
@@ -274,8 +301,6 @@ def _groups(data: "Rankings | Comparisons") -> list[list[str]]:
         i, j = first, data.item
     else:
         i, j = pairs.i, pairs.j
-    import numpy as np
-
     label = components_of_pairs(np.concatenate([i, j]), np.concatenate([j, i]), data.n_items)
     sizes = np.bincount(label)
     if len(sizes) < 2:

@@ -1,0 +1,80 @@
+"""How scores moved over time, where votes say when they were given."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from placet.data import Comparisons
+from placet.data.times import Steps, Times
+from placet.studio.tasks.board import answer, one_of_many, sliced
+from placet.studio.words import Question
+
+MOST_LINES = 8
+MODEL = "bradley-terry"
+STEPS = ("1y", "3m", "1m", "1w", "1d", "1h")
+FEWEST_STEPS = 8
+
+
+def history(progress: Any, *, path: str, question: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, Any]:
+    """Scores by time of the chosen items and of the best: of the board itself, else of the same model with drift.
+
+    ``times``: the steps of the data, for a board at another time.
+    """
+    given = Question.from_json(question)
+    data = sliced(path, given)
+    part = next(iter(data.values())) if isinstance(data, Mapping) else data
+    if not isinstance(part, Comparisons) or part.time is None:
+        raise ValueError("these data do not say when they were given; name the column of their time")
+    asked = moving(given, step_for(part.time))
+    c = one_of_many(answer(path, asked, progress), asked.instance)
+    named = {str(name): name for name in c.items}
+    best = [str(c.items[k]) for k in c.order[:MOST_LINES]]
+    shown = [name for name in dict.fromkeys([*chosen, *best]) if name in named][: max(MOST_LINES, len(chosen))]
+    frame = c.history(*(named[name] for name in shown))
+    z = float(-scipy.special.ndtri((1 - asked.level) / 2))
+    score, stderr = frame["score"].to_numpy(), frame["stderr"].to_numpy()
+    return {
+        "items": shown,
+        "total": len(c.items),
+        "dates": frame["time"].dtype.is_temporal(),
+        "columns": {
+            "item": [str(name) for name in frame["item"].to_list()],
+            "time": frame["time"].to_list(),
+            "score": score,
+            "low": score - z * stderr,
+            "high": score + z * stderr,
+        },
+        "step": asked.params.get("step"),
+        "times": c.history()["time"].unique().sort().to_list(),
+        "notes": [note for note in c.notes if "scores" in note],
+        "command": asked.command(path),
+        "python": asked.python(path).rpartition("\n")[0] + "\nresult.history()",
+    }
+
+
+def step_for(times: Times) -> str | float:
+    """The longest step of the calendar that cuts times into several; a round number where times are numbers."""
+    first, last = times.min(), times.max()
+    if times.dtype.kind == "M":
+        ends = {step: Steps(step, times).number(np.array([first, last])) for step in STEPS}
+        long = [step for step, (low, high) in ends.items() if high - low + 1 >= FEWEST_STEPS]
+        return long[0] if long else STEPS[-1] if last > first else STEPS[0]
+    if last <= first:
+        return 1.0
+    rough = float(last - first) / FEWEST_STEPS
+    size = 10.0 ** math.floor(math.log10(rough))
+    return max(size * k for k in (1, 2, 5) if size * k <= rough * (1 + 1e-9))
+
+
+def moving(asked: Question, step: str | float) -> Question:
+    """The question itself where scores move in it, else that of scores that do."""
+    if asked.params.get("drift") is not None:
+        return replace(asked, at="")
+    own = asked.params if asked.method in ("", MODEL) else {}
+    params = {name: value for name, value in own.items() if name != "agents"} | {"drift": "learn"}
+    params.setdefault("step", step)
+    return replace(asked, method=MODEL, params=params, bootstrap=0, at="")
