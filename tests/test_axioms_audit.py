@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from placet.aggregate import RULES, consensus
 from placet.aggregate.likelihood import PlackettLuce
 from placet.aggregate.positional import POSITIONAL, positional
 from placet.axioms import AXIOMS, audit, compare_methods
+from placet.axioms.evidence import beyond_chance
 from placet.axioms.outcome import as_method
+from placet.axioms.profiles import PairWeights
 from placet.axioms.sensitivity import fewest_ballots, item_points
 from placet.data import Comparisons, Rankings
 from placet.io.preflib import write_preflib
@@ -241,10 +244,51 @@ def test_pairs_are_audited_without_ballots():
     assert found.sensitivity is None
     assert found.majority_winner is None
     assert found.majorities == 3
-    wrong = audit(votes, lambda v: [0.0, 1.0, 2.0]).sentences()
-    assert "Both votes put a above b, yet b ends above a." in wrong
+    many = Comparisons.from_battles(list("aabbc") * 8, list("bbcca") * 8, list("aabba") * 8)
+    wrong = audit(many, lambda v: [0.0, 1.0, 2.0]).sentences()
+    assert "All 16 votes put a above b, yet b ends above a." in wrong
     assert not any("first on more than half" in s or "voter" in s for s in wrong)
     assert any("some are unanimous (epsilon 0.5000)" in s for s in wrong)
+
+
+def test_a_pair_with_few_votes_is_no_broken_majority():
+    few = Comparisons.from_battles(list("aabbc"), list("bbcca"), list("aabba"))
+    found = audit(few, lambda v: [0.0, 1.0, 2.0])
+    assert {f.check: f.verdict for f in found.findings if f.check in ("pareto", "strong-condorcet")} == {
+        "pareto": "within chance",
+        "strong-condorcet": "within chance",
+    }
+    assert not any(d.beyond for d in found.contradicted)
+    assert any("None of these is beyond chance (95%, all pairs at once)." in s for s in found.sentences())
+    assert not any("yet b ends above a" in s for s in found.sentences())
+    lone = Comparisons.from_battles(["a"] * 3 + ["b"] * 30, ["b"] * 3 + ["c"] * 30, ["a"] * 33)
+    verdicts = {f.check: (f.verdict, f.text) for f in audit(lone, lambda v: [0.0, 0.5, 1.0]).findings}
+    assert verdicts["pareto"][0] == "broken"
+    assert verdicts["pareto"][1].endswith("1 of these beyond chance: b above c.")
+    winner = Comparisons.from_battles(list("aab") * 2, list("bcc") * 2, list("aaa") * 2)
+    condorcet = {f.check: f for f in audit(winner, lambda v: [0.0, 1.0, -1.0]).findings}["condorcet"]
+    assert condorcet.verdict == "within chance"
+    assert condorcet.text.startswith("a beats every other item one against one, yet ends at place 2; the votes")
+
+
+@check
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=6))
+def test_majorities_beyond_chance_are_those_of_holm_and_the_sign_test(counts):
+    n = len(counts) + 1
+    wins = np.zeros((n, n))
+    for k, (w, l) in enumerate(counts):  # noqa: E741
+        wins[0, k + 1], wins[k + 1, 0] = w, l
+    p = {
+        k + 1: min(1.0, sum(math.comb(w + l, x) for x in range(max(w, l), w + l + 1)) / 2 ** (w + l - 1))
+        for k, (w, l) in enumerate(counts)  # noqa: E741
+        if w + l
+    }
+    expected = np.zeros((n, n), bool)
+    for step, k in enumerate(sorted(p, key=p.get)):
+        if p[k] > 0.05 / (len(p) - step):
+            break
+        expected[(0, k) if wins[0, k] > wins[k, 0] else (k, 0)] = True
+    np.testing.assert_array_equal(beyond_chance(PairWeights(wins, np.zeros((n, n)))), expected)
 
 
 def test_what_cannot_be_audited_says_so():

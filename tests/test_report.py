@@ -1,13 +1,29 @@
 """The report page: complete, self-contained, and honest about what it leaves out."""
 
+import io
+import json
 import re
+from base64 import b64decode
 from html.parser import HTMLParser
 
 import numpy as np
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+from typer.testing import CliRunner
 
 import placet
-from placet.report import consensus_page, write_consensus_page
+from placet.aggregate import MODELS, RULES, Consensus
+from placet.aggregate.score_tables import SCORE_METHODS
+from placet.axioms import audit
+from placet.axioms.wording import MEANING
+from placet.cli import app
+from placet.report import Origin, consensus_page, write_consensus_page
+from placet.report.audit import QUESTIONS
+from placet.report.numbers import number
+from placet.report.words import METHODS
 
 VOID = {"meta", "br", "img"}
 
@@ -62,8 +78,10 @@ def test_the_page_is_whole_and_self_contained(votes):
     ):
         assert expected in words
     tags = {tag for tag, _ in page.tags}
-    assert not tags & {"script", "link", "img", "iframe"}
-    assert not re.search(r"(src|href)=|url\(|@import", consensus_page(result, votes))
+    assert not tags & {"link", "img", "iframe"}
+    text = consensus_page(result, votes)
+    assert all(link.startswith("data:") for link in re.findall(r'(?:src|href)="([^"]*)"', text))
+    assert not re.search(r"url\(|@import", text)
     assert any(note in words for note in result.notes)
 
 
@@ -75,11 +93,135 @@ def test_a_rule_without_errors_says_so_and_leaves_out_what_it_cannot_show(votes)
     assert "Who beats whom" not in words
 
 
-def test_many_items_are_cut_and_counted():
+def test_all_items_are_listed_and_what_is_cut_is_counted(monkeypatch):
     votes = placet.simulate.battles(np.linspace(2, -2, 250), 5000)
-    words = " ".join(parsed(consensus_page(placet.consensus(votes, "bradley-terry"), votes)).words)
-    assert "The best 200 of 250 items are shown." in words
-    assert "The best 40 of 250 items are shown." in words
+    result = placet.consensus(votes, "bradley-terry")
+    text = consensus_page(result, votes)
+    assert text.count('<th scope="row" class="name">') == 250
+    assert "The best 40 of 250 items are shown." in text
+    monkeypatch.setattr("placet.report.page.MOST_LISTED", 100)
+    cut = consensus_page(result, votes)
+    assert cut.count('<th scope="row" class="name">') == 100
+    assert "The best 100 of 250 items are shown." in cut
+    assert download(cut, "ranking.csv") == download(text, "ranking.csv")  # all items, whatever is listed
+
+
+def download(page, name):
+    link = re.search(f'<a download="{name}" href="data:[a-z/]+;charset=utf-8;base64,([^"]+)"', page)[1]
+    return b64decode(link).decode()
+
+
+def test_the_data_of_the_page_can_be_downloaded_with_all_digits(votes):
+    result = placet.consensus(votes, "bradley-terry")
+    page = consensus_page(result, votes, title="T", origin=Origin(files=("v.csv",), seed=7))
+    table = pl.read_csv(io.StringIO(download(page, "ranking.csv")))
+    assert_frame_equal(table, result.to_frame(), check_exact=True)
+    found = json.loads(download(page, "ranking.json"))
+    assert found["ranking"] == result.to_frame().to_dicts()
+    assert (found["title"], found["method"], found["file"], found["seed"]) == ("T", "bradley-terry", "v.csv", "7")
+
+
+def test_the_page_says_where_it_comes_from(votes):
+    origin = Origin(
+        files=("a.csv", "b.csv"), command="placet aggregate a.csv b.csv", seed=3, date="2026-11-16 12:00 UTC"
+    )
+    words = parsed(consensus_page(placet.consensus(votes, "bradley-terry"), votes, origin=origin)).words
+    for fact in ("a.csv, b.csv", "placet aggregate a.csv b.csv", "3", "2026-11-16 12:00 UTC"):
+        assert fact in words
+
+
+def test_the_command_writes_a_page_with_a_title_and_the_same_bytes_for_one_date(votes, tmp_path, monkeypatch):
+    placet.io.write(votes, tmp_path / "votes.csv")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    pages = []
+    for name in ("one.html", "two.html"):
+        command = ["aggregate", str(tmp_path / "votes.csv"), "--report", str(tmp_path / name), "--title", "Best <pets>"]
+        assert CliRunner().invoke(app, command).exit_code == 0
+        pages.append((tmp_path / name).read_text())
+    assert pages[0] == pages[1]
+    assert "<h1><bdi>Best &lt;pets&gt;</bdi></h1>" in pages[0]
+    assert "1970-01-01 00:00 UTC" in pages[0]
+    assert "votes.csv" in parsed(pages[0]).words
+    with pytest.raises(ValueError, match="add --report PAGE.html"):
+        CliRunner().invoke(app, [*command[:2], "--title", "T"], catch_exceptions=False)
+
+
+def test_scores_have_the_digits_that_their_errors_allow_and_never_an_exponent():
+    scores, stderr = [2056.4321, 1.23456, -0.5, 12.0], [35.0, 0.0321, 0.5, 0.0]
+    result = Consensus(("a", "b", "c", "d"), scores, method="m", stderr=stderr)
+    shown = re.findall(
+        r'<td class="num score">([^<]*)</td>',
+        consensus_page(result, placet.Rankings.from_orders([["a", "b", "c", "d"]])),
+    )
+    assert [text.strip("\u2007\u2008") for text in shown] == ["2,056", "12.000", "1.235", "−0.50"]
+    assert (
+        len({len(text.replace(",", "").replace("−", "").lstrip("0123456789")) for text in shown}) == 1
+    )  # points in line
+    votes = placet.Rankings.from_orders([["a", "b"]] * 2060 + [["b", "a"]] * 3)
+    assert not re.search(
+        r"\d[eE][+-]?\d",
+        re.sub(
+            r"<style>.*?</style>|<script>.*?</script>|<meta[^>]*>|href=\"[^\"]*\"",
+            "",
+            consensus_page(placet.consensus(votes, "borda"), votes),
+            flags=re.S,
+        ),
+    )
+
+
+@given(st.floats(allow_nan=False, max_value=1e300, min_value=-1e300))
+def test_a_number_is_read_back_to_its_digits(value):
+    text = number(value, 3)
+    assert "e" not in text
+    mantissa, _, power = text.replace("−", "-").replace(",", "").partition(" × 10")
+    exponent = int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
+    read = float(f"{mantissa}e{exponent}")
+    assert read == pytest.approx(value, rel=0.0051, abs=1e-300)
+
+
+def test_names_in_any_direction_stand_apart():
+    names = ["abc", "מודל", "نموذج"]
+    votes = placet.Rankings.from_orders([names, names[::-1], names])
+    page = consensus_page(placet.consensus(votes, "borda"), votes)
+    for name in names:
+        for before, after in re.findall(f"(.{{5}}){name}(.{{6}})", re.sub(r'title="[^"]*"|href="[^"]*"', "", page)):
+            assert name == "abc" or (before, after) == ("<bdi>", "</bdi>"), (before, after)
+
+
+def test_every_method_and_every_check_has_public_words():
+    assert set(METHODS) == {*MODELS, *RULES, *SCORE_METHODS}
+    for label, text in METHODS.values():
+        assert label
+        assert text.endswith(".")
+        assert not re.search("``|theta|kernel", text)
+    ballots = placet.Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
+    page = consensus_page(placet.consensus(ballots, "borda"), ballots)
+    assert "strong-condorcet" not in page
+    assert "epsilon" not in page
+    checks = {f.check for f in audit(ballots, "borda").findings} | {
+        f.check for f in audit(two_instances(), "borda").findings
+    }
+    assert all(check in QUESTIONS or check.removesuffix(" in theory") in MEANING for check in checks)
+
+
+def two_instances():
+    return placet.Rankings.from_orders(
+        [["a", "b", "c"], ["x", "y"], ["y", "x", "z"]], instance=["cats", "dogs", "dogs"]
+    )
+
+
+def test_odd_results_have_a_page():
+    one = placet.Rankings.from_orders([["only"]])
+    assert "<bdi>only</bdi></strong> comes first among 1 item." in consensus_page(placet.consensus(one, "borda"), one)
+    level = placet.Rankings.from_orders([[("a", "b", "c", "d", "e", "f", "g")]])
+    assert "and 2 more</strong> tie for the first place" in consensus_page(placet.consensus(level, "borda"), level)
+    table = placet.data.Scores.from_table([[0.9, 0.7], [0.8, 0.5], [0.1, 0.2]], items="xyz", tasks=["maths", "law"])
+    page = consensus_page(placet.consensus(table, "mean"), table)
+    parsed(page)
+    assert METHODS["mean"][1] in page.replace("&#x27;", "'")
+    few = Consensus(("a", "b", "c"), [0.0, 1.0, 2.0], method="m", stderr=[0.1, 0.1, 50.0])
+    votes = placet.Rankings.from_orders([["a", "b", "c"]])
+    assert "Bars that end at the edge of the chart go on beyond it." in consensus_page(few, votes)
 
 
 def test_the_page_appears_only_when_it_is_whole(votes, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from placet.aggregate.instances import split
 from placet.aggregate.methods import shares_agents
 from placet.axioms.agreement import Agreement, compare_methods
 from placet.axioms.checks import CLOSE, least_shares
+from placet.axioms.evidence import beyond_chance
 from placet.axioms.findings import (
     Duel,
     Finding,
@@ -54,7 +55,8 @@ class Audit(_Findings):
     weight (None where there is none, or the data are pairs); ``pareto`` pairs (x, y) have x above y on all ballots,
     ``pareto_broken`` are those that the consensus does not follow; ``contradicted`` are all majorities that it does not
     follow, widest first, and ``epsilon`` is the widest margin: every majority beyond it is followed.  ``near`` duels
-    are followed, but won by a margin of at most the audit's ``near``.  ``theory`` holds the verdicts on the method as
+    are followed, but won by a margin of at most the audit's ``near``.  ``condorcet_beyond``: whether all wins of the
+    ``condorcet_winner`` are beyond chance.  ``theory`` holds the verdicts on the method as
     such (empty where nothing is proved about it).
     """
 
@@ -74,6 +76,7 @@ class Audit(_Findings):
     sensitivity: Sensitivity | None
     agreement: Agreement
     theory: tuple[Verdict, ...]
+    condorcet_beyond: bool = False
 
     @property
     def epsilon(self) -> float:
@@ -85,12 +88,12 @@ class Audit(_Findings):
         return tuple(ballot_findings(self))
 
     def pairs_frame(self) -> Any:
-        """A Polars frame of the contradicted majorities: x, y, wins, losses, ties, share, margin, tied."""
+        """A Polars frame of the contradicted majorities: x, y, wins, losses, ties, share, margin, tied, beyond."""
         import polars as pl
 
-        names = ("x", "y", "wins", "losses", "ties", "share", "margin", "tied")
+        names = ("x", "y", "wins", "losses", "ties", "share", "margin", "tied", "beyond")
         rows = [[str(d.x), str(d.y), *(getattr(d, name) for name in names[2:])] for d in self.contradicted]
-        kinds = (pl.String, pl.String, *[pl.Float64] * 5, pl.Boolean)
+        kinds = (pl.String, pl.String, *[pl.Float64] * 5, pl.Boolean, pl.Boolean)
         return pl.DataFrame(rows, schema=dict(zip(names, kinds)), orient="row")
 
     def __repr__(self) -> str:
@@ -301,23 +304,27 @@ def _audit_ballots(
     order = np.argsort(-share[broken[:, 0], broken[:, 1]], kind="stable")
     name_pairs = lambda mask: tuple((data.items[x], data.items[y]) for x, y in np.argwhere(mask))  # noqa: E731
     least = least_shares(share)
+    sure = beyond_chance(pairs)
+    winner = _winner(data.items, least)
+    duel = lambda x, y: _duel(data.items, pairs, above, total, sure, x, y)  # noqa: E731
     return Audit(
         method=method.name,
         consensus=result,
         from_pairs=total is None,
         partial=total is not None and _skips_items(pairs, total),
         ties=tuple(tuple(data.items[k] for k in tier) for tier in tiers(above) if len(tier) > 1),
-        condorcet_winner=_winner(data.items, least),
+        condorcet_winner=winner,
         majority_winner=None if first is None else _winner(data.items, first),
         pareto=name_pairs(unanimous),
         pareto_broken=name_pairs(unanimous & ~above),
         majorities=int(ahead.sum()),
-        contradicted=tuple(_duel(data.items, pairs, above, total, *broken[k]) for k in order),
-        near=tuple(_duel(data.items, pairs, above, total, x, y) for x, y in np.argwhere(close)),
+        contradicted=tuple(duel(*broken[k]) for k in order),
+        near=tuple(duel(x, y) for x, y in np.argwhere(close)),
         near_winners=_near_winners(data.items, first, least, share, options.near),
         sensitivity=sensitivity(data, method, above, options.rivals) if isinstance(data, Rankings) else None,
         agreement=compare_methods(data, options.compare, first=(method.name, above)),
         theory=tuple(theorems(method, data.n_items)) if _has_theory(method, data) else (),
+        condorcet_beyond=winner is not None and int(sure[data.items.index(winner)].sum()) == data.n_items - 1,
     )
 
 
@@ -336,12 +343,15 @@ def _winner(items: Sequence[Hashable], share: Any) -> Hashable | None:
     return items[won[0]] if len(won) == 1 else None
 
 
-def _duel(items: Sequence[Hashable], pairs: PairWeights, above: Relation, total: float | None, x: int, y: int) -> Duel:
+def _duel(
+    items: Sequence[Hashable], pairs: PairWeights, above: Relation, total: float | None, sure: Any, x: int, y: int
+) -> Duel:
     wins, losses, ties = (float(v) for v in (pairs.wins[x, y], pairs.wins[y, x], pairs.ties[x, y]))
     silent = 0.0 if total is None else max(total - float(pairs.compared[x, y]), 0.0)
     tied = not (above[x, y] or above[y, x])
     silent = silent if silent > 1e-9 * (total or 1.0) else 0.0
-    return Duel(items[x], items[y], wins, losses, ties, tied, silent, "vote" if total is None else "voter")
+    noun = "vote" if total is None else "voter"
+    return Duel(items[x], items[y], wins, losses, ties, tied, silent, noun, bool(sure[x, y]))
 
 
 def _near_winners(items: Sequence[Hashable], first: Any, least: Any, share: Any, near: float) -> tuple[Finding, ...]:

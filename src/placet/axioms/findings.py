@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from placet.aggregate import Consensus
 from placet.axioms import wording
+from placet.axioms.evidence import LEVEL
 from placet.axioms.outcome import Relation, relation, sole_winner
 from placet.axioms.verdict import Verdict
 
@@ -16,6 +17,8 @@ CHOOSES = ("kemeny", "kemeny-local", "footrule")
 """Rules that take one of several best orders."""
 FIRST_PLACES = "is first on more than half of the ballots"
 BEATS_ALL = "beats every other item one against one"
+WITHIN = "within chance"
+"""Verdict where votes on pairs are not followed, but too few to say that they should be."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class Duel:
     """Two items one against one: weights that put ``x`` above ``y``, below it, and level with it.
 
     ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``tied`` says that the consensus ties them;
-    ``silent`` is the weight of ballots that do not list both; ``noun`` is what weights count, voters or votes.
+    ``silent`` is the weight of ballots that do not list both; ``noun`` is what weights count, voters or votes;
+    ``beyond`` says that so many more wins than losses are beyond chance, all pairs at once (`placet.axioms.evidence`).
     """
 
     x: Hashable
@@ -34,6 +38,7 @@ class Duel:
     tied: bool
     silent: float = 0.0
     noun: str = "voter"
+    beyond: bool = False
 
     @property
     def share(self) -> float:
@@ -86,7 +91,8 @@ def ballot_findings(audit: "Audit") -> list[Finding]:
     ):
         if check == "majority" and audit.from_pairs:
             continue  # votes on pairs have no first places
-        found.append(_winner_finding(check, winner, meaning, result, above))
+        may_be_chance = check == "condorcet" and audit.from_pairs and not audit.condorcet_beyond
+        found.append(_winner_finding(check, winner, meaning, result, above, may_be_chance))
     found += audit.near_winners
     found.append(_pareto_finding(audit))
     found += _majority_findings(audit)
@@ -124,7 +130,9 @@ def _ties_finding(audit: "Audit") -> Finding:
     return Finding("universality", "broken", None, f"Ties are shown, not broken: {groups}{more} tie.{chooses}")
 
 
-def _winner_finding(check: str, winner: Hashable | None, meaning: str, result: Consensus, above: Relation) -> Finding:
+def _winner_finding(
+    check: str, winner: Hashable | None, meaning: str, result: Consensus, above: Relation, may_be_chance: bool
+) -> Finding:
     if winner is None:
         return Finding(check, "does not apply", None, f"No item {meaning}.")
     x = result.items.index(winner)
@@ -132,6 +140,9 @@ def _winner_finding(check: str, winner: Hashable | None, meaning: str, result: C
         return Finding(check, "kept", None, f"{winner} {meaning}, and wins.")
     rank = int(result.ranks[x])
     end = "shares the first place" if rank == 1 else f"ends at place {rank}"
+    if may_be_chance:
+        text = f"{winner} {meaning}, yet {end}; the votes between them are so few that this may be chance."
+        return Finding(check, WITHIN, None, text)
     return Finding(check, "broken", None, f"{winner} {meaning}, yet {end}.")
 
 
@@ -143,9 +154,15 @@ def _pareto_finding(audit: "Audit") -> Finding:
         return Finding("pareto", "does not apply", None, f"On no pair of items do all {voters} agree.")
     if not broken:
         return Finding("pareto", "kept", None, f"All {voters} agree on {pairs}, and the ranking follows.")
+    text = f"All {voters} agree on {pairs}; the ranking does not follow {len(broken):,} of them"
+    if audit.from_pairs:
+        sure = {(d.x, d.y) for d in audit.contradicted if d.beyond}
+        broken = tuple(pair for pair in broken if pair in sure)
+        if not broken:
+            return Finding("pareto", WITHIN, None, f"{text}, none beyond chance (so few votes are on these pairs).")
+        text += f", {len(broken):,} of these beyond chance"
     which = wording.join_names([f"{x} above {y}" for x, y in broken])
-    text = f"All {voters} agree on {pairs}; the ranking does not follow {len(broken):,} of them: {which}."
-    return Finding("pareto", "broken", None, text)
+    return Finding("pareto", "broken", None, f"{text}: {which}.")
 
 
 def _majority_findings(audit: "Audit") -> list[Finding]:
@@ -154,12 +171,15 @@ def _majority_findings(audit: "Audit") -> list[Finding]:
         text = f"The ranking contradicts none of {wording.count_of(total, 'pairwise majority', 'pairwise majorities')}."
         return [Finding("strong-condorcet", "kept", 0.0, text)]
     epsilon = audit.epsilon
-    beyond = f"it follows every one of more than {0.5 + epsilon:.1%}" if epsilon < 0.5 - 1e-9 else "some are unanimous"
-    text = (
-        f"The ranking contradicts {len(broken):,} of {total:,} pairwise majorities; {beyond} (epsilon {epsilon:.4f})."
-    )
-    return [Finding("strong-condorcet", "broken", epsilon, text)] + [
-        Finding("strong-condorcet", "broken", duel.margin, duel.sentence()) for duel in broken[:5]
+    limit = f"it follows every one of more than {0.5 + epsilon:.1%}" if epsilon < 0.5 - 1e-9 else "some are unanimous"
+    text = f"The ranking contradicts {len(broken):,} of {total:,} pairwise majorities; {limit} (epsilon {epsilon:.4f})."
+    sure = [duel for duel in broken if duel.beyond]
+    weight = f"{len(sure):,} of these {len(broken):,}" if sure else "None of these"
+    text += f" {weight} {'are' if len(sure) > 1 else 'is'} beyond chance ({LEVEL:.0%}, all pairs at once)."
+    verdict = "broken" if sure or not audit.from_pairs else WITHIN
+    shown = sure + [duel for duel in broken if not duel.beyond and not audit.from_pairs]
+    return [Finding("strong-condorcet", verdict, epsilon, text)] + [
+        Finding("strong-condorcet", "broken", duel.margin, duel.sentence()) for duel in shown[:5]
     ]
 
 

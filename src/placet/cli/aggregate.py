@@ -24,6 +24,7 @@ from placet.cli.options import (
     ranked_formats,
     reads,
 )
+from placet.cli.origin import origin, page_title
 from placet.cli.output import LONG, check_suffix, parameters, progress_bar, say, show_json, value_of
 from placet.cli.reading import read_all, read_boards, read_parts
 from placet.cli.results import WRITERS, result_json, show_result, show_tiers
@@ -62,6 +63,7 @@ def aggregate(
     anchor: Annotated[str, typer.Option(help="With --scale: ITEM=POINTS, or POINTS of the mean item (1000).")] = "",
     seed: Seed = 0,
     report: Report = None,
+    title: Annotated[str, typer.Option(help="With --report: the heading of the page.")] = "",
     out: Out = None,
     as_json: AsJson = False,
     parts: InParts = False,
@@ -83,6 +85,8 @@ def aggregate(
     from placet.aggregate.score_tables import SCORE_METHODS
     from placet.data import Scores
 
+    if title and report is None:
+        raise ValueError(f"--title {title!r} is the heading of a page; add --report PAGE.html")
     check_suffix(out, list(WRITERS))
     check_scale(scale, anchor)
     check_reading(reading, [format] if format else ranked_formats(), "placet aggregate")
@@ -127,9 +131,8 @@ def aggregate(
     known = {note for part in said for note in part.notes}  # said when the files were read
     say_groups(result, members)
     if report is not None:  # before stdout, which may be a pipe that is closed early
-        names = ", ".join(file.name for file in files[:3]) + (", ..." if len(files) > 3 else "")
         with progress_bar("report"):
-            _write_page(report, result, data, f"Consensus of {names}", level)
+            _write_page(report, result, data, title=title or page_title(files), level=level, origin=origin(files, seed))
         say(f"report: {report}")
     _deliver(result, known, out, as_json, level, data, show)
 
@@ -197,14 +200,13 @@ def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) ->
     return concat(parts), boards[0].consensus, boards[0]
 
 
-def _write_page(report: Path, result: Any, data: Any, title: str, level: float) -> None:
-    from placet.report import write_consensus_page
-    from placet.report.slices import write_slices_page
+def _write_page(report: Path, result: Any, data: Any, **options: Any) -> None:
+    from placet.report import write_consensus_page, write_slices_page
 
     if isinstance(data, Mapping):
-        write_slices_page(report, result, title=title, level=level)
+        write_slices_page(report, result, **options)
     else:
-        write_consensus_page(report, result, data, title=title, level=level)
+        write_consensus_page(report, result, data, **options)
 
 
 def _size(data: "Rankings | Comparisons") -> str:

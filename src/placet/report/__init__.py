@@ -1,5 +1,7 @@
-"""One self-contained page about a consensus: it works offline, without scripts, on a phone and on paper."""
+"""One self-contained page about a consensus: it works offline, without scripts too, on a phone and on paper."""
 
+from placet.report.document import Origin
 from placet.report.page import consensus_page, write_consensus_page
+from placet.report.slices import slices_page, write_slices_page
 
-__all__ = ["consensus_page", "write_consensus_page"]
+__all__ = ["Origin", "consensus_page", "slices_page", "write_consensus_page", "write_slices_page"]

@@ -1,67 +1,162 @@
-"""Figures of the report as inline SVG and HTML tables: numbers in, text out."""
+"""Figures of the report as HTML tables and inline SVG: numbers in, text out."""
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 from placet.io.escaping import in_html
+from placet.report.numbers import aligned, counts, decimals_for, decimals_of, fact_text, fixed, number, percent
+
+__all__ = ["Column", "League", "fact_text", "heat_map", "key_values", "league", "number", "rank_strips", "table"]
+
+MOST_ON_SCREEN = 40
+"""Rows beyond which a table scrolls in a box of its own."""
 
 
-def number(value: float) -> str:
-    """A number short enough to read: three significant digits, a true minus sign."""
-    return f"{value:.3g}".replace("-", "−")
+def name_html(name: object) -> str:
+    """A name that is written in any direction, without turning what stands beside it."""
+    return f"<bdi>{in_html(name)}</bdi>"
 
 
-def intervals(
-    names: Sequence[object],
-    scores: Floats,
-    low: Floats | None,
-    high: Floats | None,
-    ranks: Sequence[str],
-    tier: Sequence[int] | None = None,
-) -> str:
-    """Ranking table: rank, name, a dot at the score with its interval as a bar, and the numbers.
+def sentence_html(text: str, names: Iterable[object]) -> str:
+    """A sentence in which those of ``names`` that run from right to left stand apart from their surroundings."""
+    turned = {str(name) for name in names if any(unicodedata.bidirectional(c) in ("R", "AL") for c in str(name))}
+    if not turned:
+        return in_html(text)
+    pattern = "|".join(re.escape(in_html(name)) for name in sorted(turned, key=len, reverse=True))
+    return re.sub(f"({pattern})", r"<bdi>\1</bdi>", in_html(text))
 
-    ``tier``: a rule is drawn where a new one starts, and its number is said.
+
+class Column(NamedTuple):
+    """A column: its head (HTML), how the script sorts it ("text", "up" or "down" at first, "" not at all), the class of
+    its cells, and its width in digits of the head where it is fixed (0: what is left)."""
+
+    head: str
+    sort: str = ""
+    style: str = ""
+    width: float = 0
+
+
+def table(columns: Sequence[Column], rows: Sequence[str], label: str, kind: str = "ranking") -> str:
+    """Rows of HTML under heads, in a box that scrolls by itself where the table is wide or long.
+
+    Where a column sorts, the script of the page adds buttons, and a search over the cells that head the rows.
     """
-    ends = scores if low is None or high is None else np.concatenate([low, high])
-    left, right = float(np.min(ends)), float(np.max(ends))
-    width = (right - left) or 1.0
-    place = lambda value: 100 * (value - left) / width  # noqa: E731
-    rows = []
-    for k, name in enumerate(names):
-        bar, words = "", number(scores[k])
-        if low is not None and high is not None:
-            a, b = place(low[k]), place(high[k])
-            bar = f'<rect class="bar" x="{a:.2f}" width="{max(b - a, 0.2):.2f}" y="5" height="4"/>'
-            words += f' <span class="soft">[{number(low[k])}, {number(high[k])}]</span>'
-        svg = (
-            '<svg viewBox="-2 0 104 14" preserveAspectRatio="none" role="img" '
-            f'aria-label="score {number(scores[k])}"><line x1="0" x2="100" y1="7" y2="7" class="axis"/>{bar}'
-            f'<rect class="dot" x="{place(scores[k]) - 0.5:.2f}" width="1" y="2" height="10"/></svg>'
-        )
-        starts = tier is not None and (k == 0 or tier[k] != tier[k - 1])
-        if starts and tier is not None:
-            rows.append(f'<tr class="tier"><th colspan="4" scope="rowgroup">tier {tier[k]}</th></tr>')
-        rows.append(
-            f'<tr><td class="rank">{in_html(ranks[k])}</td><th scope="row">{in_html(name)}</th>'
-            f'<td class="plot">{svg}</td><td class="num">{words}</td></tr>'
-        )
-    head = '<tr><th>rank</th><th>item</th><th class="plot">score</th><th></th></tr>'
-    return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
+    sortable = " sortable" if any(column.sort for column in columns) else ""
+    heads = []
+    for column in columns:
+        told = f' data-sort="{column.sort}"' if column.sort else ""
+        style = f' class="{column.style}"' if column.style else ""
+        width = f' style="width:{column.width + 2:.1f}ch"' if column.width else ""
+        heads.append(f'<th scope="col"{style}{told}{width}>{column.head}</th>')
+    tall = " tall" if len(rows) > MOST_ON_SCREEN else ""
+    return (
+        f'<div class="wide{tall}" tabindex="0" role="region" aria-label="{in_html(label)}">'
+        f'<table class="{kind}{sortable}"><thead><tr>{"".join(heads)}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+class League(NamedTuple):
+    """What a ranking shows of its items, best first: arrays over items, None where a method does not have it."""
+
+    names: Sequence[Hashable]
+    scores: Floats
+    ranks: Ints
+    stderr: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+    best: Ints | None = None
+    worst: Ints | None = None
+    tier: Ints | None = None
+    support: Floats | None = None
+
+
+def league(rows: League, label: str, level: float = 0.95) -> str:
+    """A ranking: rank, the ranks that are left open, tier, name, a dot at the score with its interval as a bar, the
+    numbers, and the support.  A rule is drawn where a new tier starts."""
+    n = len(rows.names)
+    decimals = [decimals_of(rows.scores)] * n if rows.stderr is None else decimals_for(rows.stderr)
+    score = aligned(rows.scores, decimals)
+    support = None if rows.support is None else counts(rows.support)
+    left, right = _axis(rows)
+    cells = [[f'<td class="num place">{rank}</td>' for rank in rows.ranks.tolist()]]
+    columns = [Column("rank", "up", "num place", max(4, 1.2 * len(str(rows.ranks.max()))))]
+    if rows.best is not None and rows.worst is not None:
+        spans = [str(a) if a == b else f"{a}–{b}" for a, b in zip(rows.best.tolist(), rows.worst.tolist())]
+        cells.append([f'<td class="rank soft span">{text}</td>' for text in spans])
+        columns.append(Column("could be", "up", "span", 0.95 * _widest(spans, "could be")))
+    if rows.tier is not None:
+        cells.append([f'<td class="num tier">{tier}</td>' for tier in rows.tier.tolist()])
+        columns.append(Column("tier", "up", "num tier", 3.5))
+    cells.append([f'<th scope="row" class="name">{name_html(name)}</th>' for name in rows.names])
+    columns.append(Column("item", "text", "name"))
+    cells.append([_bar(rows, k, left, right) for k in range(n)])
+    places = max(decimals_of(np.array([left, right]), 3), 0)
+    ends = f'<span class="ends"><span>{fixed(left, places)}</span><span>{fixed(right, places)}</span></span>'
+    columns.append(Column(ends, "", "plot"))
+    cells.append([f'<td class="num score">{text}</td>' for text in score])
+    columns.append(Column("score", "down", "num score", 1.2 * _widest(score, "")))
+    if rows.low is not None and rows.high is not None:
+        ends_of = [f"{fixed(a, d)} to {fixed(b, d)}" for a, b, d in zip(rows.low, rows.high, decimals)]
+        cells.append([f'<td class="num soft between">{text}</td>' for text in ends_of])
+        columns.append(Column(f"{level:.0%} interval", "", "num between", 0.95 * _widest(ends_of, "")))
+    if support is not None:
+        cells.append([f'<td class="num support">{text}</td>' for text in support])
+        columns.append(Column("support", "down", "num support", max(8, 1.2 * _widest(support, ""))))
+    tier = rows.tier
+    starts = [tier is not None and (k == 0 or tier[k] != tier[k - 1]) for k in range(n)]
+    lines = [
+        f"<tr{' class=starts' if start else ''}>{''.join(parts)}</tr>" for start, parts in zip(starts, zip(*cells))
+    ]
+    return table(columns, lines, label, "league")
+
+
+def is_clipped(rows: League) -> bool:
+    """Whether some interval is longer than the chart."""
+    left, right = _axis(rows)
+    return rows.low is not None and rows.high is not None and bool((rows.low < left).any() or (rows.high > right).any())
+
+
+def _axis(rows: League) -> tuple[float, float]:
+    """The ends of the chart: all scores, and intervals as far as a few very long ones do not flatten the others."""
+    left, right = float(np.min(rows.scores)), float(np.max(rows.scores))
+    if rows.low is not None and rows.high is not None:
+        room = max(0.25 * (right - left), 1.5 * float(np.median(rows.high - rows.low)))
+        left, right = max(left - room, float(rows.low.min())), min(right + room, float(rows.high.max()))
+    return (left, right) if left < right else (left - 1.0, right + 1.0)
+
+
+def _bar(rows: League, k: int, left: float, right: float) -> str:
+    place = lambda value: 100 * min(max((float(value) - left) / (right - left), 0.0), 1.0)  # noqa: E731
+    bar = ""
+    if rows.low is not None and rows.high is not None:
+        a, b = place(rows.low[k]), place(rows.high[k])
+        bar = f'<i style="left:{a:.1f}%;width:{b - a:.1f}%"></i>'
+    return f'<td class="plot">{bar}<b style="left:{place(rows.scores[k]):.1f}%"></b></td>'
+
+
+def _widest(texts: Sequence[str], head: str) -> int:
+    return max(len(head), *(len(text) for text in texts)) if texts else len(head)
 
 
 def heat_map(names: Sequence[object], table: Floats, label: str) -> str:
     """Square table of probabilities that the row beats the column; the color says who wins more often of the two."""
-    head = "".join(f'<th class="tilt"><span>{in_html(name)}</span></th>' for name in names)
+    head = "".join(
+        f'<th class="tilt" scope="col" title="{in_html(name)}"><span>{name_html(name)}</span></th>' for name in names
+    )
     rows = []
     for k, name in enumerate(names):
         cells = "".join(_cell(win, loss) for win, loss in zip(table[k], table[:, k]))
-        rows.append(f'<tr><th scope="row">{in_html(name)}</th>{cells}</tr>')
+        rows.append(f'<tr><th scope="row">{name_html(name)}</th>{cells}</tr>')
     return (
-        f'<div class="wide"><table class="heat"><caption>{in_html(label)}</caption>'
-        f"<thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f'<div class="wide" tabindex="0" role="region" aria-label="Who beats whom"><table class="heat">'
+        f"<caption>{in_html(label)}</caption>"
+        f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
@@ -70,7 +165,8 @@ def _cell(win: float, loss: float) -> str:
         return "<td></td>"
     lead = (win - loss) / (win + loss) if win + loss > 0 else 0.0
     side = "up" if lead >= 0 else "down"
-    return f'<td class="{side}" style="--p:{abs(lead):.2f}" title="{win:.3f}">{100 * win:.0f}</td>'
+    text = "&lt;1" if 0 < win < 0.005 else "&gt;99" if 0.995 <= win < 1 else f"{100 * win:.0f}"
+    return f'<td class="{side}" style="--p:{abs(lead):.2f}">{text}</td>'
 
 
 def rank_strips(names: Sequence[object], probability: Floats) -> str:
@@ -81,29 +177,30 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
         shown = np.flatnonzero(row >= 0.005)
         marks = "".join(
             f'<rect x="{k}" width="1" y="0" height="10" style="--p:{row[k]:.3f}">'
-            f"<title>rank {k + 1}: {row[k]:.1%}</title></rect>"
+            f"<title>rank {k + 1}: {percent(row[k])}</title></rect>"
             for k in shown
         )
         likely = int(np.argmax(row)) + 1
         rows.append(
-            f'<tr><th scope="row">{in_html(name)}</th><td class="plot"><svg viewBox="0 0 {n} 10" '
+            f'<tr><th scope="row">{name_html(name)}</th><td class="plot"><svg viewBox="0 0 {n} 10" '
             f'preserveAspectRatio="none" class="strip" role="img" aria-label="most probable rank {likely}">'
-            f'{marks}</svg></td><td class="num">{likely} <span class="soft">({row[likely - 1]:.0%})</span></td></tr>'
+            f'{marks}</svg></td><td class="num">{likely}</td><td class="num">{percent(row[likely - 1])}</td></tr>'
         )
-    head = f'<tr><th>item</th><th class="plot">rank 1 … {n}</th><th>most probable</th></tr>'
-    return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
+    head = [
+        Column("item", "text"),
+        Column(f'<span class="ends"><span>rank 1</span><span>{n}</span></span>', "", "plot"),
+        Column("most probable", "up", "num"),
+        Column("probability", "down", "num"),
+    ]
+    return table(head, rows, "How sure the ranks are", "ranking strips")
 
 
-def key_values(pairs: Sequence[tuple[str, object]]) -> str:
-    """A two-column table of facts."""
-    rows = "".join(f'<tr><th scope="row">{in_html(k)}</th><td>{in_html(fact_text(v))}</td></tr>' for k, v in pairs)
-    return f'<div class="wide"><table class="facts"><tbody>{rows}</tbody></table></div>'
-
-
-def fact_text(value: object) -> str:
-    """A fact as a person reads it: yes or no, four digits, thousands apart."""
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "none"}[value]
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def key_values(pairs: Sequence[tuple[str, object]], code: Sequence[str] = ()) -> str:
+    """A two-column table of facts; those named in ``code`` are what was typed."""
+    rows = []
+    for key, fact in pairs:
+        text = in_html(fact_text(fact))
+        rows.append(
+            f'<tr><th scope="row">{in_html(key)}</th><td>{f"<code>{text}</code>" if key in code else text}</td></tr>'
+        )
+    return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'

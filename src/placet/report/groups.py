@@ -1,11 +1,10 @@
 """The section "Kinds of voters" of the page."""
 
-from html import escape
-
 import numpy as np
 
 from placet.aggregate import Groups
-from placet.report import figures
+from placet.report.figures import Column, name_html, table
+from placet.report.numbers import fixed, number
 
 BINS = (0.5, 0.7, 0.9, 0.99)
 """Probabilities of the likeliest group at which voters are counted."""
@@ -15,8 +14,8 @@ def lead(found: Groups) -> str:
     """How many kinds, and how well voters are told apart."""
     voters = float(found.count.sum())
     return (
-        f'<p class="lead"><strong>{len(found):,} kinds of voters</strong> among {voters:,.6g}; the likeliest group of '
-        f"a voter has a probability of {found.certainty:.0%} on average.</p>"
+        f'<p class="lead"><strong>{len(found):,} kinds of voters</strong> among {number(voters, 6)}; the likeliest '
+        f"group of a voter has a probability of {found.certainty:.0%} on average.</p>"
     )
 
 
@@ -24,17 +23,19 @@ def kinds(found: Groups) -> str:
     """Shares with their standard errors, the best items of each group, how sure memberships are, and what was tried."""
     rows = []
     for row in found.summary():
-        error = "" if row["share_stderr"] is None else f" ± {row['share_stderr']:.1%}"
+        voters = number(float(str(row["voters"])), 6)
+        error = "" if row["share_stderr"] is None else f"± {row['share_stderr']:.1%}"
         rows.append(
-            f'<tr><th scope="row">{row["group"]}</th><td class="num">{row["share"]:.1%}{error}</td>'
-            f'<td class="num">{row["voters"]:,.6g}</td><td>{escape(str(row["first"]))}</td></tr>'
+            f'<tr><th scope="row">{row["group"]}</th><td class="num">{row["share"]:.1%}</td><td class="num soft">'
+            f'{error}</td><td class="num">{voters}</td><td>{name_html(row["first"])}</td></tr>'
         )
-    head = "<tr><th>group</th><th>share</th><th>voters most likely in it</th><th>first</th></tr>"
+    heads = ("share", "±", "voters most likely in it")
+    columns = [Column("group"), *(Column(text, "", "num") for text in heads), Column("first")]
     words = (
         "<p>Each voter belongs to one of the groups, with a probability that follows from what it said; groups are "
         "numbered by falling share.</p>"
     )
-    return words + _table(head, rows) + _sure(found) + _tried(found)
+    return words + table(columns, rows, "Kinds of voters") + _sure(found) + _tried(found)
 
 
 def _sure(found: Groups) -> str:
@@ -49,16 +50,12 @@ def _tried(found: Groups) -> str:
         return ""
     rows = []
     for one in found.tried:
-        valid = "" if one.valid is None or np.isnan(one.valid) else figures.number(one.valid)
+        valid = "" if one.valid is None or np.isnan(one.valid) else fixed(one.valid, 4)
         chosen = " (chosen)" if one.groups == len(found) else ""
         rows.append(
-            f'<tr><th scope="row">{one.groups}{chosen}</th><td class="num">{figures.number(one.log_likelihood)}</td>'
-            f'<td class="num">{figures.number(one.bic)}</td><td class="num">{valid}</td></tr>'
+            f'<tr><th scope="row">{one.groups}{chosen}</th><td class="num">{fixed(one.log_likelihood, 1)}</td>'
+            f'<td class="num">{fixed(one.bic, 1)}</td><td class="num">{valid}</td></tr>'
         )
-    head = "<tr><th>groups</th><th>log likelihood</th><th>BIC</th><th>held out, per voter</th></tr>"
-    return "<p>Numbers of groups that were tried:</p>" + _table(head, rows)
-
-
-def _table(head: str, rows: list[str]) -> str:
-    body = "".join(rows)
-    return f'<div class="wide"><table class="ranking"><thead>{head}</thead><tbody>{body}</tbody></table></div>'
+    heads = ("log likelihood", "BIC (lower is better)", "held out, per voter")
+    columns = [Column("groups"), *(Column(text, "", "num") for text in heads)]
+    return "<p>Numbers of groups that were tried:</p>" + table(columns, rows, "Numbers of groups that were tried")

@@ -9,7 +9,8 @@ from placet.aggregate.controls import Controls
 from placet.aggregate.drift import History
 from placet.aggregate.raters import Raters
 from placet.io.escaping import in_html
-from placet.report.figures import number
+from placet.report.figures import Column, name_html, table
+from placet.report.numbers import decimals_for, decimals_of, fixed, number
 
 
 def controls_table(c: Consensus) -> str:
@@ -19,23 +20,33 @@ def controls_table(c: Consensus) -> str:
         return ""
     rows = []
     for row in found.to_frame().iter_rows(named=True):
-        error = "" if row["stderr"] is None else f' <span class="soft">± {number(row["stderr"])}</span>'
+        effect, error = with_error(row["coefficient"], row["stderr"])
         rows.append(
-            f'<tr><th scope="row">{in_html(row["name"])}</th><td class="num">{number(row["coefficient"])}{error}</td>'
-            f'<td class="num">{number(row["points"])}</td><td class="num">{number(row["typical"])}</td>'
-            f'<td class="num">{number(row["typical_points"])}</td></tr>'
+            f'<tr><th scope="row">{name_html(row["name"])}</th><td class="num">{effect}</td>'
+            f'<td class="num soft">{error}</td><td class="num">{number(row["points"])}</td>'
+            f'<td class="num">{number(row["typical"])}</td><td class="num">{number(row["typical_points"])}</td></tr>'
         )
-    heads = ("control", "effect of one unit", "in Elo points", "typical size", "its worth")
-    head = f"<tr>{''.join(f'<th>{text}</th>' for text in heads)}</tr>"
+    heads = ("effect of one unit", "±", "in Elo points", "typical size", "its worth")
     words = (
         "<p>Controls are fitted with the scores; items are ranked, and probabilities of winning given, at 0 of each. A "
         "typical size is the root mean square over all votes, and its worth is in Elo points.</p>"
     )
-    table = f"<thead>{head}</thead><tbody>{''.join(rows)}</tbody>"
-    return f'{words}<div class="wide"><table class="ranking">{table}</table></div>'
+    return words + table([Column("control"), *(Column(text, "", "num") for text in heads)], rows, "Controls")
 
 
-MOST_RATERS = 200
+def with_error(value: float, error: float | None) -> tuple[str, str]:
+    """A value to the digits that its standard error allows, and the error.
+
+    >>> with_error(1.23456, 0.0321), with_error(2.0, None)
+    (('1.235', '± 0.032'), ('2', ''))
+    """
+    if error is None or not error > 0:
+        return number(value), ""
+    decimals = decimals_for(np.array([error]))[0]
+    return fixed(value, decimals), f"± {fixed(error, decimals)}"
+
+
+MOST_RATERS = 5000
 
 
 def raters_table(c: Consensus) -> str:
@@ -50,21 +61,20 @@ def raters_table(c: Consensus) -> str:
     for row in frame.head(MOST_RATERS).iter_rows(named=True):
         cells = ""
         for name in shown:
-            error = row.get(f"{name}_stderr")
-            said = "" if error is None else f' <span class="soft">± {number(error)}</span>'
-            cells += f'<td class="num">{number(row[name])}{said}</td>'
+            value, error = with_error(row[name], row.get(f"{name}_stderr"))
+            cells += f'<td class="num">{value} <span class="soft">{error}</span></td>'
         rows.append(
-            f'<tr><th scope="row">{in_html(str(row["agent"]))}</th><td class="num">{row["votes"]:,.0f}</td>{cells}'
+            f'<tr><th scope="row">{name_html(row["agent"])}</th><td class="num">{row["votes"]:,.0f}</td>{cells}'
             f"<td>{in_html(row['note'])}</td></tr>"
         )
-    head = "".join(f"<th>{text}</th>" for text in ("rater", "votes", *(heads[name] for name in shown), ""))
     words = (
         "<p>Sharpness is 1 for a typical rater and 0 for one whose answers have nothing to do with the scores; side is "
         "what the first of two gains. All are drawn to the typical rater as far as few votes ask for.</p>"
     )
-    cut = f'<p class="soft">{MOST_RATERS} of {len(frame):,} raters are listed.</p>' if len(frame) > MOST_RATERS else ""
-    table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    return f'{words}<div class="wide"><table class="ranking">{table}</table></div>{cut}'
+    columns = [Column("rater", "text"), Column("votes", "down", "num")]
+    columns += [Column(heads[name], "down", "num") for name in shown] + [Column("remark", "text")]
+    cut = f'<p class="soft">{MOST_RATERS:,} of {len(frame):,} raters are listed.</p>'
+    return words + table(columns, rows, "The voters") + (cut if len(frame) > MOST_RATERS else "")
 
 
 MOST_LINES, POINTS_OF_A_LINE = 8, 80
@@ -87,7 +97,7 @@ def history_chart(c: Consensus) -> str:
     bottom, top = float((score - 2 * error)[seen].min()), float((score + 2 * error)[seen].max())
     x = 60 + 700 * (at - low) / (high - low)
     y = lambda values: 290 - 270 * (values - bottom) / ((top - bottom) or 1.0)  # noqa: E731
-    marks = []
+    marks, keys = [], []
     for n, k in enumerate(best):
         rows = seen[:, n]
         middle, spread = score[rows, n], 2 * error[rows, n]
@@ -99,20 +109,24 @@ def history_chart(c: Consensus) -> str:
             f'<polyline points="{_points(zip(x[rows], line))}" fill="none" stroke="hsl({hue},60%,45%)" '
             f'stroke-width="2"><title>{name}</title></polyline>'
         )
-        marks.append(f'<rect x="775" y="{14 + 20 * n}" width="12" height="4" fill="hsl({hue},60%,45%)"/>')
-        marks.append(f'<text x="792" y="{20 + 20 * n}">{name}</text>')
+        keys.append(
+            f'<li><svg viewBox="0 0 12 4" aria-hidden="true"><rect width="12" height="4" fill="hsl({hue},60%,45%)"/>'
+            f"</svg>{name_html(c.items[k])}</li>"
+        )
     for tau in np.linspace(low, high, 6):
         when = history.steps.start(round(float(tau)))
         text = str(np.datetime_as_string(when, unit="D"))[:7] if history.steps.dates else number(float(when))
         place = 60 + 700 * (tau - low) / (high - low)
         marks.append(f'<text x="{place:.0f}" y="312" text-anchor="middle">{in_html(text)}</text>')
+    places = decimals_of(np.linspace(bottom, top, 5), 3)
     for value in np.linspace(bottom, top, 5):
         marks.append(f'<line class="axis" x1="60" x2="760" y1="{y(value):.0f}" y2="{y(value):.0f}"/>')
-        marks.append(f'<text x="52" y="{y(value) + 4:.0f}" text-anchor="end">{number(float(value))}</text>')
+        marks.append(f'<text x="52" y="{y(value) + 4:.0f}" text-anchor="end">{fixed(float(value), places)}</text>')
     words = f"<p>The best {len(best)} items of today, with bands of two standard errors.</p>"
     return (
-        f'{words}<div class="wide"><svg viewBox="0 0 960 320" class="history" role="img" aria-label="Scores over time">'
-        f"{''.join(marks)}</svg></div>"
+        f'{words}<div class="wide" tabindex="0" role="region" aria-label="Scores over time">'
+        f'<svg viewBox="0 0 800 320" class="history" role="img" aria-label="Lines of scores over time">'
+        f'{"".join(marks)}</svg></div><ul class="keys">{"".join(keys)}</ul>'
     )
 
 

@@ -1,0 +1,77 @@
+"""The section "Audit" of the page: what the ranking keeps and breaks, as questions and answers."""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import groupby
+
+from placet.aggregate import MODELS, RULES, Consensus
+from placet.aggregate.instances import split
+from placet.axioms import Audit, AuditSet, audit
+from placet.axioms.findings import Finding
+from placet.axioms.wording import MEANING, capitalize
+from placet.data import Comparisons, Rankings
+from placet.report.figures import Column, sentence_html, table
+
+MOST_AUDITED = 500
+
+QUESTIONS = {
+    "ranking": "Who comes first?",
+    "universality": "Is there one full ranking, without ties?",
+    "majority": "Does an item win that most voters put first?",
+    "condorcet": "Does an item win that beats every other one against one?",
+    "pareto": "Is what everybody prefers followed?",
+    "strong-condorcet": "Is every majority between two items followed?",
+    "near misses": "How narrow is it?",
+    "sensitivity": "How many ballots would change the winner?",
+    "agreement": "Do other rules agree?",
+    "instances": "What was looked at?",
+}
+"""What each check of an audit asks, in public words."""
+
+VERDICTS = {"kept": "yes", "broken": "no", "does not apply": "does not arise", "info": ""}
+"""What a verdict answers; others stand for themselves."""
+
+
+def audit_one(c: Consensus, data: object) -> str:
+    """What the ranking keeps and breaks on these ballots or votes."""
+    known = c.method in MODELS or c.method in RULES
+    if not known or not isinstance(data, Rankings | Comparisons) or not 2 <= len(c.items) <= MOST_AUDITED:
+        return ""
+    if tuple(c.items) != tuple(data.items):
+        return ""
+    return findings_table(audit(data, c, rivals=0).findings, c.items)
+
+
+def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> str:
+    """What the rankings of the instances that are shown keep and break, summed up."""
+    audits = {}
+    for name, part in split(data):
+        c = shown.get(name)
+        if c is not None and 2 <= len(c.items) <= MOST_AUDITED:
+            own = audit(part.restricted(c.items), c, rivals=0, compare=())
+            assert isinstance(own, Audit)
+            audits[name] = own
+    if not audits:
+        return ""
+    names = [*audits, *(item for own in audits.values() for item in own.consensus.items)]
+    return findings_table(AuditSet(next(iter(shown.values())).method, audits).findings, names)
+
+
+def question(check: str) -> str:
+    """The question that a check asks."""
+    axiom, theory, _ = check.partition(" in theory")
+    return f"Always, on any ballots: {MEANING[axiom]}?" if theory else QUESTIONS.get(check, capitalize(check))
+
+
+def findings_table(lines: Sequence[Finding], names: Sequence[object]) -> str:
+    """Questions, answers and sentences; lines that answer one question stand together."""
+    rows = []
+    for check, group in groupby(lines, key=lambda line: line.check):
+        own = list(group)
+        for k, line in enumerate(own):
+            head = f'<th scope="row" rowspan="{len(own)}">{question(check)}</th>' if k == 0 else ""
+            text = re.sub(r" \(epsilon [0-9.]+\)", "", line.text)
+            answer = VERDICTS.get(line.verdict, line.verdict)
+            rows.append(f"<tr>{head}<td>{answer}</td><td>{sentence_html(text, names)}</td></tr>")
+    columns = [Column("question", "", "question"), Column("answer", "", "answer"), Column("in words")]
+    return table(columns, rows, "Audit", "ranking answers")

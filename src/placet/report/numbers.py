@@ -1,0 +1,115 @@
+"""Numbers as a person reads them: the digits that the error allows, thousands apart, one below the other."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from placet.data.arrays import Floats
+
+MOST_DECIMALS = 12
+FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"
+"""Blanks as wide as a digit and as a point, with which numbers of unlike length are brought in line."""
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number by itself: ``digits`` significant digits, thousands apart, a true minus sign, never 2.06e+03.
+
+    >>> number(2056.4), number(-0.00123456), number(0.5), number(3.0), number(12345678.0), number(1e-12)
+    ('2,056', '−0.00123', '0.5', '3', '12,345,678', '1 × 10⁻¹²')
+    """
+    if not np.isfinite(value):
+        return {np.inf: "∞", -np.inf: "−∞"}.get(value, "")
+    size = _power(value)
+    if not -6 <= size < 15:
+        mantissa, power = f"{value:.{digits - 1}e}".split("e")
+        return f"{number(float(mantissa), digits)} × 10{str(int(power)).translate(_RAISED)}"
+    text = fixed(value, min(max(digits - 1 - size, 0), MOST_DECIMALS))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals.
+
+    >>> fixed(1234.5, 2), fixed(-0.001, 2)
+    ('1,234.50', '0.00')
+    """
+    text = f"{abs(value):,.{decimals}f}"
+    return f"−{text}" if value < 0 and text.strip("0.,") else text
+
+
+def percent(share: float) -> str:
+    """A probability; one that is not quite certain is not shown as certain.
+
+    >>> percent(0.8521), percent(0.99999), percent(1.0), percent(0.0001), percent(0.0)
+    ('85.2%', 'more than 99.9%', '100%', 'less than 0.1%', '0%')
+    """
+    if share in (0, 1):
+        return f"{share:.0%}"
+    if share >= 0.9995:
+        return "more than 99.9%"
+    return "less than 0.1%" if share < 0.0005 else f"{share:.1%}"
+
+
+def decimals_for(errors: Floats) -> list[int]:
+    """Decimals of each number: as many as show two digits of its error; an error of 0 takes those of the others.
+
+    >>> decimals_for(np.array([0.0312, 0.5, 35.0, 0.0]))
+    [3, 2, 0, 3]
+    """
+    errors = np.asarray(errors, np.float64)
+    known = np.isfinite(errors) & (errors > 0)
+    sizes = np.zeros(len(errors), np.int64)
+    sizes[known] = [_power(float(f"{error:.1e}")) for error in errors[known]]
+    found = np.clip(1 - sizes, 0, MOST_DECIMALS)
+    found[~known] = found[known].max(initial=2)
+    return [int(d) for d in found]
+
+
+def decimals_of(values: Floats, digits: int = 5) -> int:
+    """Decimals of numbers without errors: ``digits`` significant ones of the largest, none that are all zeros.
+
+    >>> decimals_of([3.0, 12.0]), decimals_of([0.5, 0.25]), decimals_of([2056.3333, 1.0]), decimals_of([1e-9])
+    (0, 2, 1, 9)
+    """
+    values = np.asarray(values, np.float64)
+    values = values[np.isfinite(values)]
+    largest = _power(float(np.abs(values).max(initial=0.0)))
+    most = min(max(digits - 1 - largest, 0), MOST_DECIMALS)
+    texts = [f"{value:.{most}f}".rstrip("0") for value in values]
+    return max((len(text) - text.index(".") - 1 for text in texts if "." in text), default=0) if most else 0
+
+
+def aligned(values: Floats, decimals: Sequence[int]) -> list[str]:
+    """Numbers of a column that ends at one edge, with blanks behind them so that their points stand in one line."""
+    most = max(decimals, default=0)
+    texts = []
+    for value, own in zip(values, decimals):
+        blank = FIGURE_SPACE * (most - own) + (POINT_SPACE if most and not own else "")
+        texts.append(fixed(float(value), own) + blank)
+    return texts
+
+
+def counts(values: Floats) -> list[str]:
+    """Weights and counts of a column: whole where all are.
+
+    >>> counts([1200.0, 3.0]), counts([1.5, 20.0])
+    (['1,200', '3'], ['1.5', '20.0'])
+    """
+    values = np.asarray(values, np.float64)
+    most = min(decimals_of(values), 2)
+    return [fixed(float(value), most) for value in values]
+
+
+def fact_text(value: object) -> str:
+    """A fact: yes or no, four digits, thousands apart."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, float):
+        return number(value, 4)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _power(value: float) -> int:
+    """The power of ten of a number's first digit."""
+    return int(np.floor(np.log10(abs(value)))) if value else 0
