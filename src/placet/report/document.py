@@ -78,7 +78,7 @@ def document(title: str, lead: str, sections: Sections, origin: Origin | None, f
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{in_html(title)}</title><style>{STYLE}</style></head><body><main>"
-        f"<h1>{figures.name_html(title)}</h1>{date}{lead}{_downloads(files)}{body}"
+        f"<h1>{in_html(title)}</h1>{date}{lead}{_downloads(files)}{body}"
         f"<footer>Placet {placet.__version__}</footer></main><script>{SCRIPT}</script></body></html>\n"
     )
 
