@@ -64,7 +64,7 @@ oldest: $(BIN)/python
 	$(BIN)/python tools/oldest.py > $(VENV)-oldest/versions.txt
 	$(VENV)-oldest/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)-oldest/versions.txt pytest hypothesis mpmath pandas pyarrow
 	$(VENV)-oldest/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
-	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-oldest/kernels $(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider -W default tests/test_data.py tests/test_heads.py tests/test_sparse.py
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-oldest/kernels $(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider -W default tests/test_data.py tests/test_heads.py tests/test_sparse.py tests/test_sklearn.py
 
 licenses: $(STAMPS)/placet
 	$(BIN)/python tools/licenses.py

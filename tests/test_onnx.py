@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import placet
+from placet.data import Queries
 from placet.kernels.trees import ZERO_IS_MISSING
 from placet.rank import RANKERS, LinearRanker, NeuralRanker, TreeRanker
 
@@ -71,7 +72,8 @@ def test_what_has_no_form_is_refused_and_nothing_is_written(tmp_path):
 
 
 def test_a_forest_without_trees_scores_nothing(tmp_path):
+    flat = Queries(np.zeros_like(DATA.X), DATA.grade, DATA.offsets)
     with pytest.warns(UserWarning, match="no tree could be grown"):
-        ranker = TreeRanker(min_rows=10_000).fit(DATA)
+        ranker = TreeRanker().fit(flat)
     ranker.to_onnx(tmp_path / "model.onnx")
     assert answer(tmp_path / "model.onnx", DATA.X[:3]).tolist() == [0.0, 0.0, 0.0]

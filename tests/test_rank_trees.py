@@ -150,9 +150,13 @@ def test_explanations_sum_to_the_difference():
 def test_engine_parameters_reach_lightgbm_and_no_split_is_said():
     stumps = TreeRanker(**SMALL, engine={"num_leaves": 2}).fit(TRAIN)
     assert (stumps.trees_.leaves() == 2).all()
-    with pytest.warns(UserWarning, match=r"no tree could be grown .* lower min_rows \(1000\)"):
-        flat = TreeRanker(min_rows=1000).fit(TRAIN)
+    with pytest.warns(UserWarning, match=r"no tree could be grown .* features that vary"):
+        flat = TreeRanker(min_rows=3).fit(Queries(np.ones_like(TRAIN.X), TRAIN.grade, TRAIN.offsets))
     assert not flat.predict(TEST).any()
+    assert not flat.feature_importances_.any()
+    n = len(TRAIN.grade)
+    with pytest.raises(DataError, match=rf"{n} rows are too few to grow a tree: min_rows \({n}\).* use LinearRanker"):
+        TreeRanker(min_rows=n).fit(TRAIN)
     with pytest.raises(ValueError, match="n_trees 0"):
         TreeRanker(n_trees=0).fit(TRAIN)
 

@@ -28,15 +28,17 @@ class Lists(NamedTuple):
 
 def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
     """A read-only one-dimensional view of ``values``; the caller's array stays writable and the caller's."""
-    refuse_masked(values)
+    refuse_masked_or_complex(values)
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.ndim != 1:
         raise DataError(f"a column must be one-dimensional, not of shape {array.shape}")
     return read_only(array)
 
 
-def refuse_masked(values: Any) -> None:
-    """A masked array is not data: what its mask hides would count."""
+def refuse_masked_or_complex(values: Any) -> None:
+    """A masked array is not data: what its mask hides would count; nor are complex numbers, which have no order."""
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        raise DataError("complex numbers have no order (Complex data not supported); give their real parts or sizes")
     if isinstance(values, np.ma.MaskedArray):
         hidden = int(np.ma.getmaskarray(values).sum())
         raise DataError(f"a masked array hides {hidden} of its {values.size} values; fill them or leave them out first")
@@ -58,7 +60,7 @@ def set_columns(record: Any, **values: Any) -> None:
 
 def integers(values: ArrayLike, what: str, dtype: Any = np.int64) -> Ints:
     """Read-only column of int64 (or ``dtype``); floats that are not whole numbers and numbers beyond it are errors."""
-    refuse_masked(values)
+    refuse_masked_or_complex(values)
     array = np.asarray(values)
     whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
     if array.size and not whole:
@@ -171,7 +173,7 @@ def recode(
 
 def encode(values: Any, what: str, known: Sequence[Hashable] | None = None, unit: str = "row") -> tuple[Ints, Names]:
     """Integer codes and names, by first appearance or as in ``known``; missing and unknown names are errors."""
-    refuse_masked(values)
+    refuse_masked_or_complex(values)
     column = values.tolist() if isinstance(values, np.ndarray) else list(values)
     try:
         index: dict[Any, int] = dict.fromkeys(column, 0)
@@ -253,9 +255,11 @@ def column(frame: Any, name: str) -> Any:
 
 def table(X: Any) -> tuple[Any, Names | None]:
     """A matrix (anything that NumPy or SciPy takes) and the column names, where ``X`` is a data frame or mapping."""
+    if is_sparse(X):  # first: SciPy's dictionaries of keys are mappings too
+        return X, None
     if isinstance(X, Mapping):
         return np.column_stack(list(X.values())), tuple(X)
-    if is_sparse(X) or not is_frame(X):
+    if not is_frame(X):
         return X, None
     import narwhals as nw
 

@@ -16,7 +16,7 @@ from placet.data.arrays import (
     integers,
     numbers,
     recode,
-    refuse_masked,
+    refuse_masked_or_complex,
     same_columns,
     set_columns,
     table,
@@ -257,7 +257,7 @@ def control_columns(
     if control is None:
         return None, None
     values, own = table(control)
-    refuse_masked(values)
+    refuse_masked_or_complex(values)
     try:
         values = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -350,8 +350,8 @@ def pair_keys(n_items: int, agent: Ints | None) -> int:
 
 def _encode_pairs(a: Any, b: Any, items: Sequence[Hashable] | None) -> tuple[Ints, Ints, Names]:
     """Codes of both sides of each vote; whole numbers in a small range are numbered without a dictionary."""
-    refuse_masked(a)
-    refuse_masked(b)
+    refuse_masked_or_complex(a)
+    refuse_masked_or_complex(b)
     both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size and b.size
     if both and a.dtype.kind in "iu" and b.dtype.kind in "iu" and items is None:
         low, high = min(int(a.min()), int(b.min())), max(int(a.max()), int(b.max()))

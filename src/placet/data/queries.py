@@ -24,7 +24,7 @@ from placet.data.arrays import (
     offsets_from_sizes,
     offsets_of,
     read_only,
-    refuse_masked,
+    refuse_masked_or_complex,
     same_columns,
     set_columns,
     table,
@@ -317,13 +317,14 @@ class Queries:
 def _features(X: Any) -> Any:
     """Read-only float32 or float64 table, or CSR with sorted indices; other numbers become float64."""
     if is_sparse(X):
+        refuse_masked_or_complex(X)
         csr = as_csr(X, "feature")
         if csr.dtype not in (np.float32, np.float64):
             csr = csr.astype(np.float64)
         if not csr.has_sorted_indices:
             csr = csr.sorted_indices()
         return csr
-    refuse_masked(X)
+    refuse_masked_or_complex(X)
     try:
         array = np.asarray(X)
         array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

@@ -24,7 +24,7 @@ from placet.data.arrays import (
     offsets_from_sizes,
     offsets_of,
     recode,
-    refuse_masked,
+    refuse_masked_or_complex,
     same_columns,
     set_columns,
     smallest_type,
@@ -235,7 +235,7 @@ class Rankings:
         [[('a',), ('b', 'c')], [('c',), ('b',)]]
         """
         matrix, columns = table(matrix)
-        refuse_masked(matrix)
+        refuse_masked_or_complex(matrix)
         try:
             ranks = np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError) as error:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data.arrays import Floats, Ints, numbers, refuse_masked
+from placet.data.arrays import Floats, Ints, numbers, refuse_masked_or_complex
 from placet.data.errors import DataError
 
 Times = NDArray[Any]
@@ -22,7 +22,7 @@ def time_column(values: Any, n_rows: int) -> Times:
     >>> time_column(["2024-06-01", "2024-06-02 12:00"], 2)
     array(['2024-06-01T00:00:00', '2024-06-02T12:00:00'], dtype='datetime64[s]')
     """
-    refuse_masked(values)
+    refuse_masked_or_complex(values)
     column = np.asarray(values if isinstance(values, np.ndarray) else list(values))
     if len(column) != n_rows:
         raise DataError(f"time has {len(column)} entries; {n_rows} are needed")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placet.data import DataError
-from placet.data.arrays import Ints, first_repeat, refuse_masked
+from placet.data.arrays import Ints, first_repeat, refuse_masked_or_complex
 from placet.io.escaping import UNQUOTE, from_sheet
 from placet.io.files import Source, bare_suffix, decode, name_of, peek, plain_path, read_bytes, refuse_wide
 from placet.io.text import Problems, quote
@@ -299,7 +299,7 @@ def from_frame(frame: Any) -> Part:
 def _cells(values: Any) -> Any:
     """The cells of a column as an array of numbers, or as a list."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iufb":
-        refuse_masked(values)
+        refuse_masked_or_complex(values)
         return values
     if hasattr(values, "null_count") and values.dtype.is_numeric() and values.null_count() == 0:
         return values.to_numpy()

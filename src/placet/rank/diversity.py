@@ -146,13 +146,14 @@ class DiversityReranker(Ranker):
         start: Any = None,
         engine: Any = None,
         control: Any = None,
+        **others: Any,
     ) -> Self:
         """Fit on queries and ``y`` (rows, subtopics), what their rows are judged for, dense or sparse, in their order.
 
         ``X`` is ``Queries``, or features with ``qid``; ``valid`` is (queries, judged) or (X, judged, qid): the weights
         that are best on it are kept.  An interrupt (Ctrl-C) keeps the best so far.
         """
-        others: dict[str, Any] = {"progress": progress, "start": start, "engine": engine, "control": control}
+        others |= {"progress": progress, "start": start, "engine": engine, "control": control}
         return super().fit(X, y, qid, weight=weight, valid=valid, **others)
 
     def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> "Subtopics":
@@ -202,11 +203,19 @@ class DiversityReranker(Ranker):
             **best.summary(),
         }
 
-    def score(self, X: Any, y: Any = None, qid: Ids | None = None, metric: str | None = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Ids | None = None,
+        metric: str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined."""
-        data = with_subtopics(X, y, qid)
         chosen = metric_of(metric or self.metric)
-        return mean_defined(chosen(self.predict(data.queries), data.judged, data.queries.offsets))
+        data = with_subtopics(X, y, qid, sample_weight)
+        weight = None if sample_weight is None else data.queries.weight
+        return mean_defined(chosen(self.predict(data.queries), data.judged, data.queries.offsets), weight)
 
     def _quality_on(self, data: "Subtopics") -> Callable[[Floats], float]:
         """w -> mean of the metric."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists, Queries
-from placet.data.arrays import Floats, Ints, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, numbers, offsets_from_sizes
 from placet.data.documents import Documents, Own, checked_features
 from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels import labels as kernels
@@ -169,19 +169,31 @@ class LabelRanker(Ranker):
         """The best k labels (documents, k) of every document, best first, without holding a score for each label."""
         return self.top(X, k).label
 
-    def score(self, X: Any, y: Any = None, metric: str | None = None) -> float:  # type: ignore[override]
+    def score(  # type: ignore[override]
+        self, X: Any, y: Any = None, metric: str | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Mean of ``metric`` (the ranker's own unless given) over the documents that have labels.
 
-        Propensities are those of the documents at fit (``psp@5``, ``psndcg@5``).
+        Propensities are those of the documents at fit (``psp@5``, ``psndcg@5``).  ``sample_weight``: of each document.
         """
-        return self.evaluate(X, y, [metric or self.metric])[0]
+        return self.evaluate(X, y, [metric or self.metric], sample_weight)[0]
 
-    def evaluate(self, X: Any, y: Any = None, metrics: Sequence[str] = ("p@1", "p@3", "p@5")) -> list[float]:
+    def evaluate(
+        self,
+        X: Any,
+        y: Any = None,
+        metrics: Sequence[str] = ("p@1", "p@3", "p@5"),
+        sample_weight: ArrayLike | None = None,
+    ) -> list[float]:
         """Means of several metrics over the documents that have labels, which are ranked once."""
-        data = self._documents(X, y)
         chosen = [metric_of(spec) for spec in metrics]
+        data = self._documents(X, y)
+        weight = None if sample_weight is None else numbers(sample_weight, "sample_weight", positive=True)
+        if weight is not None and len(weight) != len(data):
+            raise DataError(f"sample_weight has {len(weight)} entries; there are {len(data)} documents")
         deepest = max(self.sizes_[-1] if m.k is None else min(m.k, self.sizes_[-1]) for m in chosen)
-        return means_over_documents(chosen, self.top(data.X, int(deepest)).judge(data.Y), self.propensity())
+        judged = self.top(data.X, int(deepest)).judge(data.Y)
+        return means_over_documents(chosen, judged, self.propensity(), weight)
 
     def propensity(self, a: float = 0.55, b: float = 1.5) -> Floats:
         """Propensity (labels,) of every label, from its number of documents at fit."""
@@ -328,11 +340,13 @@ def best_labels(network: Sequence[Layer], X: "csr_matrix", k: int) -> Top:
     return Top(label, score, n_labels)
 
 
-def means_over_documents(metrics: Sequence[Any], judged: Judged, propensity: Floats) -> list[float]:
+def means_over_documents(
+    metrics: Sequence[Any], judged: Judged, propensity: Floats, weight: Floats | None = None
+) -> list[float]:
     """Mean of each metric over the documents in which it is defined."""
     of_row = propensity[judged.name] if judged.name is not None else None
     values = [m(judged.score, judged.grade, judged.offsets, propensity=of_row) for m in metrics]
-    return [mean_defined(value) for value in values]
+    return [mean_defined(value, weight) for value in values]
 
 
 # --- losses of a batch ------------------------------------------------------------------------------------------------

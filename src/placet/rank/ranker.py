@@ -20,6 +20,7 @@ from placet.metrics import evaluate_parts
 from placet.metrics import metric as metric_of
 from placet.rank import files, probabilities
 from placet.rank.controls import Controls, control_rows
+from placet.rank.conventions import refuse_other_arguments, refuse_search_without_routing
 from placet.rank.state import Part, check_params, check_state, holds, stated
 from placet.rank.validation import Best
 
@@ -64,7 +65,7 @@ class Ranker(BaseEstimator):
     ``fit(X, y, qid=...)`` takes rows in any order; ``fit(queries)`` takes ``Queries``.  ``predict`` answers in the
     order of the rows it is given.  ``qid`` is metadata in the sense of scikit-learn, requested by default: with
     ``sklearn.set_config(enable_metadata_routing=True)``, ``GridSearchCV(ranker, grid, cv=GroupKFold()).fit(X, y,
-    groups=qid, qid=qid)`` works.
+    groups=qid, qid=qid)`` works, also where the ranker ends a ``Pipeline``; without it the search is refused.
     """
 
     # the fitted attributes that a saved model keeps and what each is (placet.rank.state), beside those of every ranker
@@ -95,6 +96,7 @@ class Ranker(BaseEstimator):
         start: Any = None,
         engine: Any = None,
         control: Any = None,
+        **others: Any,
     ) -> Self:
         """Fit on ``Queries``, on features, grades and query of every row, or on `Parts` of queries (`placet.scan`).
 
@@ -104,7 +106,11 @@ class Ranker(BaseEstimator):
         path to start from.  ``engine``: what works on parts, a `distributed.Client` or None for this process.
         ``control``: for linear rankers, a table of numbers, rows as those of ``X``, that may have moved the grades (the
         place at which a row was shown); their effects are fitted beside the features and left out by `predict`.
+        ``others`` are refused: arguments of other libraries, with what to give instead.
         """
+        refuse_other_arguments(others)
+        refuse_search_without_routing()
+        metric_of(self._metric())  # a name that is unknown is said before the work
         self.fit_summary_: dict[str, Any] = {}
         self._progress, self._start = progress, start
         if start is not None and not self.takes_start:
@@ -148,13 +154,24 @@ class Ranker(BaseEstimator):
         refuse_infinite_scores(s)
         return in_order_of(X, queries, s)
 
-    def score(self, X: Any, y: Any = None, qid: Ids | None = None, metric: str | None = None) -> float:
-        """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined."""
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Ids | None = None,
+        metric: str | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined.
+
+        ``sample_weight``, by scikit-learn's name: a weight of each query in the mean, given as ``weight`` is to `fit`.
+        """
+        chosen = metric_of(metric or self._metric())
         if isinstance(X, Parts):
             return mean_defined(*evaluate_parts([metric or self._metric()], self.predict, X).values())
-        queries = as_queries(X, y, qid, None, self._missing)
-        chosen = metric_of(metric or self._metric())
-        return mean_defined(chosen(self.predict(queries), queries.grade, queries.offsets))
+        queries = as_queries(X, y, qid, sample_weight, self._missing)
+        weight = None if sample_weight is None else queries.weight
+        return mean_defined(chosen(self.predict(queries), queries.grade, queries.offsets), weight)
 
     def top1_probability(self, X: Any, qid: Ids | None = None) -> Scores:
         """Probability (rows,) that the row is first in its list, under the fitted model; sums to 1 in each list.
@@ -228,6 +245,22 @@ class Ranker(BaseEstimator):
 
         self._check_fitted()
         write_onnx(self, path)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the features, where ``fit`` was given a data frame whose columns are all named by text."""
+        names = getattr(self, "features_", None)
+        if names is None or not all(isinstance(name, str) for name in names):
+            raise AttributeError(f"{type(self).__name__} has no feature_names_in_: it was not fitted to named columns")
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks: grades are needed, sparse features taken, NaN where the ranker knows what to do."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._missing == "keep"
+        return tags
 
     def saved_state(self) -> dict[str, Any] | None:
         """The fitted attributes that a file keeps; None if the ranker is not fitted."""
@@ -467,10 +500,13 @@ def refuse_infinite(ranker: Ranker) -> None:
             )
 
 
-def mean_defined(values: NDArray[np.float64]) -> float:
-    """Mean of the values that are not NaN; NaN if there are none."""
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
+def mean_defined(values: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> float:
+    """Mean of the values that are not NaN; NaN if there are none, or none has a weight."""
+    defined = ~np.isnan(values)
+    if weight is not None:
+        total = weight[defined].sum()
+        return float(weight[defined] @ values[defined] / total) if total > 0 else float("nan")
+    return float(values[defined].mean()) if defined.any() else float("nan")
 
 
 def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Any:

@@ -267,11 +267,10 @@ class SurrogateSearch(Ranker):
             raise ValueError(
                 f"max_evaluations {self.max_evaluations} must be one for each psi: at least {len(self.psi)}"
             )
-        if valid is None and (n < 2 or not 0 < self.validation < 1):
-            raise ValueError(
-                f"validation {self.validation} must lie between 0 and 1 and leave queries on both sides of {n}; "
-                "or give a validation set"
-            )
+        if valid is None and not 0 < self.validation < 1:
+            raise ValueError(f"validation {self.validation} must lie between 0 and 1; or give a validation set")
+        if valid is None and n < 2:
+            raise DataError(f"there are too few queries to hold out a share of them ({n}); give a validation set")
 
 
 def _scores_of(state: State, queries: Queries) -> Floats:

@@ -20,6 +20,15 @@ from placet.rank.trees_in_parts import best_number, grow_together
 from placet.rank.validation import Best
 from placet.threads import forked
 
+NUMBER_OF_TREES = (
+    "n_estimators",
+    "num_iterations",
+    "num_iteration",
+    "num_trees",
+    "num_round",
+    "num_boost_round",
+    "n_iter",
+)
 FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton steps of a leaf bounded
 
 
@@ -27,37 +36,39 @@ class TreeRanker(Ranker):
     """A sum of regression trees fitted to any loss that has a curvature, with LightGBM as the engine.
 
     Gradients and curvatures are divided by the mean curvature at the start, so ``l2`` and LightGBM's own limits mean
-    the same for every loss: a row counts as about one.  NaN in a feature is a value of its own.
+    the same for every loss: a row counts as about one.  NaN in a feature is a value of its own.  Each parameter's name
+    in LightGBM is given where it differs; further ones go into ``engine``.
 
     Parameters
     ----------
     loss : str
         A name of ``LOSSES``.
     n_trees : int
-        Trees at most.
+        Trees at most (LightGBM: ``n_estimators``).
     learning_rate : float
         Factor of each tree.
     leaves : int
-        Leaves of a tree at most.
+        Leaves of a tree at most (``num_leaves``).
     min_rows : int
-        Rows of a leaf at least.
+        Rows of a leaf at least (``min_child_samples``).
     l2 : float
-        Penalty on the values of leaves.
+        Penalty on the values of leaves (``reg_lambda``).
     subsample : float
-        Share of the rows drawn for each tree.
+        Share of the rows drawn for each tree (with ``subsample_freq`` 1).
     feature_fraction : float
-        Share of the features drawn for each tree.
+        Share of the features drawn for each tree (``colsample_bytree``).
     patience : int
-        With a validation set, training stops after this many trees without a better ``metric``; the best are kept.
+        With a validation set, training stops after this many trees without a better ``metric``; the best are kept
+        (``early_stopping_rounds``).
     metric : str
-        Judges on the validation set.
+        Judges on the validation set (``eval_metric``).
     loss_params : mapping, optional
         Parameters of the loss.
     engine : mapping, optional
         Further parameters of LightGBM.
     monotone : mapping or sequence, optional
         How the score may move with a feature: 1 (only rise), -1 (only fall) or 0 (either) for every feature, or a
-        mapping from names of features.
+        mapping from names of features (``monotone_constraints``).
     random_state : int
         Seed of the draws.
 
@@ -115,11 +126,18 @@ class TreeRanker(Ranker):
         slopes = self._slopes()
         sign = directions(self.monotone, queries.features, queries.n_features)
         limits = {"monotone_constraints": sign.tolist()} if sign.any() else {}
-        engine = {**self._engine(), **limits, **(self.engine or {})}
-        if isinstance(queries, Parts):
-            self._fit_parts(queries, valid, slopes, engine)
-            return
-        valid = valid.load() if isinstance(valid, Parts) else valid
+        engine = {**self._engine(), **limits, **self._further()}
+        try:
+            if isinstance(queries, Parts):
+                self._fit_parts(queries, valid, slopes, engine)
+            else:
+                self._fit_queries(queries, valid.load() if isinstance(valid, Parts) else valid, slopes, engine)
+        except lgb.basic.LightGBMError as error:
+            raise ValueError(f"LightGBM cannot grow such trees: {error}") from None
+
+    def _fit_queries(self, queries: Queries, valid: Queries | None, slopes: "Slopes", engine: dict[str, Any]) -> None:
+        """Grow trees in this process, and keep as many as are best on the validation set."""
+        lgb = lightgbm()
         slopes.bind(queries.lists())
         train = lgb.Dataset(queries.X, queries.grade, params=engine).construct()
         best: Best[int] = Best()
@@ -129,6 +147,11 @@ class TreeRanker(Ranker):
             if valid is not None:
                 booster.add_valid(lgb.Dataset(valid.X, valid.grade, reference=train), "valid")
             best = self._grow(booster, slopes, valid)
+        if best.steps == 0 and len(queries.grade) < 2 * self.min_rows:
+            raise DataError(
+                f"{len(queries.grade)} rows are too few to grow a tree: min_rows ({self.min_rows}) of them must lie on "
+                "either side of a split; lower min_rows, or use LinearRanker"
+            )
         if best.steps == 0:
             warnings.warn(
                 f"no tree could be grown on {len(queries.grade)} rows: every score is 0; lower min_rows "
@@ -140,6 +163,19 @@ class TreeRanker(Ranker):
         self.trees_ = Forest.from_text(text) if text else Forest.empty(queries.n_features)
         self.learnt_ = dict(slopes.learnt)
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share (features,) of each feature in the variance that splits explain; see `Forest.importances`."""
+        self._check_fitted()
+        return self.trees_.importances()
+
+    def _further(self) -> dict[str, Any]:
+        """``engine``, where it does not say again what a parameter of the ranker says."""
+        for name in self.engine or {}:
+            if name in NUMBER_OF_TREES:
+                raise ValueError(f"engine holds {name}; the number of trees is n_trees ({self.n_trees})")
+        return dict(self.engine or {})
 
     def _slopes(self) -> "Slopes":
         return Slopes(self.loss, self.loss_params)

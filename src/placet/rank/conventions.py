@@ -1,0 +1,64 @@
+"""scikit-learn's ways: arguments by the names of other libraries, and cross-validation without routing."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+VALID = "give valid=(X, y, qid) or valid=Queries: what is best on it by the ranker's metric is kept"
+INSTEAD = {
+    "group": "give qid=, the query of every row; from sizes of consecutive queries: "
+    "np.repeat(np.arange(len(group)), group)",
+    "groups": "give qid=, the query of every row; groups= belongs to the search or splitter that calls the ranker",
+    "query_id": "give qid=, the query of every row",
+    "group_id": "give qid=, the query of every row",
+    "sample_weight": "give weight=, one for each query, or one for each row that is equal inside a query",
+    "group_weight": "give weight=, one for each query, or one for each row that is equal inside a query",
+    "eval_set": VALID,
+    "eval_group": VALID,
+    "eval_qid": VALID,
+    "validation_data": VALID,
+    "eval_metric": "give metric= to the ranker, such as metric='ndcg@10', and valid= to fit",
+    "eval_at": "give metric='ndcg@5' to the ranker: the depth is part of the name",
+    "early_stopping_rounds": "give patience= to the ranker and valid= to fit",
+    "callbacks": "give progress=, a function of (step, steps at most, metric on the validation set or None)",
+    "verbose": "give progress=, a function of (step, steps at most, metric on the validation set or None)",
+    "init_model": "give start=, a fitted linear ranker; trees start from nothing",
+    "feature_name": "give X as a data frame: the names of its columns are kept",
+    "categorical_feature": "give engine={'categorical_feature': [columns]} to TreeRanker",
+}
+"""What to give to `fit` in place of arguments that LightGBM, XGBoost, CatBoost and scikit-learn know."""
+
+ROUTING = (
+    "scikit-learn hands qid to fit but not to score, and would put NaN for every score; call "
+    "sklearn.set_config(enable_metadata_routing=True) first, then search.fit(X, y, qid=qid, groups=qid)"
+)
+
+
+def refuse_other_arguments(given: Mapping[str, Any]) -> None:
+    """A ``TypeError`` that says what to give instead of arguments that `fit` does not have."""
+    for name in given:
+        raise TypeError(f"fit has no argument {name}" + (f": {INSTEAD[name]}" if name in INSTEAD else ""))
+
+
+def refuse_search_without_routing() -> None:
+    """Refuse to be fitted by a search or cross-validation of scikit-learn that will call ``score`` without ``qid``.
+
+    scikit-learn takes an exception in ``score`` for a score of NaN, and goes on to choose among NaNs; that every fit
+    failed it reports.  So this is said in ``fit``, and only where the frame that calls it says that ``score`` follows.
+    """
+    from sklearn import get_config
+
+    if get_config()["enable_metadata_routing"]:
+        return
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "_fit_and_score":
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is not None and frame.f_globals.get("__name__", "").startswith("sklearn.") and _asks_score(frame.f_locals):
+        raise ValueError(ROUTING)
+
+
+def _asks_score(local: Mapping[str, Any]) -> bool:
+    """Whether one of the scorers is the estimator's own ``score``; a function of the user's may know the queries."""
+    scorer = local.get("scorer")
+    scorers = getattr(scorer, "_scorers", {"": scorer})
+    return any(type(one).__name__ == "_PassthroughScorer" for one in scorers.values())
