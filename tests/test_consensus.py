@@ -1,6 +1,7 @@
 """The result type and the short way: ranks, ties, intervals, bootstrap, the pair to ask next, errors that name the way out."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import norm
 
 from placet.aggregate import MODELS, RULES, Consensus, consensus, uncertainty
 from placet.aggregate.resample import resample, resampled_counts
+from placet.aggregate.result import table_rows
 from placet.data import Comparisons, DataError, Rankings
 
 BALLOTS = Rankings.from_orders(
@@ -188,3 +190,13 @@ def test_no_prior_and_no_answer_names_the_groups():
     for method in ("bradley-terry", "plackett-luce", "pmop-fd", "pmop"):
         with pytest.raises(DataError, match=r"no finite scores exist.*give a prior"):
             consensus(Rankings.from_orders([["a", "b"], ["c", "d"], ["b", "a"]]), method, prior=None)
+
+
+@pytest.mark.parametrize("method", ["plackett-luce", "borda"])
+def test_rows_that_are_printed_are_those_of_the_frame(method):
+    data = Rankings.from_orders([["a", "b", "c"], ["b", ("a", "c")], ["a", "c", "b"]])
+    for c in (consensus(data, method), replace(consensus(data, method), support=None)):
+        head, rows = table_rows(c, 0.9)
+        assert head == c.to_frame(0.9).columns
+        assert rows == c.to_frame(0.9).rows()
+        assert [type(value) for value in rows[0]] == [type(value) for value in c.to_frame(0.9).rows()[0]]

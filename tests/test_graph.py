@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placet.data import graph
 from placet.data.graph import components, components_of_pairs
 
 
@@ -67,3 +68,20 @@ def test_a_pair_seen_often_still_counts():
 def test_nothing_to_connect(n):
     np.testing.assert_array_equal(components([], [], [0], n), np.zeros(n))
     np.testing.assert_array_equal(components_of_pairs([], [], n), np.zeros(n))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(1, 40), st.integers(0, 120), st.integers(0, 2**32 - 1))
+def test_few_edges_have_the_groups_that_scipy_finds(n, n_edges, state):
+    winner, loser = np.random.default_rng(state).integers(0, n, (2, n_edges))
+    by_python = components_of_pairs(winner, loser, n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graph, "FEW", 0)
+        np.testing.assert_array_equal(components_of_pairs(winner, loser, n), by_python)
+
+
+def test_a_long_chain_is_no_deep_recursion():
+    n = 4000
+    chain = np.arange(n)
+    assert len(set(components_of_pairs(chain[:-1], chain[1:], n))) == n
+    assert set(components_of_pairs(chain, np.roll(chain, -1), n)) == {0}

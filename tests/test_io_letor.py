@@ -1,5 +1,6 @@
 """LETOR text: numbers to the last bit, rows against a slow reader, bad lines by their number, memory that stays small."""
 
+import copy
 import io
 import math
 import struct
@@ -29,7 +30,22 @@ def bits(value):
 
 
 def table(text, **options):
-    return read_letor(io.BytesIO(text.encode() if isinstance(text, str) else text), **options)
+    """The queries of a text as compiled kernels read it, once plain Python was seen to read the same."""
+    found = []
+    for small in (1 << 15, -1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(blocks, "SMALL_TEXT", small)
+            try:
+                text_bytes = text.encode() if isinstance(text, str) else text
+                found.append((read_letor(io.BytesIO(text_bytes), **copy.deepcopy(options)), ""))
+            except DataError as error:
+                found.append((None, str(error)))
+    (by_python, words), (by_kernels, same) = found
+    assert words == same
+    if words:
+        raise DataError(words)
+    assert by_python == by_kernels
+    return by_kernels
 
 
 @settings(deadline=None, max_examples=600)

@@ -26,6 +26,7 @@ Win = Callable[[ArrayLike, ArrayLike], Floats]
 
 NO_UNCERTAINTY = "{method!r} gives no standard errors; consensus(data, {method!r}, bootstrap=200) adds resampled scores"
 RELATIVE_TOLERANCE = 1e-9
+MEASURED = ("score", "stderr", "support")  # columns of decimals in the table of a result; the others are whole numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -561,10 +562,10 @@ def tied_groups(scores: Floats, tolerance: float) -> tuple[Ints, Ints]:
     return tier, np.bincount(tier)
 
 
-def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
-    """The rows of one result after those of the other."""
-    import polars as pl
-
+def table_columns(results: Sequence[Consensus], level: float) -> dict[str, Any]:
+    """The columns of `Consensus.to_frame`, the rows of one result after those of the other: names as a list, numbers as
+    an array with NaN where nothing is known, or None where nothing is known of any.
+    """
     columns: dict[str, list[Floats | Ints]] = {
         name: [] for name in ("score", "stderr", "rank", "rank_low", "rank_high", "tier", "support")
     }
@@ -583,12 +584,33 @@ def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
             columns["tier"].append(c.tier_numbers(level)[order] if tiered else unknown)
         if c.support is not None:
             columns["support"].append(c.support[order])
-    rows = sum(len(c.items) for c in results)
-    frame = {"item": pl.Series(_plain([c.items[k] for c in results for k in c.order]))}
-    for name, parts in columns.items():
-        kind = pl.Float64 if name in ("score", "stderr", "support") else pl.Int64
-        values = np.concatenate(parts) if parts else None
-        column = pl.Series([None] * rows, dtype=kind) if values is None else pl.Series(values).fill_nan(None)
+    names = _plain([c.items[k] for c in results for k in c.order])
+    return {"item": names, **{name: np.concatenate(parts) if parts else None for name, parts in columns.items()}}
+
+
+def table_rows(c: Consensus, level: float) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The names of the columns of `Consensus.to_frame` and its rows, without a data frame; None where nothing is known.
+
+    What prints a few numbers need not wait for Polars.
+    """
+    columns = table_columns([c], level)
+    shown: list[list[Any]] = [list(columns.pop("item"))]
+    for name, values in columns.items():
+        plain = [None] * len(c.items) if values is None else [None if v != v else v for v in values.tolist()]
+        shown.append(plain if name in MEASURED else [None if v is None else int(v) for v in plain])
+    return ["item", *columns], list(zip(*shown))
+
+
+def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
+    """The rows of one result after those of the other."""
+    import polars as pl
+
+    columns = table_columns(results, level)
+    names = columns.pop("item")
+    frame = {"item": pl.Series(names)}
+    for name, values in columns.items():
+        kind = pl.Float64 if name in MEASURED else pl.Int64
+        column = pl.Series([None] * len(names), dtype=kind) if values is None else pl.Series(values).fill_nan(None)
         frame[name] = column.cast(kind)
     return pl.DataFrame(frame)
 

@@ -8,7 +8,6 @@ import typer
 
 from placet.cli import aggregate, audit, completion, data, demo, diff, evaluate, rank, serve, simulate, stopping, track
 from placet.cli.output import say
-from placet.data.engine import EngineError
 
 app = typer.Typer(
     name="placet",
@@ -53,11 +52,17 @@ def main() -> None:
 def _run() -> None:
     try:
         app(prog_name="placet")
-    except (ValueError, OSError, EngineError) as error:
+    except (ValueError, OSError, *_errors_of_engines()) as error:
         if os.environ.get("PLACET_DEBUG"):
             raise
         say(f"placet: {error}")
         sys.exit(2)
+
+
+def _errors_of_engines() -> tuple[type[Exception], ...]:
+    """What an engine raises; nothing where no module of data was needed, for they take a while to import."""
+    engines = sys.modules.get("placet.data.engine")
+    return () if engines is None else (engines.EngineError,)
 
 
 def _say_warning(message: Warning | str, *_: object) -> None:

@@ -34,8 +34,12 @@ def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = No
 
 def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
     """All on a pipe; on a terminal the best items of the first instances, and how many more there are."""
-    from placet.aggregate import ConsensusSet, Groups
+    from placet.aggregate import Consensus, ConsensusSet, Groups
+    from placet.aggregate.result import table_rows
 
+    if isinstance(result, Consensus):
+        show_table(*table_rows(result, level))
+        return
     if isinstance(result, Groups) or not (isinstance(result, ConsensusSet) and sys.stdout.isatty()):
         frame = result.to_frame(level)
         show_table(frame.columns, frame.rows())

@@ -8,7 +8,6 @@ import typer
 
 from placet.cli.options import Seed, check_target
 from placet.cli.output import progress_bar
-from placet.data import DataError
 
 
 def track(
@@ -88,5 +87,5 @@ def _pair(text: str, what: str) -> tuple[float, float]:
     try:
         first, second = (float(part) for part in text.split(","))
     except ValueError:
-        raise DataError(f"{what} {text!r} must be two numbers with a comma between them, such as -57.5,-105") from None
+        raise ValueError(f"{what} {text!r} must be two numbers with a comma between them, such as -57.5,-105") from None
     return first, second

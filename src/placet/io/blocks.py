@@ -14,9 +14,11 @@ from numpy.typing import DTypeLike, NDArray
 from placet.data import DataError
 from placet.io.files import refuse_wide
 from placet.io.text import Problems, format_number, parse_decimal, quote
+from placet.kernels import interpreted, parse
 from placet.threads import get_threads
 
 BLOCK = 1 << 20
+SMALL_TEXT = 1 << 15  # bytes that plain Python parses before Numba is imported
 MAX_FEATURES = 1 << 24
 DENSE_FROM = 0.25
 Sparse = Literal["auto"] | bool
@@ -74,6 +76,11 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return np.dtype(dtype)
 
 
+def kernels_for(size: int) -> Any:
+    """The kernels that parse text of ``size`` bytes: plain Python where it is done before Numba is imported."""
+    return interpreted("parse") if size <= SMALL_TEXT else parse
+
+
 class Buffers:
     """Reusable buffers for parsing one block: its text and the arrays that the kernel fills.
 
@@ -84,6 +91,7 @@ class Buffers:
         self.buffer = bytearray()
         self.text: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.lines = self.colons = self.slot = 0
+        self.kernels: Any = None
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def fill(self, file: IO[bytes], rest: bytes) -> tuple[bool, bytes]:
@@ -122,6 +130,16 @@ class Buffers:
         """Row pointers, indices and values, as many as the text can hold."""
         indptr = self.array("indptr", (self.lines + 1,), np.int64)
         return indptr, self.array("index", (self.colons,), np.int32), self.array("value", (self.colons,), np.float64)
+
+    def count(self, first: bool) -> None:
+        """Choose the kernels for this text, the first of its file or not, and let them count its lines and colons."""
+        self.kernels = kernels_for(len(self.text)) if first else parse
+        self.lines, self.colons = self.kernels.count(self.content)
+
+    @property
+    def content(self) -> Any:
+        """The text as the kernels take it; Python is quicker, and its numbers wider, with bytes than with an array."""
+        return self.text if self.kernels is parse else self.text.tobytes()
 
     def token(self, start: int, end: int) -> bytes:
         """Some bytes of the text."""
@@ -175,8 +193,6 @@ def read_blocks(file: IO[bytes], name: str) -> Iterator[Buffers]:
     """Blocks of whole lines, each ended by a newline, of about BLOCK bytes, in buffers that are used in turn; no byte
     order mark.
     """
-    from placet.kernels import parse
-
     all_buffers = [Buffers() for _ in range(get_threads() + 2)]
     rest, slot, turn, more = b"", 0, 0, True
     while more:
@@ -187,7 +203,7 @@ def read_blocks(file: IO[bytes], name: str) -> Iterator[Buffers]:
             buffers.text = buffers.text[3:] if buffers.token(0, 3) == b"\xef\xbb\xbf" else buffers.text
         turn += 1
         if len(buffers.text):
-            buffers.lines, buffers.colons = parse.count(buffers.text)
+            buffers.count(first=turn == 1)
             buffers.slot, slot = slot, slot + buffers.lines
             yield buffers
 
@@ -283,12 +299,11 @@ def build_block(
 
 def explain_pair(kind: int, token: str, low: int, high: int) -> str:
     """What is wrong with ``token``, which should be ``feature:value`` with a feature in ``low..high``."""
-    from placet.kernels import parse
-
+    kinds = interpreted("parse")
     index, _, value = token.partition(":")
-    if kind == parse.INDEX:
+    if kind == kinds.INDEX:
         return f"{quote(token)} is not feature:value"
-    if kind == parse.VALUE:
+    if kind == kinds.VALUE:
         return f"feature {quote(index)[1:-1]} has the value {quote(value)}, which is not a finite number"
     return f"feature index {quote(index)[1:-1]} is not in {low}..{high}"
 
@@ -366,9 +381,7 @@ def matrix(blocks: list[Block], n_features: int, sparse: Sparse, table: DenseTab
         if block.index is None:
             X[at : at + n, : len(block.value) // n if n else 0] = block.value.reshape(n, -1) if n else 0
         else:
-            from placet.kernels import parse
-
-            parse.scatter(block.indptr, block.index, block.value, X[at : at + n])
+            kernels_for(len(block.value)).scatter(block.indptr, block.index, block.value, X[at : at + n])
         block.value = block.value[:0].copy()
         block.index = None
         at += n

@@ -21,6 +21,7 @@ from placet.io.files import COMPRESSED, Source, name_of, open_bytes, read_lines,
 from placet.io.relations import read_relations
 from placet.io.tables import Sample
 from placet.io.text import OnError, Problems, format_number, parse_whole, quote
+from placet.kernels import interpreted
 
 _SHAPE = "a line is: grade qid:query 1:value 2:value ... # comment"
 _AGG_SHAPE = "a line is: grade qid:query 1:rank 2:NULL ... #docid = name"
@@ -142,14 +143,13 @@ def _read(
 def _parse(
     buffers: Buffers, *, name: str, base: int, limit: int, need_qid: bool, null: bool, dtype: DTypeLike, comments: bool
 ) -> Block:
-    from placet.kernels import parse
-
     lines, colons = buffers.lines, buffers.colons
     grade, qid = buffers.array("grade", (lines,), np.float64), buffers.array("qid", (lines,), np.int64)
     token, bad = buffers.array("token", (lines, 4), np.int64), buffers.array("bad", (lines, 4), np.int64)
     csr = buffers.csr()
     slow = buffers.array("slow", (colons + lines, 3), np.int64)
-    answer = parse.letor(buffers.text, base, limit, need_qid, null, grade, qid, token, *csr, slow, bad)
+    with np.errstate(over="ignore"):  # a mantissa of 20 digits wraps around, and is then read with care
+        answer = buffers.kernels.letor(buffers.content, base, limit, need_qid, null, grade, qid, token, *csr, slow, bad)
     rows, n_bad = answer[0], answer[2]
     columns: dict[str, NDArray[Any]] = {"grade": grade, "qid": qid, "line": token[:, 3]}
     odd = np.flatnonzero(qid[:rows] < 0) if need_qid else ()
@@ -179,22 +179,21 @@ def _comments(buffers: Buffers, ends: NDArray[np.int64]) -> NDArray[Any]:
 
 def _explain(buffers: Buffers, base: int, limit: int, line: int, kind: int, start: int, end: int) -> Bad:
     """A bad line in words."""
-    from placet.kernels import parse
-
+    kinds = interpreted("parse")
     token = buffers.token(start, end).decode(errors="replace")
     index = token.partition(":")[0]
     said = {
-        parse.GRADE: f"grade {quote(token)} is not a finite number",
-        parse.QID: "the query name after qid: is empty",
-        parse.NO_QID: "no qid:",
+        kinds.GRADE: f"grade {quote(token)} is not a finite number",
+        kinds.QID: "the query name after qid: is empty",
+        kinds.NO_QID: "no qid:",
     }
     text = said[kind] if kind in said else blocks.explain_pair(kind, token, base, base + limit - 1)
     way_out = _SHAPE
-    if kind == parse.NO_QID:
+    if kind == kinds.NO_QID:
         way_out = "give the sizes of the queries with group=, or put qid:query after the grade"
-    elif kind == parse.FEATURE_RANGE and parse_whole(index) == 0:
+    elif kind == kinds.FEATURE_RANGE and parse_whole(index) == 0:
         way_out = "features count from 1 here; read with zero_based=True if the file counts from 0"
-    elif kind == parse.FEATURE_RANGE:
+    elif kind == kinds.FEATURE_RANGE:
         way_out = "raise n_features= or max_features= if there are so many features"
     return Bad(line, str(kind) + (":0" if parse_whole(index) == 0 else ""), text, way_out)
 

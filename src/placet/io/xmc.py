@@ -17,6 +17,7 @@ from placet.io.blocks import MAX_FEATURES, Bad, Block, Buffers, DenseTable
 from placet.io.files import Source, name_of, open_bytes, read_lines, write_lines
 from placet.io.tables import Sample
 from placet.io.text import OnError, Problems, parse_decimal, parse_whole, quote
+from placet.kernels import interpreted
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -117,16 +118,15 @@ def _header(line: bytes, name: str) -> tuple[int, int, int]:
 
 
 def _parse(buffers: Buffers, *, features: int, labels: int, dtype: DTypeLike) -> Block:
-    from placet.kernels import parse
-
     lines = buffers.lines
-    commas = int(np.count_nonzero(buffers.text == parse.COMMA))
+    commas = int(np.count_nonzero(buffers.text == ord(",")))
     label_ptr = buffers.array("label_ptr", (lines + 1,), np.int64)
     label = buffers.array("label", (commas + lines,), np.int32)
     line, bad = buffers.array("line", (lines,), np.int64), buffers.array("bad", (lines, 4), np.int64)
     csr = buffers.csr()
     slow = buffers.array("slow", (buffers.colons, 3), np.int64)
-    answer = parse.multilabel(buffers.text, features, labels, label_ptr, label, line, *csr, slow, bad)
+    with np.errstate(over="ignore"):  # as in ``letor``
+        answer = buffers.kernels.multilabel(buffers.content, features, labels, label_ptr, label, line, *csr, slow, bad)
     rows = answer[0]
     noted = [_explain(buffers, features, labels, *entry) for entry in bad[: answer[2]].tolist()]
     sets = np.empty(rows, dtype=object)
@@ -147,15 +147,14 @@ def _drop_repeats(block: Block) -> Block:
 
 
 def _explain(buffers: Buffers, features: int, labels: int, line: int, kind: int, start: int, end: int) -> Bad:
-    from placet.kernels import parse
-
+    kinds = interpreted("parse")
     token = buffers.token(start, end).decode(errors="replace")
     said = {
-        parse.LABEL: f"labels {quote(token)} are not whole numbers with commas between them",
-        parse.LABEL_RANGE: f"label {quote(token)} is not in 0..{labels - 1}",
+        kinds.LABEL: f"labels {quote(token)} are not whole numbers with commas between them",
+        kinds.LABEL_RANGE: f"label {quote(token)} is not in 0..{labels - 1}",
     }
     text = said[kind] if kind in said else blocks.explain_pair(kind, token, 0, features - 1)
-    beyond = kind in (parse.LABEL_RANGE, parse.FEATURE_RANGE)
+    beyond = kind in (kinds.LABEL_RANGE, kinds.FEATURE_RANGE)
     return Bad(line, str(kind), text, "correct the header or the line" if beyond else _SHAPE)
 
 

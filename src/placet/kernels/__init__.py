@@ -4,9 +4,11 @@
 is first asked for: what needs no kernel starts without them.  Kernels themselves ``import placet.kernels.pairs``.
 """
 
+import builtins
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 
@@ -39,3 +41,24 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__") or find_spec(full) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _Later(full)
+
+
+@cache
+def interpreted(name: str) -> SimpleNamespace:
+    """The kernels of a module that imports no others, as plain Python functions.
+
+    For inputs so small that Python is done with them before Numba is imported (0.4 CPU seconds, and seconds more where
+    a kernel has to be compiled).  They are the same functions, so there is one text to keep right.
+    """
+    full = f"{__name__}.{name}"
+    spec = find_spec(full)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"there is no module of kernels {name!r}")
+    plain = SimpleNamespace(jit=lambda **options: lambda function: function)
+
+    def import_plain(module: str, *rest: Any) -> Any:
+        return plain if module == f"{__name__}.jit" else builtins.__import__(module, *rest)
+
+    space: dict[str, Any] = {"__name__": full, "__builtins__": {**vars(builtins), "__import__": import_plain}}
+    exec(spec.loader.get_code(full), space)  # type: ignore[attr-defined]
+    return SimpleNamespace(**space)
