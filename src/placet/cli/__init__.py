@@ -52,8 +52,8 @@ def main() -> None:
 def _run() -> None:
     try:
         app(prog_name="placet")
-    except (ValueError, OSError, *_errors_of_engines()) as error:
-        if os.environ.get("PLACET_DEBUG"):
+    except Exception as error:
+        if os.environ.get("PLACET_DEBUG") or not isinstance(error, (ValueError, OSError, *_errors_of_engines())):
             raise
         say(f"placet: {error}")
         sys.exit(2)
