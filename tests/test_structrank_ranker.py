@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -155,13 +156,14 @@ def test_gradients_of_scorers(data, name, monkeypatch):
 def test_steps_stay_feasible_and_go_down_the_gradient(gradient, rate):
     g = np.array(gradient)
     theta = np.full(len(g), 0.5)
-    new = feasible_step(theta, g, rate, 4.0, 1, "vector")
+    new, used = feasible_step(theta, g, rate, 4.0, 1, "vector")
     assert new[0] >= 0
     assert new[-2:].min() >= 0
     assert np.abs(new).sum() <= 4.0
     moved = theta - new
     factor = moved @ g / (g @ g) if g.any() else 0.0
     np.testing.assert_allclose(moved, factor * g, atol=1e-12)
+    assert used == pytest.approx(factor if factor > 0 else rate)
     halvings = np.log2(rate / factor) if factor > 0 else 0.0
     assert halvings == pytest.approx(round(halvings), abs=1e-6)
     if factor > 0 and round(halvings):  # the step before the last halving was not feasible
@@ -171,9 +173,45 @@ def test_steps_stay_feasible_and_go_down_the_gradient(gradient, rate):
 
 def test_no_step_is_feasible_out_of_the_boundary():
     theta, out = np.array([0.0, 1.0, 1.0]), np.array([1.0, 0.5, 0.0])
-    np.testing.assert_array_equal(feasible_step(theta, out, 0.5, 5.0, 1, "vector"), theta)
-    np.testing.assert_array_equal(feasible_step(theta, out, 0.5, 5.0, 1), [0.0, 0.75, 1.0])  # the others go on
-    np.testing.assert_array_equal(feasible_step(theta, np.array([0.0, 3.0, 0.0]), 0.5, 5.0, 1), [0.0, 0.25, 1.0])
+    at, rate = feasible_step(theta, out, 0.5, 5.0, 1, "vector")
+    np.testing.assert_array_equal(at, theta)
+    assert rate == 0.5
+    others_go_on, _ = feasible_step(theta, out, 0.5, 5.0, 1, "coordinate")
+    np.testing.assert_array_equal(others_go_on, [0.0, 0.75, 1.0])
+    halved, _ = feasible_step(theta, np.array([0.0, 3.0, 0.0]), 0.5, 5.0, 1, "coordinate")
+    np.testing.assert_array_equal(halved, [0.0, 0.25, 1.0])
+
+
+def test_a_step_is_halved_until_it_lowers():
+    theta, down = np.array([1.0, 1.0, 1.0]), np.array([-1.0, 4.0, 0.0])
+    new, rate = feasible_step(theta, down, 1.0, 9.0, 1, "loss", lambda at: at[0] < 1.2)
+    assert rate == 0.125
+    np.testing.assert_array_equal(new, [1.125, 0.875, 1.0])  # 4 is halved by itself to 1, then all by 8
+    same, rate = feasible_step(theta, down, 1.0, 9.0, 1, "loss", lambda at: False)
+    np.testing.assert_array_equal(same, theta)
+    assert rate == 1.0
+
+
+def test_a_halved_rate_stays_halved(data, monkeypatch):
+    """Under "rate" the next step begins where the last one was feasible; under "vector" at the epoch's rate."""
+    asked = {}
+    for halving in ("rate", "vector"):
+        steps = []
+
+        def recorded(theta, gradient, rate, *rest, _steps=steps):
+            _steps.append((rate, feasible_step(theta, gradient, rate, *rest)))
+            return _steps[-1][1]
+
+        monkeypatch.setattr(scorers, "feasible_step", recorded)
+        StructRank("linear", epochs=2, starts=1, learning_rate=64.0, norm=5.0, halving=halving).fit(data)
+        asked[halving] = steps
+    n = len(asked["rate"]) // 2
+    given, used = ([x[0] for x in asked["rate"]], [x[1][1] for x in asked["rate"]])
+    assert given[0] == 64.0
+    assert used[0] < 64.0
+    assert given[1:n] == used[: n - 1]
+    assert given[n] == pytest.approx(used[n - 1] / np.sqrt(2))
+    assert [x[0] for x in asked["vector"]] == pytest.approx([64.0] * n + [64.0 / np.sqrt(2)] * n)
 
 
 @pytest.mark.parametrize("scorer", scorers.SCORERS)
@@ -224,12 +262,64 @@ def test_the_rate_falls_by_the_square_root_of_2_after_each_epoch(data, monkeypat
 
     def recorded(theta, gradient, rate, *rest):
         rates.append(rate)
-        return theta
+        return theta, rate
 
-    monkeypatch.setattr("placet.rank.structrank.feasible_step", recorded)
+    monkeypatch.setattr(scorers, "feasible_step", recorded)
     StructRank("linear", 1, epochs=3, starts=1, learning_rate=0.5).fit(data)
     steps = len(rates) // 3
     np.testing.assert_allclose(rates[::steps], [0.5, 0.5 / np.sqrt(2), 0.25])
+
+
+def test_of_runs_the_last_epoch_counts(data):
+    """Kept is the end of a run, though an epoch on the way may be better on the validation set."""
+    train, valid = data[:15], data[15:]
+    options = {"scorer": "linear", "epochs": 4, "starts": 2, "norm": (3.0, 30.0)}
+    every, last = (StructRank(**options, keep=keep).fit(train, valid=valid).fit_summary_ for keep in ("epoch", "run"))
+    assert last["epoch"] == 4
+    assert every["validation"] >= last["validation"]
+    ends = [
+        StructRank(**{**options, "starts": 1, "norm": norm}, keep="run").fit(train, valid=valid).fit_summary_
+        for norm in (3.0, 30.0)
+    ]
+    assert last["validation"] >= max(end["validation"] for end in ends)
+    assert StructRank(**options, keep="run").fit(train).fit_summary_["epoch"] == 4
+
+
+def test_a_sum_over_many_pairs_is_lowered_where_the_rate_finds_its_size():
+    """Some 1,000 edges a list at rate 0.5: a step that is merely feasible is far too long, and raises the loss."""
+    data = placet.simulate.queries(12, 60, 4, 3, w=[2.0, -2.0, 0.0, 0.0], noise=3.0, random_state=3)
+    ratio = {}
+    for halving in scorers.HALVING:
+        about = StructRank("linear", starts=1, epochs=6, halving=halving, keep="run").fit(data).fit_summary_
+        ratio[halving] = about["loss after"] / about["loss before"]
+    assert max(ratio["rate"], ratio["loss"]) < 0.9
+    assert min(ratio["vector"], ratio["coordinate"]) > 2
+
+
+def whole_objective(scorer, theta, X, graph, connections):
+    s, back = scorer.forward(theta[:-2], X, None)
+    value, g, slope = graph.loss(s, theta[-2:], connections, 3)
+    return value, np.concatenate([back(g), slope])
+
+
+@pytest.mark.parametrize("connections", ["full", "none", 2])
+@pytest.mark.parametrize("name", scorers.SCORERS)
+def test_the_gradient_of_what_is_trained(data, name, connections):
+    """In all parameters at once, through scores, margins and pairs of edges; and a short step goes down."""
+    X, y = np.array(data.X), np.array(data.grade)
+    scorer = {"nadaraya-watson": scorers.NadarayaWatson(X, y), "linear": scorers.Linear(3)}.get(name) or (
+        scorers.Network(3, 4)
+    )
+    theta = scorer.start(np.random.default_rng(0), 50.0)
+    a, b = data.offsets[:2]
+    graph = Graph(y[a:b])
+    value, grad = whole_objective(scorer, theta, X[a:b], graph, connections)
+    expected = oracle.central_difference(
+        lambda at: whole_objective(scorer, at, X[a:b], graph, connections)[0], theta, 1e-5
+    )
+    np.testing.assert_allclose(grad, expected, rtol=1e-6, atol=1e-6 * np.abs(grad).max())
+    lower, _ = whole_objective(scorer, theta - 1e-4 / np.abs(grad).sum() * grad, X[a:b], graph, connections)
+    assert lower < value
 
 
 def test_the_best_start_epoch_and_norm_on_the_validation_set(data):
@@ -267,7 +357,7 @@ def test_saved_and_loaded(data, tmp_path, scorer):
 
 
 def test_bad_input(data):
-    for wrong, words in (({"scorer": "x"}, "choose from"), ({"connections": 0}, "partners"), ({"norm": 0.0}, "above 0"), ({"epochs": 0}, "at least 1"), ({"halving": "x"}, "choose from"), ({"reduction": "x"}, "choose from"), ({"precision": "x"}, "choose from")):  # fmt: skip
+    for wrong, words in (({"scorer": "x"}, "choose from"), ({"connections": 0}, "partners"), ({"norm": 0.0}, "above 0"), ({"epochs": 0}, "at least 1"), ({"halving": "x"}, "choose from"), ({"keep": "x"}, "choose from"), ({"reduction": "x"}, "choose from"), ({"precision": "x"}, "choose from")):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             StructRank(**wrong).fit(data)
     with pytest.raises(DataError, match="nothing to learn"):

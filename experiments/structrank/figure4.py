@@ -1,8 +1,9 @@
 """Figure 4: OHSUMED, StructRank fully connected, disconnected and with random connections, beside the paper's baselines.
 
 NDCG and MAP by truncation, five folds, the same queries for all, paired intervals at NDCG@10 and MAP.  Settings of the
-paper: Nadaraya-Watson scores with diagonal bandwidths, the sum over pairs of edges, rate 0.5 divided by sqrt(2) after each
-of ten epochs, three random starts in [0, 1] and norms 10, 50 and 100, of which the validation part chooses by MAP.  Beside
+paper: Nadaraya-Watson scores with diagonal bandwidths, the sum over pairs of edges, rate 0.5, halved until a step is
+feasible (and then as it is) and divided by sqrt(2) after each of ten epochs; three random starts in [0, 1] and norms 10,
+50 and 100, of which, after the last epoch, the validation part chooses by MAP.  Beside
 them RankNet, ListNet, ListMLE and RankSVM (our linear rankers, the penalty chosen on the validation part), RankBoost and
 AdaRank.  "untrained start" is the best of the same three starts without a step.  A kernel smoother with random bandwidths ranks well
 already, so "linear scores" (connected, one start, norm 50), whose start is nearly a random order, shows that training
@@ -50,7 +51,14 @@ def tuned(loss):
 
 
 def struct(connections, args, **changes):
-    options = {"epochs": 10, "starts": 3, "halving": "vector", "precision": "single", "norm": (10.0, 50.0, 100.0)}
+    options = {
+        "epochs": 10,
+        "starts": 3,
+        "halving": "rate",
+        "keep": "run",
+        "precision": "single",
+        "norm": (10.0, 50.0, 100.0),
+    }
     if args.quick:
         options = {"epochs": 4, "starts": 1, "scorer": "linear", "reduction": "mean"}
     options |= {"random_state": args.seed, **changes}

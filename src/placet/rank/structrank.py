@@ -22,7 +22,9 @@ from placet.rank.ranker import Ranker
 from placet.rank.state import Array, holds
 
 HALVINGS = 60
+STILL = 1e-7  # of the norm: a rate under which an epoch moves theta by less has come to its end
 SCORERS = ("nadaraya-watson", "linear", "network")
+HALVING = ("loss", "rate", "vector", "coordinate")
 ROWS_AT_ONCE = 512
 
 Back = Callable[[Floats], Floats]
@@ -120,9 +122,9 @@ class StructRank(Ranker):
 
     Every edge (row i preferred to j) has the margin r_e = s_i - s_j; a pair of edges costs log(1 + e^(-w1 r_e) +
     e^(-w2 r_f)).  Constraints: w1, w2 and bandwidths are not negative, and |theta|_1 <= ``norm``, theta = (parameters
-    of the scorer, w1, w2).  The epoch with the best ``metric`` on the validation set (without one: of the training
-    loss) is kept, over all starts and norms.  ``fit_summary_`` has the mean loss of the training lists before, at the
-    random start, and after, at what is kept.
+    of the scorer, w1, w2).  What has the best ``metric`` on the validation set (without one: training loss) is kept,
+    over all starts and norms.  ``fit_summary_`` has the mean loss of the training lists before, at the random start,
+    and after, at what is kept.
 
     Parameters
     ----------
@@ -150,9 +152,15 @@ class StructRank(Ranker):
         False leaves the rows of a list out of the sum over i while it trains on that list; the paper keeps them in, so
         that a training row sees its own label.
     halving : str
-        How a step becomes feasible: "coordinate" halves first each coordinate's own step until it is not negative, then
-        all of them for the norm; "vector", as published, all together, so that one coordinate near 0 can hold up the
-        others.
+        How a step becomes feasible.  "loss" halves first each coordinate's own step until it is not negative, then the
+        rate until the norm is kept and the loss of the list is not raised; the next step begins at twice that rate.
+        "rate", as published, halves the rate until all constraints are kept, and it stays halved: a rate too long for
+        a sum over millions of pairs finds its size in the first steps, and a run ends where w1 or w2 comes to 0.
+        "vector" halves one step alone, and so does "coordinate", each coordinate first; under a rate far too long
+        these two end on the bound of the norm and stay there.
+    keep : str
+        "epoch": the best of all epochs; "run", as published: the last epoch of each start and norm, and of these the
+        best.
     precision : str
         "single" computes the kernels of "nadaraya-watson" with four bytes a number, in half the time of "double".
     preferences : str, optional
@@ -184,7 +192,8 @@ class StructRank(Ranker):
         starts: int = 3,
         hidden: int = 8,
         own_list: bool = True,
-        halving: str = "coordinate",
+        halving: str = "loss",
+        keep: str = "epoch",
         precision: str = "double",
         preferences: str | None = None,
         metric: str = "average_precision",
@@ -200,6 +209,7 @@ class StructRank(Ranker):
         self.hidden = hidden
         self.own_list = own_list
         self.halving = halving
+        self.keep = keep
         self.precision = precision
         self.preferences = preferences
         self.metric = metric
@@ -220,7 +230,8 @@ class StructRank(Ranker):
         X_valid = None if valid is None else np.asarray(valid.X, dtype=np.float64)
         on_valid = self._judge(valid, lambda state: all_scores(scorer, state[0][:-2], X_valid))
         by_loss = lambda state: -state[1]["value"]  # noqa: E731
-        best = self._keep_best(on_valid, self.epochs * self.starts * len(norms), instead=by_loss)
+        n_epochs = self.epochs * self.starts * len(norms)
+        best = self._keep_best(self._of_kept(on_valid), n_epochs, instead=self._of_kept(by_loss))
         with best:
             for norm, start in product(norms, range(self.starts)):
                 rng = np.random.default_rng([self.random_state, start])
@@ -234,6 +245,12 @@ class StructRank(Ranker):
         }
         self.fit_summary_ = {**about, **ends, **best.summary()}
 
+    def _of_kept(self, judge: Callable[[Any], float] | None) -> Callable[[Any], float] | None:
+        """``judge``, with NaN, the worst, for an epoch that ``keep`` passes by."""
+        if judge is None or self.keep == "epoch":
+            return judge
+        return lambda state: judge(state) if state[1]["epoch"] == self.epochs else np.nan
+
     def _descend(
         self,
         scorer: Any,
@@ -244,22 +261,39 @@ class StructRank(Ranker):
         rng: np.random.Generator,
     ) -> Any:
         """Yields (epoch, theta, mean loss of the epoch)."""
-        rate = self.learning_rate
+        rate = longest = self.learning_rate
         X = np.asarray(queries.X, dtype=np.float64)
         informative = [q for q in range(len(queries)) if graphs[q].n_edges]
         for epoch in range(1, self.epochs + 1):
-            total = 0.0
+            total, before = 0.0, theta
             for q in rng.permutation(informative):
                 a, b = int(queries.offsets[q]), int(queries.offsets[q + 1])
                 own = None if self.own_list else (a, b)
                 s, pull_back = scorer.forward(theta[:-2], X[a:b], own)
-                seed = int(rng.integers(2**31))
+                seed, lowers = int(rng.integers(2**31)), None
                 value, g, slope = graphs[q].loss(s, theta[-2:], self.connections, seed, self.reduction)
                 total += float(queries.weight[q]) * value
                 gradient = float(queries.weight[q]) * np.concatenate([pull_back(g), slope])
-                theta = feasible_step(theta, gradient, rate, norm, scorer.n_nonnegative, self.halving)
-            rate /= np.sqrt(2.0)
-            yield epoch, theta.copy(), total / float(queries.weight[informative].sum())
+                if self.halving == "loss":
+                    lowers = self._lowers(scorer, graphs[q], X[a:b], own, seed, value)
+                theta, used = feasible_step(theta, gradient, rate, norm, scorer.n_nonnegative, self.halving, lowers)
+                rate = {"loss": min(2.0 * used, longest), "rate": used}.get(self.halving, rate)
+            rate, longest = rate / np.sqrt(2.0), longest / np.sqrt(2.0)
+            ends = self.halving == "rate" and bool(np.abs(theta - before).sum() <= STILL * norm)
+            yield self.epochs if ends else epoch, theta.copy(), total / float(queries.weight[informative].sum())
+            if ends:
+                return
+
+    def _lowers(
+        self, scorer: Any, graph: Graph, X: Floats, own: tuple[int, int] | None, seed: int, value: float
+    ) -> Callable[[Floats], bool]:
+        """theta -> whether the loss of a list there is at most ``value``."""
+
+        def lowers(theta: Floats) -> bool:
+            s, _ = scorer.forward(theta[:-2], X, own)
+            return graph.loss(s, theta[-2:], self.connections, seed, self.reduction)[0] <= value
+
+        return lowers
 
     def _training_loss(self, scorer: Any, queries: Queries, graphs: list[Graph], theta: Floats) -> float:
         """Mean loss of the lists at fixed parameters; connections are drawn by ``random_state``."""
@@ -295,7 +329,8 @@ class StructRank(Ranker):
         check_connections(self.connections)
         if not norms or not all(n > 0 for n in norms) or not self.learning_rate > 0:
             raise ValueError(f"norm {self.norm} and learning_rate {self.learning_rate} must be above 0")
-        one_of(self.halving, ("coordinate", "vector"), "halving")
+        one_of(self.halving, HALVING, "halving")
+        one_of(self.keep, ("epoch", "run"), "keep")
         one_of(self.reduction, ("sum", "mean"), "reduction")
         one_of(self.precision, ("single", "double"), "precision")
         if self.epochs < 1 or self.starts < 1 or self.hidden < 1:
@@ -303,30 +338,39 @@ class StructRank(Ranker):
 
 
 def feasible_step(
-    theta: Floats, gradient: Floats, rate: float, norm: float, n_nonnegative: int, halving: str = "coordinate"
-) -> Floats:
-    """theta - rate gradient with steps halved until |theta|_1 <= norm and no entry that must not be negative is.
+    theta: Floats,
+    gradient: Floats,
+    rate: float,
+    norm: float,
+    n_nonnegative: int,
+    halving: str = "coordinate",
+    lowers: Callable[[Floats], bool] | None = None,
+) -> tuple[Floats, float]:
+    """theta - rate gradient with the rate halved until |theta|_1 <= norm and no entry that must not be negative is.
 
-    These are the first ``n_nonnegative`` and the last two.  ``halving``: "coordinate" halves the steps of entries that
-    would be negative by themselves, "vector" all at once.  Where no step is feasible theta stays.
+    These are the first ``n_nonnegative`` and the last two.  ``halving``: "coordinate" and "loss" halve first the steps
+    of entries that would be negative by themselves.  ``lowers(theta)`` must hold too, where given.  Returns theta and
+    the rate of the step; where no step is feasible, both as they were.
     """
     bound = np.zeros(len(theta), bool)
     bound[:n_nonnegative] = bound[-2:] = True
-    step = rate * gradient
-    if halving == "coordinate":
+    gradient = gradient.copy()
+    if halving in ("coordinate", "loss"):
         for _ in range(HALVINGS):
-            below = bound & (theta - step < 0.0)
+            below = bound & (theta - rate * gradient < 0.0)
             if not below.any():
                 break
-            step[below] *= 0.5
+            gradient[below] *= 0.5
         else:
-            step[below] = 0.0
+            gradient[below] = 0.0
+    shorter = rate
     for _ in range(HALVINGS):
-        new = theta - step
-        if not (new[bound] < 0.0).any() and np.abs(new).sum() <= norm:
-            return new
-        step = 0.5 * step
-    return theta
+        new = theta - shorter * gradient
+        inside = not (new[bound] < 0.0).any() and np.abs(new).sum() <= norm
+        if inside and (lowers is None or lowers(new)):
+            return new, shorter
+        shorter *= 0.5
+    return theta, rate
 
 
 def order_graphs(queries: Queries, preferences: str | None) -> list[Graph]:
