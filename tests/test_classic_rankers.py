@@ -163,9 +163,9 @@ def test_adarank_beats_its_first_round_with_every_learner(data, learners):
     assert ranker.score(data) > ndcg(np.zeros(len(data.grade)), data.grade, data.offsets, 10)[~np.isnan(own)].mean()
 
 
-@pytest.mark.parametrize("learners", ["feature", "listwise", ("feature", "listwise")])
+@pytest.mark.parametrize("learners", ["feature", "stump", "listwise", ("feature", "stump", "listwise")])
 def test_coordinate_ascent_raises_the_metric_in_every_pass(data, learners):
-    ranker = CoordinateAscent(3, starts=2, learners=learners, tol=0.0).fit(data)
+    ranker = CoordinateAscent(3, starts=2, learners=learners, thresholds=3, tol=0.0).fit(data)
     assert all(r.gamma >= 0 for r in ranker.rounds_)
     assert ranker.score(data) == pytest.approx(max(r.value for r in ranker.rounds_), abs=1e-6)
     if learners == "feature":
@@ -176,7 +176,8 @@ def test_coordinate_ascent_raises_the_metric_in_every_pass(data, learners):
 
 def test_what_is_best_on_the_validation_set_is_kept(data):
     train, valid = data[:15], data[15:]
-    for ranker in (RankBoost(30, patience=5), AdaRank(30, patience=5), CoordinateAscent(3)):
+    stumps = CoordinateAscent(2, learners="stump", thresholds=3)
+    for ranker in (RankBoost(30, patience=5), AdaRank(30, patience=5), CoordinateAscent(3), stumps):
         about = ranker.fit(train, valid=valid).fit_summary_
         assert ranker.score(valid) == pytest.approx(about["validation"])
         assert about["validation"] >= max(r.validation for r in ranker.rounds_) - 1e-12
@@ -211,6 +212,7 @@ def test_log_add():
         (AdaRank(learners=()), "choose from"),
         (CoordinateAscent(learners="tree"), "weights columns"),
         (CoordinateAscent(starts=0), "at least 1"),
+        (CoordinateAscent(learners="stump", thresholds=0), "at least 1"),
     ],
 )
 def test_bad_parameters(data, ranker, words):

@@ -33,8 +33,10 @@ class CoordinateAscent(Additive):
     starts : int
         The first has equal weights, the others random ones.
     learners : str or sequence of str
-        Whose columns are weighted: "feature", "listwise" (see ``RankBoost``) or both.  Stumps and trees are no fixed
-        columns; use ``RankBoost`` or ``AdaRank`` for them.
+        Whose columns are weighted: "feature", "stump", "listwise" (see ``RankBoost``) or several.  Trees are grown
+        against what is left to rank and are no fixed columns; use ``RankBoost`` or ``AdaRank`` for them.
+    thresholds : int
+        Stumps of each feature, at quantiles.
     kernels, bandwidth : see ``RankBoost``
     tol : float
         Least gain in the metric of a further pass.
@@ -57,6 +59,7 @@ class CoordinateAscent(Additive):
         *,
         starts: int = 2,
         learners: str | Sequence[str] = "feature",
+        thresholds: int = 15,
         kernels: Sequence[similarity.Kernel] = ("cosine",),
         bandwidth: float = 0.25,
         tol: float = 1e-3,
@@ -66,6 +69,7 @@ class CoordinateAscent(Additive):
         self.max_iter = max_iter
         self.starts = starts
         self.learners = learners
+        self.thresholds = thresholds
         self.kernels = kernels
         self.bandwidth = bandwidth
         self.tol = tol
@@ -73,21 +77,26 @@ class CoordinateAscent(Additive):
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        wrong = [name for name in self._names() if name not in ("feature", "listwise")]
+        wrong = [name for name in self._names() if name not in ("feature", "stump", "listwise")]
         if wrong or not self._names():
             raise ValueError(
-                f"learners {self.learners!r}: coordinate ascent weights columns of 'feature' or 'listwise'"
+                f"learners {self.learners!r}: coordinate ascent weights columns of 'feature', 'stump' or 'listwise'"
             )
-        if self.max_iter < 1 or self.starts < 1 or not self.tol >= 0:
-            raise ValueError("max_iter and starts must be at least 1, tol not negative")
+        if self.max_iter < 1 or self.starts < 1 or self.thresholds < 1 or not self.tol >= 0:
+            raise ValueError("max_iter, starts and thresholds must be at least 1, tol not negative")
         model = self._new_sum(queries)
         groups = self._families(queries, model)
-        columns = [(name, k, unit) for name, group in groups.items() for k, unit in group.deviating()]
+        columns = [
+            (name, function, unit)
+            for name, group in groups.items()
+            for function, unit in group.deviating(self.thresholds)
+        ]
         if not columns:
             raise ValueError("no column varies inside the training rows; there is nothing to weight")
-        table = [weak.column(groups[name].table, k) / unit for name, k, unit in columns]
-        tables = None if valid is None else {"feature": valid.X, "listwise": self._listwise(valid, model.scale)}
-        on_valid = self._judge(valid, lambda w: _weighted(tables, columns, w))
+        listwise = self._listwise(queries, model.scale)
+        table = [weak.values_of(name, f, queries.X, listwise) / unit for name, f, unit in columns]
+        listwise_valid = None if valid is None else self._listwise(valid, model.scale)
+        on_valid = self._judge(valid, lambda w: _weighted(valid.X, listwise_valid, columns, w))  # type: ignore[union-attr]
         best = self._keep_best(
             on_valid, self.max_iter * self.starts, instead=lambda w: self.rounds_[-1].value if self.rounds_ else -np.inf
         )
@@ -99,9 +108,9 @@ class CoordinateAscent(Additive):
                 if start:
                     w = rng.dirichlet(np.ones(len(table))) * rng.choice([-1.0, 1.0], len(table))
                 self._ascend(queries, table, w, rng, best)
-        for (name, k, unit), weight in zip(columns, best.state):
+        for (name, function, unit), weight in zip(columns, best.state):
             if weight:
-                model.add(name, ("column", k), float(weight / unit))
+                model.add(name, function, float(weight / unit))
         self._keep(model, groups)
         self.fit_summary_ = {"passes": len(self.rounds_), "pass kept": best.best_step, **best.summary()}
 
@@ -131,10 +140,10 @@ class CoordinateAscent(Additive):
                 break
 
 
-def _weighted(tables: Any, columns: list[tuple[str, int, float]], w: Floats) -> Floats:
+def _weighted(X: Any, listwise: Any, columns: list[tuple[str, Any, float]], w: Floats) -> Floats:
     """Scores of rows by weights of columns in units of their deviation."""
-    s = np.zeros(tables["feature"].shape[0])
-    for (name, k, unit), weight in zip(columns, w.tolist()):
+    s = np.zeros(X.shape[0])
+    for (name, function, unit), weight in zip(columns, w.tolist()):
         if weight:
-            s += weight / unit * weak.column(tables[name], k)
+            s += weight / unit * weak.values_of(name, function, X, listwise)
     return s

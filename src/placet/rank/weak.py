@@ -96,10 +96,10 @@ class Columns:
         unit = 1.0 / float(self.range[k])
         return unit * column(self.table, k), ("column", k), unit
 
-    def deviating(self) -> list[tuple[int, float]]:
+    def deviating(self, n: int) -> list[tuple[Any, float]]:
         """Columns that vary, and their standard deviations."""
         norm = np.sqrt(np.maximum(_squares(self.table) / self.table.shape[0] - _means(self.table) ** 2, 0.0))
-        return [(int(k), float(norm[k])) for k in np.flatnonzero((self.range > 0) & (norm > 0))]
+        return [(("column", int(k)), float(norm[k])) for k in np.flatnonzero((self.range > 0) & (norm > 0))]
 
 
 def _means(table: Any) -> Floats:
@@ -116,6 +116,15 @@ def column(table: Any, k: int) -> Floats:
     """A column of a dense or sparse table, dense."""
     found = table[:, [k]]
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)[:, 0]
+
+
+def values_of(name: str, function: Any, X: Any, listwise: Any) -> Floats:
+    """A weak function of a family at rows with features X and listwise columns."""
+    kind, what = function
+    if kind == "column":
+        return column(X if name == "feature" else listwise, what)
+    found: Floats = what(np.ascontiguousarray(X, np.float64))
+    return found
 
 
 class Stumps:
@@ -149,6 +158,10 @@ class Stumps:
             places = np.searchsorted(edges, np.quantile(self.X[:, f], (np.arange(n) + 1) / (n + 1)))
             for b in np.unique(np.minimum(places, len(edges) - 1)).tolist() if len(edges) else ():
                 yield (*self._stump(f, b, 0.0, 1.0), 1.0)
+
+    def deviating(self, n: int) -> list[tuple[Any, float]]:
+        """Stumps at ``n`` quantiles of each feature, and their standard deviations."""
+        return [(function, float(h.std())) for h, function, _ in self.all_by_range(n) if h.std() > 0]
 
     def _stump(self, f: int, b: int, left: float, right: float) -> tuple[Floats, Any]:
         """The function with a value on each side of edge b of feature f, on the training rows and as nodes."""
