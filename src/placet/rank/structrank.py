@@ -285,13 +285,13 @@ class StructRank(Ranker):
                 return
 
     def _lowers(
-        self, scorer: Any, graph: Graph, X: Floats, own: tuple[int, int] | None, seed: int, value: float
+        self, scorer: Any, graph: Graph, X: Floats, own: tuple[int, int] | None, random_state: int, value: float
     ) -> Callable[[Floats], bool]:
         """theta -> whether the loss of a list there is at most ``value``."""
 
         def lowers(theta: Floats) -> bool:
             s, _ = scorer.forward(theta[:-2], X, own)
-            return graph.loss(s, theta[-2:], self.connections, seed, self.reduction)[0] <= value
+            return graph.loss(s, theta[-2:], self.connections, random_state, self.reduction)[0] <= value
 
         return lowers
 
