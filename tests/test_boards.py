@@ -289,3 +289,49 @@ def test_slices_diff_and_anchors_from_the_command(run, tmp_path):
 def test_a_set_is_rescaled_board_by_board():
     found = placet.consensus({"one": battles(TRUTH, 99, random_state=0)}, "bradley-terry")
     assert rescale(found)["one"].scores.mean() == pytest.approx(1000)
+
+
+# Score tables that go on
+
+
+def test_two_tables_are_one_and_no_score_is_lost_or_said_twice():
+    old = placet.Scores.from_table([[0.9, 0.7], [0.8, np.nan]], items=["x", "y"], tasks=["maths", "law"])
+    new = placet.Scores.from_table([[0.6, 0.5], [0.8, 0.4]], items=["z", "y"], tasks=["maths", "law"])
+    both = old + new
+    assert (both.items, both.tasks) == (("x", "y", "z"), ("maths", "law"))
+    np.testing.assert_array_equal(both.value, [[0.9, 0.7], [0.8, 0.4], [0.6, 0.5]])
+    more = both + placet.Scores.from_table([[1.0]], items=["x"], tasks=["code"])
+    np.testing.assert_array_equal(more.value[:, 2], [1.0, np.nan, np.nan])
+    with pytest.raises(placet.DataError, match="item 'y' has 0.8 for task 'maths' in one table and 0.3 in another"):
+        old + placet.Scores.from_table([[0.3]], items=["y"], tasks=["maths"])
+    asked = placet.Scores.from_rows(["x", "x"], ["maths", "maths"], [1, 0], question=["q1", "q2"])
+    with pytest.raises(placet.DataError, match="1 of 2 score tables have questions"):
+        old + asked
+    grown = asked + placet.Scores.from_rows(["y", "y"], ["maths", "law"], [1, 1], question=["q2", "q1"])
+    assert (grown.questions, grown.task.tolist()) == (("q1", "q2", "q1"), [0, 0, 1])
+    np.testing.assert_array_equal(grown.value, [[1, 0, np.nan], [np.nan, 1, 1]])
+    assert grown == grown + grown != asked
+
+
+@pytest.mark.parametrize("method", ["mean", "plackett-luce"])
+def test_an_old_table_and_a_new_one_give_what_one_table_gives(run, tmp_path, method):
+    rng = np.random.default_rng(5)
+    rows = [(f"m{i}", f"t{t}", round(float(rng.random() + i / 4), 3)) for i in range(5) for t in range(6) if i or t]
+    for name, own in (("old", rows[:-6]), ("new", rows[-6:]), ("all", rows)):
+        lines = ["model,task,score", *(",".join(map(str, row)) for row in own)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    run("aggregate", "old.csv", "-m", method, "--out", "old.json")
+    grown = json.loads(run("aggregate", "old.json", "new.csv", "--json"))
+    assert grown["method"] == method
+    of = lambda board: {row["item"]: row["score"] for row in board["ranking"]}  # noqa: E731
+    for files in (["all.csv"], ["old.csv", "new.csv"]):
+        assert of(grown) == pytest.approx(of(json.loads(run("aggregate", *files, "-m", method, "--json"))), abs=1e-6)
+    assert len(grown["ranking"]) == 5
+
+
+def test_dates_and_controls_of_a_board_come_back(tmp_path):
+    columns = {"a": ["x", "y", "x"], "b": ["y", "x", "y"], "winner": ["a", "a", "tie"], "z": [1.0, 2.0, 3.0]}
+    columns |= {"date": ["2024-01-01", "2024-02-01", "2025-01-01"], "agent": ["p", "q", "p"]}
+    votes = placet.read_battles(columns, control=["z"], time="date", ordered=True)
+    write_board(tmp_path / "board.json", placet.consensus(votes, "bradley-terry", drift=0.1), votes)
+    assert read_board(tmp_path / "board.json").data == votes

@@ -1,4 +1,4 @@
-"""A result as JSON that carries what is needed to go on: scores and their covariance, and the votes or ballots counted.
+"""A result as JSON that carries what is needed to go on: scores and their covariance, and the data they rest on.
 
 So that a board can be compared with another (`placet.aggregate.difference`), and grow by new votes without the old
 files: ``board.data + new``, fitted from ``start=board.consensus``.
@@ -15,16 +15,16 @@ import numpy as np
 
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.aggregate.scales import in_log_odds
-from placet.data import Comparisons, DataError, Rankings
+from placet.data import Comparisons, DataError, Rankings, Scores
 
 VERSION = 1
 MOST_ITEMS = 200
 """Items up to which the covariance is kept; beyond, standard errors alone."""
 
 MOST_ROWS = 1_000_000
-"""Rows of data up to which they are kept."""
+"""Rows of data, or scores of a table, up to which they are kept."""
 
-KINDS: dict[str, type] = {"votes": Comparisons, "ballots": Rankings}
+KINDS: dict[str, type] = {"votes": Comparisons, "ballots": Rankings, "scores": Scores}
 
 
 @dataclass(frozen=True)
@@ -139,19 +139,18 @@ def _consensus(state: Mapping[str, Any], method: str, params: Mapping[str, Any])
 
 
 def _data_dict(data: Any) -> dict[str, Any] | None:
-    """The columns of votes or ballots; None where there are none, or too many, or names that JSON does not have."""
-
+    """The columns of votes, ballots or a score table; None where there are none, too many, or names beyond JSON."""
     if isinstance(data, Mapping):
         parts = [[_name(name), _data_dict(part)] for name, part in data.items()]
         return None if any(part is None for _, part in parts) else {"kind": "slices", "slices": parts}
     kind = next((name for name, own in KINDS.items() if type(data) is own), None)
-    if kind is None or len(data.item if kind == "ballots" else data) > MOST_ROWS:
+    if kind is None or _size(data) > MOST_ROWS:
         return None
     columns: dict[str, Any] = {}
     for one in fields(data):
         value = getattr(data, one.name)
         if isinstance(value, np.ndarray):
-            value = value.tolist()
+            value = _column(value)
         elif isinstance(value, tuple):
             value = list(value)
             if one.name != "notes" and not all(isinstance(name, str | int | float) for name in value):
@@ -162,6 +161,21 @@ def _data_dict(data: Any) -> dict[str, Any] | None:
     return {"kind": kind, **columns}
 
 
+def _size(data: Comparisons | Rankings | Scores) -> int:
+    if isinstance(data, Scores):
+        return data.value.size
+    return len(data.item) if isinstance(data, Rankings) else len(data)
+
+
+def _column(values: Any) -> Any:
+    """A column as JSON has it: dates are text, a missing score is null."""
+    if values.dtype.kind == "M":
+        return np.datetime_as_string(values).tolist()
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        return np.where(np.isnan(values), None, values.astype(object)).tolist()
+    return values.tolist()
+
+
 def _read_data(value: Mapping[str, Any] | None) -> Any:
     if value is None:
         return None
@@ -169,10 +183,17 @@ def _read_data(value: Mapping[str, Any] | None) -> Any:
         return {name: _read_data(part) for name, part in value["slices"]}
     own = KINDS[value["kind"]]
     columns = {name: tuple(v) if name in _NAMES and v is not None else v for name, v in value.items() if name != "kind"}
-    return own(**{name: np.array(v) if isinstance(v, list) else v for name, v in columns.items()})
+    return own(**{name: _array(name, v) if isinstance(v, list) else v for name, v in columns.items()})
 
 
-_NAMES = ("items", "agents", "instances", "notes")
+def _array(name: str, values: list[Any]) -> Any:
+    """A column as it was; null is a missing score, and text a date."""
+    if name == "time" and values and isinstance(values[0], str):
+        return np.array(values, dtype="datetime64")
+    return np.array(values, dtype=np.float64) if name == "value" else np.array(values)
+
+
+_NAMES = ("items", "agents", "instances", "notes", "controls", "tasks", "questions")
 
 
 def _list(values: Any) -> Any:

@@ -116,6 +116,7 @@ def aggregate(
     params.pop("random_state", None)
     check_method(chosen, params)
     mixture = mixture_of(groups, chosen, params, mixed, seed) if groups else None
+    kept = data
     if isinstance(data, Scores) and chosen not in SCORE_METHODS:
         data = replace(data.to_rankings(), notes=data.notes)  # a ballot for each task
     if not isinstance(data, Mapping | Scores) and (seconds := expected_seconds(data, chosen, bootstrap)) > LONG:
@@ -134,7 +135,7 @@ def aggregate(
         with progress_bar("report"):
             _write_page(report, result, data, title=title or page_title(files), level=level, origin=origin(files, seed))
         say(f"report: {report}")
-    _deliver(result, known, out, as_json, level, data, show)
+    _deliver(result, known, out, as_json, level, kept, show)
 
 
 def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, level: float, data: Any, show: Any) -> None:
@@ -195,9 +196,16 @@ def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) ->
         )
     parts = [board.data for board in boards] + ([read_all(others, format, options)] if others else [])
     if len({type(part) for part in parts}) > 1:
-        raise DataError(f"{', '.join(map(str, files))}: votes and ballots cannot be added together")
+        raise DataError(
+            f"{', '.join(map(str, files))}: a board of {_kind(parts[0])} cannot go on with {_kind(parts[-1])}; "
+            "give --format where a file was read as something else"
+        )
     say(f"going on from {boards[0].consensus!r}")
     return concat(parts), boards[0].consensus, boards[0]
+
+
+def _kind(data: Any) -> str:
+    return {"Comparisons": "votes", "Rankings": "ballots", "Scores": "scores"}.get(type(data).__name__, "other data")
 
 
 def _write_page(report: Path, result: Any, data: Any, **options: Any) -> None:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet
 
 CONTROL_HELP = (
-    'A column that may have moved the votes, such as "bold", "length_a - length_b" or "one-hot(slot)"; may be repeated.'
+    'A column that may have moved votes or ballots: "bold", "length_a - length_b", "one-hot(position)", "age * tea" (a '
+    "number of the ballot, in the rows of that item); may be repeated."
 )
 AGENTS_HELP = "What raters may differ in: sharpness, ties, side, joined by +, or all; --agent names their column."
 

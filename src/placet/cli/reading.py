@@ -41,20 +41,16 @@ def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Ra
     from placet.data import Comparisons, DataError, Rankings, Scores, concat
     from placet.io import LetorAgg, read
 
-    parts: list[Rankings | Comparisons] = []
+    parts: list[Rankings | Comparisons | Scores] = []
     for file in files:
         data = read(file, format or None, **options)
         for note in getattr(data, "notes", ()):
             say(note)
         data = data.rankings if isinstance(data, LetorAgg) else data
-        if isinstance(data, Scores):
-            if len(files) > 1:
-                raise DataError(f"{file}: tables of scores are aggregated one by one, or joined into one file first")
-            return data
-        if not isinstance(data, Rankings | Comparisons):
+        if not isinstance(data, Rankings | Comparisons | Scores):
             raise DataError(f"{file}: {type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
         if parts and type(data) is not type(parts[0]):
-            kinds = {Rankings: "ballots", Comparisons: "votes"}
+            kinds = {Rankings: "ballots", Comparisons: "votes", Scores: "scores"}
             raise DataError(
                 f"{files[0]} holds {kinds[type(parts[0])]} and {file} {kinds[type(data)]}; aggregate them separately"
             )
@@ -62,14 +58,14 @@ def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Ra
     if len(parts) == 1:
         return parts[0]
     try:
-        return concat(cast("list[Rankings]", _distinct_agents(files, parts)))  # or all Comparisons
+        return concat(cast("list[Rankings]", _distinct_agents(files, parts)))  # or all of another kind
     except DataError as error:
         raise DataError(f"{', '.join(map(str, files))}: {error}") from error
 
 
 def _distinct_agents(
-    files: Sequence[Path], parts: "Sequence[Rankings | Comparisons]"
-) -> "Sequence[Rankings | Comparisons]":
+    files: Sequence[Path], parts: "Sequence[Rankings | Comparisons | Scores]"
+) -> "Sequence[Rankings | Comparisons | Scores]":
     """Rank lists for the same topics come from different engines, so that equal tags are told apart by file."""
     import numpy as np
 

@@ -310,4 +310,6 @@ def same_columns(a: Any, b: Any, but: tuple[str, ...] = ()) -> bool:
 def _same(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return a is b
-    return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else bool(a == b)
+    if not isinstance(a, np.ndarray):
+        return bool(a == b)
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.data.arrays import Floats, Ints, Names, encode, integers, set_columns, unique_names
+from placet.data.arrays import Floats, Ints, Names, encode, integers, same_columns, set_columns, unique_names
 from placet.data.errors import DataError
 from placet.data.rankings import Rankings
 
@@ -114,6 +114,19 @@ class Scores:
         questions = f", {len(self.task)} questions" if self.questions is not None else ""
         missing = f", {self.value.size - there} missing" if there < self.value.size else ""
         return f"Scores({self.n_items} items, {self.n_tasks} tasks{questions}, {there} scores{missing})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scores):
+            return NotImplemented
+        return same_columns(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __add__(self, other: "Scores") -> "Scores":
+        """Both as one, items and tasks united by name; ``concat`` takes more than two."""
+        from placet.data.union import concat
+
+        return concat([self, other]) if isinstance(other, Scores) else NotImplemented
 
     def by_task(self, weight: ArrayLike | None = None) -> Floats:
         """(n_items, n_tasks): the mean of the questions that an item has, weighted by column; NaN where it has none."""

@@ -10,15 +10,17 @@ from placet.data.comparisons import Comparisons
 from placet.data.errors import DataError
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
+from placet.data.scores import Scores
 
-Data = TypeVar("Data", Rankings, Comparisons, Queries)
+Data = TypeVar("Data", Rankings, Comparisons, Queries, Scores)
 
 
 def concat(parts: Iterable[Data]) -> Data:
-    """Ballots, comparisons or queries of several parts as one, in order.
+    """Ballots, comparisons, queries or score tables of several parts as one, in order.
 
-    Items, agents and instances are united by name, in order of first appearance.  A query belongs to one part: a name
-    in two of them is a ``DataError``.  Notes are those of all parts, each once.
+    Items, agents, instances and tasks are united by name, in order of first appearance.  A query belongs to one part: a
+    name in two of them is a ``DataError``, and so are two scores of an item for one task.  Notes are those of all
+    parts, each once.
 
     >>> a, b = Rankings.from_orders([["x", "y"]]), Rankings.from_orders([["z", "y"]])
     >>> both = concat([a, b])
@@ -31,7 +33,7 @@ def concat(parts: Iterable[Data]) -> Data:
     kinds = {type(part) for part in given}
     if len(kinds) > 1 or not kinds <= set(_JOIN):
         names = " and ".join(sorted(kind.__name__ for kind in kinds))
-        raise TypeError(f"{names} cannot be put together; give all rankings, all comparisons or all queries")
+        raise TypeError(f"{names} cannot be put together; give all rankings, comparisons, queries or scores")
     return given[0] if len(given) == 1 else cast(Data, _JOIN[kinds.pop()](given))
 
 
@@ -108,6 +110,37 @@ def _join_queries(parts: list[Queries]) -> Queries:
     )
 
 
+def _join_scores(parts: list[Scores]) -> Scores:
+    """Items and tasks (or questions) of all tables; where a table has no score, another may have it."""
+    asked = [part.questions is not None for part in parts]
+    if any(asked) and not all(asked):
+        raise DataError(
+            f"{asked.count(True)} of {len(parts)} score tables have questions and the others do not; read them alike"
+        )
+    columns = [
+        list(zip((part.tasks[t] for t in part.task.tolist()), part.questions or [None] * len(part.task)))
+        for part in parts
+    ]
+    row, items = encode([name for part in parts for name in part.items], "item")
+    place, keys = encode([key for own in columns for key in own], "task")
+    tasks = tuple(dict.fromkeys(name for part in parts for name in part.tasks))
+    value = np.full((len(items), len(keys)), np.nan)
+    rows = np.split(row, np.cumsum([part.n_items for part in parts])[:-1])
+    for part, i, c in zip(parts, rows, np.split(place, np.cumsum([len(own) for own in columns])[:-1])):
+        before = value[np.ix_(i, c)]
+        if (twice := ~np.isnan(before) & ~np.isnan(part.value) & (before != part.value)).any():
+            k, q = np.argwhere(twice)[0]
+            raise DataError(
+                f"item {part.items[k]!r} has {before[k, q]:g} for task {part.tasks[part.task[q]]!r} in one table and "
+                f"{part.value[k, q]:g} in another ({twice.sum()} such scores); keep one of the two"
+            )
+        value[np.ix_(i, c)] = np.where(np.isnan(part.value), before, part.value)
+    number = {name: t for t, name in enumerate(tasks)}
+    task = np.array([number[name] for name, _ in keys], np.int64)  # type: ignore[misc]
+    questions = tuple(question for _, question in keys) if all(asked) else None  # type: ignore[misc]
+    return Scores(value, task, items, tasks, questions, _notes(parts))
+
+
 def _unite(parts: Sequence[Any], names: str, code: str) -> tuple[Names | None, Ints | None]:
     """The names of all parts, each once, and the codes of one column in them."""
     own = [getattr(part, names) for part in parts]
@@ -170,4 +203,5 @@ _JOIN: dict[type, Callable[[list[Any]], Any]] = {
     Rankings: _join_rankings,
     Comparisons: _join_comparisons,
     Queries: _join_queries,
+    Scores: _join_scores,
 }

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import Ints, dense_tiers, encode, first_repeat, offsets_from_sizes, recode
+from placet.io.ballot_controls import RowControls, find_controls
 from placet.io.battles import SIDES
 from placet.io.cells import Column, as_number, join_columns
 from placet.io.columns import ABOUT, COUNTS, bracketed, find_column, plain_name
@@ -56,9 +57,10 @@ class Columns:
     layout: Layout
     main: list[str]  # ballot, item and rank; or one column per item or place; or the one of orders
     special: dict[str, str] = field(default_factory=dict)  # weight, agent, instance
+    control: list[str] = field(default_factory=list)
 
     def used(self) -> list[str]:
-        return list(dict.fromkeys([*self.main, *self.special.values()]))
+        return list(dict.fromkeys([*self.main, *self.special.values(), *self.control]))
 
 
 MANY_COLUMNS = 16
@@ -200,20 +202,29 @@ def _separator(cells: Sequence[str]) -> str | None:
 
 
 def read_columns(
-    table: Table, columns: Columns, items: Sequence[Hashable] | None, parse: Callable[[str], Any]
+    table: Table,
+    columns: Columns,
+    items: Sequence[Hashable] | None,
+    parse: Callable[[str], Any],
+    control: str | Sequence[str] | None = None,
 ) -> Rankings:
     """The ballots of a table; ``parse`` reads a line of ballots in text."""
     for name in columns.used():
         table.require(name, _LONG if columns.layout == "long" else "name the columns with weight=, agent=, instance=")
     rows = table.rows(*columns.used())
-    if columns.layout == "long":
-        return _from_long(rows, columns.main, columns.special, items)
+    wide = columns.layout != "long"
+    controls = RowControls(rows, find_controls(table.names, control, wide))
+    if not wide:
+        ballots, row = _from_long(rows, columns.main, columns.special, items)
+        return controls.beside(ballots, row)
     special = _special(rows, columns.special)
     if columns.layout == "places":
-        return _from_places(rows, columns.main, special, items)
-    if columns.layout == "orders":
-        return _from_orders(rows, columns.main[0], special, items, parse)
-    return _from_ranks(rows, columns.main, special, items, columns.layout == "scores")
+        ballots = _from_places(rows, columns.main, special, items)
+    elif columns.layout == "orders":
+        ballots = _from_orders(rows, columns.main[0], special, items, parse)
+    else:
+        ballots = _from_ranks(rows, columns.main, special, items, columns.layout == "scores")
+    return controls.beside(ballots, np.flatnonzero(~rows.bad)[ballots.ballot])
 
 
 @dataclass
@@ -234,7 +245,10 @@ def _special(rows: Rows, special: dict[str, str]) -> Special:
     return Special(weight, {what: rows.labels(special[what]) for what in ("agent", "instance") if what in special})
 
 
-def _from_long(rows: Rows, keys: list[str], others: dict[str, str], items: Sequence[Hashable] | None) -> Rankings:
+def _from_long(
+    rows: Rows, keys: list[str], others: dict[str, str], items: Sequence[Hashable] | None
+) -> tuple[Rankings, Ints]:
+    """The ballots, and the row of the table that each of their rows stands in."""
     who, what = rows.labels(keys[0]), rows.labels(keys[1])
     ranks = rows.numbers(keys[2])
     special = _special(rows, others)
@@ -265,7 +279,7 @@ def _from_long(rows: Rows, keys: list[str], others: dict[str, str], items: Seque
     first = np.zeros(len(names), np.int64)
     first[ballot[::-1]] = good[::-1]
     offsets = offsets_from_sizes(np.bincount(ballot))
-    return Rankings.from_codes(code[order], tier[order], offsets, found, **special.of(first))
+    return Rankings.from_codes(code[order], tier[order], offsets, found, **special.of(first)), good[order]
 
 
 def _same_in_ballot(rows: Rows, name: str, values: NDArray[Any], cells: Sequence[Any], start: Ints) -> None:

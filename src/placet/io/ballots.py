@@ -9,6 +9,7 @@ import numpy as np
 from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat, set_columns
 from placet.data.errors import one_of
+from placet.io.ballot_controls import columns_of
 from placet.io.ballot_tables import LAYOUTS, WIDE, Layout, find_columns, read_columns
 from placet.io.columns import split_names
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
@@ -29,7 +30,8 @@ def looks_like_ballots(sample: Sample) -> dict[str, Any] | None:
     """A table with the columns of ballots, or text whose first line is an order or follows a list of items."""
     if sample.table is not None:
         none = {"weight": None, "agent": None, "instance": None}
-        return None if find_columns(sample.table, None, (None, None, None), none, None, ()) is None else {}
+        aside = _control_columns(sample.table.names, sample.control)
+        return None if find_columns(sample.table, None, (None, None, None), none, None, aside) is None else {}
     return {} if _ORDER.fullmatch(sample.first) or "# items:" in sample.text else None
 
 
@@ -43,6 +45,7 @@ def read_ballots(
     weight: str | None = None,
     agent: str | None = None,
     instance: str | None = None,
+    control: str | Sequence[str] | None = None,
     items: Sequence[Hashable] | None = None,
     ignore: str | Sequence[str] = (),
     unlisted: Unlisted = "absent",
@@ -73,6 +76,9 @@ def read_ballots(
     ballot, item, rank : columns of the long layout.
     weight, agent, instance : columns of how often a ballot counts, who cast it, and to which problem it belongs; those
         with these names are found (``count`` for the weight, too).
+    control : columns of numbers that may have helped a row (`placet.io.ballot_controls`): ``"position"`` or
+        ``"one-hot(position)"`` of a long table; ``"shown"`` for columns ``shown_tea``, ``shown_milk``, ... beside wide
+        ones; ``"age * tea"`` (or ``"age * items"``) for a number of the ballot that may help that item (or each).
     items : names of all items, in order; else those of the table.
     ignore : columns to pass over.
     unlisted : "last" puts the items that a ballot leaves out in one last tier.
@@ -84,17 +90,26 @@ def read_ballots(
     if layout is not None:
         one_of(layout, ("text", *LAYOUTS), "layout")
     if layout == "text" or (layout is None and not is_table(source, separator or format)):
+        if control:
+            raise DataError(f"{name_of(source)}: ballots as text have no columns for control=; write a table (.csv)")
         return _from_text(source, items, unlisted, on_error)
     table = read_table(source, on_error, format, separator=separator)
     given: dict[str, str | None] = {"weight": weight, "agent": agent, "instance": instance}
-    columns = find_columns(table, layout, (ballot, item, rank), given, items, split_names(ignore))
+    beside = _control_columns(table.names, control)
+    columns = find_columns(table, layout, (ballot, item, rank), given, items, [*split_names(ignore), *beside])
     if columns is None:
         raise DataError(f"{table.name}: the columns {table.names} may be read in two ways, or in none; {WIDE}")
-    result = read_columns(table, columns, items, _line)
+    columns.control = columns_of(table.names, control, columns.layout != "long")
+    result = read_columns(table, columns, items, _line, control)
     result = result.completed() if unlisted == "last" else result
     said = table.note(f"ballots ({_MEANING[columns.layout]})", columns.used())
     set_columns(result, notes=(said, *result.heads_note()))
     return result
+
+
+def _control_columns(names: Sequence[str], control: str | Sequence[str] | None) -> list[str]:
+    """The columns of controls, whatever the layout turns out to be; none of them is a ballot, an item or a rank."""
+    return columns_of(names, control, wide=True) if control else []
 
 
 _MEANING = {
@@ -192,13 +207,13 @@ def write_ballots(rankings: Rankings, target: Source, *, format: str | None = No
     """Ballots as text (``12: A > B = C``), or as a long table where the suffix or ``format`` says so.
 
     Text fixes the items in its first line and reads back equal, where names are text; agents and instances need a
-    table, which reads back equal with ``items=rankings.items`` (and ``agent="agent"``, ``instance="instance"``).
-    Scores are not written.
+    table, which reads back equal with ``items=rankings.items`` (and ``agent="agent"``, ``instance="instance"``,
+    ``control=rankings.controls``).  Scores are not written.
     """
     if format is not None or is_table(target, None):
         _write_long(rankings, target, format)
         return
-    for what in ("agent", "instance"):
+    for what in ("agent", "instance", "control"):
         if getattr(rankings, what) is not None:
             raise DataError(f"ballots as text have no place for the {what}; write a table, such as .csv")
     write_lines(target, _lines(rankings))
@@ -233,4 +248,6 @@ def _write_long(rankings: Rankings, target: Source, format: str | None) -> None:
         code, names = getattr(rankings, what), getattr(rankings, what + "s")
         if code is not None:
             columns[what] = [names[k] for k in code[ballot].tolist()]
+    if rankings.control is not None and rankings.controls is not None:
+        columns |= {name: values.tolist() for name, values in zip(rankings.controls, rankings.control.T)}
     write_table(target, columns, format)

@@ -127,6 +127,7 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
     possible = formats_with(options, format)
     sources = expand(source)
     sample = take_sample(sources if len(sources) > 1 else sources[0], on_error)
+    sample.control = options.get("control")
     if len(possible) == 1:
         name, table = possible[0], None
         known = {} if options or sample.table is not None else FORMATS[name].looks_like(sample) or {}

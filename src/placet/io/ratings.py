@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError, Rankings
+from placet.io.ballot_controls import RowControls, columns_of, find_controls
 from placet.io.columns import find_column
 from placet.io.files import NamedBytes, Source, bare_suffix, first_lines, name_of, peek, read_bytes
 from placet.io.sources import in_memory
@@ -42,6 +43,7 @@ def read_ratings(
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
+    control: str | Sequence[str] | None = None,
     items: Sequence[Hashable] | None = None,
     separator: str | None = None,
     format: str | None = None,
@@ -51,7 +53,8 @@ def read_ratings(
 
     Text whose first line is numbers has no header: its columns are user, item, rating and perhaps a time stamp, with
     tabs, ``::`` or commas between them (MovieLens ``u.data``, ``ratings.dat``).  Otherwise the columns are those
-    named, or the first of ``KNOWN`` that is there.  Names are text where the file is text.
+    named, or the first of ``KNOWN`` that is there.  Names are text where the file is text.  ``control``: columns of
+    numbers that may have helped a row, as in `read_ballots`.
     """
     table = _table(source, format, separator, on_error)
     given = {"user": user, "item": item, "rating": rating}
@@ -59,7 +62,10 @@ def read_ratings(
     way_out = "name the columns with user=, item=, rating="
     for name in names.values():
         table.require(name, way_out)
-    rows = table.rows(*names.values())
+    wanted = find_controls(table.names, control, wide=False)
+    used = list(dict.fromkeys([*names.values(), *columns_of(table.names, control, wide=False)]))
+    rows = table.rows(*used)
+    controls = RowControls(rows, wanted)
     users, things = rows.labels(names["user"]), rows.labels(names["item"])
     values = rows.numbers(names["rating"])
     usable = np.flatnonzero(~rows.bad)
@@ -79,8 +85,13 @@ def read_ratings(
     good = rows.good_rows()
     if not len(good):
         raise DataError(f"{table.name}: no ratings; a row has a user, an item and a number")
-    note = table.note("ratings", list(names.values()))
-    return Rankings.from_coded_scores(users.take(good).coded, things.take(good).coded, values[good], items, (note,))
+    note = table.note("ratings", used)
+    coded = users.take(good).coded, things.take(good).coded
+    if not wanted:
+        return Rankings.from_coded_scores(*coded, values[good], items, (note,))
+    numbered = Rankings.from_coded_scores(*coded, values[good], items, (note,), {"row": good.astype(np.float64)})
+    assert numbered.control is not None
+    return controls.beside(numbered, numbered.control[:, 0].astype(np.int64))
 
 
 def _table(source: Any, format: str | None, separator: str | None, on_error: OnError) -> Table:

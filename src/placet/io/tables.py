@@ -182,7 +182,7 @@ class Sample:
     """What a format is recognized by: the suffix and first lines of a text, or the columns of a table.
 
     ``source`` is what to read from the start; ``lines`` are the first that are neither blank nor comments, and
-    ``text`` is the head of the file.
+    ``text`` is the head of the file.  ``control``: controls asked for, whose columns are nothing else.
     """
 
     source: Any
@@ -192,6 +192,7 @@ class Sample:
     text: str
     table: Table | None
     on_error: OnError
+    control: Any = None
 
     @property
     def sources(self) -> list[Any]:
