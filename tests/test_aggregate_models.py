@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placet.aggregate import consensus, existence, information, likelihood
-from placet.aggregate.likelihood import Ballots, PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.ballot_models import PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.likelihood import Ballots
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.data.graph import always_together, components
 from placet.kernels import orders

@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import friedmanchisquare
 
 import placet
-from placet.aggregate import consensus, raters
+from placet.aggregate import consensus
 from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate.vote_raters import RaterVotes
 from placet.data import Comparisons, DataError
 from placet.losses.pairwise import outcome_probabilities
 from placet.metrics import kendall_w, krippendorff_alpha
@@ -43,7 +44,7 @@ def panel(seed, *, n=12, m=40, votes=100, sharpness=0.5, ties=0.8, side=0.6, fam
 @pytest.mark.parametrize("family", ["davidson", "rao-kupper", "bradley-terry"])
 def test_derivatives_and_steps_are_those_of_the_value(family, kinds):
     _, _, data = panel(0, n=4, m=3, votes=12)
-    v = raters.RaterVotes(data, family, kinds if v_has_ties(family) else kinds[:1], True)
+    v = RaterVotes(data, family, kinds if v_has_ties(family) else kinds[:1], True)
     v.set_widths(1.5, {"sharpness": 0.7, "ties": 0.6, "side": 0.4})
     rng = np.random.default_rng(1)
     x = 0.3 * rng.normal(size=len(v.precision))

@@ -172,7 +172,9 @@ def _column(values: Any) -> Any:
     if values.dtype.kind == "M":
         return np.datetime_as_string(values).tolist()
     if values.dtype.kind == "f" and np.isnan(values).any():
-        return np.where(np.isnan(values), None, values.astype(object)).tolist()
+        plain = values.astype(object)
+        plain[np.isnan(values)] = None
+        return plain.tolist()
     return values.tolist()
 
 

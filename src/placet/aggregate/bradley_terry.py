@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import drift, pairs, raters
+from placet.aggregate import drift, pairs, vote_raters
+from placet.aggregate.arrow import learn_widths
 from placet.aggregate.controls import Controls, control_names, refuse_row_controls
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
 from placet.aggregate.identified import PairEffects
@@ -15,6 +16,7 @@ from placet.aggregate.information import with_mean_zero
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.pair_bootstrap import bootstrap_draws
 from placet.aggregate.prior import LEARN, check_prior, prior_note
+from placet.aggregate.raters import parse_kinds
 from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
@@ -108,8 +110,8 @@ class BradleyTerry(BaseEstimator):
         refuse_row_controls(data, "bradley-terry")
         if self.drift is not None:
             return self._fit_walk(data, start)
-        if kinds := raters.parse_kinds(self.agents):
-            return self._fit_raters(raters.checked_votes(data, kinds, self.ties), kinds, start)
+        if kinds := parse_kinds(self.agents):
+            return self._fit_raters(vote_raters.checked_votes(data, kinds, self.ties), kinds, start)
         counts, notes = self._counts(data)
         self.prior_, x = self._width(counts, start)
         if self.prior_ is not None:
@@ -154,16 +156,16 @@ class BradleyTerry(BaseEstimator):
         won, lost, tied = (c * factor for c in (data.wins_i, data.wins_j, data.ties))
         names: dict[str, Any] = {"agents": data.agents, "control": data.control, "controls": data.controls}
         votes = Comparisons(data.i, data.j, won, lost, tied, data.agent, data.items, ordered=order, **names)
-        v = raters.RaterVotes(votes, TIES[self.ties], kinds, order)
+        v = vote_raters.RaterVotes(votes, TIES[self.ties], kinds, order)
         given = None if isinstance(self.prior, str) else self.prior
-        self.prior_, widths, x = raters.learn_widths(v, v.start(start), given, self.max_iter)
+        self.prior_, widths, x = learn_widths(v, v.start(start), given, self.max_iter)
         v.set_widths(self.prior_, widths)
         self.fit_, arrow = v.fit(x, self.max_iter, self.tol)
         theta, tie, effect, _ = v.split(self.fit_.x)
         self.theta_ = theta - theta.mean() if len(theta) else theta
         full = with_mean_zero(arrow.covariance, v.n)
         errors = np.sqrt(np.diag(full)[v.n :])
-        found = raters.raters_of(v, self.fit_.x, arrow, widths)
+        found = vote_raters.raters_of(v, self.fit_.x, arrow, widths)
         notes = [prior_note(self.prior_, given is None), *found.notes()]
         notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
         extras: dict[str, Any] = {"agents": found, "prior": self.prior_}

@@ -15,18 +15,10 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate import information
+from placet.aggregate.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.existence import PartGraph, agent_factor, graph_of_part, notes_of_parts, united_groups
-from placet.aggregate.likelihood import (
-    PMOP,
-    Ballots,
-    PlackettLuce,
-    PMOPFullDecomposition,
-    average_in_groups,
-    is_strict,
-    precision_of,
-    scale_and_precision,
-)
+from placet.aggregate.likelihood import Ballots, average_in_groups, is_strict, precision_of, scale_and_precision
 from placet.aggregate.methods import MODELS, Progress, Run, Steps
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_parts import fit_parts
@@ -314,6 +306,8 @@ def _noise(part: _BoundPart, theta: Floats, entropy: tuple[int, int]) -> Floats:
 def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consensus, Again]:
     """A likelihood of ballots: its value and derivatives are sums over parts."""
     model._check()
+    if getattr(model, "agents", None):
+        raise ValueError("agents= does not work on parts; load them (parts.load()) where they fit in memory")
     factor = _agent_factor(model.agent_weight, parts)
 
     def fit(some: Parts, model: Any, start: Floats | None) -> Any:

@@ -1,8 +1,8 @@
-"""Likelihoods of ballots as aggregation models: a loss of row scores, each looked up as s = theta[item]."""
+"""The likelihood of ballots as a function of scores: a loss of row scores, each looked up as s = theta[item]."""
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
@@ -10,30 +10,21 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import expit
-from sklearn.base import BaseEstimator
 
 from placet import optim
 from placet.aggregate import information
-from placet.aggregate.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
 from placet.aggregate.controls import Controls
-from placet.aggregate.existence import agent_factor, data_kind, notes_of_rankings, telling_rows
+from placet.aggregate.existence import telling_rows
 from placet.aggregate.information import DIRECT, LEAST_PRECISION
-from placet.aggregate.instances import refuse_instances
 from placet.aggregate.prior import (
     DRAWN_ACCURACY,
-    LEARN,
     MOST_DRAWS,
     WIDEST_PRIOR,
-    check_prior,
     learn_width,
-    prior_note,
 )
-from placet.aggregate.result import Consensus
 from placet.aggregate.uncertainty import MOST_SIMULATED
-from placet.data import Comparisons, DataError, Lists, Rankings
-from placet.data.arrays import Floats, Ints, Names
-from placet.data.errors import one_of
+from placet.data import DataError, Lists, Rankings
+from placet.data.arrays import Floats, Ints
 from placet.data.graph import always_together
 from placet.data.room import refuse_square
 from placet.kernels import orders
@@ -423,173 +414,3 @@ def _sampled(b: Ballots, theta: Floats, rng: np.random.Generator) -> Floats:
     """Standard errors for many items; ballots' gradients times normal numbers are draws with their outer products."""
     times = lambda v: b.times(theta, v)  # noqa: E731
     return information.sampled_stderr(times, b.diagonal(theta), b.noise(theta, rng)) / np.sqrt(b.scale)
-
-
-class _BallotModel(BaseEstimator):
-    """What the models share; each names its method, its loss and its probability that one item beats another."""
-
-    method: str
-    loss: str
-    win: Callable[..., Any]
-    existence = "order"  # what makes the scores finite, see `notes_of_rankings`
-
-    def __init__(
-        self,
-        prior: float | str | None = "learn",
-        stderr: str | None = "observed",
-        agent_weight: Any = None,
-        max_iter: int = 200,
-        tol: float = 1e-10,
-        random_state: int = 0,
-    ):
-        self.prior = prior
-        self.stderr = stderr
-        self.agent_weight = agent_weight
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-
-    def fit(self, data: Rankings | Comparisons, start: Any = None) -> Any:
-        """Fit to ballots, or to votes as ballots of two; ``start`` are scores to start from."""
-        data_kind(data)
-        refuse_instances(data, self.method)
-        self._check()
-        ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
-        b = self._objective(ballots, ballots.weight * agent_factor(self.agent_weight, ballots))
-        notes = notes_of_rankings(ballots, b.weight, self.first_prior, self.existence)
-        return self.fit_objective(b, notes, data.items, start)
-
-    def _objective(self, ballots: Rankings, weight: Floats) -> Ballots:
-        return Ballots(ballots, weight, self.loss, self.first_prior)
-
-    @property
-    def first_prior(self) -> float | None:
-        """The prior's width, or the one that a search for it starts with."""
-        return WIDEST_PRIOR if self.prior == LEARN else self.prior  # type: ignore[return-value]
-
-    def _check(self) -> None:
-        one_of(self.stderr, STDERRS, "stderr")
-        check_prior(self.prior)
-
-    def fit_objective(self, b: Ballots, found: list[str], items: Names, start: Any) -> Any:
-        """Minimize the objective ``b``; ``found`` are notes on whether finite scores exist."""
-        theta = np.zeros(b.n)
-        theta[: b.n_items] = 0.0 if start is None else start
-        self.prior_ = self.first_prior
-        if self.prior == LEARN:
-            self.prior_, theta = learn_prior(b, theta, self.max_iter, self.random_state)
-            b = b.with_prior(self.prior_)
-        notes = [] if self.prior_ is None else [prior_note(self.prior_, self.prior == LEARN)]
-        notes += found + _tied_together(b, items)
-        self.fit_ = fit_ballots(b, theta, self.max_iter, self.tol)
-        x, n = np.array(b.average(self.fit_.x)), b.n_items
-        x[:n] -= x[:n].mean() if n else 0.0
-        self.theta_ = x[:n]
-        covariance, stderr, more = uncertainty_of(b, x, self.stderr, np.random.default_rng(self.random_state))
-        extras: dict[str, Any] = {"prior": self.prior_} if self.prior == LEARN else {}
-        if (effects := b.effects(x, covariance)) is not None:
-            extras["controls"] = effects
-            notes += effects.notes()
-        if not self.fit_.converged:
-            more.append(self.fit_.message)
-        self.consensus_ = Consensus(
-            items,
-            self.theta_,
-            method=self.method,
-            params=self.get_params(deep=False),
-            stderr=stderr,
-            covariance=None if covariance is None else covariance[:n, :n],
-            win=type(self).win,
-            fit=self.fit_,
-            notes=(*notes, *more),
-            extras=extras,
-            tolerance=SCORE_TOLERANCE if b.strict else PRODUCT_TOLERANCE,
-        )
-        return self
-
-
-def _tied_together(b: Ballots, items: Sequence[Hashable]) -> list[str]:
-    """A note on items that share one score because no ballot tells them apart."""
-    if b.group is None:
-        return []
-    sizes = np.bincount(b.group, minlength=1)
-    shown = [
-        "[" + ", ".join(str(items[k]) for k in np.flatnonzero(b.group == g).tolist()) + "]"
-        for g in np.flatnonzero(sizes > 1)
-    ]
-    more = f" and {len(shown) - 5} more groups" if len(shown) > 5 else ""
-    return [f"always tied together, so they share one score: {'; '.join(shown[:5])}{more}"] if shown else []
-
-
-class PlackettLuce(_BallotModel):
-    """Items leave one by one; the next is i with probability e^{theta_i} over the sum of those left, ties summed over.
-
-    The likelihood of a ballot with ties is the sum over all orders that agree with it (loss "pl-partition"), exactly; a
-    ballot that ties everything says nothing, and neither does an item's absence.
-
-    Controls of rows (``Rankings.control``: the place at which an item was shown) add ``control @ effect`` to the score
-    of the row; scores are those at controls of 0, and ``consensus_.controls`` has the effects.
-
-    Parameters
-    ----------
-    prior : float, "learn" or None
-        Scores are normal with mean 0 and this standard deviation.  "learn", the default: the one that the data make
-        most likely (`placet.aggregate.prior`; ``extras["prior"]``).  None: no prior, and a ``DataError`` where no
-        finite scores exist.
-    stderr : "observed", "sandwich" or None
-        Standard errors from the information, from the gradients of the ballots with the model not trusted, or none.
-    agent_weight : mapping, optional
-        Agents' names to what their ballots count (others: 1).
-    max_iter, tol
-        Newton's method stops when a step moves no score by more than sqrt(tol), or after ``max_iter`` steps.
-    random_state : int
-        For traces and standard errors that are sampled.
-
-    >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "a"], ["c", "a", "b"]], weight=[3, 2, 2])
-    >>> PlackettLuce().fit(ballots).consensus_.ranking
-    ['a', 'b', 'c']
-    """
-
-    method = "plackett-luce"
-    loss = "pl-partition"
-    reads_controls = True
-    win = staticmethod(partial(win_probability, family="none", tie=0.0))
-
-    def _objective(self, ballots: Rankings, weight: Floats) -> Ballots:
-        if ballots.control is None:
-            return super()._objective(ballots, weight)
-        from placet.aggregate.row_controls import ControlledBallots
-
-        return ControlledBallots(ballots, weight, self.loss, self.first_prior)
-
-
-def _two_thirds(x: Any, y: Any) -> Any:
-    """The full-decomposition model gives a tie of two items 1/3, whatever their scores."""
-    return 2 / 3 * expit(np.subtract(x, y))
-
-
-class PMOPFullDecomposition(_BallotModel):
-    """Tiers are chosen one after the other, tier X from R with probability sum_X e^theta / (C |X| sum_R e^theta).
-
-    Probabilistic model over ordered partitions, full decomposition (loss "pmop-fd"); C = (2^|R| - 1) / |R|.  Parameters
-    as `PlackettLuce`.  Not convex where ballots tie: the answer is an optimum near the start, all scores equal, never a
-    saddle (up to 500 items), and items that always stand together have one score.
-    """
-
-    method = "pmop-fd"
-    loss = "pmop-fd"
-    existence = "sums"
-    win = staticmethod(_two_thirds)
-
-
-class PMOP(_BallotModel):
-    """Tiers are chosen one after the other, tier X from R in proportion to e^{mean of theta over X}, among all subsets.
-
-    Probabilistic model over ordered partitions, general state (loss "pmop-exact"), the normaliser exact.  Parameters as
-    `PlackettLuce`.
-    """
-
-    method = "pmop"
-    loss = "pmop-exact"
-    existence = "tiers"
-    win = staticmethod(partial(win_probability, family="davidson", tie=0.0))

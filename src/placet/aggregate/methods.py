@@ -34,9 +34,9 @@ MODELS = Classes(
     "placet.aggregate",
     {
         "bradley-terry": "bradley_terry:BradleyTerry",
-        "plackett-luce": "likelihood:PlackettLuce",
-        "pmop-fd": "likelihood:PMOPFullDecomposition",
-        "pmop": "likelihood:PMOP",
+        "plackett-luce": "ballot_models:PlackettLuce",
+        "pmop-fd": "ballot_models:PMOPFullDecomposition",
+        "pmop": "ballot_models:PMOP",
         "mpm": "mpm:MultinomialPreference",
         "mallows": "mallows:Mallows",
         "cps": "cps:CosetPermutation",

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from placet.aggregate.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.controls import unused_note
 from placet.aggregate.em import Found, ascend, best_of_starts, in_own_order, responsibilities
 from placet.aggregate.existence import data_kind
 from placet.aggregate.groups import Groups, Tried, bic
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.likelihood import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.mallows import Mallows
 from placet.aggregate.mixture_errors import mixture_covariance
 from placet.aggregate.places import support

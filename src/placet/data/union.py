@@ -122,7 +122,8 @@ def _join_scores(parts: list[Scores]) -> Scores:
         for part in parts
     ]
     row, items = encode([name for part in parts for name in part.items], "item")
-    place, keys = encode([key for own in columns for key in own], "task")
+    place, found = encode([key for own in columns for key in own], "task")
+    keys: list[Any] = list(found)
     tasks = tuple(dict.fromkeys(name for part in parts for name in part.tasks))
     value = np.full((len(items), len(keys)), np.nan)
     rows = np.split(row, np.cumsum([part.n_items for part in parts])[:-1])
@@ -136,8 +137,8 @@ def _join_scores(parts: list[Scores]) -> Scores:
             )
         value[np.ix_(i, c)] = np.where(np.isnan(part.value), before, part.value)
     number = {name: t for t, name in enumerate(tasks)}
-    task = np.array([number[name] for name, _ in keys], np.int64)  # type: ignore[misc]
-    questions = tuple(question for _, question in keys) if all(asked) else None  # type: ignore[misc]
+    task = np.array([number[key[0]] for key in keys], np.int64)
+    questions = tuple(key[1] for key in keys) if all(asked) else None
     return Scores(value, task, items, tasks, questions, _notes(parts))
 
 

@@ -64,14 +64,15 @@ def raters_table(c: Consensus) -> str:
             value, error = with_error(row[name], row.get(f"{name}_stderr"))
             cells += f'<td class="num">{value} <span class="soft">{error}</span></td>'
         rows.append(
-            f'<tr><th scope="row">{name_html(row["agent"])}</th><td class="num">{row["votes"]:,.0f}</td>{cells}'
+            f'<tr><th scope="row">{name_html(row["agent"])}</th><td class="num">{row[found.unit]:,.0f}</td>{cells}'
             f"<td>{in_html(row['note'])}</td></tr>"
         )
     words = (
-        "<p>Sharpness is 1 for a typical rater and 0 for one whose answers have nothing to do with the scores; side is "
-        "what the first of two gains. All are drawn to the typical rater as far as few votes ask for.</p>"
+        "<p>Sharpness is 1 for a typical rater and 0 for one whose answers have nothing to do with the scores"
+        f"{'; side is what the first of two gains' if 'side' in shown else ''}. "
+        f"All are drawn to the typical rater as far as few {found.unit} ask for.</p>"
     )
-    columns = [Column("rater", "text"), Column("votes", "down", "num")]
+    columns = [Column("rater", "text"), Column(found.unit, "down", "num")]
     columns += [Column(heads[name], "down", "num") for name in shown] + [Column("remark", "text")]
     cut = f'<p class="soft">{MOST_RATERS:,} of {len(frame):,} raters are listed.</p>'
     return words + table(columns, rows, "The voters") + (cut if len(frame) > MOST_RATERS else "")

@@ -1,0 +1,151 @@
+"""Unknowns of which some are shared and others belong to one rater each: the fit, and the widths of their priors.
+
+Given what the raters share (scores, tie parameter, controls: N unknowns) the raters are independent, so the Hessian is
+an arrow: [A, B; B', C] with C made of one small block for each rater.  A step costs O(data + N^3).  The widths are
+learnt: MacKay's update of the evidence, under Laplace's approximation, puts w^2 to (sum of squares) / (number of
+raters - sum of posterior variances / w^2).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+
+from placet import optim
+from placet.aggregate import pairs
+from placet.aggregate.information import with_mean_zero
+from placet.aggregate.prior import NARROWEST, WIDEST_PRIOR
+from placet.data.arrays import Floats
+
+FIRST_WIDTH = 0.5
+MOST_ROUNDS = 60
+ROUND_ACCURACY = 0.01
+"""Relative change of every width at which learning them ends."""
+
+LOWEST = 1e-3
+"""A width below this is taken as none: raters do not differ."""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A Hessian [A, B; B', C], factored: A (N, N), B sparse (N, raters r), C one block (r, r) for each rater."""
+
+    inverse_blocks: Any  # sparse, of C
+    back: Any  # sparse B C^-1
+    schur: Any  # Cholesky factor of A - B C^-1 B'
+
+    @classmethod
+    def factored(cls, H: Any, n_shared: int, r: int) -> "Arrow":
+        """A ``LinAlgError`` where H is not positive definite."""
+        A, B = H[:n_shared, :n_shared].toarray(), H[:n_shared, n_shared:].tocsr()
+        blocks = H[n_shared:, n_shared:].tobsr(blocksize=(r, r))
+        blocks.sort_indices()
+        if len(blocks.data) and np.linalg.eigvalsh(blocks.data).min() <= 0:
+            raise np.linalg.LinAlgError("a rater's block is not positive definite")
+        inverse = sparse.bsr_matrix((np.linalg.inv(blocks.data), blocks.indices, blocks.indptr), shape=blocks.shape)
+        back = (B @ inverse).tocsr()
+        return cls(inverse, back, cho_factor(A - (back @ B.T).toarray(), lower=True))
+
+    def solve(self, g: Floats) -> Floats:
+        """H^-1 g."""
+        n = self.back.shape[0]
+        shared = cho_solve(self.schur, g[:n] - self.back @ g[n:])
+        return np.concatenate([shared, self.inverse_blocks @ g[n:] - self.back.T @ shared])
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """The part (N, N) of H^-1 of what raters share."""
+        n = self.back.shape[0]
+        return np.asarray(cho_solve(self.schur, np.eye(n)))
+
+    def variances(self) -> Floats:
+        """The diagonal of H^-1 of the raters' unknowns (raters r,)."""
+        through = (self.back.T @ self.covariance) * self.back.T.toarray() if self.back.shape[1] else np.zeros((0, 1))
+        return np.asarray(self.inverse_blocks.diagonal() + through.sum(axis=1))
+
+
+class RaterPosterior:
+    """Minus the log posterior in x = (``n`` scores, other shared unknowns, ``kinds`` of each of ``m`` raters).
+
+    A subclass has ``value``, ``gradient`` and ``arrow`` at x.  Raters come agent by agent, ``kinds`` inside;
+    ``precision`` (unknowns,) is that of all normal priors.
+    """
+
+    def __init__(self, n: int, n_shared: int, m: int, kinds: tuple[str, ...]) -> None:
+        self.n, self.n_shared, self.m, self.kinds, self.r = n, n_shared, m, kinds, len(kinds)
+        self.precision = np.zeros(n_shared + m * self.r)
+        self.precision[n:n_shared] = 1 / pairs.EXTRA_PRIOR**2
+
+    def value(self, x: Floats) -> float:
+        """Minus the log posterior without constants."""
+        raise NotImplementedError
+
+    def gradient(self, x: Floats) -> Floats:
+        """Gradient of the value."""
+        raise NotImplementedError
+
+    def arrow(self, x: Floats) -> Arrow:
+        """The Hessian, or a positive definite stand-in away from the optimum."""
+        raise NotImplementedError
+
+    def set_widths(self, prior: float, widths: Mapping[str, float]) -> None:
+        """Standard deviations of the scores' prior and of what raters differ in."""
+        self.precision[: self.n] = 1 / prior**2
+        by_kind = [1 / max(widths[kind], LOWEST) ** 2 for kind in self.kinds]
+        self.precision[self.n_shared :] = np.tile(by_kind, self.m)
+
+    def own(self, x: Floats) -> dict[str, Floats]:
+        """The raters' deviations (raters,) by kind."""
+        return dict(zip(self.kinds, x[self.n_shared :].reshape(self.m, self.r).T))
+
+    def fit(self, x: Floats, max_iter: int, tol: float) -> tuple[optim.Fit, Arrow]:
+        """Newton's method; the fit, and the Hessian there."""
+        last: tuple[Floats, Arrow] | None = None
+
+        def solve(x: Floats, gradient: Floats) -> Floats:
+            nonlocal last
+            last = x, self.arrow(x)
+            return last[1].solve(gradient)
+
+        fun = lambda x: (self.value(x), self.gradient(x))  # noqa: E731
+        found = optim.newton(fun, solve, x, step_tol=np.sqrt(tol), max_iter=max_iter)
+        return found, self.arrow(found.x)
+
+
+def learn_widths(
+    v: RaterPosterior, x: Floats, prior: float | None, max_iter: int
+) -> tuple[float, dict[str, float], Floats]:
+    """Widths of the scores' prior (unless given) and of the kinds of difference, and unknowns near to the fit.
+
+    The evidence is raised by MacKay's fixed point, w^2 = sum u^2 / (number - sum of variances / w^2).
+    """
+    theta_width = float(np.std(x[: v.n])) or 1.0 if prior is None else prior
+    widths = dict.fromkeys(v.kinds, FIRST_WIDTH)
+    for _ in range(MOST_ROUNDS):
+        v.set_widths(theta_width, widths)
+        fit, arrow = v.fit(x, max_iter, pairs.ROUGH)
+        x = fit.x
+        variances = arrow.variances().reshape(v.m, v.r)
+        own = x[v.n_shared :].reshape(v.m, v.r)
+        before = [theta_width, *widths.values()]
+        for k, kind in enumerate(v.kinds):
+            widths[kind] = _evidence(own[:, k], variances[:, k], widths[kind], v.m)
+        if prior is None:
+            spread = np.diag(with_mean_zero(arrow.covariance, v.n))[: v.n]
+            theta_width = _evidence(x[: v.n] - x[: v.n].mean(), spread, theta_width, max(v.n - 1, 1))
+        change = np.abs(np.log(np.array([theta_width, *widths.values()]) / before))
+        if change.max() < ROUND_ACCURACY:
+            break
+    return theta_width, widths, x
+
+
+def _evidence(u: Floats, variance: Floats, width: float, count: int) -> float:
+    """The next width: squares over how many of the unknowns the data determine; within bounds."""
+    determined = max(count - float(variance.sum()) / width**2, 1e-3 * count)
+    return float(
+        np.clip(np.sqrt(float(u @ u) / determined), LOWEST if width < NARROWEST else NARROWEST / 2, WIDEST_PRIOR)
+    )

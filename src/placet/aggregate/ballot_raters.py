@@ -1,0 +1,148 @@
+"""Ballots of raters who differ in sharpness: a row of rater n has the score  a_n theta[item] + z . gamma.
+
+The likelihood is that of Plackett-Luce on these scores, ties summed over (loss "pl-partition"), so a_n = 0 orders at
+random and a_n < 0 the other way round.  The Hessian by row scores has a block for each ballot; products with the k-th
+rows of all ballots at once give a column of every block, so a Hessian costs as many products as the longest ballot has
+rows.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from placet.aggregate.arrow import Arrow, RaterPosterior
+from placet.aggregate.raters import Raters
+from placet.aggregate.row_controls import typical_differences, within_ballots
+from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.data import Lists, Rankings
+from placet.data.arrays import Floats
+from placet.losses import Bound
+
+KIND = "sharpness"
+
+
+class RaterBallots(RaterPosterior):
+    """Minus the log posterior of ballots with agents, in x = (scores, effects of controls, sharpness of raters less 1).
+
+    ``Z`` (rows, k): controls less their means in each ballot, divided by ``unit`` (k,), typical differences.
+    """
+
+    def __init__(self, ballots: Rankings, weight: Floats) -> None:
+        assert ballots.agent is not None
+        assert ballots.agents is not None
+        self.ballots, self.weight = ballots, weight
+        self.item, self.rater = ballots.item, ballots.agent[ballots.ballot]
+        k = 0 if ballots.control is None else ballots.control.shape[1]
+        self.Z, self.unit = np.zeros((len(self.item), k)), np.ones(k)
+        if k:
+            self.unit = typical_differences(ballots, weight)
+            self.Z = within_ballots(ballots) / self.unit
+        super().__init__(ballots.n_items, ballots.n_items + k, len(ballots.agents), (KIND,))
+        grade = -ballots.tier.astype(np.float64)
+        self.bound = Bound("pl-partition", Lists(grade, ballots.offsets, weight), total=1.0)
+        self.sizes = np.diff(ballots.offsets)
+
+    def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats]:
+        """Scores of the items of all rows, sharpness of their raters, and the scores of the rows."""
+        theta, sharp = x[self.item], 1 + x[self.n_shared + self.rater]
+        return theta, sharp, sharp * theta + self.Z @ x[self.n : self.n_shared]
+
+    def _back(self, rows: Floats, theta: Floats, sharp: Floats) -> Floats:
+        """Derivatives by row scores as derivatives by x."""
+        by_item = np.bincount(self.item, sharp * rows, self.n)
+        return np.concatenate([by_item, rows @ self.Z, np.bincount(self.rater, theta * rows, self.m)])
+
+    def value(self, x: Floats) -> float:
+        """Minus the log posterior without constants.  O(rows)."""
+        return self.bound.value_and_grad(self._parts(x)[2])[0] + 0.5 * float(self.precision @ x**2)
+
+    def gradient(self, x: Floats) -> Floats:
+        """Gradient of the value.  O(rows)."""
+        theta, sharp, s = self._parts(x)
+        return self._back(self.bound.value_and_grad(s)[1], theta, sharp) + self.precision * x
+
+    def arrow(self, x: Floats) -> Arrow:
+        """The Hessian, or where it is not positive definite, without the product of sharpness and score."""
+        theta, sharp, s = self._parts(x)
+        slope = self.bound.value_and_grad(s)[1]
+        along = self.bound.hvp(s, theta)  # raters have ballots of their own, so one product serves them all
+        A = self._shared(s, sharp) + np.diag(self.precision[: self.n_shared])
+        C = sparse.diags(np.bincount(self.rater, theta * along, self.m) + self.precision[self.n_shared :])
+        for bilinear in (slope, 0.0):
+            rows = sharp * along + bilinear
+            B = sparse.coo_matrix((rows, (self.item, self.rater)), shape=(self.n, self.m))
+            low = sparse.coo_matrix(self._by_rater(self.Z * along[:, None]))
+            H = sparse.bmat([[A, sparse.vstack([B, low])], [sparse.vstack([B, low]).T, C]], format="csr")
+            try:
+                return Arrow.factored(H, self.n_shared, 1)
+            except np.linalg.LinAlgError:
+                if bilinear is not slope:
+                    raise
+        raise AssertionError
+
+    def _by_rater(self, rows: Floats) -> Floats:
+        """Sums (k, raters) of columns (rows, k)."""
+        return np.array([np.bincount(self.rater, column, self.m) for column in rows.T]).reshape(-1, self.m)
+
+    def _shared(self, s: Floats, sharp: Floats) -> Floats:
+        """The Hessian (N, N) by scores and effects, without a prior.  O(longest ballot x rows)."""
+        n, first = self.n, self.ballots.offsets[:-1]
+        A = np.zeros((self.n_shared, self.n_shared))
+        scores = A[:n, :n]
+        for k in range(int(self.sizes.max(initial=0))):
+            probe = np.zeros(len(s))
+            place = first[self.sizes > k] + k
+            probe[place] = sharp[place]
+            rows = sharp * self.bound.hvp(s, probe)
+            partner = np.zeros(len(self.sizes), np.int64)
+            partner[self.sizes > k] = self.item[place]
+            used = np.repeat(self.sizes > k, self.sizes)
+            np.add.at(scores, (self.item[used], np.repeat(partner, self.sizes)[used]), rows[used])
+        for c in range(self.n_shared - n):
+            rows = self.bound.hvp(s, self.Z[:, c])
+            A[:n, n + c] = A[n + c, :n] = np.bincount(self.item, sharp * rows, n)
+            A[n:, n + c] = rows @ self.Z
+        return (A + A.T) / 2
+
+    def start(self, theta: Any = None) -> Floats:
+        """Scores as given or 0, and raters alike."""
+        x = np.zeros(len(self.precision))
+        x[: self.n] = 0.0 if theta is None else theta
+        return x
+
+    def raters(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> Raters:
+        """What the fit says of each rater."""
+        assert self.ballots.agent is not None
+        assert self.ballots.agents is not None
+        ballots = np.bincount(self.ballots.agent, self.weight, self.m).astype(np.float64)
+        errors = np.sqrt(np.maximum(arrow.variances(), 0.0))
+        own, none = 1 + self.own(x)[KIND], np.full(self.m, -np.inf)
+        return Raters(
+            self.ballots.agents,
+            ballots,
+            "bradley-terry",
+            none,
+            {KIND: own},
+            {KIND: errors},
+            dict(widths),
+            -np.inf,
+            0.0,
+            "ballots",
+        )
+
+
+def checked_ballots(ballots: Rankings, kinds: tuple[str, ...]) -> Rankings:
+    """Ballots of which it is known who cast them, or an error that says what is missing."""
+    other = [kind for kind in kinds if kind != KIND]
+    if other:
+        raise ValueError(
+            f'agents={other[0]!r} is for votes on pairs (method "bradley-terry"); on ballots raters differ in '
+            f'agents="{KIND}" alone'
+        )
+    if ballots.agent is None or ballots.agents is None:
+        raise ValueError("agents= needs ballots that say who cast them: read_ballots(agent=) or from_orders(agent=)")
+    if ballots.n_items > MOST_SIMULATED:
+        raise ValueError(f"agents= takes at most {MOST_SIMULATED} items, and these are {ballots.n_items}")
+    return ballots

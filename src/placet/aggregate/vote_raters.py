@@ -1,0 +1,180 @@
+"""Votes of raters who differ: rater n sees  d = a_n (theta_i - theta_j) + b_n + z . gamma  and ties by  tie + t_n."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from placet.aggregate import pairs
+from placet.aggregate.arrow import Arrow, RaterPosterior
+from placet.aggregate.raters import Raters
+from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.data import Comparisons
+from placet.data.arrays import Floats
+from placet.losses.pairwise import PAIR_MODELS
+
+
+class Rows(NamedTuple):
+    """What the model says of each row at x: the difference of scores, d, and derivatives by d and the tie parameter."""
+
+    gap: Floats
+    slope: Floats
+    curvature: Floats
+    cross: Floats
+    tie_slope: Floats
+    tie_curvature: Floats
+
+
+class RaterVotes(RaterPosterior):
+    """Minus the log posterior of votes with agents, in x = (scores, tie parameter, effects of controls, raters)."""
+
+    def __init__(self, c: Comparisons, family: str, kinds: tuple[str, ...], order: bool) -> None:
+        assert c.agent is not None
+        assert c.agents is not None
+        self.c, self.agent = c, c.agent
+        self.tied = family != "bradley-terry" and bool((c.ties > 0).any())
+        self.law = PAIR_MODELS[family if self.tied else "bradley-terry"]
+        self.family = family if self.tied else "bradley-terry"
+        self.order = order
+        self.control, self.unit = pairs.controls_of(c, order)
+        n_shared = c.n_items + int(self.tied) + self.control.shape[1]
+        super().__init__(c.n_items, n_shared, len(c.agents), kinds)
+        self.bounds = np.searchsorted(self.agent, np.arange(self.m + 1))
+
+    def split(self, x: Floats) -> tuple[Floats, float, Floats, dict[str, Floats]]:
+        """Scores (n,), tie parameter, effects (k,), and the raters' deviations (raters,) by kind."""
+        shared = x[: self.n_shared]
+        tie = float(shared[self.n]) if self.tied else -np.inf
+        return shared[: self.n], tie, shared[self.n + int(self.tied) :], self.own(x)
+
+    def _advantage(self, x: Floats) -> tuple[Floats, Floats, list[tuple[slice, float]]]:
+        """The gap of scores and d of each row (rows,), and ranges of rows with the tie parameter in each."""
+        theta, tie, effect, own = self.split(x)
+        gap = theta[self.c.i] - theta[self.c.j]
+        d = self.control @ effect + gap
+        if "sharpness" in own:
+            d += own["sharpness"][self.agent] * gap
+        if "side" in own:
+            d += own["side"][self.agent]
+        if "ties" not in own or not self.tied:
+            return gap, d, [(slice(0, len(d)), tie)]
+        ranges = [(slice(a, z), tie + t) for a, z, t in zip(self.bounds, self.bounds[1:], own["ties"]) if z > a]
+        return gap, d, ranges
+
+    def _counts(self, rows: slice) -> tuple[Floats, Floats, Floats]:
+        return self.c.wins_i[rows], self.c.wins_j[rows], self.c.ties[rows]
+
+    def value(self, x: Floats) -> float:
+        """Minus the log posterior without constants.  O(votes)."""
+        _, d, ranges = self._advantage(x)
+        total = 0.5 * float(self.precision @ x**2)
+        for rows, tie in ranges:
+            win, loss, tied = np.empty((3, rows.stop - rows.start))
+            self.law.costs(d[rows], self.law.inner(tie) if self.tied else 0.0, win, loss, tied)
+            won, lost, even = self._counts(rows)
+            total += float(won @ win + lost @ loss + even @ (tied if self.tied else (win + loss) / 2))
+        return total
+
+    def rows(self, x: Floats) -> Rows:
+        """Derivatives of each row by d and by the tie parameter.  O(votes)."""
+        gap, d, ranges = self._advantage(x)
+        out = Rows(gap, *np.zeros((5, len(d))))
+        for rows, tie in ranges:
+            t = self.law.inner(tie) if self.tied else 0.0
+            self.law.slopes(d[rows], t, *self._counts(rows), *(column[rows] for column in out[1:]))
+            if self.tied:  # from the number in which the model is convex to the tie parameter itself
+                _, first, second = self.law.outer(t)
+                out.tie_curvature[rows] = (out.tie_curvature[rows] - out.tie_slope[rows] * second / first) / first**2
+                out.tie_slope[rows] /= first
+                out.cross[rows] /= first
+        return out
+
+    def jacobians(self, x: Floats, gap: Floats) -> tuple[Any, Any]:
+        """Sparse (rows, unknowns): derivatives of d and of the tie parameter of each row."""
+        own = self.split(x)[3]
+        rows, size = len(gap), len(x)
+        k = self.control.shape[1]
+        a = 1 + own["sharpness"][self.agent] if "sharpness" in own else np.ones(rows)
+        first = self.n_shared + self.agent * self.r
+        columns = [self.c.i, self.c.j, *(np.full(rows, self.n_shared - k + e) for e in range(k))]
+        values = [a, -a, *self.control.T]
+        for kind, value in (("sharpness", gap), ("side", np.ones(rows))):
+            if kind in own:
+                columns.append(first + self.kinds.index(kind))
+                values.append(value)
+        of_d = _by_rows(values, columns, size)
+        if not self.tied:
+            return of_d, sparse.csr_matrix((rows, size))
+        ties = [np.full(rows, self.n)] + ([first + self.kinds.index("ties")] if "ties" in own else [])
+        return of_d, _by_rows([np.ones(rows)] * len(ties), ties, size)
+
+    def gradient(self, x: Floats) -> Floats:
+        """Gradient of the value.  O(votes)."""
+        at = self.rows(x)
+        of_d, of_tie = self.jacobians(x, at.gap)
+        return np.asarray(of_d.T @ at.slope + of_tie.T @ at.tie_slope + self.precision * x)
+
+    def arrow(self, x: Floats) -> Arrow:
+        """The Hessian, or where it is not positive definite, without the terms that may make it so."""
+        at = self.rows(x)
+        of_d, of_tie = self.jacobians(x, at.gap)
+        mixed = of_d.T @ of_tie.multiply(at.cross[:, None]).tocsr()
+        H = of_d.T @ of_d.multiply(at.curvature[:, None]).tocsr() + mixed + mixed.T
+        H = (H + of_tie.T @ of_tie.multiply(at.tie_curvature[:, None]).tocsr() + sparse.diags(self.precision)).tocsr()
+        if "sharpness" in self.kinds:
+            try:
+                return Arrow.factored(H + self._bilinear(at.slope, len(x)), self.n_shared, self.r)
+            except np.linalg.LinAlgError:
+                pass  # away from the optimum; what is left is convex in d
+        return Arrow.factored(H, self.n_shared, self.r)
+
+    def _bilinear(self, slope: Floats, size: int) -> Any:
+        """The slope by d times the second derivatives of d: sharpness times score."""
+        column = self.n_shared + self.agent * self.r + self.kinds.index("sharpness")
+        rows, columns = np.concatenate([self.c.i, self.c.j]), np.tile(column, 2)
+        half = sparse.coo_matrix((np.concatenate([slope, -slope]), (rows, columns)), shape=(size, size))
+        return (half + half.T).tocsr()
+
+    def start(self, theta: Any = None) -> Floats:
+        """Scores as given or from the odds of winning, the tie parameter from the share of ties, raters alike."""
+        p = pairs.pair_counts(self.c, self.family, 1.0, False, (self.control[:, :0], np.zeros(0)))
+        shared = pairs.start_of(p, theta)
+        x = np.zeros(self.n_shared + self.m * self.r)
+        x[: self.n] = shared[: self.n]
+        if self.tied:
+            x[self.n] = self.law.outer(float(shared[self.n]))[0]
+        return x
+
+
+def _by_rows(values: list[Floats], columns: list[Any], size: int) -> Any:
+    """A sparse matrix (rows, size) with the same number of entries in each row."""
+    rows, each = len(values[0]), len(values)
+    data, place = np.column_stack(values).ravel(), np.column_stack(columns).ravel()
+    return sparse.csr_matrix((data, place, np.arange(0, rows * each + 1, each)), shape=(rows, size))
+
+
+def raters_of(v: RaterVotes, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> Raters:
+    """What the fit says of each rater; errors of sums with what raters share leave the share's own error out."""
+    c = v.c
+    _, tie, effect, own = v.split(x)
+    errors = np.sqrt(np.maximum(arrow.variances(), 0.0)).reshape(v.m, v.r)
+    order = float(effect[-1] / v.unit[-1]) if v.order else 0.0
+    columns = {kind: values + {"sharpness": 1.0, "side": order}.get(kind, 0.0) for kind, values in own.items()}
+    ties = tie + own["ties"] if "ties" in own else np.full(v.m, tie)
+    votes = np.bincount(v.agent, c.wins_i + c.wins_j + c.ties, v.m).astype(np.float64)
+    assert c.agents is not None
+    return Raters(c.agents, votes, v.family, ties, columns, dict(zip(v.kinds, errors.T)), dict(widths), tie, order)
+
+
+def checked_votes(data: Any, kinds: tuple[str, ...], ties: str) -> Comparisons:
+    """Votes of which it is known who gave them, or an error that says what is missing."""
+    if not isinstance(data, Comparisons) or data.agent is None:
+        raise ValueError("agents= needs votes that say who gave them: read_battles(agent=) or from_battles(agent=)")
+    if "side" in kinds and not data.ordered:
+        raise ValueError('agents="side" needs to know who came first: Comparisons made with ordered=True')
+    if "ties" in kinds and ties == "none":
+        raise ValueError('agents="ties" needs a model of ties: ties="davidson" or "rao-kupper"')
+    if data.n_items > MOST_SIMULATED:
+        raise ValueError(f"agents= takes at most {MOST_SIMULATED} items, and these are {data.n_items}")
+    return data
