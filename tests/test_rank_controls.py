@@ -168,12 +168,67 @@ def test_controls_that_do_not_fit_are_refused(control, words):
         LinearRanker().fit(X, y, qid, control=control)
 
 
-@pytest.mark.parametrize("name", [name for name in RANKERS if name != "linear"])
+ABLE = {
+    "trees": lambda: RANKERS["trees"]("pl-partition", n_trees=150, leaves=8),
+    "neural": lambda: RANKERS["neural"]("pl-partition", hidden=(8,), epochs=30, learning_rate=1e-2),
+    "booster": lambda: RANKERS["booster"]("pl-partition", n_rounds=60),
+    "listwise": lambda: RANKERS["listwise"](LinearRanker("pl-partition", l2=1e-6), parts=("place",)),
+}
+
+
+def shown_by_the_useless(n, size, seed):
+    """Queries shown in the order of a feature that is worth nothing, each place further down worth -0.6."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, size, 2))
+    place = np.argsort(np.argsort(X[..., 1] + 0.5 * rng.normal(size=(n, size)), axis=1), axis=1)
+    s = X[..., 0] - 0.6 * place
+    order = np.argsort(-s - rng.gumbel(size=s.shape), axis=1)
+    grade = size - np.argsort(order, axis=1)
+    return X.reshape(-1, 2), grade.ravel(), np.repeat(np.arange(n), size), place.ravel()
+
+
+@pytest.mark.parametrize("name", list(ABLE))
+def test_every_ranker_of_a_loss_takes_the_effect_of_a_position_out(name, tmp_path):
+    X, y, qid, place = shown_by_the_useless(400, 6, 5)
+    new = np.random.default_rng(6).normal(size=(4000, 2))
+    part = lambda ranker: np.polyfit(new[:, 1], ranker.predict(new) - new[:, 0], 1)[0]  # noqa: E731
+    raw = ABLE[name]().fit(X, y, qid)
+    free = ABLE[name]().fit(X, y, qid, control={"place": place})
+    assert raw.controls_ == {}
+    assert free.controls_["place"] == pytest.approx(-0.6, abs=0.1)
+    if name != "listwise":  # whose features depend on the rows that are scored together
+        assert part(raw) < -0.4 < -0.15 < part(free)
+    assert np.corrcoef(free.predict(new), new[:, 0])[0, 1] > 0.9 > np.corrcoef(raw.predict(new), new[:, 0])[0, 1]
+    mixed = np.random.default_rng(7).permutation(len(y))
+    queries = Queries.from_arrays(X, y, qid)
+    again = ABLE[name]().fit(queries, control={"place": place[queries.row]})
+    np.testing.assert_array_equal(again.predict(new), free.predict(new))
+    moved = ABLE[name]().fit(X[mixed], y[mixed], qid[mixed], control={"place": 1000 * place[mixed] + 7})
+    assert moved.controls_["place"] == pytest.approx(-0.6 / 1000, abs=1e-4)
+    free.save(tmp_path / "model")
+    loaded = placet.load(tmp_path / "model")
+    assert loaded.controls_ == free.controls_
+    np.testing.assert_array_equal(loaded.predict(new), free.predict(new))
+
+
+def test_a_validation_set_chooses_the_effects_with_the_scores():
+    X, y, qid, place = shown_by_the_useless(120, 6, 8)
+    held = (X[:300], y[:300], qid[:300])
+    for name, more in (("trees", {"n_trees": 30}), ("booster", {"n_rounds": 10}), ("neural", {"epochs": 3})):
+        ranker = ABLE[name]().set_params(**more).fit(X, y, qid, control={"place": place}, valid=held)
+        assert -0.8 < ranker.controls_["place"] < 0.0
+
+
+@pytest.mark.parametrize("name", [name for name in RANKERS if name not in ("linear", *ABLE)])
 def test_rankers_that_fit_no_controls_say_so(name):
     X, Z, y, qid = drawn(15, 5, 10)
     kind = RANKERS[name]
-    with pytest.raises(ValueError, match=f"{kind.__name__} fits no effects of controls; LinearRanker does"):
+    able = "LinearRanker, TreeRanker, NeuralRanker, ConsistentBooster, ListwiseFeatures do"
+    with pytest.raises(ValueError, match=f"{kind.__name__} fits no effects of controls beside its scores; {able}"):
         kind.fit(kind.__new__(kind), X, y, qid, control=Z)
+    listwise = RANKERS["listwise"](RANKERS["rankboost"]())
+    with pytest.raises(ValueError, match="RankBoost fits no effects"):
+        listwise.fit(X, y, qid, control=Z)
 
 
 def test_parts_have_no_controls():

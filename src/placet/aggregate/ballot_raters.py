@@ -68,7 +68,7 @@ class RaterBallots(RaterPosterior):
         theta, sharp, s = self._parts(x)
         slope = self.bound.value_and_grad(s)[1]
         along = self.bound.hvp(s, theta)  # raters have ballots of their own, so one product serves them all
-        A = self._shared(s, sharp) + np.diag(self.precision[: self.n_shared])
+        A = self._shared_hessian(s, sharp) + np.diag(self.precision[: self.n_shared])
         C = sparse.diags(np.bincount(self.rater, theta * along, self.m) + self.precision[self.n_shared :])
         for bilinear in (slope, 0.0):
             rows = sharp * along + bilinear
@@ -86,7 +86,7 @@ class RaterBallots(RaterPosterior):
         """Sums (k, raters) of columns (rows, k)."""
         return np.array([np.bincount(self.rater, column, self.m) for column in rows.T]).reshape(-1, self.m)
 
-    def _shared(self, s: Floats, sharp: Floats) -> Floats:
+    def _shared_hessian(self, s: Floats, sharp: Floats) -> Floats:
         """The Hessian (N, N) by scores and effects, without a prior.  O(longest ballot x rows)."""
         n, first = self.n, self.ballots.offsets[:-1]
         A = np.zeros((self.n_shared, self.n_shared))

@@ -11,6 +11,8 @@ from placet.data.errors import one_of
 from placet.losses import Bound
 from placet.rank import similarity
 from placet.rank.additive import Additive, Made, Round, reason_no_edge
+from placet.rank.controls import effects_of
+from placet.rank.state import Learnt, holds
 
 
 class ConsistentBooster(Additive):
@@ -27,6 +29,9 @@ class ConsistentBooster(Additive):
     such bound: their edge goes to 0, and the loss to its minimum over their span.  ``fit_summary_["least edge"]`` is
     the smallest so far.  ``fit_summary_["stopped"]`` says why training ended: no learner with an edge above
     ``min_edge``, ``patience`` rounds without a better ``metric`` on the validation set, or all rounds.
+
+    ``fit(..., control=Z)`` fits F + Z @ gamma: every round is followed by a line search along each control;
+    ``controls_`` has gamma by name, and `predict` gives F alone.
 
     Parameters
     ----------
@@ -80,6 +85,8 @@ class ConsistentBooster(Additive):
     """
 
     needs = ("no learnt parameters",)
+    takes_control = True
+    _state = holds(**Additive._state, controls_=Learnt())
 
     def __init__(
         self,
@@ -135,6 +142,17 @@ class ConsistentBooster(Additive):
         s = np.full(len(queries.grade), model.level)
         value, d = bound.value_and_grad(s)
         at_start = value
+        effects = effects_of(self._control)
+
+        def follow() -> None:
+            """A step along each control."""
+            nonlocal s, value, d
+            if effects is None:
+                return
+            moved = np.zeros(len(effects.effect))
+            for k in range(len(moved)):
+                moved[k], s, value, d = line_step(bound, s, value, d, effects.Z[:, k])
+            effects.move(moved)
 
         def make(n: int) -> Made | str:
             nonlocal s, value, d
@@ -146,9 +164,11 @@ class ConsistentBooster(Additive):
             if alpha == 0.0 or not (new_value <= value or (self.subsample < 1 and self.step == "projection")):
                 return reason_no_step(n, value, new_value, alpha)
             s, value, d = after, new_value, new_d
+            follow()
             return Made(function, alpha, Round(name, float(alpha), float(gamma), float(value), None))
 
         best, stopped = self._boost(model, groups, valid, make)
+        self.controls_: dict[str, float] = {} if effects is None else effects.after(best.state)
         self.fit_summary_ = {
             **self._summary(best, stopped, at_start),
             "least edge": min((r.gamma for r in self.rounds_), default=0.0),

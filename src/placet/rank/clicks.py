@@ -17,9 +17,7 @@ from placet.data.arrays import Floats, Ints, table
 from placet.data.clicks import Clicks
 from placet.rank.linear import LinearRanker
 from placet.rank.ranker import Ranker
-from placet.rank.trees import Slopes, TreeRanker
-
-PRIOR_ROWS = 1.0  # curvature that holds an effect near the one before, in rows
+from placet.rank.trees import TreeRanker
 
 
 @dataclass(frozen=True)
@@ -64,51 +62,13 @@ def fit_clicks(
     positions, code = np.unique(clicks.position, return_inverse=True)
     code = code.ravel()[row] if debias else np.zeros(len(row), np.int64)
     data = Queries(matrix[own], grade, offsets, weight, features=names)
-    fit = _linear if isinstance(ranker, LinearRanker) else _trees
-    fitted, effect = fit(clone(ranker), data, code, len(positions) if debias else 1, valid)
-    examination = np.exp(effect - effect[0]) if debias else np.ones(len(positions))
-    return ClickFit(fitted, positions, examination, len(offsets) - 1, n_silent)
-
-
-def _linear(ranker: LinearRanker, data: Queries, code: Ints, n: int, valid: Queries | None) -> tuple[Any, Floats]:
-    """Positions after the first as controls of 0 and 1."""
-    shown = np.zeros((len(code), n - 1))
+    shown = np.zeros((len(row), len(positions) - 1 if debias else 0))
     later = np.flatnonzero(code)
-    shown[later, code[later] - 1] = 1.0
-    ranker.fit(data, valid=valid, control=shown)
-    effect = np.append(0.0, list(ranker.controls_.values()))
-    ranker.controls_, ranker.intercept_ = {}, 0.0
-    return ranker, effect
-
-
-def _trees(ranker: TreeRanker, data: Queries, code: Ints, n: int, valid: Queries | None) -> tuple[Any, Floats]:
-    """Between two trees a Newton step in the effects, at the rate of the trees; the loss sees scores with them."""
-    slopes: list[_Shown] = []
-
-    class Grown(TreeRanker):
-        """The same trees, at scores with the effects of positions."""
-
-        def _slopes(self) -> Slopes:
-            slopes.append(_Shown(self.loss, self.loss_params, code, n, self.learning_rate))
-            return slopes[-1]
-
-    grown = Grown(**ranker.get_params()).fit(data, valid=valid)
-    ranker.__dict__.update(grown.__dict__)
-    return ranker, slopes[-1].effect
-
-
-class _Shown(Slopes):
-    """Slopes at the scores plus the effects of positions, which take a step of their own at every call."""
-
-    def __init__(self, loss: str, params: Any, code: Ints, n: int, rate: float) -> None:
-        super().__init__(loss, params)
-        self.code, self.effect, self.rate = code, np.zeros(n), rate
-
-    def at(self, s: Floats) -> tuple[Floats, Floats]:
-        g, h = super().at(s + self.effect[self.code])
-        n = len(self.effect)
-        if n > 1:
-            pull, bend = np.bincount(self.code, g, n), np.bincount(self.code, h, n)
-            self.effect = self.effect - self.rate * pull / (bend + PRIOR_ROWS)
-            self.effect -= self.effect[0]
-        return g, h
+    shown[later, code[later] - 1] = 1.0  # positions after the first
+    fitted = clone(ranker).fit(data, valid=valid, control=shown if shown.shape[1] else None)
+    effect = np.append(0.0, list(fitted.controls_.values()))
+    fitted.controls_ = {}
+    if isinstance(fitted, LinearRanker):
+        fitted.intercept_ = 0.0
+    examination = np.exp(effect) if debias else np.ones(len(positions))
+    return ClickFit(fitted, positions, examination, len(offsets) - 1, n_silent)

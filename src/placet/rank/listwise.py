@@ -44,6 +44,7 @@ class ListwiseFeatures(Ranker):
     (7, True)
     """
 
+    takes_control = True
     _state = holds(base_=Fitted())
 
     def __init__(
@@ -70,8 +71,14 @@ class ListwiseFeatures(Ranker):
         own = {"metric": self.metric} if "metric" in base.get_params(deep=False) else {}
         self.base_ = clone(base).set_params(**own)
         held_out = None if valid is None else self._expand(valid)
-        self.base_.fit(self._expand(queries), valid=held_out, progress=self._progress)
+        control = None if self._control is None else dict(zip(self._control[1], self._control[0].T))
+        self.base_.fit(self._expand(queries), valid=held_out, progress=self._progress, control=control)
         self.fit_summary_ = dict(self.base_.fit_summary_)
+
+    @property
+    def controls_(self) -> dict[str, float]:
+        """Names of controls and their effects, as the base found them."""
+        return getattr(self.base_, "controls_", {})
 
     def _expand(self, queries: Queries) -> Queries:
         """The queries with more columns, (rows, features (1 + deviation + place) + kernels)."""

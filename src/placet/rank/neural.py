@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats
 from placet.data.rankings import rows_of
 from placet.losses import Bound, needs
+from placet.rank.controls import effects_of
 from placet.rank.features import moments
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Learnt, holds
@@ -38,6 +40,9 @@ class NeuralRanker(Ranker):
     Minimizes, over batches of queries,  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |W|^2.  The same
     ``random_state`` gives the same bytes with the same number of threads of PyTorch.  Training needs PyTorch
     (``pip install 'placet[neural]'``); a fitted ranker does not.
+
+    ``fit(..., control=Z)`` fits ``s = network + Z @ gamma``, gamma by Adam too and without a penalty; ``controls_``
+    maps the names of the controls to gamma, and `predict` gives the network alone.
 
     Parameters
     ----------
@@ -77,7 +82,9 @@ class NeuralRanker(Ranker):
         mean_=Array("features"),
         scale_=Array("features", above=0),
         learnt_=Learnt(),
+        controls_=Learnt(),
     )
+    takes_control = True
 
     def __init__(
         self,
@@ -123,11 +130,16 @@ class NeuralRanker(Ranker):
         else:
             weights[-1] = 0.0  # a constant that the loss does not see; Adam would follow the noise of rounding
 
+        effects = effects_of(self._control)
+        gamma = {} if effects is None else zero_tensors(effects.names)
+
         def objective(network: Sequence[Layer], chosen: NDArray[np.int64]) -> Any:
             *inner, (W, b) = network
             network = network if fits_constant else [*inner, (W, b.detach())]
             rows, offsets = rows_of(queries.offsets, chosen)
             s = forward(network, as_input(X[rows])).squeeze(1)
+            if effects is not None:
+                s = s + as_input(effects.Z[rows]) @ pytorch().stack(list(gamma.values()))
             return criterion(s, Lists(queries.grade[rows], offsets, queries.weight[chosen]))
 
         def epoch() -> Iterator[NDArray[np.int64]]:
@@ -143,9 +155,13 @@ class NeuralRanker(Ranker):
             weights, self.sizes_.tolist(), criterion, objective, epoch,
             learning_rate=self.learning_rate, l2=self.l2, epochs=self.epochs, patience=self.patience,
             judge=self._judge(valid, scores), tell=lambda step, value: self._tell(step, self.epochs, value),
+            beside=gamma,
         )  # fmt: skip
         refuse_diverged(training)
-        self.weights_, self.learnt_, self.fit_summary_ = training.weights, training.learnt, training.summary()
+        self.weights_, self.fit_summary_ = training.weights, training.summary()
+        self.learnt_ = {name: value for name, value in training.learnt.items() if name in criterion.learnt}
+        found = () if effects is None else zip(effects.names, [training.learnt[k] for k in gamma] / effects.unit)
+        self.controls_ = {name: float(value) for name, value in found}
 
     def _check_state(self) -> None:
         check_network(self.weights_, self.sizes_, self.n_features_in_, 1)
@@ -304,6 +320,12 @@ def numbers_of(learnt: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value.detach()) for name, value in learnt.items()}
 
 
+def zero_tensors(names: Sequence[str]) -> dict[str, Any]:
+    """A number to learn for each name; the names are told from those of a loss."""
+    torch = pytorch()
+    return {f"control {name}": torch.zeros((), dtype=torch.float32, requires_grad=True) for name in names}
+
+
 def slopes_like(learnt: Mapping[str, Any], slopes: Floats) -> list[Any]:
     """Slopes in learnt parameters as tensors like these."""
     return [tensor.new_tensor(slope) for tensor, slope in zip(learnt.values(), slopes.tolist())]
@@ -402,16 +424,19 @@ def descend(
     judge: Callable[[Weights], float] | None,
     tell: Callable[[int, float | None], None],
     sparse: bool = False,
+    beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> Training:
     """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
 
     With ``judge`` the best epoch is kept, and ``patience`` epochs without a better one end the training.  An interrupt
     (Ctrl-C) after the first epoch and a value that is not finite end it too.  ``sparse``: the first and last W are
-    changed only in the rows that a batch touches (their moments stand still in between).
+    changed only in the rows that a batch touches (their moments stand still in between).  ``beside``: further tensors
+    to learn, each a number; their values stand among ``learnt``.
     """
     torch = pytorch()
+    also = {**criterion.learnt, **beside}
     network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in layers(weights, sizes)]
-    optimizers = _adams(network, list(criterion.learnt.values()), learning_rate, l2, sparse)
+    optimizers = _adams(network, list(also.values()), learning_rate, l2, sparse)
     kept = weights.copy()
 
     def copy(state: tuple[Weights, dict[str, float]]) -> tuple[Weights, dict[str, float]]:
@@ -420,7 +445,7 @@ def descend(
 
     judge_state = None if judge is None else lambda state: judge(state[0])
     best = Best(judge_state, patience=patience, copy=copy, tell=tell)
-    training = Training(kept, criterion.learnt_values(), learning_rate, best)
+    training = Training(kept, numbers_of(also), learning_rate, best)
     with best:
         while best.steps < epochs and not best.stale and not training.diverged:
             for batch in epoch():
@@ -433,7 +458,7 @@ def descend(
                     optimizer.step()
                     optimizer.zero_grad()
             else:
-                best.see((weights, criterion.learnt_values()))
+                best.see((weights, numbers_of(also)))
     if not best.empty:
         training.learnt = best.state[1]
     return training

@@ -104,9 +104,9 @@ class Ranker(BaseEstimator):
         qid): what is kept is the state of the ranker that was best on it.  An interrupt (Ctrl-C) keeps the best so
         far.  ``progress`` is called after each step.  ``start``: for linear rankers, a fitted one or a checkpoint's
         path to start from.  ``engine``: what works on parts, a `distributed.Client` or None for this process.
-        ``control``: for linear rankers, a table of numbers, rows as those of ``X``, that may have moved the grades (the
-        place at which a row was shown); their effects are fitted beside the features and left out by `predict`.
-        ``others`` are refused: arguments of other libraries, with what to give instead.
+        ``control``: for rankers with ``takes_control``, a table of numbers, rows as those of ``X``, that may have moved
+        the grades (the place at which a row was shown); their effects are fitted beside the scores (``controls_``) and
+        left out by `predict`.  ``others`` are refused: arguments of other libraries, with what to give instead.
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
@@ -116,8 +116,10 @@ class Ranker(BaseEstimator):
         if start is not None and not self.takes_start:
             raise ValueError(f"{type(self).__name__} starts from nothing; start is for linear rankers")
         if control is not None and not self.takes_control:
+            able = [kind.__name__ for kind in RANKERS.values() if kind.takes_control]
             raise ValueError(
-                f"{type(self).__name__} fits no effects of controls; LinearRanker does, or leave control out"
+                f"{type(self).__name__} fits no effects of controls beside its scores; {', '.join(able)} do, or leave "
+                "control out"
             )
         if isinstance(X, Parts):
             X = X if engine is None else X.on(engine)

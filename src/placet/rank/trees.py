@@ -11,6 +11,7 @@ from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
 from placet.losses import LOSSES, Bound, needs
 from placet.metrics import metric as metric_of
+from placet.rank.controls import Effects, effects_of
 from placet.rank.files import lightgbm
 from placet.rank.forest import Forest
 from placet.rank.monotone import directions
@@ -72,6 +73,9 @@ class TreeRanker(Ranker):
     random_state : int
         Seed of the draws.
 
+    ``fit(..., control=Z)`` fits ``s = trees + Z @ gamma``, a step in gamma after every tree at the rate of the trees;
+    ``controls_`` maps the names of the controls to gamma, and `predict` gives the trees alone.
+
     On `Parts` with ``engine=client`` the workers of a Dask cluster grow the trees together; all ``n_trees`` are grown,
     and as many kept as are best on the validation set.
 
@@ -81,9 +85,9 @@ class TreeRanker(Ranker):
     True
     """
 
-    takes_parts = True
+    takes_parts = takes_control = True
     needs = ("curvature",)
-    _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True))
+    _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True), controls_=Learnt())
     _missing = "keep"
 
     def __init__(
@@ -123,7 +127,8 @@ class TreeRanker(Ranker):
         lgb = lightgbm()
         if self.n_trees < 1 or self.patience < 1:
             raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
-        slopes = self._slopes()
+        slopes = Slopes(self.loss, self.loss_params)
+        self.controls_: dict[str, float] = {}
         sign = directions(self.monotone, queries.features, queries.n_features)
         limits = {"monotone_constraints": sign.tolist()} if sign.any() else {}
         engine = {**self._engine(), **limits, **self._further()}
@@ -139,6 +144,7 @@ class TreeRanker(Ranker):
         """Grow trees in this process, and keep as many as are best on the validation set."""
         lgb = lightgbm()
         slopes.bind(queries.lists())
+        slopes.effects, slopes.rate = effects_of(self._control), self.learning_rate
         train = lgb.Dataset(queries.X, queries.grade, params=engine).construct()
         best: Best[int] = Best()
         booster = None
@@ -162,6 +168,7 @@ class TreeRanker(Ranker):
         text = "" if booster is None else booster.model_to_string(num_iteration=self.n_trees_ or None)
         self.trees_ = Forest.from_text(text) if text else Forest.empty(queries.n_features)
         self.learnt_ = dict(slopes.learnt)
+        self.controls_ = {} if slopes.effects is None else slopes.effects.after(self.n_trees_)
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
 
     @property
@@ -176,9 +183,6 @@ class TreeRanker(Ranker):
             if name in NUMBER_OF_TREES:
                 raise ValueError(f"engine holds {name}; the number of trees is n_trees ({self.n_trees})")
         return dict(self.engine or {})
-
-    def _slopes(self) -> "Slopes":
-        return Slopes(self.loss, self.loss_params)
 
     def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", engine: dict[str, Any]) -> None:
         """Grow all trees on a cluster, then keep as many as are best on the validation set."""
@@ -281,6 +285,8 @@ class Slopes:
         self.row: Ints | None = None  # the caller's number of each row, where lists had to be put together
         self.learnt: dict[str, float] = {}
         self.unit = self.level = 0.0
+        self.effects: Effects | None = None  # of controls, which take a step of their own at every call
+        self.rate = 1.0
 
     def bind(self, lists: Lists, row: Ints | None = None) -> None:
         """Fix the lists."""
@@ -303,6 +309,7 @@ class Slopes:
         """
         assert self.bound is not None
         s = s if self.row is None else s[self.row]
+        s = s if self.effects is None else s + self.effects.scores()
         if self.learnt:
             self._learn(self.bound, s)
         if not self.unit:
@@ -313,6 +320,8 @@ class Slopes:
         if not self.unit:
             self.unit = float(np.mean(h)) or 1.0
         g, h = g / self.unit, np.maximum(h / self.unit, FLOOR)
+        if self.effects is not None:
+            self.effects.step(g, h, self.rate)
         if self.row is None:
             return g, h
         back_g, back_h = np.empty_like(g), np.empty_like(h)
