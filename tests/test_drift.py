@@ -162,7 +162,7 @@ def test_nothing_depends_on_the_order_of_votes_or_names():
         ({"drift": -1.0}, "positive number or"),
         ({"drift": 0.1, "prior": None}, "needs a prior"),
         ({"drift": 0.1, "stderr": "sandwich"}, "no stderr"),
-        ({"drift": 0.1, "agents": "sharpness"}, "no agents"),
+        ({"drift": 0.1, "agents": "sharpness"}, "cannot be fitted together.*agent_weight"),
         ({"drift": 0.1, "step": "often"}, "step must be such as"),
         ({"drift": 0.1, "step": 2.0}, "step must be such as"),
     ],
@@ -175,6 +175,29 @@ def test_what_is_wrong_is_said(params, message):
         BradleyTerry(drift=0.1).fit(votes.pooled())
     with pytest.raises(ValueError, match="scores do not move"):
         consensus(votes, "bradley-terry").at("2020-01-01")
+
+
+@pytest.mark.parametrize("family", ["none", "davidson", "rao-kupper"])
+def test_controls_are_fitted_with_scores_that_move(family):
+    """Effects of two controls beside walks: within 3 standard errors, and the scores near the truth."""
+    rng = np.random.default_rng(3)
+    theta = np.cumsum(0.4 * rng.normal(size=(8, 6)), axis=0) + rng.normal(size=6)
+    step = np.repeat(np.arange(8), 150)
+    a = rng.integers(0, 6, len(step))
+    b = (a + rng.integers(1, 6, len(step))) % 6
+    Z = rng.normal(size=(len(step), 2))
+    kind = {"none": "bradley-terry"}.get(family, family)
+    tie = -np.inf if family == "none" else -0.5
+    win, loss, _ = outcome_probabilities(theta[step, a] - theta[step, b] + Z @ [0.8, -0.4], kind, tie)
+    u = rng.random(len(step))
+    outcome = np.where(u < win, "a", np.where(u < win + loss, "b", "tie"))
+    beside = {"time": step.astype(float), "control": {"length": Z[:, 0], "bold": Z[:, 1]}}
+    votes = Comparisons.from_battles(a, b, outcome, items=range(6), **beside)
+    found = consensus(votes, "bradley-terry", ties=family, drift="learn", step=1.0)
+    error = found.controls["coefficient"].to_numpy() - [0.8, -0.4]
+    assert (abs(error) < 3 * found.controls["stderr"].to_numpy()).all()
+    assert (found.controls["stderr"].to_numpy() < 0.15).all()
+    assert np.corrcoef(found.scores, theta[-1])[0, 1] > 0.9
 
 
 # ---- dates

@@ -18,9 +18,10 @@ import placet
 from placet import simulate
 from placet.aggregate import MODELS, Groups, Mixture, consensus
 from placet.aggregate.em import ascend, best_of_starts, responsibilities, started
+from placet.aggregate.families import Fitted, family_of
 from placet.aggregate.mixture import MIXED
 from placet.aggregate.mixture_errors import observed_information
-from placet.aggregate.voters import Fitted, family_of, voters_of
+from placet.aggregate.voters import voters_of
 from placet.cli import app
 from placet.data import Comparisons, DataError, Rankings, concat
 from placet.report import consensus_page

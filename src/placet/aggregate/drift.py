@@ -4,30 +4,25 @@ theta[item, step] is normal around theta[item, step before] with variance drift^
 the scores' prior.  Steps without a comparison are integrated out exactly: there is an unknown for each (item, step)
 that occurs.
 
-The Hessian is factored step by step in the order of time (`Fronts`): the unknowns of a step are eliminated by a dense
-Cholesky factorization, and what is left is a dense matrix over the next unknowns of the items that are still alive.
-O(sum over steps of active x alive^2).  The same blocks give every variance that is needed on the way back.
+The Hessian is factored step by step in the order of time (`placet.aggregate.fronts`).
 """
 
 import math
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
 
 from placet import optim
 from placet.aggregate import pairs
+from placet.aggregate.fronts import Bordered, Fronts, chains_of, steps_of
+from placet.aggregate.history import History
 from placet.aggregate.information import LEAST_PRECISION, with_mean_zero
 from placet.aggregate.prior import NARROWEST, WIDEST_PRIOR
 from placet.data import Comparisons, DataError
-from placet.data.arrays import Floats, Ints, Names
-from placet.data.times import Steps, Times, moment
+from placet.data.arrays import Floats, Ints
+from placet.data.times import Steps
 from placet.kernels import pairs as kernels
-
-if TYPE_CHECKING:
-    import polars as pl
 
 LEARN = "learn"
 FIRST_DRIFT = 0.2
@@ -41,161 +36,8 @@ FIRST_SLOPE, STEEPEST, FLATTEST, FARTHEST = -0.4, -1.0, -0.05, 1.2
 COARSE = 4e-2
 """Tolerance of the fits from which the drift is learnt: a step that moves no score by more than 0.2 is the last."""
 
-NODES = 21
-"""Of Gauss and Hermite's rule for means over scores that are not known."""
-
 MOST_JOINT = 1000
 """Items up to which the covariance of all scores at the end is made."""
-
-
-class Chains(NamedTuple):
-    """Unknowns (u,), in order of step and item: their item and step, the item's next unknown (or -1), and whether the
-    item occurs for the first time.
-    """
-
-    item: Ints
-    step: Ints
-    next: Ints
-    first: Any
-
-    @property
-    def linked(self) -> Ints:
-        """Unknowns that have a next one."""
-        return np.flatnonzero(self.next >= 0)
-
-
-class Step(NamedTuple):
-    """How the unknowns ``a:z`` of one step are eliminated.
-
-    Of the matrix left by the steps before, ``own`` are the places of unknowns of this step (``at``: their numbers in
-    it), ``others`` the rest; the next unknowns follow the others: ``linked`` are the ones here that have one.
-    """
-
-    a: int
-    z: int
-    own: Ints
-    at: Ints
-    others: Ints
-    linked: Ints
-    after: Ints
-    rows: slice
-
-
-def chains_of(item: Ints, step: Ints) -> tuple[Chains, Ints]:
-    """The unknowns of (item, step) pairs, and the unknown of each pair given."""
-    span = int(item.max(initial=0)) + 1
-    low = int(step.min(initial=0))
-    key, place = np.unique((step - low) * span + item, return_inverse=True)
-    own_item, own_step = key % span, key // span + low
-    order = np.lexsort((own_step, own_item))
-    following = np.full(len(key), -1)
-    same = own_item[order][1:] == own_item[order][:-1]
-    following[order[:-1][same]] = order[1:][same]
-    first = np.ones(len(key), bool)
-    first[following[following >= 0]] = False
-    return Chains(own_item, own_step, following, first), place
-
-
-def steps_of(chains: Chains, row_step: Ints) -> list[Step]:
-    """The plan of elimination; ``row_step`` (rows,) rises."""
-    found = []
-    front = np.zeros(0, np.int64)
-    values, starts = np.unique(chains.step, return_index=True)
-    ends = np.append(starts[1:], len(chains.step))
-    bounds = np.searchsorted(row_step, values), np.searchsorted(row_step, values, side="right")
-    for a, z, r0, r1 in zip(starts.tolist(), ends.tolist(), bounds[0].tolist(), bounds[1].tolist()):
-        inside = (front >= a) & (front < z)
-        own, others = np.flatnonzero(inside), np.flatnonzero(~inside)
-        linked = np.flatnonzero(chains.next[a:z] >= 0)
-        after = np.concatenate([front[others], chains.next[a:z][linked]])
-        found.append(Step(a, z, own, front[own] - a, others, linked, after, slice(r0, r1)))
-        front = after
-    return found
-
-
-class Fronts:
-    """The Cholesky factors of a Hessian over chains: of each step L (active, active) and W = L^-1 B (active, after)."""
-
-    def __init__(self, plan: list[Step], p: pairs.PairCounts, curvature: Floats, own: Floats, link: Floats) -> None:
-        """``own`` (u,): what priors and links add to the diagonal; ``link`` (u,): precision of the link to the next."""
-        self.plan, self.n = plan, len(own)
-        self.factors: list[tuple[Floats, Floats]] = []
-        left = np.zeros((0, 0))
-        for s in plan:
-            active, k = s.z - s.a, len(s.others)
-            H = np.zeros((active, active))
-            i, j = p.i[s.rows] - s.a, p.j[s.rows] - s.a
-            kernels.laplacian_fill(i.astype(np.int32), j.astype(np.int32), curvature[s.rows], H)
-            H[np.arange(active), np.arange(active)] += own[s.a : s.z]
-            H[np.ix_(s.at, s.at)] += left[np.ix_(s.own, s.own)]
-            B = np.zeros((active, len(s.after)), order="F")
-            B[s.at, :k] = left[np.ix_(s.own, s.others)]
-            q = link[s.a : s.z][s.linked]
-            B[s.linked, k + np.arange(len(q))] = -q
-            L, failed = lapack.dpotrf(H, lower=1, overwrite_a=1)
-            if failed:
-                raise np.linalg.LinAlgError("the Hessian is not positive definite")
-            W = solve_triangular(L, B, lower=True, check_finite=False) if B.size else B
-            new = np.zeros((len(s.after), len(s.after)))
-            new[:k, :k] = left[np.ix_(s.others, s.others)]
-            left = new - W.T @ W
-            self.factors.append((L, W))
-
-    def solve(self, b: Floats) -> Floats:
-        """H^-1 b for b (u,) or (u, k)."""
-        x = np.array(b, dtype=np.float64)
-        for s, (L, W) in zip(self.plan, self.factors):
-            y = solve_triangular(L, x[s.a : s.z], lower=True, check_finite=False)
-            x[s.a : s.z] = y
-            x[s.after] -= W.T @ y
-        for s, (L, W) in zip(reversed(self.plan), reversed(self.factors)):
-            x[s.a : s.z] = solve_triangular(L, x[s.a : s.z] - W @ x[s.after], lower=True, trans="T", check_finite=False)
-        return x
-
-    def variances(self, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
-        """Of H^-1: the diagonal (u,), entries with the next unknown (u,), and Var(x_i - x_j) of every row."""
-        own, link, gap = np.zeros(self.n), np.zeros(self.n), np.zeros(len(i))
-        after = np.zeros((0, 0))  # the part of H^-1 over s.after
-        for s, (L, W) in zip(reversed(self.plan), reversed(self.factors)):
-            k = len(s.others)
-            inverse, _ = lapack.dpotri(L, lower=1)
-            inverse = np.tril(inverse) + np.tril(inverse, -1).T
-            G = solve_triangular(L, W, lower=True, trans="T", check_finite=False) if W.size else W
-            across = -G @ after
-            C = inverse - across @ G.T
-            own[s.a : s.z] = np.diag(C)
-            link[s.a + s.linked] = across[s.linked, k + np.arange(len(s.linked))]
-            x, y = i[s.rows] - s.a, j[s.rows] - s.a
-            gap[s.rows] = C[x, x] + C[y, y] - 2 * C[x, y]
-            before = np.empty((len(s.own) + k, len(s.own) + k))
-            before[np.ix_(s.own, s.own)] = C[np.ix_(s.at, s.at)]
-            before[np.ix_(s.own, s.others)] = across[s.at, :k]
-            before[np.ix_(s.others, s.own)] = across[s.at, :k].T
-            before[np.ix_(s.others, s.others)] = after[:k, :k]
-            after = before
-        return own, link, gap
-
-    def log_determinant(self) -> float:
-        """log det H."""
-        return 2 * float(sum(np.log(np.diag(L)).sum() for L, _ in self.factors))
-
-
-class Bordered(NamedTuple):
-    """The Hessian: fronts, and the border (q, u) of the tie parameter and the controls, eliminated."""
-
-    fronts: Fronts
-    border: Floats
-    back: Floats
-    schur: Floats
-
-    def solve(self, g: Floats) -> Floats:
-        """H^-1 g."""
-        n = self.fronts.n
-        x = self.fronts.solve(g[:n])
-        if not len(self.border):
-            return x
-        extra = np.linalg.solve(self.schur, g[n:] - self.border @ x)
-        return np.concatenate([x - self.back @ extra, extra])
 
 
 class Spread(NamedTuple):
@@ -379,88 +221,6 @@ def _mean_squares(walk: Walk, x: Floats, spread: Spread) -> tuple[float, float]:
     return width, math.sqrt(square / max(len(delta) - 1, 1))
 
 
-@dataclass(frozen=True)
-class History:
-    """Scores of items over time: at every step in which an item was compared, and in between by the random walk.
-
-    ``score``, ``variance`` and ``link`` (the covariance with the item's next) are those of the unknowns (u,), in order
-    of item and step; ``offsets`` (items + 1,).
-    """
-
-    items: Names
-    step: Ints
-    offsets: Ints
-    score: Floats
-    variance: Floats
-    link: Floats
-    drift: float
-    prior: float
-    steps: Steps
-    first: Any
-    last: Any
-
-    def rows_of(self, k: int) -> slice:
-        """The unknowns of item number ``k``."""
-        return slice(int(self.offsets[k]), int(self.offsets[k + 1]))
-
-    def at(self, when: Any) -> tuple[Floats, Floats]:
-        """Scores and standard errors (items,) at a date; before and after what is known the latter grow."""
-        like = np.array([self.last])
-        tau = float(self.steps.fraction(np.array([moment(when, like)], like.dtype))[0])
-        return self.at_step(tau)
-
-    def at_step(self, tau: float) -> tuple[Floats, Floats]:
-        """As `at`, for a time counted in steps."""
-        n = len(self.items)
-        score, variance = np.zeros(n), np.zeros(n)
-        for k in range(n):
-            rows = self.rows_of(k)
-            step = self.step[rows]
-            if not len(step):
-                variance[k] = self.prior**2
-                continue
-            right = int(np.searchsorted(step, tau))
-            if right in (0, len(step)):
-                u = rows.start + min(right, len(step) - 1)
-                score[k], variance[k] = self.score[u], self.variance[u] + self.drift**2 * abs(tau - self.step[u])
-                continue
-            u, gap = rows.start + right - 1, float(step[right] - step[right - 1])
-            w = (tau - step[right - 1]) / gap
-            score[k] = (1 - w) * self.score[u] + w * self.score[u + 1]
-            between = 2 * w * (1 - w) * self.link[u] + self.drift**2 * gap * w * (1 - w)
-            variance[k] = (1 - w) ** 2 * self.variance[u] + w**2 * self.variance[u + 1] + between
-        return score, np.sqrt(variance)
-
-    def probability(self, win: Any, a: int, b: int, when: Any) -> float:
-        """The probability that item number ``a`` beats ``b`` at a date, the mean over what is not known of both scores.
-
-        ``win(x, y)`` is that at scores x and y; the two are taken as independent.
-        """
-        score, stderr = self.at(when)
-        z, weight = np.polynomial.hermite_e.hermegauss(NODES)
-        spread = math.hypot(float(stderr[a]), float(stderr[b]))
-        return float(weight @ np.asarray(win(score[a] + spread * z, score[b])) / weight.sum())
-
-    def to_frame(self, which: Sequence[int]) -> "pl.DataFrame":
-        """item, time (when the step begins), score and stderr of every step in which an item was compared."""
-        import polars as pl
-
-        rows = [self.rows_of(k) for k in which]
-        names: list[Hashable] = [self.items[k] for k, r in zip(which, rows) for _ in range(r.start, r.stop)]
-        same = len({type(name) for name in names}) <= 1
-        every = np.concatenate([np.arange(r.start, r.stop) for r in rows]) if rows else np.zeros(0, np.int64)
-        times: Times = self.steps.start(self.step[every])
-        unit = "datetime64[ms]" if self.steps.unit == "h" else "datetime64[D]"
-        return pl.DataFrame(
-            {
-                "item": names if same else [str(name) for name in names],
-                "time": times.astype(unit) if self.steps.dates else times,
-                "score": self.score[every],
-                "stderr": np.sqrt(self.variance[every]),
-            }
-        )
-
-
 def history_of(walk: Walk, c: Comparisons, steps: Steps, x: Floats, spread: Spread) -> History:
     """The fit as scores over time."""
     order = np.lexsort((walk.chains.step, walk.chains.item))
@@ -544,6 +304,12 @@ def checked_votes(
         raise ValueError(f'drift must be a positive number or "learn", not {drift!r}')
     if not isinstance(drift, str) and not 0 < drift < math.inf:
         raise ValueError(f'drift must be a positive number or "learn", not {drift!r}')
-    if prior is None or stderr == "sandwich" or agents:
-        raise ValueError('drift= needs a prior, such as prior="learn"; it has no stderr="sandwich" and no agents=')
+    if prior is None or stderr == "sandwich":
+        raise ValueError('drift= needs a prior, such as prior="learn", and has no stderr="sandwich"')
+    if agents:
+        raise ValueError(
+            "drift= and agents= cannot be fitted together: what is unknown of a rater ties all steps of time to one "
+            "another. Fit agents= over all time, or drift= with agent_weight={rater: weight} from what that showed; "
+            "controls and ties go with either"
+        )
     return data, (None if isinstance(prior, str) else prior, None if isinstance(drift, str) else float(drift))

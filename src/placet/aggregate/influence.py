@@ -18,11 +18,13 @@ import numpy as np
 from scipy.special import expit
 
 from placet.aggregate.existence import data_kind
+from placet.aggregate.families import family_of
 from placet.aggregate.instances import refuse_instances
+from placet.aggregate.mallows_family import Distances
 from placet.aggregate.methods import MODELS, check_method, consensus
 from placet.aggregate.mixture import MIXED
 from placet.aggregate.result import Consensus
-from placet.aggregate.voters import Distances, Family, Voters, family_of, voters_of
+from placet.aggregate.voters import Family, Voters, voters_of
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of

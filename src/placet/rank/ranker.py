@@ -116,7 +116,7 @@ class Ranker(BaseEstimator):
         if start is not None and not self.takes_start:
             raise ValueError(f"{type(self).__name__} starts from nothing; start is for linear rankers")
         if control is not None and not self.takes_control:
-            able = [kind.__name__ for kind in RANKERS.values() if kind.takes_control]
+            able = [kind.__name__ for kind in map(ranker_class, RANKERS) if kind.takes_control]
             raise ValueError(
                 f"{type(self).__name__} fits no effects of controls beside its scores; {', '.join(able)} do, or leave "
                 "control out"

@@ -6,7 +6,7 @@ import numpy as np
 
 from placet.aggregate import Consensus
 from placet.aggregate.controls import Controls
-from placet.aggregate.drift import History
+from placet.aggregate.history import History
 from placet.aggregate.raters import Raters
 from placet.io.escaping import in_html
 from placet.report.figures import Column, name_html, table
@@ -84,9 +84,32 @@ HUES = (210, 20, 140, 280, 45, 330, 180, 100)
 
 def history_chart(c: Consensus) -> str:
     """Lines of the best items' scores over time, with bands of two standard errors where an item was compared."""
+    marks, best = history_lines(c)
+    if not marks:
+        return ""
+    keys = [
+        f'<li><svg viewBox="0 0 12 4" aria-hidden="true"><rect width="12" height="4" fill="{line_color(n)}"/></svg>'
+        f"{name_html(c.items[k])}</li>"
+        for n, k in enumerate(best)
+    ]
+    words = f"<p>The best {len(best)} items of today, with bands of two standard errors.</p>"
+    return (
+        f'{words}<div class="wide" tabindex="0" role="region" aria-label="Scores over time">'
+        f'<svg viewBox="0 0 800 320" class="history" role="img" aria-label="Lines of scores over time">'
+        f'{"".join(marks)}</svg></div><ul class="keys">{"".join(keys)}</ul>'
+    )
+
+
+def line_color(n: int) -> str:
+    """The color of line number ``n``."""
+    return f"hsl({HUES[n % len(HUES)]},60%,45%)"
+
+
+def history_lines(c: Consensus) -> tuple[list[str], list[int]]:
+    """What the chart is made of, in 800 x 320, and the items of its lines; nothing where scores do not move."""
     history = c.extras.get("history")
     if not isinstance(history, History) or len(history.step) < 2 or history.step.min() == history.step.max():
-        return ""
+        return [], []
     best = [int(k) for k in c.order if history.offsets[k] < history.offsets[k + 1]][:MOST_LINES]
     low, high = float(history.step.min()), float(history.step.max())
     at = np.linspace(low, high, POINTS_OF_A_LINE)
@@ -98,21 +121,16 @@ def history_chart(c: Consensus) -> str:
     bottom, top = float((score - 2 * error)[seen].min()), float((score + 2 * error)[seen].max())
     x = 60 + 700 * (at - low) / (high - low)
     y = lambda values: 290 - 270 * (values - bottom) / ((top - bottom) or 1.0)  # noqa: E731
-    marks, keys = [], []
+    marks = []
     for n, k in enumerate(best):
         rows = seen[:, n]
         middle, spread = score[rows, n], 2 * error[rows, n]
         up, down, line = y(middle + spread), y(middle - spread), y(middle)
         ends = [*zip(x[rows], up), *zip(x[rows][::-1], down[::-1])]
-        name, hue = in_html(str(c.items[k])), HUES[n % len(HUES)]
-        marks.append(f'<polygon points="{_points(ends)}" fill="hsl({hue},60%,50%)" opacity=".12"/>')
+        marks.append(f'<polygon points="{_points(ends)}" fill="{line_color(n)}" opacity=".12"/>')
         marks.append(
-            f'<polyline points="{_points(zip(x[rows], line))}" fill="none" stroke="hsl({hue},60%,45%)" '
-            f'stroke-width="2"><title>{name}</title></polyline>'
-        )
-        keys.append(
-            f'<li><svg viewBox="0 0 12 4" aria-hidden="true"><rect width="12" height="4" fill="hsl({hue},60%,45%)"/>'
-            f"</svg>{name_html(c.items[k])}</li>"
+            f'<polyline points="{_points(zip(x[rows], line))}" fill="none" stroke="{line_color(n)}" '
+            f'stroke-width="2"><title>{in_html(str(c.items[k]))}</title></polyline>'
         )
     for tau in np.linspace(low, high, 6):
         when = history.steps.start(round(float(tau)))
@@ -123,12 +141,7 @@ def history_chart(c: Consensus) -> str:
     for value in np.linspace(bottom, top, 5):
         marks.append(f'<line class="axis" x1="60" x2="760" y1="{y(value):.0f}" y2="{y(value):.0f}"/>')
         marks.append(f'<text x="52" y="{y(value) + 4:.0f}" text-anchor="end">{fixed(float(value), places)}</text>')
-    words = f"<p>The best {len(best)} items of today, with bands of two standard errors.</p>"
-    return (
-        f'{words}<div class="wide" tabindex="0" role="region" aria-label="Scores over time">'
-        f'<svg viewBox="0 0 800 320" class="history" role="img" aria-label="Lines of scores over time">'
-        f'{"".join(marks)}</svg></div><ul class="keys">{"".join(keys)}</ul>'
-    )
+    return marks, best
 
 
 def _points(pairs: Iterable[tuple[float, float]]) -> str:

@@ -1,0 +1,284 @@
+"""What a model says of each voter: likelihoods of ballots, models of pairs, and distances (`Family`)."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from placet import optim
+from placet.aggregate import information, likelihood, pairs
+from placet.aggregate.bradley_terry import TIES, BradleyTerry
+from placet.aggregate.mallows import Mallows
+from placet.aggregate.mallows_family import Distances
+from placet.aggregate.prior import LEARN
+from placet.aggregate.voters import Family, Voters, plain_copy
+from placet.data import Comparisons, Lists, Rankings
+from placet.data.arrays import Floats, Ints
+from placet.kernels import pairs as pair_kernels
+from placet.losses import Bound
+from placet.losses.pairwise import outcome_costs
+
+FEW_STEPS, SCORING_STEPS = 5, 2
+"""Newton steps, or steps by outer products of gradients, in a fit that is one of many: it starts from the last one."""
+
+
+def family_of(model: Any, voters: Voters) -> Family:
+    """The family of an estimator: ballot likelihoods, pairs, or Mallows."""
+    if isinstance(model, BradleyTerry):
+        return Pairs(model, voters)
+    if isinstance(model, Mallows):
+        return Distances(model, voters)
+    return BallotLists(model, voters)
+
+
+@contextmanager
+def _few_steps() -> Iterator[None]:
+    with warnings.catch_warnings():  # a fit that is one of many need not end at its optimum
+        warnings.simplefilter("ignore", optim.ConvergenceWarning)
+        yield
+
+
+FIRST_WIDTH = 2.0
+"""Width of the scores' prior while groups are looked for, where it is to be learnt from each group in the end."""
+
+
+class Fitted(NamedTuple):
+    """Unknowns, the items' scores first, and the width of the scores' prior."""
+
+    x: Floats
+    width: float | None
+
+
+def _first_width(model: Any) -> float | None:
+    return FIRST_WIDTH if model.prior == LEARN else model.prior
+
+
+class BallotLists:
+    """Models whose loss sees row scores: Plackett-Luce and models over ordered partitions.  The unknowns are theta."""
+
+    def __init__(self, model: Any, voters: Voters):
+        self.model, self.voters = model, voters
+        data = voters.data
+        self.ballots = Rankings.from_comparisons(data) if isinstance(data, Comparisons) else data
+        if isinstance(data, Comparisons):
+            assert self.ballots.agent is not None
+            self.voters = voters = replace(voters, data=self.ballots, of=self.ballots.agent)
+        self.size, self.n_parameters = self.ballots.n_items, max(self.ballots.n_items - 1, 0)
+        lists = Lists(-self.ballots.tier.astype(np.float64), self.ballots.offsets, None)
+        self.bound = Bound(model.loss, lists, total=1.0)
+        self.group = self._objective(voters.count, 1.0).group
+
+    def _objective(self, weight: Floats, width: float | None) -> likelihood.Ballots:
+        by_ballot = self.ballots.weight * weight[self.voters.of]
+        objective = likelihood.Ballots(self.ballots, by_ballot, self.model.loss, width)
+        if hasattr(self, "group"):
+            objective.group = self.group
+        return objective
+
+    def start(self, weight: Floats) -> Fitted:
+        return Fitted(np.zeros(self.size), _first_width(self.model))
+
+    def improve(self, weight: Floats, state: Fitted) -> Fitted:
+        b, x = self._objective(weight, state.width), state.x
+        with _few_steps():
+            if b.strict:
+                found = likelihood.minimize(b, x, FEW_STEPS, self.model.tol).x
+            else:
+                found = optim.newton(b.value, partial(_scoring, b), x, tol=1e-9, max_iter=SCORING_STEPS).x
+        found = b.average(found)
+        found = found - found.mean() if self.size else found
+        return Fitted(found, state.width) if b.value(found)[0] <= b.value(x)[0] else state
+
+    def log_likelihood(self, state: Fitted) -> Floats:
+        return -self.voters.per_voter(self.ballots.weight * self.bound.per_list(state.x[self.ballots.item]))
+
+    def log_prior(self, state: Fitted) -> float:
+        return 0.0 if state.width is None else -0.5 * float(state.x @ state.x) / state.width**2
+
+    def gradient(self, state: Fitted) -> csr_matrix:
+        rows = self.bound.value_and_grad(state.x[self.ballots.item])[1]
+        at = self.ballots.ballot
+        value = -rows * self.ballots.weight[at]
+        found = csr_matrix((value, (self.voters.of[at], self.ballots.item)), (len(self.voters), self.size))
+        return found if self.group is None else csr_matrix(found @ csr_matrix(self._averages()))
+
+    def _averages(self) -> Floats:
+        """(n, n): the matrix that replaces every score by the mean of its group."""
+        assert self.group is not None
+        return (self.group[:, None] == self.group) / np.bincount(self.group)[self.group]
+
+    def information(self, weight: Floats, state: Fitted) -> Floats:
+        b = self._objective(weight, state.width)
+        H = b.hessian(state.x) if b.strict else b.dense(state.x)
+        H = H if b.strict or b.precision else information.with_precision(H, 0.0)
+        if self.group is not None:  # differences inside a group are no unknowns: any curvature will do for them
+            H = H + (np.eye(self.size) - self._averages()) * np.trace(H) / self.size
+        return H * b.scale
+
+    def own_information(self, state: Fitted, voter: int) -> Floats:
+        own = self.ballots[self.voters.rows(voter)]
+        b = likelihood.Ballots(own, own.weight, self.model.loss, None)
+        b.group = self.group
+        return (b.strict_hessian(state.x) if b.strict else b.dense(state.x)) * b.scale
+
+    def scores(self, state: Fitted) -> Floats:
+        return state.x
+
+    def vector(self, state: Fitted) -> Floats:
+        return state.x
+
+    def from_vector(self, x: Floats, state: Fitted) -> Fitted:
+        return Fitted(x - x.mean() if self.size else x, state.width)
+
+    def score_covariance(self, covariance: Floats) -> Floats:
+        if self.group is not None:
+            covariance = self._averages() @ covariance @ self._averages().T
+        return information.with_mean_zero(covariance, self.size)
+
+    def refitted(self, weight: Floats, state: Fitted) -> tuple[Any, Any]:
+        model = plain_copy(self.model).fit(self.voters.weighted(weight), start=state.x)
+        return model, Fitted(model.theta_, model.prior_)
+
+
+def _scoring(b: likelihood.Ballots, theta: Floats, gradient: Floats) -> Floats:
+    """A step by the outer products of the ballots' gradients, which stand for the Hessian."""
+    J = b.outer_products(theta)
+    J[np.diag_indices(b.n)] += max(b.precision, 1e-6 * float(np.diag(J).max(initial=0.0)), 1e-14)
+    return information.inverse_of(J) @ gradient
+
+
+class Pairs:
+    """Bradley-Terry with its families of ties.  Pairs of one ballot count as independent votes."""
+
+    def __init__(self, model: BradleyTerry, voters: Voters):
+        self.model = model
+        data = voters.data
+        if isinstance(data, Rankings):  # a row for every voter and pair
+            data = replace(data, agent=voters.of, agents=tuple(range(len(voters)))).to_comparisons()
+        elif data.ordered and not model.order_effect:
+            columns = (data.i, data.j, data.wins_i, data.wins_j, data.ties, data.agent)
+            data = Comparisons(*columns, items=data.items, agents=data.agents)
+        assert data.agent is not None
+        self.data = data
+        self.voters = replace(voters, data=data, of=data.agent)
+        self.all = voters
+        n = data.n_items
+        pair, self.of_pair = np.unique(data.i * n + data.j, return_inverse=True)
+        won, lost, tied = (_sums(self.of_pair, column, len(pair)) for column in (data.wins_i, data.wins_j, data.ties))
+        self.pooled = Comparisons(pair // n, pair % n, won, lost, tied, items=data.items, ordered=data.ordered)
+        self.law = pairs.pair_counts(self.pooled, TIES[model.ties], 1.0, model.order_effect)
+        self.size = n + self.law.n_extra
+        self.n_parameters = max(n - 1, 0) + self.law.n_extra
+
+    def _counts(self, weight: Floats, width: float | None) -> pairs.PairCounts:
+        """Weighted counts of each pair; which parameters are unknown is as in all the data together."""
+        factor, d = weight[self.voters.of], self.data
+        n = len(self.pooled)
+        won, lost, tied = (_sums(self.of_pair, c * factor, n) for c in (d.wins_i, d.wins_j, d.ties))
+        whole = replace(self.pooled, wins_i=won, wins_j=lost, ties=tied)
+        found = pairs.pair_counts(whole, TIES[self.model.ties], width, self.model.order_effect)
+        return found._replace(model=self.law.model, tie=self.law.tie)
+
+    def start(self, weight: Floats) -> Fitted:
+        width = _first_width(self.model)
+        p = self._counts(weight, width)
+        return Fitted(pairs.start_of(p), width)
+
+    def improve(self, weight: Floats, state: Fitted) -> Fitted:
+        p = self._counts(weight, state.width)
+        with _few_steps():
+            found = pairs.fit_counts(p, state.x, max_iter=FEW_STEPS, tol=self.model.tol)[0].x
+        found = self._centered(found)
+        return Fitted(found, state.width) if pairs.value(p, found) <= pairs.value(p, state.x) else state
+
+    def _centered(self, x: Floats) -> Floats:
+        n = self.data.n_items
+        return np.append(x[:n] - x[:n].mean(), x[n:]) if n else x
+
+    def _advantage(self, state: Fitted) -> Floats:
+        theta, _, effect = pairs.parameters(self.law, state.x)
+        d, first = np.empty(len(self.data)), np.ones((len(self.data), len(effect)))
+        pair_kernels.advantage(theta, first, effect, self.data.i.astype(np.int32), self.data.j.astype(np.int32), d)
+        return d
+
+    def log_likelihood(self, state: Fitted) -> Floats:
+        tie, _ = pairs.tie_parameter(self.law, state.x)
+        win, loss, tied = outcome_costs(self._advantage(state), self.law.model, tie)
+        even = tied if self.law.tie else (win + loss) / 2
+        d = self.data
+        return -self.voters.per_voter(d.wins_i * win + d.wins_j * loss + d.ties * even)
+
+    def log_prior(self, state: Fitted) -> float:
+        if state.width is None:
+            return 0.0
+        theta, _, effect = pairs.parameters(self.law, state.x)
+        tie = pairs.tie_parameter(self.law, state.x)[0] if self.law.tie else 0.0
+        beside = tie**2 + float(effect @ effect)
+        return -0.5 * (float(theta @ theta) / state.width**2 + beside / pairs.EXTRA_PRIOR**2)
+
+    def gradient(self, state: Fitted) -> csr_matrix:
+        d, n, rows = self.data, self.data.n_items, len(self.data)
+        _, t, _ = pairs.parameters(self.law, state.x)
+        slope, curvature, cross, tie_slope, tie_curvature = np.zeros((5, rows))
+        extra = (cross, tie_slope, tie_curvature) if self.law.tie else (np.empty(0),) * 3
+        counts = (d.wins_i, d.wins_j, d.ties)
+        self.law.law.slopes(self._advantage(state), t, *counts, slope, curvature, *extra)
+        columns, values = [d.i, d.j], [-slope, slope]
+        if self.law.tie:
+            columns, values = [*columns, np.full(rows, n)], [*values, -tie_slope]
+        if self.model.order_effect:
+            columns, values = [*columns, np.full(rows, self.size - 1)], [*values, -slope]
+        where = np.tile(self.voters.of, len(columns)), np.concatenate(columns)
+        return csr_matrix((np.concatenate(values), where), (len(self.voters), self.size))
+
+    def information(self, weight: Floats, state: Fitted) -> Floats:
+        p = self._counts(weight, state.width)
+        return pairs.hessian(p, pairs.derivatives(p, state.x)) * p.scale
+
+    def own_information(self, state: Fitted, voter: int) -> Floats:
+        own = self.data[self.voters.rows(voter)]
+        whole = Comparisons(own.i, own.j, own.wins_i, own.wins_j, own.ties, items=own.items, ordered=own.ordered)
+        p = pairs.pair_counts(whole, TIES[self.model.ties], None, self.model.order_effect)
+        p = p._replace(model=self.law.model, tie=self.law.tie)
+        return pairs.dense(p, pairs.derivatives(p, state.x)) * p.scale
+
+    def extra_errors(self, result: Any, error: Floats) -> dict[str, float]:
+        """Standard errors of the tie parameter and the effect of order, from those of all unknowns."""
+        n, found = self.data.n_items, {}
+        if self.law.tie:
+            slope = pairs.tie_parameter(self.law, result.fit.x)[1]
+            found["tie_stderr"] = slope * float(error[n])
+        if self.model.order_effect:
+            found["order_effect_stderr"] = float(error[-1])
+        return found
+
+    def scores(self, state: Fitted) -> Floats:
+        return state.x[: self.data.n_items]
+
+    def vector(self, state: Fitted) -> Floats:
+        return state.x
+
+    def from_vector(self, x: Floats, state: Fitted) -> Fitted | None:
+        if self.law.tie and self.law.model == "rao-kupper" and x[self.data.n_items] <= 0:
+            return None
+        return Fitted(self._centered(x), state.width)
+
+    def score_covariance(self, covariance: Floats) -> Floats:
+        n = self.data.n_items
+        return information.with_mean_zero(covariance, n)[:n, :n]
+
+    def refitted(self, weight: Floats, state: Fitted) -> tuple[Any, Any]:
+        n = self.data.n_items
+        model = plain_copy(self.model).fit(self.all.weighted(weight), start=state.x[:n])
+        if len(model.fit_.x) != self.size:  # a group without a tie: no ties are expected in it
+            return model, state
+        return model, Fitted(self._centered(model.fit_.x), model.prior_)
+
+
+def _sums(group: Ints, values: Floats, n: int) -> Floats:
+    return np.bincount(group, values, n).astype(np.float64)

@@ -1,0 +1,99 @@
+"""Scores of items over time, as a fit found them: on any day, item by item, and as forecasts."""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from placet.data.arrays import Floats, Ints, Names
+from placet.data.times import Steps, Times, moment
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NODES = 21
+"""Of Gauss and Hermite's rule for means over scores that are not known."""
+
+
+@dataclass(frozen=True)
+class History:
+    """Scores of items over time: at every step in which an item was compared, and in between by the random walk.
+
+    ``score``, ``variance`` and ``link`` (the covariance with the item's next) are those of the unknowns (u,), in order
+    of item and step; ``offsets`` (items + 1,).
+    """
+
+    items: Names
+    step: Ints
+    offsets: Ints
+    score: Floats
+    variance: Floats
+    link: Floats
+    drift: float
+    prior: float
+    steps: Steps
+    first: Any
+    last: Any
+
+    def rows_of(self, k: int) -> slice:
+        """The unknowns of item number ``k``."""
+        return slice(int(self.offsets[k]), int(self.offsets[k + 1]))
+
+    def at(self, when: Any) -> tuple[Floats, Floats]:
+        """Scores and standard errors (items,) at a date; before and after what is known the latter grow."""
+        like = np.array([self.last])
+        tau = float(self.steps.fraction(np.array([moment(when, like)], like.dtype))[0])
+        return self.at_step(tau)
+
+    def at_step(self, tau: float) -> tuple[Floats, Floats]:
+        """As `at`, for a time counted in steps."""
+        n = len(self.items)
+        score, variance = np.zeros(n), np.zeros(n)
+        for k in range(n):
+            rows = self.rows_of(k)
+            step = self.step[rows]
+            if not len(step):
+                variance[k] = self.prior**2
+                continue
+            right = int(np.searchsorted(step, tau))
+            if right in (0, len(step)):
+                u = rows.start + min(right, len(step) - 1)
+                score[k], variance[k] = self.score[u], self.variance[u] + self.drift**2 * abs(tau - self.step[u])
+                continue
+            u, gap = rows.start + right - 1, float(step[right] - step[right - 1])
+            w = (tau - step[right - 1]) / gap
+            score[k] = (1 - w) * self.score[u] + w * self.score[u + 1]
+            between = 2 * w * (1 - w) * self.link[u] + self.drift**2 * gap * w * (1 - w)
+            variance[k] = (1 - w) ** 2 * self.variance[u] + w**2 * self.variance[u + 1] + between
+        return score, np.sqrt(variance)
+
+    def probability(self, win: Any, a: int, b: int, when: Any) -> float:
+        """The probability that item number ``a`` beats ``b`` at a date, the mean over what is not known of both scores.
+
+        ``win(x, y)`` is that at scores x and y; the two are taken as independent.
+        """
+        score, stderr = self.at(when)
+        z, weight = np.polynomial.hermite_e.hermegauss(NODES)
+        spread = math.hypot(float(stderr[a]), float(stderr[b]))
+        return float(weight @ np.asarray(win(score[a] + spread * z, score[b])) / weight.sum())
+
+    def to_frame(self, which: Sequence[int]) -> "pl.DataFrame":
+        """item, time (when the step begins), score and stderr of every step in which an item was compared."""
+        import polars as pl
+
+        rows = [self.rows_of(k) for k in which]
+        names: list[Hashable] = [self.items[k] for k, r in zip(which, rows) for _ in range(r.start, r.stop)]
+        same = len({type(name) for name in names}) <= 1
+        every = np.concatenate([np.arange(r.start, r.stop) for r in rows]) if rows else np.zeros(0, np.int64)
+        times: Times = self.steps.start(self.step[every])
+        unit = "datetime64[ms]" if self.steps.unit == "h" else "datetime64[D]"
+        return pl.DataFrame(
+            {
+                "item": names if same else [str(name) for name in names],
+                "time": times.astype(unit) if self.steps.dates else times,
+                "score": self.score[every],
+                "stderr": np.sqrt(self.variance[every]),
+            }
+        )
