@@ -14,7 +14,7 @@ from rich.console import Console
 
 import placet
 from placet.aggregate import MODELS, RULES
-from placet.cli import main, output
+from placet.cli import main, output, terminal
 from placet.data.parameters import check_parameters
 
 VOTES = "model_a,model_b,winner\nx,y,model_a\ny,z,model_b\nx,z,tie\nz,x,model_a\ny,x,model_a\n"
@@ -167,13 +167,13 @@ ROWS = [["a-model-of-a-long-name-2024-10-22", 1.23456, 0.1, 1, "words " * 20], [
 
 @pytest.mark.parametrize(("width", "whole"), [(120, True), (90, True), (40, False), (10, False)])
 def test_wide_tables_wrap_texts_first_names_last_and_numbers_never(width, whole):
-    table, least = output.drawn_table(HEAD, ROWS, width)
+    table, least = terminal.drawn_table(HEAD, ROWS, width)
     paper = io.StringIO()
     Console(file=paper, width=max(width, least)).print(table)
     text = paper.getvalue()
     assert (ROWS[0][0] in text) is whole
-    assert "1.2346" in text
-    assert "-0.5000" in text
+    assert "1.23" in text
+    assert "-0.50" in text
     assert "".join(text.split()).count("words") >= 1
     assert "…" not in text
 

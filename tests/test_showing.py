@@ -42,7 +42,7 @@ def test_without_errors_or_items_it_still_shows():
 
 @pytest.mark.parametrize(
     ("score", "stderr", "text"),
-    [(0.123456, 0.0123, "0.123 ± 0.012"), (5.0, 0.0, "5"), (1234.5, 67.8, "1234 ± 68"), (1.0, 9.99, "1.0 ± 10.0")],
+    [(0.123456, 0.0123, "0.123 ± 0.012"), (5.0, 0.0, "5"), (1234.5, 67.8, "1234 ± 68"), (1.0, 9.99, "1 ± 10")],
 )
 def test_scores_are_rounded_to_two_digits_of_their_error(score, stderr, text):
     assert score_text(score, stderr) == text

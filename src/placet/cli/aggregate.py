@@ -146,9 +146,12 @@ def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, leve
         if note not in known:
             say(note)
     if out is not None:
-        WRITERS[bare_suffix(out)](out, result, level, data)
+        with progress_bar("writing"):
+            WRITERS[bare_suffix(out)](out, result, level, data)
     elif as_json:
-        show_json(result_json(result, level, data))
+        with progress_bar("ranks"):
+            value = result_json(result, level, data)
+        show_json(value)
     else:
         show(result, level)
 

@@ -46,10 +46,12 @@ def describe(
     if surprise:
         from placet.cli.surprise import surprise_table
 
-        frame = surprise_table(data, method)
+        with progress_bar("voters"):
+            frame = surprise_table(data, method)
         deliver(out, as_json, frame.columns, frame.rows(), frame.to_dicts())
         return
-    about = data.describe()
+    with progress_bar("counting"):
+        about = data.describe()
     known = {key: value for key, value in about.items() if value is not None}
     deliver(out, as_json, ["what", "value"], list(known.items()), known)
 
@@ -81,5 +83,6 @@ def convert(
         raise ValueError("name one file to write: placet convert SOURCE TARGET, or --out TARGET")
     to = target or out
     data = read_files([source], from_format, reading)
-    write(data, to, format=to_format or None)  # type: ignore[arg-type]
+    with progress_bar("writing"):
+        write(data, to, format=to_format or None)  # type: ignore[arg-type]
     say(f"{to}: {data!r}")

@@ -8,6 +8,7 @@ import typer
 
 from placet.cli.options import Seed
 from placet.cli.output import say, show_table
+from placet.cli.results import show_result
 from placet.cli.simulate import names, truth
 
 
@@ -36,8 +37,7 @@ def _votes(out: Path, seed: int) -> None:
     votes = read(path)
     say(f"1. {path}: {votes!r}, simulated; true order item-1, item-2, ...")
     result = consensus(votes, "bradley-terry", ties="davidson")
-    frame = result.to_frame()
-    show_table(frame.columns, frame.rows())
+    show_result(result, 0.95)
     page = out / "leaderboard.html"
     write_consensus_page(page, result, votes, title="A leaderboard from 3,000 simulated votes")
     say(f"   report: {page}\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from placet.cli.options import AsJson, Level, Out
-from placet.cli.output import check_suffix, deliver, say
+from placet.cli.output import check_suffix, deliver, progress_bar, say
 
 if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet
@@ -35,8 +35,9 @@ def diff(
     head: list[str] = []
     rows: list[tuple[Any, ...]] = []
     for name, x, y in pairs:
-        found = difference(x, y, level)
-        frame = found.to_frame()
+        with progress_bar("comparing"):
+            found = difference(x, y, level)
+            frame = found.to_frame()
         head = frame.columns if name is None else ["slice", *frame.columns]
         rows += [row if name is None else (str(name), *row) for row in frame.rows()]
         for note in found.notes:

@@ -6,7 +6,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from placet.cli.terminal import Bar
 
 LONG = 2.0
 """Seconds after which work shows that it goes on."""
@@ -105,62 +108,30 @@ def _one_kind(cells: list[Any]) -> list[Any]:
     if kinds <= {float}:
         whole = all(isinstance(c, int) for c in cells if c is not None)
         return cells if whole else [None if c is None else float(c) for c in cells]
-    return cells if kinds in ({str}, {bool}) else [None if c is None else _text(c, exact=True) for c in cells]
+    return cells if kinds in ({str}, {bool}) else [None if c is None else _text(c) for c in cells]
 
 
-def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table: drawn on a terminal, tab-separated into a pipe or file."""
+def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequence[Bar | None]" = ()) -> None:
+    """A table: drawn on a terminal, with ``bars`` where there is room; tab-separated into a pipe or file."""
     from placet.io.escaping import in_tsv
 
     if not sys.stdout.isatty():
         for row in (head, *rows):
-            print("\t".join(in_tsv(_text(value, exact=True)) for value in row))
+            print("\t".join(in_tsv(_text(value)) for value in row))
         return
     from rich.console import Console
 
+    from placet.cli.terminal import MARKS, PLAIN_MARKS, drawn_table
+
     console = Console()
-    table, least = drawn_table(head, rows, console.width)
+    marks = MARKS if console.encoding.startswith("utf") else PLAIN_MARKS
+    table, least = drawn_table(head, rows, console.width, bars, marks)
     Console(width=max(console.width, least)).print(table)
 
 
-def drawn_table(head: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> tuple[Any, int]:
-    """A table for a terminal, and the width that it needs at least.
-
-    Numbers are never broken; where the table is too wide, long texts wrap first and the first column of names last.
-    """
-    from rich.table import Table
-    from rich.text import Text  # text as it is, where a string would be markup
-
-    from placet.io.escaping import visible
-
-    texts = [[visible(_text(value, exact=False)) for value in row] for row in rows]
-    longest = [max([len(name), *(len(row[k]) for row in texts)]) for k, name in enumerate(head)]
-    numeric = [
-        bool(rows) and all(isinstance(row[k], int | float) or row[k] is None for row in rows) for k in range(len(head))
-    ]
-    wordy = [k for k in range(len(head)) if not numeric[k]]
-    rigid = sum(longest[k] for k in range(len(head)) if numeric[k]) + 2 * len(head)
-    room = max(width - rigid, 8 * len(wordy))
-    least = rigid + 8 * len(wordy)
-    table = Table(box=None, header_style="bold")
-    for k, name in enumerate(head):
-        if numeric[k]:
-            table.add_column(Text(name), justify="right", no_wrap=True, min_width=longest[k])
-        else:
-            others = 8 * (len(wordy) - 1)
-            kept = min(longest[k], max(room - others, 8)) if k == wordy[0] else min(longest[k], 8)
-            table.add_column(Text(name), justify="left", overflow="fold", min_width=kept)
-    for row in texts:
-        table.add_row(*map(Text, row))
-    return table, least
-
-
-def _text(value: Any, exact: bool) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return repr(value) if exact else f"{value:.4f}"
-    return str(value)
+def _text(value: Any) -> str:
+    """A value in full precision; nothing where there is none."""
+    return "" if value is None else str(value)
 
 
 def plain(value: Any) -> Any:

@@ -233,14 +233,12 @@ def compare(
     rows: list[list[Any]] = []
     for spec in specs:
         values = [spec(one.score, one.grade, one.offsets, name=one.name) for one in judged]
-        for k, path in enumerate(systems):
-            own = summary(values[k])
+        with progress_bar(f"comparing by {spec!r}"):
+            gaps = [paired(own, values[0], level=level, random_state=seed) for own in values[1:]]
+        for path, own, gap in zip(systems, map(summary, values), [None, *gaps]):
             row = [repr(spec), str(path), own.mean, own.stderr, own.n_lists]
-            if k == 0:
-                rows.append([*row, None, None, None, None])
-                continue
-            gap = paired(values[k], values[0], level=level, random_state=seed)
-            rows.append([*row, gap.difference, gap.low, gap.high, gap.p_value])
+            ends = [None] * 4 if gap is None else [gap.difference, gap.low, gap.high, gap.p_value]
+            rows.append([*row, *ends])
         left_out = summary(values[0]).n_undefined
         if left_out:
             say(f"{spec!r}: {left_out} queries have no value and are left out")

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placet.cli.models import beside
-from placet.cli.output import json_text, say, show_table
+from placet.cli.output import json_text, progress_bar, say, show_table
 
 if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet
+    from placet.cli.terminal import Bar
 
 SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
 
@@ -41,19 +42,34 @@ def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
         show_table(*table_rows(result, level))
         return
     if isinstance(result, Groups) or not (isinstance(result, ConsensusSet) and sys.stdout.isatty()):
-        frame = result.to_frame(level)
-        show_table(frame.columns, frame.rows())
+        with progress_bar("ranks"):
+            frame, bars = result.to_frame(level), interval_ends(result, level)
+        show_table(frame.columns, frame.rows(), bars)
         return
     shown = dict(list(result.items())[:SHOWN_INSTANCES])
-    frame = replace(result, results=shown).to_frame(level)
+    with progress_bar("ranks"):
+        frame = replace(result, results=shown).to_frame(level)
     frame = frame.group_by(result.by, maintain_order=True).head(SHOWN_ITEMS)
-    show_table(frame.columns, frame.rows())
+    bars = [bar for c in shown.values() for bar in interval_ends(c, level)[:SHOWN_ITEMS]]
+    show_table(frame.columns, frame.rows(), bars)
     total = sum(len(c.items) for c in result.values())
     if len(frame) < total:
         say(
             f"the best {SHOWN_ITEMS} items of {len(shown)} of {len(result)} instances are shown "
             f"({len(frame):,} of {total:,} rows); --out writes all"
         )
+
+
+def interval_ends(result: "Consensus | ConsensusSet", level: float) -> "list[Bar | None]":
+    """For each row of the table the ends of its interval and its score between; None where they are not known."""
+    from placet.aggregate import ConsensusSet
+
+    if isinstance(result, ConsensusSet):
+        return [bar for c in result.values() for bar in interval_ends(c, level)]
+    if result.stderr is None:
+        return [None] * len(result.items)
+    low, high = result.interval(level)
+    return [(float(low[k]), float(result.scores[k]), float(high[k])) for k in result.order]
 
 
 def show_tiers(result: "Consensus | ConsensusSet", level: float) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from placet.cli.output import deliver, say, show_table
+from placet.cli.output import deliver, progress_bar, say, show_table
 
 
 def named_systems(given: Sequence[Path]) -> dict[str, list[Path]]:
@@ -43,7 +43,8 @@ def show_all_pairs(
             name: [spec(run.score, run.grade, run.offsets, name=run.name) for run in runs]
             for name, runs in systems.items()
         }
-        found = compare_systems(values, correction=correction, level=level, random_state=random_state)
+        with progress_bar(f"comparing by {spec!r}"):
+            found = compare_systems(values, correction=correction, level=level, random_state=random_state)
         for name, own, n_runs, spread, tier in zip(
             found.names, found.summaries, found.n_runs, found.run_spread, found.tier
         ):
