@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from placet.aggregate import Consensus, consensus
+from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.showing import MOST_ROWS, score_text
 from placet.data import Comparisons
 
@@ -46,6 +46,31 @@ def test_without_errors_or_items_it_still_shows():
 )
 def test_scores_are_rounded_to_two_digits_of_their_error(score, stderr, text):
     assert score_text(score, stderr) == text
+
+
+def test_a_notebook_shows_every_board_of_a_set():
+    both = consensus({"cats": votes(["ant", "bee"]), NASTY: votes(["cow", "dog", NASTY])}, "bradley-terry")
+    html = both._repr_html_()
+    assert "<script" not in html
+    assert html.count("<details") == 2
+    assert html.count("<details open") == 1
+    assert html.count("<svg") == 5
+    many = ConsensusSet({k: Consensus(("a",), [1.0], method="borda") for k in range(30)}, method="borda")
+    assert "the first 20 of 30" in many._repr_html_()
+
+
+def test_plot_draws_every_board_of_a_set():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    both = consensus({"cats": votes(["ant", "bee"]), NASTY: votes(["cow", "dog", NASTY])}, "bradley-terry")
+    axes = both.plot(level=0.9)
+    assert [one.get_title().partition(" ")[2] for one in axes] == ["cats", NASTY]
+    assert [len(one.lines[0].get_xdata()) for one in axes] == [2, 3]
+    axes[0].figure.canvas.draw()
+    assert len(ConsensusSet({}, method="borda").plot()) == 1
+    plt.close("all")
 
 
 def test_plot_draws_every_item_at_its_score():

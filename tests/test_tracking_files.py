@@ -1,6 +1,7 @@
 """Tables in, tracks out, pictures, the command, and the parameters estimated from data."""
 
 import json
+import re
 import warnings
 from dataclasses import replace
 
@@ -227,6 +228,24 @@ def test_pictures_are_drawn(tmp_path):
     track, _, way = sea_track(tmp_path)
     plot_track(track, tmp_path / "t.png", truth=way)
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_track_shows_itself(tmp_path):
+    track, _, way = sea_track(tmp_path)
+    html = track._repr_html_()
+    assert html.startswith("<svg")
+    assert all(name in html for name in track.beacons.names)
+    assert f"{len(track)} steps" in html
+    numbers = [float(x) for x in re.findall(r"(-?[\d.]+),", html)]
+    assert numbers
+    assert min(numbers) >= 9.9
+    assert max(numbers) <= 370.1
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    left, right = track.plot(truth=way)
+    assert {line.get_label() for line in right.lines} >= {"track", "truth"}
+    assert "source" in left.get_title()
+    left.figure.clear()
 
 
 def command():

@@ -482,6 +482,13 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         notes = f", {len(self.notes)} notes" if self.notes else ""
         return f"{type(self).__name__}({self.method}: {len(self)} {self.by}s, {items} items{notes})"
 
+    def _repr_html_(self) -> str:
+        return showing.html_tables(self)
+
+    def plot(self, level: float = 0.95, most: int = 10) -> Any:
+        """The best ``most`` items of the first six instances, drawn by matplotlib; gives their axes."""
+        return showing.plot_many(self, level, most)
+
     @property
     def ranking(self) -> dict[Hashable, list[Hashable]]:
         """The ranking of every instance."""

@@ -7,9 +7,12 @@ import numpy as np
 from placet.io.escaping import in_html
 
 if TYPE_CHECKING:
-    from placet.aggregate.result import Consensus
+    from placet.aggregate.result import Consensus, ConsensusSet
 
 MOST_ROWS = 30
+MOST_BOARDS, ROWS_OF_MANY, MOST_AXES = 20, 10, 6
+"""Boards of a set in a notebook, rows of each of them, and boards in a chart."""
+
 LEVEL = 0.95
 
 
@@ -48,6 +51,18 @@ def html_table(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS) -> s
     )
 
 
+def html_tables(many: "ConsensusSet", level: float = LEVEL) -> str:
+    """The first boards of a set, each with its best items, to be opened one by one; the first is open."""
+    shown = list(many.items())[:MOST_BOARDS]
+    parts = [
+        f"<details{' open' if k == 0 else ''}><summary>{in_html(many.by)} {in_html(name)}</summary>"
+        f"{html_table(c, level, ROWS_OF_MANY)}</details>"
+        for k, (name, c) in enumerate(shown)
+    ]
+    more = f"<p>the first {len(shown)} of {len(many):,}</p>" if len(shown) < len(many) else ""
+    return f"<p>{in_html(repr(many))}</p>{''.join(parts)}{more}"
+
+
 def score_text(score: float, stderr: float | None) -> str:
     """A score rounded to two digits of its standard error.
 
@@ -72,13 +87,9 @@ def decimals(stderr: float) -> int:
 
 def plot(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS, axes: Any = None) -> Any:
     """The best items with their intervals, drawn by matplotlib; gives the axes."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plot() needs matplotlib; install it with: pip install 'placet[plot]'") from None
     chosen = c.order[:most][::-1]
     if axes is None:
-        _, axes = plt.subplots(figsize=(6, 1 + 0.25 * len(chosen)), layout="constrained")
+        _, axes = _pyplot().subplots(figsize=(6, 1 + 0.25 * len(chosen)), layout="constrained")
     place = np.arange(len(chosen))
     if c.stderr is not None:
         low, high = (ends[chosen] for ends in c.interval(level))
@@ -89,3 +100,23 @@ def plot(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS, axes: Any 
     axes.set_title(c.method)
     axes.grid(axis="x", alpha=0.3)
     return axes
+
+
+def plot_many(many: "ConsensusSet", level: float = LEVEL, most: int = ROWS_OF_MANY) -> Any:
+    """The first boards of a set one below the other; gives their axes (boards,)."""
+    shown = list(many.items())[:MOST_AXES]
+    rows = [1 + 0.25 * min(most, len(c.items)) for _, c in shown]
+    figure = _pyplot().figure(figsize=(6, sum(rows) or 1), layout="constrained")
+    axes = figure.subplots(max(len(shown), 1), squeeze=False, height_ratios=rows or [1])[:, 0]
+    for (name, c), own in zip(shown, axes):
+        plot(c, level, most, own)
+        own.set_title(f"{many.by} {name}", parse_math=False)
+    return axes
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plot() needs matplotlib; install it with: pip install 'placet[plot]'") from None
+    return plt

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.data.arrays import Floats
+from placet.io.escaping import in_html
 from placet.tracking.track import Track
 
 GRAY = "0.75"
@@ -21,6 +22,45 @@ def plot_track(track: Track, target: str | Path, truth: Floats | None = None) ->
     draw_arrivals(left, track)
     draw_way(right, track, truth)
     figure.savefig(target, dpi=120)
+
+
+def show_track(track: Track, truth: Floats | None = None) -> Any:
+    """Both pictures side by side in a new figure of pyplot; gives their axes."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plot() needs matplotlib; install it with: pip install 'placet[plot]'") from None
+    _, axes = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained")
+    draw_arrivals(axes[0], track)
+    draw_way(axes[1], track, truth)
+    return axes
+
+
+def html_track(track: Track) -> str:
+    """The way in a notebook: a drawing of it with its ellipses and the beacons, and what it rests on in a sentence."""
+    way, beacons = track.on_map(track.position), track.on_map(track.beacons.position)
+    outline = track.on_map(track.outline(0.95))
+    every = np.concatenate([way, beacons, outline.reshape(-1, 2)])
+    low, high = every.min(axis=0), every.max(axis=0)
+    scale = 360 / (float((high - low).max()) or 1.0)
+
+    def points(places: Floats) -> str:
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in (places - low) * (scale, -scale) + (10, height - 10))
+
+    width, height = (high - low) * scale + 20
+    chosen = np.unique(np.linspace(0, len(track) - 1, 25).astype(int))
+    ellipses = "".join(f'<polygon points="{points(outline[k])}" opacity=".12"/>' for k in chosen)
+    names = "".join(
+        f'<circle cx="{x}" cy="{y}" r="3"/><text x="{float(x) + 5}" y="{y}" font-size="10">{in_html(name)}</text>'
+        for name, (x, y) in zip(track.beacons.names, (points(place[None]).split(",") for place in beacons))
+    )
+    state = {True: "determined", False: "NOT DETERMINED: chains disagree", None: "one chain"}[track.determined]
+    return (
+        f'<svg width="{width:.0f}" height="{height:.0f}" fill="currentColor" role="img">{ellipses}'
+        f'<polyline points="{points(way)}" fill="none" stroke="currentColor"/>{names}</svg>'
+        f"<p>{len(track)} steps, {len(track.time)} arrivals, {len(track.beacons)} beacons; {state}; "
+        f"median standard deviation {np.median(track.sd()):.3g}; ellipses hold 95 %</p>"
+    )
 
 
 def draw_arrivals(axes: Any, track: Track) -> None:

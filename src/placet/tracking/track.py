@@ -149,6 +149,17 @@ class Track:
             }
         )
 
+    def _repr_html_(self) -> str:
+        from placet.tracking.plot import html_track
+
+        return html_track(self)
+
+    def plot(self, truth: Floats | None = None) -> Any:
+        """Arrivals by source, and the way with its uncertainty, by matplotlib; gives both axes."""
+        from placet.tracking.plot import show_track
+
+        return show_track(self, truth)
+
     def associations_frame(self) -> Any:
         """A Polars frame with one row for each signal: its day, date and time, most probable source, the probability of
         that source, and the probability of clutter.
