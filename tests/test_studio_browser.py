@@ -51,6 +51,18 @@ def folder(tmp_path_factory):
         "a,b,winner\n" + "".join(f"{many[i]},{many[j]},{'a' if i < j else 'b'}\n" for i, j in rows)
     )
     (path / "odd.csv").write_text("left one,right one,who won\npear,fig,pear\nfig,kiwi,fig\nkiwi,pear,plum\n")
+    when = [f"2024-{month:02d}-{day:02d}" for month in range(1, 13) for day in (5, 15, 25)]
+    rng = np.random.default_rng(2)
+    lines = []
+    for k, day in enumerate(when):
+        strength = {"Ada": 1 - k / 18, "Bob": k / 18 - 1, "Cleo": 0.2}
+        for first, second in (("Ada", "Bob"), ("Bob", "Cleo"), ("Cleo", "Ada")):
+            for _ in range(6):
+                wins = rng.random() < 1 / (1 + np.exp(strength[second] - strength[first]))
+                lines.append(f"{first},{second},{'a' if wins else 'b'},{day}\n")
+    (path / "dated.csv").write_text("a,b,winner,date\n" + "".join(lines))
+    for name, rows in (("may.csv", "x,y,a\ny,z,a\n"), ("june.csv", "x,z,a\nz,y,b\n")):
+        (path / name).write_text("a,b,winner\n" + rows)
     (path / "beacons.csv").write_text("id,x,y\nnorth,0,60\neast,60,0\nsouth,0,-60\n")
     way = np.column_stack([np.linspace(0, 8, 9), np.linspace(0, 4, 9)])
     fixed = np.array([[0, 60], [60, 0], [0, -60]])
@@ -63,7 +75,7 @@ def folder(tmp_path_factory):
 def url(folder):
     files = [
         folder / name
-        for name in ("votes.csv", "ballots.txt", "search.letor", "many.csv", "arrivals.csv", "beacons.csv")
+        for name in ("votes.csv", "ballots.txt", "search.letor", "many.csv", "arrivals.csv", "beacons.csv", "dated.csv")
     ]
     code = "from placet.cli import main; main()"
     command = [
@@ -178,6 +190,25 @@ def test_bring_data_and_correct_the_reading(page, folder):
     expect(page.locator("#lead")).to_contain_text("pear comes first")
 
 
+def test_several_files_are_opened_as_one(page, folder):
+    page.set_input_files("#files", [folder / "may.csv", folder / "june.csv"])
+    page.get_by_role("button", name="Open these 2 files as one dataset").click()
+    page.wait_for_url("**/data/*")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("may.csv + june.csv")
+    expect(page.locator("main")).to_contain_text("3 pairs, 3 items, 4 votes")
+    shoot(page, "joined")
+    check_axe(page)
+    page.goto(page.host)
+    names = ["Choose may.csv", "Choose june.csv"]
+    join = page.get_by_role("button", name="Open the chosen as one dataset")
+    expect(join).to_be_disabled()
+    for name in names:
+        page.get_by_label(name, exact=True).first.check()
+    join.click()
+    page.wait_for_url("**/data/*")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(" + ")
+
+
 def test_a_board_answers(page):
     key = dataset(page, "votes.csv")
     page.goto(f"{page.host}/board/{key}")
@@ -209,6 +240,28 @@ def test_a_board_answers(page):
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV", exact=True).click()
     assert Path(download.value.path()).read_text().startswith("item,score")
+
+
+def test_scores_over_time(page):
+    """The column of dates is named once; then scores are drawn over time, and the board is that of another month."""
+    key = dataset(page, "dated.csv")
+    page.goto(f"{page.host}/board/{key}?view=history")
+    column = page.get_by_label("Which column says when")
+    figure = page.get_by_role("img", name="Scores over time")
+    expect(column.or_(figure).first).to_be_visible()
+    if column.is_visible():  # the first of the two sizes; the choice is kept
+        expect(column).to_have_value("date")
+        check_axe(page)
+        page.get_by_role("button", name="Read it as time").click()
+    expect(figure).to_be_visible()
+    expect(page.locator(".legend")).to_contain_text("Ada")
+    check_axe(page)
+    shoot(page, "history")
+    page.get_by_label("Board at").select_option(index=1)
+    expect(page.locator("#lead")).to_contain_text("Ada comes first")
+    assert "at=2024-01" in page.url
+    page.get_by_label("Board at").select_option("")
+    expect(page.locator("#lead")).to_contain_text("Bob comes first")
 
 
 def test_charts_are_saved_as_pictures(desktop):

@@ -103,8 +103,7 @@ def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:
     elif name in DIFFERENCES and "low" in head and "high" in head:
         low, high = row[head.index("low")], row[head.index("high")]
         error = None if low is None or high is None else (high - low) / 4  # 95 % are four standard errors wide
-    known = error is not None and 0 < error < math.inf
-    return f"{value:.{decimals(error)}f}" if known else f"{value:.4f}"
+    return f"{value:.4f}" if error is None or not 0 < error < math.inf else f"{value:.{decimals(error)}f}"
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:
