@@ -65,6 +65,21 @@ def _wide(n: int) -> bytes:
     return head + b"".join(b"b%d," % r + b",".join(b"%d" % (k + 1) for k in range(columns)) + b"\n" for r in range(20))
 
 
+def _columns(n: int, head: bytes, name: bytes, start: bytes, cell: Callable[[int, int], bytes]) -> bytes:
+    """Twenty rows of n / 20 columns, after those that ``head`` names and ``start`` fills; a line is blank."""
+    columns = range(n // 20)
+    rows = (start + b",".join(cell(row, k) for k in columns) + b"\n" for row in range(20))
+    return head + b",".join(name + b"%d" % (k + 1) for k in columns) + b"\n\n" + b"".join(rows)
+
+
+def _places(n: int) -> bytes:
+    return _columns(n, b"", b"choice ", b"", lambda _, k: b"i%d" % k)
+
+
+def _features(n: int) -> bytes:
+    return _columns(n, b"qid,label,", b"f", b"1,2,", lambda row, k: b"0.%d" % (k + row))
+
+
 READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "battles, csv": (_battles, "x.csv", "battles", 40_000),
     "ballots, text": (_ballots, "x.txt", "ballots", 80_000),
@@ -74,6 +89,8 @@ READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "letor": (_letor, "x.letor", "letor", 100_000),
     "ratings, csv": (_ratings, "x.csv", "ratings", 80_000),
     "a wide table of ranks": (_wide, "x.csv", "ballots", 40_000),
+    "a wide table of places": (_places, "x.csv", "ballots", 40_000),
+    "a wide table of features": (_features, "x.csv", "features", 40_000),
     "battles, gz": (lambda n: gzip.compress(_battles(n)), "x.csv.gz", "battles", 40_000),
     "zeros, zst": (lambda n: zstandard.compress(b"a > b\n" * n), "x.txt.zst", "ballots", 80_000),
 }

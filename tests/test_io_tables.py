@@ -263,3 +263,18 @@ def test_written_tables_of_ballots_read_back_equal(tmp_path):
         pio.write_ballots(Rankings.from_orders([[], ["A"]]), tmp_path / "e.csv")
     with pytest.raises(DataError, match="different types"):
         pio.write_ballots(Rankings.from_orders([["A", 1]]), tmp_path / "e.csv")
+
+
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize("short", [True, False])
+def test_wide_and_narrow_tables_are_read_alike(wide, short, monkeypatch):
+    """Blank lines, empty cells, quotes of spreadsheets and lines with too many fields, by both ways to filter rows and
+    both ways to code columns.
+    """
+    monkeypatch.setattr(pio.sources, "WIDE", 2 if wide else 10**6)
+    monkeypatch.setattr(pio.cells, "SHORT", 10**6 if short else 0)
+    text = b"ballot,a,'=b,c,note\nx, 1,2,3,\n\n,,,,\ny,,1,2,so\nz,2 ,1,,\n"
+    found = pio.read_ballots(io.BytesIO(text), format="csv", ballot="ballot", ignore="note")
+    assert found == Rankings.from_orders([["a", "=b", "c"], ["=b", "c"], ["=b", "a"]], items=["a", "=b", "c"])
+    with pytest.raises(DataError, match=r":3: 6 fields where the header has 5"):
+        pio.read_ballots(io.BytesIO(b"ballot,a,b,c,note\nx,1,2,3,\ny,1,2,3,so,more\n"), format="csv", layout="ranks")

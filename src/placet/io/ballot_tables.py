@@ -127,7 +127,8 @@ def _columns_of(table: Table, layout: Layout, rest: list[str], items: Sequence[H
     if layout == "orders":
         return _order_columns(table, rest) or [find_column(rest, ORDERS) or rest[0]]
     if items is not None:
-        return [name for name in rest if bracketed(name) in items or name in items]
+        wanted = set(items)
+        return [name for name in rest if bracketed(name) in wanted or name in wanted]
     return [name for name in rest if plain_name(name) not in ABOUT]
 
 
@@ -149,12 +150,16 @@ def _rank_columns(table: Table, rest: list[str], items: Sequence[Hashable] | Non
     within = {name: (rank >= 1) & (rank <= len(wanted)) & (rank == np.round(rank)) for name, rank in ranks.items()}
     some = [name for name in wanted if within[name].any()]
     whole = [name for name in some if (within[name] | ~filled[name]).all()]
-    while whole and (beyond := [name for name in whole if np.nanmax(ranks[name]) > len(whole)]):
-        whole = [name for name in whole if name not in beyond]
+    highest = {name: float(np.nanmax(ranks[name])) for name in whole}
+    by_rank = sorted(whole, key=highest.__getitem__)  # the largest k of these such that none is beyond k
+    while by_rank and highest[by_rank[-1]] > len(by_rank):
+        by_rank.pop()
+    kept = set(by_rank)
+    whole = [name for name in whole if name in kept]
     sides = tuple(map(plain_name, whole))
     if len(whole) < 2 or (sides in SIDES and sides != ("a", "b")):  # two sides without a winner are no items
         return []
-    partly = [name for name in some if name not in whole]
+    partly = [name for name in some if name not in kept]
     if partly:
         name = partly[0]
         row = int(np.argmax(filled[name] & ~(within[name] & (ranks[name] <= len(some)))))

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+SHORT = 1000
+"""Rows below which Python codes a column of text sooner than Polars plans to: a wide table has many such columns."""
+
+
 @dataclass(frozen=True)
 class Column:
     """Cells as codes (rows,) of ``values``, the distinct cells in order of first appearance; a missing one is None.
@@ -113,6 +117,8 @@ def _code_series(series: "pl.Series") -> Column:
 
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
+    if series.dtype == pl.String and len(series) < SHORT:
+        return _code_objects(series.to_list())
     if series.dtype == pl.String:
         distinct = series.unique(maintain_order=True).drop_nulls()
         code = series.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64).fill_null(len(distinct)).to_numpy()

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,13 @@ class Table:
 
     def require(self, name: str, way_out: str) -> None:
         """A ``DataError`` unless there is such a column."""
-        for part in self.parts:
-            if name not in part.names:
+        for part, known in zip(self.parts, self._known):
+            if name not in known:
                 raise DataError(f"{part.name}: column {name!r} is not there; the columns are {part.names}; {way_out}")
+
+    @cached_property
+    def _known(self) -> list[frozenset[str]]:
+        return [frozenset(part.names) for part in self.parts]
 
     def rows(self, *names: str, distinct: bool = False) -> "Rows":
         """The rows, with the columns named (all where none are); ``distinct``: equal rows may be one, counted."""
@@ -58,7 +63,8 @@ class Table:
 
         ``words`` are said instead of the names of the columns used.
         """
-        ignored = [name for name in self.names if name not in used]
+        taken = set(used)
+        ignored = [name for name in self.names if name not in taken]
         said = f"read as {kind}: {_list(used if words is None else words)}"
         return f"{said}; ignored: {_list(ignored)}" if ignored else said
 
