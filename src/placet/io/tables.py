@@ -41,12 +41,12 @@ class Table:
 
     def require(self, name: str, way_out: str) -> None:
         """A ``DataError`` unless there is such a column."""
-        for part, known in zip(self.parts, self._known):
+        for part, known in zip(self.parts, self._names_in_parts):
             if name not in known:
                 raise DataError(f"{part.name}: column {name!r} is not there; the columns are {part.names}; {way_out}")
 
     @cached_property
-    def _known(self) -> list[frozenset[str]]:
+    def _names_in_parts(self) -> list[frozenset[str]]:
         return [frozenset(part.names) for part in self.parts]
 
     def rows(self, *names: str, distinct: bool = False) -> "Rows":
