@@ -15,7 +15,13 @@ from experiments.common import Timer, check, need, need_data, output_folder, pai
 HERE = Path(__file__).parent
 SETS = {"D-1K": "xmc/delicious"}
 SIMULATED = "simulated"
-METHODS = {"PL-P": "pl-partition", "PL-LB": "pl-lower-bound", "R-Net": "ranknet", "R-SVM": "ranksvm", "ListNet": "listnet"}
+METHODS = {
+    "PL-P": "pl-partition",
+    "PL-LB": "pl-lower-bound",
+    "R-Net": "ranknet",
+    "R-SVM": "ranksvm",
+    "ListNet": "listnet",
+}
 DEPTHS = (1, 3, 5, 10)
 # The repository's scripts count points without labels as 0 in P and nDCG; in the propensity-scored ratios they stand nowhere.
 SPECS = {

@@ -2,6 +2,7 @@
 
 ``from placet.kernels import pairs`` gives a stand-in that imports the module, and with it Numba, when something of it
 is first asked for: what needs no kernel starts without them.  Kernels themselves ``import placet.kernels.pairs``.
+Nothing in these modules changes once they are imported.
 """
 
 import builtins
@@ -13,27 +14,17 @@ from typing import Any
 
 
 class _Later(ModuleType):
-    """A module of kernels that is imported when something of it is asked for."""
+    """A module of kernels that is imported when something of it is asked for; from then on it is that module's twin.
 
-    def __getattribute__(self, name: str) -> Any:
-        return getattr(_real(self), name)
+    While the import is under way, in this thread or another, nothing is kept: no thread meets half a module.
+    """
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(_real(self), name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(_real(self), name)
-
-
-def _real(later: _Later) -> ModuleType:
-    """The module behind a stand-in; kept once its import has ended, so that no thread meets half of one."""
-    held = object.__getattribute__(later, "__dict__")
-    if "real" in held:
-        return held["real"]
-    module = import_module(held["__name__"])
-    if not getattr(module.__spec__, "_initializing", False):
-        held["real"] = module
-    return module
+    def __getattr__(self, name: str) -> Any:
+        module = import_module(self.__name__)
+        if not getattr(module.__spec__, "_initializing", False):
+            vars(self).update(vars(module))
+            self.__class__ = ModuleType
+        return getattr(module, name)
 
 
 def __getattr__(name: str) -> Any:
