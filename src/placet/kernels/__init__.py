@@ -23,7 +23,7 @@ class _Later(ModuleType):
         module = import_module(self.__name__)
         if not getattr(module.__spec__, "_initializing", False):
             vars(self).update(vars(module))
-            self.__class__ = ModuleType
+            self.__class__ = ModuleType  # type: ignore[assignment]
         return getattr(module, name)
 
 
