@@ -1,7 +1,6 @@
 """Boards people read: points, slices, boards as files that go on, and two boards side by side."""
 
 import json
-import sys
 
 import numpy as np
 import polars as pl
@@ -16,7 +15,6 @@ from placet.aggregate.boards import MOST_ITEMS, board_dict, is_board, read_board
 from placet.aggregate.difference import difference, holm
 from placet.aggregate.scales import in_log_odds, rescale
 from placet.aggregate.slices import compare_slices
-from placet.cli import main
 from placet.report.slices import slices_page
 from placet.simulate import battles
 
@@ -29,18 +27,9 @@ def board():
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def run(tmp_path, monkeypatch, answer):
     monkeypatch.chdir(tmp_path)
-
-    def run(*words, code=0):
-        monkeypatch.setattr(sys, "argv", ["placet", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        assert (stopped.value.code or 0) == code, err
-        return out if code == 0 else err
-
-    return run
+    return answer
 
 
 # Points

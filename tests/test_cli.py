@@ -118,7 +118,7 @@ def test_a_missing_file_and_a_failed_write_leave_nothing(folder, tmp_path):
 def test_the_demo_runs_and_writes_what_it_says(tmp_path):
     out, err = run("demo", "--out", tmp_path / "demo")
     assert "item-1" in out
-    for name in ("votes.csv", "leaderboard.html", "ballots.txt", "search.letor", "pl-partition.placet"):
+    for name in ("votes.csv", "leaderboard.html", "ballots.txt", "search.csv", "pl-partition.placet"):
         assert (tmp_path / "demo" / name).stat().st_size > 0
         assert name.split(".")[0] in out + err
 

@@ -14,26 +14,17 @@ from rich.console import Console
 
 import placet
 from placet.aggregate import MODELS, RULES
-from placet.cli import main, output, terminal
+from placet.cli import output, terminal
 from placet.data.parameters import check_parameters
 
 VOTES = "model_a,model_b,winner\nx,y,model_a\ny,z,model_b\nx,z,tie\nz,x,model_a\ny,x,model_a\n"
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def run(tmp_path, monkeypatch, answer):
     (tmp_path / "votes.csv").write_text(VOTES)
     monkeypatch.chdir(tmp_path)
-
-    def run(*words, code=0):
-        monkeypatch.setattr(sys, "argv", ["placet", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        assert (stopped.value.code or 0) == code, err
-        return out if code == 0 else err
-
-    return run
+    return answer
 
 
 @pytest.mark.parametrize(

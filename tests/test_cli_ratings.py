@@ -1,12 +1,10 @@
 """Ratings without a method: a model that respects support."""
 
-import sys
-
 import numpy as np
 import pytest
 
 import placet
-from placet.cli import defaults, main
+from placet.cli import defaults
 from placet.cli.defaults import default_method, default_note
 
 
@@ -22,24 +20,26 @@ def ratings(tmp_path):
     return path
 
 
-def command(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["placet", *map(str, words)])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    out, err = capsys.readouterr()
-    assert not stopped.value.code, err
-    return [line.split("\t") for line in out.splitlines()], err
+@pytest.fixture
+def table(placet_command):
+    """``table(*words)``: the rows that ``placet`` prints, and what it says on stderr."""
+
+    def table(*words):
+        out, err = placet_command(*words)
+        return [line.split("\t") for line in out.splitlines()], err
+
+    return table
 
 
 @pytest.mark.parametrize(("most", "method"), [(10_000, "plackett-luce"), (100, "mpm")])
-def test_the_winner_is_no_item_with_a_single_five_star_rating(ratings, monkeypatch, capsys, most, method):
+def test_the_winner_is_no_item_with_a_single_five_star_rating(ratings, monkeypatch, table, most, method):
     monkeypatch.setattr(defaults, "MOST_RATINGS", most)
     data = placet.read(ratings)
     values = data.score[data.item == data.items.index("new")]
     assert values.tolist() == [5]  # so that by the mean nothing is above it
     assert max(data.score) == 5
     assert default_method(data) == method
-    (head, *rows), err = command(monkeypatch, capsys, "aggregate", ratings)
+    (head, *rows), err = table("aggregate", ratings)
     support = {row[0]: float(row[head.index("support")]) for row in rows}
     assert support["new"] == 1
     assert support[rows[0][0]] > 5
@@ -47,7 +47,7 @@ def test_the_winner_is_no_item_with_a_single_five_star_rating(ratings, monkeypat
     expected = placet.consensus(data, method)
     rank = {row[0]: float(row[head.index("rank")]) for row in rows}
     assert rank == dict(zip(expected.items, expected.ranks.tolist()))
-    (head, *rows), _ = command(monkeypatch, capsys, "aggregate", ratings, "--method", "plackett-luce")
+    (head, *rows), _ = table("aggregate", ratings, "--method", "plackett-luce")
     assert [row[0] for row in rows] == list(placet.consensus(data, "plackett-luce").ranking)
 
 

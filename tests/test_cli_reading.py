@@ -1,7 +1,6 @@
 """Options of readers: the same on every command that reads, refused where no reader takes them."""
 
 import json
-import sys
 
 import numpy as np
 import polars as pl
@@ -9,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 import placet
-from placet.cli import app, main
+from placet.cli import app
 
 COMMANDS = ["aggregate", "audit", "describe", "convert", "train", "score", "evaluate"]
 OPTIONS = ["a", "b", "winner", "qid", "label", "items", "ignore", "weight", "agent", "time", "on-error", "read"]
@@ -19,20 +18,11 @@ BAD = "model_a,model_b,winner\nx,y,model_a\ny,y,model_a\ny,z,model_b\nz,x,model_
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def run(tmp_path, monkeypatch, answer):
     (tmp_path / "votes.csv").write_text(VOTES)
     (tmp_path / "bad.csv").write_text(BAD)
     monkeypatch.chdir(tmp_path)
-
-    def run(*words, code=0):
-        monkeypatch.setattr(sys, "argv", ["placet", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        assert (stopped.value.code or 0) == code, err
-        return out if code == 0 else err
-
-    return run
+    return answer
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -175,3 +165,38 @@ def test_a_list_of_features_in_one_column_trains_and_scores(run, tmp_path, featu
     lists.drop("clicks").write_parquet(tmp_path / "new.parquet")
     scores = [run("score", "m", "new.parquet", "--qid", "search"), run("score", "plain", "features.csv", *NAMED)]
     np.testing.assert_allclose(*(np.array(text.split(), float) for text in scores))
+
+
+RATED = "user,item,rating,w\nu1,a,5,1\nu1,b,3,2\nu2,a,4,1\nu2,c,2,1\n"
+
+
+def test_columns_to_pass_over_are_passed_over_in_every_layout(run, tmp_path):
+    (tmp_path / "judged.csv").write_text("model_a,model_b,winner,weight,note\nx,y,model_a,2,n\ny,x,tie,1,m\n")
+    (tmp_path / "rated.csv").write_text(RATED)
+    weighted = json.loads(run("describe", "judged.csv", "--json"))
+    plain = json.loads(run("describe", "judged.csv", "--ignore", "weight,note", "--json"))
+    assert (weighted["votes"], plain["votes"]) == (3, 2)
+    assert "ignored: weight, note" in placet.read("judged.csv", ignore="weight,note").notes[0]
+    assert placet.read("rated.csv", ignore=["w"]) == placet.read("rated.csv")
+    for file in ("judged.csv", "rated.csv"):
+        assert "column 'nosuch' is not there" in run("describe", file, "--ignore", "nosuch", code=2)
+
+
+def test_an_option_that_the_layout_does_not_take_is_named(run, tmp_path):
+    (tmp_path / "rated.csv").write_text(RATED)
+    (tmp_path / "orders.txt").write_text("a>b>c\nb>a>c\n")
+    said = run("describe", "rated.csv", "--weight", "w", code=2)
+    assert "are those of ratings, which are read without --weight; leave it out" in said
+    for option in ("--weight", "--ignore", "--agent"):
+        said = run("describe", "orders.txt", option, "w", code=2)
+        assert f"ballots in lines of text have no columns; leave {option} out" in said
+
+
+def test_unknown_losses_metrics_and_parameters_are_said_before_a_file_is_read(run):
+    for words, said in (
+        (["train", "none.csv", "--metric", "ndgc", "--save", "m"], "metric 'ndgc' is unknown"),
+        (["train", "none.csv", "--loss", "nosuch", "--save", "m"], "loss 'nosuch' is unknown"),
+        (["aggregate", "none.csv", "-p", "foo=1"], "parameter 'foo' is unknown"),
+        (["aggregate", "none.csv", "-p", "prior=abc"], "prior must be"),
+    ):
+        assert said in run(*words, code=2)

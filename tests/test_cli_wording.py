@@ -1,11 +1,8 @@
 """Messages in the words of the command line."""
 
-import sys
-
 import pytest
 
 import placet
-from placet.cli import main
 from placet.cli.wording import in_options
 from placet.data import DataError
 from placet.io.formats import FORMATS
@@ -60,14 +57,6 @@ def test_hints_of_every_format_can_be_pasted(name):
     assert '"' not in said
 
 
-def command(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["placet", *map(str, words)])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    return capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("text", "python", "here"),
     [
@@ -76,12 +65,12 @@ def command(monkeypatch, capsys, *words):
         ("user,item,rating\nu,v,w\n", 'on_error="skip"', "read with --on-error skip"),
     ],
 )
-def test_python_speaks_of_arguments_and_the_command_of_options(tmp_path, monkeypatch, capsys, text, python, here):
+def test_python_speaks_of_arguments_and_the_command_of_options(tmp_path, answer, text, python, here):
     path = tmp_path / "file.csv"
     path.write_text(text)
     with pytest.raises(DataError) as error:
         placet.read(path)
     assert python in str(error.value)
-    said = command(monkeypatch, capsys, "aggregate", path)
+    said = answer("aggregate", path, code=2)
     assert here in said
     assert python not in said

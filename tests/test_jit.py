@@ -75,3 +75,21 @@ def test_a_second_process_finds_what_the_first_compiled(tmp_path):
     assert files
     assert _run(env) == first
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == files
+
+
+TOLD = """
+from placet import kernels
+kernels.tell_when_compiling(lambda: print("told"))
+import numpy as np
+from placet.kernels import ranges
+print(ranges.longest(np.array([0, 2, 7])), ranges.longest(np.array([0, 2], np.int32)))
+"""
+
+
+def test_the_first_compilation_is_told_once_and_not_where_kernels_are_kept(tmp_path):
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    lines = [
+        subprocess.run([sys.executable, "-c", TOLD], env=env, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
+    assert lines == [["told", "5", "2"], ["5", "2"]]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import placet
-from placet.cli import main
 from placet.io import write
 from placet.metrics import compare, ndcg
 from placet.rank import RANKERS
@@ -28,17 +27,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def run(folder, monkeypatch, capsys):
-    def run(*words, code=0):
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr(sys, "argv", ["placet", *map(str, words)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        out, err = capsys.readouterr()
-        assert (stopped.value.code or 0) == code, err
-        return out if code == 0 else err
-
-    return run
+def run(folder, monkeypatch, answer):
+    monkeypatch.chdir(folder)
+    return answer
 
 
 @pytest.fixture

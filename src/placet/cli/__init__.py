@@ -8,6 +8,7 @@ import typer
 
 from placet.cli import aggregate, audit, completion, data, demo, diff, evaluate, rank, serve, simulate, stopping, track
 from placet.cli.output import say
+from placet.kernels import tell_when_compiling
 
 app = typer.Typer(
     name="placet",
@@ -43,6 +44,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 def main() -> None:
     """Run the command; what is wrong with data or parameters is said in one line, and the exit code is 2."""
     warnings.showwarning = _say_warning  # type: ignore[assignment]
+    tell_when_compiling(_say_compiling)
     if sys.argv[1:2] == ["serve"]:  # the server has handlers of its own, and ends what it has begun
         _run()
     else:
@@ -63,6 +65,11 @@ def _errors_of_engines() -> tuple[type[Exception], ...]:
     """What an engine raises; nothing where no module of data was needed, for they take a while to import."""
     engines = sys.modules.get("placet.data.engine")
     return () if engines is None else (engines.EngineError,)
+
+
+def _say_compiling() -> None:
+    if sys.stderr.isatty():
+        say("compiling (once)")
 
 
 def _say_warning(message: Warning | str, *_: object) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.defaults import default_method, default_note
+from placet.cli.defaults import check_defaults, default_method, default_note
 from placet.cli.groups import mixture_of, say_groups, split_parameters
 from placet.cli.in_parts import InParts, OnDask, scanned
 from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, model_options
@@ -95,6 +95,8 @@ def aggregate(
     params, mixed = split_parameters(groups, members, by, fitting | parameters(param or []))
     if method:
         check_method(method, params)
+    elif params:
+        check_defaults(params)
     options = also | reading
     if parts or dask:
         if report is not None or by:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 if TYPE_CHECKING:
     from placet.data import Rankings
 
+DEFAULTS = ("bradley-terry", "plackett-luce", "mpm", "mean")
+"""Every method that `default_method` may answer with."""
+
 MOST_RATINGS, MOST_RATED = 10_000, 1_000
 """Ratings, and items with ratings, up to which Plackett-Luce with a learnt prior takes a few seconds."""
 
@@ -49,3 +52,17 @@ def _are_ratings(data: Any) -> "TypeGuard[Rankings]":
     from placet.data import Rankings
 
     return isinstance(data, Rankings) and data.score is not None and data.agent is not None and data.instance is None
+
+
+def check_defaults(params: Mapping[str, Any]) -> None:
+    """Refuse parameters, before any file is read, that no method takes which might be the default."""
+    from placet.aggregate.methods import check_method
+
+    refused = []
+    for method in DEFAULTS:
+        try:
+            check_method(method, dict(params))
+        except ValueError as error:
+            refused.append(error)
+    if len(refused) == len(DEFAULTS):
+        raise refused[0]

@@ -22,7 +22,7 @@ def demo(
     _ballots(out, seed)
     _search(out, seed)
     program = sys.argv[0] if Path(sys.argv[0]).name == "placet" else "placet"
-    say(f"\nTo look at all this in a browser: {program} serve {out}/votes.csv {out}/ballots.txt {out}/search.letor")
+    say(f"\nTo look at all this in a browser: {program} serve {out}/votes.csv {out}/ballots.txt {out}/search.csv")
 
 
 def _votes(out: Path, seed: int) -> None:
@@ -59,7 +59,7 @@ def _ballots(out: Path, seed: int) -> None:
     say("")
 
 
-METHODS = ("plackett-luce", "pmop-fd", "borda", "copeland", "kemeny")
+METHODS = ("plackett-luce", "borda", "copeland")
 
 
 def _place(place: object) -> str:
@@ -73,13 +73,13 @@ def _search(out: Path, seed: int) -> None:
     from placet.metrics import evaluate, summary
     from placet.rank.linear import LinearRanker
 
-    path = out / "search.letor"
+    path = out / "search.csv"
     write(simulate.queries(150, 40, 12, random_state=seed), path)
     queries = read(path)
     train, test = queries[:100], queries[100:]
     say(f"3. {path}: {queries!r}; trained on 100 queries, measured on the other 50")
     rows = []
-    for loss in ("pl-partition", "pmop-fd", "ranknet", "bregman-ce"):
+    for loss in ("pl-partition", "ranknet"):
         ranker = LinearRanker(loss).fit(train)
         scores = ranker.predict(test)
         values = evaluate(["ndcg@10", "map"], scores, test.grade, test.offsets)

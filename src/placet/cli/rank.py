@@ -89,6 +89,8 @@ def train(
     kind = "linear" if ranker == "auto" else ranker
     read_rows = _reader(kind, relation, judged, reading)
     model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
+    if model is not None:
+        model.check_names()
     if parts or dask:
         if relation or judged:
             raise ValueError("--relation and --judged go with rows in memory; leave --parts and --dask out")

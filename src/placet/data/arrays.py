@@ -116,6 +116,15 @@ def list_of_rows(offsets: Ints) -> Ints:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
+def descending_order(grade: Floats, offsets: Ints) -> Ints:
+    """Row order that puts each list in descending grade; rows of equal grade keep their order.  O(rows log rows).
+
+    >>> descending_order(np.array([1.0, 2.0, 2.0, 0.0, 3.0]), np.array([0, 3, 5]))
+    array([1, 2, 0, 4, 3])
+    """
+    return np.lexsort((-grade, list_of_rows(offsets)))
+
+
 def dense_tiers(values: NDArray[Any], offsets: Ints) -> Ints:
     """Tiers 0, 1, ... of rows whose ``values`` never fall inside a list (0 for the smallest); gaps vanish."""
     if not len(values):

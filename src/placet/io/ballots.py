@@ -92,6 +92,11 @@ def read_ballots(
     if layout == "text" or (layout is None and not is_table(source, separator or format)):
         if control:
             raise DataError(f"{name_of(source)}: ballots as text have no columns for control=; write a table (.csv)")
+        columns_named = {"ballot": ballot, "item": item, "rank": rank, "weight": weight, "agent": agent}
+        columns_named |= {"instance": instance, "ignore": ", ".join(split_names(ignore)) or None}
+        for name, value in columns_named.items():
+            if value is not None:
+                raise DataError(f"{name_of(source)}: ballots in lines of text have no columns; leave {name}= out")
         return _from_text(source, items, unlisted, on_error)
     table = read_table(source, on_error, format, separator=separator)
     given: dict[str, str | None] = {"weight": weight, "agent": agent, "instance": instance}

@@ -124,6 +124,7 @@ def read_battles(
     control: str | Sequence[str] | None = None,
     time: str | None = None,
     items: Sequence[Hashable] | None = None,
+    ignore: str | Sequence[str] = (),
     ordered: bool = False,
     separator: str | None = None,
     format: str | None = None,
@@ -151,12 +152,13 @@ def read_battles(
         slot_b)"`` for a column per value.  Votes are then kept one by one where these differ.
     time : column of dates (2024-06-01) or numbers.
     items : names of all items, in order; else those of the table, by first appearance.
+    ignore : columns to pass over when the others are found.
     ordered : keep who was ``a``.
     separator, format : of the file, where its first lines and its suffix do not tell.
 
     Names are text where the file is text.
     """
-    table = read_table(source, on_error, format, separator=separator)
+    table = read_table(source, on_error, format, separator=separator).without(split_names(ignore))
     layout = find_layout(table, a, b, winner, loser, scores)
     if layout is None:
         raise DataError(f"{table.name}: the columns {table.names} are not those of battles; {_NAME_THEM}")

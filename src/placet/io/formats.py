@@ -15,6 +15,7 @@ from placet.data.errors import one_of
 from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
+from placet.io.columns import split_names
 from placet.io.features import looks_like_features, read_features, write_features
 from placet.io.files import NamedBytes, Source, bare_suffix, is_pipe, spooled
 from placet.io.letor import (
@@ -132,7 +133,7 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
         name, table = possible[0], None
         known = {} if options or sample.table is not None else FORMATS[name].looks_like(sample) or {}
     else:
-        name, known, table = choose_format(sample, possible)
+        name, known, table = choose_format(sample, possible, options)
     reader, kind = FORMATS[name].read, FORMATS[name].kind
     if table is not None or TABLES[0] in FORMATS[name].suffixes:
         return _with_note(name, reader(table or sample.source, on_error=on_error, **options | known))
@@ -170,8 +171,14 @@ def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
     )
 
 
-def choose_format(sample: Sample, possible: list[str]) -> tuple[str, dict[str, Any], Table | None]:
-    """The format of a sample, the options to read it with, and the table where it is one."""
+def choose_format(
+    sample: Sample, possible: list[str], options: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any], Table | None]:
+    """The format of a sample, the options to read it with, and the table where it is one.
+
+    ``options`` are those that were given, which left the formats that are ``possible``.
+    """
+    options = options or {}
     tables = [name for name in possible if TABLES[0] in FORMATS[name].suffixes]
     if sample.table is None:
         named = [name for name in possible if sample.suffix in FORMATS[name].suffixes]
@@ -183,12 +190,15 @@ def choose_format(sample: Sample, possible: list[str]) -> tuple[str, dict[str, A
         if tables and (sniff_separator(sample.text.encode()) or sample.text.lstrip()[:1] in ("{", "[")):
             sample.table = read_table(sample.source, sample.on_error)
     if sample.table is not None and tables:
-        return *_choose_table(sample, sample.table, tables), sample.table
+        sample.table = sample.table.without(split_names(options.get("ignore", ())))
+        return *_choose_table(sample, sample.table, tables, options), sample.table
     start = f"; it begins with {sample.first[:60]!r}" if sample.first else "; it is empty"
     raise DataError(f"{sample.name}: the format cannot be guessed{start}; name it with format=, one of {list(FORMATS)}")
 
 
-def _choose_table(sample: Sample, table: Table, possible: list[str]) -> tuple[str, dict[str, Any]]:
+def _choose_table(
+    sample: Sample, table: Table, possible: list[str], options: Mapping[str, Any]
+) -> tuple[str, dict[str, Any]]:
     """The format that the columns tell; formats that must look at cells, too, are tried where no other fits."""
     found: dict[str, dict[str, Any]] = {}
     for by_cells in (False, True):
@@ -200,6 +210,14 @@ def _choose_table(sample: Sample, table: Table, possible: list[str]) -> tuple[st
     if found:
         said = " or ".join(f'format="{name}"' for name in found)
         raise DataError(f"{table.name}: the columns {table.names} may be read in {len(found)} ways; say {said}")
+    for name in [name for name in FORMATS if name not in possible and TABLES[0] in FORMATS[name].suffixes]:
+        if FORMATS[name].looks_like(sample) is not None:
+            known = inspect.signature(FORMATS[name].read).parameters
+            unknown = ", ".join(f"{option}=" for option in options if option not in known)
+            raise DataError(
+                f"{table.name}: the columns {table.names} are those of {name}, which are read without {unknown}; leave "
+                "it out, or name the format with format="
+            )
     ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible)
     raise DataError(f"{table.name}: the columns {table.names} tell no format; say {ways}")
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from placet.data import DataError, Rankings
 from placet.io.ballot_controls import RowControls, columns_of, find_controls
-from placet.io.columns import find_column
+from placet.io.columns import find_column, split_names
 from placet.io.files import NamedBytes, Source, bare_suffix, first_lines, name_of, peek, read_bytes
 from placet.io.sources import in_memory
 from placet.io.tables import Sample, Table, read_table, write_table
@@ -45,6 +45,7 @@ def read_ratings(
     rating: str | None = None,
     control: str | Sequence[str] | None = None,
     items: Sequence[Hashable] | None = None,
+    ignore: str | Sequence[str] = (),
     separator: str | None = None,
     format: str | None = None,
     on_error: OnError = "raise",
@@ -53,10 +54,10 @@ def read_ratings(
 
     Text whose first line is numbers has no header: its columns are user, item, rating and perhaps a time stamp, with
     tabs, ``::`` or commas between them (MovieLens ``u.data``, ``ratings.dat``).  Otherwise the columns are those
-    named, or the first of ``KNOWN`` that is there.  Names are text where the file is text.  ``control``: columns of
-    numbers that may have helped a row, as in `read_ballots`.
+    named, or the first of ``KNOWN`` that is there; ``ignore`` names columns to pass over.  Names are text where the
+    file is text.  ``control``: columns of numbers that may have helped a row, as in `read_ballots`.
     """
-    table = _table(source, format, separator, on_error)
+    table = _table(source, format, separator, on_error).without(split_names(ignore))
     given = {"user": user, "item": item, "rating": rating}
     names = {what: given[what] or _find(what, table) for what in given}
     way_out = "name the columns with user=, item=, rating="

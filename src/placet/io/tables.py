@@ -27,9 +27,16 @@ class Table:
 
     parts: list[Part]
     problems: Problems
+    hidden: tuple[str, ...] = ()  # columns to pass over
 
     def __post_init__(self) -> None:
         self.problems.locate = self.locate
+
+    def without(self, names: Sequence[str]) -> "Table":
+        """The table without some columns, which must be there."""
+        for name in names:
+            self.require(name, "ignore= names columns to pass over")
+        return Table(self.parts, self.problems, (*self.hidden, *names)) if names else self
 
     @property
     def name(self) -> str:
@@ -37,7 +44,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        return self.parts[0].names
+        return [name for name in self.parts[0].names if name not in self.hidden]
 
     def require(self, name: str, way_out: str) -> None:
         """A ``DataError`` unless there is such a column."""
@@ -64,7 +71,7 @@ class Table:
         ``words`` are said instead of the names of the columns used.
         """
         taken = set(used)
-        ignored = [name for name in self.names if name not in taken]
+        ignored = [name for name in self.parts[0].names if name not in taken]
         said = f"read as {kind}: {_list(used if words is None else words)}"
         return f"{said}; ignored: {_list(ignored)}" if ignored else said
 

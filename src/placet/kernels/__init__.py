@@ -6,6 +6,8 @@ Nothing in these modules changes once they are imported.
 """
 
 import builtins
+import sys
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -21,10 +23,44 @@ class _Later(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         module = import_module(self.__name__)
+        _listen()
         if not getattr(module.__spec__, "_initializing", False):
             vars(self).update(vars(module))
             self.__class__ = ModuleType  # type: ignore[assignment]
         return getattr(module, name)
+
+
+_tell: list[Callable[[], None]] = []
+
+
+def tell_when_compiling(tell: Callable[[], None]) -> None:
+    """Call ``tell``, once, when the first kernel is about to be compiled; never where all are found on disk."""
+    if tell not in _tell:
+        _tell.append(tell)
+    if "numba" in sys.modules:
+        _listen()
+
+
+def _listen() -> None:
+    """Hear of the first compilation, where somebody wants to be told and Numba is imported."""
+    if not _tell:
+        return
+    from numba.core import event
+
+    class Told(event.Listener):
+        def on_start(self, event: Any) -> None:
+            while _tell:
+                _tell.pop()()
+
+        def on_end(self, event: Any) -> None:
+            """Nothing is said when it is done: another one may follow."""
+
+    if not _listening:
+        _listening.append(Told())
+        event.register("numba:compile", _listening[0])
+
+
+_listening: list[Any] = []
 
 
 def __getattr__(name: str) -> Any:

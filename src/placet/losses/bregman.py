@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from placet.data import Lists
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, descending_order
 from placet.data.errors import one_of
 from placet.data.gains import Curve, discounts, gains
 from placet.kernels import bregman as kernels
@@ -44,7 +44,7 @@ def normalized_gains(lists: Lists, gain: str | Curve = "exp2", discount: str | C
     if ranges.is_descending(value, offsets):
         kernels.targets(value, offsets, places, p)
         return p
-    order = ranges.descending_order(value, offsets)
+    order = descending_order(value, offsets)
     kernels.targets(read_only(value[order]), offsets, places, p)
     back = np.empty_like(p)
     back[order] = p

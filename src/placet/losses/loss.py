@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Lists
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, descending_order
 from placet.data.errors import one_of
 from placet.kernels import ranges
 from placet.threads import map_ordered
@@ -220,7 +220,7 @@ class Bound:
         unit = self.total if self.total > 0 else 1.0
         weight = read_only(weight / unit) if unit != 1.0 else weight
         self._cuts = _cut(offsets)
-        self._order = None if self._descending(grade) else ranges.descending_order(grade, offsets)
+        self._order = None if self._descending(grade) else descending_order(grade, offsets)
         sorted_grade = grade if self._order is None else read_only(grade[self._order])
         self.columns = Columns(sorted_grade, offsets, weight)
         self._silent = self._rows_of_weight_zero(weight)

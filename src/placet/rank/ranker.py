@@ -14,7 +14,7 @@ from placet.data.arrays import Ints, table
 from placet.data.classes import Classes
 from placet.data.errors import one_of
 from placet.data.queries import Missing
-from placet.losses import Loss
+from placet.losses import LOSSES, Loss
 from placet.losses import needs as check_needs
 from placet.metrics import evaluate_parts
 from placet.metrics import metric as metric_of
@@ -110,7 +110,7 @@ class Ranker(BaseEstimator):
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
-        metric_of(self._metric())  # a name that is unknown is said before the work
+        self.check_names()
         self.fit_summary_: dict[str, Any] = {}
         self._progress, self._start = progress, start
         if start is not None and not self.takes_start:
@@ -138,6 +138,12 @@ class Ranker(BaseEstimator):
             self.__dict__.pop("_control", None)
             del self._progress, self._start
         return self
+
+    def check_names(self) -> None:
+        """A ``ValueError`` where the metric or loss is unknown: `fit` says so before it looks at data."""
+        metric_of(self._metric())
+        if self._loss():
+            one_of(self._loss(), LOSSES, "loss")
 
     def predict(self, X: Any, qid: Ids | None = None) -> Scores:
         """A score for every row of ``X``, in the order given; higher is better.

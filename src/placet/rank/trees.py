@@ -125,8 +125,7 @@ class TreeRanker(Ranker):
 
     def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
         lgb = lightgbm()
-        if self.n_trees < 1 or self.patience < 1:
-            raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
+        self._check()
         slopes = Slopes(self.loss, self.loss_params)
         self.controls_: dict[str, float] = {}
         sign = directions(self.monotone, queries.features, queries.n_features)
@@ -176,6 +175,18 @@ class TreeRanker(Ranker):
         """Share (features,) of each feature in the variance that splits explain; see `Forest.importances`."""
         self._check_fitted()
         return self.trees_.importances()
+
+    def _check(self) -> None:
+        if self.n_trees < 1 or self.patience < 1:
+            raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
+        if self.leaves < 2 or self.min_rows < 0:
+            raise ValueError(f"leaves {self.leaves} must be at least 2, and min_rows {self.min_rows} not negative")
+        if not (self.learning_rate > 0 and self.l2 >= 0):
+            raise ValueError(f"learning_rate {self.learning_rate} must be above 0, l2 {self.l2} must not be negative")
+        if not (0 < self.subsample <= 1 and 0 < self.feature_fraction <= 1):
+            raise ValueError(
+                f"subsample {self.subsample} and feature_fraction {self.feature_fraction} are shares in (0, 1]"
+            )
 
     def _further(self) -> dict[str, Any]:
         """``engine``, where it does not say again what a parameter of the ranker says."""
