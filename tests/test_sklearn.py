@@ -225,7 +225,7 @@ def test_the_docstring_names_lightgbms_parameters():
     with pytest.raises(ValueError, match="engine holds n_estimators; the number of trees is n_trees \\(300\\)"):
         TreeRanker(engine={"n_estimators": 7}).fit(DATA)
     for wrong in ({"leaves": 1}, {"learning_rate": -1.0}, {"l2": -1.0}, {"subsample": 7.0}, {"feature_fraction": 0.0}):
-        with pytest.raises(ValueError, match=f"{next(iter(wrong))} .* (must be|are shares)"):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} .* must"):
             clone(SMALL_TREES).set_params(**wrong).fit(DATA)
     with pytest.raises(ValueError, match="LightGBM cannot grow such trees"):
         clone(SMALL_TREES).set_params(engine={"bagging_fraction": 7}).fit(DATA)

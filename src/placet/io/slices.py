@@ -26,7 +26,7 @@ class _Slice(Table):
 
     @property
     def names(self) -> list[str]:
-        return [name for name in self.parts[0].names if name != self.by]
+        return [name for name in super().names if name != self.by]
 
     def rows(self, *names: str, distinct: bool = False) -> Rows:
         wanted = list(names or self.names)

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ class Table:
 
     parts: list[Part]
     problems: Problems
-    hidden: tuple[str, ...] = ()  # columns to pass over
+    hidden: tuple[str, ...] = field(default=(), kw_only=True)  # columns to pass over
 
     def __post_init__(self) -> None:
         self.problems.locate = self.locate
@@ -36,7 +36,7 @@ class Table:
         """The table without some columns, which must be there."""
         for name in names:
             self.require(name, "ignore= names columns to pass over")
-        return Table(self.parts, self.problems, (*self.hidden, *names)) if names else self
+        return replace(self, hidden=(*self.hidden, *names)) if names else self
 
     @property
     def name(self) -> str:
@@ -71,7 +71,7 @@ class Table:
         ``words`` are said instead of the names of the columns used.
         """
         taken = set(used)
-        ignored = [name for name in self.parts[0].names if name not in taken]
+        ignored = [name for name in (*self.names, *self.hidden) if name not in taken]
         said = f"read as {kind}: {_list(used if words is None else words)}"
         return f"{said}; ignored: {_list(ignored)}" if ignored else said
 

@@ -179,14 +179,16 @@ class TreeRanker(Ranker):
     def _check(self) -> None:
         if self.n_trees < 1 or self.patience < 1:
             raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
-        if self.leaves < 2 or self.min_rows < 0:
-            raise ValueError(f"leaves {self.leaves} must be at least 2, and min_rows {self.min_rows} not negative")
-        if not (self.learning_rate > 0 and self.l2 >= 0):
-            raise ValueError(f"learning_rate {self.learning_rate} must be above 0, l2 {self.l2} must not be negative")
-        if not (0 < self.subsample <= 1 and 0 < self.feature_fraction <= 1):
-            raise ValueError(
-                f"subsample {self.subsample} and feature_fraction {self.feature_fraction} are shares in (0, 1]"
-            )
+        if self.leaves < 2:
+            raise ValueError(f"leaves {self.leaves} must be at least 2")
+        for name in ("min_rows", "l2"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} {getattr(self, name)} must not be negative")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate {self.learning_rate} must be above 0")
+        for name in ("subsample", "feature_fraction"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} {getattr(self, name)} must be a share, above 0 and at most 1")
 
     def _further(self) -> dict[str, Any]:
         """``engine``, where it does not say again what a parameter of the ranker says."""
