@@ -71,3 +71,59 @@ def test_a_public_name_sets_the_threads():
         assert threads.get_threads() == 3
     finally:
         placet.set_threads(before)
+
+
+def _algebra():
+    from threadpoolctl import threadpool_info
+
+    return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+
+def test_threads_that_come_and_go_leave_algebra_as_it_was():
+    """A comes, B comes, A goes, B goes: B still has one thread, and afterwards there are as many as before."""
+    from threadpoolctl import threadpool_limits
+
+    with threads.algebra_threads():
+        pass  # the libraries are found
+    with threadpool_limits(2, user_api="blas"):
+        first, second = threads.algebra_threads(), threads.algebra_threads(10)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert _algebra() == {1}
+        second.__exit__(None, None, None)
+        assert _algebra() == {2}
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("solver", ["lbfgs", "newton"])
+def test_bytes_of_rankers_do_not_follow_the_threads_of_algebra(solver):
+    from threadpoolctl import threadpool_limits
+
+    from placet.rank import LinearRanker
+
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(20_000, 60)), rng.integers(0, 3, 20_000), np.repeat(np.arange(1000), 20)
+    found = []
+    for n in (1, 2):
+        with threadpool_limits(n, user_api="blas"):
+            ranker = LinearRanker("pmop-fd", solver=solver)
+            found.append(ranker.fit(X, y, qid=qid).predict(X).tobytes())
+    assert found[0] == found[1]
+
+
+@pytest.mark.jit
+def test_bytes_of_errors_do_not_follow_any_threads():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 700, 9000)
+    b = (a + rng.integers(1, 700, 9000)) % 700
+    votes = placet.Comparisons.from_battles(a, b, np.where(rng.random(9000) < 0.5, "a", "b"))
+    before, found = threads.get_threads(), []
+    try:
+        for n in (1, 3):
+            placet.set_threads(n)
+            result = placet.consensus(votes, "bradley-terry")
+            found.append((result.scores.tobytes(), result.stderr.tobytes()))
+    finally:
+        placet.set_threads(before)
+    assert found[0] == found[1]

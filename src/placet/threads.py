@@ -8,14 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
 
 T = TypeVar("T")
 
-SMALL_ALGEBRA = 512
-"""Unknowns up to which dense algebra runs on one thread: more would wait for one another longer than they work."""
+SMALL_ALGEBRA = 2000
+"""Unknowns up to which dense algebra runs on one thread: more gain little, and their number changes last digits."""
 
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -64,19 +65,45 @@ def get_threads() -> int:
 
 
 @contextmanager
-def algebra_threads(n: int) -> Iterator[None]:
+def algebra_threads(n: int = 0) -> Iterator[None]:
     """Inside, NumPy's and SciPy's linear algebra uses one thread where there are at most SMALL_ALGEBRA unknowns, else
     as many as Placet does.
+
+    The number is that of the process: while several threads are inside, the smallest that any of them asked for holds,
+    and the last to leave puts back what was there before the first came.
     """
-    with _controller().limit(limits=1 if n <= SMALL_ALGEBRA else _threads, user_api="blas"):
+    wanted = 1 if n <= SMALL_ALGEBRA else _threads
+    with _inside_lock:
+        if not _inside:
+            _before[:] = [library.num_threads for library in _libraries()]
+        _inside.append(wanted)
+        _limit([min(_inside)] * len(_before))
+    try:
         yield
+    finally:
+        with _inside_lock:
+            _inside.remove(wanted)
+            _limit([min(_inside)] * len(_before) if _inside else _before)
+
+
+def _limit(numbers: list[int]) -> None:
+    for library, n in zip(_libraries(), numbers):
+        if library.num_threads != n:
+            library.set_num_threads(n)
+
+
+_inside: list[int] = []  # threads of algebra that were asked for, by all that are inside
+_before: list[int] = []  # those of each library before the first
+_inside_lock = Lock()
 
 
 @cache
-def _controller() -> Any:
+def _libraries() -> tuple[Any, ...]:
+    """The libraries of linear algebra of NumPy and SciPy, which each bring their own."""
+    import scipy.linalg  # noqa: F401  for its library to be there
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @lru_cache(maxsize=4)
@@ -97,9 +124,10 @@ def forked() -> bool:
 
 
 def _after_fork() -> None:
-    global _forked
+    global _forked, _inside_lock
     _forked = True
     _pool.cache_clear()
+    _inside_lock = Lock()  # a thread that the child does not have may have held it
 
 
 if hasattr(os, "register_at_fork"):

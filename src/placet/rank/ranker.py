@@ -23,6 +23,7 @@ from placet.rank.controls import Controls, control_rows
 from placet.rank.conventions import refuse_other_arguments, refuse_search_without_routing
 from placet.rank.state import Part, check_params, check_state, holds, stated
 from placet.rank.validation import Best
+from placet.threads import algebra_threads
 
 Scores = NDArray[np.float64]
 Ids = Sequence[Hashable] | NDArray[Any]
@@ -128,7 +129,8 @@ class Ranker(BaseEstimator):
         try:
             data = self._training_data(X, y, qid, weight)
             self._control = control_rows(control, data, in_order=isinstance(X, Queries))
-            self._fit(data, None if valid is None else self._validation_data(valid, data))
+            with algebra_threads():
+                self._fit(data, None if valid is None else self._validation_data(valid, data))
             self.fit_summary_ = {"interrupted": False, **self.fit_summary_}
             refuse_infinite(self)
         except BaseException:
@@ -158,7 +160,8 @@ class Ranker(BaseEstimator):
 
             return scores_of_parts(self, X)
         queries = self._rows_to_score(X, qid)
-        s = self._scores(queries)
+        with algebra_threads():
+            s = self._scores(queries)
         refuse_infinite_scores(s)
         return in_order_of(X, queries, s)
 
