@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 import sys
-from itertools import pairwise
+from dataclasses import replace
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import placet
 from placet.aggregate import MODELS, RULES
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.engine import KEPT, Serial, tree
-from placet.data.graph import components, components_of_edges, reduced_edges
+from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
 
 NAMES = [f"item {k}" for k in range(7)]
 
@@ -104,10 +105,33 @@ def test_an_agent_in_two_parts_has_no_sandwich(rng):
     )
 
 
-@pytest.mark.parametrize("params", [{"adherence": "learned"}, {"variance": True}])
-def test_what_cannot_work_on_parts_says_so(params, rng):
-    with pytest.raises(DataError, match=r"does not work on parts.*parts\.load\(\)"):
-        placet.consensus(cut(ballots(6, rng), [2, 4]), "mpm", **params)
+@pytest.mark.parametrize(
+    "params",
+    [{"adherence": "learned"}, {"adherence": True}, {"variance": True}, {"adherence": "learned", "variance": True}],
+)
+@pytest.mark.parametrize("agents", [False, True])
+@pytest.mark.parametrize("strength", ["difference", "rating"])
+def test_adherence_and_variance_on_parts(params, agents, strength, rng):
+    stars = {"who": np.repeat(np.arange(40), 7), "what": NAMES * 40, "stars": rng.integers(1, 6, 280)}
+    data = Rankings.from_scores(stars, ballot="who", item="what", score="stars")
+    if agents:
+        data = replace(data, agent=np.arange(40) % 9, agents=tuple("stuvwxyzq"))
+    params = params | {"strength": strength}
+    if params.get("adherence") is True:
+        params["adherence"] = {name: 0.1 + 0.02 * k for k, name in enumerate(data.agents or range(40))}
+    parts, whole = placet.consensus(cut(data, [13, 7, 20]), "mpm", **params), placet.consensus(data, "mpm", **params)
+    same(parts, whole, close=1e-6)
+    assert parts.notes[1:] == whole.notes
+    if "adherence" in whole.extras:
+        assert parts.extras["adherence"] == pytest.approx(whole.extras["adherence"], abs=1e-6)
+
+
+def test_net_wins_of_agents_that_do_not_fit_are_refused(rng, monkeypatch):
+    monkeypatch.setenv("PLACET_MEMORY", "1K")
+    with pytest.raises(
+        DataError, match=r"net wins of every agent.*30 agents take more than 256 bytes.*leave adherence"
+    ):
+        placet.consensus(cut(ballots(60, rng), [30, 30]), "mpm", adherence="learned")
 
 
 def test_different_ballots_that_do_not_fit_are_refused(rng, monkeypatch):
@@ -145,8 +169,6 @@ def test_existence_is_checked_over_all_parts():
         placet.consensus(
             Parts.of([one, Rankings.from_orders([["b", "c"], ["d", "c"], ["b", "a"]])]), "plackett-luce", prior=None
         )
-    with pytest.raises(DataError, match="give a prior"):
-        placet.consensus(Parts.of([one, other]), "pmop-fd", prior=None)
     notes = placet.consensus(Parts.of([one, Rankings.from_orders([["b", "c"]])]), "plackett-luce").notes
     whole = placet.consensus(Rankings.from_orders([["a", "b"], ["c", "d"], ["b", "c"]]), "plackett-luce").notes
     assert notes[1:] == whole
@@ -162,6 +184,49 @@ def test_reduced_edges_reach_what_the_ballots_reach(seed, ties_link):
     edges = [reduced_edges(p.item, p.tier, p.offsets, data.n_items, ties_link=ties_link) for p in parts]
     whole = components(data.item, data.tier, data.offsets, data.n_items, ties_link=ties_link)
     assert components_of_edges(edges, data.n_items).tolist() == whole.tolist()
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=80)
+def test_sets_that_may_rise_are_found_over_parts(seed):
+    rng = np.random.default_rng(seed)
+    data = ballots(int(rng.integers(1, 12)), rng, names=NAMES[: rng.integers(2, 6)])
+    n, first = data.n_items, int(rng.integers(0, len(data) + 1))
+    rows = [(part.item, part.tier, part.offsets) for part in (data[:first], data[first:])]
+    over_all = lambda f, merge, *x: merge(f(rows[0], *x), f(rows[1], *x))  # noqa: E731
+    found = free_to_rise_over(over_all, np.arange(n))
+    free = [
+        chosen
+        for chosen in (frozenset(s) for size in range(1, n) for s in combinations(range(n), size))
+        if all(_rises(chosen, data, b) for b in range(len(data)))
+    ]
+    alone = free_to_rise(data.item, data.tier, data.offsets, n)
+    assert (found is None) == (alone is None) == (not free)
+    if found is not None:
+        assert found.tolist() == alone.tolist()
+        assert frozenset(np.flatnonzero(found).tolist()) in free
+
+
+def _rises(chosen, data, ballot):
+    """The tiers in which the set has an item are the first ones."""
+    own = slice(data.offsets[ballot], data.offsets[ballot + 1])
+    held = [{int(i) for i, k in zip(data.item[own], data.tier[own]) if k == tier} for tier in np.unique(data.tier[own])]
+    has = [bool(chosen & tier) for tier in held]
+    return has == sorted(has, reverse=True)
+
+
+def test_a_loss_of_sums_without_a_prior(rng):
+    data = ballots(60, rng)
+    same(
+        placet.consensus(cut(data, [20, 20, 20]), "pmop-fd", prior=None), placet.consensus(data, "pmop-fd", prior=None)
+    )
+    orders = [["a", ("b", "c"), "d"], [("a", "c"), "b"], ["a", "d", "c"], ["d", "b"]]
+    data = Rankings.from_orders(orders)
+    with pytest.raises(DataError, match=r"3 of 4 items may rise together without end \(\[a, c, d\]\)") as whole:
+        placet.consensus(data, "pmop-fd", prior=None)
+    with pytest.raises(DataError) as parts:
+        placet.consensus(cut(data, [1, 3]), "pmop-fd", prior=None)
+    assert str(parts.value) == str(whole.value)
 
 
 def test_groups_that_ballots_never_tell_apart():

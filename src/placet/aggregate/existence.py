@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.graph import (
+    OverAll,
     always_together,
     components,
     components_of_edges,
     components_of_pairs,
-    free_to_rise,
+    free_to_rise_over,
     reduced_edges,
 )
 from placet.kernels import orders
@@ -55,7 +56,8 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "o
         if all(orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
             return []
     if rule == "sums" and prior is None:
-        _refuse_free(*telling_rows(data, weight), data.items)
+        rows = telling_rows(data, weight)
+        refuse_free(lambda f, merge, *x: f(rows, *x), always_together(*rows, data.n_items), data.items)
         return []
     component = components(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
     if prior is None:
@@ -85,13 +87,8 @@ def graph_of_part(data: Rankings, weight: Floats, rule: str, together: bool) -> 
     return PartGraph(edges, *_beats(data, weight), group)
 
 
-def notes_of_parts(graphs: Sequence[PartGraph], items: Sequence[Hashable], prior: Any, rule: str) -> list[str]:
-    """As `notes_of_rankings`, for ballots in parts; rule "sums" needs a prior."""
-    if rule == "sums" and prior is None:
-        raise DataError(
-            "whether finite scores exist without a prior is not checked over parts by this model; give a prior (such "
-            "as prior=10), or load all ballots (parts.load()) where they fit in memory"
-        )
+def notes_of_parts(graphs: Sequence[PartGraph], items: Sequence[Hashable], prior: Any) -> list[str]:
+    """As `notes_of_rankings`, for ballots in parts; rule "sums" without a prior is `refuse_free`."""
     component = components_of_edges([graph.edges for graph in graphs], len(items))
     if prior is None:
         _refuse_groups(component, items)
@@ -138,16 +135,11 @@ def telling_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
     return data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[tells]))
 
 
-def _refuse_free(item: Ints, tier: Ints, offsets: Ints, items: Sequence[Hashable]) -> None:
-    """Items that always stand together count as one: their scores are one unknown."""
-    group = always_together(item, tier, offsets, len(items))
-    _, first = np.unique(group, return_index=True)
-    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    key, at = np.unique(np.stack([ballot, tier, group[item]]), axis=1, return_index=True)
-    sizes = np.bincount(key[0], minlength=len(offsets) - 1)
-    free = free_to_rise(key[2], tier[at], np.append(0, np.cumsum(sizes)), len(first))
-    if free is not None and len(first) > 1:
-        inside = np.flatnonzero(free[group])
+def refuse_free(over_all: OverAll, group: Ints, items: Sequence[Hashable]) -> None:
+    """Rule "sums" without a prior, over the `telling_rows` of all parts; items of one group are one unknown."""
+    free = free_to_rise_over(over_all, group)
+    if free is not None:
+        inside = np.flatnonzero(free)
         raise DataError(
             f"no finite scores exist: the scores of {len(inside)} of {len(items)} items may rise together without end "
             f"({_named(inside, items)}): wherever a ballot lists one of them, one of them stands in every tier above; "

@@ -17,7 +17,15 @@ import numpy as np
 from placet.aggregate import information
 from placet.aggregate.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.bradley_terry import BradleyTerry
-from placet.aggregate.existence import PartGraph, agent_factor, graph_of_part, notes_of_parts, united_groups
+from placet.aggregate.existence import (
+    PartGraph,
+    agent_factor,
+    graph_of_part,
+    notes_of_parts,
+    refuse_free,
+    telling_rows,
+    united_groups,
+)
 from placet.aggregate.likelihood import Ballots, average_in_groups, is_strict, precision_of, scale_and_precision
 from placet.aggregate.methods import MODELS, Progress, Run, Steps
 from placet.aggregate.mpm import MultinomialPreference
@@ -27,16 +35,13 @@ from placet.aggregate.result import Consensus
 from placet.aggregate.rules import RULES
 from placet.aggregate.start import start_scores, write_checkpoint
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, Names
 from placet.data.engine import EngineError
-from placet.data.memory import array_bytes, memory_limit
+from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
 from placet.losses import LOSSES
 from placet.threads import algebra_threads
 
 LIKELIHOODS = (PlackettLuce, PMOPFullDecomposition, PMOP)
-ALL_AT_ONCE = 4
-"""Different ballots may take 1 / this of the memory that parts may: a method makes arrays of its own from them."""
-
 CHECKPOINT = "placet-checkpoint.json"
 
 
@@ -74,7 +79,7 @@ def _of_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
         result, again = _rule(parts, method, params)
     elif method in MODELS and issubclass(MODELS[method], LIKELIHOODS):
         result, again = _likelihood(parts, MODELS[method](**params), start)
-    elif method in MODELS and issubclass(MODELS[method], MultinomialPreference):
+    elif method in MODELS and issubclass(MODELS[method], MultinomialPreference) and not params.get("variance"):
         model = MODELS[method](**params)
         fit_parts(model, parts)
         quick = MODELS[method](**params | {"stderr": None})
@@ -183,8 +188,18 @@ class BallotParts:
         self.scale, self.precision = scale_and_precision(total, prior)
         self.strict = is_strict(loss, not_strict, row_pairs)
         self.group: Ints | None = united_groups(self.graphs, self.n)
+        self.ballots, self.factor = parts, factor
         self.parts = parts.made(_bound_part, factor, loss, self.scale, self.strict)
         self.last: list[tuple[float, Floats]] = []  # the best so far under the latest prior
+
+    def notes(self, items: Names, prior: float | None, existence: str) -> list[str]:
+        """What only the prior tells; without one, a ``DataError`` where no finite scores exist."""
+        if existence != "sums" or prior is not None:
+            return notes_of_parts(self.graphs, items, prior)
+        rows = self.ballots.made(_telling_rows, self.factor)
+        group = np.arange(self.n) if self.group is None else self.group
+        refuse_free(lambda f, merge, *x: rows.sum(f, *x, name="existence", merge=merge), group, items)
+        return []
 
     def with_prior(self, prior: float) -> "BallotParts":
         other = copy(self)
@@ -253,6 +268,10 @@ def _facts(
     return float(weight.sum()), int((own.tops < 0).sum()), float(own.row_pairs()), [graph]
 
 
+def _telling_rows(number: int, data: Rankings, factor: Floats | None) -> tuple[Ints, Ints, Ints]:
+    return telling_rows(data, _weight(data, factor))
+
+
 def _weight(data: Rankings, factor: Floats | None) -> Floats:
     return data.weight if factor is None else data.weight * factor[data.agent]
 
@@ -312,7 +331,7 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
 
     def fit(some: Parts, model: Any, start: Floats | None) -> Any:
         b = BallotParts(some, factor, model.loss, model.first_prior, model.existence)
-        notes = notes_of_parts(b.graphs, parts.items, model.first_prior, model.existence)
+        notes = b.notes(parts.items, model.first_prior, model.existence)
         try:
             return model.fit_objective(b, notes, parts.items, start)
         except EngineError as error:
@@ -333,8 +352,9 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
 
 def _of_different_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
     """Any method, on the different ballots of all parts and how often each occurs."""
-    most = memory_limit() // ALL_AT_ONCE
+    most = memory_limit() // PART_OF_MEMORY
     reads_scores = getattr(MODELS.get(run.method) or RULES[run.method], "reads_scores", False)
+    reads_scores |= run.params.get("strength") == "rating"
     agents = run.method in MODELS  # which may tell voters apart
     united = parts.sum(
         _Distinct, not reads_scores, agents, most, run.method, name="different ballots", merge=_Distinct.merged

@@ -13,7 +13,7 @@ from placet.aggregate.mpm_errors import Errors, errors
 from placet.aggregate.mpm_fit import Found, Preferences, Votes, learn, preferences, votes
 from placet.aggregate.mpm_variance import MOST_DENSE, variance_errors, variances
 from placet.aggregate.result import Consensus, ConsensusSet
-from placet.data import Comparisons, DataError, Rankings
+from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.breaking import STRENGTHS
 from placet.data.errors import one_of
@@ -91,8 +91,13 @@ class MultinomialPreference(BaseEstimator):
         """Fit to ballots or votes; ``truth``: one ballot for each labeled instance, for supervised adherence."""
         self._check(data, truth)
         p = votes(data) if isinstance(data, Comparisons) else preferences(data, self.strength)
+        return self.fit_preferences(p, self._adherence(data, p, truth), data)
+
+    def fit_preferences(
+        self, p: Preferences | Votes, fixed: Floats | None, data: Rankings | Comparisons | Parts
+    ) -> "MultinomialPreference":
+        """Fit to the preferences in ``data``; adherences are ``fixed`` or learned."""
         precision = 0.0 if self.prior is None else self.prior**-2
-        fixed = self._adherence(data, p, truth)
         if fixed is None:
             found = learn(p, precision, self.max_iter, self.tol)
         else:
@@ -132,7 +137,7 @@ class MultinomialPreference(BaseEstimator):
                 "variance=True needs ballots: it learns from which pairs agents mention, and votes are asked"
             )
 
-    def _adherence(self, data: Rankings | Comparisons, p: Preferences | Votes, truth: Any) -> Floats | None:
+    def _adherence(self, data: Any, p: Preferences | Votes, truth: Any) -> Floats | None:
         """Adherence of every agent, or ``None`` where it is to be learned."""
         if self.adherence is None:
             return np.ones(len(p.agents))
@@ -144,7 +149,7 @@ class MultinomialPreference(BaseEstimator):
             raise DataError("supervised adherence needs ballots that belong to instances, not pairs")
         return _by_agent(supervised_adherence(data, truth, rescale=self.rescale), p)
 
-    def _notes(self, data: Rankings | Comparisons, p: Preferences | Votes, found: Found) -> list[str]:
+    def _notes(self, data: Rankings | Comparisons | Parts, p: Preferences | Votes, found: Found) -> list[str]:
         """Notes that hold for all instances."""
         notes = []
         if self.prior is not None:

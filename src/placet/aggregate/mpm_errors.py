@@ -120,8 +120,7 @@ def errors(
 
 def error_notes(p: Preferences | Votes, stderr: str, units: float) -> list[str]:
     """How standard errors were got from so many independent units."""
-    votes = isinstance(p, Votes)
-    return error_notes_for(p.named if isinstance(p, Votes) else p.data.agent is not None, votes, stderr, units)
+    return error_notes_for(p.named, isinstance(p, Votes), stderr, units)
 
 
 def error_notes_for(named: bool, votes: bool, stderr: str, units: float) -> list[str]:

@@ -68,7 +68,7 @@ class Preferences:
     Entries bounds[l]:bounds[l + 1] are the items of instance l, ``item`` their codes, and ``entry`` (rows,) the rows of
     ``data``.  Part k is agent ``part_agent[k]`` in instance ``part_instance[k]``, with ``total[k]`` preferences and
     wins minus losses of every entry in row k of ``net``; it stands for ``count[k]`` independent agents (a ballot of
-    weight 3 is three voters).
+    weight 3 is three voters).  ``data`` is None where the ballots themselves are not at hand.
     """
 
     items: Names
@@ -83,7 +83,8 @@ class Preferences:
     part_instance: Ints
     total: Floats
     count: Floats
-    data: Rankings
+    named: bool
+    data: Rankings | None
     strength: str
 
     @cached_property
@@ -225,6 +226,7 @@ def preferences(data: Rankings, strength: str) -> Preferences:
         part_instance=part // max(len(agents), 1),
         total=np.bincount(part_of, wins * data.weight, len(part)).astype(np.float64),
         count=np.bincount(part_of, data.weight, len(part)).astype(np.float64) if counted else np.ones(len(part)),
+        named=data.agent is not None,
         data=data,
         strength=strength,
     )

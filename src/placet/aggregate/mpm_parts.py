@@ -1,8 +1,15 @@
-"""Multinomial preferences on ballots in parts, all of one adherence: net wins, totals and their products are sums."""
+"""Multinomial preferences on ballots in parts: net wins, totals and their products are sums.
 
+Where all have one adherence the sums are over all agents; otherwise they are those of every agent, which have to fit in
+memory.
+"""
+
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_errors import Errors, Information, error_notes_for, information, structure_sums
@@ -10,6 +17,7 @@ from placet.aggregate.mpm_fit import Found, Groups, Preferences, preferences, re
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names
+from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
 from placet.kernels import mpm as kernels
 from placet.optim import Fit
 
@@ -37,16 +45,20 @@ class Net(NamedTuple):
 
 
 def fit_parts(model: MultinomialPreference, parts: Parts) -> MultinomialPreference:
-    """Fit the model to ballots in parts; adherences and variances, which tie all agents together, are refused."""
-    for name, used in (("adherence", model.adherence is not None), ("variance", model.variance)):
-        if used:
-            raise DataError(
-                f"mpm with {name} goes round all agents many times and does not work on parts; leave {name} out, "
-                "or load all ballots (parts.load()) where they fit in memory"
-            )
+    """Fit the model to ballots in parts.  Variances need the ballots themselves, and are not for here."""
     model._check(Rankings.from_orders([]), None)
     whole = all(one.whole_weights for one in parts.summaries) and parts.weight <= 2.0**53
     prepared = parts.made(_preferences, model.strength, whole)
+    if model.adherence is not None:
+        n_agents, most = len(parts.agents or ()), memory_limit() // PART_OF_MEMORY
+        sums = prepared.sum(AgentSums.of, n_agents, most, name="net wins by agent", merge=AgentSums.merged)
+        p = sums.preferences(parts, model.strength)
+        return model.fit_preferences(p, model._adherence(parts, p, None), parts)
+    return _fit_alike(model, parts, prepared)
+
+
+def _fit_alike(model: MultinomialPreference, parts: Parts, prepared: Parts) -> MultinomialPreference:
+    """All agents have the adherence 1."""
     net, total, units, agents = prepared.sum(_sums, name="net wins")
     p = Net(parts.items, net, float(total), float(units), parts.agents is not None)
     precision = 0.0 if model.prior is None else model.prior**-2
@@ -67,6 +79,71 @@ def fit_parts(model: MultinomialPreference, parts: Parts) -> MultinomialPreferen
     return model
 
 
+@dataclass(frozen=True)
+class AgentSums:
+    """Net wins (agents, items) and preferences of every agent.
+
+    Agents that have names have the same number in all parts, and what they say is added up (``present``: who says
+    something at all); otherwise every ballot is an agent, and they are put one after another.
+    """
+
+    net: sparse.csr_array
+    total: Floats
+    count: Floats
+    present: NDArray[np.bool_]
+    named: bool
+    most: int
+
+    @classmethod
+    def of(cls, p: Preferences, n_agents: int, most: int) -> "AgentSums":
+        if not p.named:
+            return cls(p.net, p.total, p.count, np.ones(len(p.total), bool), False, most)._fitting()
+        rows = p.net.tocoo()
+        net = sparse.csr_array((rows.data, (p.part_agent[rows.row], rows.col)), (n_agents, p.net.shape[1]))
+        total = np.bincount(p.part_agent, p.total, n_agents).astype(np.float64)
+        present = np.bincount(p.part_agent, minlength=n_agents) > 0
+        return cls(net, total, present.astype(np.float64), present, True, most)._fitting()
+
+    def merged(self, other: "AgentSums") -> "AgentSums":
+        if self.named:
+            present = self.present | other.present
+            net, total = self.net + other.net, self.total + other.total
+            return AgentSums(net, total, present.astype(np.float64), present, True, self.most)._fitting()
+        net = sparse.vstack([self.net, other.net], format="csr")
+        columns = (np.concatenate([getattr(self, k), getattr(other, k)]) for k in ("total", "count", "present"))
+        return AgentSums(net, *columns, False, self.most)._fitting()
+
+    def _fitting(self) -> "AgentSums":
+        if array_bytes(self) > self.most:
+            raise DataError(
+                f"mpm with adherence needs the net wins of every agent at once, and those of {len(self.total):,} "
+                f"agents take more than {self.most:,} bytes (a quarter of PLACET_MEMORY); leave adherence out, and net "
+                "wins are added over all agents"
+            )
+        return self
+
+    def preferences(self, parts: Parts, strength: str) -> Preferences:
+        agent = np.flatnonzero(self.present)
+        n_items = len(parts.items)
+        return Preferences(
+            items=parts.items,
+            agents=tuple(range(len(self.total))) if parts.agents is None else parts.agents,
+            instances=(None,),
+            several=False,
+            bounds=np.array([0, n_items]),
+            item=np.arange(n_items),
+            entry=np.zeros(0, np.int64),
+            net=self.net[agent],
+            part_agent=agent,
+            part_instance=np.zeros(len(agent), np.int64),
+            total=self.total[agent],
+            count=self.count[agent],
+            named=self.named,
+            data=None,
+            strength=strength,
+        )
+
+
 def _preferences(number: int, data: Rankings, strength: str, whole: bool) -> Preferences:
     p = preferences(data, strength)
     if data.agent is not None or not whole:
@@ -76,8 +153,7 @@ def _preferences(number: int, data: Rankings, strength: str, whole: bool) -> Pre
 
 def _sums(p: Preferences) -> tuple[Floats, float, float, list[Ints]]:
     """Net wins, preferences, agents that state one, and the numbers of agents that have names."""
-    named = p.data.agent is not None
-    agents = [p.part_agent[p.total > 0]] if named else []
+    agents = [p.part_agent[p.total > 0]] if p.named else []
     net = np.asarray(p.net.sum(axis=0)).ravel()
     return net, float(p.total.sum()), float(p.count[p.total > 0].sum()), agents
 

@@ -206,6 +206,7 @@ def _gradients(
 ) -> Iterator[Floats]:
     """Gradients (agents, 2 M) by (s, beta), a block of parts of instance k at a time; counts taken out."""
     r = p.data
+    assert r is not None  # variances need the ballots, and are refused without them
     agent = np.arange(len(r)) if r.agent is None else r.agent
     value = strength_values(p.strength, r.tier, r.score)
     ballots = np.arange(len(r)) if r.instance is None else np.flatnonzero(r.instance == k)
@@ -228,6 +229,7 @@ def _gradients(
 def net_tables(p: Preferences, adherence: Floats) -> Iterator[Floats]:
     """For every instance the (M, M) table of sum_n t_n (C_n(i, j) - C_n(j, i)).  O(pairs)."""
     r = p.data
+    assert r is not None  # variances need the ballots, and are refused without them
     value = strength_values(p.strength, r.tier, r.score)
     agent = np.arange(len(r)) if r.agent is None else r.agent
     factor = r.weight * adherence[agent]

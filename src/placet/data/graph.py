@@ -5,7 +5,8 @@ An item beats the items of lower tiers on the same ballot.  Tiers are linked thr
 node k -> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges, not n^2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -181,31 +182,83 @@ def always_together(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_item
     return group
 
 
+CANDIDATES_AT_ONCE = 64
+"""Items left out in one pass over the ballots."""
+
+Rows = tuple[Labels, Labels, Labels]
+OverAll = Callable[..., Any]
+"""``over_all(f, merge, *x)``: ``f(rows, *x)`` of all parts of the ballots, merged."""
+
+
 def free_to_rise(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int) -> NDArray[np.bool_] | None:
     """A proper, non-empty set of items that no ballot keeps down, or None: on every ballot, where it has an item in
     some tier it has one in each tier above it.
 
-    Under a model that looks at the sum of e^s over a tier, the scores of such a set may rise together for ever.  For
-    each item left out, the largest set without it is found by taking out what is kept down.  O(items x rows), more
-    where chains are long.
+    Under a model that looks at the sum of e^s over a tier, the scores of such a set may rise together for ever.
     """
-    item, tier, offsets = (np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
-    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    new = np.append(True, (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1]))[: len(item)]
-    node = np.cumsum(new) - 1
-    n_nodes = int(node[-1]) + 1 if len(node) else 0
-    ballot_of = ballot[new]
-    for left_out in range(n_items):
-        inside = np.ones(n_items, bool)
-        inside[left_out] = False
-        while True:
-            empty = np.bincount(node, inside[item], n_nodes) == 0
-            first_empty = np.full(len(offsets) - 1, n_nodes)
-            np.minimum.at(first_empty, ballot_of[empty], np.flatnonzero(empty))
-            kept_down = inside[item] & (node > first_empty[ballot])
-            if not kept_down.any():
-                break
-            inside[item[kept_down]] = False
-        if inside.any():
-            return inside
+    rows: Any = tuple(np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
+    return free_to_rise_over(lambda f, merge, *x: f(rows, *x), np.arange(n_items))
+
+
+def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | None:
+    """The same for ballots in parts; items of one ``label`` (n_items,) count as one.
+
+    A tier of one label is needed by all below it, and labels that need one another count as one from then on, in
+    several passes.  For each label that is left then, the largest set without it is found by taking out what is kept
+    down.  O(rows) for each pass where one label is left, and that times the labels otherwise.
+    """
+    n = int(label.max(initial=-1)) + 1
+    while n > 1:
+        label = components_of_pairs(*over_all(_needs, _united_edges, label), n)[label]
+        fewer = int(label.max()) + 1
+        if fewer == n:
+            break
+        n = fewer
+    for first in range(0, n if n > 1 else 0, CANDIDATES_AT_ONCE):
+        left_out = np.arange(first, min(first + CANDIDATES_AT_ONCE, n))
+        inside = np.arange(n) != left_out[:, None]
+        while (down := over_all(_kept_down, np.logical_or, label, inside)).any():
+            inside &= ~down
+        found = np.flatnonzero(inside.any(axis=1))
+        if len(found):
+            return np.asarray(inside[found[0]][label])
     return None
+
+
+def _tiers(rows: Rows) -> tuple[Labels, Labels]:
+    """The number of each row's tier among all tiers of all ballots (rows,), and the ballot of each tier."""
+    _, tier, offsets = rows
+    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    new = np.append(True, (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1]))[: len(tier)]
+    return np.cumsum(new) - 1, ballot[new]
+
+
+def _needs(rows: Rows, label: Labels) -> Labels:
+    """Edges (2, edges) from a label to one that any set which holds it must hold: that of the last tier above it that
+    is of one label, those above being needed by that.
+    """
+    (node, ballot), own = _tiers(rows), label[rows[0]]
+    low, high = np.full(len(ballot), len(label)), np.full(len(ballot), -1)
+    np.minimum.at(low, node, own)
+    np.maximum.at(high, node, own)
+    last = np.maximum.accumulate(np.where(low == high, np.arange(len(ballot)), -1))
+    above = np.append(-1, last[:-1])[: len(ballot)]
+    above = np.where((above >= 0) & (ballot[above] == ballot), above, -1)[node]
+    edges = np.stack([own, low[above]])[:, above >= 0] if len(ballot) else np.zeros((2, 0), np.int64)
+    return np.unique(edges, axis=1)
+
+
+def _united_edges(a: Labels, b: Labels) -> Labels:
+    return np.unique(np.concatenate([a, b], axis=1), axis=1)
+
+
+def _kept_down(rows: Rows, label: Labels, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Labels (sets, labels) of each set that stand below a tier in which the set has none."""
+    (node, ballot), own = _tiers(rows), label[rows[0]]
+    down = np.zeros_like(inside)
+    for k, within in enumerate(inside[:, own]):
+        empty = np.bincount(node[within], minlength=len(ballot)) == 0
+        first_empty = np.full(len(rows[2]) - 1, len(ballot))
+        np.minimum.at(first_empty, ballot[empty], np.flatnonzero(empty))
+        down[k, own[within & (node > first_empty[ballot][node])]] = True
+    return down

@@ -8,6 +8,11 @@ import numpy as np
 from placet.data.room import group_limit
 
 VARIABLE = "PLACET_MEMORY"
+PART_OF_MEMORY = 4
+"""What a method needs of all parts at once may take 1 / this of the memory that parts may: it makes arrays of its own
+from it.
+"""
+
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
