@@ -1,0 +1,136 @@
+"""Where files are cut into pieces: between row groups, rows or lines, and always between lists."""
+
+import io
+from itertools import pairwise
+from typing import Any
+
+from placet.io.files import plain_path
+from placet.io.pieces import FilePiece, Span, parquet_rows
+from placet.io.sources import Delimited, Lazy
+
+
+def spans_of(piece: FilePiece, part_bytes: int) -> list[Span]:
+    """The spans of a file; none where it stays whole."""
+    if plain_path(piece.path) is None or piece.bytes_in_file <= part_bytes:
+        return []
+    if piece.is_table:
+        part = piece.table().parts[0]
+        if piece.format == "ratings" and piece.key_column is None:
+            return []  # text without a header
+        if isinstance(part, Lazy):
+            return _row_spans(piece, part, part_bytes)
+        if isinstance(part, Delimited):
+            return _table_spans(piece, part, part_bytes)
+        return []
+    return _letor_spans(piece, part_bytes) if piece.format == "letor" and "group" not in piece.options else []
+
+
+def _row_spans(piece: FilePiece, part: Lazy, part_bytes: int) -> list[Span]:
+    """Rows of Parquet, about as many as make ``part_bytes``, cut at the next row of another list."""
+    rows = parquet_rows(piece.path)
+    step = max(1, int(rows * part_bytes / piece.bytes_in_file))
+    cuts = [0]
+    while cuts[-1] < rows:
+        at = min(cuts[-1] + step, rows)
+        if piece.key_column is not None and at < rows:
+            at = _next_list(part, piece.key_column, at, rows)
+        cuts.append(at)
+    return [Span("rows", a, b) for a, b in pairwise(cuts)]
+
+
+def _next_list(part: Lazy, key: str, at: int, rows: int) -> int:
+    """The first row from ``at`` on whose list is not that of the row before."""
+    column = part.query.select(key)
+    last = column.slice(at - 1, 1).collect().item()
+    size = 1 << 12
+    while at < rows:
+        block = column.slice(at, size).collect().to_series()
+        other = (block != last).fill_null(True).arg_max() if len(block) else None
+        if other is not None and block[other] != last:
+            return at + int(other)
+        at, size = at + len(block), 4 * size
+    return rows
+
+
+def _table_spans(piece: FilePiece, part: Delimited, part_bytes: int) -> list[Span]:
+    """Bytes of delimited text after the header, cut at line ends outside quotes, and between lists."""
+    with open(piece.path, "rb") as file:
+        while (line := file.readline()) and not line.strip():
+            pass
+        start = file.tell()
+    key = None if piece.key_column is None else part.names.index(piece.key_column)
+    if key is not None and _has_quotes(piece.path):
+        return []  # keys are found by separators alone: a file with quotes stays whole
+    return _cut_lines(piece, start, part_bytes, None if key is None else _field(part.separator.encode(), key))
+
+
+def _letor_spans(piece: FilePiece, part_bytes: int) -> list[Span]:
+    """Bytes of LETOR text, cut where the query changes."""
+    return _cut_lines(piece, 0, part_bytes, _letor_query)
+
+
+def _field(separator: bytes, k: int) -> Any:
+    return lambda line: line.split(separator)[k].strip() if line.count(separator) >= k else line
+
+
+def _letor_query(line: bytes) -> bytes:
+    for token in line.split(b"#")[0].split()[:2]:
+        if token.startswith(b"qid:"):
+            return token
+    return line
+
+
+def _cut_lines(piece: FilePiece, start: int, part_bytes: int, key: Any) -> list[Span]:
+    """Ranges of whole lines; with ``key``, a range ends where the key of the line changes."""
+    end = piece.bytes_in_file
+    cuts, inside = [start], False
+    with open(piece.path, "rb") as file:
+        while cuts[-1] + part_bytes < end:
+            at, inside = _line_end(file, cuts[-1], part_bytes, end, inside if key is None else None)
+            if key is not None and at < end:
+                at = _next_key(file, at, end, key)
+            if at >= end:
+                break
+            cuts.append(at)
+    cuts.append(end)
+    return [Span("bytes", a, b) for a, b in pairwise(cuts) if b > a]
+
+
+def _line_end(file: io.BufferedReader, start: int, size: int, end: int, inside: bool | None) -> tuple[int, bool]:
+    """The first line end at least ``size`` bytes on (outside quotes, where ``inside`` counts them)."""
+    quoted = False
+    if inside is not None:
+        file.seek(start)
+        left, quotes = size, 0
+        while left > 0 and (block := file.read(min(left, 1 << 20))):
+            quotes, left = quotes + block.count(b'"'), left - len(block)
+        quoted = quotes % 2 == 1
+    file.seek(start + size)
+    while True:
+        line = file.readline()
+        if not line:
+            return end, False
+        if inside is not None and line.count(b'"') % 2 == 1:
+            quoted = not quoted
+        if not quoted:
+            return file.tell(), False
+
+
+def _next_key(file: io.BufferedReader, at: int, end: int, key: Any) -> int:
+    """The start of the first line from ``at`` on whose key differs from that of the line before."""
+    back = max(0, at - (1 << 16))
+    file.seek(back)
+    before = file.read(at - back).rstrip(b"\r\n")
+    last = key(before[before.rfind(b"\n") + 1 :])
+    file.seek(at)
+    while at < end:
+        line = file.readline()
+        if line.strip() and key(line.rstrip(b"\r\n")) != last:
+            return at
+        at += len(line)
+    return end
+
+
+def _has_quotes(path: str) -> bool:
+    with open(path, "rb") as file:
+        return any(b'"' in block for block in iter(lambda: file.read(1 << 20), b""))

@@ -1,0 +1,202 @@
+"""Pieces of files that any process can read: a whole file, rows of Parquet or a range of text."""
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data import DataError, Queries
+from placet.data.parts import Summary, summary_of
+from placet.io.files import NamedBytes
+from placet.io.formats import FORMATS
+from placet.io.sources import Delimited, Lazy, open_part
+from placet.io.tables import SUFFIXES, Table
+from placet.io.text import Problems
+
+
+@dataclass(frozen=True)
+class Span:
+    """Part of a file: rows of Parquet, or bytes of text (without the header), from ``start`` up to ``end``."""
+
+    unit: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class FilePiece:
+    """A file or a span of one, how it is read, and what the file was like when it was scanned."""
+
+    path: str
+    bytes_in_file: int
+    modified: int
+    span: Span | None
+    format: str
+    options: Mapping[str, Any]
+    key_column: str | None = None
+    completes: bool = False
+
+    @cached_property
+    def key(self) -> str:
+        return repr(
+            (self.path, self.bytes_in_file, self.modified, self.span, self.format, sorted(self.options.items()))
+        )
+
+    @property
+    def name(self) -> str:
+        if self.span is None:
+            return self.path
+        return f"{self.path} ({self.span.unit} {self.span.start} to {self.span.end})"
+
+    @property
+    def size(self) -> int:
+        if self.span is None:
+            return self.bytes_in_file
+        if self.span.unit == "bytes":
+            return self.span.end - self.span.start
+        rows = max(parquet_rows(self.path), 1)
+        return int(self.bytes_in_file * (self.span.end - self.span.start) / rows)
+
+    def load(self) -> Any:
+        """The data, where the file is what it was."""
+        self.check()
+        reader = FORMATS[self.format].read
+        try:
+            data = reader(self.source(), **self.options)
+        except DataError:
+            if self.span is None or self.span.unit != "bytes" or self.is_table:
+                raise
+            # blank lines in place of those before the range, so that the message names the right line
+            before = NamedBytes(b"\n" * self.lines_before() + self._range(), self.path)
+            return reader(before, **self.options)
+        self.check()
+        return getattr(data, "rankings", data)  # LETOR for aggregation holds its ballots
+
+    def check(self) -> None:
+        """A ``DataError`` where the file is gone or another."""
+        try:
+            now = os.stat(self.path)
+        except FileNotFoundError:
+            raise DataError(
+                f"{self.path}: the file is gone since it was scanned; put it back, or scan what there is"
+            ) from None
+        if (now.st_size, now.st_mtime_ns) != (self.bytes_in_file, self.modified):
+            raise DataError(
+                f"{self.path}: the file has changed since it was scanned ({self.bytes_in_file:,} bytes then, "
+                f"{now.st_size:,} now); scan it again"
+            )
+
+    @property
+    def is_table(self) -> bool:
+        return SUFFIXES[0] in FORMATS[self.format].suffixes
+
+    def source(self) -> Any:
+        """What the reader reads."""
+        if self.span is None:
+            return self.path
+        return self.table() if self.is_table else NamedBytes(self._range(), self.path)
+
+    def table(self) -> Table:
+        """The rows as a table."""
+        on_error = self.options.get("on_error", "raise")
+        problems = Problems(self.path, on_error)
+        given = {name: self.options.get(name) for name in ("format", "separator")}
+        part = open_part(self.path, given["format"], None, given["separator"], problems, 0)
+        span = self.span
+        if span is not None and isinstance(part, Lazy):
+            part = replace(
+                part, query=part.query.slice(span.start, span.end - span.start), first=part.first + span.start
+            )
+            problems.unit = "row"
+        elif span is not None and isinstance(part, Delimited):
+            part = TextRange(part.name, self._range(), part.separator, part.names, problems, 0, self)
+        elif isinstance(part, Lazy):
+            problems.unit = "row"
+        return Table([part], problems)
+
+    def _range(self) -> bytes:
+        assert self.span is not None
+        with open(self.path, "rb") as file:
+            file.seek(self.span.start)
+            return file.read(self.span.end - self.span.start)
+
+    def lines_before(self) -> int:
+        """Lines of the file before the range."""
+        assert self.span is not None
+        count, left = 0, self.span.start
+        with open(self.path, "rb") as file:
+            while left > 0 and (block := file.read(min(left, 1 << 20))):
+                count, left = count + block.count(b"\n"), left - len(block)
+        return count
+
+    # Lists
+
+    def list_names(self, data: Any) -> list[Any]:
+        """The names of the ballots or queries in it, where rows of one might stand elsewhere."""
+        if isinstance(data, Queries):
+            return list(data.qid)
+        if self.format == "ratings":
+            return list(data.agents)
+        if self.key_column is None:
+            return []
+        column = self.table().rows(self.key_column, distinct=True).column(self.key_column)
+        return [name for name in column.values if name is not None]
+
+    def list_named(self, key: int) -> str:
+        """The list whose name has this hash."""
+        names = self.list_names(self.load())
+        found = [name for name, own in zip(names, hashes(names).tolist()) if own == key]
+        what = {"features": "query", "letor": "query", "ratings": "user"}.get(self.format, "ballot")
+        return f"{what} {found[0]!r}" if found else f"a {what}"
+
+
+@dataclass
+class TextRange(Delimited):
+    """A range of delimited text, whose lines count from the start of the file."""
+
+    piece: FilePiece
+
+    def lines(self, records: Sequence[int]) -> list[int]:
+        before = self.piece.lines_before()
+        return [before + line for line in super().lines(records)]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The first pass over a piece: it loads as a summary."""
+
+    piece: FilePiece
+
+    @property
+    def key(self) -> str:
+        return f"survey-{self.piece.key}"
+
+    @property
+    def name(self) -> str:
+        return self.piece.name
+
+    @property
+    def size(self) -> int:
+        return self.piece.size
+
+    def load(self) -> list[Summary]:
+        data = self.piece.load()
+        names = self.piece.list_names(data)
+        return summary_of(data, hashes(names) if names else None)
+
+
+def hashes(names: Sequence[Hashable]) -> NDArray[np.uint64]:
+    """A hash of every name that is the same in every process."""
+    import polars as pl
+
+    return pl.Series([str(name) for name in names], dtype=pl.String).hash(seed=0).to_numpy()
+
+
+def parquet_rows(path: str) -> int:
+    import polars as pl
+
+    return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
