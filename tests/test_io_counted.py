@@ -209,3 +209,14 @@ def test_ratings_of_one_user_in_two_files_are_one_ballot(tmp_path):
     assert isinstance(found, Rankings)
     assert list(found) == [[("y",), ("x",)], [("y",)]]
     assert found.agents == ("u", "v")
+
+
+def test_names_that_were_escaped_for_a_spreadsheet_are_counted_with_those_that_were_not(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("model_a,model_b,winner\ny,'plain,tie\n'=x,y,model_a\n=x,y,model_a\n'=x,y,model_a\n")
+    votes = pio.read_battles(path)
+    assert votes.items == ("y", "=x", "'plain")
+    assert sorted(votes.wins_i + votes.wins_j) == [0.0, 3.0]
+    ratings = tmp_path / "ratings.csv"
+    ratings.write_text("user,item,rating\nu,'=x,3\nu,y,2\nv,=x,1\nv,y,4\n")
+    assert pio.read_ratings(ratings).items == ("=x", "y")

@@ -150,8 +150,7 @@ class Delimited(Part):
                 query = _without_blank_rows(query.collect(), self.names).lazy()
             else:
                 query = query.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in self.names))
-            query = query.with_columns(pl.col(name).str.replace(UNQUOTE, "${1}") for name in names)
-            return _collect(query, names, distinct)
+            return _collect(query, names, distinct, unquote=True)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return self._slowly.load(names, distinct)
 
@@ -228,7 +227,13 @@ def _without_blank_rows(frame: "pl.DataFrame", names: Sequence[str]) -> "pl.Data
     return frame if blank is None else frame.filter(~blank)
 
 
-def _collect(query: "pl.LazyFrame", names: Sequence[str], distinct: bool) -> "tuple[list[Any], Ints, Ints | None]":
+def _collect(
+    query: "pl.LazyFrame", names: Sequence[str], distinct: bool, *, unquote: bool = False
+) -> "tuple[list[Any], Ints, Ints | None]":
+    """The cells of columns, the number of each row, and its count; ``unquote``: as spreadsheets were given them.
+
+    Rows are counted as they stand in the file, and looked at more closely afterwards, when there are few of them.
+    """
     import polars as pl
 
     wanted = list(dict.fromkeys(names))
@@ -237,6 +242,11 @@ def _collect(query: "pl.LazyFrame", names: Sequence[str], distinct: bool) -> "tu
     else:
         query = query.select(*wanted, _ROW)
     frame = query.collect(engine="streaming")
+    quoted = [name for name in wanted if unquote and frame[name].str.starts_with("'").any()]
+    if quoted:
+        frame = frame.with_columns(pl.col(name).str.replace(UNQUOTE, "${1}") for name in quoted)
+        if distinct:
+            frame = frame.group_by(wanted).agg(pl.col(_ROW).min(), pl.col(_COUNT).sum()).sort(_ROW)
     count = frame[_COUNT].cast(pl.Int64).to_numpy() if distinct and wanted else None
     return [frame[name] for name in names], frame[_ROW].cast(pl.Int64).to_numpy(), count
 
