@@ -110,8 +110,8 @@ class AgentSums:
             net, total = self.net + other.net, self.total + other.total
             return AgentSums(net, total, present.astype(np.float64), present, True, self.most)._fitting()
         net = sparse.vstack([self.net, other.net], format="csr")
-        columns = (np.concatenate([getattr(self, k), getattr(other, k)]) for k in ("total", "count", "present"))
-        return AgentSums(net, *columns, False, self.most)._fitting()
+        total, count = np.append(self.total, other.total), np.append(self.count, other.count)
+        return AgentSums(net, total, count, np.append(self.present, other.present), False, self.most)._fitting()
 
     def _fitting(self) -> "AgentSums":
         if array_bytes(self) > self.most:

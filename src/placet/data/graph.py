@@ -209,7 +209,8 @@ def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | N
     """
     n = int(label.max(initial=-1)) + 1
     while n > 1:
-        label = components_of_pairs(*over_all(_needs, _united_edges, label), n)[label]
+        needs, needed = over_all(_needs, _united_edges, label)
+        label = components_of_pairs(needs, needed, n)[label]
         fewer = int(label.max()) + 1
         if fewer == n:
             break
