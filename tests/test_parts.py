@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import placet
 from placet.aggregate import MODELS, RULES
+from placet.aggregate.likelihood import is_strict
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.engine import KEPT, Serial, tree
 from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
@@ -73,6 +74,18 @@ def test_likelihoods_on_parts(method, how, stderr, rng):
     same(
         placet.consensus(cut(data, [20, 20, 20]), method, stderr=stderr), placet.consensus(data, method, stderr=stderr)
     )
+
+
+def test_long_ballots_give_by_products_what_short_ones_give_by_the_closed_hessian(rng, monkeypatch):
+    data = ballots(60, rng, ties=False)
+    closed = placet.consensus(data, "plackett-luce")
+    monkeypatch.setattr("placet.aggregate.likelihood.MOST_ROW_PAIRS", 0)
+    same(placet.consensus(data, "plackett-luce"), closed)
+    assert is_strict("pl-partition", 0, 50.0 * 420, 420)
+    monkeypatch.setattr("placet.aggregate.likelihood.MOST_ROW_PAIRS_PER_ROW", 0)
+    assert not is_strict("pl-partition", 0, 50.0, 420)
+    for by_products in (data, cut(data, [20, 40])):
+        same(placet.consensus(by_products, "plackett-luce"), closed, close=1e-7)
 
 
 def test_many_items_sample_their_standard_errors(rng, monkeypatch):

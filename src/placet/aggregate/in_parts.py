@@ -186,7 +186,7 @@ class BallotParts:
         self.n = self.n_items = parts.n_items
         self.loss, self.n_rows = loss, parts.n_rows
         self.scale, self.precision = scale_and_precision(total, prior)
-        self.strict = is_strict(loss, not_strict, row_pairs)
+        self.strict = is_strict(loss, not_strict, row_pairs, self.n_rows)
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.ballots, self.factor = parts, factor
         self.parts = parts.made(_bound_part, factor, loss, self.scale, self.strict)

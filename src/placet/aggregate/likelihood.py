@@ -47,7 +47,9 @@ ROUGH_TOLERANCE = 1e-9
 PRODUCT_TOLERANCE = 1e-6
 MOST_SADDLES, MOST_BENDS = 5, 500
 MOST_COLUMNS = 24
-MOST_ROW_PAIRS = 200_000_000
+MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 50
+"""Pairs of rows up to which the closed Hessian is made: by number, or by row, where a product with it costs as much."""
+
 MOST_PRODUCT_ROWS = 4_000_000
 
 
@@ -67,7 +69,7 @@ class Ballots:
         self.group: Ints | None = None
         if not LOSSES[loss].convex:
             self.group = always_together(*telling_rows(ballots, weight), self.n)
-        self.strict = is_strict(loss, int((self.tops < 0).sum()), self.row_pairs())
+        self.strict = is_strict(loss, int((self.tops < 0).sum()), self.row_pairs(), self.n_rows)
 
     @classmethod
     def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, strict: bool) -> "Ballots":
@@ -205,9 +207,10 @@ def precision_of(prior: float | None, scale: float) -> float:
     return 0.0 if prior is None else max(1.0 / prior**2 / scale, LEAST_PRECISION)
 
 
-def is_strict(loss: str, not_strict: int, row_pairs: float) -> bool:
+def is_strict(loss: str, not_strict: int, row_pairs: float, rows: int) -> bool:
     """Whether the closed Hessian of Plackett-Luce holds and is cheap enough."""
-    return loss == "pl-partition" and not_strict == 0 and row_pairs <= MOST_ROW_PAIRS
+    most = max(MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW * rows)
+    return loss == "pl-partition" and not_strict == 0 and row_pairs <= most
 
 
 def average_in_groups(theta: Floats, group: Ints | None) -> Floats:
