@@ -578,6 +578,8 @@ def test_wrong_lines_of_joined_files_name_their_file(browser):
     about = browser.result(f"/api/data/{key}/understand")
     assert "odd.csv" in about["error"]
     assert "what" in about["error"]
+    assert about["files"] == ["good.csv", "odd.csv"]
+    assert [(one["file"], one["line"]) for one in about["wrong"]] == [("odd.csv", 3)]
     assert str(browser.client.app.state.store.files) not in about["error"]
 
 

@@ -158,7 +158,7 @@ def test_the_next_pair_is_one_that_next_pairs_names_and_the_voter_has_not_met(ow
         one.vote(first=i, second=j, answer="a")
     assert "Thank you" in one.client.get(f"/p/{poll}/next").json()["done"]  # all pairs are met
     owner.results(poll, 15)
-    useful = {frozenset(pair) for pair in app.state.desk.latest(app.state.desk.poll(poll)).pairs}
+    useful = {frozenset(pair) for pair in app.state.desk.latest(app.state.desk.poll(poll)).pairs.values()}
     two = Voter(app, poll)
     met = set()
     for _ in range(5):

@@ -15,7 +15,9 @@ from typing import Any
 
 from placet.studio import worker
 
-LANES = ("boards", "polls")
+LANES = {"boards": 300, "polls": 30}
+"""Name -> items of the board that warms its process up: boards are large, polls are not."""
+
 MOST_KEPT = 64
 MOST_KEPT_BYTES = 256 << 20
 MOST_WAITING = 32
@@ -119,11 +121,11 @@ class Jobs:
         await asyncio.to_thread(job.wait, seconds)
         return job
 
-    def warm_up(self, lane: str = LANES[0]) -> None:
+    def warm_up(self, lane: str = "boards") -> None:
         """Start the process of a lane and load what it will need, without waiting; once."""
         if lane not in self._warm:
             self._warm.add(lane)
-            self.start("warm up", {}, lane=lane, fresh=True)
+            self.start("warm up", {"items": LANES[lane]}, lane=lane)
 
     def close(self) -> None:
         """End all processes."""

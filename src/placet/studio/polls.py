@@ -6,7 +6,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -194,11 +194,14 @@ def turnout(store: Store, key: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Latest:
-    """The last result of a poll: votes up to number ``of`` are in it; ``text`` is what voters see, as JSON."""
+    """The last result of a poll: votes up to number ``of`` are in it.
+
+    ``text`` is what voters see, as JSON; ``pairs`` are those to ask next by their keys, the more useful first.
+    """
 
     of: int
     text: str
-    pairs: Sequence[tuple[int, int]] = ()
+    pairs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     settled: bool = False
 
     @classmethod
@@ -206,7 +209,7 @@ class Latest:
         if job.state != "done":
             return cls(of, json.dumps({"error": job.error, "of": of}))
         result = json.loads(job.result)
-        pairs = [(i, j) for i, j in result.pop("pairs")]
+        pairs = {pair_key(i, j): (i, j) for i, j in result.pop("pairs")}
         return cls(of, json.dumps(result | {"of": of}), pairs, result["settled"])
 
 
@@ -285,7 +288,7 @@ class Desk:
         most, n = poll.settings["most"], len(poll.items)
         if len(met) >= n * (n - 1) // 2 or (most and len(met) >= most):
             return {"done": "That was all. Thank you!"}
-        useful = [(i, j) for i, j in latest.pairs if pair_key(i, j) not in met] if latest is not None else []
+        useful = [pair for key, pair in latest.pairs.items() if key not in met] if latest is not None else []
         turn = self._turn[poll.id] = self._turn.get(poll.id, 0) + 1
         pair = useful[turn % len(useful)] if useful else fresh_pair(n, met)
         first, second = pair if random.random() < 0.5 else pair[::-1]

@@ -127,7 +127,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
-                if not request.url.path.startswith("/static/"):
+                if not scope["path"].startswith("/static/"):
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
@@ -135,7 +135,7 @@ class Guard:
 
     def _refuse(self, request: Request) -> Response | None:
         """Why a request may not pass, as an answer; None where it may."""
-        path, headers = request.url.path, Headers(scope=request.scope)
+        path, headers = request.scope["path"], Headers(scope=request.scope)
         host = headers.get("host", "").rsplit(":", 1)[0] if "]" not in headers.get("host", "") else "[::1]"
         if self.hosts is not None and host not in self.hosts:
             return refusal(400, f"the studio is not called {host!r}")

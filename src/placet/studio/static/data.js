@@ -58,7 +58,7 @@ function wrong(about) {
     about.wrong.length ? wide(el("table", { class: "ranking" },
       el("caption", {}, about.wrong.length >= 100 ? "The first 100 lines that cannot be used" : "Lines that cannot be used"),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "line"), el("th", { scope: "col" }, "what is wrong"), el("th", { scope: "col" }, "way out"))),
-      el("tbody", {}, about.wrong.map((one) => el("tr", {}, el("td", { class: "num" }, String(one.line)), el("td", {}, one.text), el("td", {}, one.way_out)))))) : null,
+      el("tbody", {}, about.wrong.map((one) => el("tr", {}, el("td", { class: "num" }, about.files.length > 1 ? `${one.file}: ${one.line}` : String(one.line)), el("td", {}, one.text), el("td", {}, one.way_out)))))) : null,
     about.can_skip ? el("p", {}, el("button", { type: "button", onclick: () => set({ on_error: "skip" }) }, "Leave these lines out"), " ",
       el("span", { class: "soft" }, "They are counted, and every board says so.")) : null,
   ];
@@ -82,7 +82,7 @@ function table(about) {
     return el("th", { scope: "col", class: column.role && column.role !== "ignore" ? "used" : "" }, el("span", { class: "name" }, column.name), roles.length ? choose : null);
   });
   const rows = about.columns[0].cells.map((_, k) => el("tr", {}, about.columns.map((column) => el("td", {}, column.cells[k] ?? ""))));
-  return el("table", { class: "preview" }, el("caption", {}, `The first ${rows.length} rows`), el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
+  return el("table", { class: "preview" }, el("caption", {}, `The first ${rows.length} rows${about.files.length > 1 ? ` of ${about.files[0]}, one of ${about.files.length} files` : ""}`), el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
 }
 
 /** Give a column a role: it loses the one it had, and another column with that role loses it. */

@@ -51,7 +51,7 @@ def history(progress: Any, *, path: str, question: Mapping[str, Any], chosen: Se
         "step": asked.params.get("step"),
         "times": c.history()["time"].unique().sort().to_list(),
         "notes": [note for note in c.notes if "scores" in note],
-        "command": asked.command(path),
+        "command": asked.command(path) + (" --json" if asked.command(path) else ""),
         "python": asked.python(path).rpartition("\n")[0] + "\nresult.history()",
     }
 

@@ -23,9 +23,6 @@ from placet.studio.sources import files_of, paths_of, source_of
 PREVIEWED = 20
 HEAD = 1 << 16
 MOST_KEPT = 2
-WARM = 300
-"""Items of the board that warms up: enough for the code that large boards run."""
-
 ROLES: dict[str, tuple[str, ...]] = {
     "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight", "control", "time"),
     "ratings": ("user", "item", "rating"),
@@ -61,11 +58,11 @@ WORDS = {
 _DATA: "OrderedDict[tuple[Any, ...], Any]" = OrderedDict()
 
 
-def warm_up(progress: Any) -> dict[str, Any]:
-    """Load and compile what a first board needs."""
+def warm_up(progress: Any, *, items: int) -> dict[str, Any]:
+    """Load and compile what a first board of about so many items needs."""
     from placet.aggregate import consensus
 
-    i, j = np.triu_indices(WARM, 1)
+    i, j = np.triu_indices(items, 1)
     wins = np.ones(len(i))
     votes = Comparisons(i, j, 2 * wins, wins, wins)
     return {"items": len(consensus(votes, "bradley-terry").to_frame())}
@@ -104,6 +101,7 @@ def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list
 def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) -> dict[str, Any]:
     """A preview of a file and what is understood of it; what is wrong is part of the answer, not an error."""
     about: dict[str, Any] = {"name": name, "reading": reading, "formats": list(FORMATS), "error": "", "wrong": []}
+    about["files"] = [own for _, own in files_of(path)] if len(files_of(path)) > 1 else [name]
     try:
         about |= _preview(path, reading)
     except (ValueError, OSError) as error:
@@ -113,7 +111,7 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
     except (ValueError, OSError) as error:
         about |= {
             "error": _named_as(str(error), path, name),
-            "wrong": _wrong_lines(error),
+            "wrong": _wrong_lines(error, path, name),
             "can_skip": _can_skip(error),
         }
         return about
@@ -282,8 +280,11 @@ def _named_as(words: str, path: str, name: str) -> str:
     return words
 
 
-def _wrong_lines(error: Exception) -> list[dict[str, Any]]:
-    return [{"line": line, "text": text, "way_out": way} for _, line, text, way in getattr(error, "lines", ())]
+def _wrong_lines(error: Exception, path: str, name: str) -> list[dict[str, Any]]:
+    return [
+        {"file": _named_as(source, path, name), "line": line, "text": text, "way_out": way}
+        for source, line, text, way in getattr(error, "lines", ())
+    ]
 
 
 def _can_skip(error: Exception) -> bool:
