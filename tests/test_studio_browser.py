@@ -336,7 +336,7 @@ def test_a_poll_of_pairs_by_mouse_and_keyboard(page):
     expect(page.locator("#vote")).to_contain_text("2 answered")
     page.keyboard.press("ArrowDown")
     expect(page.locator(".done")).to_contain_text("Thank you")
-    expect(page.locator("#live")).to_contain_text("3 answers of 1 voter")
+    expect(page.locator("#live")).to_contain_text("3 answers from 1 voter")
     page.goto(owner)
     expect(page.locator("#live tbody tr")).to_have_count(3)
     shoot(page, "poll")
@@ -375,7 +375,7 @@ def test_a_ballot_by_drag_and_drop_and_by_keyboard_alone(page):
     page.get_by_role("button", name="Send the ballot").press("Enter")
     expect(page.locator(".done")).to_contain_text("Your ballot is kept")
     page.goto(owner)
-    expect(page.locator("#live")).to_contain_text("1 answer of 1 voter")
+    expect(page.locator("#live")).to_contain_text("1 answer from 1 voter")
     page.get_by_role("button", name="Open as a board").click()
     page.wait_for_url("**/board/*")
     expect(page.locator("#lead")).to_contain_text("The lake")
@@ -386,7 +386,7 @@ def test_two_browsers_see_one_truth(desktop, chromium):
     other = chromium.new_context(viewport=SIZES["phone"]).new_page()
     other.goto(link)
     other.locator(".choice").first.click()
-    expect(desktop.locator("#live")).to_contain_text("1 answer of 1 voter")
+    expect(desktop.locator("#live")).to_contain_text("1 answer from 1 voter")
     assert other.request.get(desktop.host).status == 403  # a voter sees the poll and no more
     other.context.close()
 

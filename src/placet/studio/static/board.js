@@ -6,6 +6,7 @@ const root = document.getElementById("board");
 const id = root.dataset.id;
 const place = (name) => document.getElementById(name);
 const PER_PAGE = 100;
+const OF_TIME = ["drift", "step"]; // controls of votes that say when they were given
 const LOOK = ["view", "sort", "down", "search", "tier", "page", "a", "b"];
 let catalog = [];
 let found = null;
@@ -67,7 +68,7 @@ function showControls() {
   choose.value = name;
   const active = document.activeElement?.dataset?.control;
   choose.dataset.control = "method";
-  const controls = (method?.controls ?? []).map((control) => parameter(control, values.get(`p.${control.name}`)));
+  const controls = (method?.controls ?? []).filter((control) => found?.time?.known || !OF_TIME.includes(control.name) || values.has(`p.${control.name}`)).map((control) => parameter(control, values.get(`p.${control.name}`)));
   fill(place("controls"), field("Method", choose), controls, number("bootstrap", "Bootstrap rounds", values.get("bootstrap") ?? 0, { min: 0, max: 10000, step: 50 }),
     number("level", "Level", values.get("level") ?? 0.95, { min: 0.5, max: 0.999, step: 0.01 }),
     found?.slices?.length > 1 ? field("Slices by", menu([["", "no column"], ...found.slices], values.get("by") ?? "", { "data-control": "by", onchange: (event) => go({ by: event.target.value, instance: "", agent: "" }, { ask: true }) })) : null,
@@ -123,7 +124,7 @@ async function show() {
     tabindex: name === view ? "0" : "-1", onclick: () => go({ view: name === "ranking" ? "" : name, page: "" }), onkeydown: alongTabs }, one.words)));
   place("view").setAttribute("aria-labelledby", `tab-${view}`);
   fill(place("lead"), leading());
-  fill(place("notes"), found.notes.length ? el("details", { open: found.notes.length < 4 }, el("summary", {}, `${found.notes.length} to know`), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note)))) : null);
+  fill(place("notes"), found.notes.length ? el("details", { open: found.notes.length < 4 }, el("summary", {}, found.notes.length === 1 ? "1 note" : `${found.notes.length} notes`), el("ul", { class: "notes" }, found.notes.map((note) => el("li", {}, note)))) : null);
   try {
     await VIEWS[view].show(place("view"));
   } catch (error) {
@@ -299,7 +300,7 @@ async function over_time(node) {
 
 /** Which column says when votes were given; the choice is kept with the dataset. */
 function askForTime() {
-  const column = menu(found.time.columns, found.time.guess || found.time.columns[0], { id: "time-column" });
+  const column = menu(found.time.columns, found.time.guess, { id: "time-column" });
   return el("form", { class: "controls", onsubmit: async (event) => {
     event.preventDefault();
     try {

@@ -58,7 +58,7 @@ export function history(about, width, level) {
 export function winsMap(items, win, width) {
   const cells = items.flatMap((row, i) => items.map((column, j) => ({ row, column, value: win[i][j], lead: lead(win[i][j], win[j][i]) }))).filter((cell) => cell.value !== null);
   const { clip, room: left } = labels(items, width);
-  const size = Math.min(width, left + 20 + 32 * items.length);
+  const size = Math.min(width, left + 20 + (items.length > 12 ? 32 : 46) * items.length);
   return draw({
     width: size, height: size, marginLeft: left, marginTop: left, padding: 0.05,
     x: { domain: items, label: null, axis: "top", tickRotate: -90, tickFormat: clip }, y: { domain: items, label: null, tickFormat: clip },
@@ -89,7 +89,8 @@ export function rankMap(items, probability, width) {
 export function bump(methods, items, positions, width) {
   const rows = methods.flatMap((method, m) => items.map((item, i) => ({ method, item, position: positions[m][i] })));
   const { clip, room } = labels(items, width);
-  const names = (method, side) => window.Plot.text(rows.filter((row) => row.method === method), { x: "method", y: "position", text: (row) => clip(row.item), textAnchor: side > 0 ? "start" : "end", dx: 10 * side, fill: ink });
+  const together = (method) => [...window.d3.group(rows.filter((row) => row.method === method), (row) => row.position)].map(([position, some]) => ({ method, position, text: clip(some.map((row) => row.item).join(", ")) }));
+  const names = (method, side) => window.Plot.text(together(method), { x: "method", y: "position", text: "text", textAnchor: side > 0 ? "start" : "end", dx: 10 * side, fill: ink });
   return draw({
     width: Math.max(width, 2 * room + 28 * methods.length), height: 110 + 24 * Math.max(...rows.map((row) => row.position)), marginLeft: room + 12, marginRight: room + 12, marginTop: 100, marginBottom: 20,
     x: { type: "point", domain: methods, label: null, axis: "top", tickRotate: -50 }, y: { reverse: true, axis: null },
@@ -114,11 +115,13 @@ export function curves(rows, width, label) {
 /** A track on a map-like plot: its way, where it may have been, and the beacons. */
 export function trackMap(track, width, labels) {
   const range = (values) => { const low = Math.min(...values), high = Math.max(...values), room = 0.04 * (high - low || 1); return [low - room, high + room]; };
+  const height = Math.min(620, 0.7 * width);
   const xs = track.outlines.flat().map((p) => p[0]).concat(track.way.map((p) => p.x), track.beacons.map((p) => p.x));
   const ys = track.outlines.flat().map((p) => p[1]).concat(track.way.map((p) => p.y), track.beacons.map((p) => p.y));
   const outline = track.outlines.flatMap((points, k) => [...points, points[0]].map(([x, y]) => ({ x, y, k })));
+  const [x, y] = sameScale(range(xs), range(ys), width - 75, height - 60, labels[1] === "latitude");
   return draw({
-    width, height: Math.min(620, 0.7 * width), marginLeft: 55, marginBottom: 40, grid: true, x: { domain: range(xs), label: labels[0] }, y: { domain: range(ys), label: labels[1] }, ariaLabel: "Track",
+    width, height, marginLeft: 55, marginRight: 20, marginTop: 20, marginBottom: 40, grid: true, x: { domain: x, label: labels[0] }, y: { domain: y, label: labels[1] }, ariaLabel: "Track",
     marks: [
       window.Plot.line(outline, { x: "x", y: "y", z: "k", stroke: accent, strokeOpacity: 0.25, fill: accent, fillOpacity: 0.06 }),
       window.Plot.line(track.way, { x: "x", y: "y", stroke: accent, strokeWidth: 2 }),
@@ -127,6 +130,14 @@ export function trackMap(track, width, labels) {
       window.Plot.text(track.beacons, { x: "x", y: "y", text: "id", dy: -12, fill: ink }),
     ],
   });
+}
+
+/** Two ranges widened so that a distance is as long across as it is up; degrees of longitude shrink with the latitude. */
+function sameScale(x, y, across, up, degrees) {
+  const shrink = degrees ? Math.max(0.05, Math.cos(((y[0] + y[1]) / 2) * (Math.PI / 180))) : 1;
+  const unit = Math.max((x[1] - x[0]) / across, (y[1] - y[0]) / up / shrink);
+  const around = ([low, high], length) => [(low + high - length) / 2, (low + high + length) / 2];
+  return [around(x, unit * across), around(y, unit * shrink * up)];
 }
 
 /** Arrival times by day, each with its most probable source. */

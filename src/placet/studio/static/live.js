@@ -26,7 +26,7 @@ export function follow(node, url) {
 function draw(node, about) {
   const result = about.result;
   const columns = result?.columns;
-  fill(node, el("p", {}, el("strong", {}, short(about.votes)), about.votes === 1 ? " answer of " : " answers of ", el("strong", {}, short(about.voters)), about.voters === 1 ? " voter." : " voters.",
+  fill(node, el("p", {}, el("strong", {}, short(about.votes)), about.votes === 1 ? " answer from " : " answers from ", el("strong", {}, short(about.voters)), about.voters === 1 ? " voter." : " voters.",
     about.open ? "" : " The poll is closed.", result && result.of < about.last ? " Newer votes are being counted." : ""),
   result?.settled ? el("p", { class: "good" }, "The goal is reached: the votes are enough.") : null,
   result?.error ? el("p", { class: "bad" }, result.error) : null,
@@ -39,7 +39,7 @@ function table(columns, level) {
   const width = Math.max(...ends) - low || 1;
   const at = (value) => (100 * (value - low)) / width;
   return wide(el("table", { class: "ranking" }, el("caption", {}, `Scores with their ${Math.round(100 * level)}% intervals, and the ranks that the votes leave open`),
-    el("thead", {}, el("tr", {}, ["rank", "item", "score", ""].map((name) => el("th", { scope: "col" }, name)))),
+    el("thead", {}, el("tr", {}, ["rank", "item", "interval", "score"].map((name) => el("th", { scope: "col" }, name)))),
     el("tbody", {}, columns.item.map((item, k) => el("tr", {},
       el("td", { class: "rank" }, String(columns.rank[k]), columns.rank_low[k] < columns.rank_high[k] ? el("span", { class: "soft" }, ` ${columns.rank_low[k]}–${columns.rank_high[k]}`) : null),
       el("th", { scope: "row" }, item),

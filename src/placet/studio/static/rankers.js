@@ -8,6 +8,9 @@ const offered = await compute("/api/rankers", {});
 let runs = [];
 let chosen = [];
 
+/** About the standard error of a difference: 95% intervals are four of them wide. */
+const spread = (row) => (row.high - row.low) / 4;
+
 function showForm(name) {
   const ranker = offered.rankers.find((one) => one.name === name);
   const inputs = {};
@@ -64,7 +67,7 @@ function line(run) {
     chosen = event.target.checked ? [...chosen, run.id] : chosen.filter((key) => key !== run.id);
     compareRuns();
   } });
-  return el("tr", {}, el("td", {}, box), el("th", { scope: "row" }, label(run)), el("td", {}, run.settings.metric), el("td", { class: "num" }, `${rounded(run.summary.mean, run.summary.stderr)} ± ${short(run.summary.stderr, 2)}`),
+  return el("tr", {}, el("td", {}, box), el("th", { scope: "row" }, label(run)), el("td", {}, run.settings.metric), el("td", { class: "num" }, `${rounded(run.summary.mean, run.summary.stderr)} ± ${rounded(run.summary.stderr, run.summary.stderr)}`),
     el("td", { class: "num" }, short(run.summary.queries)), el("td", {}, Object.entries(run.settings.params).map(([key, value]) => `${key}=${value}`).join(", ")),
     el("td", { class: "actions" }, el("a", { class: "button", href: `/rankers/${id}/${run.id}.placet`, download: true, "aria-label": `Download ${label(run)}` }, "Download"),
       el("button", { type: "button", class: "quiet", "aria-label": `Remove ${label(run)}`, onclick: async () => { await api("DELETE", `/api/rankers/${id}/runs/${run.id}`); await refresh(); } }, "Remove")));
@@ -77,8 +80,8 @@ async function compareRuns() {
     const found = await compute(`/api/rankers/${id}/compare`, { runs: chosen }, progressInto(place("progress"), "Comparing"));
     const name = (key) => label(runs.find((run) => run.id === key));
     fill(place("compare"), wide(el("table", { class: "ranking left" }, el("caption", {}, `${found.metric} on the same validation queries`), el("thead", {}, el("tr", {}, ["run", "mean", "minus the first", "95% interval", "p"].map((head) => el("th", { scope: "col" }, head)))),
-      el("tbody", {}, found.rows.map((row) => el("tr", {}, el("th", { scope: "row" }, name(row.run)), el("td", { class: "num" }, `${rounded(row.mean, row.stderr)} ± ${short(row.stderr, 2)}`), el("td", { class: "num" }, row.difference === undefined ? "" : short(row.difference)),
-        el("td", { class: "num" }, row.low === undefined ? "" : `${short(row.low)} … ${short(row.high)}`), el("td", { class: "num" }, row.p === undefined ? "" : short(row.p, 2))))))),
+      el("tbody", {}, found.rows.map((row) => el("tr", {}, el("th", { scope: "row" }, name(row.run)), el("td", { class: "num" }, `${rounded(row.mean, row.stderr)} ± ${rounded(row.stderr, row.stderr)}`), el("td", { class: "num" }, row.difference === undefined ? "" : rounded(row.difference, spread(row))),
+        el("td", { class: "num" }, row.low === undefined ? "" : `${rounded(row.low, spread(row))} … ${rounded(row.high, spread(row))}`), el("td", { class: "num" }, row.p === undefined ? "" : short(row.p, 2))))))),
     found.differ.length ? [el("h3", {}, "Queries where the first two differ most"), el("ul", { class: "plain queries" }, found.differ.slice(0, 12).map((one) => el("li", {}, el("button", { type: "button", onclick: () => showQuery(one.query, one.name) }, `query ${one.name}`), ` ${short(one.first)} and ${short(one.second)}`)))] : null,
     found.rows.length === 1 ? el("p", {}, el("button", { type: "button", onclick: () => showQuery(0, "1") }, "Look at a query")) : null);
   } catch (error) {

@@ -144,7 +144,7 @@ def _at(c: Consensus, when: str) -> Consensus:
 
 
 def _time_of(data: Any, path: str) -> dict[str, Any] | None:
-    """Whether votes say when they were given; if not, the column that may be their time and all others."""
+    """Whether votes say when they were given; if not, a column that may be their time and all others; else None."""
     part = next(iter(data.values()), None) if isinstance(data, Mapping) else data
     if not isinstance(part, Comparisons):
         return None
@@ -152,7 +152,7 @@ def _time_of(data: Any, path: str) -> dict[str, Any] | None:
         return {"known": True}
     names = column_names(path)
     guess = next((name for name in names if set(re.split(r"[^a-z]+", name.lower())) & TIME_WORDS), "")
-    return {"known": False, "columns": names, "guess": guess} if names else None
+    return {"known": False, "columns": names, "guess": guess} if guess else None
 
 
 def _columns(c: Consensus, level: float) -> dict[str, Any]:
