@@ -1,0 +1,153 @@
+"""The page in a real browser: search and sort, the phone, the dark, names in any direction, and no fault by axe-core.
+
+Needs what ``test_studio_browser.py`` needs; ``make browser`` runs both.  Without a browser the tests are skipped.
+"""
+
+import csv
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("playwright", reason="pip install playwright")
+from playwright.sync_api import sync_playwright
+
+import placet
+from placet import simulate
+from placet.report import Origin, write_consensus_page, write_slices_page
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+ROOT = Path(__file__).parents[1]
+AXE = Path(os.environ.get("PLACET_AXE", ROOT / "build" / "axe.min.js"))
+REQUIRED = bool(os.environ.get("PLACET_BROWSER"))
+pytestmark = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no chromium on this machine")
+LONG = "A model with a very long name that somebody once thought was a good idea (instruct, quantized, 2026-11-16)"
+NAMES = [
+    "Ada",
+    "מודל שפה (גדול)",
+    "نموذج عربي ٣",
+    "<img src=x onerror=alert(1)>",
+    LONG,
+    "x" * 90,
+    "Bob 10",
+    "Bob 9",
+    "Cy",
+]
+SIZES = {"desktop": ({"width": 1200, "height": 850}, "light"), "phone": ({"width": 390, "height": 800}, "dark")}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages")
+    votes = simulate.battles(np.linspace(1, -1, 9), 700, tie=-0.5, items=NAMES, random_state=1)
+    origin = Origin(
+        files=("votes.csv",), command="placet aggregate votes.csv " + "--ignore a,b " * 20, seed=0, date="now"
+    )
+    board = placet.consensus(votes, "bradley-terry", ties="davidson")
+    write_consensus_page(path / "votes.html", board, votes, title="Which is best?", origin=origin)
+    ballots = placet.Rankings.from_orders([["a", "b", "c"], ["b", "a"], [("a", "c"), "b"], ["d", "a"]] * 4)
+    write_consensus_page(path / "count.html", placet.consensus(ballots, "stv", seats=2), ballots)
+    apart = {
+        name: simulate.battles(np.linspace(s, -s, 5), 300, items=list("abcde")) for name, s in [("en", 1), ("فا", -1)]
+    }
+    write_slices_page(path / "slices.html", placet.consensus(apart, "bradley-terry"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium, folder):
+    """A function that opens a page; what the browser complains about, or fetches, fails the test."""
+    contexts, wrong = [], []
+
+    def open_page(name, size="desktop", **options):
+        viewport, scheme = SIZES[size]
+        contexts.append(chromium.new_context(viewport=viewport, color_scheme=scheme, **options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(60_000)
+        page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "request", lambda request: None if request.url.startswith(("file:", "data:")) else wrong.append(request.url)
+        )
+        page.goto((folder / name).as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["votes.html", "count.html", "slices.html"])
+def test_no_fault_by_axe_and_nothing_wider_than_the_screen(opened, name, size):
+    page = opened(name, size)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    if not AXE.is_file():
+        assert not REQUIRED, f"{AXE} is not there; make {AXE.relative_to(ROOT)}"
+        pytest.skip(f"{AXE} is not there")
+    page.evaluate(AXE.read_text() + ";0")
+    found = page.evaluate("axe.run(document)")
+    assert [(one["id"], one["nodes"][0]["target"]) for one in found["violations"]] == []
+
+
+def shown(page):
+    return page.locator("table.league tbody tr:visible th").all_inner_texts()
+
+
+def test_search_and_sort(opened):
+    page = opened("votes.html")
+    first = shown(page)
+    assert sorted(first) == sorted(NAMES)
+    page.get_by_label("Search").first.fill("bob")
+    assert sorted(shown(page)) == ["Bob 10", "Bob 9"]
+    assert page.get_by_text("2 of 9").is_visible()
+    page.get_by_label("Search").first.fill("")
+    league = page.locator("table.league")
+    league.get_by_role("button", name="item").click()
+    names = shown(page)
+    assert names.index("Ada") < names.index("Bob 9") < names.index("Bob 10") < names.index("Cy")
+    assert league.locator("th[aria-sort=ascending]").inner_text().startswith("item")
+    league.get_by_role("button", name="support").click()
+    support = [float(text.replace(",", "")) for text in league.locator("tbody td.support").all_inner_texts()]
+    assert support == sorted(support, reverse=True)
+    league.get_by_role("button", name="rank").click()
+    assert shown(page) == first
+
+
+def test_the_page_is_readable_without_its_script(opened):
+    page = opened("votes.html", java_script_enabled=False)
+    assert len(shown(page)) == 9
+    assert page.locator("button, input").count() == 0
+    assert page.get_by_role("heading", name="Audit").is_visible()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_long_names_leave_the_chart_where_it_is(opened, size):
+    page = opened("votes.html", size)
+    boxes = [row.bounding_box() for row in page.locator("table.league tbody td.plot").all()]
+    assert len({(round(box["x"]), round(box["width"])) for box in boxes}) == 1
+    assert boxes[0]["width"] > 0.2 * SIZES[size][0]["width"]
+    assert boxes[0]["x"] + boxes[0]["width"] < SIZES[size][0]["width"]
+
+
+def test_the_data_are_downloaded(opened, tmp_path):
+    page = opened("votes.html")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="ranking.csv").click()
+    download.value.save_as(tmp_path / "ranking.csv")
+    with open(tmp_path / "ranking.csv", newline="") as file:
+        assert sorted(row["item"] for row in csv.DictReader(file)) == sorted(NAMES)
