@@ -41,10 +41,11 @@ class Column(NamedTuple):
     width: float = 0
 
 
-def table(columns: Sequence[Column], rows: Sequence[str], label: str, kind: str = "ranking") -> str:
+def table(columns: Sequence[Column], rows: Sequence[str], label: str, kind: str = "ranking", last: float = 0) -> str:
     """Rows of HTML under heads, in a box that scrolls by itself where the table is wide or long.
 
     Where a column sorts, the script of the page adds buttons, and a search over the cells that head the rows.
+    ``last``: the width, in digits, of the last of three columns on a phone.
     """
     sortable = " sortable" if any(column.sort for column in columns) else ""
     heads = []
@@ -53,10 +54,11 @@ def table(columns: Sequence[Column], rows: Sequence[str], label: str, kind: str 
         style = f' class="{column.style}"' if column.style else ""
         width = f' style="width:{column.width + 2:.1f}ch"' if column.width else ""
         heads.append(f'<th scope="col"{style}{told}{width}>{column.head}</th>')
+    phone = f' style="--last:{last:.1f}ch"' if last else ""
     tall = " tall" if len(rows) > MOST_ON_SCREEN else ""
     return (
         f'<div class="wide{tall}" tabindex="0" role="region" aria-label="{in_html(label)}">'
-        f'<table class="{kind}{sortable}"><thead><tr>{"".join(heads)}</tr></thead>'
+        f'<table class="{kind}{sortable}"{phone}><thead><tr>{"".join(heads)}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -113,7 +115,8 @@ def league(rows: League, label: str, level: float = 0.95) -> str:
     lines = [
         f"<tr{' class=starts' if start else ''}>{''.join(parts)}</tr>" for start, parts in zip(starts, zip(*cells))
     ]
-    return table(columns, lines, label, "league")
+    last = max(_widest(score, "score"), 0.9 * _widest(support or [], "support"))
+    return table(columns, lines, label, "league", last + 1)
 
 
 def is_clipped(rows: League) -> bool:

@@ -60,7 +60,7 @@ border-radius:4px;padding:.2rem .5rem;width:16rem;max-width:60vw}
 .heat th[scope=row]{min-width:6rem;max-width:14rem;white-space:normal;overflow-wrap:anywhere;position:sticky;left:0;
 background:var(--paper)}
 .heat th[scope=row] bdi{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden}
-.tilt{height:8rem;padding:.2rem 0}.tilt span{max-height:8rem;text-overflow:ellipsis;white-space:nowrap}
+.tilt{height:auto;padding:.2rem 0}.tilt span{max-height:8rem;text-overflow:ellipsis;white-space:nowrap}
 .strips .plot{width:40%}.strips th[scope=row]{width:34%}
 .answers{table-layout:fixed}.answers .question{width:30%}.answers .answer{width:15%}
 .answers th,.answers td{vertical-align:top}
@@ -71,7 +71,7 @@ background:var(--paper)}
 @media (max-width:40rem){.answers .question{width:34%}.answers .answer{width:20%}.answers{font-size:.85rem}
 .strips .plot{min-width:4rem}
 .league,.league thead,.league tbody{display:block}
-.league tr{display:grid;grid-template-columns:4.6rem 1fr auto;padding:.25rem 0;align-items:start}
+.league tr{display:grid;grid-template-columns:4.6rem 1fr var(--last);padding:.25rem 0;align-items:start}
 .league tr[hidden]{display:none}.league th,.league td{width:auto!important;border:0}
 .league .place{grid-area:1/1;text-align:left}.league .name{grid-area:1/2}.league .score{grid-area:1/3}
 .league .span{grid-area:2/1}.league .plot{grid-area:2/2;align-self:center;height:1.4rem;margin:0 .25rem}
