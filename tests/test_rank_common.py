@@ -341,12 +341,12 @@ def test_autorank_says_what_it_tried():
 
 
 def test_autorank_without_an_engine_goes_on(monkeypatch):
-    from placet.rank import trees
+    from placet.rank import engines
 
     def absent():
         raise ImportError("TreeRanker needs LightGBM")
 
-    monkeypatch.setattr(trees, "lightgbm", absent)
+    monkeypatch.setattr(engines, "lightgbm", absent)
     choice = autorank(TRAIN, VALID, budget=2)
     assert choice.best.ranker == "linear"
     assert choice.trials[1].failure == "TreeRanker needs LightGBM"

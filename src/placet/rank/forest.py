@@ -1,6 +1,6 @@
-"""Regression trees as Placet's own arrays: read from LightGBM once, then needed by nobody's parser."""
+"""Regression trees as Placet's own arrays: read from the engine once, then needed by nobody's parser."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ Nodes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Forest:
-    """A sum of trees whose predictions are those of LightGBM, to the last bit.
+    """A sum of trees whose predictions are those of LightGBM to the last bit; XGBoost adds the leaves in float32.
 
     All nodes stand in one table, children after their parent.  ``feature`` is -1 in a leaf; ``how`` says what a split
     does with missing values and categories (``placet.kernels.trees``); ``value`` is that of a leaf, ``count`` the
@@ -73,6 +73,21 @@ class Forest:
             self.value, self.count, parent, self.bounds, self.bits, out,
         )  # fmt: skip
         return out / len(self.roots) if self.averaged and len(self.roots) else out
+
+    def counted(self, X: Floats) -> "Forest":
+        """The same trees with the rows of a dense table counted at every node; a leaf without rows counts as one."""
+        used, feature = self._used()
+        count = np.zeros(len(self.feature), np.int64)
+        part = np.ascontiguousarray(X[:, used], np.float64)
+        if len(self.roots):
+            kernels.add_rows_of_leaves(
+                part, feature, self.threshold, self.left, self.right, self.how, self.roots, self.bounds, self.bits,
+                count,
+            )  # fmt: skip
+        count = np.where(self.feature < 0, np.maximum(count, 1), 0)
+        for node in np.flatnonzero(self.feature >= 0)[::-1]:  # children stand after their parent
+            count[node] = count[self.left[node]] + count[self.right[node]]
+        return replace(self, count=count)
 
     def importances(self) -> Floats:
         """Share (features,) of the variance of the trees' scores over the training rows that splits on each explain.

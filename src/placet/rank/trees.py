@@ -1,4 +1,4 @@
-"""Gradient-boosted trees: LightGBM grows them, Placet's losses say where to."""
+"""Gradient-boosted trees: LightGBM, XGBoost or CatBoost grows them, Placet's losses say where to."""
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -9,17 +9,17 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
+from placet.data.errors import one_of
 from placet.losses import LOSSES, Bound, needs
-from placet.metrics import metric as metric_of
 from placet.rank.controls import Effects, effects_of
+from placet.rank.engines import BACKENDS, Engine, Settings, engine_errors, lightgbm_params
 from placet.rank.files import lightgbm
 from placet.rank.forest import Forest
 from placet.rank.monotone import directions
-from placet.rank.ranker import Ranker, largest_first, mean_defined, two_rows
+from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.state import Learnt, Number, Trees, holds
 from placet.rank.trees_in_parts import best_number, grow_together
 from placet.rank.validation import Best
-from placet.threads import forked
 
 NUMBER_OF_TREES = (
     "n_estimators",
@@ -34,11 +34,12 @@ FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton ste
 
 
 class TreeRanker(Ranker):
-    """A sum of regression trees fitted to any loss that has a curvature, with LightGBM as the engine.
+    """A sum of regression trees fitted to any loss that has a curvature.
 
-    Gradients and curvatures are divided by the mean curvature at the start, so ``l2`` and LightGBM's own limits mean
+    Gradients and curvatures are divided by the mean curvature at the start, so ``l2`` and the engine's own limits mean
     the same for every loss: a row counts as about one.  NaN in a feature is a value of its own.  Each parameter's name
-    in LightGBM is given where it differs; further ones go into ``engine``.
+    in LightGBM is given where it differs; further ones go into ``engine``.  Whatever grew them, the trees are kept as
+    Placet's own arrays, which score, explain, are saved and become ONNX without the engine.
 
     Parameters
     ----------
@@ -49,9 +50,10 @@ class TreeRanker(Ranker):
     learning_rate : float
         Factor of each tree.
     leaves : int
-        Leaves of a tree at most (``num_leaves``).
+        Leaves of a tree at most (``num_leaves``; "catboost": the power of 2 next to it).
     min_rows : int
-        Rows of a leaf at least (``min_child_samples``).
+        Rows of a leaf at least (``min_child_samples``; "xgboost": their curvature; CatBoost's symmetric trees have no
+        such limit).
     l2 : float
         Penalty on the values of leaves (``reg_lambda``).
     subsample : float
@@ -66,7 +68,9 @@ class TreeRanker(Ranker):
     loss_params : mapping, optional
         Parameters of the loss.
     engine : mapping, optional
-        Further parameters of LightGBM.
+        Further parameters of the backend, in its own words.
+    backend : str
+        "lightgbm", "xgboost" or "catboost": whose package grows the trees.
     monotone : mapping or sequence, optional
         How the score may move with a feature: 1 (only rise), -1 (only fall) or 0 (either) for every feature, or a
         mapping from names of features (``monotone_constraints``).
@@ -105,6 +109,7 @@ class TreeRanker(Ranker):
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
         engine: Mapping[str, Any] | None = None,
+        backend: str = "lightgbm",
         monotone: Mapping[str, int] | Sequence[int] | None = None,
         random_state: int = 0,
     ) -> None:
@@ -120,55 +125,53 @@ class TreeRanker(Ranker):
         self.metric = metric
         self.loss_params = loss_params
         self.engine = engine
+        self.backend = backend
         self.monotone = monotone
         self.random_state = random_state
 
     def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
-        lgb = lightgbm()
+        one_of(self.backend, BACKENDS, "backend")
         self._check()
-        slopes = Slopes(self.loss, self.loss_params)
+        slopes, settings = Slopes(self.loss, self.loss_params), self._settings(queries)
         self.controls_: dict[str, float] = {}
-        sign = directions(self.monotone, queries.features, queries.n_features)
-        limits = {"monotone_constraints": sign.tolist()} if sign.any() else {}
-        engine = {**self._engine(), **limits, **self._further()}
-        try:
-            if isinstance(queries, Parts):
-                self._fit_parts(queries, valid, slopes, engine)
-            else:
-                self._fit_queries(queries, valid.load() if isinstance(valid, Parts) else valid, slopes, engine)
-        except lgb.basic.LightGBMError as error:
-            raise ValueError(f"LightGBM cannot grow such trees: {error}") from None
+        if isinstance(queries, Parts):
+            self._fit_parts(queries, valid, slopes, settings)
+        else:
+            self._fit_queries(queries, valid.load() if isinstance(valid, Parts) else valid, slopes, settings)
 
-    def _fit_queries(self, queries: Queries, valid: Queries | None, slopes: "Slopes", engine: dict[str, Any]) -> None:
+    def _fit_queries(self, queries: Queries, valid: Queries | None, slopes: "Slopes", settings: Settings) -> None:
         """Grow trees in this process, and keep as many as are best on the validation set."""
-        lgb = lightgbm()
         slopes.bind(queries.lists())
         slopes.effects, slopes.rate = effects_of(self._control), self.learning_rate
-        train = lgb.Dataset(queries.X, queries.grade, params=engine).construct()
-        best: Best[int] = Best()
-        booster = None
-        if any(train.feature_num_bin(k) > 1 for k in range(queries.n_features)):  # else LightGBM fails
-            booster = lgb.Booster(engine, train)
-            if valid is not None:
-                booster.add_valid(lgb.Dataset(valid.X, valid.grade, reference=train), "valid")
-            best = self._grow(booster, slopes, valid)
-        if best.steps == 0 and len(queries.grade) < 2 * self.min_rows:
-            raise DataError(
-                f"{len(queries.grade)} rows are too few to grow a tree: min_rows ({self.min_rows}) of them must lie on "
-                "either side of a split; lower min_rows, or use LinearRanker"
-            )
-        if best.steps == 0:
-            warnings.warn(
-                f"no tree could be grown on {len(queries.grade)} rows: every score is 0; lower min_rows "
-                f"({self.min_rows}), or give features that vary",
-                stacklevel=3,
-            )
+        with engine_errors(self.backend):
+            engine: Engine = BACKENDS[self.backend](settings, queries, valid)
+            best = self._grow(engine, slopes, valid)
         self.n_trees_ = 0 if best.empty else best.state
-        text = "" if booster is None else booster.model_to_string(num_iteration=self.n_trees_ or None)
-        self.trees_ = Forest.from_text(text) if text else Forest.empty(queries.n_features)
+        self.trees_ = engine.forest(self.n_trees_)
+        if not (self.trees_.feature >= 0).any():
+            self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
+            self._say_no_tree(len(queries.grade))
         self.learnt_ = dict(slopes.learnt)
         self.controls_ = {} if slopes.effects is None else slopes.effects.after(self.n_trees_)
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
+
+    def _say_no_tree(self, n_rows: int) -> None:
+        """Refuse too few rows; warn where nothing could be split."""
+        if n_rows < 2 * self.min_rows:
+            raise DataError(
+                f"{n_rows} rows are too few to grow a tree: min_rows ({self.min_rows}) of them must lie on "
+                "either side of a split; lower min_rows, or use LinearRanker"
+            )
+        warnings.warn(
+            f"no tree could be grown on {n_rows} rows: every score is 0; lower min_rows "
+            f"({self.min_rows}), or give features that vary",
+            stacklevel=5,
+        )
+
+    def _settings(self, data: Queries | Parts) -> Settings:
+        names = ("learning_rate", "leaves", "min_rows", "l2", "subsample", "feature_fraction", "random_state")
+        sign = directions(self.monotone, data.features, data.n_features)
+        return Settings(**{name: getattr(self, name) for name in names}, sign=sign, own=self._further())
 
     @property
     def feature_importances_(self) -> Floats:
@@ -197,8 +200,10 @@ class TreeRanker(Ranker):
                 raise ValueError(f"engine holds {name}; the number of trees is n_trees ({self.n_trees})")
         return dict(self.engine or {})
 
-    def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", engine: dict[str, Any]) -> None:
+    def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", settings: Settings) -> None:
         """Grow all trees on a cluster, then keep as many as are best on the validation set."""
+        if self.backend != "lightgbm":
+            raise ValueError(f"backend={self.backend!r} grows trees on queries in memory; parts take 'lightgbm'")
         record = self._loss_record()
         if not record.shift_invariant or record.learnt:
             able = [
@@ -210,7 +215,8 @@ class TreeRanker(Ranker):
                 f"loss {self.loss!r} has a level or parameters that all rows share, which trees on parts do not learn; "
                 f"choose from {able}"
             )
-        text = grow_together(parts, self.loss, slopes.params, engine, self.n_trees)
+        with engine_errors(self.backend):
+            text = grow_together(parts, self.loss, slopes.params, lightgbm_params(settings), self.n_trees)
         grown = lightgbm().Booster(model_str=text)
         self.n_trees_, quality = grown.num_trees(), None
         if valid is not None:
@@ -220,40 +226,16 @@ class TreeRanker(Ranker):
         self.learnt_ = {}
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
 
-    def _grow(self, booster: Any, slopes: "Slopes", valid: Queries | None) -> Best[int]:
+    def _grow(self, engine: Engine, slopes: "Slopes", valid: Queries | None) -> Best[int]:
         """Grow the trees; the state is the number of rounds."""
-        metric = metric_of(self.metric)
-
-        def on_valid(s: Floats, _: Any) -> tuple[str, float, bool]:
-            return self.metric, mean_defined(metric(s, valid.grade, valid.offsets)), True  # type: ignore[union-attr]
-
-        judge = None if valid is None else lambda _: float(booster.eval_valid(feval=on_valid)[0][2])
+        judge = self._judge(valid, lambda _: engine.valid_scores())
         best = self._keep_best(judge, self.n_trees, patience=self.patience)
         with best:
             while best.steps < self.n_trees and not best.stale:
-                if booster.update(fobj=slopes):
+                if not engine.grow(slopes):
                     break  # no leaf can be split any more
                 best.see(best.steps + 1)
         return best
-
-    def _engine(self) -> dict[str, Any]:
-        return {
-            "objective": "none",
-            "metric": "none",
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.leaves,
-            "min_data_in_leaf": self.min_rows,
-            "min_sum_hessian_in_leaf": 1e-3,
-            "lambda_l2": self.l2,
-            "bagging_fraction": self.subsample,
-            "bagging_freq": int(self.subsample < 1),
-            "feature_fraction": self.feature_fraction,
-            "seed": self.random_state,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbosity": -1,
-            **({"num_threads": 1} if forked() else {}),
-        }
 
     def _scores(self, queries: Queries) -> Floats:
         return self.trees_.predict(queries.X)

@@ -1,0 +1,266 @@
+"""What grows trees, one at a time, at the slopes of a loss: LightGBM, XGBoost or CatBoost."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from placet.data import DataError, Queries
+from placet.data.arrays import Floats, Ints, is_sparse
+from placet.rank.files import lightgbm
+from placet.rank.foreign import Tree, forest_of, trees_of_catboost, trees_of_xgboost
+from placet.rank.forest import Forest
+from placet.threads import forked
+
+
+class Settings(NamedTuple):
+    """What every engine is told; ``sign`` (features,) are the directions of ``monotone``, ``own`` goes to it as is."""
+
+    learning_rate: float
+    leaves: int
+    min_rows: int
+    l2: float
+    subsample: float
+    feature_fraction: float
+    random_state: int
+    sign: Ints
+    own: Mapping[str, Any]
+
+
+class Engine(Protocol):
+    """Trees that grow on some rows; every engine is made of (settings, queries, validation queries or None)."""
+
+    def grow(self, slopes: Any) -> bool:
+        """Add a tree at the gradient and curvature of ``slopes``; False where none can be grown any more."""
+
+    def valid_scores(self) -> Floats:
+        """Scores of the validation rows by all trees so far."""
+
+    def forest(self, n_trees: int) -> Forest:
+        """The first trees."""
+
+
+class LightGBM:
+    """Leaf-wise trees of LightGBM."""
+
+    def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
+        lgb = lightgbm()
+        params = lightgbm_params(settings)
+        train = lgb.Dataset(queries.X, queries.grade, params=params).construct()
+        self.n_features, self.booster = queries.n_features, None
+        if any(train.feature_num_bin(k) > 1 for k in range(queries.n_features)):  # else LightGBM fails
+            self.booster = lgb.Booster(params, train)
+            if valid is not None:
+                self.booster.add_valid(lgb.Dataset(valid.X, valid.grade, reference=train), "valid")
+
+    def grow(self, slopes: Any) -> bool:
+        return self.booster is not None and not self.booster.update(fobj=slopes)
+
+    def valid_scores(self) -> Floats:
+        found: list[Floats] = []
+
+        def keep(s: Floats, _: Any) -> tuple[str, float, bool]:
+            found.append(s)
+            return "kept", 0.0, True
+
+        assert self.booster is not None
+        self.booster.eval_valid(feval=keep)
+        return found[0]
+
+    def forest(self, n_trees: int) -> Forest:
+        if self.booster is None:
+            return Forest.empty(self.n_features)
+        return Forest.from_text(self.booster.model_to_string(num_iteration=n_trees or None))
+
+
+def lightgbm_params(settings: Settings) -> dict[str, Any]:
+    """The settings in LightGBM's words."""
+    return {
+        "objective": "none",
+        "metric": "none",
+        "learning_rate": settings.learning_rate,
+        "num_leaves": settings.leaves,
+        "min_data_in_leaf": settings.min_rows,
+        "min_sum_hessian_in_leaf": 1e-3,
+        "lambda_l2": settings.l2,
+        "bagging_fraction": settings.subsample,
+        "bagging_freq": int(settings.subsample < 1),
+        "feature_fraction": settings.feature_fraction,
+        "seed": settings.random_state,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbosity": -1,
+        **({"num_threads": 1} if forked() else {}),
+        **({"monotone_constraints": settings.sign.tolist()} if settings.sign.any() else {}),
+        **settings.own,
+    }
+
+
+class XGBoost:
+    """Leaf-wise trees of XGBoost; the curvature of a leaf stands for its rows, as a row counts as about one."""
+
+    def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
+        self.xgb = package("xgboost")
+        self.table, self.n_features = dense(queries.X, "xgboost"), queries.n_features
+        params = {
+            "tree_method": "hist",
+            "grow_policy": "lossguide",
+            "max_depth": 0,
+            "max_leaves": settings.leaves,
+            "min_child_weight": settings.min_rows,
+            "eta": settings.learning_rate,
+            "lambda": settings.l2,
+            "subsample": settings.subsample,
+            "colsample_bytree": settings.feature_fraction,
+            "seed": settings.random_state,
+            "base_score": 0.0,
+            "disable_default_eval_metric": True,
+            "verbosity": 0,
+            **({"nthread": 1} if forked() else {}),
+            **({"monotone_constraints": str(tuple(settings.sign.tolist()))} if settings.sign.any() else {}),
+            **settings.own,
+        }
+        self.train = self.xgb.DMatrix(self.table, queries.grade)
+        self.valid = None if valid is None else self.xgb.DMatrix(dense(valid.X, "xgboost"))
+        self.booster = self.xgb.Booster(params, [data for data in (self.train, self.valid) if data is not None])
+        self.rounds = 0
+
+    def grow(self, slopes: Any) -> bool:
+        self.booster.update(self.train, self.rounds, fobj=slopes)
+        self.rounds += 1
+        return True
+
+    def valid_scores(self) -> Floats:
+        return np.asarray(self.booster.predict(self.valid, output_margin=True), dtype=np.float64)
+
+    def forest(self, n_trees: int) -> Forest:
+        trees = trees_of_xgboost(json.loads(self.booster.save_raw("json")), n_trees)
+        return forest_of(trees, self.n_features).counted(self.table)
+
+
+class CatBoost:
+    """Symmetric trees of CatBoost, each the only one of a model: the leaves take a Newton step.
+
+    CatBoost gives a loss of one's own no whole lists, so it fits a tree to the residuals -g / h with weights h; its
+    least squares are then the Newton step -sum g / (sum h + l2).  The residuals enter as a baseline, which can be
+    changed without quantizing the rows again.
+    """
+
+    def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
+        self.catboost = package("catboost")
+        self.table, self.n_features = dense(queries.X, "catboost"), queries.n_features
+        self.settings, self.sign = settings, settings.sign
+        self.trees: list[Tree] = []
+        self.valid_table = None if valid is None else dense(valid.X, "catboost")
+        self.s = np.zeros(len(self.table))
+        self.on_valid = np.zeros(0 if self.valid_table is None else len(self.valid_table))
+        self.label = np.arange(len(self.table)) % 2.0  # CatBoost refuses labels that are all equal
+        self.pool = None
+        if len(self.table) > 1 and self._varies():
+            self.pool = self.catboost.Pool(self.table.astype(np.float32), label=self.label)
+            self.pool.quantize(border_count=int(settings.own.get("border_count", 254)), task_type="CPU")
+
+    def _varies(self) -> bool:
+        rows = self.table.astype(np.float32)
+        return bool(((rows != rows[:1]) & ~(np.isnan(rows) & np.isnan(rows[:1]))).any())
+
+    def grow(self, slopes: Any) -> bool:
+        if self.pool is None:
+            return False
+        g, h = slopes.at(self.s)
+        self.pool.set_baseline(self.label + g / h)
+        self.pool.set_weight(h)
+        model = self.catboost.CatBoost(self._params())
+        model.fit(self.pool)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tree.json"
+            model.save_model(str(path), format="json")
+            found = trees_of_catboost(json.loads(path.read_text()), self.sign)
+        if not found:
+            return False
+        tree = forest_of(found, self.n_features)
+        self.trees += found
+        self.s += tree.predict(self.table)
+        if self.valid_table is not None:
+            self.on_valid += tree.predict(self.valid_table)
+        return True
+
+    def _params(self) -> dict[str, Any]:
+        own = self.settings
+        drawn = {"bootstrap_type": "Bernoulli", "subsample": own.subsample} if own.subsample < 1 else {}
+        limits = {"monotone_constraints": own.sign.tolist()} if own.sign.any() else {}
+        return {
+            "loss_function": "RMSE",
+            "iterations": 1,
+            "learning_rate": own.learning_rate,
+            "depth": max(1, min(16, round(np.log2(max(own.leaves, 2))))),
+            "l2_leaf_reg": own.l2,
+            "rsm": own.feature_fraction,
+            "score_function": "L2",
+            "leaf_estimation_method": "Newton",
+            "leaf_estimation_iterations": 1,
+            "random_strength": 0.0,
+            "bootstrap_type": "No",
+            "boosting_type": "Plain",
+            "boost_from_average": False,
+            "model_shrink_rate": 0.0,
+            "random_seed": own.random_state + len(self.trees),
+            "logging_level": "Silent",
+            "allow_writing_files": False,
+            **({"thread_count": 1} if forked() else {}),
+            **drawn,
+            **limits,
+            **{name: value for name, value in own.own.items() if name != "border_count"},
+        }
+
+    def valid_scores(self) -> Floats:
+        return self.on_valid
+
+    def forest(self, n_trees: int) -> Forest:
+        return forest_of(self.trees[:n_trees], self.n_features).counted(self.table)
+
+
+@contextmanager
+def engine_errors(backend: str) -> Iterator[None]:
+    """What an engine says of its own parameters, as a ``ValueError``."""
+    kinds = {
+        "lightgbm": lambda: lightgbm().basic.LightGBMError,
+        "xgboost": lambda: package("xgboost").core.XGBoostError,
+        "catboost": lambda: package("catboost").CatBoostError,
+    }
+    kind = kinds[backend]()
+    try:
+        yield
+    except kind as error:
+        raise ValueError(f"{NAMES[backend]} cannot grow such trees: {error}") from None
+
+
+NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
+
+BACKENDS: dict[str, Any] = {"lightgbm": LightGBM, "xgboost": XGBoost, "catboost": CatBoost}
+"""Name of a backend -> its engine."""
+
+
+def package(name: str) -> Any:
+    """XGBoost or CatBoost, or words on how to get it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ImportError(
+            f"backend={name!r} needs the package {name}; install it with: pip install {name}, or use backend='lightgbm'"
+        ) from None
+
+
+def dense(X: Any, backend: str) -> Floats:
+    """The table as it is, refused where it is sparse."""
+    if is_sparse(X):
+        raise DataError(
+            f"backend={backend!r} takes what a sparse table does not store for missing, not for 0; use X.toarray(), or "
+            "backend='lightgbm'"
+        )
+    return np.ascontiguousarray(X, dtype=np.float64)

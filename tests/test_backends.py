@@ -1,0 +1,210 @@
+"""Trees grown by XGBoost and CatBoost: the same losses, kept as arrays that send every row where their engine does."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import placet
+from placet.data import DataError, Queries
+from placet.metrics import ndcg
+from placet.rank import TreeRanker, autorank
+from placet.rank.foreign import forest_of, last_below, trees_of_catboost, trees_of_xgboost
+from placet.simulate import queries
+
+pytestmark = pytest.mark.jit
+DATA = queries(70, (1, 8), 3, grades=3, noise=0.2, random_state=2)
+TRAIN, TEST = DATA[:50], DATA[50:]
+SMALL = {"n_trees": 30, "min_rows": 3, "leaves": 8}
+
+
+@pytest.fixture(params=["xgboost", "catboost"])
+def backend(request):
+    pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+    return request.param
+
+
+def table(n=400, seed=0):
+    """Rows with missing values, ties and numbers that float32 cannot hold."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(n, 3)), 1) + 1e-9 * rng.normal(size=(n, 3))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X, np.nan_to_num(X[:, 0]) + np.isnan(X[:, 1]) + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("loss", ["pmop-fd", "ranknet", "bregman-ce", "davidson", "lambdarank"])
+def test_every_backend_learns_an_order(backend, loss):
+    ranker = TreeRanker(loss, **SMALL, backend=backend).fit(TRAIN)
+    chance = np.nanmean(ndcg(np.zeros(len(TEST.grade)), TEST.grade, TEST.offsets, 10))
+    assert ranker.score(TEST) > chance + 0.4 * (1 - chance)
+
+
+def test_a_tree_takes_the_newton_step_in_its_leaves(backend):
+    """One tree from score 0: every leaf has -sum g / (sum h + l2) of its rows, times the rate."""
+    from placet.rank.trees import Slopes
+
+    own = {"xgboost": {"subsample": 1.0}, "catboost": {"thread_count": 1}}[backend]
+    ranker = TreeRanker("ranknet", 1, leaves=4, min_rows=1, l2=2.0, learning_rate=0.5, backend=backend, engine=own)
+    s = ranker.fit(TRAIN).predict(TRAIN)
+    slopes = Slopes("ranknet")
+    slopes.bind(TRAIN.lists())
+    g, h = slopes.at(np.zeros(len(s)))
+    assert 2 <= len(np.unique(s)) <= 4
+    scale = h.mean() if backend == "catboost" else 1.0  # CatBoost takes the penalty in units of the mean weight
+    for value in np.unique(s):
+        leaf = s == value
+        assert value == pytest.approx(-0.5 * g[leaf].sum() / (h[leaf].sum() + 2.0 * scale), rel=1e-4)
+
+
+def test_trees_as_arrays_predict_what_xgboost_does():
+    xgb = pytest.importorskip("xgboost")
+    X, y = table()
+    booster = xgb.train({"max_depth": 5, "base_score": 0.0, "nthread": 1}, xgb.DMatrix(X, y), 20)
+    forest = forest_of(trees_of_xgboost(json.loads(booster.save_raw("json")), 20), 3).counted(X)
+    forest.check()
+    for rows in (X, table(seed=1)[0], forest.probe(np.random.default_rng(0)).clip(-1e30, 1e30)):
+        np.testing.assert_allclose(forest.predict(rows), booster.predict(xgb.DMatrix(rows)), atol=1e-5)
+    few = forest_of(trees_of_xgboost(json.loads(booster.save_raw("json")), 7), 3)
+    np.testing.assert_allclose(few.predict(X), booster.predict(xgb.DMatrix(X), iteration_range=(0, 7)), atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["SymmetricTree", "Depthwise", "Lossguide"])
+@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
+def test_trees_as_arrays_predict_what_catboost_does(policy, nan_mode, tmp_path):
+    catboost = pytest.importorskip("catboost")
+    X, y = table()
+    params = {"iterations": 10, "depth": 4, "grow_policy": policy, "nan_mode": nan_mode, "thread_count": 1}
+    model = catboost.CatBoost({**params, "logging_level": "Silent", "allow_writing_files": False}).fit(X, y)
+    model.save_model(str(tmp_path / "m.json"), format="json")
+    written = json.loads((tmp_path / "m.json").read_text())
+    bias = float(np.sum(written["scale_and_bias"][1]))
+    written["scale_and_bias"][1] = [0.0]  # it would be added once for every tree
+    forest = forest_of(trees_of_catboost(written, np.zeros(3, int)), 3).counted(X)
+    forest.check()
+    for rows in (X, table(seed=1)[0], forest.probe(np.random.default_rng(0)).clip(-1e30, 1e30)):
+        np.testing.assert_allclose(forest.predict(rows) + bias, model.predict(rows), atol=1e-9)
+
+
+def test_thresholds_stand_between_numbers_of_float32():
+    at = np.float32([0.1, -0.1, 1.0, 2.0, 1e-20, 3e10, 0.0])
+    t = last_below(at)
+    assert (t.astype(np.float32) < at).all()
+    assert (np.nextafter(t, np.inf).astype(np.float32) >= at).all()
+
+
+def test_early_stopping_progress_and_seeds(backend):
+    values = []
+    ranker = TreeRanker("pmop-fd", n_trees=80, min_rows=3, leaves=8, patience=10, backend=backend)
+    ranker.fit(TRAIN, valid=TEST, progress=lambda step, steps, value: values.append(value))
+    assert ranker.n_trees_ == 1 + int(np.argmax(values))
+    assert len(values) == min(ranker.n_trees_ + 10, 80)
+    assert ranker.score(TEST) == pytest.approx(max(values), abs=1e-6)
+    drawn = {**SMALL, "subsample": 0.5, "feature_fraction": 0.7, "backend": backend, "n_trees": 5}
+    first, again, other = (TreeRanker(**drawn, random_state=seed).fit(TRAIN).predict(TEST) for seed in (7, 7, 8))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_monotone_features_move_the_score_one_way(backend):
+    ranker = TreeRanker("ranknet", n_trees=40, min_rows=1, leaves=16, backend=backend, monotone=[1, -1, 0])
+    ranker.fit(TRAIN)
+    free = TreeRanker("ranknet", n_trees=40, min_rows=1, leaves=16, backend=backend).fit(TRAIN)
+    rng = np.random.default_rng(0)
+    moves = {name: [] for name in ("bound", "free")}
+    for name, one in (("bound", ranker), ("free", free)):
+        for column, sign in ((0, 1), (1, -1)):
+            X = np.repeat(2 * rng.normal(size=(60, 3)), 25, axis=0)
+            X[:, column] = np.tile(np.linspace(-3, 3, 25), 60)
+            moves[name].append(sign * np.diff(one.predict(X).reshape(60, 25), axis=1))
+    assert min(move.min() for move in moves["bound"]) >= -1e-6
+    assert min(move.min() for move in moves["free"]) < -1e-3
+    assert np.ptp(ranker.predict(TEST)) > 0.1
+
+
+def test_saved_trees_need_no_engine(backend, tmp_path, monkeypatch):
+    ranker = TreeRanker(**SMALL, backend=backend).fit(TRAIN)
+    ranker.save(tmp_path / "m")
+    monkeypatch.setitem(sys.modules, backend, None)
+    again = placet.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(TEST), ranker.predict(TEST))
+    assert again.backend == backend
+    np.testing.assert_array_equal(again.feature_importances_, ranker.feature_importances_)
+
+
+def test_an_absent_package_is_named(backend, monkeypatch):
+    monkeypatch.setitem(sys.modules, backend, None)
+    with pytest.raises(ImportError, match=f"needs the package {backend}; install it with: pip install {backend}"):
+        TreeRanker(backend=backend).fit(TRAIN)
+    choice = autorank(TRAIN, TEST, candidates=[("trees", {"backend": backend}), ("linear", {"loss": "ranknet"})])
+    assert "pip install" in choice.trials[0].failure
+    assert choice.best.ranker == "linear"
+
+
+def test_what_a_backend_does_not_take_is_refused(backend):
+    with pytest.raises(DataError, match="takes what a sparse table does not store for missing"):
+        TreeRanker(backend=backend).fit(Queries(csr_matrix(TRAIN.X), TRAIN.grade, TRAIN.offsets))
+    with pytest.raises(ValueError, match="backend 'forest' is unknown"):
+        TreeRanker(backend="forest").fit(TRAIN)
+    with pytest.raises(ValueError, match="grows trees on queries in memory"):
+        TreeRanker(backend=backend).fit(placet.Parts.of([TRAIN]))
+    flat = Queries(np.ones((len(TRAIN.grade), 2)), TRAIN.grade, TRAIN.offsets)
+    with pytest.warns(UserWarning, match="no tree could be grown"):
+        ranker = TreeRanker(backend=backend, n_trees=3).fit(flat)
+    with pytest.raises(ValueError, match=r"(XGBoost|CatBoost) cannot grow such trees"):
+        own = {"xgboost": {"max_leaves": -3}, "catboost": {"depth": 99}}[backend]
+        TreeRanker(backend=backend, n_trees=3, engine=own).fit(TRAIN)
+    assert (ranker.n_trees_, ranker.predict(flat).any()) == (0, False)
+
+
+def test_importances_are_shares_of_the_variance_and_shapley_values_sum(backend):
+    X = np.asarray(TRAIN.X)
+    ranker = TreeRanker("pmop-fd", **SMALL, backend=backend).fit(TRAIN)
+    assert ranker.feature_importances_.sum() == pytest.approx(1)
+    one = TreeRanker("pmop-fd", n_trees=1, min_rows=3, leaves=8, backend=backend).fit(TRAIN)
+    forest, part = one.trees_, np.zeros(3)
+    n = forest.count / forest.count[0]
+    leaf = forest.feature < 0
+    variance = (n * forest.value**2)[leaf].sum() - (n * forest.value)[leaf].sum() ** 2
+    for node in np.flatnonzero(~leaf):
+        sides = []
+        for child in (forest.left[node], forest.right[node]):
+            inside = {int(child)}
+            for k in range(child, len(leaf)):
+                if k in inside and not leaf[k]:
+                    inside |= {int(forest.left[k]), int(forest.right[k])}
+            own = [k for k in inside if leaf[k]]
+            sides.append((n[own].sum(), (n[own] * forest.value[own]).sum() / n[own].sum()))
+        (a, u), (b, v) = sides
+        part[forest.feature[node]] += a * b / (a + b) * (u - v) ** 2
+    assert part.sum() == pytest.approx(variance)
+    np.testing.assert_allclose(forest.importances(), part / variance)
+    s, background = ranker.predict(X[:5]), 0.0
+    for root, end in zip(ranker.trees_.roots, [*ranker.trees_.roots[1:], len(ranker.trees_.feature)]):
+        nodes = np.arange(root, end)[ranker.trees_.feature[root:end] < 0]
+        background += (ranker.trees_.value * ranker.trees_.count)[nodes].sum() / ranker.trees_.count[root]
+    np.testing.assert_allclose(ranker.shapley(X[:5]).sum(axis=1), s - background, atol=1e-9)
+
+
+def test_onnx_gives_the_scores(backend, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    X, y = table(300)
+    grade = np.digitize(y, [0, 1]).astype(float)
+    ranker = TreeRanker("pmop-fd", **SMALL, backend=backend).fit(X, grade, qid=np.arange(300) // 10)
+    ranker.to_onnx(tmp_path / "m.onnx")
+    session = runtime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
+    rows = np.vstack([X, ranker.trees_.probe(np.random.default_rng(1))])
+    np.testing.assert_allclose(session.run(["scores"], {"X": rows})[0], ranker.predict(rows), rtol=1e-5, atol=1e-5)
+
+
+def test_clicks_are_fitted_by_every_backend(backend):
+    from placet.rank import fit_clicks
+    from placet.simulate import clicks
+
+    log = clicks(TRAIN, np.asarray(TRAIN.X)[:, 0], 20, random_state=0)
+    fit = fit_clicks(TreeRanker("pl-partition", **SMALL, backend=backend), np.asarray(TRAIN.X)[log.document], log)
+    assert np.isfinite(fit.ranker.predict(TEST)).all()
+    assert fit.examination[0] == 1.0
+    assert fit.examination[-1] < 0.8
