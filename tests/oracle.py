@@ -437,15 +437,20 @@ def approx_ndcg(s, grade, temperature=1.0) -> float:
     return 1 - sum(u * discount_of(place) for u, place in zip(g, places)) if any(g) else 0.0
 
 
-def neural_ndcg(s, grade, k=None, temperature=1.0) -> float:
+def neural_ndcg(s, grade, k=None, temperature=1.0, sinkhorn=0) -> float:
     g, n = gains_at(grade, k), len(s)
     if not any(g):
         return 0.0
-    value = 1.0
-    for place in range(1, min(n, k or n) + 1):
+    P = []
+    for place in range(1, n + 1):
         x = [((n + 1 - 2 * place) * y - sum(abs(y - z) for z in s)) / temperature for y in s]
-        value -= discount_of(place) * sum(math.exp(t - logsumexp(x)) * u for t, u in zip(x, g))
-    return value
+        P.append([math.exp(t - logsumexp(x)) for t in x])
+    for _ in range(sinkhorn):
+        columns = [sum(row[i] for row in P) for i in range(n)]
+        P = [[p / c for p, c in zip(row, columns)] for row in P]
+        P = [[p / sum(row) for p in row] for row in P]
+    tops = zip(range(1, min(n, k or n) + 1), P)
+    return 1 - sum(discount_of(place) * sum(p * u for p, u in zip(row, g)) for place, row in tops)
 
 
 VALUES |= {

@@ -152,8 +152,8 @@ def test_what_a_backend_does_not_take_is_refused(backend):
     flat = Queries(np.ones((len(TRAIN.grade), 2)), TRAIN.grade, TRAIN.offsets)
     with pytest.warns(UserWarning, match="no tree could be grown"):
         ranker = TreeRanker(backend=backend, n_trees=3).fit(flat)
+    own = {"xgboost": {"max_leaves": -3}, "catboost": {"depth": 99}}[backend]
     with pytest.raises(ValueError, match=r"(XGBoost|CatBoost) cannot grow such trees"):
-        own = {"xgboost": {"max_leaves": -3}, "catboost": {"depth": 99}}[backend]
         TreeRanker(backend=backend, n_trees=3, engine=own).fit(TRAIN)
     assert (ranker.n_trees_, ranker.predict(flat).any()) == (0, False)
 

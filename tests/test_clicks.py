@@ -9,7 +9,7 @@ from placet.data.clicks import Clicks
 from placet.io import read_clicks
 from placet.losses import LOSSES
 from placet.metrics import ndcg
-from placet.rank import LinearRanker, NeuralRanker, TreeRanker, fit_clicks
+from placet.rank import LinearRanker, NeuralRanker, TreeRanker, choose_by_clicks, click_likelihood, fit_clicks
 
 pytestmark = pytest.mark.jit
 CSV = """session,query,doc,position,clicked
@@ -183,3 +183,62 @@ def test_simulated_clicks_fall_with_the_position_as_stated():
     np.testing.assert_allclose(share, [0.2, 0.5], atol=0.02)  # grade 0 shown first, grade 1 second: 1 / 2
     single = placet.simulate.clicks(one, np.zeros(20_000), 1, one_click=True, random_state=0)
     assert (np.add.reduceat(single.clicked, single.offsets[:-1]) == 1).all()
+
+
+def test_a_strong_penalty_on_weights_leaves_the_effects_of_positions_alone():
+    log = placet.simulate.clicks(TRAIN, PRODUCTION, 60, noise=0.05, random_state=1)
+    X = TRAIN.X[log.document]
+    weak, strong = (fit_clicks(LinearRanker("pl-partition", l2), X, log) for l2 in (1e-3, 1.0))
+    assert np.abs(np.log(strong.examination[:5] / weak.examination[:5])).max() < 0.5
+    shrunk = fit_clicks(LinearRanker("pl-partition", 1.0, control_l2=1.0), X, log)
+    assert np.log(shrunk.examination[4]) > 0.5 * np.log(weak.examination[4])
+    assert strong.ranker.control_l2 is None
+
+
+class Scores:
+    def __init__(self, s):
+        self.s = s
+
+    def predict(self, X):
+        return self.s
+
+
+def test_the_likelihood_of_clicks_is_the_best_one_over_scale_and_positions():
+    log = placet.simulate.clicks(TRAIN[:30], PRODUCTION[: TRAIN.offsets[30]], 10, shown=3, random_state=4)
+    s = TRAIN.X[:, 0][log.document]
+    row, lists, _ = log.choices()
+    found = click_likelihood(Scores(s), None, log)
+    n = len(lists.offsets) - 1
+
+    def value(x):
+        b = np.array([0.0, x[1], x[2]])[log.position[row] - 1]
+        return -LOSSES["pl-partition"](x[0] * s[row] + b, lists)[0] / n
+
+    from scipy.optimize import minimize
+
+    best = minimize(lambda x: -value(x), np.zeros(3), bounds=[(0, None), (None, None), (None, None)])
+    assert found == pytest.approx(-best.fun, abs=1e-4)
+    assert click_likelihood(Scores(5.0 * s + 2.0), None, log) == pytest.approx(found, abs=1e-6)
+    assert click_likelihood(Scores(-s), None, log) < found  # a wrong order counts as no order
+    assert click_likelihood(Scores(-s), None, log) == pytest.approx(
+        click_likelihood(Scores(0 * s), None, log), abs=1e-6
+    )
+
+
+def test_rankers_are_chosen_by_clicks_alone():
+    log = placet.simulate.clicks(TRAIN, PRODUCTION, 20, random_state=1)
+    other = 2 * TEST.X[:, 2] + np.random.default_rng(8).normal(size=len(TEST.grade))
+    valid = placet.simulate.clicks(TEST, other, 20, random_state=2)
+    rankers = [LinearRanker("ranknet", 1e6), LinearRanker("ranknet", 1e-3), LinearRanker("pl-partition", 10.0)]
+    X, X_valid = TRAIN.X[log.document], TEST.X[valid.document]
+    best, values = choose_by_clicks(rankers, X, log, valid, X_valid=X_valid)
+    fits = [fit_clicks(ranker, X, log) for ranker in rankers]
+    np.testing.assert_allclose(values, [click_likelihood(fit.ranker, X_valid, valid) for fit in fits])
+    np.testing.assert_array_equal(best.ranker.coef_, fits[int(np.argmax(values))].ranker.coef_)
+    assert best.ranker.l2 == 1e-3
+    for call, message in (
+        (lambda: choose_by_clicks([], X, log, valid, X_valid=X_valid), "no ranker to choose from"),
+        (lambda: choose_by_clicks(rankers, X, log, valid), "give X_valid"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

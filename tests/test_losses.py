@@ -30,7 +30,7 @@ SETTINGS: dict[str, list[dict]] = {
     "lambdaloss": [{"k": 2}, {"mu": 0.0, "sigma": 0.5}],
     "xendcg": [{"gamma": 1.0}],
     "approx-ndcg": [{"temperature": 0.3}],
-    "neural-ndcg": [{"k": 2, "temperature": 3.0}],
+    "neural-ndcg": [{"k": 2, "temperature": 3.0}, {"sinkhorn": 50}, {"k": 2, "sinkhorn": 3, "temperature": 2.0}],
     "pmop-backward": [{"form": "exact"}, {"stage_scale": (0.5, 1.0)}],
     "pmop-mh": [{"as_published": True}],
     "rao-kupper": [{"tie": 1.5}, {"tie": -3.0}],

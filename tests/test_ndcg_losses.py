@@ -21,6 +21,8 @@ CASES = [
     ("lambdaloss", {"k": 3}),
     ("neural-ndcg", {}),
     ("neural-ndcg", {"k": 3, "temperature": 2.0}),
+    ("neural-ndcg", {"sinkhorn": 50}),
+    ("neural-ndcg", {"k": 3, "sinkhorn": 4, "temperature": 2.0}),
 ]
 examples = settings(max_examples=20, deadline=None)
 
@@ -137,6 +139,8 @@ def test_xendcg_draws_as_published_and_otherwise_takes_one_number():
         ("lambdaloss", {"mu": -1.0}, "mu must be a finite number of at least 0, not -1.0"),
         ("approx-ndcg", {"temperature": -1.0}, "temperature must be a finite number above 0, not -1.0"),
         ("neural-ndcg", {"k": -2}, "k must be at least 1"),
+        ("neural-ndcg", {"sinkhorn": -1}, "sinkhorn must be a number of steps, 0 or more, not -1"),
+        ("neural-ndcg", {"sinkhorn": 0.5}, "sinkhorn must be a number of steps, 0 or more, not 0.5"),
         ("pl-topk", {"stage_weight": "map"}, r"stage_weight 'map' is unknown; choose from \[None, 'dcg'\]"),
         ("lambdarank", {"discount": lambda place: place}, "discounts must start above 0 and never rise"),
     ],
@@ -156,6 +160,29 @@ def test_at_a_low_temperature_the_value_is_1_minus_ndcg(name):
     expected = 1 - np.nan_to_num(ndcg(s, lists.grade, lists.offsets), nan=1.0)
     expected[1] = 0.0  # of one row
     assert_allclose(value, expected, atol=1e-9)
+
+
+def test_a_scaled_matrix_has_rows_and_columns_of_sum_one_so_the_value_stays_in_0_1():
+    from placet.kernels.smooth_ndcg import scale_to_sums_of_one
+
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(6) / 3, size=6)
+    columns, rows = np.zeros((2, 500, 6))
+    assert 0 < scale_to_sums_of_one(P, 6, 500, columns, rows) < 500
+    assert_allclose(P.sum(axis=0), 1.0, atol=1e-8)
+    assert_allclose(P.sum(axis=1), 1.0, atol=1e-12)
+    close = Lists([0, 3, 0, 3, 0, 0, 0, 0], [0, 8])
+    drawn = 3 * np.random.default_rng(0).normal(size=(300, 8))
+    plain, scaled = ([LOSSES["neural-ndcg"](s, close, sinkhorn=steps)[0] for s in drawn] for steps in (0, 500))
+    assert min(plain) < 0 <= min(scaled)
+
+
+def test_scaling_goes_through_scores_far_apart_and_tied():
+    lists = Lists([2, 0, 1, 1], [0, 4])
+    for s in ([1e4, -1e4, 0.0, 0.0], [0.0] * 4, [5.0, 5.0, -800.0, -800.0]):
+        value, gradient = LOSSES["neural-ndcg"](np.array(s), lists, sinkhorn=50)
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
 
 
 def test_stage_weights_sum_to_one_and_cut_what_ndcg_does_not_see():

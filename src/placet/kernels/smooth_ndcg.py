@@ -179,6 +179,98 @@ def neural_ndcg(s, gain, offsets, weight, values, grad, discount, k, temperature
             grad[a + i] = weight[q] * back[i]
 
 
+SCALED = 1e-9  # how far from 1 a column of a scaled matrix may sum
+
+
+@jit()
+def scale_to_sums_of_one(P, n, steps, columns, rows):
+    """Sinkhorn scaling of P (n, n) in place: columns over their sums, then rows, at most ``steps`` times.
+
+    It ends when all columns sum to 1.  The sums by which step t divided are ``columns[t]`` and ``rows[t]``.  No sum is
+    0: NeuralSort's largest entry of a row is at least 1 / n, and every column has such an entry.  Returns the steps
+    taken.  O(n^2) each.
+    """
+    for t in range(steps):
+        columns[t, :n] = 0.0
+        for r in range(n):
+            for i in range(n):
+                columns[t, i] += P[r, i]
+        apart = 0.0
+        for i in range(n):
+            apart = max(apart, abs(columns[t, i] - 1.0))
+        if apart <= SCALED:
+            return t
+        for r in range(n):
+            rows[t, r] = 0.0
+            for i in range(n):
+                P[r, i] /= columns[t, i]
+                rows[t, r] += P[r, i]
+            for i in range(n):
+                P[r, i] /= rows[t, r]
+    return steps
+
+
+@jit()
+def pull_through_scaling(P, G, n, taken, columns, rows, inside):
+    """From the gradient G (n, n) in the scaled P to that in P before it, in place; P goes back as well.  O(n^2 taken).
+
+    P' = P / sum has dP = (dP' - sum dP' P') / sum, along rows and along columns.
+    """
+    for t in range(taken - 1, -1, -1):
+        inside[:n] = 0.0
+        for r in range(n):
+            mean = 0.0
+            for i in range(n):
+                mean += G[r, i] * P[r, i]
+            for i in range(n):
+                G[r, i] = (G[r, i] - mean) / rows[t, r]
+                P[r, i] *= rows[t, r]
+                inside[i] += G[r, i] * P[r, i]
+        for r in range(n):
+            for i in range(n):
+                G[r, i] = (G[r, i] - inside[i]) / columns[t, i]
+                P[r, i] *= columns[t, i]
+
+
+@jit()
+def neural_ndcg_scaled(s, gain, offsets, weight, values, grad, discount, k, temperature, steps):
+    """As `neural_ndcg`, with NeuralSort's matrix brought to rows and columns that sum to 1.  O(N^2 steps) per list."""
+    n = longest(offsets)
+    apart, signs, pull, back, inside = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    P, G = np.empty((n, n)), np.empty((n, n))
+    columns, rows = np.empty((steps, n)), np.empty((steps, n))
+    for q in range(len(weight)):
+        a, b = offsets[q], offsets[q + 1]
+        m = b - a
+        if m < 2 or gain[a:b].max() == 0.0:
+            continue
+        x, g, order = s[a:b], gain[a:b], np.argsort(s[a:b])
+        distances(x, order, apart[:m], signs[:m])
+        for place in range(1, m + 1):
+            relaxed_row(x, apart[:m], place, temperature, P[place - 1, :m])
+        taken = scale_to_sums_of_one(P, m, steps, columns, rows)
+        value = 1.0
+        for r in range(m):
+            d = discount[r] if r < k else 0.0
+            for i in range(m):
+                value -= d * P[r, i] * g[i]
+                G[r, i] = -d * g[i]
+        pull_through_scaling(P, G, m, taken, columns, rows, inside)
+        pull[:m], back[:m] = 0.0, 0.0
+        for r in range(m):
+            mean = 0.0
+            for i in range(m):
+                mean += P[r, i] * G[r, i]
+            for i in range(m):
+                t = P[r, i] * (G[r, i] - mean) / temperature
+                back[i] += t * (m - 1.0 - 2.0 * r)
+                pull[i] -= t
+        pull_of_distances(x, order, pull[:m], back[:m])
+        values[q] = weight[q] * value
+        for i in range(m):
+            grad[a + i] = weight[q] * back[i]
+
+
 @jit()
 def neural_ndcg_curvature(s, gain, offsets, weight, out, discount, k, temperature):
     """In place of second derivatives, which have either sign: sum over places of

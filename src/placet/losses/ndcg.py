@@ -123,16 +123,21 @@ def neural_ndcg(
     *,
     k: int | None = None,
     temperature: float = 1.0,
+    sinkhorn: int = 0,
     gain: str | Curve = "exp2",
     discount: str | Curve = "log2",
 ) -> Plan:
     """1 - sum over places r up to k of D_r sum_i P_ri g_i, P the relaxed permutation matrix of NeuralSort.
 
     P_r = softmax over i of ((n + 1 - 2 r) s_i - sum_j abs(s_i - s_j)) / temperature: at a low temperature the row in
-    place r.  Rows of P sum to 1, columns need not (no Sinkhorn steps are taken), so the value can fall below 0.  Not
-    convex, with kinks where scores tie.  In place of the curvature stands a positive number of its size.
-    O(N log N + k N) per list, O(N^2) with ``k=None``.
+    place r.  Rows of P sum to 1, columns need not, so the value can fall below 0, unless ``sinkhorn`` is above 0: at
+    most so many steps of Sinkhorn scaling (the paper takes 50) divide columns and rows by their sums until both are 1,
+    and the gradient goes through every step.  Not convex, with kinks where scores tie.  In place of the curvature
+    stands a positive number of its size.  O(N log N + k N) per list, O(N^2) with ``k=None``, times the steps.
     """
     g, places, cut = _gains(lists, gain, discount, k)
+    if isinstance(sinkhorn, bool) or int(sinkhorn) != sinkhorn or sinkhorn < 0:
+        raise ValueError(f"sinkhorn must be a number of steps, 0 or more, not {sinkhorn!r}")
     args = (places, cut, _positive(temperature, "temperature"))
-    return Plan((kernels.neural_ndcg, *args), curvature=(kernels.neural_ndcg_curvature, *args), grade=g)
+    value = (kernels.neural_ndcg_scaled, *args, int(sinkhorn)) if sinkhorn else (kernels.neural_ndcg, *args)
+    return Plan(value, curvature=(kernels.neural_ndcg_curvature, *args), grade=g)

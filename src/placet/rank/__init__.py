@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from placet.rank.auto import autorank
     from placet.rank.blend import Blend
     from placet.rank.boosting import ConsistentBooster
-    from placet.rank.clicks import ClickFit, fit_clicks
+    from placet.rank.clicks import ClickFit, choose_by_clicks, click_likelihood, fit_clicks
     from placet.rank.coordinate import CoordinateAscent
     from placet.rank.crf import ContinuousCRF
     from placet.rank.diversity import DiversityReranker, mmr
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Where the public names live that are not in RANKERS; all are imported when they are first used.
 _HOMES = {"autorank": "auto", "boosting_objective": "trees", "mmr": "diversity", "torch_loss": "neural"}
-_HOMES |= {"fit_clicks": "clicks", "ClickFit": "clicks"}
+_HOMES |= dict.fromkeys(("fit_clicks", "choose_by_clicks", "click_likelihood", "ClickFit"), "clicks")
 _HOMES |= {"native_loss": "torch_losses", "CrossEncoderLoss": "torch_adapters"}
 _HOMES |= dict.fromkeys(("preference_loss", "permutation_grades"), "torch_adapters")
 _HOMES |= {name: module for module, _, name in (home.partition(":") for home in RANKERS.homes.values())}

@@ -46,7 +46,7 @@ class PartsObjective(Objective):
         def penalized(value: float, grad: Floats) -> tuple[float, Floats]:
             grad = grad.copy()
             grad[: self.n] += self.l2 * w
-            return value + 0.5 * self.l2 * float(w @ w), grad
+            return value + 0.5 * float((self.l2 * w) @ w), grad
 
         return self.parts.objective(_value, x, then=penalized)
 

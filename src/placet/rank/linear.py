@@ -38,8 +38,8 @@ class LinearRanker(Ranker):
     validation set the weights of the step with the best ``metric`` on it are kept; after the first steps it is tried
     less often, so that it costs a small share of the fit.
 
-    ``fit(..., control=Z)`` fits ``s = X @ w + Z @ gamma``, the penalty on both; ``controls_`` maps the names of the
-    columns of ``Z`` to gamma, for one unit of each.  Scores, also those of a validation set, are at ``Z = 0``.
+    ``fit(..., control=Z)`` fits ``s = X @ w + Z @ gamma``; ``controls_`` maps the names of the columns of ``Z`` to
+    gamma, for one unit of each.  Scores, also those of a validation set, are at ``Z = 0``.
 
     Parameters
     ----------
@@ -72,6 +72,8 @@ class LinearRanker(Ranker):
         Judges on the validation set.
     loss_params : mapping, optional
         Parameters of the loss.
+    control_l2 : float, optional
+        Penalty on the effects of controls; ``l2`` if None.
     monotone : mapping or sequence, optional
         Signs of weights: 1, -1 or 0 (either) for every feature, or a mapping from names of features.  Solver "lbfgs".
     random_state : int
@@ -111,6 +113,7 @@ class LinearRanker(Ranker):
         batch: int | None = None,
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
+        control_l2: float | None = None,
         monotone: Mapping[str, int] | Sequence[int] | None = None,
         random_state: int = 0,
     ) -> None:
@@ -127,6 +130,7 @@ class LinearRanker(Ranker):
         self.batch = batch
         self.metric = metric
         self.loss_params = loss_params
+        self.control_l2 = control_l2
         self.monotone = monotone
         self.random_state = random_state
 
@@ -147,7 +151,10 @@ class LinearRanker(Ranker):
         else:
             X = self._table(queries.X)
             X = X if self._control is None else SideBySide(X, self._control[0])
-            objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params)
+            of_controls = None
+            if self._control is not None and self.control_l2 is not None:
+                of_controls = np.full(self._control[0].shape[1], float(self.control_l2))
+            objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params, of_controls)
         if self._start is not None:
             weights, constant, learnt = start_weights(self._start, n_columns)
             known = getattr(self._start, "controls_", {})
@@ -290,8 +297,8 @@ class LinearRanker(Ranker):
 
     def _check(self) -> None:
         one_of(self.solver, SOLVERS, "solver")
-        if not self.l2 >= 0:
-            raise ValueError(f"l2 {self.l2} must not be negative")
+        if not self.l2 >= 0 or not (self.control_l2 is None or self.control_l2 >= 0):
+            raise ValueError(f"l2 {self.l2} and control_l2 {self.control_l2} must not be negative")
         if not self.tol > 0 or self.max_iter < 1:
             raise ValueError(f"tol {self.tol} must be above 0 and max_iter {self.max_iter} at least 1")
         if self.batch is not None and (self.batch < 1 or self.solver != "sgd"):

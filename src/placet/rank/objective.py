@@ -17,16 +17,25 @@ class Objective:
 
     s = (X - shift) / scale @ w + constant, computed as X @ (w / scale) + (constant - shift @ (w / scale)), so that the
     table is never copied.  The constant is there only for losses that see shifts; a penalty would shrink the weights
-    of a scale-invariant loss to 0, so these have none.
+    of a scale-invariant loss to 0, so these have none.  ``l2_of_last`` are the penalties of the last columns.
     """
 
     def __init__(
-        self, X: Any, lists: Lists, loss: str, l2: float, standardize: bool, params: Mapping[str, Any]
+        self,
+        X: Any,
+        lists: Lists,
+        loss: str,
+        l2: float,
+        standardize: bool,
+        params: Mapping[str, Any],
+        l2_of_last: Floats | None = None,
     ) -> None:
         self.X, self.n = X, X.shape[1]
         self.standardize_by(*moments(X), standardize)  # also where not used: a column with NaN is refused
         self.bind(Bound(loss, lists, params))
-        self.l2 = 0.0 if self.bound.loss.scale_invariant else l2
+        self.l2: float | Floats = 0.0 if self.bound.loss.scale_invariant else l2
+        if l2_of_last is not None and not self.bound.loss.scale_invariant:
+            self.l2 = np.append(np.full(self.n - len(l2_of_last), float(l2)), l2_of_last)
 
     @classmethod
     def of_part(
@@ -96,7 +105,7 @@ class Objective:
         grad = np.append(self.pull_back(g), slopes)
         w = x[: self.n]
         grad[: self.n] += self.l2 * w
-        return value + 0.5 * self.l2 * float(w @ w), grad
+        return value + 0.5 * float((self.l2 * w) @ w), grad
 
     def hvp(self, x: Floats, v: Floats) -> Floats:
         """Hessian times v, for losses without learnt parameters."""
