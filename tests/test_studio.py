@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("starlette")
 pytest.importorskip("httpx")
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import placet
@@ -107,6 +108,33 @@ def test_only_the_token_opens_the_studio(browser):
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
     assert TOKEN not in cookie
+
+
+def owners_routes(app):
+    """Method and address of every route that is the owner's, with something in place of its parameters."""
+    for route in app.routes:
+        if isinstance(route, Route) and not route.path.startswith(("/p/", "/static/")):
+            for method in sorted(route.methods - {"HEAD"}):
+                yield method, re.sub(r"\{\w+(:int)?\}", "1", route.path)
+
+
+def test_every_route_but_the_polls_is_the_owners(browser):
+    client = stranger(browser)
+    routes = list(owners_routes(browser.client.app))
+    assert len(routes) > 35
+    for method, url in routes:
+        assert client.request(method, url).status_code == 403, (method, url)
+        if method != "GET":  # the owner's cookie alone, as a page of another host could send it, writes nothing
+            assert browser.client.request(method, url).status_code == 403, (method, url)
+
+
+def test_every_route_says_what_is_not_there_and_none_fails(browser):
+    for method, url in owners_routes(browser.client.app):
+        for body in (b"", b"[]", b"{", b"{}", "é".encode("latin-1")):
+            answer = browser.send(method, url, content=body if method != "GET" else None)
+            assert answer.status_code < 500, (method, url, body, answer.text)
+            if answer.status_code >= 400:
+                assert answer.json()["error"], (method, url)
 
 
 def test_wrong_tokens_run_out(browser):
