@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ from placet.studio.app import application
 from placet.studio.jobs import Jobs
 from placet.studio.pages import HERE
 from placet.studio.security import Rate
+from placet.studio.server import _listen
 from placet.studio.store import Store
 from placet.studio.words import Question
 
@@ -749,6 +751,16 @@ def test_ctrl_c_ends_it_quietly_and_a_port_is_named_when_it_is_taken(tmp_path):
     first.send_signal(signal.SIGINT)
     out, err = first.communicate(timeout=120)
     assert (out, err) == ("", "")
+
+
+def test_answers_are_sent_without_delay():
+    """A listener that does not say it is TCP costs 40 ms on every answer: asyncio leaves Nagle's algorithm on."""
+    listener = _listen("127.0.0.1", 0)
+    listener.listen()
+    with listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.proto == socket.IPPROTO_TCP
 
 
 def test_opening_to_others_needs_a_token(tmp_path):

@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 ENGINE = jinja2.Environment(
     loader=jinja2.FileSystemLoader(HERE / "templates"),
     autoescape=True,
+    auto_reload=False,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
