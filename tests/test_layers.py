@@ -47,7 +47,7 @@ def test_imports_point_one_way(path):
         (["--help"], {"numpy"}),
         (
             ["aggregate", "votes.ballots", "--method", "borda"],
-            {"sklearn", "numba", "scipy.sparse", "polars", "lightgbm"},
+            {"sklearn", "numba", "scipy.linalg", "polars", "lightgbm"},
         ),
         (["describe", "votes.ballots"], {"sklearn", "numba", "scipy", "polars"}),
         (["describe", "votes.csv"], {"sklearn", "numba", "scipy", "pandas"}),

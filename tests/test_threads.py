@@ -64,6 +64,18 @@ def test_small_algebra_keeps_to_one_thread():
     assert set(inside) == {1}
 
 
+def test_a_ranker_fitted_to_a_small_table_keeps_to_one_thread():
+    from threadpoolctl import threadpool_info
+
+    seen = set()
+
+    def note(*_):
+        seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+
+    placet.rank.LinearRanker("ranknet").fit(placet.simulate.queries(40, 10, 30, random_state=0), progress=note)
+    assert seen == {1}
+
+
 def test_a_public_name_sets_the_threads():
     before = threads.get_threads()
     try:

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -150,20 +151,26 @@ def consensus(
         return consensus_of_parts(parts, method, params, start=start, **run_on)
     run = Run(method, params, bootstrap, random_state, start_scores(start, data.items))
     if isinstance(data, Comparisons) or data.instance is None:
-        with algebra_threads(data.n_items):
+        with _algebra(method, data.n_items):
             result = run.answer(data, Steps(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
         heads = data.heads_note() if isinstance(data, Rankings) else ()
         said = dict.fromkeys((*data.notes, *heads))  # a reader may have said it already
         return replace(result, notes=(*said, *result.notes)) if said else result
     data, notes = without_empty_instances(data)
-    with algebra_threads(int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
+    with _algebra(method, int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
         if shares_agents(method):
             found = run.answer(data, Steps(progress, 1 + bootstrap))
             assert isinstance(found, ConsensusSet)
             return replace(found, set_notes=(*notes, *found.set_notes))
         results, more = run.each(data, progress)
         return ConsensusSet(results, method=method, params=params, set_notes=(*notes, *more))
+
+
+def _algebra(method: str, n_items: int) -> AbstractContextManager[None]:
+    """Governs the threads of linear algebra; rules that only count have none, and start without its libraries."""
+    counts = method in RULES and RULES[method].power < 3
+    return nullcontext() if counts else algebra_threads(n_items)
 
 
 def _groups(

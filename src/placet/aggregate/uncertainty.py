@@ -12,6 +12,7 @@ import scipy
 from numpy.typing import NDArray
 
 from placet.data.arrays import Floats, Ints
+from placet.threads import algebra_threads
 
 MOST_SIMULATED = 4096
 """Items up to which a covariance is kept and ranks are simulated jointly."""
@@ -35,7 +36,10 @@ def simulated(scores: Floats, stderr: Any, covariance: Floats | None, rng: np.ra
     n = len(scores)
     rounds = int(np.clip(SIMULATED_NUMBERS // max(n, 1), FEWEST_DRAWS, MOST_DRAWS))
     z = rng.standard_normal((rounds, n))
-    return scores + (z * stderr if covariance is None else z @ _root(covariance).T)
+    if covariance is None:
+        return scores + z * stderr
+    with algebra_threads(n):
+        return scores + z @ _root(covariance).T
 
 
 def _root(covariance: Floats) -> Floats:
