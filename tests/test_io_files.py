@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 import placet.io as pio
-from placet.data import DataError, Rankings
+from placet.data import Comparisons, DataError, Rankings
 from placet.io.files import (
     bare_suffix,
     decompression_limit,
@@ -342,3 +342,17 @@ def test_a_substitution_of_the_shell_is_read(tmp_path):
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "comparisons" in done.stdout
+
+
+def test_without_the_package_zstandard_files_say_how_to_get_it(tmp_path, monkeypatch):
+    path = tmp_path / "votes.csv.zst"
+    path.write_bytes(zstandard.ZstdCompressor().compress(b"model_a,model_b,winner\nx,y,model_a\n"))
+    assert len(pio.read(path)) == 1
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    for use in (
+        lambda: pio.read(path),
+        lambda: pio.write(Comparisons([0], [1], [1], [0], [0]), tmp_path / "new.csv.zst"),
+    ):
+        with pytest.raises(DataError, match=r"pip install 'placet\[zst\]'"):
+            use()
+    assert [file.name for file in tmp_path.iterdir()] == ["votes.csv.zst"]

@@ -33,12 +33,22 @@ COMPRESSED = (".gz", ".xz", ".zst", ".bz2")
 LIMIT_VARIABLE = "PLACET_MAX_DECOMPRESSED"
 
 
+def _zstandard() -> Any:
+    """The package of Zstandard, or words on how to get it."""
+    try:
+        import zstandard
+    except ImportError:
+        raise DataError(
+            "files of Zstandard (.zst) need the package zstandard; pip install 'placet[zst]', or compress with gzip"
+        ) from None
+    return zstandard
+
+
 class _ZstdReader(io.RawIOBase):
     """Decompressed bytes of a Zstandard stream; unlike the library's own reader it notices a truncated last frame."""
 
     def __init__(self, raw: IO[bytes]) -> None:
-        import zstandard
-
+        zstandard = _zstandard()
         self._raw, self._new = raw, zstandard.ZstdDecompressor(max_window_size=2**31).decompressobj
         self._frame = self._new()
         self._started = False
@@ -62,8 +72,7 @@ class _ZstdReader(io.RawIOBase):
         return n
 
     def _decompress_some(self) -> None:
-        import zstandard
-
+        zstandard = _zstandard()
         # a few bytes at a time: four bytes may stand for a block of 128 KiB
         some, self._packed, self._started = self._packed[:2048], self._packed[2048:], True
         try:
@@ -294,9 +303,7 @@ def _compress(raw: IO[bytes], suffix: str) -> IO[bytes]:
         return lzma.LZMAFile(raw, "wb")
     if suffix == ".bz2":
         return bz2.BZ2File(raw, "wb")
-    import zstandard
-
-    return zstandard.ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
+    return _zstandard().ZstdCompressor(write_checksum=True).stream_writer(raw, closefd=False)
 
 
 @contextlib.contextmanager
