@@ -167,3 +167,11 @@ def test_reading_equals_making_ballots_by_hand():
         {**LONG, "score": [-r for r in LONG["rank"]]}, ballot="voter", item="item", score="score", control=["position"]
     )
     np.testing.assert_array_equal(read.control, made.control)
+
+
+def test_a_voter_without_a_column_of_ballots_has_one():
+    table = {"judge": list("xxyy"), "item": list("abab"), "rank": [1, 2, 2, 1]}
+    ballots = placet.read_ballots(table, agent="judge")
+    assert (ballots.agents, list(ballots)) == (("x", "y"), [[("a",), ("b",)], [("b",), ("a",)]])
+    several = {**table, "ballot": [1, 1, 2, 2], "judge": ["x"] * 4}
+    assert placet.read_ballots(several, agent="judge").agent.tolist() == [0, 0]

@@ -260,6 +260,37 @@ def test_rows_that_meet_themselves_can_be_left_out():
     assert found == Comparisons.from_battles(["y"], ["x"], ["a"])
 
 
+def test_matches_of_winners_and_losers_with_columns_beside_them(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 3000
+    a = rng.integers(0, 50, n)
+    b = (a + rng.integers(1, 50, n)) % 50
+    b[[7, 99]] = a[[7, 99]]
+    columns = {"winner": [f"p{k}" for k in a], "loser": [f"p{k}" for k in b]}
+    columns["date"] = (np.datetime64("1990-01-01") + np.arange(n)).astype(str).tolist()
+    columns |= {"surface": rng.choice(["Hard", "Clay"], n).tolist(), "best_of": rng.choice([3, 5], n).tolist()}
+    columns |= {"winner_age": rng.normal(25, 4, n).tolist(), "loser_age": rng.normal(25, 4, n).tolist()}
+    path = tmp_path / "matches.csv"
+    placet.io.tables.write_table(path, columns)
+    with pytest.raises(DataError, match=r"matches.csv:9: 'p\d+' meets itself \(2 such lines\).*on_error=.skip"):
+        placet.read(path)
+    with pytest.warns(placet.io.text.DataWarning, match="left out 2 lines"):
+        games = placet.read(path, on_error="skip", time="date", control="age")
+    assert (games.wins_i.sum() + games.wins_j.sum(), games.ties.sum()) == (n - 2, 0)
+    age = dict(zip(zip(a, b, columns["date"]), np.subtract(columns["winner_age"], columns["loser_age"])))
+    at = {name: k for k, name in enumerate(games.items)}
+    for (x, y, when), value in list(age.items())[:5]:
+        row = (games.time == np.datetime64(when)) & np.isin(games.i, [at[f"p{x}"], at[f"p{y}"]])
+        sign = 1 if games.items[games.i[row][0]] == f"p{x}" else -1
+        assert sign * games.control[row, 0][0] == pytest.approx(value)
+    good = {name: [v for k, v in enumerate(values) if k not in (7, 99)] for name, values in columns.items()}
+    assert set(placet.read_slices(good, by="surface")) == {"Hard", "Clay"}
+    with pytest.raises(DataError, match="'best_of' is never negative in a table of winners and losers"):
+        placet.read(good, control="best_of")
+    with pytest.raises(DataError, match="who won and not who came first"):
+        placet.read_battles(good, ordered=True)
+
+
 def test_every_kind_of_frame():
     columns = {"white": ["x", "y"], "black": ["y", "z"], "result": ["1-0", "1/2-1/2"], "when": [1, 2]}
     expected = Comparisons.from_battles(["x", "y"], ["y", "z"], ["a", "tie"])

@@ -94,6 +94,7 @@ def find_columns(
     rest = [name for name in names if name not in extra.values()]
     if layout in (None, "long"):
         found = [key or find_column(rest, known) for key, known in zip(keys, (BALLOTS, ITEMS, RANKS))]
+        found[0] = found[0] or special.get("agent")  # a voter without a column of ballots has one
         if layout == "long" or all(found):
             default = zip(found, ("ballot", "item", "rank"))
             return Columns("long", [name or key for name, key in default], extra)

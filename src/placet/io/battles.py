@@ -162,6 +162,12 @@ def read_battles(
     layout = find_layout(table, a, b, winner, loser, scores)
     if layout is None:
         raise DataError(f"{table.name}: the columns {table.names} are not those of battles; {_NAME_THEM}")
+    won_lost = not (layout.winner or layout.scores or layout.flags)
+    if won_lost and ordered:
+        raise DataError(
+            f"{table.name}: {layout.a}, {layout.b} say who won and not who came first, so there is no effect of coming "
+            "first to estimate; name the two sides with a= and b= and the winner with winner=, or leave ordered out"
+        )
     agent = agent or find_column(table.names, ("agent",))
     weight = weight or find_column(table.names, COUNTS)
     terms = find_terms(table.names, control)
@@ -182,6 +188,8 @@ def read_battles(
     good = rows.good_rows()
     if not len(good):
         raise DataError(f"{table.name}: no battles; a row has two items and who won")
+    if won_lost:
+        _refuse_one_sided(table.name, layout, {name: values[good] for name, values in controls.items()})
     return Comparisons.from_codes(
         x[good],
         y[good],
@@ -195,6 +203,18 @@ def read_battles(
         control=None if not terms else {name: values[good] for name, values in controls.items()},
         time=None if times is None else times[good],
     )
+
+
+def _refuse_one_sided(name: str, layout: Layout, controls: Mapping[str, NDArray[Any]]) -> None:
+    """A ``DataError`` for a control of winners and losers whose sign tells the winner in every row."""
+    for control, values in controls.items():
+        if len(values) > 1 and values.any() and ((values >= 0).all() or (values <= 0).all()):
+            sign = "negative" if (values >= 0).all() else "positive"
+            raise DataError(
+                f"{name}: control {control!r} is never {sign} in a table of winners and losers, so that it would tell "
+                f"every winner; a control is what helped {layout.a} less what helped {layout.b}, such as "
+                '"winner_age - loser_age"'
+            )
 
 
 def _outcomes(

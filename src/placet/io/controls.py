@@ -22,7 +22,10 @@ from placet.io.tables import Rows
 
 MOST_VALUES = 200
 _ONE_HOT = re.compile(r"\s*one[-_ ]hot\s*\((.*)\)\s*", re.IGNORECASE)
-_SIDES = (("_a", "_b"), ("1", "2"), ("_left", "_right"), ("_first", "_second"), ("_home", "_away"))
+_SIDES = (
+    *(("_a", "_b"), ("1", "2"), ("_left", "_right"), ("_first", "_second"), ("_home", "_away")),
+    *(("_winner", "_loser"), ("_white", "_black")),
+)
 
 
 class Term(NamedTuple):

@@ -141,7 +141,7 @@ def _round_numbers(low: float, high: float) -> list[float]:
     """
     raw = (high - low or 1.0) / 5
     power = 10.0 ** np.floor(np.log10(raw))
-    unit = power * next(f for f in (1, 2, 5, 10) if f * power >= raw)
+    unit = power * next(f for f in (1, 2, 5, 10) if f * power >= 0.8 * raw)
     return [float(round(k * unit, 10)) for k in range(int(np.ceil(low / unit)), int(np.floor(high / unit)) + 1)]
 
 
