@@ -49,13 +49,13 @@ fuzz: $(STAMPS)/test
 	$(BIN)/python fuzz/fuzz_readers.py -max_total_time=600
 	$(BIN)/python fuzz/fuzz_models.py --mutations 100000
 
-# every index of every kernel is looked at; its own cache, for kernels compiled so are slow
+# every index of every kernel is looked at; its own cache, for kernels compiled so are slow; the studio runs none of its own
 bounds: $(STAMPS)/test
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n $(JOBS) tests
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/bounds $(BIN)/python -m pytest -n $(JOBS) tests --ignore-glob='*/test_studio*'
 
-# minutes: writes docs/reliability.md
-torture: $(STAMPS)/test
-	$(BIN)/python fuzz/torture.py
+# half an hour of CPU (TORTURE=--quick for a look); goes on where it was stopped; writes docs/reliability.md
+torture: $(STAMPS)/bench
+	$(BIN)/python fuzz/torture.py $(TORTURE)
 
 # the oldest versions that pyproject.toml allows, in an environment of their own
 oldest: $(BIN)/python

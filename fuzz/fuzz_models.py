@@ -268,11 +268,12 @@ ENDS = {
 
 
 def kept(keep: Path | None, path: Path, rows: np.ndarray | None, n: int, sealed: bool) -> dict:
-    """Counts, failures and CPU seconds of ``n`` mutations of a file, as ``keep`` has them or made now and added to it."""
+    """Counts, failures and CPU seconds of at least ``n`` mutations of a file, as ``keep`` has them or made now and added to it."""
     key = [path.name, "sealed" if sealed else "as is", n]
     lines = keep.read_text().splitlines() if keep and keep.exists() else []
     for line in lines:
-        if (found := json.loads(line))["key"] == key:
+        found = json.loads(line)
+        if found["key"][:2] == key[:2] and found["key"][2] >= n:
             return found
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     counts, bad = fuzz(path.read_bytes(), rows, n, sealed)

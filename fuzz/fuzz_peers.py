@@ -1,0 +1,212 @@
+"""The same trials for peers: mutated model files, odd tables, odd votes.
+
+What may end the process is run in a child that is started again only when it dies; limits are of CPU time.
+"""
+
+import math
+import multiprocessing as mp
+import os
+import random
+import signal
+import warnings
+from collections import Counter
+from collections.abc import Callable
+
+import fuzz_models
+import numpy as np
+
+import placet
+
+LONGEST = 10.0  # seconds of CPU
+BYTES = (fuzz_models.flip, fuzz_models.overwrite, fuzz_models.cut, fuzz_models.copy)
+
+
+def in_children(work: Callable[[int], str], n: int, kinds: tuple[str, ...]) -> Counter:
+    """Counts of what ``work(0)``, ..., ``work(n - 1)`` returned, one of ``kinds``; "crash" for a signal or a hang."""
+    context = mp.get_context("fork")
+    state = context.RawArray("q", 1 + len(kinds))
+    counts: Counter[str] = Counter()
+
+    def child(first: int) -> None:
+        null = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(null, stream)
+        warnings.simplefilter("ignore")
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        for k in range(first, n):
+            state[0] = k
+            signal.setitimer(signal.ITIMER_PROF, LONGEST)
+            state[1 + kinds.index(work(k))] += 1
+        state[0] = n
+        os._exit(0)
+
+    first = 0
+    while first < n:
+        process = context.Process(target=child, args=(first,))
+        process.start()
+        process.join()
+        counts["crash"] += state[0] < n
+        first = state[0] + 1
+    counts.update({kind: state[1 + k] for k, kind in enumerate(kinds)})
+    return counts
+
+
+def models() -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
+    """Model files of peers, and how each loads them."""
+    import lightgbm as lgb
+    import xgboost as xgb
+
+    X = np.random.default_rng(0).normal(size=(200, 5))
+    y = X[:, 0] + X[:, 1]
+    one = {"num_threads": 1, "verbosity": -1, "min_data_in_leaf": 5}
+    text = lgb.train(one, lgb.Dataset(X, y), 5).model_to_string().encode()
+    raw = bytes(xgb.train({"verbosity": 0, "nthread": 1}, xgb.DMatrix(X, y), 5).save_raw("json"))
+
+    def light(data: bytes) -> object:
+        return lgb.Booster(model_str=data.decode("latin-1")).predict(X[:4], num_threads=1)
+
+    def extreme(data: bytes) -> object:
+        booster = xgb.Booster({"nthread": 1}, model_file=bytearray(data))
+        return booster.predict(xgb.DMatrix(X[:4], nthread=1))
+
+    return {"LightGBM (text)": (text, light), "XGBoost (JSON)": (raw, extreme)}
+
+
+def mutated(data: bytes, load: Callable[[bytes], object], n: int) -> Counter:
+    """Mutations of bytes: error, loaded, or crash."""
+
+    def work(number: int) -> str:
+        rng = random.Random(number)
+        changed = data
+        for _ in range(rng.randrange(1, 4)):
+            changed = rng.choice(BYTES)(changed, rng)
+        try:
+            load(changed)
+        except Exception:
+            return "error"
+        return "loaded"
+
+    return in_children(work, n, ("error", "loaded"))
+
+
+def rankers() -> dict[str, Callable]:
+    """Rankers of peers: features, grades, queries -> scores."""
+    import lightgbm as lgb
+    import xgboost as xgb
+
+    def light(X, y, qid):
+        order = np.argsort(qid, kind="stable")
+        sizes = np.unique(np.asarray(qid)[order], return_counts=True)[1]
+        model = lgb.LGBMRanker(n_estimators=5, verbosity=-1, n_jobs=1)
+        return model.fit(X, y, group=sizes).predict(X)
+
+    def extreme(X, y, qid):
+        return xgb.XGBRanker(n_estimators=5, verbosity=0, n_jobs=1).fit(X, y, qid=qid).predict(X)
+
+    return {"LightGBM": light, "XGBoost": extreme}
+
+
+def tables(fit: Callable, odd: dict) -> Counter:
+    """Odd tables: finite scores, refused, bad (scores that are not finite), or crash."""
+    cases = list(odd.values())
+
+    def work(k: int) -> str:
+        try:
+            return "finite" if np.isfinite(fit(*cases[k])).all() else "bad"
+        except Exception:
+            return "refused"
+
+    return in_children(work, len(cases), ("finite", "refused", "bad"))
+
+
+# votes: (winner, loser) by name, and whether they have a meaning
+VOTES = {
+    "an item that never lost": ([("a", "b"), ("a", "c"), ("b", "c"), ("c", "b")], "answer"),
+    "two groups that never met": ([("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")], "answer"),
+    "a chain a > b > c": ([("a", "b"), ("b", "c")], "answer"),
+    "no votes": ([], "none"),
+    "an item against itself": ([("a", "a"), ("a", "b"), ("b", "a")], "none"),
+    "a name that is missing": ([("a", None), ("a", "b"), ("b", "a")], "none"),
+    "a name that is NaN": ([("a", float("nan")), ("a", "b"), ("b", "a")], "none"),
+    "a negative weight": ([("a", "b"), ("b", "a")], "negative"),
+    "an outcome that is no outcome": ([("a", "b"), ("b", "a")], "outcome"),
+}
+
+
+def votes() -> dict[str, dict[str, str]]:
+    """Odd votes by case and library."""
+    libraries = {"Placet": _placet, "choix": _choix}
+    for name, fit in (("evalica", _evalica), ("openskill", _openskill)):
+        try:
+            __import__(name)
+        except ImportError:
+            continue
+        libraries[name] = fit
+    return {
+        case: {name: _told(fit, pairs, kind) for name, fit in libraries.items()}
+        for case, (pairs, kind) in VOTES.items()
+    }
+
+
+class Cannot(Exception):
+    """The library has no such thing to give."""
+
+
+def _told(fit: Callable, pairs: list, kind: str) -> str:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            scores, notes = fit(pairs, kind)
+        except Cannot:
+            return "-"
+        except Exception:
+            return "refused"
+    if not all(math.isfinite(score) for score in scores):
+        return "not finite"
+    return "said" if notes or said else "finite"
+
+
+def _placet(pairs: list, kind: str):
+    outcome = ["a"] * len(pairs)
+    if kind == "outcome":
+        outcome[0] = "lefft"
+    weight = [-1.0] + [1.0] * (len(pairs) - 1) if kind == "negative" else None
+    data = placet.Comparisons.from_battles([a for a, _ in pairs], [b for _, b in pairs], outcome, weight=weight)
+    result = placet.consensus(data, "bradley-terry")
+    return result.scores.tolist(), result.notes
+
+
+def _choix(pairs: list, kind: str):
+    import choix
+
+    if kind in ("negative", "outcome"):
+        raise Cannot
+    names = {name: k for k, name in enumerate(dict.fromkeys(name for pair in pairs for name in pair))}
+    missing = {name for name in names if name is None or name != name}
+    names |= dict.fromkeys(missing, -1)  # what pandas calls a name that is missing
+    return choix.ilsr_pairwise(len(names) or 1, [(names[a], names[b]) for a, b in pairs]).tolist(), ()
+
+
+def _evalica(pairs: list, kind: str):
+    import evalica
+
+    winners: list = [evalica.Winner.X] * len(pairs)
+    weights = [-1.0] + [1.0] * (len(pairs) - 1) if kind == "negative" else None
+    if kind == "outcome":
+        winners[0] = "lefft"
+    more = {} if weights is None else {"weights": weights}
+    result = evalica.bradley_terry([a for a, _ in pairs], [b for _, b in pairs], winners, **more)
+    return [float(score) for score in result.scores], ()
+
+
+def _openskill(pairs: list, kind: str):
+    from openskill.models import BradleyTerryFull
+
+    if kind in ("negative", "outcome"):
+        raise Cannot
+    model = BradleyTerryFull()
+    players: dict = {}
+    for a, b in pairs:
+        first, second = (players.get(name) or model.rating(name=name) for name in (a, b))
+        (players[a],), (players[b],) = model.rate([[first], [second]])
+    return [player.mu for player in players.values()], ()
