@@ -268,6 +268,30 @@ def test_a_preview_says_what_each_column_is(browser, votes):
             {"qid": "qid", "label": "label", "f1": "features", "f2": "features"},
             "graded rows",
         ),
+        (
+            "model,task,score\nx,t,1\ny,t,2\n",
+            {},
+            {"model": "item", "task": "task", "score": "score"},
+            "scores",
+        ),
+        (
+            "model,math,law,average\nx,1,2,1.5\ny,2,2,2\n",
+            {},
+            {"model": "item", "math": "tasks", "law": "tasks", "average": ""},
+            "scores",
+        ),
+        (
+            "who,math,law\nx,1,2\ny,2,2\n",
+            {"format": "scores", "item": "who", "tasks": ["math", "law"]},
+            {"who": "item", "math": "tasks", "law": "tasks"},
+            "scores",
+        ),
+        (
+            "voter,over,under\n1,x,y\n1,y,z\n",
+            {},
+            {"voter": "ballot", "over": "better", "under": "worse"},
+            "ballots",
+        ),
         ("ballot,item,rank\n1,x,1\n1,y,2\n", {}, {"ballot": "ballot", "item": "item", "rank": "rank"}, "ballots"),
         ("Apple,Pear,note\n1,2,hi\n2,1,ho\n", {}, {"Apple": "an item", "Pear": "an item", "note": ""}, "ballots"),
         ("winner,loser,count\nx,y,3\ny,z,1\n", {}, {"winner": "winner", "loser": "loser", "count": "weight"}, "votes"),
@@ -497,9 +521,10 @@ def test_exports(browser, votes):
 
 def test_every_method_has_controls_that_it_takes(browser):
     from placet.aggregate import MODELS, RULES
+    from placet.aggregate.score_tables import SCORE_METHODS
 
     catalog = browser.result("/api/catalog")
-    assert [one["name"] for one in catalog] == [*MODELS, *RULES]
+    assert [one["name"] for one in catalog] == [*MODELS, *RULES, *SCORE_METHODS]
     ties = next(one for one in catalog[0]["controls"] if one["name"] == "ties")
     assert (ties["default"], ties["choices"], ties["input"]) == ("none", ["none", "rao-kupper", "davidson"], "select")
     assert all(one["about"] for one in catalog)
@@ -620,6 +645,26 @@ def test_wrong_lines_of_joined_files_name_their_file(browser):
 def test_what_cannot_be_joined_is_refused(browser, votes, body, status):
     assert browser.send("POST", "/api/data/joined", json=body).status_code == status
     assert browser.send("POST", "/api/data/joined", json={"datasets": [votes, votes]}).status_code == 400
+
+
+def test_score_tables_have_boards(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    cells = [(f"m{k}", f"task{t}", round(0.3 + 0.1 * k + 0.1 * rng.random(), 3)) for k in range(4) for t in range(8)]
+    text = "model,task,score\n" + "".join(f"{item},{task},{score}\n" for item, task, score in cells)
+    key = browser.upload("scores.csv", text.encode()).json()["id"]
+    about = browser.result(f"/api/data/{key}/understand")
+    assert (about["kind"], about["uses"]) == ("scores", ["board", "methods"])
+    (tmp_path / "scores.csv").write_text(text)
+    for method in ("", "mean-win-rate", "borda"):
+        found = browser.result(f"/api/board/{key}/board?method={method}")
+        assert found["kind"] == "scores"
+        mine = placet.consensus(placet.read(tmp_path / "scores.csv"), method or "mean")
+        assert found["columns"]["item"] == [str(item) for item in mine.to_frame()["item"]]
+        assert found["columns"]["score"] == mine.to_frame()["score"].to_list()
+    about = browser.result(f"/api/board/{key}/pair", {"first": "m0", "second": "m3"})
+    assert (about["above"], about["for_above"], about["for_below"]) == ("m3", 8, 0)
+    assert all("m3" in first for first in browser.result(f"/api/methods/{key}")["winners"].values())
+    assert browser.client.get(f"/board/{key}/export.csv").status_code == 200
 
 
 # History

@@ -46,7 +46,7 @@ def looks_like_scores(sample: Sample) -> dict[str, Any] | None:
         return {}
     if table.names[0] != item:
         return None
-    return {} if len(_task_columns(table, item, ())) > 1 else None
+    return {} if len(task_columns(table, item, ())) > 1 else None
 
 
 def read_scores(
@@ -90,12 +90,12 @@ def read_scores(
     if task is not None and score is not None:
         found = _long(table, item, task, score, question or find_column(table.names, QUESTIONS))
     else:
-        columns = split_names(tasks) if tasks is not None else _task_columns(table, item, passed)
+        columns = split_names(tasks) if tasks is not None else task_columns(table, item, passed)
         found = _wide(table, item, columns)
     return _turned(found, split_names(lower) if lower else [])
 
 
-def _task_columns(table: Table, item: str, passed: Sequence[str]) -> list[str]:
+def task_columns(table: Table, item: str, passed: Sequence[str]) -> list[str]:
     """Columns of numbers that are neither derived nor about the model."""
     rows = table.rows()
     names = [name for name in table.names if name != item and name not in passed]

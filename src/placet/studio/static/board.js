@@ -64,7 +64,7 @@ function showControls() {
   const choose = el("select", { onchange: (event) => {
     const gone = Object.fromEntries([...query().keys()].filter((key) => key.startsWith("p.")).map((key) => [key, ""]));
     go({ ...gone, method: event.target.value }, { ask: true });
-  } }, group("model", "models"), group("rule", "rules"));
+  } }, found?.kind === "scores" ? group("score", "of score tables") : null, group("model", "models"), group("rule", "rules"));
   choose.value = name;
   const active = document.activeElement?.dataset?.control;
   choose.dataset.control = "method";

@@ -4,7 +4,7 @@ import { api, compute, el, errorBox, field, fill, menu, progressInto, say, short
 const root = document.getElementById("dataset");
 const id = root.dataset.id;
 const place = (name) => document.getElementById(name);
-const SEVERAL = ["scores", "features", "ignore", "winner", "control"];
+const SEVERAL = ["scores", "features", "ignore", "winner", "control", "tasks"];
 let reading = null;
 let running = null;
 

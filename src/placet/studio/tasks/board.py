@@ -18,10 +18,10 @@ from placet.cli.defaults import default_method
 from placet.cli.models import beside
 from placet.cli.output import plain, value_of
 from placet.cli.results import WRITERS, result_json
-from placet.data import Comparisons, DataError, Rankings
+from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.report import write_consensus_page
 from placet.report.slices import write_slices_page
-from placet.studio.tasks.reading import column_names, load
+from placet.studio.tasks.reading import column_names, kind_of, load
 from placet.studio.words import Question
 
 MOST_KEPT = 8
@@ -38,12 +38,13 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
     """The ranking with all that is known of each item, in columns; best first."""
     asked = Question.from_json(question)
     data = sliced(path, asked)
-    if progress is not None and not isinstance(data, Mapping):
+    if progress is not None and isinstance(data, Rankings | Comparisons):
         progress(0, 0, f"about {expected_seconds(data, asked.method or default_method(data), asked.bootstrap):.0f} s")
     whole = answer(path, asked, progress)
     chosen = _at(one_of_many(whole, asked.instance), asked.at)
     about: dict[str, Any] = {
         "method": whole.method,
+        "kind": kind_of(_first_part(data)),
         "command": replace(asked, method=whole.method).command(path),
         "python": replace(asked, method=whole.method).python(path),
         "notes": [*load(path, asked.reading, asked.by)[1], *whole.notes],
@@ -91,11 +92,11 @@ def sliced(path: str, asked: Question) -> Any:
         if asked.agents:
             raise ValueError("choose slices by a column or by voter, not both")
         return data
-    if not isinstance(data, Rankings | Comparisons):
-        raise DataError(f"{type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
+    if not isinstance(data, Rankings | Comparisons | Scores):
+        raise DataError(f"{type(data).__name__} cannot be aggregated; votes, ballots, ratings or scores can")
     if not asked.agents:
         return data
-    if data.agent is None or data.agents is None:
+    if isinstance(data, Scores) or data.agent is None or data.agents is None:
         raise ValueError("these data do not say who voted; there are no slices by voter")
     wanted = [k for k, name in enumerate(data.agents) if str(name) in asked.agents]
     if not wanted:
@@ -106,6 +107,8 @@ def sliced(path: str, asked: Question) -> Any:
 def problem(path: str, asked: Question) -> Data:
     """The data of the one problem that is looked at: all, or those of one slice or contest."""
     data = sliced(path, asked)
+    if isinstance(data, Scores):
+        return data.to_rankings()  # a ballot for each task
     if isinstance(data, Mapping):
         named: list[tuple[Hashable, Any]] = list(data.items())
     elif isinstance(data, Rankings) and data.instance is not None:
@@ -114,7 +117,7 @@ def problem(path: str, asked: Question) -> Data:
         return cast(Data, data)
     for name, part in named:
         if not asked.instance or str(name) == asked.instance:
-            return cast(Data, part)
+            return part.to_rankings() if isinstance(part, Scores) else cast(Data, part)
     raise DataError(f"contest {asked.instance!r} is not among the {len(named)} contests")
 
 
@@ -143,9 +146,14 @@ def _at(c: Consensus, when: str) -> Consensus:
     return c.at(when if isinstance(number, str) else number)
 
 
+def _first_part(data: Any) -> Any:
+    """The data themselves, or those of their first slice."""
+    return next(iter(data.values()), None) if isinstance(data, Mapping) else data
+
+
 def _time_of(data: Any, path: str) -> dict[str, Any] | None:
     """Whether votes say when they were given; if not, a column that may be their time and all others; else None."""
-    part = next(iter(data.values()), None) if isinstance(data, Mapping) else data
+    part = _first_part(data)
     if not isinstance(part, Comparisons):
         return None
     if part.time is not None:
@@ -179,7 +187,7 @@ def _voters(c: Consensus) -> list[tuple[str, float]]:
 
 def _agent_names(path: str, asked: Question) -> list[str]:
     data, _ = load(path, asked.reading)
-    return [str(name) for name in (data.agents or ())[:2000]]
+    return [str(name) for name in (getattr(data, "agents", None) or ())[:2000]]
 
 
 # Views of a board

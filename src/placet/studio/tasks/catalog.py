@@ -6,12 +6,13 @@ import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from placet.aggregate import MODELS, RULES
+from placet.aggregate.score_tables import SCORE_METHODS
 
 HIDDEN = ("self", "data", "random_state", "max_iter", "tol", "agent_weight")
 
 
 def catalog(progress: Any) -> list[dict[str, Any]]:
-    """Every model and rule: its name, whether votes alone suffice, what it is in a sentence, and its controls."""
+    """Every method: its name and kind, whether votes alone suffice, what it is in a sentence, and its controls."""
     found = [
         {"name": name, "kind": "model", "of_pairs": name == "bradley-terry", "about": _sentence(model)}
         | {"controls": controls(model)}
@@ -21,6 +22,11 @@ def catalog(progress: Any) -> list[dict[str, Any]]:
         {"name": name, "kind": "rule", "of_pairs": rule.of_pairs, "about": _sentence(rule.function)}
         | {"controls": controls(rule.function)}
         for name, rule in RULES.items()
+    ]
+    found += [
+        {"name": name, "kind": "score", "of_pairs": False, "about": _sentence(method.fit)}
+        | {"controls": controls(method.fit)}
+        for name, method in SCORE_METHODS.items()
     ]
     return found
 

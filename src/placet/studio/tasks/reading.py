@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from placet.data import Comparisons, DataError, Queries, Rankings
+from placet.data import Comparisons, DataError, Queries, Rankings, Scores
 from placet.io import FORMATS, read, read_slices
 from placet.io.ballot_tables import LAYOUTS, Columns, find_columns
 from placet.io.battles import find_layout
 from placet.io.columns import COUNTS, find_column, split_names
 from placet.io.features import LABELS, QIDS
 from placet.io.files import NamedBytes, bare_suffix, first_lines, peek
+from placet.io.preferences import KNOWN as PREFERENCES
 from placet.io.ratings import KNOWN
+from placet.io.score_tables import ITEMS, QUESTIONS, SCORES, TASKS, task_columns
 from placet.io.tables import SUFFIXES, Table, read_table, take_sample
 from placet.studio.sources import files_of, paths_of, source_of
 
@@ -27,11 +29,13 @@ ROLES: dict[str, tuple[str, ...]] = {
     "battles": ("a", "b", "winner", "loser", "scores", "agent", "weight", "control", "time"),
     "ratings": ("user", "item", "rating"),
     "features": ("qid", "label", "weight", "features", "ignore"),
+    "scores": ("item", "task", "score", "question", "tasks", "ignore"),
+    "preferences": ("ballot", "better", "worse"),
     "ballots": ("ballot", "item", "rank", "weight", "agent", "instance", "ignore"),
 }
 """What a column of a table may be taken for, by format: names of the reader's options."""
 
-SEVERAL = ("scores", "features", "ignore", "winner", "control")
+SEVERAL = ("scores", "features", "ignore", "winner", "control", "tasks")
 """Roles that several columns may have."""
 
 WORDS = {
@@ -54,6 +58,12 @@ WORDS = {
     "instance": "contest",
     "control": "control",
     "time": "time",
+    "task": "task",
+    "tasks": "scores of a task",
+    "score": "score",
+    "question": "question",
+    "better": "what is preferred",
+    "worse": "to what",
 }
 _DATA: "OrderedDict[tuple[Any, ...], Any]" = OrderedDict()
 
@@ -131,7 +141,7 @@ def column_names(path: str) -> list[str]:
 
 def kind_of(data: Any) -> str:
     """The kind of data in the words of a person."""
-    words = {Comparisons: "votes", Rankings: "ballots", Queries: "graded rows"}
+    words = {Comparisons: "votes", Rankings: "ballots", Queries: "graded rows", Scores: "scores"}
     return words.get(type(data), type(data).__name__)
 
 
@@ -142,7 +152,7 @@ def shape_of(data: Any) -> str:
 
 def uses_of(data: Any) -> list[str]:
     """What the studio can do with data."""
-    if isinstance(data, Rankings | Comparisons):
+    if isinstance(data, Rankings | Comparisons | Scores):
         return ["board", "methods"]
     return ["rankers"] if isinstance(data, Queries) else []
 
@@ -228,12 +238,36 @@ def _of_ballots(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
     return main | {name: what for what, name in found.special.items()} | dict.fromkeys(left_out, "ignore")
 
 
+def _of_scores(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
+    roles = _named(table, own, {"item": ITEMS})
+    if not roles:
+        return {}
+    left_out = split_names(own.get("ignore", ()))
+    long = _named(table, own, {"task": TASKS, "score": SCORES})
+    if len(long) == 2 and not own.get("tasks"):
+        return roles | long | _named(table, own, {"question": QUESTIONS}) | dict.fromkeys(left_out, "ignore")
+    tasks = split_names(own.get("tasks", ())) or task_columns(table, next(iter(roles)), left_out)
+    return roles | dict.fromkeys(tasks, "tasks") | dict.fromkeys(left_out, "ignore") if len(tasks) > 1 else {}
+
+
+def _of_preferences(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
+    roles = _named(table, own, PREFERENCES)
+    return roles if len(roles) == len(PREFERENCES) else {}
+
+
 def _wide(found: Columns) -> dict[str, str]:
     word = {"places": "a place", "orders": "orders"}.get(found.layout, "an item")
     return dict.fromkeys(found.main, word)
 
 
-_FINDERS = {"battles": _of_battles, "ratings": _of_ratings, "features": _of_features, "ballots": _of_ballots}
+_FINDERS = {
+    "battles": _of_battles,
+    "ratings": _of_ratings,
+    "features": _of_features,
+    "scores": _of_scores,
+    "preferences": _of_preferences,
+    "ballots": _of_ballots,
+}
 
 
 def _named(table: Table, own: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
