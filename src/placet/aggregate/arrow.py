@@ -20,6 +20,7 @@ from placet.aggregate import pairs
 from placet.aggregate.information import with_mean_zero
 from placet.aggregate.prior import NARROWEST, WIDEST_PRIOR
 from placet.data.arrays import Floats
+from placet.data.room import refuse_square
 
 FIRST_WIDTH = 0.5
 MOST_ROUNDS = 60
@@ -41,6 +42,7 @@ class Arrow:
     @classmethod
     def factored(cls, H: Any, n_shared: int, r: int) -> "Arrow":
         """A ``LinAlgError`` where H is not positive definite."""
+        refuse_square(n_shared, "the information", "take fewer items")
         A, B = H[:n_shared, :n_shared].toarray(), H[:n_shared, n_shared:].tocsr()
         blocks = H[n_shared:, n_shared:].tobsr(blocksize=(r, r))
         blocks.sort_indices()

@@ -12,6 +12,7 @@ from placet.aggregate.places import places, tier_starts
 from placet.aggregate.voters import Voters, plain_copy
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
+from placet.data.room import refuse_square
 from placet.kernels import kemeny as kemeny_kernels
 from placet.kernels import metrics as metric_kernels
 
@@ -59,6 +60,7 @@ class Distances:
             options = [(*own.at(_places(order)).least(), order) for order in (found, state.order)]
             _, t, order = min(options, key=lambda option: option[0])
             return Center(order, t)
+        refuse_square(data.n_items, "a table of all pairs", "take fewer items, or a mixture of another model")
         wins = np.zeros((data.n_items, data.n_items))
         kemeny_kernels.pair_wins(data.item, data.tier, data.offsets, data.weight, wins, np.zeros_like(wins))
         order = state.order.copy()

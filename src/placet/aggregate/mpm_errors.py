@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from placet.aggregate.information import inverse_of, outer_products, with_mean_zero
+from placet.aggregate.information import WAY_OUT, WHAT, inverse_of, outer_products, with_mean_zero
 from placet.aggregate.mpm_fit import Found, Preferences, Votes
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats
+from placet.data.room import refuse_square
 from placet.kernels import mpm as kernels
 from placet.optim import cg
 
@@ -100,6 +101,7 @@ def errors(
     for k in range(len(p.instances)):
         s = found.s[p.bounds[k] : p.bounds[k + 1]]
         M, units = len(s), p.n_units(k)
+        refuse_square(M, WHAT, WAY_OUT)
         if M < 2:
             yield Errors(np.zeros((M, M)), None, [])
         elif units == 0:

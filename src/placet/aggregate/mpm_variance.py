@@ -16,6 +16,7 @@ from placet.aggregate.mpm_fit import AGENTS_AT_ONCE, Found, Preferences
 from placet.data.arrays import Floats, Ints
 from placet.data.breaking import strength_values
 from placet.data.rankings import rows_of
+from placet.data.room import refuse_square
 from placet.kernels import mpm as kernels
 from placet.optim import Fit, lbfgs, newton
 from placet.threads import map_ordered
@@ -176,6 +177,7 @@ def variance_errors(
         if M > MOST_DENSE:
             yield Errors(None, None, [])
             continue
+        refuse_square(2 * M, "the information of scores and variances", "take fewer items, or stderr=None")
         H, slopes = own_pairs.hessian(np.concatenate([found.s[own], np.log(2 * gamma[own])]))
         try:
             inverse = np.asarray(cho_solve(cho_factor(H), np.eye(2 * M)))[:M]

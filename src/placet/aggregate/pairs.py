@@ -18,6 +18,8 @@ from placet import optim
 from placet.aggregate.information import (
     DIRECT,
     LEAST_PRECISION,
+    WAY_OUT,
+    WHAT,
     inverse_of,
     sampled_stderr,
     with_mean_zero,
@@ -26,6 +28,7 @@ from placet.aggregate.information import (
 from placet.aggregate.prior import DRAWN_ACCURACY, MOST_DRAWS, NARROWEST, WIDEST_PRIOR, learn_width
 from placet.data import Comparisons
 from placet.data.arrays import Floats
+from placet.data.room import refuse_square
 from placet.kernels import pairs as kernels
 from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
 from placet.threads import sum_over_rows
@@ -225,6 +228,7 @@ def value(p: PairCounts, x: Floats) -> float:
 def dense(p: PairCounts, at: Derivatives) -> Floats:
     """The Laplacian with its border as one matrix (n + q, n + q)."""
     n = p.n_items
+    refuse_square(n + p.n_extra, WHAT, WAY_OUT)
     H = np.zeros((n + p.n_extra, n + p.n_extra))
     H[n:, n:], H[n:, :n], H[:n, n:] = at.corner, at.border, at.border.T
     kernels.laplacian_fill(p.i, p.j, at.curvature, H)

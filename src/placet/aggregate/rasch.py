@@ -19,6 +19,7 @@ from scipy.special import expit, log_expit, logsumexp
 
 from placet import optim
 from placet.data.arrays import Floats
+from placet.data.room import refuse_square
 
 NODES = 31
 SIGMA_WIDTH = 1.5
@@ -72,6 +73,7 @@ def _fit_free(share: Floats, weight: Floats, prior: float | None) -> RaschFit:
     told = (x.sum(axis=0) > 0) & (((1 - x) * there).sum(axis=0) > 0)
     x, w = x[:, told], there[:, told] * weight[told]
     precision, scale = (0.0 if prior is None else 1.0 / prior**2), float(max(m, 1))
+    refuse_square(n + x.shape[1], "the information of abilities and difficulties", "take fewer items or columns")
     center = precision * (np.eye(n) - 1.0 / n)
 
     def value(z: Floats) -> tuple[float, Floats]:

@@ -10,6 +10,7 @@ from placet.aggregate.likelihood import Ballots
 from placet.aggregate.pairs import EXTRA_PRIOR
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
+from placet.data.room import refuse_square
 
 LEAST_DIFFERENCE = 1e-12
 """Differences of a control inside ballots that are a smaller share of its largest value are rounding."""
@@ -60,6 +61,7 @@ class ControlledBallots(Ballots):
         starts = self.offsets[:-1][sizes > 0]
         along = np.zeros((len(sizes), len(self.names)))
         along[sizes > 0] = np.add.reduceat(g[:, None] * self.Z, starts, axis=0) if len(starts) else 0.0
+        refuse_square(self.n, information.WHAT, information.WAY_OUT)
         J = np.empty((self.n, self.n))
         J[:n, :n] = information.outer_products(g, self.item, self.offsets, self.weight, n)
         weighted = self.weight[:, None] * along

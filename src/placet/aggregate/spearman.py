@@ -17,6 +17,7 @@ from placet.aggregate.places import tier_starts
 from placet.aggregate.positional import borda
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints, offsets_from_sizes
+from placet.data.room import refuse_square
 from placet.kernels import matchings as kernels
 
 MOST_EXACT = 12
@@ -67,7 +68,11 @@ def _error(place: bytes, center: bytes) -> float:
     return _saddle_point(FROM_BAND, *columns) - _banded(FROM_BAND, *columns)
 
 
+_TABLE, _FEWER = "a table of places", "take fewer items, or distance='kendall'"
+
+
 def _banded(t: float, place: Floats, center: Floats) -> float:
+    refuse_square(len(place), _TABLE, _FEWER)
     A = np.empty((len(place), len(place)))
     cost = kernels.relative_weights(t, place, center, A)
     rest, log = kernels.band_permanent(A, min(BAND, math.ceil(math.sqrt(40 / t))))
@@ -76,6 +81,7 @@ def _banded(t: float, place: Floats, center: Floats) -> float:
 
 def _saddle_point(t: float, place: Floats, center: Floats, rounds: int = 500) -> float:
     n = len(place)
+    refuse_square(n, _TABLE, _FEWER, 4.0)
     A = np.empty((n, n))
     cost = kernels.relative_weights(t, place, center, A)
     column = np.ones(n)
