@@ -5,6 +5,7 @@ import re
 import pytest
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
+from placet.aggregate.difference import difference
 from placet.aggregate.showing import MOST_ROWS, score_text
 from placet.data import Comparisons
 
@@ -57,6 +58,40 @@ def test_a_notebook_shows_every_board_of_a_set():
     assert html.count("<svg") == 5
     many = ConsensusSet({k: Consensus(("a",), [1.0], method="borda") for k in range(30)}, method="borda")
     assert "the first 20 of 30" in many._repr_html_()
+
+
+def test_a_notebook_shows_what_changed():
+    names = ["ant", "bee", NASTY]
+    first, second = consensus(votes(names), "bradley-terry"), consensus(votes(names[::-1]), "bradley-terry")
+    found = difference(first, second)
+    html = found._repr_html_()
+    assert "<script" not in html
+    assert html.count("<svg") == 3
+    assert "1 → " in html
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    axes = found.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == [str(second.items[k]) for k in second.order[::-1]]
+    number = {name: k for k, name in enumerate(found.items)}
+    shown = [found.change[number[second.items[k]]] for k in second.order[::-1]]
+    assert axes.lines[1].get_xdata().tolist() == shown
+    axes.figure.clear()
+    plain = difference(
+        Consensus(("a", "b"), [2.0, 1.0], method="borda"), Consensus(("b", "a"), [2.0, 1.0], method="borda")
+    )
+    assert "<svg" not in plain._repr_html_()
+    with pytest.raises(ValueError, match="ranks alone"):
+        plain.plot()
+
+
+def test_a_notebook_shows_an_audit():
+    from placet.axioms import audit
+    from placet.data import Rankings
+
+    html = audit(Rankings.from_orders([["ant", NASTY], ["ant", NASTY], [NASTY, "ant"]]), "borda")._repr_html_()
+    assert "<script" not in html
+    assert html.count("<tr>") > 3
+    assert "comes first" in html
 
 
 def test_plot_draws_every_board_of_a_set():

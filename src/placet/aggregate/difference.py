@@ -2,13 +2,13 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from placet.aggregate import separation
+from placet.aggregate import separation, showing
 from placet.aggregate.result import Consensus
 from placet.aggregate.scales import in_log_odds
 from placet.data.arrays import Floats
@@ -68,6 +68,13 @@ class Difference:
         }
         kinds = {"rank_a": pl.Int64, "rank_b": pl.Int64, "beyond_chance": pl.Boolean, "item": pl.String}
         return pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64) for name in rows})
+
+    def _repr_html_(self) -> str:
+        return showing.html_changes(self)
+
+    def plot(self, most: int = 30, axes: Any = None) -> Any:
+        """Changes of the best ``most`` items of ``b`` with their intervals, by matplotlib; gives the axes."""
+        return showing.plot_changes(self, most, axes)
 
     @property
     def notes(self) -> tuple[str, ...]:

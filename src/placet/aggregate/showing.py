@@ -3,10 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.special
 
 from placet.io.escaping import in_html
 
 if TYPE_CHECKING:
+    from placet.aggregate.difference import Difference
     from placet.aggregate.result import Consensus, ConsensusSet
 
 MOST_ROWS = 30
@@ -32,11 +34,7 @@ def html_table(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS) -> s
     rows = []
     for k in chosen.tolist():
         a, b, at = (100 * (value - left) / width for value in (low[k], high[k], c.scores[k]))
-        bar = (
-            f'<svg viewBox="-1 0 102 10" preserveAspectRatio="none" width="220" height="12" fill="currentColor">'
-            f'<rect x="{a:.2f}" width="{max(b - a, 0.3):.2f}" y="3.5" height="3" opacity=".35"/>'
-            f'<rect x="{at - 0.4:.2f}" width=".8" y="1" height="8"/></svg>'
-        )
+        bar = _bar(a, b, at)
         span = f" ({best[k]}–{worst[k]})" if best[k] < worst[k] else ""
         rows.append(
             f"<tr><td>{c.ranks[k]}{span}</td><td>{in_html(c.items[k])}</td><td>{bar}</td>"
@@ -48,6 +46,39 @@ def html_table(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS) -> s
     return (
         f"<table><caption>{about}</caption><thead><tr><th>rank</th><th>item</th><th></th><th>score</th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
+    )
+
+
+def _bar(a: float, b: float, at: float, zero: float | None = None) -> str:
+    """A bar from a to b with a tick at a point, all in 0..100; ``zero``: where a line across it stands."""
+    line = "" if zero is None else f'<rect x="{zero - 0.15:.2f}" width=".3" y="0" height="10" opacity=".5"/>'
+    return (
+        f'<svg viewBox="-1 0 102 10" preserveAspectRatio="none" width="220" height="12" fill="currentColor">{line}'
+        f'<rect x="{a:.2f}" width="{max(b - a, 0.3):.2f}" y="3.5" height="3" opacity=".35"/>'
+        f'<rect x="{at - 0.4:.2f}" width=".8" y="1" height="8"/></svg>'
+    )
+
+
+def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:
+    """Ranks on both boards, and a bar for the interval of each change; those beyond chance are bold."""
+    rows, shown = [], d.to_frame().head(most).to_dicts()
+    z = -scipy.special.ndtri((1 - d.level) / 2)
+    ends = [(row["change"] - z * row["stderr"], row["change"] + z * row["stderr"]) for row in shown if row["stderr"]]
+    left, right = min((low for low, _ in ends), default=0.0), max((high for _, high in ends), default=1.0)
+    left, right = min(left, 0.0), max(right, 0.0)
+    at = lambda value: 100 * (value - left) / ((right - left) or 1.0)  # noqa: E731
+    for row in shown:
+        bar = text = ""
+        if row["stderr"]:
+            low, high = row["change"] - z * row["stderr"], row["change"] + z * row["stderr"]
+            bar, text = _bar(at(low), at(high), at(row["change"]), at(0.0)), score_text(row["change"], row["stderr"])
+        name = f"<b>{in_html(row['item'])}</b>" if row["beyond_chance"] else in_html(row["item"])
+        ranks = " → ".join("" if rank is None else str(rank) for rank in (row["rank_a"], row["rank_b"]))
+        rows.append(f"<tr><td>{ranks}</td><td>{name}</td><td>{bar}</td><td>{text}</td></tr>")
+    notes = "".join(f"<li>{in_html(note)}</li>" for note in d.notes)
+    return (
+        f"<table><caption>changes, with {d.level:.0%} intervals; bold: beyond chance</caption><thead><tr><th>ranks</th>"
+        f"<th>item</th><th></th><th>change</th></tr></thead><tbody>{''.join(rows)}</tbody></table><ul>{notes}</ul>"
     )
 
 
@@ -111,6 +142,24 @@ def plot_many(many: "ConsensusSet", level: float = LEVEL, most: int = ROWS_OF_MA
     for (name, c), own in zip(shown, axes):
         plot(c, level, most, own)
         own.set_title(f"{many.by} {name}", parse_math=False)
+    return axes
+
+
+def plot_changes(d: "Difference", most: int = MOST_ROWS, axes: Any = None) -> Any:
+    """Changes with their intervals around zero, drawn by matplotlib; gives the axes."""
+    if d.change is None or d.stderr is None:
+        raise ValueError("these boards have no scale in common, so that ranks alone are compared; to_frame() has them")
+    number = {name: k for k, name in enumerate(d.items)}
+    chosen = [number[d.b.items[k]] for k in d.b.order if d.b.items[k] in number][:most][::-1]
+    if axes is None:
+        _, axes = _pyplot().subplots(figsize=(6, 1 + 0.25 * len(chosen)), layout="constrained")
+    place, z = np.arange(len(chosen)), -scipy.special.ndtri((1 - d.level) / 2)
+    change, error = d.change[chosen], z * d.stderr[chosen]
+    axes.axvline(0.0, color="0.6", linewidth=1)
+    axes.hlines(place, change - error, change + error, linewidth=3, alpha=0.4)
+    axes.plot(change, place, "o", markersize=5)
+    axes.set_yticks(place, [str(d.items[k]) for k in chosen], parse_math=False)
+    axes.set_xlabel(f"change of the score, with its {d.level:.0%} interval")
     return axes
 
 

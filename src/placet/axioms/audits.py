@@ -27,6 +27,7 @@ from placet.axioms.sensitivity import Sensitivity, sensitivity
 from placet.axioms.verdict import Verdict, theorems, verdicts
 from placet.data import Comparisons, Rankings
 from placet.data.errors import one_of
+from placet.io.escaping import in_html
 
 MOST_THEORY = 200
 """Items up to which the theory of a positional rule is worked out in an audit (tables of n^2 places)."""
@@ -44,6 +45,14 @@ class _Findings:
     def to_frame(self) -> Any:
         """A Polars frame of the findings: check, verdict, margin, text."""
         return findings_frame(self.findings)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{in_html(text)}</td>' for text in (one.check, one.verdict, one.text))}</tr>"
+            for one in self.findings
+        )
+        head = "<tr><th>asked</th><th>verdict</th><th>in words</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
