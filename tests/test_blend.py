@@ -11,7 +11,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.metrics import metric
 from placet.rank import Blend, ConsistentBooster, LinearRanker, ListwiseReranker, TreeRanker, autorank
-from placet.rank.auto import SHORT_LIST, draw_candidates
+from placet.rank.auto import SHORT_LIST, draw_candidates, unfitted
 from placet.rank.blend import spread
 from placet.rank.ranker import RANKERS, ranker_class
 from placet.simulate import queries
@@ -151,10 +151,13 @@ def test_candidates_are_drawn_the_same_way_each_time_and_all_can_be_fitted():
     assert found == draw_candidates(30, 5)
     assert found[:10] == draw_candidates(10, 5)
     assert found != draw_candidates(30, 6)
-    assert {name for name, _ in found} == {"linear", "trees", "booster"}
+    assert {name for name, _ in found} == {"linear", "trees", "booster", "listwise"}
     assert {name for name, _ in found} <= set(RANKERS)
-    assert len({params["loss"] for _, params in found}) > 4
-    for name, params in found:
-        cheap = {"n_trees": 2, "min_rows": 2} if name == "trees" else {"n_rounds": 2} if name == "booster" else {}
-        fitted = ranker_class(name)(**{**params, **cheap}).fit(TRAIN)
+    cheap = {"trees": {"n_trees": 2, "min_rows": 2}, "booster": {"n_rounds": 2}}
+    inner = [params["base"] if name == "listwise" else (name, params) for name, params in found]
+    assert len({params["loss"] for _, params in inner}) > 4
+    assert any(params.get("loss_params") == {"stage_weight": "dcg"} for _, params in inner)
+    for (name, _), (kind, own) in zip(found, inner):
+        params = {**own, **cheap.get(kind, {})}
+        fitted = unfitted(name, {"base": (kind, params)} if name == "listwise" else params, "ndcg@10", 0).fit(TRAIN)
         assert np.isfinite(fitted.predict(VALID)).all()

@@ -11,8 +11,7 @@ import numpy as np
 from experiments.common import Timer
 from experiments.quality.peers import PEERS, Scorer
 from placet.data import Queries
-from placet.rank.auto import Candidate, draw_candidates
-from placet.rank.ranker import ranker_class
+from placet.rank.auto import Candidate, draw_candidates, unfitted
 
 
 class Fits(NamedTuple):
@@ -27,12 +26,17 @@ class Fits(NamedTuple):
 def placet_space(rng: np.random.Generator) -> Candidate:
     """What ``autorank`` would try, in one thread."""
     name, params = draw_candidates(1, rng)[0]
+    if name == "listwise":
+        return name, {"base": one_thread(*params["base"])}
+    return one_thread(name, params)
+
+
+def one_thread(name: str, params: Any) -> Candidate:
     return name, {**params, "engine": {"num_threads": 1}} if name == "trees" else params
 
 
 def placet_fit(candidate: Candidate, train: Queries, valid: Queries) -> Scorer:
-    name, params = candidate
-    return ranker_class(name)(**params).fit(train, valid=valid).predict
+    return unfitted(*candidate, "ndcg@10", 0).fit(train, valid=valid).predict
 
 
 METHODS: dict[str, tuple[Any, Any]] = {"Placet": (placet_space, placet_fit), **PEERS}

@@ -16,47 +16,57 @@ SECOND_STAGE: Mapping[str, Any] = {
 }
 """How a listwise second stage is fitted over any base: means of two kernels, the base itself among the choices."""
 
+DRAWN: Mapping[str, Any] = {"learning_rate": 0.05, "leaves": 15, "feature_fraction": 0.5, "subsample": 0.7}
+"""Trees for each of which half of the features and most of the rows are drawn."""
+
+TO_NDCG: Mapping[str, Any] = {"loss_params": {"stage_weight": "dcg"}}
+"""Stages of a likelihood count as much as their places do in NDCG."""
+
 SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
     ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}),
-    ("linear", {"loss": "pl-partition", "l2": 1e-3}),
-    ("trees", {"loss": "pl-partition", "learning_rate": 0.05, "leaves": 15}),
+    ("linear", {"loss": "pl-partition", "l2": 1e-2, **TO_NDCG}),
+    ("trees", {"loss": "xendcg", **DRAWN}),
+    ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
+    ("trees", {"loss": "pmop-fd", **DRAWN}),
+    ("booster", {"loss": "attrank", "learning_rate": 0.3, "feature_fraction": 0.5, "subsample": 0.7}),
+    ("trees", {"loss": "pl-partition", **DRAWN, **TO_NDCG}),
+    ("listwise", {"base": ("trees", {"loss": "pmop-fd", **DRAWN})}),
+    ("linear", {"loss": "xendcg", "l2": 1e-2}),
+    ("listwise", {"base": ("linear", {"loss": "pl-partition", "l2": 1e-1})}),
+    ("trees", {"loss": "attrank", **DRAWN}),
+    ("linear", {"loss": "attrank", "l2": 1e-3}),
+    ("linear", {"loss": "ranknet", "l2": 1e-1}),
+    ("trees", {"loss": "ranknet", **DRAWN}),
+    ("trees", {"loss": "lambdarank", **DRAWN, "loss_params": {"norm": True}}),
     ("linear", {"loss": "pmop-fd", "l2": 1e-1}),
     ("trees", {"loss": "bregman-ce", "learning_rate": 0.05, "leaves": 15}),
-    ("linear", {"loss": "ranknet", "l2": 1e-1}),
-    ("trees", {"loss": "ranknet", "learning_rate": 0.05, "leaves": 15}),
-    ("linear", {"loss": "attrank", "l2": 1e-4}),
-    ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 31, "feature_fraction": 0.5, "subsample": 0.7}),
-    ("linear", {"loss": "pl-partition", "l2": 1e-1}),
-    ("trees", {"loss": "attrank", "learning_rate": 0.05, "leaves": 15}),
-    ("trees", {"loss": "xendcg", "learning_rate": 0.05, "leaves": 15}),
-    ("linear", {"loss": "xendcg", "l2": 1e-3}),
-    ("trees", {"loss": "lambdarank", "learning_rate": 0.05, "leaves": 15}),
-    ("linear", {"loss": "lambdaloss", "l2": 1e-3}),
-    ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
-    ("listwise", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15})}),
     ("reranker", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-3}), **SECOND_STAGE}),
     ("reranker", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}), **SECOND_STAGE}),
 )
-"""What ``autorank`` tries, in this order: two kinds of ranker, likelihoods, pairs and losses that aim at NDCG; then
-whole lists: features of the list beside those of the row, and a listwise second stage."""
+"""What ``autorank`` tries, in this order: first kinds that differ much (linear, trees, features of the list, boosted
+features), with likelihoods, cross entropies, pairs and losses that aim at NDCG; at last a listwise second stage."""
 
 LOSSES_TO_DRAW = {
-    "linear": ("pmop-fd", "pl-partition", "pl-lower-bound", "bregman-ce", "attrank", "ranknet", "cosine"),
-    "trees": ("pmop-fd", "pl-partition", "pl-lower-bound", "attrank", "ranknet"),
+    "linear": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine"),
+    "trees": ("pmop-fd", "pl-partition", "attrank", "ranknet", "xendcg", "lambdarank", "lambdaloss"),
     "booster": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet"),
 }
 """Which losses ``draw_candidates`` gives to which ranker."""
+
+LISTWISE = 0.25  # share of draws that are a linear ranker or trees on features of the list beside those of the row
 
 
 def draw_candidates(n: int, random_state: int | np.random.Generator = 0) -> list[Candidate]:
     """``n`` candidates at random: linear, trees or boosted columns, each with a loss and settings of its own.
 
     Penalties, rates and sizes are uniform in their logarithm, shares uniform.  Boosted columns are features, or (twice
-    as often) their products with similarities to the rest of the list.  The first of many draws are those of few.
+    as often) their products with similarities to the rest of the list.  Half of the likelihoods weigh their stages as
+    NDCG does; a quarter of the draws see features of the list beside those of the row.  The first of many draws are
+    those of few.
 
-    >>> draw_candidates(1, 11)
-    [('linear', {'loss': 'pmop-fd', 'l2': 0.0099})]
+    >>> draw_candidates(1, 14)
+    [('linear', {'loss': 'xendcg', 'l2': 0.0028})]
     """
     return list(islice(drawn_without_end(random_state), n))
 
@@ -65,7 +75,9 @@ def drawn_without_end(random_state: int | np.random.Generator = 0) -> Iterator[C
     """Candidates at random, one after the other; see ``draw_candidates``."""
     rng = np.random.default_rng(random_state)
     while True:
-        yield _draw(rng)
+        name, params = _draw(rng)
+        listwise = rng.random() < LISTWISE and name != "booster"
+        yield ("listwise", {"base": (name, params)}) if listwise else (name, params)
 
 
 def _draw(rng: np.random.Generator) -> Candidate:
@@ -77,6 +89,10 @@ def _draw(rng: np.random.Generator) -> Candidate:
 
     name = list(LOSSES_TO_DRAW)[rng.integers(len(LOSSES_TO_DRAW))]
     params: dict[str, Any] = {"loss": str(rng.choice(LOSSES_TO_DRAW[name]))}
+    if params["loss"] in ("pmop-fd", "pl-partition") and name != "booster" and rng.integers(2):
+        params |= TO_NDCG
+    if params["loss"] == "lambdarank":
+        params |= {"loss_params": {"norm": bool(rng.integers(2))}}
     if name == "linear":
         params |= {"l2": between(1e-4, 1)}
     elif name == "trees":
