@@ -1,0 +1,74 @@
+"""Pictures that stand alone: they hold what they should, as XML that any reader takes; and those of the pages are whole."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import placet
+from placet.report import pictures
+
+SVG = "{http://www.w3.org/2000/svg}"
+PAGES = Path(__file__).parent.parent / "docs"
+
+
+def texts(picture):
+    return ["".join(node.itertext()) for node in ElementTree.fromstring(picture).iter(f"{SVG}text")]
+
+
+def votes(**options):
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 4, 600)
+    b = (a + rng.integers(1, 4, 600)) % 4
+    names = np.array(["<ant>", "bee", "cat", "dog"])
+    won = rng.random(600) < 1 / (1 + np.exp(a - b))
+    return placet.Comparisons.from_battles(names[a], names[b], np.where(won, "a", "b"), **options)
+
+
+def test_boards_side_by_side_hold_every_item_dot_and_tier():
+    data = votes()
+    first, second = (placet.consensus(data, "bradley-terry", prior=prior) for prior in (0.3, 2.0))
+    picture = pictures.boards_picture({"narrow": first, "wide & free": second})
+    root = ElementTree.fromstring(picture)
+    assert [text for text in texts(picture) if text in second.items] == second.ranking
+    assert {"narrow", "wide & free"} <= set(texts(picture))
+    assert len(root.findall(f"{SVG}circle")) == 4 * 2 + 2
+    dashed = [line for line in root.findall(f"{SVG}line") if line.get("class") == "tier"]
+    assert len(dashed) == len(second.tiers()) - 1
+    left = [float(dot.get("cx")) for dot in root.findall(f"{SVG}circle") if dot.find(f"{SVG}title") is not None][1::2]
+    assert left == sorted(left, reverse=True)  # the last board falls from the first row to the last
+
+
+def test_raters_are_in_order_of_sharpness_and_coins_stand_out():
+    data = votes(agent=[f"r{k}" for k in np.arange(600) % 6])
+    board = placet.consensus(data, "bradley-terry", agents="sharpness")
+    picture = pictures.raters_picture(board)
+    found = board.agents_frame().sort("sharpness")["agent"].to_list()
+    assert [text for text in texts(picture) if text.startswith("r")] == found
+    assert {"a coin", "typical"} <= set(texts(picture))
+    with pytest.raises(placet.DataError, match='fit it with agents="sharpness"'):
+        pictures.raters_picture(placet.consensus(data, "bradley-terry"))
+
+
+def test_lines_of_scores_over_time_have_names():
+    data = votes(time=np.repeat(np.arange(2000, 2010), 60).astype(float))
+    board = placet.consensus(data, "bradley-terry", drift=0.2, step=1.0)
+    picture = pictures.history_picture(board)
+    assert len(list(ElementTree.fromstring(picture).iter(f"{SVG}polyline"))) == 4
+    assert set(board.items) <= set(texts(picture))
+    with pytest.raises(placet.DataError, match='fit it with drift="learn"'):
+        pictures.history_picture(placet.consensus(data, "bradley-terry"))
+
+
+@pytest.mark.parametrize("page", ["style_control", "raters", "ratings_over_time", "score_tables"])
+def test_every_page_shows_a_picture_that_is_there(page):
+    assert f"../pictures/{page}.svg" in (PAGES / "howto" / f"{page}.md").read_text()
+    picture = (PAGES / "pictures" / f"{page}.svg").read_text()
+    assert texts(picture)
+    assert len(picture) < 40_000
+
+
+def test_a_picture_is_written_whole(tmp_path):
+    pictures.write_picture(tmp_path / "x.svg", pictures.boards_picture({"x": placet.consensus(votes(), "borda")}))
+    assert texts((tmp_path / "x.svg").read_text())
