@@ -59,17 +59,31 @@ def cyclic():
     return placet.Rankings.from_orders([rng.permutation(60).tolist() for _ in range(7)])
 
 
-QUADRATIC = [
-    *("kemeny", "kemeny-local", "copeland", "mc4", "schulze", "footrule", "ranked-pairs", "minimax", "rank-centrality"),
-    *("bradley-terry", "plackett-luce", "pmop-fd", "mpm", "mallows"),
-]
+LINEAR = {  # what they hold grows as the ballots do, or as ballots times items
+    *(
+        "cps",
+        "svp",
+        "borda",
+        "plurality",
+        "anti-plurality",
+        "log",
+        "squared",
+        "positional",
+        "median-rank",
+        "mode",
+        "rrf",
+    ),
+    *("combsum", "combmnz", "irv", "stv", "bucklin", "star", "approval", "dowdall"),
+}
 
 
-@pytest.mark.parametrize("method", [name for name in QUADRATIC if name in (*RULES, *MODELS)])
-def test_methods_refuse_what_they_cannot_hold(method, cyclic, monkeypatch):
-    monkeypatch.setattr(room, "available", lambda root=None: 10_000)
+@pytest.mark.parametrize("method", [name for name in (*MODELS, *RULES) if name not in LINEAR])
+def test_methods_refuse_what_they_cannot_hold(method, monkeypatch):
+    rng = np.random.default_rng(0)
+    votes = placet.Rankings.from_orders([rng.permutation(6).tolist() for _ in range(7)])
+    monkeypatch.setattr(room, "available", lambda root=None: 100)
     with pytest.raises(DataError, match=r"needs about 0.* GB of memory, and 0.000 GB are left; .*(fewer|other|method)"):
-        placet.consensus(cyclic, method)
+        placet.consensus(votes, method)
 
 
 def test_an_exact_kemeny_order_says_what_its_programs_need(cyclic, monkeypatch):
@@ -79,3 +93,13 @@ def test_an_exact_kemeny_order_says_what_its_programs_need(cyclic, monkeypatch):
     ):
         placet.consensus(cyclic, "kemeny")
     assert len(placet.consensus(cyclic, "kemeny-local").ranking) == 60
+
+
+def test_networks_and_products_of_features_refuse_what_they_cannot_hold(monkeypatch):
+    data = placet.simulate.queries(6, 4, 3, random_state=1)
+    monkeypatch.setattr(room, "available", lambda root=None: 100)
+    with pytest.raises(DataError, match="products of all pairs of 3 features needs about .* leave second_order out"):
+        placet.rank.LinearRanker(second_order=1).fit(data)
+    pytest.importorskip("torch")
+    with pytest.raises(DataError, match="network of layers of sizes 3, 8, 1 needs about .* take narrower layers"):
+        placet.rank.NeuralRanker(hidden=8, epochs=1).fit(data)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from placet.data import DataError
 from placet.data.arrays import Floats
+from placet.data.room import refuse_beyond_memory
 from placet.kernels import products as kernels
 from placet.threads import sum_over_rows
 
@@ -154,6 +155,11 @@ def product_sums(X: Any, g: Floats, mean: Floats, scale: Floats) -> tuple[Floats
     if not isinstance(X, np.ndarray):
         raise DataError("second-order features need dense features; densify them or leave second_order out")
     n_rows, n_features = X.shape
+    refuse_beyond_memory(
+        8.0 * 4 * n_features**2,
+        f"products of all pairs of {n_features:,} features",
+        "leave second_order out, or take fewer features",
+    )
     first, with_grade, second = (np.zeros((n_features, n_features)) for _ in range(3))
     for a in range(0, n_rows, ROWS_AT_ONCE):
         z = (X[a : a + ROWS_AT_ONCE] - mean) / scale

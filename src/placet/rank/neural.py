@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats
 from placet.data.rankings import rows_of
+from placet.data.room import refuse_beyond_memory
 from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
 from placet.rank.features import moments
@@ -227,6 +228,11 @@ def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
 def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
     """Weights and biases of a layer with n inputs uniform on (-1, 1) / sqrt(n)."""
     ends = np.cumsum([0, *((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))])
+    refuse_beyond_memory(
+        4.0 * 5 * float(ends[-1]),  # float32: the weights, the best so far, their gradient and two moments
+        f"a network of layers of sizes {', '.join(f'{size:,}' for size in sizes)}",
+        "take narrower layers (hidden=), or fewer features or labels",
+    )
     weights = np.empty(ends[-1], np.float32)
     for n_in, (start, end) in zip(sizes, pairwise(ends.tolist())):
         for a in range(start, end, DRAWS_AT_ONCE):
