@@ -554,10 +554,10 @@ def test_a_computation_can_be_cancelled_and_the_next_one_runs(browser, votes):
 def test_the_same_question_is_computed_once():
     jobs = Jobs()
     try:
-        one = jobs.start("warm up", {})
-        assert jobs.start("warm up", {}) is one
+        one = jobs.start("warm up", {"items": 3})
+        assert jobs.start("warm up", {"items": 3}) is one
         jobs.cancel(one.id)
-        again = jobs.start("warm up", {})
+        again = jobs.start("warm up", {"items": 3})
         assert again is not one
         assert again.wait(300)
         assert again.state == "done"
@@ -567,7 +567,7 @@ def test_the_same_question_is_computed_once():
         assert "nowhere" in busy.error
         lane._process.kill()  # as when memory runs out
         lane._process.join()
-        after = jobs.start("warm up", {}, fresh=True)
+        after = jobs.start("warm up", {"items": 3}, fresh=True)
         assert after.wait(300)
         assert after.state == "done"
     finally:
