@@ -152,8 +152,8 @@ class StructRank(Ranker):
         False leaves the rows of a list out of the sum over i while it trains on that list; the paper keeps them in, so
         that a training row sees its own label.
     halving : str
-        How a step becomes feasible.  "loss" halves first each coordinate's own step until it is not negative, then the
-        rate until the norm is kept and the loss of the list is not raised; the next step begins at twice that rate.
+        How a step becomes feasible.  "loss" halves first each coordinate's own step until it is not negative, then all
+        of them until the norm is kept and the loss of the list is not raised; after such a step the rate is halved.
         "rate", as published, halves the rate until all constraints are kept, and it stays halved: a rate too long for
         a sum over millions of pairs finds its size in the first steps, and a run ends where w1 or w2 comes to 0.
         "vector" halves one step alone, and so does "coordinate", each coordinate first; under a rate far too long
@@ -261,7 +261,7 @@ class StructRank(Ranker):
         rng: np.random.Generator,
     ) -> Any:
         """Yields (epoch, theta, mean loss of the epoch)."""
-        rate = longest = self.learning_rate
+        rate = self.learning_rate
         X = np.asarray(queries.X, dtype=np.float64)
         informative = [q for q in range(len(queries)) if graphs[q].n_edges]
         for epoch in range(1, self.epochs + 1):
@@ -277,8 +277,8 @@ class StructRank(Ranker):
                 if self.halving == "loss":
                     lowers = self._lowers(scorer, graphs[q], X[a:b], own, seed, value)
                 theta, used = feasible_step(theta, gradient, rate, norm, scorer.n_nonnegative, self.halving, lowers)
-                rate = {"loss": min(2.0 * used, longest), "rate": used}.get(self.halving, rate)
-            rate, longest = rate / np.sqrt(2.0), longest / np.sqrt(2.0)
+                rate = {"loss": max(used, 0.5 * rate), "rate": used}.get(self.halving, rate)
+            rate /= np.sqrt(2.0)
             ends = self.halving == "rate" and bool(np.abs(theta - before).sum() <= STILL * norm)
             yield self.epochs if ends else epoch, theta.copy(), total / float(queries.weight[informative].sum())
             if ends:
