@@ -154,6 +154,19 @@ class Walk:
         scale = self.p.scale
         return Spread(own / scale, link / scale, np.maximum(steps, 0.0) / scale, -0.5 * H.solve(pull)[: self.n])
 
+    def from_mean(self, spread: Spread, H: Bordered, n_items: int) -> Spread:
+        """The variances when the mean of all items' scores at the last step is taken off: votes say nothing of it."""
+        last, end = self.last(n_items), int(self.chains.step[-1])
+        last = last[last >= 0]
+        e = np.zeros(self.n + len(H.border))
+        e[last] = 1 / n_items
+        with_mean = H.solve(e)[: self.n] / self.p.scale
+        idle = self.drift**2 * float((end - self.chains.step[last]).sum()) / n_items**2
+        mean = float(e[: self.n] @ with_mean) + idle
+        link = spread.link.copy()
+        link[self.linked] += mean - with_mean[self.linked] - with_mean[self.following]
+        return spread._replace(own=np.maximum(spread.own + mean - 2 * with_mean, 0.0), link=link)
+
     def last(self, n_items: int) -> Ints:
         """The last unknown of every item, -1 where it has none."""
         found = np.full(n_items, -1)
@@ -243,7 +256,7 @@ class WalkFit:
 
     def results(self, c: Comparisons, *, uncertain: bool) -> tuple[History, Floats | None, Floats | None]:
         """Scores over time, their mean at the end 0; the covariance at the end, or for many items standard errors."""
-        spread = self.walk.spread(self.fit.x, self.H)
+        spread = self.walk.from_mean(self.walk.spread(self.fit.x, self.H), self.H, c.n_items)
         history = history_of(self.walk, c, self.steps, self.fit.x, spread)
         end = float(self.walk.chains.step[-1])
         score, stderr = history.at_step(end)
