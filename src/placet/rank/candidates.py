@@ -48,8 +48,8 @@ SHORT_LIST: tuple[Candidate, ...] = (
 features), with likelihoods, cross entropies, pairs and losses that aim at NDCG; at last a listwise second stage."""
 
 LOSSES_TO_DRAW = {
-    "linear": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine"),
-    "trees": ("pmop-fd", "pl-partition", "attrank", "ranknet", "xendcg", "lambdarank", "lambdaloss"),
+    "linear": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine", "approx-ndcg"),
+    "trees": ("pmop-fd", "pl-partition", "attrank", "ranknet", "xendcg", "lambdarank", "lambdaloss", "neural-ndcg"),
     "booster": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet"),
 }
 """Which losses ``draw_candidates`` gives to which ranker."""
@@ -65,8 +65,8 @@ def draw_candidates(n: int, random_state: int | np.random.Generator = 0) -> list
     NDCG does; a quarter of the draws see features of the list beside those of the row.  The first of many draws are
     those of few.
 
-    >>> draw_candidates(1, 14)
-    [('linear', {'loss': 'xendcg', 'l2': 0.0028})]
+    >>> draw_candidates(1, 34)
+    [('linear', {'loss': 'pmop-fd', 'l2': 0.00094})]
     """
     return list(islice(drawn_without_end(random_state), n))
 
