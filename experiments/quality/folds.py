@@ -4,7 +4,7 @@ The protocol, written before the test parts were scored.  The training and valid
 of queries.  A setting is fitted four times, each time without a quarter of these queries, by which it stops; the mean of the four,
 each over its deviation inside lists, stands for it.  A method is the mean of five settings: 20 fits.  Placet has the five of
 ``CANDIDATES``, fixed; each peer has five draws of the space of ``peers.py``, seeded by name, set and fold.  "Placet, 12" is the
-mean of all of ``CANDIDATES``, 48 fits: linear fits are so cheap that it takes about the CPU seconds of a peer's 20.  It is
+mean of all of ``CANDIDATES``, 48 fits.  It is
 ``autorank(train, valid, candidates=CANDIDATES, folds=4, blend=12)``.  Test queries are scored once; the tables are made from what was kept.
 
 How CANDIDATES came about: by fits on two training parts stopped on the third and judged on the validation part of the LETOR fold.
@@ -77,7 +77,7 @@ CANDIDATES: tuple[Candidate, ...] = (
 )
 """What Placet is here: linear rankers, trees, boosted features, and features of the whole list."""
 
-METHODS = (PLACET, "LightGBM lambdarank")
+METHODS = (PLACET, "LightGBM lambdarank", "XGBoost rank:ndcg")
 """What a run without ``--only`` fits and checks."""
 
 
@@ -152,7 +152,7 @@ def main() -> None:
         help=f"fit and show only these, of {PLACET}, {', '.join(PEERS)}",
     )
     args = made.parse_args()
-    methods = list(METHODS) if args.quick else args.only
+    methods = list(METHODS[:2]) if args.quick else args.only
     need("lightgbm", *({"xgboost", "catboost"} & {m.split()[0].lower() for m in methods}))
     warnings.filterwarnings("ignore")
     set_threads(1)
