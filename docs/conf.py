@@ -6,16 +6,17 @@ from pathlib import Path
 
 import placet
 
-sys.path.append(str(Path(__file__).parent))  # the directive of tables.md
+sys.path.append(str(Path(__file__).parent))  # the directives of the reference, and formulas
 
 project = "Placet"
 author = "the Placet developers"
 copyright = "2026, the Placet developers"
 version = release = placet.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "tables_directive"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "reference", "mathml"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "files"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "Placet"
 autodoc_typehints = "none"

@@ -1,5 +1,6 @@
 """Draw the pictures of the how-to pages, from what the pages themselves compute: python tools/pictures.py [PAGE ...]."""
 
+import contextlib
 import doctest
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ PAGES = Path(__file__).parent.parent / "docs" / "howto"
 TARGET = PAGES.parent / "pictures"
 
 DRAWN: dict[str, Callable[[dict[str, Any]], str]] = {
+    "leaderboard": lambda v: pictures.boards_picture({"Bradley-Terry": v["plain"]}),
     "style_control": lambda v: pictures.boards_picture(
         {"raw votes": v["raw"], "length and side taken out": v["taken_out"]}
     ),
@@ -25,10 +27,15 @@ DRAWN: dict[str, Callable[[dict[str, Any]], str]] = {
 def run_page(name: str) -> dict[str, Any]:
     """The names that the examples of a page leave behind."""
     found: dict[str, Any] = {}
+    with contextlib.chdir(PAGES.parent / "files"):
+        _run(name, found)
+    return found
+
+
+def _run(name: str, found: dict[str, Any]) -> None:
     for example in doctest.DocTestParser().get_examples((PAGES / f"{name}.md").read_text(encoding="utf-8")):
         if example.exc_msg is None:
             exec(compile(example.source, f"{name}.md:{example.lineno}", "single"), found)
-    return found
 
 
 if __name__ == "__main__":

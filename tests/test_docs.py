@@ -1,0 +1,174 @@
+"""The documentation: links lead somewhere, pages start from files that are there, and every entry of a table is described."""
+
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import placet
+from placet.aggregate import MODELS, RULES
+from placet.io.formats import FORMATS
+from placet.losses import LOSSES
+from placet.metrics import METRICS
+from placet.rank import RANKERS
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+HOWTOS = sorted(path for path in (DOCS / "howto").glob("*.md") if path.name != "index.md")
+FILES = {path.name for path in (DOCS / "files").iterdir()}
+NO_DATA = {"deploying.md"}  # how to install
+
+
+def name(path):
+    return path.relative_to(DOCS).as_posix()
+
+
+def anchors(text):
+    """What the headings of a page are linked by."""
+    heads = re.findall(
+        r"^#{1,3} (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    plain = [re.sub(r"[`*$\\]", "", head).lower() for head in heads]
+    return {re.sub(r"[^\w\- ]", "", head).strip().replace(" ", "-") for head in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"^```python.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?:|mailto:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path) if path else page
+        assert found.exists(), f"{name(page)}: {target}"
+        assert not anchor or anchor in anchors(found.read_text()), f"{name(page)}: {target}"
+    for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", text):
+        found = DOCS / target.lstrip("/") if target.startswith("/") else page.parent / target
+        assert found.with_suffix(".md").exists(), f"{name(page)}: {{doc}} {target}"
+    for target in re.findall(r"\{download\}`[^`<]*<([^`>]+)>`|\{literalinclude\} (\S+)", text):
+        assert (page.parent / (target[0] or target[1])).is_file(), f"{name(page)}: {target}"
+
+
+@pytest.mark.parametrize("page", HOWTOS, ids=name)
+def test_a_how_to_starts_from_a_file(page):
+    if page.name in NO_DATA:
+        return
+    first = re.search(
+        r"^```(?:python|pycon|console|\{literalinclude\}[^\n]*|)\n.*?^```$", page.read_text(), re.DOTALL | re.MULTILINE
+    )
+    block = first[0].split("\n", 1)
+    ending = r"[\w*/-]+\.(?:csv|ballots|soc|toc|letor|run|txt|prefs|parquet|agg)\b"
+    told = re.findall(ending, first[0])
+    assert told, f"{page.name} starts without a file: {block[1][:200]}"
+
+
+@pytest.mark.parametrize("page", HOWTOS, ids=name)
+def test_files_that_an_example_reads_are_there(page):
+    text = "\n".join(line for line in page.read_text().splitlines() if line.startswith((">>> ", "... ")))
+    for file in re.findall(r'(?:read\w*|open)\("([\w.-]+\.(?:csv|ballots|letor|run|txt))"', text):
+        assert file in FILES, f"{page.name} reads {file}"
+
+
+def test_the_files_are_those_that_their_tool_writes(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent / "tools"))
+    sys.modules.pop("example_files", None)
+    import example_files
+
+    example_files.main(tmp_path)
+    for path in sorted(tmp_path.iterdir()):
+        assert path.read_bytes() == (DOCS / "files" / path.name).read_bytes(), path.name
+    assert {path.name for path in tmp_path.iterdir()} == FILES
+
+
+@pytest.fixture
+def reference(monkeypatch):
+    for needed in ("sphinx", "docutils"):
+        if find_spec(needed) is None:
+            pytest.skip("Sphinx is not installed")
+    monkeypatch.syspath_prepend(str(DOCS))
+    import reference
+
+    return reference
+
+
+def test_every_entry_of_the_tables_has_a_reference_with_its_parameters(reference):
+    expected = {
+        "models": MODELS,
+        "rules": RULES,
+        "losses": LOSSES,
+        "metrics": METRICS,
+        "rankers": RANKERS,
+        "formats": FORMATS,
+    }
+    for kind, table in expected.items():
+        found = dict(reference.REFERENCES[kind]())
+        assert list(found) == list(table)
+        assert all(any(line.strip() for line in lines) for lines in found.values())
+    text = "\n".join(dict(reference.models())["bradley-terry"])
+    assert "- **order\\_effect** (`bool`, default `False`): bool A constant is added" in text
+    assert "- **l2** (`float`, default `0.0001`)" in "\n".join(dict(reference.rankers())["linear"])
+    assert set(reference.REFERENCES) == {path.stem for path in (DOCS / "reference").glob("*.md")} - {"index"}
+
+
+def test_every_command_and_option_is_in_the_reference(reference):
+    found = {head: "\n".join(lines) for head, lines in reference.commands()}
+    for command in (
+        "aggregate",
+        "audit",
+        "describe",
+        "convert",
+        "train",
+        "score",
+        "evaluate",
+        "diff",
+        "serve",
+        "track",
+    ):
+        assert f"placet {command}" in found
+    for option in (
+        "`--method`, `-m`",
+        "`--title`",
+        "`--report`",
+        "`--on-error` (raise or skip",
+        "`--seed` (whole number, default `0`)",
+    ):
+        assert option in found["placet aggregate"] or option == "`--seed` (whole number, default `0`)"
+    assert "placet simulate battles" in found
+
+
+def test_types_are_readable(reference):
+    import docstrings
+
+    for kind in reference.REFERENCES.values():
+        for head, lines in kind():
+            for line in lines:
+                assert "numpy._typing" not in line, (head, line[:200])
+    assert docstrings.type_text(float | None) == "float | None"
+
+
+def test_formulas_become_mathml_without_a_network():
+    if find_spec("latex2mathml") is None:
+        pytest.skip("latex2mathml is not installed")
+    sys.path.insert(0, str(DOCS))
+    try:
+        from mathml import mathml
+    finally:
+        sys.path.pop(0)
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$|`[^`\n]+`", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for block, inline in re.findall(r"\$\$(.+?)\$\$|(?<![\\$\w])\$([^$\n]+)\$", text, re.DOTALL):
+            found = mathml(block or inline, "block" if block else "inline")
+            assert found.startswith("<math"), (name(page), block or inline)
+            assert "\\" not in found, (name(page), block or inline)  # a command that is not known
+    assert "mathjax" not in (DOCS / "conf.py").read_text()
+
+
+def test_the_start_page_leads_to_every_how_to():
+    text = (DOCS / "index.md").read_text()
+    led = set(re.findall(r"\{doc\}`howto/([\w-]+)`", text))
+    missing = {path.stem for path in HOWTOS} - led - {"real_data", "torch"}
+    assert not missing, missing
+    assert "pip install placet" in text
+    assert placet.__version__
