@@ -224,6 +224,8 @@ def test_the_time_that_is_expected_grows_with_instances_items_and_rounds():
     assert door.expected_seconds(many, "plackett-luce") > 2
     assert door.expected_seconds(many, "borda") < 2
     assert door.expected_seconds(few, "mpm", 200) > 20 * door.expected_seconds(few, "mpm")
+    rated = placet.simulate.ratings(100, 8000, observed=0.1, random_state=0)  # 80,000 ratings take about two seconds
+    assert 1 < door.expected_seconds(rated, "mpm") < 5
     same = Rankings(
         np.tile(np.arange(900), 60), np.tile(np.arange(900), 60), np.arange(0, 54001, 900), instance=range(60)
     )
