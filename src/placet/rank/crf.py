@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.data.errors import one_of
-from placet.losses import LOSSES, Bound
+from placet.losses import Bound
 from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
 from placet.rank import similarity
 from placet.rank.ranker import Ranker
@@ -67,6 +67,7 @@ class ContinuousCRF(Ranker):
     """
 
     needs = ("no learnt parameters",)
+    own_losses = ("likelihood",)
     _state = holds(alpha_=Array("features", low=0), beta_=Number(low=0), level_=Array(2))
 
     def __init__(
@@ -156,7 +157,7 @@ class ContinuousCRF(Ranker):
         one_of(self.form, FORMS, "form")
         if self.form == "distillation" and self.relation == "cosine":
             raise ValueError("form 'distillation' needs a directed relation of the Queries, not 'cosine'")
-        one_of(self.loss, ("likelihood", *LOSSES), "loss")
+        self.check_names()
         if not (self.l2 >= 0 and self.tol > 0 and self.max_iter >= 1):
             raise ValueError("l2 must not be negative, tol be above 0, max_iter at least 1")
 

@@ -79,6 +79,7 @@ class Ranker(BaseEstimator):
     takes_start: ClassVar[bool] = False  # start from another fit,
     takes_control: ClassVar[bool] = False  # and fit effects that are left out of the scores
     needs: tuple[str, ...] = ()  # what the loss must have, in the words of ``placet.losses.needs``
+    own_losses: ClassVar[tuple[str, ...]] = ()  # what may be named as the loss beside ``LOSSES``
     learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": what fit takes
 
     __metadata_request__fit: ClassVar = {"qid": True}
@@ -145,7 +146,7 @@ class Ranker(BaseEstimator):
         """A ``ValueError`` where the metric or loss is unknown: `fit` says so before it looks at data."""
         metric_of(self._metric())
         if self._loss():
-            one_of(self._loss(), LOSSES, "loss")
+            one_of(self._loss(), (*self.own_losses, *LOSSES), "loss")
 
     def predict(self, X: Any, qid: Ids | None = None) -> Scores:
         """A score for every row of ``X``, in the order given; higher is better.
