@@ -138,6 +138,7 @@ class _Lane:
 
     def __init__(self, name: str) -> None:
         self.queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._name = name
         self._process: Any = None
         self._pipe: Connection | None = None
         self._current: Job | None = None
@@ -182,7 +183,7 @@ class _Lane:
         if self._pipe is None or not self._process.is_alive():
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=worker.main, args=(theirs,), daemon=True)
+            self._process = context.Process(target=worker.main, args=(theirs, self._name), daemon=True)
             self._process.start()
             theirs.close()
         return self._pipe

@@ -16,11 +16,11 @@ from typing import Any
 from placet.studio.tasks import run_task
 
 
-def main(pipe: Connection) -> None:
+def main(pipe: Connection, lane: str) -> None:
     """Answer tasks until the server is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this process
-    if hasattr(os, "nice"):
-        os.nice(5)  # whoever waits for the server's answer comes before a computation in the background
+    if lane == "polls" and hasattr(os, "nice"):
+        os.nice(5)  # voters who wait for an answer come before the counting, for which nobody waits
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:
