@@ -21,6 +21,8 @@ distributed = pytest.importorskip("distributed")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::Warning:distributed"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Creating scratch directories is taking"),  # on a busy machine
+    pytest.mark.filterwarnings("ignore:Port [0-9]+ is already in use"),
 ]
 
 
@@ -97,6 +99,39 @@ def test_trees_grow_on_all_workers_together(client, tmp_path):
     assert kept.score(valid) == pytest.approx(kept.fit_summary_["validation"])
     assert kept.score(valid) >= there.score(valid)
     assert kept.n_trees_ <= 12
+
+
+def test_a_worker_killed_while_trees_grow(client, tmp_path):
+    """LightGBM cannot go on without a worker: an error that says so, soon, and the next fit works."""
+    from placet.rank import TreeRanker
+
+    placet.io.write_letor(placet.simulate.queries(60, 10, 4, noise=0.4, random_state=2), tmp_path / "q.letor")
+    parts = placet.scan(tmp_path / "q.letor", part_bytes=4000)
+    before = TreeRanker("pmop-fd", n_trees=3, min_rows=5).fit(parts, engine=client)
+    pids = client.run(os.getpid)
+    address, victim = sorted(pids.items())[0]
+    ended = threading.Event()
+
+    def kill_when_growing():
+        while not ended.wait(0.05):
+            if any(str(key).startswith("together-") for key in client.processing().get(address, ())):
+                ended.wait(0.3)
+                os.kill(victim, signal.SIGKILL)
+                return
+
+    killer = threading.Thread(target=kill_when_growing)
+    killer.start()
+    try:
+        with pytest.raises(EngineError, match=rf"worker {address} was lost while all worked together.*fit again"):
+            TreeRanker("pmop-fd", n_trees=200_000, min_rows=5).fit(parts, engine=client)
+    finally:
+        ended.set()
+        killer.join()
+    client.wait_for_workers(2, timeout=60)
+    assert victim not in client.run(os.getpid).values()
+    again = TreeRanker("pmop-fd", n_trees=3, min_rows=5).fit(parts, engine=client)
+    X = parts[0].X
+    np.testing.assert_allclose(again.predict(X), before.predict(X), rtol=1e-9)
 
 
 def test_a_worker_killed_in_the_third_pass(client, files):
