@@ -38,13 +38,17 @@ def fixed(value: float, decimals: int) -> str:
     return f"−{text}" if value < 0 and text.strip("0.,") else text
 
 
-def percent(share: float) -> str:
+def percent(share: float, *, sampled: bool = False) -> str:
     """A probability; one that is not quite certain is not shown as certain.
+
+    ``sampled``: a share of random draws, of which even "all" and "none" leave a doubt.
 
     >>> percent(0.8521), percent(0.99999), percent(1.0), percent(0.0001), percent(0.0)
     ('85.2%', 'more than 99.9%', '100%', 'less than 0.1%', '0%')
+    >>> percent(1.0, sampled=True), percent(0.0, sampled=True)
+    ('more than 99.9%', 'less than 0.1%')
     """
-    if share in (0, 1):
+    if share in (0, 1) and not sampled:
         return f"{share:.0%}"
     if share >= 0.9995:
         return "more than 99.9%"

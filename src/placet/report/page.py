@@ -141,7 +141,7 @@ def _summary(c: Consensus) -> str:
     best, tied = _first(c)
     sure = ""
     if c.stderr is not None and len(c.items) > 1 and not tied:
-        sure = f" With probability {percent(c.top_k_probability(1)[c.order[0]])} it is truly first."
+        sure = f" With probability {percent(c.top_k_probability(1)[c.order[0]], sampled=True)} it is truly first."
     verb = "tie for the first place" if tied else "comes first"
     items = "item" if len(c.items) == 1 else "items"
     return f'<p class="lead"><strong>{best}</strong> {verb} among {len(c.items):,} {items}.{sure}</p>'

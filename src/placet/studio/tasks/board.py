@@ -20,6 +20,7 @@ from placet.cli.output import plain, value_of
 from placet.cli.results import WRITERS, result_json
 from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.report import write_consensus_page
+from placet.report.numbers import percent
 from placet.report.slices import write_slices_page
 from placet.studio.tasks.reading import column_names, kind_of, load
 from placet.studio.words import Question
@@ -293,17 +294,6 @@ def _why(about: Mapping[str, Any], data: Data, level: float) -> str:
         told = "tell them apart" if about["separated"] else "do not tell them apart"
         words.append(f"At {level:.0%} confidence for all pairs at once the data {told}.")
     return " ".join(words)
-
-
-def percent(share: float) -> str:
-    """A probability as a person reads it; one that is not quite certain is not shown as certain.
-
-    >>> percent(0.8521), percent(0.99999), percent(1.0), percent(0.0001)
-    ('85.2%', 'more than 99.9%', '100.0%', 'less than 0.1%')
-    """
-    if 0.9995 <= share < 1:
-        return "more than 99.9%"
-    return "less than 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 # How a board leaves
