@@ -225,7 +225,7 @@ WRONG = {
     "exit code -9": lambda _: os.kill(os.getpid(), 9),
     "hang: more than": _endless,
     "load: KeyError": lambda _: {}["key"],
-    "memory: ": lambda path: np.ones(1 << 19).sum() and LinearRanker(),
+    "memory: ": lambda path: np.ones(1 << 23).sum() and LinearRanker(),  # too large for memory that is held already
     "load: MemoryError": lambda _: np.empty(1 << 30),
     "load: its bytes are not those that were written": lambda _: LinearRanker(),
 }

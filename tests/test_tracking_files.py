@@ -275,7 +275,7 @@ def test_commands_simulate_and_track(tmp_path):
     assert got.exit_code == 0, got.output
     assert all((tmp_path / name).exists() for name in ("t.nc", "t.png", "s.csv"))
     bad = run(command(), ["track", *first[:-2], "--start", "north"])
-    assert isinstance(bad.exception, DataError)
+    assert isinstance(bad.exception, ValueError)
 
 
 def scene(n=60):

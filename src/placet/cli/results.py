@@ -39,7 +39,9 @@ def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
     from placet.aggregate.result import table_rows
 
     if isinstance(result, Consensus):
-        show_table(*table_rows(result, level))
+        with progress_bar("ranks"):
+            (head, rows), bars = table_rows(result, level), interval_ends(result, level)
+        show_table(head, rows, bars)
         return
     if isinstance(result, Groups) or not (isinstance(result, ConsensusSet) and sys.stdout.isatty()):
         with progress_bar("ranks"):

@@ -65,8 +65,8 @@ def drawn_table(
 def aligned(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[str]]:
     """The cells as text: estimates to two digits of their standard errors, points under points.
 
-    >>> aligned(["score", "stderr"], [[1.23456, 0.0321], [-12.3, 4.0]])
-    [['  1.235', '0.032'], ['-12.3  ', '4.0  ']]
+    >>> aligned(["score", "stderr"], [[1.23456, 0.0321], [-12.3, 4.0], [-1e-17, 0.5]])
+    [['  1.235', '0.032'], ['-12.3  ', '4.0  '], ['  0.00 ', '0.50 ']]
     """
     from placet.io.escaping import visible
 
@@ -103,7 +103,8 @@ def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:
     elif name in DIFFERENCES and "low" in head and "high" in head:
         low, high = row[head.index("low")], row[head.index("high")]
         error = None if low is None or high is None else (high - low) / 4  # 95 % are four standard errors wide
-    return f"{value:.4f}" if error is None or not 0 < error < math.inf else f"{value:.{decimals(error)}f}"
+    text = f"{value:.4f}" if error is None or not 0 < error < math.inf else f"{value:.{decimals(error)}f}"
+    return text.removeprefix("-") if not text.strip("-0.") else text  # no minus before a zero
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

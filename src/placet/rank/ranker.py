@@ -112,6 +112,7 @@ class Ranker(BaseEstimator):
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
+        self.__dict__.pop("n_features_in_", None)  # what fails is not fitted
         self.check_names()
         self.fit_summary_: dict[str, Any] = {}
         self._progress, self._start = progress, start

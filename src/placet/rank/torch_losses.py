@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from placet.data.errors import one_of
 from placet.rank.neural import pytorch
 
@@ -75,7 +77,8 @@ def pad(column: Any, offsets: Any) -> tuple[Any, Any]:
     ([[1.0, 2.0], [3.0, 0.0]], [[True, True], [True, False]])
     """
     torch = pytorch()
-    cut = torch.as_tensor(offsets, device=column.device, dtype=torch.int64)
+    given = offsets if isinstance(offsets, torch.Tensor) else np.array(offsets)  # a copy: ours cannot be written to
+    cut = torch.as_tensor(given, device=column.device, dtype=torch.int64)
     if cut.ndim != 1 or len(cut) < 1 or int(cut[0]) != 0 or int(cut[-1]) != len(column) or bool((cut.diff() < 0).any()):
         raise ValueError(f"offsets must rise from 0 to the number of rows, {len(column)}")
     place = torch.arange(int(cut.diff().max()) if len(cut) > 1 else 0, device=column.device)
