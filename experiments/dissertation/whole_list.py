@@ -27,7 +27,8 @@ from experiments.common import (
     write,
 )
 from placet.metrics import ndcg
-from placet.rank.auto import SECOND_STAGE, unfitted
+from placet.rank.candidates import SECOND_STAGE
+from placet.rank.search import unfitted
 
 BASES = {
     "linear": ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
