@@ -106,14 +106,14 @@ def score_text(score: float, stderr: float | None) -> str:
     return f"{score:.{digits}f} ± {stderr:.{digits}f}"
 
 
-def decimals(stderr: float) -> int:
+def decimals(stderr: float, most: int = 8) -> int:
     """Digits after the point up to the second significant one of a standard error.
 
     >>> decimals(0.0321), decimals(0.0998), decimals(4.0), decimals(250.0)
     (3, 2, 1, 0)
     """
     rounded = float(f"{stderr:.1e}")  # 0.0998 is 0.10
-    return min(8, max(0, 1 - int(np.floor(np.log10(rounded)))))
+    return min(most, max(0, 1 - int(np.floor(np.log10(rounded)))))
 
 
 def plot(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS, axes: Any = None) -> Any:

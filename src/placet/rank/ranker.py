@@ -112,8 +112,6 @@ class Ranker(BaseEstimator):
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
-        self.__dict__.pop("n_features_in_", None)  # what fails is not fitted
-        self.check_names()
         self.fit_summary_: dict[str, Any] = {}
         self._progress, self._start = progress, start
         if start is not None and not self.takes_start:
@@ -129,6 +127,7 @@ class Ranker(BaseEstimator):
         elif engine is not None:
             raise ValueError("engine works on data in parts; placet.scan makes them of files, Parts.of of data")
         try:
+            self.check_names()
             data = self._training_data(X, y, qid, weight)
             self._control = control_rows(control, data, in_order=isinstance(X, Queries))
             with algebra_threads():

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from placet.aggregate.showing import decimals
 from placet.data.arrays import Floats
 
 MOST_DECIMALS = 12
@@ -63,9 +64,8 @@ def decimals_for(errors: Floats) -> list[int]:
     """
     errors = np.asarray(errors, np.float64)
     known = np.isfinite(errors) & (errors > 0)
-    sizes = np.zeros(len(errors), np.int64)
-    sizes[known] = [_power(float(f"{error:.1e}")) for error in errors[known]]
-    found = np.clip(1 - sizes, 0, MOST_DECIMALS)
+    found = np.zeros(len(errors), np.int64)
+    found[known] = [decimals(error, MOST_DECIMALS) for error in errors[known]]
     found[~known] = found[known].max(initial=2)
     return [int(d) for d in found]
 
