@@ -128,6 +128,9 @@ def kemeny_order(
     net = margin.sum(axis=1)
     n = len(margin)
     parts, above, below = _condensed(margin)
+    largest = max(map(len, parts), default=0)
+    if method == "exact" and largest > MOST_SUBSETS:
+        linear_order.refuse_many(largest)  # before the search, which takes half a minute for 3,000 items
     rng = np.random.default_rng(random_state)
     clock = linear_order.deadline(time_limit)
     position, tier = np.zeros(n, np.int64), np.zeros(n, np.int64)

@@ -63,6 +63,15 @@ def search(margin: Floats, rng: np.random.Generator) -> Ints:
     return order
 
 
+def refuse_many(n: int) -> None:
+    """A ``DataError`` where the linear programs of n items do not fit in memory."""
+    refuse_beyond_memory(
+        BYTES_OF_A_PAIR * n * (n - 1) / 2,
+        f"the exact Kemeny order of a component of {n:,} items",
+        "use method 'kemeny-local', or fewer items",
+    )
+
+
 def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
     """The best order and a bound that no order's loss can be below; they meet unless the clock ran out.
 
@@ -71,11 +80,6 @@ def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
     branches over what is left.
     """
     n = len(margin)
-    refuse_beyond_memory(
-        BYTES_OF_A_PAIR * n * (n - 1) / 2,
-        f"the exact Kemeny order of a component of {n:,} items",
-        "use method 'kemeny-local', or fewer items",
-    )
     program = _Program(margin)
     step = _step(margin)
     best, best_loss = order, lost(margin, order)
