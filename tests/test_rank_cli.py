@@ -10,6 +10,7 @@ import pytest
 
 import placet
 from placet.io import write
+from placet.io.tables import write_table
 from placet.metrics import compare, ndcg
 from placet.rank import RANKERS
 from placet.simulate import queries
@@ -301,6 +302,87 @@ def test_training_rows_that_teach_nothing(run, folder, content, words):
     (folder / "bad.letor").write_text(content)
     assert words in run("train", "bad.letor", "--save", "x.placet", code=2)
     assert not (folder / "x.placet").exists()
+
+
+@pytest.fixture(scope="module")
+def shown(folder):
+    """Rows shown in the order of a feature that is worth nothing, each place further down worth -0.6; and a copy of the
+    table without the places."""
+    rng = np.random.default_rng(5)
+    n, size = 250, 6
+    X = rng.normal(size=(n, size, 2))
+    place = np.argsort(np.argsort(X[..., 1] + 0.5 * rng.normal(size=(n, size)), axis=1), axis=1)
+    order = np.argsort(-(X[..., 0] - 0.6 * place) - rng.gumbel(size=(n, size)), axis=1)
+    columns = {
+        "qid": np.repeat(np.arange(n), size),
+        "place": place.ravel(),
+        "good": X[..., 0].ravel(),
+        "useless": X[..., 1].ravel(),
+        "label": (size - np.argsort(order, axis=1)).ravel(),
+    }
+    mixed = rng.permutation(n * size)
+    columns = {name: column[mixed] for name, column in columns.items()}
+    write_table(folder / "shown.csv", columns)
+    write_table(folder / "shown.parquet", columns)
+    write_table(folder / "unshown.csv", {name: column for name, column in columns.items() if name != "place"})
+    return columns
+
+
+@pytest.mark.parametrize("ranker", ["linear", "trees", "booster"])
+def test_controls_are_columns_of_the_table_and_no_features(run, folder, shown, ranker):
+    words = {"linear": ["l2=1e-6"], "trees": ["n_trees=60", "leaves=8"], "booster": ["n_rounds=40"]}[ranker]
+    given = [word for text in words for word in ("-p", text)]
+    asked = ["--ranker", ranker, "--loss", "pl-partition", "--out", "c.placet", "--control", "place", *given]
+    about = json.loads(run("train", "shown.csv", *asked, "--json"))
+    model = placet.load(folder / "c.placet")
+    assert model.features_ == ("good", "useless")
+    X = np.column_stack([shown["good"], shown["useless"]])
+    fresh = type(model)(**model.get_params()).fit(X, shown["label"], shown["qid"], control={"place": shown["place"]})
+    assert about["controls"] == model.controls_ == pytest.approx(fresh.controls_)
+    assert about["controls"]["place"] == pytest.approx(-0.6, abs=0.15)
+    scores = run("score", "c.placet", "shown.csv")
+    assert scores == run("score", "c.placet", "unshown.csv") == run("score", "c.placet", "shown.parquet")
+    np.testing.assert_allclose([float(line) for line in scores.splitlines()], fresh.predict(X), rtol=1e-12)
+    run("train", "shown.parquet", *asked, "--valid", "shown.csv")  # whose controls do not matter
+    assert placet.load(folder / "c.placet").n_features_in_ == 2
+    (folder / "c.txt").write_text(scores)
+    both = json.loads(run("compare", "c.placet", "c.txt", "shown.csv", "--json"))
+    assert both[0]["mean"] > both[1]["mean"] - 0.05
+    assert "effect of place\t" in run("train", "shown.csv", *asked)
+
+
+def test_one_hot_controls_are_one_for_each_place_but_the_first(run, folder, shown):
+    asked = ["--loss", "pl-partition", "-p", "l2=1e-6", "--control", "one-hot(place)", "--out", "h.placet", "--json"]
+    effects = json.loads(run("train", "shown.csv", *asked))["controls"]
+    assert list(effects) == [f"place={k}" for k in range(1, 6)]
+    np.testing.assert_allclose(list(effects.values()), -0.6 * np.arange(1, 6), atol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["shown.csv", "--control", "shelf"], "control 'shelf': column 'shelf' is not there; the columns are ['qid', "),
+        (["shown.csv", "--control", "qid"], "control 'qid' is the same for all rows of a query"),
+        (["shown.csv", "--control", "place", "--ranker", "rankboost"], "--control place: --ranker rankboost fits no"),
+        (
+            ["shown.csv", "--control", "place", "--ranker", "auto"],
+            "choose from ['linear', 'trees', 'neural', 'booster'",
+        ),
+        (["shown.csv", "--control", "place", "--parts"], "--control place takes a table in memory; leave --parts out"),
+        (["shown.csv", "--control", "place", "--valid", "valid.letor"], "give the validation rows as a table too"),
+        (["train.letor", "--control", "3"], "placet convert train.letor train.csv; feature 7 is the column feature7"),
+    ],
+)
+def test_controls_that_cannot_be_had_are_refused(run, folder, shown, words, said):
+    assert said in run("train", *words, "--out", "no.placet", code=2)
+    assert not (folder / "no.placet").exists()
+
+
+def test_letor_text_made_a_table_has_controls(run, folder):
+    run("convert", "train.letor", "train.csv")
+    about = json.loads(run("train", "train.csv", "--control", "feature2", "--out", "t.placet", "--json"))
+    assert list(about["controls"]) == ["feature2"]
+    assert placet.load(folder / "t.placet").features_ == ("feature1", "feature3", "feature4")
 
 
 def test_votes_are_no_rows_with_features(run, folder):

@@ -24,7 +24,14 @@ from placet.cli.options import (
     reads,
 )
 from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say, value_of
-from placet.cli.scoring import is_table, read_table_to_score
+from placet.cli.scoring import (
+    CONTROL_HELP,
+    check_control,
+    is_table,
+    read_known_features,
+    read_table_to_score,
+    read_table_to_train,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -73,6 +80,7 @@ def train(
         list[str] | None, typer.Option("--loss-param", help="name=value, a parameter of the loss.")
     ] = None,
     features: Annotated[int, typer.Option(help="Number of features, where files may omit the last ones.")] = 0,
+    control: Annotated[list[str] | None, typer.Option("--control", help=CONTROL_HELP)] = None,
     relation: Relations = None,
     judged: Annotated[
         Path | None, typer.Option(help="Of --ranker diversity: TREC qrels with subtopics of the documents (#docid).")
@@ -91,6 +99,14 @@ def train(
     model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
     if model is not None:
         model.check_names()
+    if control:
+        check_control(
+            ranker,
+            control,
+            file,
+            *(("--relation", relation), ("--judged", judged), ("--features", features)),
+            *(("--parts", parts), ("--dask", dask)),
+        )
     if parts or dask:
         if relation or judged:
             raise ValueError("--relation and --judged go with rows in memory; leave --parts and --dask out")
@@ -101,16 +117,22 @@ def train(
             about = model.fit(found[0], valid=found[1] if valid else None).fit_summary_
             _deliver_model(model, save, about, found[0].n_lists, as_json)
         return
+    fitting: dict[str, Any] = {}
     with progress_bar("reading"):
-        rows: Any = read_rows(file, features or None)
-        held_out: Any = None if valid is None else read_rows(valid, _n_features(rows))
+        rows: Any
+        held_out: Any
+        if control:
+            rows, fitting["control"], held_out = read_table_to_train(file, valid, control, reading)
+        else:
+            rows = read_rows(file, features or None)
+            held_out = None if valid is None else read_rows(valid, _n_features(rows))
     try:
         with showing_progress(metric) as progress:
             if model is None:
                 about, model = _chosen(rows, held_out, metric, given, loss, seed, progress)
             else:
                 data = rows if isinstance(rows, tuple) else (rows,)
-                about = model.fit(*data, valid=held_out, progress=progress).fit_summary_
+                about = model.fit(*data, valid=held_out, progress=progress, **fitting).fit_summary_
     except ImportError as error:
         raise ValueError(str(error)) from None
     _deliver_model(model, save, about, _n_queries(rows), as_json)
@@ -124,7 +146,9 @@ def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int
     one = getattr(model, "loss", None)  # the members of a blend each have their own
     summary = {"model": str(save), "ranker": type(model).__name__, "loss": one, "queries": n_queries, **about}
     present = {key: value for key, value in summary.items() if value is not None}
-    deliver(None, as_json, ["what", "value"], list(present.items()), present)
+    effects = getattr(model, "controls_", {})
+    rows = [*present.items(), *((f"effect of {name}", effect) for name, effect in effects.items())]
+    deliver(None, as_json, ["what", "value"], rows, present | ({"controls": effects} if effects else {}))
 
 
 @reads
@@ -446,7 +470,10 @@ def _judged(path: Path, labels: Path, relations: dict[str, Path]) -> "Judged":
     ranker = load(path)
     if ranker.learns_from == "labels":
         raise ValueError(f"{path}: a ranker of labels is compared by files of scores; make one with: placet score")
-    rows = _rows_reader(ranker.learns_from, relations)(labels, ranker.n_features_in_)
+    if is_table(labels) and not relations and ranker.learns_from not in FORMATS_READ:
+        rows = read_known_features(labels, [str(name) for name in ranker.features_ or ()], {})
+    else:
+        rows = _rows_reader(ranker.learns_from, relations)(labels, ranker.n_features_in_)
     return score_rows(rows.restore(ranker.predict(rows)), rows)
 
 

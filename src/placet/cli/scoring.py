@@ -1,6 +1,7 @@
-"""Tables of rows to score: they need no grades, and the features are found by the names that the ranker knows."""
+"""Tables of rows: to train on with controls, and to score, where features are found by the names the ranker knows."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,22 +19,73 @@ def is_table(file: Path) -> bool:
     return bare_suffix(file) in SUFFIXES
 
 
+CONTROL_HELP = (
+    'A column of a table that may have moved the grades, such as the place at which a row was shown: "position", '
+    '"one-hot(position)", "shown - seen"; its effect is fitted beside the features and left out of the scores; may be '
+    "repeated."
+)
+
+
+def check_control(ranker: str, control: Sequence[str], file: Path, *others: tuple[str, object]) -> None:
+    """A ``ValueError`` where controls cannot be fitted by this ranker, from this file, or with ``others`` (options)."""
+    from placet.rank.ranker import RANKERS, ranker_class
+
+    said = f"--control {shlex.quote(control[0])}"
+    able = [name for name in RANKERS if ranker_class(name).takes_control]
+    if ranker not in able:
+        raise ValueError(
+            f"{said}: --ranker {ranker} fits no effects of controls beside its scores; choose from {able}, or leave "
+            "--control out"
+        )
+    for option, given in others:
+        if given:
+            raise ValueError(f"{said} takes a table in memory; leave {option} out, or --control")
+    if not is_table(file):
+        raise ValueError(
+            f"{said} names a column of a table, and {file} is text whose features have numbers only; make it a table "
+            f"(placet convert {file} {file.stem}.csv; feature 7 is the column feature7), add the column to it if it is "
+            "not among them, and train on that"
+        )
+
+
+def read_table_to_train(
+    file: Path, valid: Path | None, control: Sequence[str], options: Mapping[str, Any]
+) -> "tuple[Queries, dict[str, Any], Queries | None]":
+    """The rows of a table as queries, their controls by name, and validation rows with the same features."""
+    from placet.io.features import read_controlled
+
+    rows, controls = read_controlled(str(file), control, **options)
+    for note in rows.notes:
+        say(note)
+    if valid is None:
+        return rows, controls, None
+    if not is_table(valid):
+        raise ValueError(f"--valid {valid}: the training rows are a table; give the validation rows as a table too")
+    return rows, controls, read_known_features(valid, [str(name) for name in rows.features or ()], options)
+
+
 def read_table_to_score(file: Path, ranker: Any, options: Mapping[str, Any], run: str = "") -> "Queries":
     """The rows of a table as queries with the features of a fitted ranker, in its order; other columns are ignored."""
+    if run:
+        raise ValueError(f"--run {run} names documents by #docid of LETOR text; {file} is a table: leave --run out")
+    return read_known_features(file, [str(name) for name in ranker.features_ or ()], options, graded=False)
+
+
+def read_known_features(
+    file: Path, known: Sequence[str], options: Mapping[str, Any], *, graded: bool = True
+) -> "Queries":
+    """The rows of a table as queries with the features that a ranker knows, in its order; other columns are ignored."""
     from placet.data import DataError
     from placet.io.features import read_features
     from placet.io.tables import read_table
 
-    if run:
-        raise ValueError(f"--run {run} names documents by #docid of LETOR text; {file} is a table: leave --run out")
     given = dict(options)
     form = {name: given.pop(name) for name in ("format", "separator") if name in given}
     table = read_table(str(file), given.get("on_error", "raise"), **form)
-    known = [str(name) for name in ranker.features_ or ()]
     absent = [name for name in known if name not in table.names]
     if known and "features" not in given and not absent:
         given["features"] = known
-    rows = read_features(table, graded=False, **given)
+    rows = read_features(table, graded=graded, **given)
     for note in rows.notes:
         say(note)
     if absent and tuple(map(str, rows.features or ())) != tuple(known):

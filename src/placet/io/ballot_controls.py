@@ -16,7 +16,7 @@ import numpy as np
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.io.columns import bracketed, plain_name, split_names
-from placet.io.controls import MOST_VALUES, Term, control_table, find_terms
+from placet.io.controls import MOST_VALUES, Term, find_terms, row_terms
 from placet.io.tables import Rows
 from placet.io.text import quote
 
@@ -78,10 +78,7 @@ class RowControls:
     wanted: list[Wanted]
 
     def __post_init__(self) -> None:
-        self.values = [{} if one.term is None else control_table(self.rows, [one.term]) for one in self.wanted]
-        for one, columns in zip(self.wanted, self.values):
-            if one.term is not None and one.term.one_hot and len(one.term.columns) == 1:
-                del columns[next(iter(columns))]  # with the first value's column they would add up to 1 in every row
+        self.values = [{} if one.term is None else row_terms(self.rows, [one.term]) for one in self.wanted]
 
     def beside(self, ballots: Rankings, row: Ints) -> Rankings:
         """The ballots with their controls; ``row``: where in the table each row of the ballots stands."""

@@ -79,6 +79,19 @@ def control_table(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
     return found
 
 
+def row_terms(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
+    """As `control_table`, for rows that are compared with one another: of a one-hot column the least value is left out,
+    for with it the columns would add up to 1 in every row.
+    """
+    found: dict[str, Floats] = {}
+    for term in terms:
+        columns = control_table(rows, [term])
+        if term.one_hot and len(term.columns) == 1:
+            del columns[next(iter(columns))]
+        found |= columns
+    return found
+
+
 def _numbers(rows: Rows, name: str) -> Floats:
     """A column as numbers; true and false are 1 and 0."""
     words = {"true": 1.0, "false": 0.0}

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
-from placet.data.arrays import set_columns
+from placet.data.arrays import Floats, set_columns
 from placet.data.queries import Missing
 from placet.io.columns import ABOUT, find_column, plain_name, split_names
+from placet.io.controls import find_terms, row_terms
 from placet.io.files import Source
 from placet.io.tables import Rows, Sample, Table, read_table, write_table
 from placet.io.text import OnError, parse_whole, plural
@@ -61,18 +62,57 @@ def read_features(
 
     Features that are all float32 stay float32.  Queries named by whole numbers are ``int``.
     """
+    return read_controlled(
+        source,
+        (),
+        qid=qid,
+        label=label,
+        features=features,
+        weight=weight,
+        ignore=ignore,
+        missing=missing,
+        graded=graded,
+        separator=separator,
+        format=format,
+        on_error=on_error,
+    )[0]
+
+
+def read_controlled(
+    source: Source | Any,
+    control: str | Sequence[str],
+    *,
+    qid: str | None = None,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    ignore: str | Sequence[str] = (),
+    missing: Missing = "error",
+    graded: bool = True,
+    separator: str | None = None,
+    format: str | None = None,
+    on_error: OnError = "raise",
+) -> tuple[Queries, dict[str, Floats]]:
+    """Queries as `read_features` gives them, and columns (rows,) of controls by name, in the order of their rows.
+
+    ``control``: columns that may have moved the grades ("position", "one-hot(position)", "shown - seen"); they are no
+    features, unless they are named as such too.
+    """
     table = read_table(source, on_error, format, separator=separator)
     qid = qid or find_column(table.names, QIDS) or "qid"
     label = label or find_column(table.names, LABELS) or ("label" if graded else None)
-    left_out = split_names(ignore)
+    terms = find_terms(table.names, control or None)
+    beside = [name for term in terms for name in term.columns]
+    left_out = [*split_names(ignore), *beside]
     chosen = split_names(features) if features is not None else _others(table, (qid, label, weight, *left_out))
     used = [qid, *((label,) if label else ()), *((weight,) if weight else ()), *chosen]
     for name in used:
         table.require(name, _NAME_THEM)
-    rows = table.rows(*dict.fromkeys(used))
+    rows = table.rows(*dict.fromkeys([*used, *beside]))
     query = rows.labels(qid)
     grade = rows.numbers(label) if label else np.zeros(len(rows))
     weights = None if weight is None else rows.numbers(weight, positive=True)
+    controls = row_terms(rows, terms)
     X, names = _matrix(rows, chosen, features is not None, missing)
     good = rows.good_rows()
     if not len(good) or not names:
@@ -87,9 +127,17 @@ def read_features(
     )
     keys = [name for name in used if name not in chosen]
     own = chosen if len(chosen) == 1 else list(names)
-    note = table.note("queries", [*keys, *own], [*keys, plural(len(names), "feature")])
+    said = [*keys, plural(len(names), "feature"), *((plural(len(controls), "control"),) if controls else ())]
+    note = table.note("queries", [*keys, *own, *beside], said)
     set_columns(found, qid=_names([query.values[k] for k in found.qid]), features=names, notes=(note,))  # type: ignore[call-overload]
-    return found
+    placed = {name: column[good][found.row] for name, column in controls.items()}
+    for name, column in placed.items():
+        if (column == column[found.offsets[found.query]]).all():
+            raise DataError(
+                f"{table.name}: control {name!r} is the same for all rows of a query, which moves no order; leave it "
+                "out"
+            )
+    return found, placed
 
 
 def _names(values: list[Any]) -> tuple[Any, ...]:
