@@ -11,6 +11,7 @@ import gzip
 import io
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -80,6 +81,74 @@ def _features(n: int) -> bytes:
     return _columns(n, b"qid,label,", b"f", b"1,2,", lambda row, k: b"0.%d" % (k + row))
 
 
+def _letor_agg(n: int) -> bytes:
+    return b"".join(b"%d qid:%d 1:%d 2:NULL 3:%d\n" % (k % 3, k // 20, k % 20 + 1, (7 * k) % 20 + 1) for k in range(n))
+
+
+def _letor_wide(n: int) -> bytes:
+    columns = b" ".join(b"%d:0.5" % (k + 1) for k in range(n // 20))
+    return b"".join(b"%d qid:%d %s\n" % (k % 3, k // 5, columns) for k in range(20))
+
+
+def _xmc(n: int) -> bytes:
+    rows = b"".join(b"%d,%d 1:0.5 %d:1.5\n" % (k % 50, 50 + k % 40, 5 + k % 90) for k in range(n))
+    return b"%d 100 100\n" % n + rows
+
+
+def _xmc_one_row(n: int) -> bytes:
+    """One row with n labels and n features."""
+    labels = b",".join(b"%d" % k for k in range(n))
+    return b"1 %d %d\n" % (n, n) + labels + b" " + b" ".join(b"%d:1" % k for k in range(n)) + b"\n"
+
+
+def _run(n: int) -> bytes:
+    return b"".join(b"q%d Q0 d%d %d %f s\n" % (k // 100, k % 100, k % 100 + 1, -k) for k in range(n))
+
+
+def _qrels(n: int) -> bytes:
+    return b"".join(b"q%d 0 d%d %d\n" % (k // 100, k % 100, k % 3) for k in range(n))
+
+
+def _scores(n: int) -> bytes:
+    return b"model,task,score\n" + b"".join(b"m%d,t%d,0.%d\n" % (k % 50, k // 50, k % 97) for k in range(n))
+
+
+def _preferences(n: int) -> bytes:
+    return b"ballot,better,worse\n" + b"".join(b"b%d,i%d,i%d\n" % (k // 3, k % 3, k % 3 + 1) for k in range(n))
+
+
+def _one_rater(n: int) -> bytes:
+    """Every preference of one person: a chain."""
+    return b"ballot,better,worse\n" + b"".join(b"b,i%d,i%d\n" % (k, k + 1) for k in range(n))
+
+
+def _abif(n: int) -> bytes:
+    return b"".join(b"%d: a%d > b > c%d\n" % (k % 9 + 1, k % 50, k % 30) for k in range(n // 3))
+
+
+def _jsonl(n: int) -> bytes:
+    return b"".join(b'{"model_a": "m%d", "model_b": "n%d", "winner": "model_a"}\n' % (k % 70, k % 90) for k in range(n))
+
+
+def _json(n: int) -> bytes:
+    return b"[" + b",".join(_jsonl(n).splitlines()) + b"]"
+
+
+def _parquet(n: int) -> bytes:
+    import polars as pl
+
+    rows = RNG.integers(0, 200, (n, 2))
+    frame = pl.DataFrame({"model_a": [f"m{a}" for a in rows[:, 0]], "model_b": [f"n{b}" for b in rows[:, 1]]})
+    out = io.BytesIO()
+    frame.with_columns(winner=pl.lit("model_a")).write_parquet(out)
+    return out.getvalue()
+
+
+def _with_a_bad_line(n: int) -> bytes:
+    """Read record by record, for one line has a field too many."""
+    return _battles(n) + b"a,b,model_a,x\n"
+
+
 READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "battles, csv": (_battles, "x.csv", "battles", 40_000),
     "ballots, text": (_ballots, "x.txt", "ballots", 80_000),
@@ -92,6 +161,20 @@ READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
     "a wide table of places": (_places, "x.csv", "ballots", 40_000),
     "a wide table of features": (_features, "x.csv", "features", 40_000),
     "battles, gz": (lambda n: gzip.compress(_battles(n)), "x.csv.gz", "battles", 40_000),
+    "letor-agg": (_letor_agg, "x.agg", "letor-agg", 60_000),
+    "letor, wide": (_letor_wide, "x.letor", "letor", 200_000),
+    "xmc": (_xmc, "x.xmc", "xmc", 60_000),
+    "xmc, one row": (_xmc_one_row, "x.xmc", "xmc", 100_000),
+    "trec-run": (_run, "x.run", "trec-run", 60_000),
+    "qrels": (_qrels, "x.qrels", "qrels", 60_000),
+    "scores": (_scores, "x.csv", "scores", 60_000),
+    "preferences": (_preferences, "x.csv", "preferences", 30_000),
+    "preferences, one ballot": (_one_rater, "x.csv", "preferences", 10_000),
+    "ballots with counts": (_abif, "x.abif", "ballots", 60_000),
+    "battles, jsonl": (_jsonl, "x.jsonl", "battles", 40_000),
+    "battles, json": (_json, "x.json", "battles", 40_000),
+    "battles, parquet": (_parquet, "x.parquet", "battles", 200_000),
+    "battles, a bad line": (_with_a_bad_line, "x.csv", "battles", 40_000),
     "zeros, zst": (lambda n: zstandard.compress(b"a > b\n" * n), "x.txt.zst", "ballots", 80_000),
 }
 
@@ -107,7 +190,9 @@ def exponents(unit: float = 1.0) -> Iterator[tuple[str, list[float], float]]:
                 source = io.BytesIO(data)
                 source.name = file
                 start = time.process_time()
-                placet.read(source, format)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    placet.read(source, format, on_error="skip")
                 best = min(best, time.process_time() - start)
             seconds.append(best)
         yield name, seconds, math.log2(max(seconds[3], 1e-3) / max(seconds[2], 1e-3))

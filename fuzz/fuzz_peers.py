@@ -1,69 +1,109 @@
 """The same trials for peers: mutated model files, odd tables, odd votes.
 
-What may end the process is run in a child that is started again only when it dies; limits are of CPU time.
+    python fuzz/fuzz_peers.py mutated "LightGBM (text)" 10000        (counts as JSON)
+    python fuzz/fuzz_peers.py tables XGBoost
+
+What may end the process is run in a child that is started again only when it dies, forked from a process that has run
+nothing of the library before, for threads do not survive a fork.  Limits are of CPU time, of addresses, and of a
+number of trials; the clock is the last of them.
 """
 
+import json
 import math
 import multiprocessing as mp
 import os
 import random
+import resource
 import signal
+import subprocess
+import sys
+import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import fuzz_models
 import numpy as np
 
 import placet
 
-LONGEST = 10.0  # seconds of CPU
+LONGEST = 5.0  # seconds of CPU of one trial
+ASLEEP = 120.0  # seconds on the clock of one trial, however busy the machine is
+IN_ALL = 300.0  # seconds of CPU of the trials of a peer; those that are left are not made
+SPARE = 2 << 30  # addresses that a child may take beside those that it has
 BYTES = (fuzz_models.flip, fuzz_models.overwrite, fuzz_models.cut, fuzz_models.copy)
 
 
-def in_children(work: Callable[[int], str], n: int, kinds: tuple[str, ...]) -> Counter:
-    """Counts of what ``work(0)``, ..., ``work(n - 1)`` returned, one of ``kinds``; "crash" for a signal or a hang."""
+def in_children(work: Callable[[int], str], n: int, kinds: tuple[str, ...], most: float = IN_ALL) -> Counter:
+    """Counts of what ``work(0)``, ..., ``work(n - 1)`` returned, one of ``kinds``; "crash" for a signal, "hang" where
+    it took too long.  No more trials are begun after ``most`` seconds of CPU.
+    """
     context = mp.get_context("fork")
     state = context.RawArray("q", 1 + len(kinds))
     counts: Counter[str] = Counter()
 
-    def child(first: int) -> None:
+    def child(first: int, seconds: float) -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(null, stream)
         warnings.simplefilter("ignore")
-        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + SPARE,) * 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for k in range(first, n):
             state[0] = k
+            if time.process_time() > seconds:
+                os._exit(1)
             signal.setitimer(signal.ITIMER_PROF, LONGEST)
+            signal.setitimer(signal.ITIMER_REAL, ASLEEP)
             state[1 + kinds.index(work(k))] += 1
-        state[0] = n
         os._exit(0)
 
-    first = 0
-    while first < n:
-        process = context.Process(target=child, args=(first,))
+    first, spent = 0, 0.0
+    while first < n and spent < most:
+        process = context.Process(target=child, args=(first, most - spent))
         process.start()
         process.join()
-        counts["crash"] += state[0] < n
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = used.ru_utime + used.ru_stime
+        if process.exitcode in (0, 1):
+            break
+        counts["hang" if process.exitcode in (-signal.SIGPROF, -signal.SIGALRM) else "crash"] += 1
         first = state[0] + 1
     counts.update({kind: state[1 + k] for k, kind in enumerate(kinds)})
     return counts
 
 
-def models() -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
-    """Model files of peers, and how each loads them."""
+def alone(what: str, name: str, n: int = 0) -> Counter:
+    """Counts of trials of a peer, made in a process of its own."""
+    here = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, __file__, what, name, str(n)], env=here, stdout=subprocess.PIPE, text=True, check=True
+    )
+    return Counter(json.loads(done.stdout))
+
+
+def models() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
+    """How each peer makes the bytes of a model, and how it loads them and scores four rows."""
     import lightgbm as lgb
     import xgboost as xgb
 
     X = np.random.default_rng(0).normal(size=(200, 5))
     y = X[:, 0] + X[:, 1]
-    one = {"num_threads": 1, "verbosity": -1, "min_data_in_leaf": 5}
-    text = lgb.train(one, lgb.Dataset(X, y), 5).model_to_string().encode()
-    raw = bytes(xgb.train({"verbosity": 0, "nthread": 1}, xgb.DMatrix(X, y), 5).save_raw("json"))
+
+    def text() -> bytes:
+        one = {"num_threads": 1, "verbosity": -1, "min_data_in_leaf": 5}
+        return lgb.train(one, lgb.Dataset(X, y), 5).model_to_string().encode()
 
     def light(data: bytes) -> object:
         return lgb.Booster(model_str=data.decode("latin-1")).predict(X[:4], num_threads=1)
+
+    def raw() -> bytes:
+        return bytes(xgb.train({"verbosity": 0, "nthread": 1}, xgb.DMatrix(X, y), 5).save_raw("json"))
 
     def extreme(data: bytes) -> object:
         booster = xgb.Booster({"nthread": 1}, model_file=bytearray(data))
@@ -72,8 +112,15 @@ def models() -> dict[str, tuple[bytes, Callable[[bytes], object]]]:
     return {"LightGBM (text)": (text, light), "XGBoost (JSON)": (raw, extreme)}
 
 
-def mutated(data: bytes, load: Callable[[bytes], object], n: int) -> Counter:
-    """Mutations of bytes: error, loaded, or crash."""
+def mutated(name: str, n: int) -> Counter:
+    """Mutations of the bytes of a peer's model: error, loaded, crash or hang."""
+    make, load = models()[name]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model"
+        child = mp.get_context("fork").Process(target=lambda: file.write_bytes(make()))
+        child.start()
+        child.join()
+        data = file.read_bytes()
 
     def work(number: int) -> str:
         rng = random.Random(number)
@@ -106,9 +153,13 @@ def rankers() -> dict[str, Callable]:
     return {"LightGBM": light, "XGBoost": extreme}
 
 
-def tables(fit: Callable, odd: dict) -> Counter:
-    """Odd tables: finite scores, refused, bad (scores that are not finite), or crash."""
-    cases = list(odd.values())
+def tables(name: str) -> Counter:
+    """Odd tables: finite scores, refused, bad (scores that are not finite), crash or hang."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from test_odd_tables import ODD
+
+    fit = rankers()[name]
+    cases = list(ODD.values())
 
     def work(k: int) -> str:
         try:
@@ -210,3 +261,13 @@ def _openskill(pairs: list, kind: str):
         first, second = (players.get(name) or model.rating(name=name) for name in (a, b))
         (players[a],), (players[b],) = model.rate([[first], [second]])
     return [player.mu for player in players.values()], ()
+
+
+def main() -> None:
+    what, name = sys.argv[1:3]
+    counts = mutated(name, int(sys.argv[3])) if what == "mutated" else tables(name)
+    print(json.dumps(counts))
+
+
+if __name__ == "__main__":
+    main()

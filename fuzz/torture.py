@@ -51,10 +51,10 @@ def model_files(given):
             for sealed in (False, True)
         ]
     rows = []
-    for name, (data, load) in fuzz_peers.models().items():
-        counts = fuzz_peers.mutated(data, load, min(given.mutations, 2000))
-        total = sum(counts.values())
-        rows.append([f"{name}, a peer", "none", total, total - counts["crash"], counts["error"], counts["loaded"]])
+    for name in fuzz_peers.models():
+        counts = fuzz_peers.alone("mutated", name, min(given.mutations, 10_000))
+        good = counts["error"] + counts["loaded"]
+        rows.append([f"{name}, a peer", "none", sum(counts.values()), good, counts["error"], counts["loaded"]])
     return model_lines(found, rows)
 
 
@@ -74,7 +74,7 @@ def model_lines(found, of_peers):
         "`DataError`, or gives a ranker that scores or says why not; no signal, no hang (ten seconds of CPU), memory at most 4 times the "
         "file (and a megabyte). With the digest as it is, only a file whose changes cancel may load; with the digest computed again, "
         f"what stands behind it is met. {n:,} files, {cpu / 60:.1f} minutes of CPU. For a peer, survival is an error of Python or a model; "
-        "one that ends the process does not survive."
+        "one that ends the process, or takes more than five seconds of CPU, does not survive."
     )
     return [text, "", *table(["file of", "digest", "tried", "survived", "refused", "loaded"], [*rows, *of_peers])]
 
@@ -97,8 +97,8 @@ def odd_tables(given):
         if counts["bad"]:
             FAILURES.append(f"odd tables: {name}: {counts['bad']}")
         rows.append([name, len(ODD), len(ODD) - counts["bad"], counts["finite"], counts["refused"]])
-    for name, fit in fuzz_peers.rankers().items():
-        counts = fuzz_peers.tables(fit, ODD)
+    for name in fuzz_peers.rankers():
+        counts = fuzz_peers.alone("tables", name)
         good = counts["finite"] + counts["refused"]
         rows.append([f"{name}, a peer", len(ODD), good, counts["finite"], counts["refused"]])
     text = f"{len(ODD)} tables: few rows, no columns, constants, cells of 1e155 and 1e308, NaN, infinities, every type of number, text, masks, repeated names, odd grades. Each ends in finite scores or in an error that Placet itself raised; for a peer any exception counts as refused, and scores that are not finite, signals and hangs as failures."

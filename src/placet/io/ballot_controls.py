@@ -117,9 +117,9 @@ class RowControls:
     def _by_item(self, stem: str, ballots: Rankings, row: Ints) -> Floats:
         """A column for each item; where an item is on a ballot its cell holds a number."""
         columns, found = item_columns(list(self.rows.cells), stem), np.zeros(len(row))
-        for k, item in enumerate(ballots.items):
-            own = ballots.item == k
-            if not own.any():
+        by_item = np.split(np.argsort(ballots.item, kind="stable"), np.cumsum(np.bincount(ballots.item))[:-1])
+        for item, own in zip(ballots.items, by_item):
+            if not len(own):
                 continue
             if (name := columns.get(plain_name(str(item)))) is None:
                 raise DataError(
@@ -129,8 +129,8 @@ class RowControls:
             values = self.rows.numbers(name, optional=True)
             self.rows.table.problems.close()
             found[own] = values[row[own]]
-            if (missing := np.isnan(found) & own).any():
-                line = self.rows.line(int(row[np.argmax(missing)]))
+            if (missing := np.isnan(found[own])).any():
+                line = self.rows.line(int(row[own[np.argmax(missing)]]))
                 raise DataError(
                     f"{self.rows.name}:{line}: {name} is empty, but {item!r} is on the "
                     f"ballot ({missing.sum()} such cells); fill it in"

@@ -23,7 +23,7 @@ KNOWN = {
 }
 _SHAPE = 'a line is: list: A > B (or a chain A > B > C), with quotes around names that hold one of > = # : "'
 
-Edge = tuple[Any, Any, int]
+Edge = tuple[Any, Any, int]  # what is over what, and the place of that: a line of text, a row of a table
 
 
 def looks_like_preferences(sample: Sample) -> dict[str, Any] | None:
@@ -68,8 +68,8 @@ def read_preferences(
         edges: dict[Hashable, list[Edge]] = {}
         for k, row in enumerate(good.tolist()):
             who, a, b = (column.values[column.code[k]] for column in (lists, over, under))
-            edges.setdefault(who, []).append((a, b, rows.line(row)))
-        problems = Problems(table.name, on_error, unit="list")
+            edges.setdefault(who, []).append((a, b, int(rows.place[row])))
+        problems = Problems(table.name, on_error, unit="list", locate=table.locate)
         note = table.note("preferences", list(names.values()))
     else:
         edges = _edges_of_text(source, on_error)

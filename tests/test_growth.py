@@ -1,0 +1,32 @@
+"""Readers' time against size: a case for every format; small files of each are read."""
+
+import io
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+import placet
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.bench_growth import READERS  # noqa: E402
+
+
+def test_every_format_is_timed():
+    assert {format for _, _, format, _ in READERS.values()} == set(placet.io.FORMATS)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_file_of_each_kind_is_read(name):
+    make, file, format, _ = READERS[name]
+    found = []
+    for n in (400, 800):
+        source = io.BytesIO(make(n))
+        source.name = file
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", placet.io.DataWarning)
+            found.append(placet.read(source, format, on_error="skip"))
+    assert type(found[0]) is placet.io.FORMATS[format].kind
+    assert str(found[0]) != str(found[1]) or name == "zeros, zst"
