@@ -11,7 +11,7 @@ import placet
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.bench_growth import READERS  # noqa: E402
+from benchmarks.bench_growth import READERS
 
 
 def test_every_format_is_timed():
