@@ -113,11 +113,11 @@ def _one_kind(cells: list[Any]) -> list[Any]:
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequence[Bar | None]" = ()) -> None:
     """A table: drawn on a terminal, with ``bars`` where there is room; tab-separated into a pipe or file."""
-    from placet.io.escaping import in_tsv
+    from placet.io.escaping import tsv_line
 
     if not sys.stdout.isatty():
         for row in (head, *rows):
-            print("\t".join(in_tsv(_text(value)) for value in row))
+            print(tsv_line([_text(value) for value in row]))
         return
     from rich.console import Console
 

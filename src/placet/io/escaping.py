@@ -6,6 +6,7 @@ writing, markup, formulas.  Each target has one function here, and nothing else 
 
 import html
 import re
+from collections.abc import Iterable
 
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -36,6 +37,15 @@ def in_tsv(text: str) -> str:
     a\tb a\\tb
     """
     return visible(text.replace("\\", "\\\\"))
+
+
+def tsv_line(texts: Iterable[str]) -> str:
+    r"""A line of tab-separated text.
+
+    >>> tsv_line(["a\tb", "c"])
+    'a\\tb\tc'
+    """
+    return "\t".join(in_tsv(text) for text in texts)
 
 
 def in_json(text: str) -> str:
