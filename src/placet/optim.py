@@ -156,15 +156,17 @@ def newton(
     return Fit(x, float(value), float(np.abs(gradient).max(initial=0.0)), n_iter, converged, message)
 
 
-def by_products(hvp: Callable[[Floats, Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
+def by_products(hvp: Callable[[Floats, Floats], Floats], tol: float = 0.0) -> Callable[[Floats, Floats], Floats]:
     """A ``solve`` for `newton` by conjugate gradients on Hessian products ``hvp(x, v)``, cut short far off.
 
     Solved to a relative residual of min(1/2, sqrt(norm of the gradient)), so that the last steps converge
-    superlinearly; along a direction that is flat or bends down, what has been found so far is still a descent.
+    superlinearly, and to no less than half the ``tol`` at which `newton` stops, which is what the last step is for;
+    along a direction that is flat or bends down, what has been found so far is still a descent.
     """
 
     def solve(x: Floats, gradient: Floats) -> Floats:
-        accuracy = min(0.5, math.sqrt(float(np.linalg.norm(gradient))))
+        norm = float(np.linalg.norm(gradient))
+        accuracy = min(0.5, max(math.sqrt(norm), 0.5 * tol / norm))
         return cg(lambda v: hvp(x, v), gradient, rtol=accuracy, max_iter=2 * len(gradient) + 10)
 
     return solve

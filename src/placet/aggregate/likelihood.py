@@ -239,7 +239,8 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
             theta = back(optim.lbfgs(_mapped(b, back, forward), y, tol=ROUGH, max_iter=max_iter).x)
         back, forward, y = _units(b, theta)
     times = lambda y, v: forward(b.times(back(y), back(v)))  # noqa: E731
-    found = optim.newton(_mapped(b, back, forward), optim.by_products(times), y, tol=GRADIENT * tol, max_iter=max_iter)
+    solve = optim.by_products(times, GRADIENT * tol)
+    found = optim.newton(_mapped(b, back, forward), solve, y, tol=GRADIENT * tol, max_iter=max_iter)
     return replace(found, x=back(found.x))
 
 
