@@ -166,6 +166,13 @@ def ballots_serial(folder: Path) -> dict:
     return {"fit seconds": time.perf_counter() - start, "passes": len(told), "digest": hash(result.scores.tobytes())}
 
 
+def ballots_one_thread(folder: Path) -> dict:
+    from placet.threads import set_threads
+
+    set_threads(1)
+    return ballots_serial(folder)
+
+
 def ballots_dask(folder: Path) -> dict:
     from distributed import Client, LocalCluster
 
@@ -299,14 +306,16 @@ def votes(quick: bool) -> None:
 
 
 def ballots(quick: bool) -> None:
-    n = 40_000 if quick else 800_000
-    contestants = [ballots_serial, ballots_dask]
+    n = 40_000 if quick else 400_000
+    contestants = [ballots_one_thread, ballots_serial, ballots_dask]
     rows = run_all(f"ballots {5 * n:,} rows in 8 files", make_ballots, n, 5 * n, contestants)
-    one, two = (rows[who.__name__].get("answer") for who in contestants)
-    if one and two:
-        speed = one["fit seconds"] / two["fit seconds"]
-        print(f"same bytes: {one['digest'] == two['digest']}; speed-up of the fit by two workers: {speed:.2f}")
-        print(f"overhead of a pass of 8 tasks: {1000 * two['overhead of a pass']:.0f} ms")
+    one, threads, workers = (rows[who.__name__].get("answer") for who in contestants)
+    if one and threads and workers:
+        print(f"same bytes: {one['digest'] == threads['digest'] == workers['digest']}")
+        seconds = one["fit seconds"]
+        print(f"speed-up of the fit by the threads of one process: {seconds / threads['fit seconds']:.2f}")
+        print(f"speed-up of the fit by two Dask workers: {seconds / workers['fit seconds']:.2f}")
+        print(f"overhead of a pass of 8 tasks: {1000 * workers['overhead of a pass']:.0f} ms")
 
 
 def linear(quick: bool) -> None:
