@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import placet
 from placet.data import DataError, Queries
@@ -239,6 +240,85 @@ def test_rankers_are_chosen_by_clicks_alone():
     for call, message in (
         (lambda: choose_by_clicks([], X, log, valid, X_valid=X_valid), "no ranker to choose from"),
         (lambda: choose_by_clicks(rankers, X, log, valid), "give X_valid"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def drawn_clicks(s, log, sharpness, rng):
+    """One click per session, in proportion to e^{a_k s} / k."""
+    row = log.document
+    gumbel = sharpness[log.position - 1] * s[row] - np.log(log.position) + rng.gumbel(size=len(row))
+    best = np.repeat(np.maximum.reduceat(gumbel, log.offsets[:-1]), np.diff(log.offsets))
+    return Clicks(log.query, row, log.position, gumbel == best, log.offsets, log.queries, log.documents)
+
+
+@pytest.mark.parametrize("ranker", ["linear", "trees"])
+def test_trust_in_high_positions_is_found(ranker):
+    rng = np.random.default_rng(0)
+    s = TRAIN.X @ np.array([1.0, -0.5, 0.5, 0.0])
+    a = np.array([0.3, 0.6, 1.0, 1.2, 1.4])
+    log = drawn_clicks(s, placet.simulate.clicks(TRAIN, rng.normal(size=len(s)), 25, shown=5, random_state=2), a, rng)
+    made = {
+        "linear": LinearRanker("pl-partition", 1e-6, tol=1e-5),
+        "trees": TreeRanker("pl-partition", 12, learning_rate=0.3, min_rows=100, leaves=6),
+    }[ranker]
+    X = TRAIN.X[log.document]
+    fit, plain = (fit_clicks(made, X, log, trust=trust) for trust in (True, False))
+    np.testing.assert_allclose(fit.sharpness, a / a.mean(), atol=0.2)
+    np.testing.assert_allclose(np.log(fit.examination), -np.log(fit.positions), atol=0.3)
+    assert (plain.sharpness == 1).all()
+    likelihood = [click_likelihood(one.ranker, X, log, trust=True) for one in (fit, plain)]
+    assert likelihood[0] > likelihood[1]
+    assert click_likelihood(fit.ranker, X, log) < likelihood[0] - 0.01
+    if ranker == "linear":
+        np.testing.assert_allclose(fit.ranker.coef_ / a.mean(), [1.0, -0.5, 0.5, 0.0], atol=0.06)
+        sparse = fit_clicks(made, csr_matrix(X), log, trust=True)
+        np.testing.assert_allclose(sparse.ranker.coef_, fit.ranker.coef_, atol=1e-3)
+
+
+def test_where_nobody_trusts_sharpness_is_even_and_the_ranker_the_same():
+    rng = np.random.default_rng(1)
+    s = TRAIN.X @ np.array([1.0, -0.5, 0.5, 0.0])
+    shown = placet.simulate.clicks(TRAIN, rng.normal(size=len(s)), 25, shown=5, random_state=2)
+    log = drawn_clicks(s, shown, np.ones(5), rng)
+    made = LinearRanker("pl-partition", 1e-6, tol=1e-5)
+    fit, plain = (fit_clicks(made, TRAIN.X[log.document], log, trust=trust) for trust in (True, False))
+    np.testing.assert_allclose(fit.sharpness, 1.0, atol=0.2)
+    np.testing.assert_allclose(fit.ranker.coef_, plain.ranker.coef_, atol=0.03)
+
+
+def test_with_relevant_and_irrelevant_rows_sharpness_is_the_logarithm_of_their_clicks():
+    """The model of trust bias: clicked where examined with probability eps+ (1 here) or eps-_k = noise + trust / k."""
+    rng = np.random.default_rng(0)
+    relevant = rng.integers(0, 2, 4000)
+    data = Queries(relevant[:, None].astype(float), relevant, np.arange(0, 4001, 5))
+    log = placet.simulate.clicks(
+        data, rng.normal(size=4000), 10, shown=5, eta=1.0, noise=0.05, trust=0.6, random_state=3
+    )
+    eps = 0.05 + 0.95 * 0.6 / np.arange(1, 6)
+    shares = [
+        [log.clicked[(log.position == k) & (relevant[log.document] == r)].mean() * k for k in range(1, 6)]
+        for r in (0, 1)
+    ]
+    np.testing.assert_allclose(shares, [eps, np.ones(5)], atol=0.06)
+    # one click by choice in proportion to the probability of a click: the model itself
+    p = np.where(relevant[log.document] == 1, 1.0, eps[log.position - 1]) / log.position
+    gumbel = np.log(p) + rng.gumbel(size=len(p))
+    clicked = gumbel == np.repeat(np.maximum.reduceat(gumbel, log.offsets[:-1]), np.diff(log.offsets))
+    log = Clicks(log.query, log.document, log.position, clicked, log.offsets, log.queries, log.documents)
+    fit = fit_clicks(LinearRanker("pl-partition", 1e-6, tol=1e-5), data.X[log.document], log, trust=True)
+    truth = -np.log(eps)
+    np.testing.assert_allclose(fit.sharpness * fit.ranker.coef_[0], truth, rtol=0.2)
+
+
+def test_trust_that_cannot_be_fitted_is_refused():
+    log = placet.simulate.clicks(TRAIN[:20], PRODUCTION[: TRAIN.offsets[20]], 5, random_state=1)
+    X = TRAIN.X[log.document]
+    for call, message in (
+        (lambda: fit_clicks(LinearRanker(), X, log, trust=True, debias=False), "leave debias=False out"),
+        (lambda: fit_clicks(LinearRanker(second_order=0.1), X, log, trust=True), "leave second_order out"),
+        (lambda: placet.simulate.clicks(TRAIN, PRODUCTION, trust=2.0), "trust 2.0 in"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

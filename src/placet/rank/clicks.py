@@ -3,10 +3,16 @@
 A click is a choice among what was shown: P(row) in proportion to e^{s + b_position}, e^b the examination of a position
 relative to the first.  So neither propensities nor randomized traffic are needed, only rows that were seen at several
 positions (or share features with such rows).
+
+Users may also trust the ranking, and click what stands high though they see that it is wrong.  Then a click at the top
+says less about the row: P(row) in proportion to e^{a_position s + b_position}.  With relevant and irrelevant rows
+alone, clicked where examined with probability eps+_k and eps-_k, this is the model of trust bias itself: a_k is in
+proportion to log(eps+_k / eps-_k), and b_k is log(examination_k eps-_k).
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,17 +28,24 @@ from placet.rank.ranker import Ranker
 from placet.rank.trees import TreeRanker
 
 POSITION_L2 = 1e-4  # penalty on effects: those of the weights would shrink them, and give positions' share to features
+TRUST_L2 = 1e-3  # penalty on the distance of a position's sharpness from the mean, scores in units of their deviation
+ROUNDS, SETTLED = 10, 0.02  # of fits to find sharpness, and how little it moves at the end
 
 
 @dataclass(frozen=True)
 class ClickFit:
-    """A ranker fitted to clicks, ready to ``predict``, and the ``examination`` of each of ``positions`` (first: 1)."""
+    """A ranker fitted to clicks, ready to ``predict``, and the ``examination`` of each of ``positions`` (first: 1).
+
+    ``sharpness`` (positions,): how much clicks there follow the score, mean 1 over rows shown; all 1 without trust.
+    Where it varies, the examination is that of a row with the mean score.
+    """
 
     ranker: Any
     positions: Ints
     examination: Floats
     n_choices: int
     n_silent: int
+    sharpness: Floats
 
 
 def fit_clicks(
@@ -43,6 +56,7 @@ def fit_clicks(
     keys: Sequence[tuple[Hashable, Hashable]] | None = None,
     valid: Queries | None = None,
     debias: bool = True,
+    trust: bool = False,
 ) -> ClickFit:
     """Fit a linear or tree ranker to clicks, with the effects of positions unless ``debias`` is False.
 
@@ -50,7 +64,16 @@ def fit_clicks(
     the ranker sees each click as a list with one row above the others; "pl-partition" makes it the likelihood of the
     position-based model given one click.  ``valid``: queries with grades, as in ``fit``; where there are none,
     `choose_by_clicks` judges rankers by clicks that they were not fitted to.
+
+    ``trust``: a position may also have a sharpness, by which the score of what is shown there counts, so that rows
+    that were clicked for their place alone pull less.  Ranker and sharpness are fitted in turn until neither moves.
     """
+    if trust and not debias:
+        raise ValueError("trust=True is an effect of positions; leave debias=False out")
+    if trust and getattr(ranker, "second_order", None) is not None:
+        raise ValueError(
+            "trust=True scales the features of a linear ranker, not their products; leave second_order out"
+        )
     if not isinstance(ranker, (LinearRanker, TreeRanker)):
         raise ValueError(f"clicks are fitted by LinearRanker and TreeRanker, not by {type(ranker).__name__}")
     matrix, names = table(X)
@@ -66,20 +89,76 @@ def fit_clicks(
     own = row if keys is None else clicks.rows_of(keys)[row]
     positions, code = np.unique(clicks.position, return_inverse=True)
     code = code.ravel()[row] if debias else np.zeros(len(row), np.int64)
-    data = Queries(matrix[own], grade, offsets, weight, features=names)
     shown = np.zeros((len(row), len(positions) - 1 if debias else 0))
     later = np.flatnonzero(code)
     shown[later, code[later] - 1] = 1.0  # positions after the first
+
+    fit = partial(_fit_rows, ranker, Queries(matrix[own], grade, offsets, weight, features=names), shown, valid)
+    sharpness = np.ones(len(positions))
+    fitted, effect = fit(sharpness[code])
+    if trust:
+        bound, n_shown = Bound("pl-partition", lists), np.bincount(code, minlength=len(positions))
+        for _ in range(ROUNDS):
+            before, s = sharpness, np.asarray(fitted.predict(matrix), dtype=np.float64)[own]
+            sharpness, effect = position_effects(bound, s, code, len(positions), trust=True)
+            sharpness = sharpness * n_shown.sum() / max(float(sharpness @ n_shown), np.finfo(float).tiny)
+            fitted, _ = fit(sharpness[code])
+            if np.abs(sharpness - before).max() < SETTLED:
+                break
+    examination = np.exp(effect) if debias else np.ones(len(positions))
+    return ClickFit(fitted, positions, examination, len(offsets) - 1, n_silent, sharpness)
+
+
+def _fit_rows(ranker: Any, data: Queries, shown: Floats, valid: Queries | None, factor: Floats) -> tuple[Any, Floats]:
+    """A clone of the ranker fitted to scores factor s + effect, and the effects (positions,) of ``shown``, first: 0."""
     fitted = clone(ranker)
-    if isinstance(fitted, LinearRanker) and ranker.control_l2 is None:
-        fitted.set_params(control_l2=POSITION_L2)
+    if isinstance(fitted, LinearRanker):
+        fitted.set_params(control_l2=POSITION_L2 if ranker.control_l2 is None else ranker.control_l2)
+        data = replace(data, X=scale_rows(data.X, factor))
+    else:
+        fitted._factor = None if (factor == 1.0).all() else factor
     fitted.fit(data, valid=valid, control=shown if shown.shape[1] else None)
     effect = np.append(0.0, list(fitted.controls_.values()))
     fitted.controls_ = {}
     if isinstance(fitted, LinearRanker):
         fitted.intercept_, fitted.control_l2 = 0.0, ranker.control_l2
-    examination = np.exp(effect) if debias else np.ones(len(positions))
-    return ClickFit(fitted, positions, examination, len(offsets) - 1, n_silent)
+    fitted.__dict__.pop("_factor", None)
+    return fitted, effect
+
+
+def scale_rows(X: Any, factor: Floats) -> Any:
+    """Every row of a table (dense or sparse) times its factor."""
+    if (factor == 1.0).all():
+        return X
+    return X.multiply(factor[:, None]).tocsr() if hasattr(X, "tocsr") else X * factor[:, None]
+
+
+def position_effects(
+    bound: Bound, s: Floats, code: Ints, n_positions: int, *, trust: bool = False
+) -> tuple[Floats, Floats]:
+    """Sharpness a >= 0 and effects b (positions,), b_1 = 0, of positions that are best for clicks with scores a s + b.
+
+    ``s`` and ``code`` (rows,): score and number of the position of every row of the lists of ``bound``.  Without
+    ``trust`` all a are one number.  Effects are those at the mean score.  Small penalties hold b at 0 and a at its
+    mean.
+    """
+    n, k = n_positions, n_positions if trust else 1
+    z = (s - s.mean()) / (float(np.std(s)) or 1.0)
+    of = code if trust else np.zeros(len(code), np.int64)
+
+    def penalized(x: Floats) -> tuple[float, Floats]:
+        a, b = x[:k], np.append(0.0, x[k:])
+        value, g = bound.value_and_grad(a[of] * z + b[code])
+        gap = a - a.mean()
+        value += 0.5 * POSITION_L2 * float(b @ b) + 0.5 * TRUST_L2 * float(gap @ gap)
+        along = np.bincount(of, g * z, k) + TRUST_L2 * gap
+        return value, np.concatenate([along, np.bincount(code, g, n)[1:] + POSITION_L2 * b[1:]])
+
+    low = np.concatenate([np.zeros(k), np.full(n - 1, -np.inf)])
+    start = np.concatenate([np.ones(k) if trust else np.zeros(k), np.zeros(n - 1)])
+    found = lbfgs(penalized, start, bounds=(low, np.full(len(low), np.inf)), tol=1e-7).x
+    a = np.full(n, found[0]) if not trust else found[:k]
+    return a / (float(np.std(s)) or 1.0), np.append(0.0, found[k:])
 
 
 def choose_by_clicks(
@@ -90,47 +169,43 @@ def choose_by_clicks(
     *,
     keys: Sequence[tuple[Hashable, Hashable]] | None = None,
     X_valid: Any = None,
+    trust: bool = False,
 ) -> tuple[ClickFit, Floats]:
     """Fit every ranker to ``clicks``; the best on the clicks ``valid``, and the values (rankers,) of all.
 
     A value is `click_likelihood` on ``valid``, whose rows have the features ``X_valid``, or are among ``keys`` too.
-    No grade is needed, and a tie goes to the earlier.
+    No grade is needed, and a tie goes to the earlier.  ``trust`` as in `fit_clicks`, in the fits and in their values.
     """
     if not len(rankers):
         raise ValueError("there is no ranker to choose from; give at least one")
     if (keys is None) == (X_valid is None):
         raise ValueError("give X_valid, the features of every row of valid, or keys that name the rows of both logs")
-    fits = [fit_clicks(ranker, X, clicks, keys=keys) for ranker in rankers]
+    fits = [fit_clicks(ranker, X, clicks, keys=keys, trust=trust) for ranker in rankers]
     rows = X if X_valid is None else X_valid
-    values = np.array([click_likelihood(fit.ranker, rows, valid, keys=keys) for fit in fits])
+    values = np.array([click_likelihood(fit.ranker, rows, valid, keys=keys, trust=trust) for fit in fits])
     return fits[int(np.argmax(values))], values
 
 
 def click_likelihood(
-    ranker: Any, X: Any, clicks: Clicks, *, keys: Sequence[tuple[Hashable, Hashable]] | None = None
+    ranker: Any,
+    X: Any,
+    clicks: Clicks,
+    *,
+    keys: Sequence[tuple[Hashable, Hashable]] | None = None,
+    trust: bool = False,
 ) -> float:
     """Mean log likelihood of a click, given what was shown beside it and left, of scores a s + b_position.
 
-    ``ranker``: whatever has ``predict(X)``; ``X`` and ``keys`` as in `fit_clicks`.  The scale a >= 0 and the effects b
-    are those that are best for these clicks: so rankers of any loss and library are judged alike, by how well their
-    scores tell apart rows that were shown at the same positions.
+    ``ranker``: whatever has ``predict(X)``; ``X`` and ``keys`` as in `fit_clicks`.  The scale a >= 0 (with ``trust``
+    one for every position) and the effects b are those that are best for these clicks: so rankers of any loss and
+    library are judged alike, by how well their scores tell apart rows that were shown at the same positions.
     """
     row, lists, _ = clicks.choices()
     if not row.size:
         raise DataError(f"none of {len(clicks)} impressions has a click beside something unclicked")
     s = np.asarray(ranker.predict(X), dtype=np.float64)
     s = s[row] if keys is None else s[clicks.rows_of(keys)[row]]
-    s = s / (float(np.std(s)) or 1.0)
     positions, code = np.unique(clicks.position, return_inverse=True)
-    code, n = code.ravel()[row], len(positions)
-    bound = Bound("pl-partition", lists)
-
-    def penalized(x: Floats) -> tuple[float, Floats]:
-        b = np.append(0.0, x[1:])
-        value, g = bound.value_and_grad(x[0] * s + b[code])
-        grad = np.append(g @ s, np.bincount(code, g, n)[1:] + POSITION_L2 * b[1:])
-        return value + 0.5 * POSITION_L2 * float(b @ b), grad
-
-    low = np.append(0.0, np.full(n - 1, -np.inf))
-    found = lbfgs(penalized, np.zeros(n), bounds=(low, np.full(n, np.inf)), tol=1e-7).x
-    return -bound.value_and_grad(found[0] * s + np.append(0.0, found[1:])[code])[0]
+    code, bound = code.ravel()[row], Bound("pl-partition", lists)
+    a, b = position_effects(bound, s, code, len(positions), trust=trust)
+    return -bound.value_and_grad(a[code] * (s - s.mean()) + b[code])[0]

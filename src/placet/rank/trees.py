@@ -93,6 +93,7 @@ class TreeRanker(Ranker):
     needs = ("curvature",)
     _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True), controls_=Learnt())
     _missing = "keep"
+    _factor: Floats | None = None  # by which the score of a row counts in the loss; set by `placet.rank.clicks` alone
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class TreeRanker(Ranker):
     def _fit_queries(self, queries: Queries, valid: Queries | None, slopes: "Slopes", settings: Settings) -> None:
         """Grow trees in this process, and keep as many as are best on the validation set."""
         slopes.bind(queries.lists())
-        slopes.effects, slopes.rate = effects_of(self._control), self.learning_rate
+        slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), self.learning_rate, self._factor
         with engine_errors(self.backend):
             engine: Engine = BACKENDS[self.backend](settings, queries, valid)
             best = self._grow(engine, slopes, valid)
@@ -282,6 +283,7 @@ class Slopes:
         self.unit = self.level = 0.0
         self.effects: Effects | None = None  # of controls, which take a step of their own at every call
         self.rate = 1.0
+        self.factor: Floats | None = None  # (rows,) by which scores count, effects apart
 
     def bind(self, lists: Lists, row: Ints | None = None) -> None:
         """Fix the lists."""
@@ -304,6 +306,7 @@ class Slopes:
         """
         assert self.bound is not None
         s = s if self.row is None else s[self.row]
+        s = s if self.factor is None else self.factor * s
         s = s if self.effects is None else s + self.effects.scores()
         if self.learnt:
             self._learn(self.bound, s)
@@ -317,6 +320,8 @@ class Slopes:
         g, h = g / self.unit, np.maximum(h / self.unit, FLOOR)
         if self.effects is not None:
             self.effects.step(g, h, self.rate)
+        if self.factor is not None:
+            g, h = self.factor * g, np.maximum(self.factor**2 * h, FLOOR)
         if self.row is None:
             return g, h
         back_g, back_h = np.empty_like(g), np.empty_like(h)

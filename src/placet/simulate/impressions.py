@@ -16,14 +16,16 @@ def clicks(
     shown: int = 10,
     eta: float = 1.0,
     noise: float = 0.1,
+    trust: float = 0.0,
     one_click: bool = False,
     random_state: int | np.random.Generator = 0,
 ) -> Clicks:
     """Position-based clicks on the ``shown`` rows of the highest ``score``, ``n_sessions`` times per query.
 
     The row at position k is examined with probability k^-eta and, if so, clicked with probability noise + (1 - noise)
-    (2^grade - 1) / (2^highest grade - 1).  ``one_click``: only sessions with one click are kept.  Documents are named
-    by their row in ``queries``.
+    (2^grade - 1) / (2^highest grade - 1).  ``trust`` adds trust / k to the noise of position k, in place of what it
+    leaves: users who click what stands high though they see that it is wrong.  ``one_click``: only sessions with
+    one click are kept.  Documents are named by their row in ``queries``.
 
     >>> import placet
     >>> data = placet.simulate.queries(3, 5, 2, random_state=0)
@@ -35,10 +37,12 @@ def clicks(
     s = np.asarray(score, dtype=np.float64)
     if s.shape != queries.grade.shape:
         raise ValueError(f"score has shape {s.shape}; the queries have {len(queries.grade)} rows")
-    if n_sessions < 1 or shown < 1 or not 0 <= noise <= 1:
-        raise ValueError(f"n_sessions {n_sessions} and shown {shown} must be at least 1, noise {noise} in [0, 1]")
+    if n_sessions < 1 or shown < 1 or not 0 <= noise <= 1 or not 0 <= trust <= 1:
+        raise ValueError(
+            f"n_sessions {n_sessions} and shown {shown} must be at least 1, noise {noise} and trust {trust} in [0, 1]"
+        )
     top = max(float(2.0 ** queries.grade.max(initial=0.0)) - 1.0, 1.0)
-    relevance = noise + (1.0 - noise) * (np.exp2(queries.grade) - 1.0) / top
+    relevance = (np.exp2(queries.grade) - 1.0) / top
     rows, places, sizes, of = [], [], [], []
     for q, (a, b) in enumerate(zip(queries.offsets[:-1], queries.offsets[1:])):
         order = a + np.argsort(-s[a:b], kind="stable")[:shown]
@@ -48,7 +52,9 @@ def clicks(
             sizes.append(np.full(n_sessions, len(order)))
             of.append(np.full(n_sessions, q))
     row, place, size, query = (np.concatenate([np.zeros(0, np.int64), *part]) for part in (rows, places, sizes, of))
-    clicked = rng.random(len(row)) < place.astype(np.float64) ** -eta * relevance[row]
+    by_mistake = noise + (1.0 - noise) * trust / np.maximum(place, 1)
+    liked = by_mistake + (1.0 - by_mistake) * relevance[row]
+    clicked = rng.random(len(row)) < place.astype(np.float64) ** -eta * liked
     if one_click:
         session = np.repeat(np.arange(len(size)), size)
         kept = np.bincount(session, clicked, len(size)) == 1
