@@ -437,7 +437,7 @@ def test_votes_without_finite_scores_are_refused():
     with pytest.raises(DataError, match="needs ballots"):
         MultinomialPreference(variance=True).fit(Comparisons.from_battles("ab", "bc", "aa"))
     tied = MultinomialPreference().fit(Comparisons.from_battles("aab", "bbc", ["a", "tie", "b"])).consensus_
-    assert any("1 ties were left out" in note for note in tied.notes)
+    assert any("1 tie was left out" in note for note in tied.notes)
 
 
 # How sure it is

@@ -247,7 +247,8 @@ class BradleyTerry(BaseEstimator):
             data = Comparisons(data.i, data.j, won, lost, tied, items=data.items, ordered=self.order_effect, **beside)
         n_ties = float(data.ties.sum())
         if n_ties and self.ties == "none":
-            notes.append(f"{n_ties:g} ties were counted as half a win for either side")
+            ties = "tie was" if n_ties == 1 else "ties were"
+            notes.append(f"{n_ties:g} {ties} counted as half a win for either side")
         if not n_ties and self.ties != "none":
             notes.append("there are no ties, so the tie parameter is at its bound: no ties expected")
         return data, notes

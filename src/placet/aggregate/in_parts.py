@@ -38,6 +38,7 @@ from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.engine import EngineError
 from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
+from placet.io.text import plural
 from placet.losses import LOSSES
 from placet.threads import algebra_threads
 
@@ -66,7 +67,7 @@ def consensus_of_parts(
             assert isinstance(result, Consensus)
         else:
             result = _of_ballots(parts, run, steps)
-    note = f"worked on in {len(parts)} parts"
+    note = f"worked on in {plural(len(parts), 'part')}"
     return replace(result, notes=(*parts.notes, note, *result.notes))
 
 

@@ -157,7 +157,8 @@ class MultinomialPreference(BaseEstimator):
         if isinstance(data, Comparisons):
             notes.append("votes are taken given the pair that was asked about")
             if data.ties.any():
-                notes.append(f"{data.ties.sum():g} ties were left out")
+                n_ties = data.ties.sum()
+                notes.append(f"{n_ties:g} {'tie was' if n_ties == 1 else 'ties were'} left out")
         if self.adherence == "learned":
             top = int((found.adherence == 1).sum())
             notes.append(f"scores are in units of the most adherent agents, {top} of {len(found.adherence)}")
