@@ -177,6 +177,15 @@ def test_diversity_trains_scores_and_is_evaluated_from_files(run, named):
     assert set(found) == {"alpha_ndcg@5", "err_ia@5", "ndcg@5"}
     (named / "flat.qrels").write_text("".join(f"{q} 0 d{q}-1 1\n" for q in range(8, 16)))
     assert "needs judgments of subtopics" in run("evaluate", "d.run", "flat.qrels", "-m", "alpha_ndcg", code=2)
+    run("train", "named_train.txt", "--save", "rows.placet")
+    run("score", "rows.placet", "named_valid.txt", "--run", "rows", "--out", "rows.run")
+    pair = ["compare", "d.run", "rows.run", "valid.qrels", "-m", "alpha_ndcg@5,ndcg@5"]
+    rows = json.loads(run(*pair, "--json"))
+    assert [row["metric"] for row in rows] == ["alpha_ndcg@5"] * 2 + ["ndcg@5"] * 2
+    assert rows[0]["mean"] == pytest.approx(about["validation"])
+    both = json.loads(run(*pair, "--all-pairs", "--json"))
+    assert {row["mean"] for row in both["systems"]} == {row["mean"] for row in rows}
+    assert "needs judgments of subtopics" in run("compare", "d.run", "rows.run", "flat.qrels", "-m", "err_ia", code=2)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,14 @@ def subtopics(judged: "Judged", specs: list[Any], labels: Path) -> Any:
     return judged.judged
 
 
+def value_per_query(spec: Any, judged: "Judged", labels: Path) -> Any:
+    """One metric of one system: a value for each query, by grades or, where it asks for them, by subtopics."""
+    from placet.metrics import evaluate as evaluate_all
+
+    lists = judged.score, judged.grade, judged.offsets
+    return evaluate_all([spec], *lists, name=judged.name, judged=subtopics(judged, [spec], labels))[repr(spec)]
+
+
 def row_propensities(judged: "Judged", labels: Path, train: Path | None) -> Any:
     """The propensity of each row's label, counted in the training points (or else in the labels themselves)."""
     import numpy as np

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.evaluate import split_specs
+from placet.cli.evaluate import split_specs, value_per_query
 from placet.cli.in_parts import InParts, OnDask, scanned
 from placet.cli.options import (
     AsJson,
@@ -251,14 +251,14 @@ def compare(
                 name: [_judged(path, labels, files_of(relation)) for path in paths] for name, paths in named.items()
             }
         asked: dict[str, Any] = {"correction": correction, "level": level, "random_state": seed}
-        show_all_pairs(specs, runs, out=out, as_json=as_json, **asked)
+        show_all_pairs(specs, runs, labels, out=out, as_json=as_json, **asked)
         return
     with progress_bar("scoring"):
         judged = [_judged(path, labels, files_of(relation)) for path in systems]
     head = ["metric", "system", "mean", "stderr", "queries", "minus first", "low", "high", "p"]
     rows: list[list[Any]] = []
     for spec in specs:
-        values = [spec(one.score, one.grade, one.offsets, name=one.name) for one in judged]
+        values = [value_per_query(spec, one, labels) for one in judged]
         with progress_bar(f"comparing by {spec!r}"):
             gaps = [paired(own, values[0], level=level, random_state=seed) for own in values[1:]]
         for path, own, gap in zip(systems, map(summary, values), [None, *gaps]):

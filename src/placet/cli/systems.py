@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from placet.cli.evaluate import value_per_query
 from placet.cli.output import deliver, progress_bar, say, show_table
 
 
@@ -24,6 +25,7 @@ def named_systems(given: Sequence[Path]) -> dict[str, list[Path]]:
 def show_all_pairs(
     metrics: Sequence[Any],
     systems: dict[str, list[Any]],
+    labels: Path,
     *,
     correction: str,
     level: float,
@@ -31,7 +33,10 @@ def show_all_pairs(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Print systems in tiers and all pairs (to ``out``, if given) by each metric; ``systems``: name -> runs."""
+    """Print systems in tiers and all pairs (to ``out``, if given) by each metric.
+
+    ``systems``: name -> runs, met with the ``labels`` of this file.
+    """
     from placet.metrics import compare_systems
 
     system_head = ["metric", "system", "tier", "mean", "stderr", "queries", "runs", "spread of runs"]
@@ -39,10 +44,7 @@ def show_all_pairs(
     system_rows: list[list[Any]] = []
     pair_rows: list[list[Any]] = []
     for spec in metrics:
-        values = {
-            name: [spec(run.score, run.grade, run.offsets, name=run.name) for run in runs]
-            for name, runs in systems.items()
-        }
+        values = {name: [value_per_query(spec, run, labels) for run in runs] for name, runs in systems.items()}
         with progress_bar(f"comparing by {spec!r}"):
             found = compare_systems(values, correction=correction, level=level, random_state=random_state)
         for name, own, n_runs, spread, tier in zip(
