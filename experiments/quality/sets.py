@@ -22,6 +22,7 @@ SAME_QUERIES = {"MQ2008-agg": "MQ2008"}
 """Sets whose queries are those of another: their differences are no independent draws."""
 
 DEEPEST = 1001.0
+FEATURES = 300  # of the example
 
 
 def parts_of(name: str) -> list[Queries]:
@@ -43,16 +44,15 @@ def rank_features(path: Path) -> Queries:
 
 def example_parts() -> list[Queries]:
     """Both files of LightGBM's example: svmlight rows, and sizes of groups in a file beside."""
-    from sklearn.datasets import load_svmlight_files
+    from sklearn.datasets import load_svmlight_file
 
     folder = need_data(EXAMPLE)
-    names = [folder / f"rank.{which}.xz" for which in ("train", "test")]
-    sizes = [np.loadtxt(lzma.open(folder / f"rank.{which}.query.xz"), dtype=int) for which in ("train", "test")]
-    columns = load_svmlight_files([lzma.open(name) for name in names])
     queries, first = [], 0
-    for X, grade, size in zip(columns[::2], columns[1::2], sizes):
-        qid = first + np.repeat(np.arange(len(size)), size)
-        queries.append(Queries.from_arrays(X.toarray(), grade, qid))
+    for which in ("train", "test"):
+        with lzma.open(folder / f"rank.{which}.xz") as rows, lzma.open(folder / f"rank.{which}.query.xz") as sizes:
+            X, grade = load_svmlight_file(rows, n_features=FEATURES)
+            size = np.loadtxt(sizes, dtype=int)
+        queries.append(Queries.from_arrays(X.toarray(), grade, first + np.repeat(np.arange(len(size)), size)))
         first += len(size)
     whole = concat(queries)
     return [whole[np.arange(len(whole)) % 5 == k] for k in range(5)]
