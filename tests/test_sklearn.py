@@ -48,13 +48,6 @@ def by_hand(l2, weight=None):
     return np.mean(values)
 
 
-ROUTES_PIPELINES = pytest.mark.skipif(
-    tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9),
-    reason="scikit-learn 1.6 and 1.7 do not hand metadata on to the score of a pipeline",
-)
-
-
-@ROUTES_PIPELINES
 def test_a_search_over_a_pipeline_finds_the_score_of_the_folds():
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(pipeline(), GRID, cv=FOLDS, error_score="raise").fit(X, Y, qid=QID, groups=QID)
@@ -68,7 +61,6 @@ def test_a_search_over_a_pipeline_finds_the_score_of_the_folds():
     assert expected[0] != pytest.approx(expected[1], abs=1e-6)
 
 
-@ROUTES_PIPELINES
 def test_weights_are_routed_to_fit_and_score():
     weight = np.random.default_rng(0).integers(1, 9, len(DATA)).astype(float)
     rows = weight[DATA.query]
