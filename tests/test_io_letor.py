@@ -35,6 +35,7 @@ def table(text, **options):
     for small in (1 << 15, -1):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(blocks, "SMALL_TEXT", small)
+            patch.setattr(blocks, "MIDDLE_TEXT", small)
             try:
                 text_bytes = text.encode() if isinstance(text, str) else text
                 found.append((read_letor(io.BytesIO(text_bytes), **copy.deepcopy(options)), ""))

@@ -47,7 +47,7 @@ def test_imports_point_one_way(path):
         (["--help"], {"numpy"}),
         (
             ["aggregate", "votes.ballots", "--method", "borda"],
-            {"sklearn", "numba", "scipy.linalg", "polars", "lightgbm"},
+            {"sklearn", "numba", "scipy.linalg", "scipy.special", "polars", "lightgbm"},
         ),
         (["describe", "votes.ballots"], {"sklearn", "numba", "scipy", "polars"}),
         (["describe", "votes.csv"], {"sklearn", "numba", "scipy", "pandas"}),
@@ -58,8 +58,8 @@ def test_imports_point_one_way(path):
 def test_small_commands_import_nothing_heavy(words, heavy, tmp_path):
     (tmp_path / "votes.ballots").write_text("3: A > B > C > D > E > F > G\n2: B > A = C\n")
     (tmp_path / "votes.csv").write_text("model_a,model_b,winner\nx,y,model_a\ny,x,tie\n")
-    (tmp_path / "labels.txt").write_text("2 qid:1 1:0.5\n0 qid:1 2:0.1\n")
-    (tmp_path / "scores.txt").write_text("0.5\n0.1\n")
+    (tmp_path / "labels.txt").write_text("2 qid:1 1:0.5\n0 qid:1 2:0.1\n" * 2000)
+    (tmp_path / "scores.txt").write_text("0.5\n0.1\n" * 2000)
     code = (
         "import sys\n"
         "from placet.cli import main\n"

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.special
+import scipy
 
 from placet.io.escaping import in_html
 

@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,7 +19,8 @@ from placet.kernels import interpreted, parse
 from placet.threads import get_threads
 
 BLOCK = 1 << 20
-SMALL_TEXT = 1 << 15  # bytes that plain Python parses before Numba is imported
+SMALL_TEXT = 1 << 15  # bytes that plain Python parses before a kernel is compiled,
+MIDDLE_TEXT = 1 << 19  # and before Numba is imported
 MAX_FEATURES = 1 << 24
 DENSE_FROM = 0.25
 Sparse = Literal["auto"] | bool
@@ -77,8 +79,8 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def kernels_for(size: int) -> Any:
-    """The kernels that parse text of ``size`` bytes: plain Python where it is done before Numba is imported."""
-    return interpreted("parse") if size <= SMALL_TEXT else parse
+    """The kernels that parse text of ``size`` bytes: plain Python where it is done before Numba is ready."""
+    return interpreted("parse") if size <= (SMALL_TEXT if "numba" in sys.modules else MIDDLE_TEXT) else parse
 
 
 class Buffers:
