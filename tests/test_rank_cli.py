@@ -61,6 +61,7 @@ def test_train_then_score(run, folder, ranker):
 QUICK = {
     "neural": ["epochs=3", "hidden=8,4"],
     "booster": ["n_rounds=5", "learners=feature,stump"],
+    "forest": ["n_trees=5", "center=true"],
     "rankboost": ["n_rounds=5", "learners=stump,feature"],
     "adarank": ["n_rounds=5"],
     "coordinate": ["max_iter=1", "starts=1"],
@@ -410,7 +411,7 @@ def test_validation_rows_that_say_nothing(run, folder):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--ranker", "forest"], "ranker 'forest' is unknown"),
+        (["--ranker", "oak"], "ranker 'oak' is unknown"),
         (["--loss", "plackett"], "loss 'plackett' is unknown"),
         (["-p", "depth=3"], "--param depth is unknown to LinearRanker"),
         (["-p", "l2"], "not of the form name=value"),

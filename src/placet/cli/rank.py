@@ -58,9 +58,10 @@ def train(
     ranker: Annotated[
         str,
         typer.Option(
-            help="linear, trees, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, listwise, "
-            "reranker, crf, diversity (--judged), fusion (of rank lists), labels (extreme multi-label), or auto: the "
-            "best of a short list (--param budget=N, seconds=S), or the mean of the K best (--param blend=K).",
+            help="linear, trees, forest, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, "
+            "listwise, reranker, crf, diversity (--judged), fusion (of rank lists), labels (extreme multi-label), or "
+            "auto: the best of a short list (--param budget=N, seconds=S), or the mean of the K best (--param "
+            "blend=K).",
             autocompletion=complete_rankers,
         ),
     ] = "linear",

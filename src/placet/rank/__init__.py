@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from placet.rank.coordinate import CoordinateAscent
     from placet.rank.crf import ContinuousCRF
     from placet.rank.diversity import DiversityReranker, mmr
+    from placet.rank.extra_trees import ForestRanker
     from placet.rank.fusion import SupervisedFusion
     from placet.rank.labels import LabelRanker
     from placet.rank.linear import LinearRanker

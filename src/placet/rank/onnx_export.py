@@ -33,7 +33,7 @@ def write_onnx(ranker: Any, path: str | os.PathLike[str]) -> None:
     package = onnx()
     graph = _Graph(package)
     name = type(ranker).__name__
-    builders = {"LinearRanker": _linear, "TreeRanker": _trees, "NeuralRanker": _network}
+    builders = {"LinearRanker": _linear, "TreeRanker": _trees, "ForestRanker": _trees, "NeuralRanker": _network}
     if name not in builders:
         raise ValueError(f"{name} has no ONNX form; {', '.join(builders)} have one")
     scores = builders[name](graph, ranker)

@@ -36,6 +36,7 @@ RANKERS = Classes(
     {
         "linear": "linear:LinearRanker",
         "trees": "trees:TreeRanker",
+        "forest": "extra_trees:ForestRanker",
         "neural": "neural:NeuralRanker",
         "booster": "boosting:ConsistentBooster",
         "rankboost": "rankboost:RankBoost",

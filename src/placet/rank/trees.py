@@ -16,7 +16,7 @@ from placet.rank.engines import BACKENDS, Engine, Settings, engine_errors, light
 from placet.rank.files import lightgbm
 from placet.rank.forest import Forest
 from placet.rank.monotone import directions
-from placet.rank.ranker import Ranker, largest_first, two_rows
+from placet.rank.of_trees import OfTrees
 from placet.rank.state import Learnt, Number, Trees, holds
 from placet.rank.trees_in_parts import best_number, grow_together
 from placet.rank.validation import Best
@@ -33,7 +33,7 @@ NUMBER_OF_TREES = (
 FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton steps of a leaf bounded
 
 
-class TreeRanker(Ranker):
+class TreeRanker(OfTrees):
     """A sum of regression trees fitted to any loss that has a curvature.
 
     Gradients and curvatures are divided by the mean curvature at the start, so ``l2`` and the engine's own limits mean
@@ -174,12 +174,6 @@ class TreeRanker(Ranker):
         sign = directions(self.monotone, data.features, data.n_features)
         return Settings(**{name: getattr(self, name) for name in names}, sign=sign, own=self._further())
 
-    @property
-    def feature_importances_(self) -> Floats:
-        """Share (features,) of each feature in the variance that splits explain; see `Forest.importances`."""
-        self._check_fitted()
-        return self.trees_.importances()
-
     def _check(self) -> None:
         if self.n_trees < 1 or self.patience < 1:
             raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
@@ -237,27 +231,6 @@ class TreeRanker(Ranker):
                     break  # no leaf can be split any more
                 best.see(best.steps + 1)
         return best
-
-    def _scores(self, queries: Queries) -> Floats:
-        return self.trees_.predict(queries.X)
-
-    def shapley(self, X: Any) -> Floats:
-        """What each feature adds to the score of each row, (rows, features): Shapley values over the trees.
-
-        They differ from those of LightGBM (``pred_contrib``) by rounding; their sum is the score less its mean over the
-        training rows.
-        """
-        queries = self._rows_to_score(X, None)
-        rows = queries.X.toarray() if hasattr(queries.X, "toarray") else queries.X
-        found = [self.trees_.shapley(row) for row in np.asarray(rows, np.float64)]
-        return np.array(found).reshape(len(found), self.n_features_in_)
-
-    def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
-        """Why row i is above row j: what each feature adds to s_i - s_j (Shapley values), largest first."""
-        pair = two_rows(self, X, i, j)
-        pair = np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair)
-        names = self.features_ if self.features_ is not None else range(self.n_features_in_)
-        return largest_first(names, self.trees_.shapley(pair[0]) - self.trees_.shapley(pair[1]))
 
 
 class Slopes:
