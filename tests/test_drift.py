@@ -65,6 +65,69 @@ def test_the_factorization_is_that_of_the_dense_hessian(family):
     np.testing.assert_allclose(walk.covariance(factored, 6), expected, rtol=1e-4, atol=1e-8)
 
 
+@pytest.mark.parametrize("family", ["bradley-terry", "davidson"])
+def test_products_solve_what_factors_do(family, monkeypatch):
+    c = walks(2, n=12, steps=15, each=25)[1]
+    walk = drift.Walk(c, Steps(1.0, c.time), family, True)
+    walk.set_widths(1.3, 0.5)
+    x = np.append(0.3 * np.random.default_rng(1).normal(size=walk.n), np.full(walk.p.n_extra, 0.4))
+    at = walk.derivatives(x)
+    exact = walk.factored(at)
+    walk.direct = False
+    found = walk.factored(at, 1e-9)
+    np.testing.assert_allclose(found.solve(at.gradient), exact.solve(at.gradient), rtol=1e-5, atol=1e-8)
+    v = np.sin(np.arange(walk.n))
+    np.testing.assert_allclose(exact.fronts.solve(found.fronts.times(v)), v, atol=1e-8)
+    assert found.fronts.solve(np.zeros((walk.n, 0))).shape == (walk.n, 0)
+    monkeypatch.setattr("placet.aggregate.chained.DRAWS", 64)
+    own, link, gap = found.fronts.variances(walk.p.i, walk.p.j)
+    true = exact.fronts.variances(walk.p.i, walk.p.j)
+    np.testing.assert_allclose(own, true[0], rtol=0.25)
+    assert abs(np.mean(own / true[0]) - 1) < 0.03
+    assert abs(np.mean(link[walk.linked] / true[1][walk.linked]) - 1) < 0.06
+    assert abs(np.mean(gap / true[2]) - 1) < 0.1
+
+
+def test_many_items_are_fitted_by_products(monkeypatch):
+    """The same scores, drift and (sampled) standard errors; and nothing is dense."""
+    theta, c = walks(4, n=60, steps=12, each=500, sigma=0.3)
+    ask = {"ties": "davidson", "drift": "learn", "step": 1.0, "order_effect": True}
+    exact = consensus(c, "bradley-terry", **ask)
+    monkeypatch.setattr(drift, "MOST_WORK", 0.0)
+    monkeypatch.setattr(drift, "Fronts", None)
+    found = consensus(c, "bradley-terry", **ask)
+    assert found.fit.converged
+    assert found.covariance is None
+    assert found.extras["drift"] == pytest.approx(exact.extras["drift"], rel=0.05)
+    np.testing.assert_allclose(found.scores, exact.scores, atol=0.03)
+    np.testing.assert_allclose(found.stderr, exact.stderr, rtol=0.25)
+    assert abs(np.mean(found.stderr / exact.stderr) - 1) < 0.05
+    error = found.scores - (theta[-1] - theta[-1].mean())
+    assert 0.85 < np.mean(np.abs(error) < 1.96 * found.stderr) <= 1.0
+    assert any("standard errors are sampled" in note for note in found.notes)
+    assert consensus(c, "bradley-terry", **ask).scores.tobytes() == found.scores.tobytes()
+
+
+def test_weak_data_at_each_step_do_not_stop_the_learning_of_drift():
+    """Two votes of an item in a step: squares are near their prior whatever the drift, and it is found all the same."""
+    _, c = walks(3, n=60, steps=60, each=60, sigma=0.08, tie=-np.inf)
+    found = consensus(c, "bradley-terry", drift="learn", step=1.0)
+    assert 0.05 < found.extras["drift"] < 0.12
+
+
+def test_memory_and_time_of_a_walk_are_known_before(monkeypatch):
+    from placet.aggregate.methods import expected_seconds
+
+    _, c = walks(4, n=20, steps=10, each=50)
+    assert expected_seconds(c, "bradley-terry", params={"drift": "learn", "step": 1.0}) < 2
+    monkeypatch.setattr(drift, "MOST_WORK", 0.0)
+    slow = expected_seconds(c, "bradley-terry", params={"drift": "learn", "step": 1.0})
+    assert 0.03 < slow < 0.3
+    monkeypatch.setattr("placet.data.room.available", lambda: 1000)
+    with pytest.raises(DataError, match=r"scores of items at [0-9]+ steps needs about .* take longer steps"):
+        consensus(c, "bradley-terry", drift=0.3, step=1.0)
+
+
 def test_learnt_widths_are_those_of_the_evidence():
     """Laplace's evidence by log determinants, on a grid, is greatest near the drift that was learnt."""
     _, c = walks(0, n=10, steps=15, each=80)

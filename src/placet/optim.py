@@ -178,16 +178,19 @@ def cg(
     *,
     rtol: float,
     diagonal: Floats | None = None,
+    precondition: Callable[[Floats], Floats] | None = None,
     max_iter: int | None = None,
 ) -> Floats:
     """Solve A x = b by conjugate gradients to a relative residual of ``rtol``; ``times(v)`` is A v, A symmetric.
 
-    ``diagonal``: that of A, as preconditioner.  Where A is flat or bends down along a direction, it stops before (at
-    the first, with b itself).
+    ``diagonal``: that of A, as preconditioner; or ``precondition(r)``, a symmetric stand-in for A^-1 r.  Where A
+    is flat or bends down along a direction, it stops before (at the first, with b itself).
     """
     goal = rtol * float(np.linalg.norm(b))
+    if precondition is None:
+        precondition = lambda r: r if diagonal is None else r / diagonal  # noqa: E731
     x, residual = np.zeros_like(b), b.copy()
-    scaled = residual if diagonal is None else residual / diagonal
+    scaled = precondition(residual)
     direction, square = scaled.copy(), float(residual @ scaled)
     for k in range(20 * len(b) if max_iter is None else max_iter):
         if float(np.linalg.norm(residual)) <= goal:
@@ -198,7 +201,7 @@ def cg(
             return x if k else b.copy()
         x += (square / bend) * direction
         residual -= (square / bend) * image
-        scaled = residual if diagonal is None else residual / diagonal
+        scaled = precondition(residual)
         previous, square = square, float(residual @ scaled)
         direction = scaled + (square / previous) * direction
     return x

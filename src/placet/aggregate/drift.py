@@ -4,7 +4,8 @@ theta[item, step] is normal around theta[item, step before] with variance drift^
 the scores' prior.  Steps without a comparison are integrated out exactly: there is an unknown for each (item, step)
 that occurs.
 
-The Hessian is factored step by step in the order of time (`placet.aggregate.fronts`).
+The Hessian is factored step by step in the order of time (`placet.aggregate.fronts`); where items are so many that
+this would take seconds, it is used by products alone (`placet.aggregate.chained`).
 """
 
 import math
@@ -15,12 +16,14 @@ import numpy as np
 
 from placet import optim
 from placet.aggregate import pairs
-from placet.aggregate.fronts import Bordered, Fronts, chains_of, steps_of
+from placet.aggregate.chained import Chained
+from placet.aggregate.fronts import Bordered, Fronts, chains_of, cost_of, steps_of
 from placet.aggregate.history import History
 from placet.aggregate.information import LEAST_PRECISION, with_mean_zero
 from placet.aggregate.prior import NARROWEST, WIDEST_PRIOR
 from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, Ints
+from placet.data.room import available, refuse_beyond_memory
 from placet.data.times import Steps
 from placet.kernels import pairs as kernels
 
@@ -30,14 +33,23 @@ SLOWEST, FASTEST = 1e-3, 10.0
 """Bounds of a learnt drift for one step."""
 
 MOST_ROUNDS, ROUND_ACCURACY = 40, 0.02
-FIRST_SLOPE, STEEPEST, FLATTEST, FARTHEST = -0.4, -1.0, -0.05, 1.2
-"""Of log (root mean square / width) by log width: taken at first, at the most and the least; and the longest step."""
+STEEPEST, FARTHEST = -1.0, 1.2
+"""Of log (root mean square / width) by log width: the steepest slope; and the longest step of log width."""
 
 COARSE = 4e-2
 """Tolerance of the fits from which the drift is learnt: a step that moves no score by more than 0.2 is the last."""
 
 MOST_JOINT = 1000
 """Items up to which the covariance of all scores at the end is made."""
+
+MOST_WORK = 2e10
+"""Multiplications of a factorization beyond which products take its place: about a second."""
+
+NUMBERS_A_ROW, NUMBERS_AN_UNKNOWN = 40, 60
+"""Held at once by a fit, at the most."""
+
+SOLVED, ROUGHLY_SOLVED = 1e-4, 1e-2
+"""Relative residuals of Newton steps by products, at the end and where widths are learnt."""
 
 
 class Spread(NamedTuple):
@@ -61,11 +73,16 @@ class Walk:
         p = pairs.pair_counts(c, family, 1.0, order)
         both = np.concatenate([c.i[rows], c.j[rows]])
         self.chains, place = chains_of(both, np.tile(step[rows], 2))
+        n_bytes = 8.0 * (NUMBERS_A_ROW * len(rows) + NUMBERS_AN_UNKNOWN * len(self.chains.item))
+        what = f"scores of items at {len(self.chains.item):,} steps"
+        refuse_beyond_memory(n_bytes, what, 'take longer steps, such as step="1y", or fewer votes')
         columns = {name: getattr(p, name)[rows] for name in ("wins_i", "wins_j", "ties", "control")}
         i, j = place[: len(rows)].astype(np.int32), place[len(rows) :].astype(np.int32)
         self.n = len(self.chains.item)
         self.p = p._replace(i=i, j=j, n_items=self.n, precision=0.0, **columns)
         self.plan = steps_of(self.chains, step[rows])
+        work, n_bytes = cost_of(self.plan)
+        self.direct = work <= MOST_WORK and n_bytes <= (available() or math.inf) / 2
         linked = self.chains.linked
         self.linked, self.following = linked, self.chains.next[linked]
         self.gaps = (self.chains.step[self.following] - self.chains.step[linked]).astype(np.float64)
@@ -96,9 +113,13 @@ class Walk:
         at.gradient[: self.n] += self.prior_gradient(x[: self.n])
         return at
 
-    def factored(self, at: pairs.Derivatives) -> Bordered:
-        """The Hessian, factored."""
-        fronts = Fronts(self.plan, self.p, at.curvature, self.own, self.link)
+    def factored(self, at: pairs.Derivatives, accuracy: float = SOLVED) -> Bordered:
+        """The Hessian, factored; or where that is too much work, by products, solved to an ``accuracy``."""
+        fronts: Fronts | Chained
+        if self.direct:
+            fronts = Fronts(self.plan, self.p, at.curvature, self.own, self.link)
+        else:
+            fronts = Chained(self.chains, self.p, at.curvature, self.own, self.link, accuracy)
         back = fronts.solve(at.border.T) if len(at.border) else np.zeros((self.n, 0))
         return Bordered(fronts, at.border, back, at.corner - at.border @ back)
 
@@ -123,10 +144,11 @@ class Walk:
             return math.nan, at.gradient
 
         last: Bordered | None = None
+        accuracy = max(SOLVED, min(ROUGHLY_SOLVED, tol))
 
         def solve(x: Floats, gradient: Floats) -> Floats:
             nonlocal last
-            last = self.factored(at)
+            last = self.factored(at, accuracy)
             return last.solve(gradient)
 
         found = optim.newton(slopes, solve, x, step_tol=math.sqrt(tol), max_iter=max_iter, convex=True)
@@ -194,7 +216,8 @@ def learn_drift(
     """Widths of the scores' prior and of a step (unless given), and unknowns near to the fit; ``width`` to start from.
 
     As for votes without dates (`placet.aggregate.prior`): the evidence, times a density that rises like w, is greatest
-    where the expected sum of squares, over one less than their number, is w^2; secant steps on log w lead there.
+    where the expected sum of squares, over one less than their number, is w^2; secant steps on log w lead there.  Where
+    the data say little of a single unknown, squares are near w^2 whatever w is: the slope is guessed from their share.
     """
     widths = [width if prior is None else prior, FIRST_DRIFT if drift is None else drift]
     free = [k for k, given in enumerate((prior, drift)) if given is None]
@@ -206,13 +229,13 @@ def learn_drift(
         walk.set_widths(widths[0], widths[1])
         fit, H = walk.fit(x, max_iter, COARSE)
         x = fit.x
-        better = _mean_squares(walk, x, walk.spread(x, H))
+        better, shares = _mean_squares(walk, x, walk.spread(x, H))
         moved = 0.0
         for k in free:
             u, excess = math.log(widths[k]), math.log(better[k] / widths[k])
-            slope = FIRST_SLOPE
+            slope, flattest = -0.5 * shares[k] ** 1.2, -0.2 * shares[k] ** 1.5
             if k in before and u != before[k][0]:
-                slope = min(max((excess - before[k][1]) / (u - before[k][0]), STEEPEST), FLATTEST)
+                slope = min(max((excess - before[k][1]) / (u - before[k][0]), STEEPEST), flattest)
             before[k] = u, excess
             longest = min(max(-excess / slope, -FARTHEST), FARTHEST)
             new = min(max(math.exp(u + longest), bounds[k][0]), bounds[k][1])
@@ -222,16 +245,23 @@ def learn_drift(
     return widths[0], widths[1], x
 
 
-def _mean_squares(walk: Walk, x: Floats, spread: Spread) -> tuple[float, float]:
-    """Roots of the expected squares of first scores and of steps, each over one less than their number."""
+def _mean_squares(walk: Walk, x: Floats, spread: Spread) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Roots of the expected squares of first scores and of steps, each over one less than their number; and which share
+    of such an unknown the data determine.
+    """
     theta, first = x[: walk.n] + spread.shift, walk.chains.first
-    square = float((theta[first] ** 2 + spread.own[first]).sum())
-    width = math.sqrt(square / max(int(first.sum()) - 1, 1))
+    width, share = _root(theta[first] ** 2, spread.own[first], walk.prior)
     if not len(walk.linked):
-        return width, walk.drift
+        return (width, walk.drift), (share, 1.0)
     delta = theta[walk.following] - theta[walk.linked]
-    square = float(((delta**2 + spread.moves) / walk.gaps).sum())
-    return width, math.sqrt(square / max(len(delta) - 1, 1))
+    drift, of_steps = _root(delta**2 / walk.gaps, spread.moves / walk.gaps, walk.drift)
+    return (width, drift), (share, of_steps)
+
+
+def _root(square: Floats, variance: Floats, width: float) -> tuple[float, float]:
+    n = max(len(square) - 1, 1)
+    share = 1 - float(variance.sum()) / (n * width**2)
+    return math.sqrt(float((square + variance).sum()) / n), min(max(share, 1e-3), 1.0)
 
 
 def history_of(walk: Walk, c: Comparisons, steps: Steps, x: Floats, spread: Spread) -> History:
@@ -263,7 +293,7 @@ class WalkFit:
         history = replace(history, score=history.score - score.mean())
         if not uncertain:
             return history, None, None
-        if c.n_items > MOST_JOINT:
+        if c.n_items > MOST_JOINT or not self.walk.direct:
             return history, None, stderr
         return history, with_mean_zero(self.walk.covariance(self.H, c.n_items), c.n_items), None
 
@@ -275,7 +305,9 @@ class WalkFit:
         end = self.steps.start(walk.chains.step[-1])
         said = np.datetime_as_string(end, unit="D") if self.steps.dates else f"{float(end):g}"
         found.append(f"scores are those of the last step, which begins {said}; {walk.n} scores of items at a step")
-        if len(history.items) > MOST_JOINT:
+        if not walk.direct:
+            found.append("so many scores: standard errors are sampled and differences leave correlations out")
+        elif len(history.items) > MOST_JOINT:
             found.append(f"more than {MOST_JOINT} items: differences leave correlations out")
         return found
 
@@ -303,6 +335,15 @@ def fit_walk(
     walk.set_widths(width, drift)
     fit, H = walk.fit(x, max_iter, tol)
     return WalkFit(walk, steps, fit, H)
+
+
+def expected_seconds(c: Comparisons, step: str | float) -> float:
+    """A rough estimate of the time that a fit with learnt drift will take."""
+    assert c.time is not None
+    when = Steps(step, c.time).number(c.time)
+    chains, _ = chains_of(np.concatenate([c.i, c.j]), np.tile(when, 2))
+    work = cost_of(steps_of(chains, np.sort(when)))[0]
+    return 5e-6 * len(c) + (2e-9 * work if work <= MOST_WORK else 6e-5 * (len(c) + len(chains.item)))
 
 
 def checked_votes(

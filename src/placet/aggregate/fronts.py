@@ -80,6 +80,14 @@ def steps_of(chains: Chains, row_step: Ints) -> list[Step]:
     return found
 
 
+def cost_of(plan: list[Step]) -> tuple[float, float]:
+    """Multiplications of one factorization, and bytes of the factors and of what is held on the way."""
+    active = np.array([s.z - s.a for s in plan], np.float64)
+    after = np.array([len(s.after) for s in plan], np.float64)
+    work = active**3 / 3 + active**2 * after + active * after**2
+    return float(work.sum()), 8 * float((active * (active + after)).sum() + 4 * (after**2).max(initial=0.0))
+
+
 class Fronts:
     """The Cholesky factors of a Hessian over chains: of each step L (active, active) and W = L^-1 B (active, after)."""
 
@@ -148,9 +156,9 @@ class Fronts:
 
 
 class Bordered(NamedTuple):
-    """The Hessian: fronts, and the border (q, u) of the tie parameter and the controls, eliminated."""
+    """The Hessian: fronts (or the like), and the border (q, u) of the tie parameter and the controls, eliminated."""
 
-    fronts: Fronts
+    fronts: Any
     border: Floats
     back: Floats
     schur: Floats

@@ -54,6 +54,8 @@ Progress = Callable[[int, int], None]
 """Called as ``progress(done, total)`` after each fit: of an instance, or of a bootstrap round."""
 
 
+NO_PARAMETERS: Mapping[str, Any] = {}
+
 MOST_COVARIANCES = 1 << 27
 """Numbers in the covariances of all instances together (1 GB) beyond which only standard errors are kept."""
 
@@ -206,8 +208,14 @@ def shares_agents(method: str) -> bool:
     return getattr(MODELS.get(method), "shares_agents", False)
 
 
-def expected_seconds(data: Rankings | Comparisons, method: str, bootstrap: int = 0) -> float:
+def expected_seconds(
+    data: Rankings | Comparisons, method: str, bootstrap: int = 0, params: Mapping[str, Any] = NO_PARAMETERS
+) -> float:
     """A rough estimate of the time that `consensus` will take, to within a factor of ten or so."""
+    if params.get("drift") and isinstance(data, Comparisons) and data.time is not None and len(data):
+        from placet.aggregate import drift
+
+        return (1 + bootstrap) * drift.expected_seconds(data, params.get("step", "1y"))
     if isinstance(data, Comparisons) or data.instance is None:
         problems = [(len(data) if isinstance(data, Comparisons) else len(data.item), data.n_items)]
     else:

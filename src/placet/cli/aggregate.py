@@ -121,7 +121,7 @@ def aggregate(
     kept = data
     if isinstance(data, Scores) and chosen not in SCORE_METHODS:
         data = replace(data.to_rankings(), notes=data.notes)  # a ballot for each task
-    if not isinstance(data, Mapping | Scores) and (seconds := expected_seconds(data, chosen, bootstrap)) > LONG:
+    if not isinstance(data, Mapping | Scores) and (seconds := expected_seconds(data, chosen, bootstrap, params)) > LONG:
         say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
     with progress_bar(chosen) as bar:
         given = {"bootstrap": bootstrap, "random_state": seed, "progress": bar, "start": start}

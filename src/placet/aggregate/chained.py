@@ -1,0 +1,91 @@
+"""Unknowns in chains over time, too many to factor their Hessian: conjugate gradients, and variances from draws.
+
+H = T + (what ties chains to one another), T tridiagonal in the chain of each item.  T is factored exactly and is the
+preconditioner, so what is left to the iterations is how chains move one another: some dozens of products, whatever the
+number of steps of time.  O(rows + unknowns) for each.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from placet.aggregate import pairs
+from placet.aggregate.fronts import Chains
+from placet.data.arrays import Floats
+from placet.kernels import chains as kernels
+from placet.kernels import pairs as pair_kernels
+from placet.optim import cg
+
+DRAWS = 16
+"""From which variances are taken: with what is known of a chain by itself, an error of a few percent each."""
+
+
+class Chained:
+    """A Hessian over chains, by products; `placet.aggregate.fronts.Fronts` is the same, factored."""
+
+    def __init__(
+        self, chains: Chains, p: pairs.PairCounts, curvature: Floats, own: Floats, link: Floats, accuracy: float
+    ) -> None:
+        """``own`` (u,): what priors and links add to the diagonal; ``link`` (u,): precision of the link to the next.
+
+        ``accuracy``: relative residual of solutions.
+        """
+        self.n, self.p, self.following = len(own), p, chains.next
+        self.curvature, self.own, self.link, self.accuracy = curvature, own, link, accuracy
+        diagonal = own.copy()
+        pair_kernels.laplacian_diagonal(p.i, p.j, curvature, diagonal)
+        self.pivot, self.ratio = np.empty(self.n), np.empty(self.n)
+        kernels.factor(diagonal, link, self.following, self.pivot, self.ratio)
+
+    def times(self, v: Floats) -> Floats:
+        """H v."""
+
+        def flow(rows: slice, out: Floats) -> None:
+            pair_kernels.laplacian_product(self.p.i[rows], self.p.j[rows], self.curvature[rows], v, out)
+
+        out = pairs.over_rows(self.p, flow, self.n)
+        kernels.add_product(self.own, self.link, self.following, v, out)
+        return out
+
+    def alone(self, b: Floats) -> Floats:
+        """T^-1 b: the solution were each chain alone."""
+        x = b.copy()
+        kernels.solve(self.pivot, self.ratio, self.following, x)
+        return x
+
+    def solve(self, b: Floats) -> Floats:
+        """H^-1 b for b (u,) or (u, k)."""
+        if b.ndim == 2:
+            return np.column_stack([self.solve(column) for column in b.T]) if b.shape[1] else b
+        return cg(self.times, np.ascontiguousarray(b), rtol=self.accuracy, precondition=self.alone)
+
+    def variances(self, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
+        """Of H^-1, estimated: the diagonal (u,), entries with the next unknown (u,), Var(x_i - x_j) of every row.
+
+        x = H^-1 z has the covariance H^-1 where z has H.  Given all other chains, one has the covariance T^-1 around
+        x - T^-1 z: only the spread of the latter is left to the draws, always the same ones.
+        """
+        rng = np.random.default_rng(0)
+        own, link, across = np.empty(self.n), np.empty(self.n), np.zeros(len(i))
+        kernels.inverse(self.pivot, self.ratio, self.following, own, link)
+        linked = np.flatnonzero(self.following >= 0)
+        after = self.following[linked]
+        for _ in range(DRAWS):
+            z = self._draw(rng)
+            x = self.solve(z)
+            across += x[i] * x[j] / DRAWS
+            x -= self.alone(z)
+            own += x * x / DRAWS
+            link[linked] += x[linked] * x[after] / DRAWS
+        return own, link, np.maximum(own[i] + own[j] - 2 * across, 0.0)
+
+    def _draw(self, rng: np.random.Generator) -> Floats:
+        """Numbers (u,) with the covariance H: from one normal number for each row, link and first unknown."""
+        prior = self.own - self.link
+        linked = np.flatnonzero(self.following >= 0)
+        prior[self.following[linked]] -= self.link[linked]
+        z = np.sqrt(np.maximum(prior, 0.0)) * rng.standard_normal(self.n)
+        kernels.scatter_links(self.following, np.sqrt(self.link) * rng.standard_normal(self.n), z)
+        noise = np.sqrt(self.curvature) * rng.standard_normal(len(self.curvature))
+        pair_kernels.scatter(self.p.i, self.p.j, noise, z)
+        return z
