@@ -235,3 +235,33 @@ def test_w_is_that_of_friedmans_test():
     assert np.isnan(kendall_w([[1, 1], [2, 2]]))
     with pytest.raises(DataError, match="1 ratings are missing"):
         kendall_w([[1, NAN], [1, 2]])
+
+
+@pytest.mark.parametrize(("n", "m", "coins"), [(60, 6, 2), (12, 30, 5)])
+def test_scores_keep_their_scale_whether_raters_or_items_are_more(n, m, coins):
+    """Scores twice as small with raters twice as sharp are as likely; widths that are learnt must not follow them."""
+    rng = np.random.default_rng(1)
+    theta = rng.normal(size=n)
+    sharp = np.where(np.arange(m) < coins, 0.0, rng.uniform(0.6, 1.6, m))
+    who, a = rng.integers(0, m, 4000), rng.integers(0, n, 4000)
+    b = (a + rng.integers(1, n, 4000)) % n
+    win = 1 / (1 + np.exp(-sharp[who] * (theta[a] - theta[b])))
+    outcome = np.where(rng.random(4000) < win, "a", "b")
+    votes = Comparisons.from_battles(a, b, outcome, agent=who.tolist(), items=range(n))
+    found = consensus(votes, "bradley-terry", agents="sharpness")
+    frame = found.agents_frame().sort("agent")
+    assert frame["sharpness"].mean() == pytest.approx(1.0)
+    assert np.polyfit(theta, found.scores, 1)[0] == pytest.approx(sharp.mean(), rel=0.15)
+    assert 0.6 < found.extras["prior"] / (sharp.mean() * theta.std()) < 1.4
+    true = sharp.mean() * (theta - theta.mean())
+    assert 0.85 < np.mean(np.abs(found.scores - true) < 1.96 * found.stderr) <= 1.0
+    coin = frame.filter(frame["note"] == "answers like a coin")["agent"].to_list()
+    assert set(coin) <= set(range(coins))
+    assert len(coin) >= coins / 2
+    lists = placet.Rankings.from_orders(
+        [[x, y] if won == "a" else [y, x] for x, y, won in zip(a.tolist(), b.tolist(), outcome)],
+        agent=who.tolist(),
+        items=range(n),
+    )
+    ballots = consensus(lists, "plackett-luce", agents="sharpness")
+    np.testing.assert_allclose(ballots.scores, found.scores, atol=0.05)

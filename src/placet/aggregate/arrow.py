@@ -6,8 +6,8 @@ learnt: MacKay's update of the evidence, under Laplace's approximation, puts w^2
 raters - sum of posterior variances / w^2).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,9 @@ FIRST_WIDTH = 0.5
 MOST_ROUNDS = 60
 ROUND_ACCURACY = 0.01
 """Relative change of every width at which learning them ends."""
+
+LEAST_SHARPNESS = 0.1
+"""Mean sharpness of raters below which scores are not put to its scale: it may be that none sees anything."""
 
 LOWEST = 1e-3
 """A width below this is taken as none: raters do not differ."""
@@ -74,13 +77,15 @@ class RaterPosterior:
     """Minus the log posterior in x = (``n`` scores, other shared unknowns, ``kinds`` of each of ``m`` raters).
 
     A subclass has ``value``, ``gradient`` and ``arrow`` at x.  Raters come agent by agent, ``kinds`` inside;
-    ``precision`` (unknowns,) is that of all normal priors.
+    ``precision`` (unknowns,) is that of all normal priors, the diagonal of ``prior_matrix``.
     """
 
     def __init__(self, n: int, n_shared: int, m: int, kinds: tuple[str, ...]) -> None:
         self.n, self.n_shared, self.m, self.kinds, self.r = n, n_shared, m, kinds, len(kinds)
+        self.factor = 1.0
         self.precision = np.zeros(n_shared + m * self.r)
         self.precision[n:n_shared] = 1 / pairs.EXTRA_PRIOR**2
+        self.prior_matrix: Any = sparse.diags(self.precision)
 
     def value(self, x: Floats) -> float:
         """Minus the log posterior without constants."""
@@ -99,6 +104,44 @@ class RaterPosterior:
         self.precision[: self.n] = 1 / prior**2
         by_kind = [1 / max(widths[kind], LOWEST) ** 2 for kind in self.kinds]
         self.precision[self.n_shared :] = np.tile(by_kind, self.m)
+        self.prior_matrix = sparse.diags(self.precision)
+
+    def scores_width(self, x: Floats, arrow: Arrow, width: float) -> float:
+        """The next width of the scores' prior: that of scores with mean zero."""
+        spread = np.diag(with_mean_zero(self.covariance(arrow), self.n))[: self.n]
+        return next_width(x[: self.n] - x[: self.n].mean(), spread, width, max(self.n - 1, 1))
+
+    def normalize(self, x: Floats) -> Floats:
+        """The same likelihood with a mean sharpness of 1.
+
+        Scores c theta with sharpness a / c leave every d as it is, and where raters are fewer than items the priors,
+        their widths learnt, would follow scores that shrink to nothing.
+        """
+        self.factor = 1.0
+        if "sharpness" not in self.kinds:
+            return x
+        x, column = x.copy(), self.n_shared + self.kinds.index("sharpness")
+        sharpness = 1 + x[column :: self.r]
+        self.factor = max(float(sharpness.mean()), LEAST_SHARPNESS)
+        x[: self.n] *= self.factor
+        x[column :: self.r] = sharpness / self.factor - 1
+        return x
+
+    def rater_variances(self, arrow: Arrow) -> Floats:
+        """Posterior variances (raters, kinds) of what `normalize` gave, its factor taken as known."""
+        found = arrow.variances().reshape(self.m, self.r)
+        if "sharpness" in self.kinds:
+            found[:, self.kinds.index("sharpness")] /= self.factor**2
+        return found
+
+    def covariance(self, arrow: Arrow) -> Floats:
+        """Posterior covariance (shared, shared) of what `normalize` gave, its factor taken as known."""
+        unit = np.where(np.arange(self.n_shared) < self.n, self.factor, 1.0)
+        return unit[:, None] * arrow.covariance * unit
+
+    def more_widths(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> dict[str, float]:
+        """The next widths of what is neither a score nor a rater's own."""
+        return {}
 
     def own(self, x: Floats) -> dict[str, Floats]:
         """The raters' deviations (raters,) by kind."""
@@ -117,35 +160,47 @@ class RaterPosterior:
         found = optim.newton(fun, solve, x, step_tol=np.sqrt(tol), max_iter=max_iter)
         return found, self.arrow(found.x)
 
+    def fit_normalized(self, x: Floats, max_iter: int, tol: float) -> tuple[optim.Fit, Arrow]:
+        """The fit with a mean sharpness of 1, and the Hessian of the fit before that."""
+        found, arrow = self.fit(x, max_iter, tol)
+        return replace(found, x=self.normalize(found.x)), arrow
+
 
 def learn_widths(
-    v: RaterPosterior, x: Floats, prior: float | None, max_iter: int
+    v: RaterPosterior,
+    x: Floats,
+    prior: float | None,
+    max_iter: int,
+    more: Mapping[str, float] | None = None,
+    *,
+    fixed: Sequence[str] = (),
 ) -> tuple[float, dict[str, float], Floats]:
     """Widths of the scores' prior (unless given) and of the kinds of difference, and unknowns near to the fit.
 
-    The evidence is raised by MacKay's fixed point, w^2 = sum u^2 / (number - sum of variances / w^2).
+    ``more``: further widths to start from (`RaterPosterior.more_widths`), of which those in ``fixed`` stay.  The
+    evidence is raised by MacKay's fixed point, w^2 = sum u^2 / (number - sum of variances / w^2).
     """
     theta_width = float(np.std(x[: v.n])) or 1.0 if prior is None else prior
-    widths = dict.fromkeys(v.kinds, FIRST_WIDTH)
+    widths = dict.fromkeys(v.kinds, FIRST_WIDTH) | dict(more or {})
     for _ in range(MOST_ROUNDS):
         v.set_widths(theta_width, widths)
         fit, arrow = v.fit(x, max_iter, pairs.ROUGH)
-        x = fit.x
-        variances = arrow.variances().reshape(v.m, v.r)
+        x = v.normalize(fit.x)
+        variances = v.rater_variances(arrow)
         own = x[v.n_shared :].reshape(v.m, v.r)
         before = [theta_width, *widths.values()]
         for k, kind in enumerate(v.kinds):
-            widths[kind] = _evidence(own[:, k], variances[:, k], widths[kind], v.m)
+            widths[kind] = next_width(own[:, k], variances[:, k], widths[kind], v.m)
+        widths |= {name: w for name, w in v.more_widths(x, arrow, widths).items() if name not in fixed}
         if prior is None:
-            spread = np.diag(with_mean_zero(arrow.covariance, v.n))[: v.n]
-            theta_width = _evidence(x[: v.n] - x[: v.n].mean(), spread, theta_width, max(v.n - 1, 1))
+            theta_width = v.scores_width(x, arrow, theta_width)
         change = np.abs(np.log(np.array([theta_width, *widths.values()]) / before))
         if change.max() < ROUND_ACCURACY:
             break
     return theta_width, widths, x
 
 
-def _evidence(u: Floats, variance: Floats, width: float, count: int) -> float:
+def next_width(u: Floats, variance: Floats, width: float, count: int) -> float:
     """The next width: squares over how many of the unknowns the data determine; within bounds."""
     determined = max(count - float(variance.sum()) / width**2, 1e-3 * count)
     return float(

@@ -198,10 +198,10 @@ class PlackettLuce(_BallotModel):
         given = None if isinstance(self.prior, str) else self.prior
         self.prior_, widths, x = learn_widths(v, v.start(start), given, self.max_iter)
         v.set_widths(self.prior_, widths)
-        self.fit_, arrow = v.fit(x, self.max_iter, self.tol)
+        self.fit_, arrow = v.fit_normalized(x, self.max_iter, self.tol)
         x, n = self.fit_.x, v.n
         self.theta_ = x[:n] - x[:n].mean() if n else x[:n]
-        covariance = information.with_mean_zero(arrow.covariance, n)
+        covariance = information.with_mean_zero(v.covariance(arrow), n)
         found = v.raters(x, arrow, widths)
         extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
         notes = [prior_note(self.prior_, given is None), *found.notes()]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import drift, pairs, vote_raters
-from placet.aggregate.arrow import learn_widths
+from placet.aggregate import drift, pairs, rated_walk, vote_raters
+from placet.aggregate.arrow import Arrow, learn_widths
 from placet.aggregate.controls import Controls, control_names, refuse_row_controls
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
 from placet.aggregate.identified import PairEffects
@@ -56,7 +56,8 @@ class BradleyTerry(BaseEstimator):
     drift : float or "learn", optional
         Scores move: the standard deviation of what an item's score changes by in one ``step`` of time, or the one that
         the data make most likely (`placet.aggregate.drift`; needs ``Comparisons.time``).  Scores are then those at the
-        last step; ``consensus_.at(date)`` and ``consensus_.history(item)`` have the others.
+        last step; ``consensus_.at(date)`` and ``consensus_.history(item)`` have the others.  With ``agents`` both are
+        fitted together (`placet.aggregate.rated_walk`).
     step : str or float
         Inside a step scores stand still: "1y", "6m", "2w", "30d" for dates, a number where times are numbers.
     max_iter, tol
@@ -108,9 +109,10 @@ class BradleyTerry(BaseEstimator):
         self._check(data)
         refuse_instances(data, "bradley-terry")
         refuse_row_controls(data, "bradley-terry")
+        kinds = parse_kinds(self.agents)
         if self.drift is not None:
-            return self._fit_walk(data, start)
-        if kinds := parse_kinds(self.agents):
+            return self._fit_rated_walk(data, kinds, start) if kinds else self._fit_walk(data, start)
+        if kinds:
             return self._fit_raters(vote_raters.checked_votes(data, kinds, self.ties), kinds, start)
         counts, notes = self._counts(data)
         self.prior_, x = self._width(counts, start)
@@ -149,43 +151,81 @@ class BradleyTerry(BaseEstimator):
 
     def _fit_raters(self, data: Comparisons, kinds: tuple[str, ...], start: Any) -> "BradleyTerry":
         """Fit scores and raters together."""
-        if self.prior is None or self.stderr == "sandwich":
-            raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
-        order = self.order_effect or "side" in kinds
-        factor = agent_factor(self.agent_weight, data)
-        won, lost, tied = (c * factor for c in (data.wins_i, data.wins_j, data.ties))
-        names: dict[str, Any] = {"agents": data.agents, "control": data.control, "controls": data.controls}
-        votes = Comparisons(data.i, data.j, won, lost, tied, data.agent, data.items, ordered=order, **names)
-        v = vote_raters.RaterVotes(votes, TIES[self.ties], kinds, order)
+        votes = self._rated_votes(data, kinds)
+        v = vote_raters.RaterVotes(votes, TIES[self.ties], kinds, votes.ordered)
         given = None if isinstance(self.prior, str) else self.prior
         self.prior_, widths, x = learn_widths(v, v.start(start), given, self.max_iter)
         v.set_widths(self.prior_, widths)
-        self.fit_, arrow = v.fit(x, self.max_iter, self.tol)
-        theta, tie, effect, _ = v.split(self.fit_.x)
+        self.fit_, arrow = v.fit_normalized(x, self.max_iter, self.tol)
+        theta = v.split(self.fit_.x)[0]
         self.theta_ = theta - theta.mean() if len(theta) else theta
-        full = with_mean_zero(arrow.covariance, v.n)
-        errors = np.sqrt(np.diag(full)[v.n :])
+        extras, notes = self._of_raters(v, votes, arrow, widths, given is None)
+        covariance = None if self.stderr is None else with_mean_zero(v.covariance(arrow), v.n)[: v.n, : v.n]
+        self.consensus_ = self._rated_result(v, votes, covariance, notes, extras)
+        return self
+
+    def _of_raters(
+        self, v: vote_raters.RaterVotes, votes: Comparisons, arrow: Arrow, widths: Any, learnt: bool
+    ) -> tuple[dict[str, Any], list[str]]:
+        """What a fit with raters says beside the scores, and notes."""
+        _, tie, effect, _ = v.split(self.fit_.x)
+        errors = np.sqrt(np.diag(with_mean_zero(v.covariance(arrow), v.n))[v.n :])
         found = vote_raters.raters_of(v, self.fit_.x, arrow, widths)
-        notes = [prior_note(self.prior_, given is None), *found.notes()]
+        notes = [] if self.prior_ is None else [prior_note(self.prior_, learnt)]
+        notes += found.notes()
         notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
         extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
         if self.ties != "none":
             extras |= {"tie": tie, "tie_stderr": float(errors[0]) if v.tied else None}
         if v.control.shape[1]:
             k = int(v.tied)
-            controls = Controls(control_names(votes, order), effect / v.unit, errors[k:] / v.unit, v.unit)
+            controls = Controls(control_names(votes, v.order), effect / v.unit, errors[k:] / v.unit, v.unit)
             extras["controls"] = controls
             notes += controls.notes()
         if not self.fit_.converged:
             notes.append(self.fit_.message)
-        win = partial(win_probability, family=v.family, tie=tie)
-        covariance = None if self.stderr is None else full[: v.n, : v.n]
-        self.consensus_ = self._result(votes.items, None, covariance, win, notes, extras)
+        return extras, notes
+
+    def _rated_result(
+        self, v: vote_raters.RaterVotes, votes: Comparisons, covariance: Any, notes: list[str], extras: dict[str, Any]
+    ) -> Consensus:
+        win = partial(win_probability, family=v.family, tie=v.split(self.fit_.x)[1])
+        return self._result(votes.items, None, covariance, win, notes, extras)
+
+    def _rated_votes(self, data: Comparisons, kinds: tuple[str, ...]) -> Comparisons:
+        """Votes that say who gave them, each counted as its rater's do."""
+        if self.prior is None or self.stderr == "sandwich":
+            raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
+        order = self.order_effect or "side" in kinds
+        factor = agent_factor(self.agent_weight, data)
+        won, lost, tied = (c * factor for c in (data.wins_i, data.wins_j, data.ties))
+        names: dict[str, Any] = {"agents": data.agents, "control": data.control, "controls": data.controls}
+        names |= {"ordered": order, "time": None if self.drift is None else data.time}
+        return Comparisons(data.i, data.j, won, lost, tied, data.agent, data.items, **names)
+
+    def _fit_rated_walk(self, data: Any, kinds: tuple[str, ...], start: Any) -> "BradleyTerry":
+        """Fit scores that move, and raters, together."""
+        dated, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
+        votes = self._rated_votes(vote_raters.checked_votes(dated, kinds, self.ties), kinds)
+        rated_walk.refuse_many(votes, self.step)
+        fitting: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        beside: dict[str, Any] = {"control": votes.control, "controls": votes.controls, "time": votes.time}
+        counts = (votes.wins_i, votes.wins_j, votes.ties)
+        alike = Comparisons(votes.i, votes.j, *counts, items=votes.items, ordered=votes.ordered, **beside)
+        first = drift.fit_walk(alike, self.step, TIES[self.ties], votes.ordered, given, start, **fitting)
+        found = rated_walk.fit_rated_walk(votes, first, kinds, given, votes.ordered, **fitting)
+        v, self.fit_, self.prior_, self.drift_ = found.v, found.fit, found.prior, found.widths[rated_walk.DRIFT]
+        history, covariance = found.results(votes, uncertain=self.stderr is not None)
+        self.theta_ = history.at_step(float(v.walk.chains.step[-1]))[0]
+        extras, notes = self._of_raters(v, votes, found.arrow, found.widths, given[0] is None)
+        notes[1:1] = found.notes(learnt=given[1] is None)
+        extras |= {"history": history, "drift": self.drift_}
+        self.consensus_ = self._rated_result(v, votes, covariance, notes, extras)
         return self
 
     def _fit_walk(self, data: Rankings | Comparisons, start: Any) -> "BradleyTerry":
         """Fit scores that move."""
-        votes, given = drift.checked_votes(data, self.drift, self.prior, self.stderr, self.agents)
+        votes, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
         factor = agent_factor(self.agent_weight, votes)
         won, lost, tied = (c * factor for c in (votes.wins_i, votes.wins_j, votes.ties))
         kept: dict[str, Any] = {"control": votes.control, "controls": votes.controls, "ordered": self.order_effect}

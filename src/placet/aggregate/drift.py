@@ -176,7 +176,7 @@ class Walk:
         scale = self.p.scale
         return Spread(own / scale, link / scale, np.maximum(steps, 0.0) / scale, -0.5 * H.solve(pull)[: self.n])
 
-    def from_mean(self, spread: Spread, H: Bordered, n_items: int) -> Spread:
+    def from_mean(self, spread: Spread, H: Any, n_items: int) -> Spread:
         """The variances when the mean of all items' scores at the last step is taken off: votes say nothing of it."""
         last, end = self.last(n_items), int(self.chains.step[-1])
         last = last[last >= 0]
@@ -197,15 +197,21 @@ class Walk:
 
     def covariance(self, H: Bordered, n_items: int) -> Floats:
         """Covariance (items, items) of the scores at the last step.  O(items) solves."""
+        last = self.last(n_items)
+        last = last[last >= 0]
+        E = np.zeros((self.n, len(last)))
+        E[last, np.arange(len(last))] = 1.0
+        found = H.fronts.solve(E)[last]
+        if H.back.shape[1]:
+            found += H.back[last] @ np.linalg.solve(H.schur, H.back[last].T)
+        return self.at_end((found + found.T) / 2 / self.p.scale, n_items)
+
+    def at_end(self, covariance: Floats, n_items: int) -> Floats:
+        """Covariance (items, items) at the last step, from that of the last unknowns of the items that have some."""
         last, end = self.last(n_items), int(self.chains.step[-1])
         known = np.flatnonzero(last >= 0)
-        E = np.zeros((self.n, len(known)))
-        E[last[known], np.arange(len(known))] = 1.0
         C = np.diag(np.full(n_items, self.prior**2))
-        found = H.fronts.solve(E)[last[known]]
-        if H.back.shape[1]:
-            found += H.back[last[known]] @ np.linalg.solve(H.schur, H.back[last[known]].T)
-        C[np.ix_(known, known)] = (found + found.T) / 2 / self.p.scale
+        C[np.ix_(known, known)] = covariance
         C[known, known] += self.drift**2 * (end - self.chains.step[last[known]])
         return C
 
@@ -298,18 +304,24 @@ class WalkFit:
         return history, with_mean_zero(self.walk.covariance(self.H, c.n_items), c.n_items), None
 
     def notes(self, history: History, *, learnt: bool) -> list[str]:
-        """What the drift is, and when the scores are those of."""
-        walk = self.walk
-        how = ", learnt from the data" if learnt else ""
-        found = [f"scores move by a random walk with standard deviation {walk.drift:.3g} in a step of time{how}"]
-        end = self.steps.start(walk.chains.step[-1])
-        said = np.datetime_as_string(end, unit="D") if self.steps.dates else f"{float(end):g}"
-        found.append(f"scores are those of the last step, which begins {said}; {walk.n} scores of items at a step")
-        if not walk.direct:
+        """What the drift is, when the scores are those of, and what is left out."""
+        found = walk_notes(self.walk, self.steps, learnt=learnt)
+        if not self.walk.direct:
             found.append("so many scores: standard errors are sampled and differences leave correlations out")
         elif len(history.items) > MOST_JOINT:
             found.append(f"more than {MOST_JOINT} items: differences leave correlations out")
         return found
+
+
+def walk_notes(walk: Walk, steps: Steps, *, learnt: bool) -> list[str]:
+    """What the drift is, and when the scores are those of."""
+    how = ", learnt from the data" if learnt else ""
+    end = steps.start(walk.chains.step[-1])
+    said = np.datetime_as_string(end, unit="D") if steps.dates else f"{float(end):g}"
+    return [
+        f"scores move by a random walk with standard deviation {walk.drift:.3g} in a step of time{how}",
+        f"scores are those of the last step, which begins {said}; {walk.n} scores of items at a step",
+    ]
 
 
 def fit_walk(
@@ -347,7 +359,7 @@ def expected_seconds(c: Comparisons, step: str | float) -> float:
 
 
 def checked_votes(
-    data: Any, drift: Any, prior: Any, stderr: Any, agents: Any
+    data: Any, drift: Any, prior: Any, stderr: Any
 ) -> tuple[Comparisons, tuple[float | None, float | None]]:
     """Votes with dates, and the widths of the prior and of a step where they are given; or an error."""
     if not isinstance(data, Comparisons) or data.time is None:
@@ -360,10 +372,4 @@ def checked_votes(
         raise ValueError(f'drift must be a positive number or "learn", not {drift!r}')
     if prior is None or stderr == "sandwich":
         raise ValueError('drift= needs a prior, such as prior="learn", and has no stderr="sandwich"')
-    if agents:
-        raise ValueError(
-            "drift= and agents= cannot be fitted together: what is unknown of a rater ties all steps of time to one "
-            "another. Fit agents= over all time, or drift= with agent_weight={rater: weight} from what that showed; "
-            "controls and ties go with either"
-        )
     return data, (None if isinstance(prior, str) else prior, None if isinstance(drift, str) else float(drift))

@@ -68,7 +68,7 @@ class RaterVotes(RaterPosterior):
     def value(self, x: Floats) -> float:
         """Minus the log posterior without constants.  O(votes)."""
         _, d, ranges = self._advantage(x)
-        total = 0.5 * float(self.precision @ x**2)
+        total = 0.5 * float(x @ (self.prior_matrix @ x))
         for rows, tie in ranges:
             win, loss, tied = np.empty((3, rows.stop - rows.start))
             self.law.costs(d[rows], self.law.inner(tie) if self.tied else 0.0, win, loss, tied)
@@ -113,7 +113,7 @@ class RaterVotes(RaterPosterior):
         """Gradient of the value.  O(votes)."""
         at = self.rows(x)
         of_d, of_tie = self.jacobians(x, at.gap)
-        return np.asarray(of_d.T @ at.slope + of_tie.T @ at.tie_slope + self.precision * x)
+        return np.asarray(of_d.T @ at.slope + of_tie.T @ at.tie_slope + self.prior_matrix @ x)
 
     def arrow(self, x: Floats) -> Arrow:
         """The Hessian, or where it is not positive definite, without the terms that may make it so."""
@@ -121,7 +121,7 @@ class RaterVotes(RaterPosterior):
         of_d, of_tie = self.jacobians(x, at.gap)
         mixed = of_d.T @ of_tie.multiply(at.cross[:, None]).tocsr()
         H = of_d.T @ of_d.multiply(at.curvature[:, None]).tocsr() + mixed + mixed.T
-        H = (H + of_tie.T @ of_tie.multiply(at.tie_curvature[:, None]).tocsr() + sparse.diags(self.precision)).tocsr()
+        H = (H + of_tie.T @ of_tie.multiply(at.tie_curvature[:, None]).tocsr() + self.prior_matrix).tocsr()
         if "sharpness" in self.kinds:
             try:
                 return Arrow.factored(H + self._bilinear(at.slope, len(x)), self.n_shared, self.r)
@@ -158,7 +158,7 @@ def raters_of(v: RaterVotes, x: Floats, arrow: Arrow, widths: Mapping[str, float
     """What the fit says of each rater; errors of sums with what raters share leave the share's own error out."""
     c = v.c
     _, tie, effect, own = v.split(x)
-    errors = np.sqrt(np.maximum(arrow.variances(), 0.0)).reshape(v.m, v.r)
+    errors = np.sqrt(np.maximum(v.rater_variances(arrow), 0.0))
     order = float(effect[-1] / v.unit[-1]) if v.order else 0.0
     columns = {kind: values + {"sharpness": 1.0, "side": order}.get(kind, 0.0) for kind, values in own.items()}
     ties = tie + own["ties"] if "ties" in own else np.full(v.m, tie)

@@ -1,0 +1,149 @@
+"""Scores that move, seen by raters who differ: rater n sees  d = a_n (theta[i, t] - theta[j, t]) + b_n + z . gamma.
+
+The model of `placet.aggregate.vote_raters` with a score for every item and step of time in place of one for every item,
+and the random walk of `placet.aggregate.drift` as their prior.  What is unknown of a rater ties all steps to one
+another, so the Hessian of what raters share is dense: O(scores^3) for each Newton step, and at most MOST_SIMULATED
+scores.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from placet import optim
+from placet.aggregate import pairs
+from placet.aggregate.arrow import Arrow, learn_widths, next_width
+from placet.aggregate.drift import Spread, Walk, WalkFit, history_of, walk_notes
+from placet.aggregate.fronts import chains_of
+from placet.aggregate.history import History
+from placet.aggregate.information import with_mean_zero
+from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.aggregate.vote_raters import RaterVotes
+from placet.data import Comparisons
+from placet.data.arrays import Floats
+from placet.data.times import Steps
+
+DRIFT = "drift"
+
+
+class RatedWalk(RaterVotes):
+    """Minus the log posterior in x = (scores at steps, tie parameter, effects of controls, raters)."""
+
+    def __init__(self, walk: Walk, c: Comparisons, steps: Steps, family: str, kinds: tuple[str, ...], order: bool):
+        assert c.time is not None
+        _, place = chains_of(np.concatenate([c.i, c.j]), np.tile(steps.number(c.time), 2))
+        own: dict[str, Any] = {"i": place[: len(c)], "j": place[len(c) :], "items": range(walk.n), "ordered": order}
+        kept = ("wins_i", "wins_j", "ties", "agent", "agents", "control", "controls")
+        votes = Comparisons(**own, **{name: getattr(c, name) for name in kept})
+        super().__init__(votes, family, kinds, order)
+        self.walk = walk
+
+    def set_widths(self, prior: float, widths: Mapping[str, float]) -> None:
+        """Standard deviations of first scores, of a step, and of what raters differ in."""
+        super().set_widths(prior, widths)
+        walk = self.walk
+        walk.set_widths(prior, widths[DRIFT])
+        self.precision[: self.n] = walk.own * walk.p.scale
+        link = walk.link[walk.linked] * walk.p.scale
+        size = (len(self.precision), len(self.precision))
+        links = sparse.coo_matrix((link, (walk.linked, walk.following)), shape=size)
+        self.prior_matrix = (sparse.diags(self.precision) - links - links.T).tocsr()
+
+    def spread(self, arrow: Arrow) -> Spread:
+        """Posterior variances of scores, of steps, and covariances with the next ones; the mode is taken as mean."""
+        C, walk = self.covariance(arrow), self.walk
+        own, link = np.diag(C)[: self.n].copy(), np.zeros(self.n)
+        link[walk.linked] = C[walk.linked, walk.following]
+        moves = own[walk.linked] + own[walk.following] - 2 * link[walk.linked]
+        return Spread(own, link, np.maximum(moves, 0.0), np.zeros(self.n))
+
+    def scores_width(self, x: Floats, arrow: Arrow, width: float) -> float:
+        """The next width of first scores."""
+        first = self.walk.chains.first
+        return next_width(x[: self.n][first], self.spread(arrow).own[first], width, max(int(first.sum()) - 1, 1))
+
+    def more_widths(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> dict[str, float]:
+        """The next width of a step."""
+        walk = self.walk
+        if not len(walk.linked):
+            return {}
+        unit = np.sqrt(walk.gaps)
+        delta = (x[walk.following] - x[walk.linked]) / unit
+        count = max(len(delta) - 1, 1)
+        return {DRIFT: next_width(delta, self.spread(arrow).moves / walk.gaps, widths[DRIFT], count)}
+
+
+@dataclass(frozen=True)
+class _Dense:
+    """H^-1 as a dense matrix, in the units in which a walk solves."""
+
+    inverse: Floats
+    border: Floats
+
+    def solve(self, g: Floats) -> Floats:
+        return self.inverse @ g
+
+
+@dataclass(frozen=True)
+class RatedWalkFit:
+    """Votes of raters with dates, fitted."""
+
+    v: RatedWalk
+    steps: Steps
+    fit: optim.Fit
+    arrow: Arrow
+    prior: float
+    widths: Mapping[str, float]
+
+    def results(self, c: Comparisons, *, uncertain: bool) -> tuple[History, Floats | None]:
+        """Scores over time, their mean at the end 0; and the covariance at the end."""
+        v, walk = self.v, self.v.walk
+        shared = v.covariance(self.arrow)
+        dense = _Dense(shared * walk.p.scale, np.zeros((v.n_shared - v.n, v.n)))
+        spread = walk.from_mean(v.spread(self.arrow), dense, c.n_items)
+        history = history_of(walk, c, self.steps, self.fit.x, spread)
+        score, _ = history.at_step(float(walk.chains.step[-1]))
+        history = replace(history, score=history.score - score.mean())
+        if not uncertain:
+            return history, None
+        last = walk.last(c.n_items)
+        known = last[last >= 0]
+        return history, with_mean_zero(walk.at_end(shared[np.ix_(known, known)], c.n_items), c.n_items)
+
+    def notes(self, *, learnt: bool) -> list[str]:
+        """What the drift is, and when the scores are those of."""
+        return walk_notes(self.v.walk, self.steps, learnt=learnt)
+
+
+def fit_rated_walk(
+    c: Comparisons, start: WalkFit, kinds: tuple[str, ...], given: tuple[float | None, float | None], order: bool,
+    *, max_iter: int, tol: float,
+) -> RatedWalkFit:  # fmt: skip
+    """Fit dated votes of raters, from the fit ``start`` in which raters are alike; ``given`` as in `fit_walk`."""
+    walk = start.walk
+    v = RatedWalk(walk, c, start.steps, walk.p.model, kinds, order)
+    x = np.zeros(len(v.precision))
+    x[: v.n] = start.fit.x[: v.n]
+    if v.tied:
+        x[v.n] = pairs.tie_parameter(walk.p, start.fit.x)[0]
+    x[v.n_shared - v.control.shape[1] : v.n_shared] = start.fit.x[v.n + int(v.tied) :]
+    more = {DRIFT: walk.drift}
+    prior, widths, x = learn_widths(v, x, given[0], max_iter, more, fixed=() if given[1] is None else (DRIFT,))
+    v.set_widths(prior, widths)
+    return RatedWalkFit(v, start.steps, *v.fit_normalized(x, max_iter, tol), prior, widths)
+
+
+def refuse_many(c: Comparisons, step: str | float) -> None:
+    """A ``ValueError`` where scores at steps are more than can be fitted with raters."""
+    assert c.time is not None
+    when = Steps(step, c.time).number(c.time)
+    n = len(chains_of(np.concatenate([c.i, c.j]), np.tile(when, 2))[0].item)
+    if n > MOST_SIMULATED:
+        raise ValueError(
+            f"drift= with agents= takes at most {MOST_SIMULATED} scores of items at steps, and step={step!r} gives "
+            f"{n}; take longer steps, or drift= alone with agent_weight={{rater: weight}} from a fit of agents= "
+            "over all time"
+        )
