@@ -225,6 +225,28 @@ def test_alpha_of_votes_counts_pairs():
         krippendorff_alpha([[1.0, NAN], [NAN, 2.0]])
 
 
+TEN_PROJECTS = [
+    [1, 3, 4, 5, 2, 8, 6, 7, 10, 9],
+    [2, 1, 4, 5, 6, 3, 8, 7, 10, 9],
+    [3, 2, 1, 5, 7, 4, 6, 8, 9, 10],
+    [4, 2, 3, 1, 6, 7, 5, 9, 8, 10],
+]
+"""A worked example without ties (scribd.com/document/659863121): four judges, ten projects, S = 1048."""
+
+ANXIETY = [
+    [3, 3, 3, 4, 5, 5, 2, 3, 5, 2, 2, 6, 1, 5, 2, 2, 1, 2, 4, 3],
+    [3, 6, 4, 6, 2, 4, 2, 4, 3, 3, 2, 3, 3, 3, 2, 2, 1, 3, 3, 4],
+    [2, 1, 4, 4, 3, 2, 1, 6, 1, 1, 1, 2, 3, 3, 1, 1, 3, 3, 2, 2],
+]
+"""Three raters, twenty subjects, many ties: the example of KendallW in the R package DescTools (of kendall in irr)."""
+
+
+def test_w_is_the_published_one():
+    assert kendall_w(TEN_PROJECTS) == pytest.approx(12 * 1048 / (4**2 * (10**3 - 10)))
+    assert round(kendall_w(TEN_PROJECTS), 2) == 0.79
+    assert kendall_w(ANXIETY) == pytest.approx(0.5396569, abs=5e-8)  # as printed there, corrected for ties
+
+
 def test_w_is_that_of_friedmans_test():
     rng = np.random.default_rng(1)
     for ratings in (rng.normal(size=(5, 7)), rng.integers(0, 3, (6, 5)).astype(float)):
