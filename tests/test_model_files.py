@@ -98,6 +98,17 @@ def test_crafted_headers_with_a_right_digest_are_refused(saved, change, words):
         placet.load(saved)
 
 
+def test_a_file_whose_last_ranker_is_not_fitted_is_refused(saved):
+    RANKERS["listwise"](LinearRanker(max_iter=5)).fit(TRAIN).save(saved)
+    outer, rest = header_of(saved.read_bytes())
+    inner = json.loads(outer["__metadata__"]["placet"])
+    inner["rankers"][-1]["state"] = None
+    outer["__metadata__"]["placet"] = json.dumps(inner)
+    saved.write_bytes(with_header(outer, rest))
+    with pytest.raises(DataError, match="it is not fitted"):
+        placet.load(saved)
+
+
 def test_a_long_header_and_what_is_no_file_are_refused(saved):
     saved.write_bytes(
         (container.LONGEST_HEADER + 1).to_bytes(8, "little") + b"{" + b" " * (container.LONGEST_HEADER + 9)
