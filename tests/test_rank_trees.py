@@ -1,5 +1,9 @@
 """Trees on any loss: LightGBM's and XGBoost's own loops, early stopping, explanations."""
 
+import os
+import signal
+import threading
+
 import lightgbm as lgb
 import numpy as np
 import pytest
@@ -11,7 +15,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.losses import LOSSES
 from placet.metrics import ndcg
-from placet.rank import LinearRanker, TreeRanker, boosting_objective
+from placet.rank import LinearRanker, TreeRanker, boosting_objective, trees
 from placet.rank.forest import Forest
 from placet.rank.trees import FLOOR, Slopes
 from placet.simulate import queries
@@ -232,3 +236,34 @@ def test_shapley_values_are_those_of_lightgbm():
     np.testing.assert_allclose(
         ranker.shapley(TRAIN.X).sum(axis=1) + expected[0, -1], ranker.predict(TRAIN.X), rtol=1e-9
     )
+
+
+@pytest.mark.parametrize("backend", ["lightgbm", "xgboost"])
+def test_an_interrupt_inside_a_long_round_keeps_the_trees_before_it(backend, monkeypatch):
+    pytest.importorskip(backend)
+    data = placet.simulate.queries(30, 8, 3, noise=0.4, random_state=4)
+    for name, value in (("LARGE", 0), ("LONG_ROUND", -1.0), ("PATIENCE", 0.01)):
+        monkeypatch.setattr(trees, name, value)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
+    release, begun = threading.Event(), []
+    engine = trees.BACKENDS[backend]
+    grow = engine.grow
+
+    def long_fourth_round(self, slopes):
+        begun.append(threading.current_thread())
+        if len(begun) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+            release.wait(60)
+        return grow(self, slopes)
+
+    monkeypatch.setattr(engine, "grow", long_fourth_round)
+    try:
+        ranker = TreeRanker(n_trees=9, min_rows=3, backend=backend).fit(data)
+    finally:
+        release.set()
+    assert ranker.fit_summary_["interrupted"] is True
+    assert threading.main_thread() not in begun
+    monkeypatch.undo()
+    whole = TreeRanker(n_trees=ranker.n_trees_, min_rows=3, backend=backend).fit(data)
+    assert 1 <= ranker.n_trees_ <= 3
+    assert np.array_equal(whole.predict(data), ranker.predict(data))

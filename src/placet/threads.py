@@ -2,13 +2,14 @@
 
 import math
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 from typing import Any, TypeVar
 
 import numpy as np
@@ -166,6 +167,35 @@ def map_ordered(work: Callable[[int], T], n: int) -> list[T]:
             if not helper.cancel() and waits:  # one that has not started has nothing left to do
                 helper.result()
     return values
+
+
+class Aside:
+    """Steps that run one after the other in a thread of their own, so that the main thread, which waits, hears a signal
+    at once: Python runs no handler inside a library that is at work.
+
+    Where ``wanted`` is false, or the caller is not the main thread (which alone gets signals), steps run as they are.
+    ``seconds`` is how long the last one took.
+    """
+
+    def __init__(self, wanted: bool = True) -> None:
+        self._pool = ThreadPoolExecutor(1, "placet-aside") if wanted and current_thread() is main_thread() else None
+        self._last: Future[Any] | None = None
+        self.seconds = 0.0
+
+    def run(self, step: Callable[[], T]) -> T:
+        """What the step returns; an interrupt is raised here while the step goes on."""
+        start = time.monotonic()
+        if self._pool is None:
+            found = step()
+        else:
+            self._last = self._pool.submit(step)
+            found = self._last.result()
+        self.seconds = time.monotonic() - start
+        return found
+
+    def settled(self, seconds: float) -> bool:
+        """Whether no step is at work, or the last one ends within so many seconds."""
+        return self._last is None or bool(wait([self._last], seconds).done)
 
 
 def sum_over_rows(

@@ -163,7 +163,7 @@ def run(command: object) -> None:
         except MemoryError:
             say_memory()
             code = 2
-    if came and code:  # at once: threads may be at work that nobody waits for any more
+    if came:  # at once: threads may be at work that nobody waits for any more
         sys.stdout.flush()
         os._exit(exit_code(came, code))
     sys.exit(exit_code(came, code))

@@ -2,8 +2,9 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -41,8 +42,8 @@ class Engine(Protocol):
     def valid_scores(self) -> Floats:
         """Scores of the validation rows by all trees so far."""
 
-    def forest(self, n_trees: int) -> Forest:
-        """The first trees."""
+    def trees(self, n_trees: int) -> Callable[[], Forest]:
+        """A copy of the first trees, as they are now, which becomes Placet's own when it is called."""
 
 
 class LightGBM:
@@ -72,10 +73,10 @@ class LightGBM:
         self.booster.eval_valid(feval=keep)
         return found[0]
 
-    def forest(self, n_trees: int) -> Forest:
+    def trees(self, n_trees: int) -> Callable[[], Forest]:
         if self.booster is None:
-            return Forest.empty(self.n_features)
-        return Forest.from_text(self.booster.model_to_string(num_iteration=n_trees or None))
+            return partial(Forest.empty, self.n_features)
+        return partial(Forest.from_text, self.booster.model_to_string(num_iteration=n_trees or None))
 
 
 def lightgbm_params(settings: Settings) -> dict[str, Any]:
@@ -138,8 +139,11 @@ class XGBoost:
     def valid_scores(self) -> Floats:
         return np.asarray(self.booster.predict(self.valid, output_margin=True), dtype=np.float64)
 
-    def forest(self, n_trees: int) -> Forest:
-        trees = trees_of_xgboost(json.loads(self.booster.save_raw("json")), n_trees)
+    def trees(self, n_trees: int) -> Callable[[], Forest]:
+        model = self.booster.save_raw("json")
+        return lambda: self._counted(trees_of_xgboost(json.loads(model), n_trees))
+
+    def _counted(self, trees: list[Tree]) -> Forest:
         return forest_of(trees, self.n_features).counted(self.table)
 
 
@@ -155,7 +159,7 @@ class CatBoost:
         self.catboost = package("catboost")
         self.table, self.n_features = dense(queries.X, "catboost"), queries.n_features
         self.settings, self.sign = settings, settings.sign
-        self.trees: list[Tree] = []
+        self.grown: list[Tree] = []
         self.valid_table = None if valid is None else dense(valid.X, "catboost")
         self.s = np.zeros(len(self.table))
         self.on_valid = np.zeros(0 if self.valid_table is None else len(self.valid_table))
@@ -184,7 +188,7 @@ class CatBoost:
         if not found:
             return False
         tree = forest_of(found, self.n_features)
-        self.trees += found
+        self.grown += found
         self.s += tree.predict(self.table)
         if self.valid_table is not None:
             self.on_valid += tree.predict(self.valid_table)
@@ -209,7 +213,7 @@ class CatBoost:
             "boosting_type": "Plain",
             "boost_from_average": False,
             "model_shrink_rate": 0.0,
-            "random_seed": own.random_state + len(self.trees),
+            "random_seed": own.random_state + len(self.grown),
             "logging_level": "Silent",
             "allow_writing_files": False,
             **({"thread_count": 1} if forked() else {}),
@@ -221,8 +225,9 @@ class CatBoost:
     def valid_scores(self) -> Floats:
         return self.on_valid
 
-    def forest(self, n_trees: int) -> Forest:
-        return forest_of(self.trees[:n_trees], self.n_features).counted(self.table)
+    def trees(self, n_trees: int) -> Callable[[], Forest]:
+        found = self.grown[:n_trees]
+        return lambda: forest_of(found, self.n_features).counted(self.table)
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def load(path: str | os.PathLike[str], kinds: Kinds) -> Any:
                 f"format {version!r:.40}, written by Placet {header.get('placet')!r:.40}, is not {FORMAT}; use that "
                 "version of Placet, or save the model again"
             )
-        entries = header.get("rankers")
+        entries: Any = header.get("rankers")
         ranker = _rankers(entries, arrays, kinds)[-1]
         if entries[-1]["state"] is None:  # the rankers that it was given may not be fitted, but it is
             raise DataError("the saved model is damaged: it is not fitted")

@@ -1,5 +1,6 @@
 """Gradient-boosted trees: LightGBM, XGBoost or CatBoost grows them, Placet's losses say where to."""
 
+import time
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from placet.rank.of_trees import OfTrees
 from placet.rank.state import Learnt, Number, Trees, holds
 from placet.rank.trees_in_parts import best_number, grow_together
 from placet.rank.validation import Best
+from placet.threads import Aside
 
 NUMBER_OF_TREES = (
     "n_estimators",
@@ -30,6 +32,9 @@ NUMBER_OF_TREES = (
     "num_boost_round",
     "n_iter",
 )
+LARGE = 1_000_000  # cells from which a round may be long
+LONG_ROUND = 0.5  # seconds
+PATIENCE = 0.5  # seconds that an interrupt leaves a round that is not at its end
 FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton steps of a leaf bounded
 
 
@@ -145,10 +150,9 @@ class TreeRanker(OfTrees):
         slopes.bind(queries.lists())
         slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), self.learning_rate, self._factor
         with engine_errors(self.backend):
-            engine: Engine = BACKENDS[self.backend](settings, queries, valid)
-            best = self._grow(engine, slopes, valid)
-        self.n_trees_ = 0 if best.empty else best.state
-        self.trees_ = engine.forest(self.n_trees_)
+            aside = Aside(queries.X.shape[0] * queries.n_features >= LARGE)
+            engine: Engine = aside.run(lambda: BACKENDS[self.backend](settings, queries, valid))
+            best, self.n_trees_, self.trees_ = self._grow(engine, slopes, valid, aside)
         if not (self.trees_.feature >= 0).any():
             self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
             self._say_no_tree(len(queries.grade))
@@ -221,16 +225,30 @@ class TreeRanker(OfTrees):
         self.learnt_ = {}
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
 
-    def _grow(self, engine: Engine, slopes: "Slopes", valid: Queries | None) -> Best[int]:
-        """Grow the trees; the state is the number of rounds."""
+    def _grow(
+        self, engine: Engine, slopes: "Slopes", valid: Queries | None, aside: Aside
+    ) -> tuple[Best[int], int, Forest]:
+        """Grow trees, and return the best number of them and these; the state of a training is the number of rounds.
+
+        An engine that grows a tree takes no notice of signals, nor gives its trees away.  Where rounds are long, copies
+        of the best so far are kept, for a twentieth of the time, and an interrupt does not wait for the end of a round.
+        """
         judge = self._judge(valid, lambda _: engine.valid_scores())
         best = self._keep_best(judge, self.n_trees, patience=self.patience)
+        kept, again = (0, engine.trees(0)), 0.0
         with best:
             while best.steps < self.n_trees and not best.stale:
-                if not engine.grow(slopes):
+                if not aside.run(lambda: engine.grow(slopes)):
                     break  # no leaf can be split any more
                 best.see(best.steps + 1)
-        return best
+                start = time.monotonic()
+                if aside.seconds > LONG_ROUND and start >= again and kept[0] != best.state:
+                    kept = best.state, engine.trees(best.state)
+                    again = time.monotonic() + 20 * (time.monotonic() - start)
+        if kept[0] == 0 or aside.settled(PATIENCE):
+            n_trees = 0 if best.empty else best.state
+            kept = n_trees, engine.trees(n_trees)
+        return best, kept[0], kept[1]()
 
 
 class Slopes:
