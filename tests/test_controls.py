@@ -1,5 +1,6 @@
 """Controls: effects are recovered and covered, equal to a logistic regression, read from files, and held at 0."""
 
+import json
 import warnings
 
 import numpy as np
@@ -281,3 +282,27 @@ def test_the_command_takes_controls(tmp_path):
     found = json.loads(result.stdout)["controls"]
     assert [row["name"] for row in found] == ["length_a - length_b", "bold"]
     assert "effect of one unit" in page.read_text()
+
+
+def test_a_board_goes_on_with_its_controls(tmp_path, answer):
+    rng = np.random.default_rng(2)
+    lines = []
+    for _ in range(300):
+        a, b = rng.choice(4, 2, replace=False)
+        x, y = rng.integers(10, 99, 2)
+        won = "a" if rng.random() < 1 / (1 + np.exp(-(a - b) / 2 - (x - y) / 40)) else "b"
+        lines.append(f"m{a},m{b},{won},{x},{y}")
+    head = "a,b,winner,length_a,length_b"
+    for name, rows in (("old", lines[:200]), ("new", lines[200:]), ("all", lines)):
+        (tmp_path / f"{name}.csv").write_text("\n".join([head, *rows]) + "\n")
+    answer("aggregate", tmp_path / "old.csv", "--control", "length", "--out", tmp_path / "old.json")
+    found = json.loads(answer("aggregate", tmp_path / "old.json", tmp_path / "new.csv", "--json"))
+    whole = json.loads(answer("aggregate", tmp_path / "all.csv", "--control", "length", "--json"))
+    for name in ("coefficient", "stderr"):
+        assert found["controls"][0][name] == pytest.approx(whole["controls"][0][name], rel=1e-4)
+    answer("aggregate", tmp_path / "old.csv", "--control", "one-hot(length)", "--out", tmp_path / "hot.json")
+    said = answer("aggregate", tmp_path / "hot.json", tmp_path / "new.csv", code=2)
+    assert "read them all with the same --control" in said
+    said = answer("aggregate", tmp_path / "all.csv", "--drift", "learn", "--method", "borda", code=2)
+    assert "--drift learn is for votes on pairs" in said
+    assert "name the column of dates with --time" in answer("aggregate", tmp_path / "all.csv", "--drift", "1", code=2)

@@ -9,7 +9,7 @@ from scipy.stats import friedmanchisquare
 import placet
 from placet.aggregate import consensus
 from placet.aggregate.bradley_terry import BradleyTerry
-from placet.aggregate.vote_raters import RaterVotes
+from placet.aggregate.vote_raters import RaterVotes, raters_of
 from placet.data import Comparisons, DataError
 from placet.losses.pairwise import outcome_probabilities
 from placet.metrics import kendall_w, krippendorff_alpha
@@ -245,6 +245,45 @@ def test_w_is_the_published_one():
     assert kendall_w(TEN_PROJECTS) == pytest.approx(12 * 1048 / (4**2 * (10**3 - 10)))
     assert round(kendall_w(TEN_PROJECTS), 2) == 0.79
     assert kendall_w(ANXIETY) == pytest.approx(0.5396569, abs=5e-8)  # as printed there, corrected for ties
+
+
+def test_agreement_stands_beside_the_raters_and_in_the_description(tmp_path, answer):
+    _, _, data = panel(3, m=10, votes=60)
+    alpha = krippendorff_alpha(data)
+    said = next(note for note in consensus(data, "bradley-terry", agents="sharpness").notes if "alpha" in note)
+    assert f"alpha = {alpha.value:.3f} (95%: " in said
+    ballots = placet.Rankings.from_orders([["a", "b", "c"], ["a", ("b", "c")], ["a", "c", "b"]], agent="xyz")
+    ranks = [[1, 2, 3], [1, 2, 2], [1, 3, 2]]
+    assert kendall_w(ballots) == pytest.approx(kendall_w(ranks))
+    found = consensus(ballots, "plackett-luce", agents="sharpness")
+    assert any(f"Kendall's W = {kendall_w(ranks):.3f}" in note for note in found.notes)
+    twice = placet.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]], weight=[2.0, 1.0])
+    assert kendall_w(twice) == pytest.approx(kendall_w([[1, 2, 3], [1, 2, 3], [2, 1, 3]]))
+    with pytest.raises(DataError, match=r"ballot 1 ranks 1 of 2 items \(1 such ballots\)"):
+        kendall_w(placet.Rankings.from_orders([["a", "b"], ["a"]]))
+    path = tmp_path / "votes.csv"
+    path.write_text("a,b,winner,judge\nx,y,a,p\nx,y,b,q\nx,z,a,p\nx,z,a,q\n")
+    assert "Krippendorff's alpha" in json.loads(answer("describe", path, "--agent", "judge", "--json"))["agreement"]
+    assert "agreement" not in json.loads(answer("describe", path, "--json"))
+    path.write_text("a,b,winner,judge\nx,y,a,p\nx,z,a,q\n")
+    assert "no pair was judged twice" in answer("describe", path, "--agent", "judge")
+
+
+def test_errors_of_sides_and_ties_are_those_of_the_sums():
+    """A rater's side is the common effect plus its own: as that of votes of the rater alone, were all others far off."""
+    _, _, data = panel(4, m=6, votes=150)
+    v = RaterVotes(data, "davidson", ("ties", "side"), True)
+    v.set_widths(1.0, {"ties": 0.8, "side": 0.6})
+    fit, arrow = v.fit(v.start(), 100, 1e-12)
+    full = np.linalg.inv(
+        np.array([(v.gradient(fit.x + 1e-5 * e) - v.gradient(fit.x - 1e-5 * e)) / 2e-5 for e in np.eye(len(fit.x))])
+    )
+    found = raters_of(v, fit.x, arrow, {"ties": 0.8, "side": 0.6})
+    for k in range(6):
+        for kind, shared, column in (("ties", v.n, 0), ("side", v.n_shared - 1, 1)):
+            own = v.n_shared + 2 * k + column
+            variance = full[own, own] + full[shared, shared] + 2 * full[own, shared]
+            assert found.stderr[kind][k] == pytest.approx(np.sqrt(variance), rel=1e-4)
 
 
 def test_w_is_that_of_friedmans_test():

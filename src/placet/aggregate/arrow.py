@@ -72,6 +72,10 @@ class Arrow:
         through = (self.back.T @ self.covariance) * self.back.T.toarray() if self.back.shape[1] else np.zeros((0, 1))
         return np.asarray(self.inverse_blocks.diagonal() + through.sum(axis=1))
 
+    def with_shared(self, k: int) -> Floats:
+        """Covariances (raters r,) of the raters' unknowns with the shared unknown number ``k``."""
+        return np.asarray(-(self.back.T @ self.covariance[k]))
+
 
 class RaterPosterior:
     """Minus the log posterior in x = (``n`` scores, other shared unknowns, ``kinds`` of each of ``m`` raters).

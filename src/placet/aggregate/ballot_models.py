@@ -191,6 +191,8 @@ class PlackettLuce(_BallotModel):
 
     def _fit_raters(self, ballots: Rankings, start: Any) -> Any:
         """Fit scores and raters together."""
+        from placet.metrics.interrater import describe_agreement
+
         if self.prior is None or self.stderr == "sandwich":
             raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
         weight = ballots.weight * agent_factor(self.agent_weight, ballots)
@@ -204,7 +206,7 @@ class PlackettLuce(_BallotModel):
         covariance = information.with_mean_zero(v.covariance(arrow), n)
         found = v.raters(x, arrow, widths)
         extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
-        notes = [prior_note(self.prior_, given is None), *found.notes()]
+        notes = [prior_note(self.prior_, given is None), *found.notes(), *filter(None, [describe_agreement(ballots)])]
         notes += notes_of_rankings(ballots, weight, self.prior_, self.existence)
         if v.n_shared > n:
             errors = None if self.stderr is None else np.sqrt(np.diag(covariance)[n:]) / v.unit

@@ -168,11 +168,13 @@ class BradleyTerry(BaseEstimator):
         self, v: vote_raters.RaterVotes, votes: Comparisons, arrow: Arrow, widths: Any, learnt: bool
     ) -> tuple[dict[str, Any], list[str]]:
         """What a fit with raters says beside the scores, and notes."""
+        from placet.metrics.interrater import describe_agreement
+
         _, tie, effect, _ = v.split(self.fit_.x)
         errors = np.sqrt(np.diag(with_mean_zero(v.covariance(arrow), v.n))[v.n :])
         found = vote_raters.raters_of(v, self.fit_.x, arrow, widths)
         notes = [] if self.prior_ is None else [prior_note(self.prior_, learnt)]
-        notes += found.notes()
+        notes += [*found.notes(), *filter(None, [describe_agreement(votes)])]
         notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
         extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
         if self.ties != "none":

@@ -155,11 +155,19 @@ def _by_rows(values: list[Floats], columns: list[Any], size: int) -> Any:
 
 
 def raters_of(v: RaterVotes, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> Raters:
-    """What the fit says of each rater; errors of sums with what raters share leave the share's own error out."""
+    """What the fit says of each rater; side and tie parameter are sums with what raters share, as are their errors."""
     c = v.c
     _, tie, effect, own = v.split(x)
-    errors = np.sqrt(np.maximum(v.rater_variances(arrow), 0.0))
+    variances = v.rater_variances(arrow)
     order = float(effect[-1] / v.unit[-1]) if v.order else 0.0
+    shared = {"ties": (v.n, 1.0)} if v.tied else {}
+    shared |= {"side": (v.n_shared - 1, float(v.unit[-1]))} if v.order else {}
+    for kind, (k, unit) in shared.items():
+        if kind in v.kinds:
+            at = v.kinds.index(kind)
+            together = arrow.with_shared(k).reshape(v.m, v.r)[:, at] / unit
+            variances[:, at] += arrow.covariance[k, k] / unit**2 + 2 * together
+    errors = np.sqrt(np.maximum(variances, 0.0))
     columns = {kind: values + {"sharpness": 1.0, "side": order}.get(kind, 0.0) for kind, values in own.items()}
     ties = tie + own["ties"] if "ties" in own else np.full(v.m, tie)
     votes = np.bincount(v.agent, c.wins_i + c.wins_j + c.ties, v.m).astype(np.float64)

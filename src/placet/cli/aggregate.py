@@ -116,6 +116,10 @@ def aggregate(
         say(why)
     params = {**(old.params if old is not None and chosen == old.method else {}), **params}
     params.pop("random_state", None)
+    if drift and chosen != "bradley-terry":
+        raise ValueError(
+            f"--drift {drift} is for votes on pairs (--method bradley-terry); {chosen} has no scores that move"
+        )
     check_method(chosen, params)
     mixture = mixture_of(groups, chosen, params, mixed, seed) if groups else None
     kept = data
@@ -199,7 +203,9 @@ def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) ->
         raise DataError(
             f"{files[0]}: this board cannot go on, because it holds slices or no votes; aggregate all the files anew"
         )
-    parts = [board.data for board in boards] + ([read_all(others, format, options)] if others else [])
+    parts = [board.data for board in boards]
+    if others:
+        parts.append(read_all(others, format, _as_before(boards[0].data, options)))
     if len({type(part) for part in parts}) > 1:
         raise DataError(
             f"{', '.join(map(str, files))}: a board of {_kind(parts[0])} cannot go on with {_kind(parts[-1])}; "
@@ -207,6 +213,15 @@ def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) ->
         )
     say(f"going on from {boards[0].consensus!r}")
     return concat(parts), boards[0].consensus, boards[0]
+
+
+def _as_before(data: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """The options with the controls of a board that goes on, where none are given and their names say what they are."""
+    known = getattr(data, "controls", None) or ()
+    if not known or "control" in options or any("=" in name for name in known):
+        return options
+    say(f"controls as before: {', '.join(known)}")
+    return options | {"control": list(known)}
 
 
 def _kind(data: Any) -> str:

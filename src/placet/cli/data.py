@@ -50,8 +50,10 @@ def describe(
             frame = surprise_table(data, method)
         deliver(out, as_json, frame.columns, frame.rows(), frame.to_dicts())
         return
+    from placet.metrics.interrater import describe_agreement
+
     with progress_bar("counting"):
-        about = data.describe()
+        about = data.describe() | {"agreement": describe_agreement(data) or None}
     known = {key: value for key, value in about.items() if value is not None}
     deliver(out, as_json, ["what", "value"], list(known.items()), known)
 

@@ -18,6 +18,8 @@ _BETWEEN = re.compile(r"(--[a-z-]+ [^\s,;]+), (?=--)")
 _PHRASES = {
     'say what it means with outcomes={"word": "a" | "b" | "tie"}': "write a, b or tie there",
     "read_battles(agent=) or from_battles(agent=)": "name their column with --agent",
+    "read_ballots(agent=) or from_orders(agent=)": "name their column with --agent",
+    "read_battles(..., time=) or from_battles(..., time=)": "name the column of dates with --time",
 }
 _OTHERS = ("format", "by", "control", "agents", "drift", "step")  # beside those of every command that reads
 

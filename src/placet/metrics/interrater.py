@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from placet.data import Comparisons, DataError
+from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, table
 from placet.data.errors import one_of
+
+ROUNDS = 200
+"""Of the bootstrap in `describe_agreement`."""
 
 
 class Agreement(NamedTuple):
@@ -101,29 +103,68 @@ def _alpha(counts: Floats, values: Floats, level: str, draws: Any = None) -> flo
     return 1 - float((observed * difference).sum()) / by_chance if by_chance > 0 else float("nan")
 
 
-def kendall_w(ratings: ArrayLike) -> float:
+def kendall_w(ratings: Any) -> float:
     """Kendall's coefficient of concordance of a table (raters, items) without gaps: 0 no agreement, 1 the same order.
 
     W = 12 S / (m^2 (n^3 - n) - m sum T), S the squares of the items' rank sums about their mean, and T = t^3 - t for
-    every group of t items that a rater ties.  Higher is better or worse alike.  NaN where every rater ties all items.
+    every group of t items that a rater ties.  Higher is better or worse alike.  Ballots (`Rankings`): each that ranks
+    all items is a rater, counted by its weight.  NaN where every rater ties all items.
 
     >>> round(kendall_w([[1, 2, 3], [1, 2, 3], [1, 3, 2]]), 4)  # rank sums 3, 7, 8: S = 14
     0.7778
     """
-    matrix = _matrix(ratings)
-    m, n = matrix.shape
+    matrix, weight = _rank_table(ratings)
+    m, n = float(weight.sum()), matrix.shape[1]
     if np.isnan(matrix).any():
         gaps = int(np.isnan(matrix).sum())
         raise DataError(f"{gaps} ratings are missing; Kendall's W needs all of them: use krippendorff_alpha")
     if m < 2 or n < 2:
-        raise DataError(f"{m} raters and {n} items: agreement needs two of each at least")
+        raise DataError(f"{m:g} raters and {n} items: agreement needs two of each at least")
     from scipy.stats import rankdata  # takes half a second to import
 
     ranks = np.apply_along_axis(rankdata, 1, matrix)
-    sums = ranks.sum(axis=0)
-    ties = sum(float(((size := np.unique(row, return_counts=True)[1]) ** 3 - size).sum()) for row in ranks)
-    whole = m**2 * (n**3 - n) - m * ties
+    sums = weight @ ranks
+    ties = [float(((size := np.unique(row, return_counts=True)[1]) ** 3 - size).sum()) for row in ranks]
+    whole = m**2 * (n**3 - n) - m * float(weight @ ties)
     return 12 * float(((sums - sums.mean()) ** 2).sum()) / whole if whole > 0 else float("nan")
+
+
+def _rank_table(ratings: Any) -> tuple[Floats, Floats]:
+    """A table (raters, items) and how often each rater counts."""
+    if not isinstance(ratings, Rankings):
+        matrix = _matrix(ratings)
+        return matrix, np.ones(len(matrix))
+    sizes, n = np.diff(ratings.offsets), ratings.n_items
+    short = sizes != n
+    if short.any():
+        k = int(np.argmax(short))
+        raise DataError(
+            f"ballot {k} ranks {sizes[k]} of {n} items ({short.sum()} such ballots); Kendall's W needs ballots of all "
+            "items"
+        )
+    matrix = np.empty((len(sizes), n))
+    matrix[np.repeat(np.arange(len(sizes)), sizes), ratings.item] = ratings.tier
+    return matrix, np.asarray(ratings.weight, np.float64)
+
+
+def describe_agreement(data: Any, rounds: int = ROUNDS) -> str:
+    """How far the raters of votes, or ballots of all items, agree with one another, in words; "" where none can say."""
+    if isinstance(data, Comparisons):
+        if data.agent is None:
+            return ""
+        try:
+            alpha = krippendorff_alpha(data, bootstrap=rounds)
+        except DataError:
+            return "no pair was judged twice, so nothing is known about how far raters agree"
+        if np.isnan(alpha.value):
+            return ""
+        ends = f"95%: {alpha.low:.2f} to {alpha.high:.2f}"
+        return f"raters agree on pairs by Krippendorff's alpha = {alpha.value:.3f} ({ends}); 0 is chance, 1 all agree"
+    whole = isinstance(data, Rankings) and len(data) > 1 and data.n_items > 1 and data.instance is None
+    if not whole or (np.diff(data.offsets) != data.n_items).any() or data.weight.sum() < 2:
+        return ""
+    w = kendall_w(data)
+    return "" if np.isnan(w) else f"ballots agree by Kendall's W = {w:.3f}; 0 is none, 1 the same order throughout"
 
 
 def _matrix(ratings: Any) -> Floats:
