@@ -1,57 +1,123 @@
-"""A forest of random trees on the grades: what scikit-learn grew, kept as Placet's own arrays."""
+"""A forest: a Newton step of a loss by hand, trees that see the order of values alone, missing ones, saved files."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.tree import ExtraTreeRegressor
 
 import placet
 from placet.data import DataError, Queries
-from placet.rank import ForestRanker, LinearRanker
-from placet.rank.extra_trees import forest_of_sklearn, last_as_float32
+from placet.losses import LOSSES
+from placet.rank import ForestRanker, LinearRanker, extra_trees
+from placet.rank.extra_trees import coded
+from placet.rank.trees import Slopes
 
 DATA = placet.simulate.queries(60, 9, 4, 3, noise=0.3, random_state=1)
 
 
-def test_scores_are_those_of_scikit_learn():
-    model = ExtraTreesRegressor(24, min_samples_leaf=3, max_features=0.3, random_state=5).fit(DATA.X, DATA.grade)
-    forest = ForestRanker(24, random_state=5).fit(DATA)
-    np.testing.assert_allclose(forest.predict(DATA), model.predict(DATA.X), rtol=1e-12)
-    probe = np.random.default_rng(0).normal(size=(400, 4))
-    thresholds = np.concatenate([tree.tree_.threshold[tree.tree_.feature >= 0] for tree in model.estimators_])
-    probe[:200] = np.random.default_rng(1).choice(thresholds, (200, 4))  # on the thresholds
-    probe[200:] = np.nextafter(np.random.default_rng(2).choice(thresholds, (200, 4)), np.inf)
-    found = forest_of_sklearn(model.estimators_, 4).predict(probe)
-    np.testing.assert_allclose(found, model.predict(probe), rtol=1e-12)
-    np.testing.assert_allclose(forest.feature_importances_.sum(), 1.0)
+def slopes_at_zero(loss, data=DATA):
+    slopes = Slopes(loss)
+    slopes.bind(data.lists())
+    return slopes.at(np.zeros(len(data.grade)))
 
 
-def test_thresholds_part_the_numbers_that_float32_parts():
+def leaves_of(forest, X):
+    """The leaf (rows, trees) of every row, node by node."""
+    found = np.zeros((len(X), len(forest.roots)), int)
+    for t, root in enumerate(forest.roots):
+        for r, x in enumerate(X):
+            node = root
+            while forest.feature[node] >= 0:
+                value = x[forest.feature[node]]
+                left = np.isnan(value) or value <= forest.threshold[node]
+                node = forest.left[node] if left else forest.right[node]
+            found[r, t] = node
+    return found
+
+
+@pytest.mark.parametrize("loss", ["xendcg", "pmop-fd", "davidson", "bregman-square"])
+def test_a_leaf_holds_the_newton_step_of_its_rows(loss):
+    ranker = ForestRanker(loss, 10).fit(DATA)
+    g, h = slopes_at_zero(loss)
+    leaf = leaves_of(ranker.trees_, DATA.X)
+    step = np.zeros_like(leaf, float)
+    for t in range(10):
+        for node in np.unique(leaf[:, t]):
+            own = leaf[:, t] == node
+            assert own.sum() == ranker.trees_.count[node] >= 3
+            step[own, t] = -g[own].sum() / h[own].sum()
+    np.testing.assert_allclose(ranker.predict(DATA), step.mean(axis=1), rtol=1e-9, atol=1e-12)
+
+
+def test_trees_are_those_of_scikit_learn_on_ranks():
+    """Codes are ranks of values; new rows lie between them."""
+    ranker = ForestRanker("pmop-fd", 6, random_state=5).fit(DATA)
+    rank = np.column_stack([np.unique(column, return_inverse=True)[1] for column in DATA.X.T]) + 1.0
+    g, h = slopes_at_zero("pmop-fd")
+    found = np.zeros((len(DATA.grade), 6))
+    for t in range(6):
+        seed = int(np.random.default_rng((5, t)).integers(1 << 31))
+        tree = ExtraTreeRegressor(min_samples_leaf=3, max_features=0.3, random_state=seed)
+        found[:, t] = tree.fit(rank.astype(np.float32), -g / h, sample_weight=h).predict(rank)
+    np.testing.assert_allclose(ranker.predict(DATA), found.mean(axis=1), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("splits", ["random", "best"])
+def test_only_the_order_of_values_counts(splits):
+    other = Queries(np.sinh(3 * DATA.X) * [1.0, 1e-3, 1e200, 7.0], DATA.grade, DATA.offsets)
+    one, two = (ForestRanker(n_trees=8, splits=splits).fit(data) for data in (DATA, other))
+    np.testing.assert_allclose(two.predict(other), one.predict(DATA), rtol=1e-12)
+    sparse = Queries(csr_matrix(DATA.X), DATA.grade, DATA.offsets)
+    three = ForestRanker(n_trees=8, splits=splits).fit(sparse)
+    np.testing.assert_array_equal(three.predict(csr_matrix(DATA.X)), one.predict(DATA))
+
+
+def test_codes_and_places_between_values(monkeypatch):
     rng = np.random.default_rng(0)
-    t = np.concatenate([rng.normal(size=200), np.float32(rng.normal(size=200)).astype(float), [0.0, 1e30, -1e30]])
-    edge = last_as_float32(t)
-    assert (edge.astype(np.float32) <= t).all()
-    assert (np.nextafter(edge, np.inf).astype(np.float32) > t).all()
+    X = rng.choice([-1e308, -2.0, 0.0, 1e-40, 1.0, np.nextafter(1.0, 2), 3.5, 1e308, np.nan], (500, 3))
+    cuts, code = coded(X)
+    for k in range(3):
+        column = np.where(np.abs(X[:, k]) < 1e-35, 0.0, X[:, k])
+        assert (code[np.isnan(column), k] == 0).all()
+        for m, cut in enumerate(cuts[k]):  # codes up to m + 1 are the values up to the cut
+            known = ~np.isnan(column)
+            np.testing.assert_array_equal(code[known, k] <= m + 1, column[known] <= cut)
+        assert len(np.unique(code[:, k])) == len(np.unique(column[~np.isnan(column)])) + 1
+    monkeypatch.setattr(extra_trees, "MOST_VALUES", 4)
+    few, code = coded(X)
+    assert [len(own) for own in few] == [3, 3, 3]
+    assert set(np.unique(code)) == {0.0, 1.0, 2.0, 3.0, 4.0}
 
 
-def test_sparse_rows_weights_gains_and_centers():
-    dense = ForestRanker(12, gain="exp2", center=True).fit(DATA)
-    sparse = ForestRanker(12, gain="exp2", center=True).fit(Queries(csr_matrix(DATA.X), DATA.grade, DATA.offsets))
-    np.testing.assert_allclose(sparse.predict(csr_matrix(DATA.X)), dense.predict(DATA.X), rtol=1e-9)
-    assert abs(dense.predict(DATA).mean()) < 0.05  # leaves are means of gains less those of their lists
-    assert ForestRanker(12).fit(DATA).predict(DATA).mean() == pytest.approx(DATA.grade.mean(), abs=0.1)
+def test_a_missing_value_tells_something():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(540, 2))
+    X[DATA.grade == 2, 0] = np.nan
+    ranker = ForestRanker(n_trees=20, feature_fraction=1.0).fit(Queries(X, DATA.grade, DATA.offsets))
+    s = ranker.predict(X)
+    assert s[DATA.grade == 2].min() > s[DATA.grade < 2].max() - 0.5
+    assert s[DATA.grade == 2].mean() > s[DATA.grade < 2].mean() + 0.5
+
+
+def test_weights_of_queries_count():
     both = Queries(
         np.tile(DATA.X, (2, 1)),
         np.append(DATA.grade, 2 - DATA.grade),
         np.append(DATA.offsets, DATA.offsets[1:] + 540),
         np.repeat([1.0, 1e-3], 60),
     )
-    first = ForestRanker(30).fit(both)  # the second half says the opposite, and hardly counts
+    first = ForestRanker(n_trees=30).fit(both)  # the second half says the opposite, and hardly counts
     assert np.corrcoef(first.predict(DATA), DATA.grade)[0, 1] > 0.6
 
 
+@pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if "curvature" in loss.gives])
+def test_every_loss_with_a_curvature_grows_a_forest(loss):
+    ranker = ForestRanker(loss, 20).fit(DATA[:40])
+    assert ranker.score(DATA[40:], metric="ndcg@5") > 0.6
+
+
 def test_it_ranks_and_explains_and_is_saved(tmp_path):
-    forest = ForestRanker(100).fit(DATA[:40], valid=DATA[40:])
+    forest = ForestRanker(n_trees=100).fit(DATA[:40], valid=DATA[40:])
     assert forest.fit_summary_["validation"] == pytest.approx(forest.score(DATA[40:]))
     assert forest.score(DATA[40:]) > LinearRanker().fit(DATA[:40]).score(DATA[40:]) - 0.1
     assert forest.fit_summary_["trees"] == 100
@@ -65,20 +131,20 @@ def test_it_ranks_and_explains_and_is_saved(tmp_path):
 
 def test_what_cannot_be_grown_is_refused():
     for ranker, message in (
-        (ForestRanker(0), "n_trees 0"),
+        (ForestRanker(n_trees=0), "n_trees 0"),
         (ForestRanker(feature_fraction=0.0), "feature_fraction 0.0"),
-        (ForestRanker(gain="cubic"), "gain 'cubic' is unknown"),
+        (ForestRanker(splits="middle"), "splits 'middle' is unknown"),
     ):
         with pytest.raises(ValueError, match=message):
             ranker.fit(DATA)
-    with pytest.raises(DataError, match=r"a feature is 1e\+39"):
-        ForestRanker().fit(Queries(np.where(DATA.X > 1, 1e39, DATA.X), DATA.grade, DATA.offsets))
+    with pytest.raises(DataError, match="no features"):
+        ForestRanker().fit(Queries(np.zeros((540, 0)), DATA.grade, DATA.offsets))
 
 
 def test_onnx_scores_as_placet(tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    forest = ForestRanker(15).fit(DATA)
+    forest = ForestRanker(n_trees=15).fit(DATA)
     forest.to_onnx(tmp_path / "forest.onnx")
     session = runtime.InferenceSession(tmp_path / "forest.onnx", providers=["CPUExecutionProvider"])
     found = session.run(None, {"X": np.asarray(DATA.X, np.float64)})[0]

@@ -126,5 +126,5 @@ def test_ranks_that_are_not_ranks_are_refused(bad):
 
 
 def test_an_unknown_member_is_named():
-    with pytest.raises(ValueError, match="member 'forest' is unknown; choose from"):
-        SupervisedFusion([("forest", {})]).fit([[1.0], [2.0]], [1, 0], qid=[1, 1])
+    with pytest.raises(ValueError, match="member 'oracle' is unknown; choose from"):
+        SupervisedFusion([("oracle", {})]).fit([[1.0], [2.0]], [1, 0], qid=[1, 1])

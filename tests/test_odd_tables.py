@@ -111,7 +111,7 @@ ODD = {
 FAST = {
     "linear": LinearRanker("pmop-fd", max_iter=30),
     "trees": TreeRanker("pmop-fd", n_trees=4, min_rows=2),
-    "forest": RANKERS["forest"](4),
+    "forest": RANKERS["forest"](n_trees=4, min_rows=2),
     "neural": RANKERS["neural"](hidden=(4,), epochs=2, batch=4),
     "booster": RANKERS["booster"]("bregman-ce", 3, learners=("feature", "stump", "tree", "listwise"), min_rows=2),
     "surrogate": RANKERS["surrogate"](("ce", "square"), max_evaluations=4),

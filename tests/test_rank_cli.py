@@ -61,7 +61,7 @@ def test_train_then_score(run, folder, ranker):
 QUICK = {
     "neural": ["epochs=3", "hidden=8,4"],
     "booster": ["n_rounds=5", "learners=feature,stump"],
-    "forest": ["n_trees=5", "center=true"],
+    "forest": ["n_trees=5", "splits=best"],
     "rankboost": ["n_rounds=5", "learners=stump,feature"],
     "adarank": ["n_rounds=5"],
     "coordinate": ["max_iter=1", "starts=1"],

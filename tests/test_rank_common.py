@@ -336,8 +336,8 @@ def test_autorank_says_what_it_tried():
         choice.metric = "err"
     with pytest.raises(ValueError, match="budget 0"):
         autorank(TRAIN, VALID, budget=0)
-    with pytest.raises(ValueError, match="ranker 'forest' is unknown"):
-        autorank(TRAIN, VALID, candidates=[("forest", {})])
+    with pytest.raises(ValueError, match="ranker 'oracle' is unknown"):
+        autorank(TRAIN, VALID, candidates=[("oracle", {})])
 
 
 def test_autorank_without_an_engine_goes_on(monkeypatch):

@@ -44,7 +44,7 @@ NETWORK = {"hidden": (6,), "learning_rate": 1e-2, "epochs": 4, "batch": 8}
 CASES = {
     "linear": (LinearRanker("pl-partition"), (DATA[:25],), DATA[25:]),
     "trees": (TreeRanker("pl-partition", n_trees=6, min_rows=3), (DATA[:25],), DATA[25:]),
-    "forest": (RANKERS["forest"](24), (DATA[:25],), DATA[25:]),
+    "forest": (RANKERS["forest"]("pl-partition", 24), (DATA[:25],), DATA[25:]),
     "neural": (RANKERS["neural"]("pl-partition", **NETWORK), (DATA[:25],), DATA[25:]),
     "booster": (RANKERS["booster"]("pl-partition", 6, learners=("feature", "listwise"), kernels=("links",)), (RELATED[:25],), RELATED[25:]),
     "rankboost": (RANKERS["rankboost"](6, learners=("stump", "feature")), (DATA[:25],), DATA[25:]),

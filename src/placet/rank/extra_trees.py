@@ -1,5 +1,6 @@
-"""A forest of random trees on the grades: no loss, no rounds, hardly a setting to choose."""
+"""A forest: many trees grown apart from each other, whose mean is one Newton step of a loss."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -7,143 +8,173 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats, list_of_rows
+from placet.data.arrays import Floats, Ints, is_sparse
 from placet.data.errors import one_of
-from placet.data.gains import GAINS, gains
-from placet.rank.foreign import Tree, forest_of, last_below
-from placet.rank.forest import Forest
+from placet.data.room import refuse_beyond_memory
+from placet.kernels.trees import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
+from placet.rank.foreign import Tree, forest_of
 from placet.rank.of_trees import OfTrees
-from placet.rank.state import Trees, holds
+from placet.rank.state import Learnt, Number, Trees, holds
+from placet.rank.trees import Slopes
+from placet.threads import map_ordered
 
-AT_ONCE = 10  # trees between two looks at the clock
-LARGEST = float(np.finfo(np.float32).max)
+SPLITS = ("random", "best")
+TREES_AT_ONCE = 8
+MOST_VALUES = 1 << 16
+"""Different values of a feature that trees tell apart; beyond, so many of its quantiles."""
+
+LOWEST = -float(np.finfo(np.float64).max)
 
 
 class ForestRanker(OfTrees):
-    """The mean of extremely randomized trees that are fitted to the gains of the grades.
+    """The mean of deep regression trees, each grown at random, for one Newton step of a loss from equal scores.
 
-    At each split some features are drawn, for each of them a threshold, and the best of these is taken: single trees
-    err much and in different places, so their mean errs little where training queries are few, and in another way than
-    boosted trees and linear rankers do, which makes it a good member of a blend.  Grown by scikit-learn, kept as
-    Placet's own arrays.  Geurts, Ernst and Wehenkel, Extremely randomized trees, 2006.
+    With g and h the gradient and curvature of the loss where all scores are equal, a tree is fitted to -g / h with the
+    weights h, so that a leaf of rows R holds -sum_R g / sum_R h.  Trees know the order of the values of a feature, not
+    their size.  A forest needs hardly any choice of settings, gains from every further tree, and errs elsewhere than
+    boosted trees do, so it is a good member of a blend; it is no way to a minimum of the loss.
+
+    Geurts, Ernst and Wehenkel, Extremely randomized trees, Machine Learning 2006; Breiman, Random forests, Machine
+    Learning 2001.
 
     Parameters
     ----------
+    loss : str
+        A name of ``LOSSES`` that gives a curvature.
     n_trees : int
-        Trees; more are never worse, and take longer.
+        Trees.
     min_rows : int
         Rows of a leaf at least.
     feature_fraction : float
-        Share of the features drawn at each split.
-    gain : str
-        What the trees are fitted to: the "linear", "exp2" or "log2" gain of a grade.
-    center : bool
-        Less the mean of the list, so that the trees need not tell queries apart.
+        Share of the features drawn for each split.
+    splits : str
+        "random": each drawn feature is cut at one random place, and the best of these cuts is taken; all rows grow each
+        tree.  "best": the best cut of the drawn features; rows are drawn for each tree, with replacement.
     metric : str
-        Judges on the validation set; nothing is chosen by it.
+        Measures on the validation set, which changes nothing in the fit.
+    loss_params : mapping, optional
+        Parameters of the loss.
     random_state : int
         Seed of the draws.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
-    >>> ForestRanker(50).fit(data[:40]).score(data[40:], metric="ndcg@5") > 0.8
+    >>> ForestRanker(n_trees=50).fit(data[:40]).score(data[40:], metric="ndcg@5") > 0.7
     True
     """
 
-    _state = holds(trees_=Trees())
+    needs = ("curvature",)
+    _missing = "keep"
+    _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True))
 
     def __init__(
         self,
-        n_trees: int = 200,
+        loss: str = "xendcg",
+        n_trees: int = 300,
         *,
         min_rows: int = 3,
         feature_fraction: float = 0.3,
-        gain: str = "linear",
-        center: bool = False,
+        splits: str = "random",
         metric: str = "ndcg@10",
+        loss_params: Mapping[str, Any] | None = None,
         random_state: int = 0,
     ) -> None:
+        self.loss = loss
         self.n_trees = n_trees
         self.min_rows = min_rows
         self.feature_fraction = feature_fraction
-        self.gain = gain
-        self.center = center
+        self.splits = splits
         self.metric = metric
+        self.loss_params = loss_params
         self.random_state = random_state
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
-        from sklearn.ensemble import ExtraTreesRegressor
-
-        self._check(queries)
-        query = list_of_rows(queries.offsets)
-        y = gains(queries.grade, self.gain)
-        if self.center:
-            y = y - (np.bincount(query, y) / np.maximum(np.bincount(query), 1))[query]
-        model = ExtraTreesRegressor(
-            min_samples_leaf=self.min_rows,
-            max_features=self.feature_fraction,
-            random_state=self.random_state,
-            warm_start=True,
-        )
-        sizes = [*range(AT_ONCE, self.n_trees, AT_ONCE), self.n_trees]
-        best = self._keep_best(None, len(sizes))
-        with best:
-            for n in sizes:
-                model.set_params(n_estimators=n).fit(queries.X, y, sample_weight=queries.weight[query])
-                best.see(n)
-        self.trees_ = forest_of_sklearn(model.estimators_[: best.state], queries.n_features)
-        judge = self._judge(valid, lambda _: self._scores(valid))  # type: ignore[arg-type]
-        self.fit_summary_ = {
-            **best.summary(),
-            "trees": int(best.state),
-            "validation": None if judge is None else judge(None),
-        }
-
-    def _check(self, queries: Queries) -> None:
+        one_of(self.splits, SPLITS, "splits")
         if self.n_trees < 1 or self.min_rows < 1:
             raise ValueError(f"n_trees {self.n_trees} and min_rows {self.min_rows} must be at least 1")
         if not 0 < self.feature_fraction <= 1:
             raise ValueError(f"feature_fraction {self.feature_fraction} must be a share, above 0 and at most 1")
-        one_of(self.gain, GAINS, "gain")
-        if not queries.n_features:
+        n_features = queries.n_features
+        if not n_features:
             raise DataError("the rows have no features to split by")
-        values = queries.X.data if hasattr(queries.X, "tocsr") else queries.X
-        large = np.abs(values) > LARGEST
-        if large.any():
-            raise DataError(
-                f"a feature is {np.asarray(values)[large].flat[0]:g} ({int(large.sum())} such values); a forest "
-                f"compares features as float32, at most {LARGEST:.3g}: divide them, take ranks, or use TreeRanker"
+        slopes = Slopes(self.loss, self.loss_params)
+        slopes.bind(queries.lists())
+        g, h = slopes.at(np.zeros(len(queries.grade)))
+        cuts, code = coded(queries.X)
+        grown: list[tuple[Tree, Ints]] = []
+        best = self._keep_best(None, -(-self.n_trees // TREES_AT_ONCE))
+        with best:
+            for first in range(0, self.n_trees, TREES_AT_ONCE):
+                grow = lambda k: self._tree(first + k, code, -g / h, h, cuts)  # noqa: B023, E731
+                grown += map_ordered(grow, min(TREES_AT_ONCE, self.n_trees - first))
+                best.see(len(grown))
+        self.n_trees_ = best.state
+        trees, counts = zip(*grown[: self.n_trees_])
+        self.trees_ = replace(forest_of(trees, n_features), count=np.concatenate(counts), averaged=1)
+        self.learnt_ = dict(slopes.learnt)
+        judge = self._judge(valid, lambda _: self._scores(valid))  # type: ignore[arg-type]
+        found = {"validation": None if judge is None else judge(None)}
+        self.fit_summary_ = {"trees": self.n_trees_, **best.summary(), **found}
+
+    def _tree(
+        self, number: int, code: NDArray[np.float32], y: Floats, h: Floats, cuts: list[Floats]
+    ) -> tuple[Tree, Ints]:
+        """A tree of this number, and the training rows of its nodes."""
+        from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
+
+        rng = np.random.default_rng((self.random_state, number))
+        kind = ExtraTreeRegressor if self.splits == "random" else DecisionTreeRegressor
+        weight = h if self.splits == "random" else h * np.bincount(rng.integers(0, len(h), len(h)), minlength=len(h))
+        tree = (
+            kind(
+                min_samples_leaf=self.min_rows,
+                max_features=self.feature_fraction,
+                random_state=int(rng.integers(1 << 31)),
             )
-
-
-def forest_of_sklearn(estimators: Any, n_features: int) -> Forest:
-    """The mean of fitted regression trees of scikit-learn, which compares features as float32."""
-    trees: list[Tree] = []
-    counts: list[NDArray[np.int64]] = []
-    for estimator in estimators:
-        grown = estimator.tree_
-        inner = grown.children_left >= 0
-        trees.append(
-            {
-                "feature": np.where(inner, grown.feature, -1),
-                "threshold": np.where(inner, last_as_float32(grown.threshold), 0.0),
-                "left": grown.children_left,
-                "right": grown.children_right,
-                "how": np.zeros(len(inner), np.uint8),
-                "value": np.where(inner, 0.0, grown.value[:, 0, 0]),
-            }
+            .fit(code, y, sample_weight=weight, check_input=False)
+            .tree_
         )
-        counts.append(np.asarray(grown.n_node_samples, np.int64))
-    return replace(forest_of(trees, n_features), count=np.concatenate(counts), averaged=1)
+        inner = tree.children_left >= 0
+        feature = np.where(inner, tree.feature, -1)
+        threshold = np.zeros(len(feature))
+        for k in np.flatnonzero(inner):
+            m = int(np.floor(tree.threshold[k]))  # codes up to m go left
+            threshold[k] = cuts[feature[k]][m - 1] if m else LOWEST
+        return {
+            "feature": feature,
+            "threshold": threshold,
+            "left": tree.children_left,
+            "right": tree.children_right,
+            "how": np.where(inner, NAN_IS_MISSING + DEFAULT_LEFT, 0),
+            "value": np.where(inner, 0.0, tree.value[:, 0, 0]),
+        }, tree.n_node_samples.astype(np.int64)
 
 
-def last_as_float32(threshold: Floats) -> Floats:
-    """The largest double that as a float32 is not above ``threshold``: x <= it where float32(x) <= threshold.
+def coded(X: Any) -> tuple[list[Floats], NDArray[np.float32]]:
+    """Places between neighboring values of every feature, and every entry as 1 + how many of them lie below it; NaN: 0.
 
-    >>> t = last_as_float32(np.array([0.1]))[0]
-    >>> bool(np.float32(t) <= 0.1), bool(np.float32(np.nextafter(t, 1)) <= 0.1)
-    (True, False)
+    >>> cuts, code = coded(np.array([[1.0], [3.0], [np.nan], [3.0]]))
+    >>> cuts[0], code[:, 0]
+    (array([2.]), array([1., 2., 0., 2.], dtype=float32))
     """
-    near = threshold.astype(np.float32)
-    below = np.where(near.astype(np.float64) > threshold, np.nextafter(near, np.float32(-np.inf)), near)
-    return last_below(np.nextafter(below.astype(np.float32), np.float32(np.inf)))
+    n_rows, n_features = X.shape
+    refuse_beyond_memory(
+        4.0 * n_rows * n_features + 32.0 * n_rows,
+        "the dense table of a forest",
+        "take fewer features or rows, or boosted trees (--ranker trees)",
+    )
+    columns = X.tocsc() if is_sparse(X) else X
+    cuts, code = [], np.empty((n_rows, n_features), np.float32)
+    for k in range(n_features):
+        column = columns[:, [k]].toarray().ravel() if is_sparse(X) else np.asarray(columns[:, k])
+        own = np.where(np.abs(column) <= ZERO, 0.0, column.astype(np.float64))
+        known = ~np.isnan(own)
+        values = np.unique(own[known])
+        low, high = values[:-1], values[1:]
+        between = low / 2 + high / 2
+        between = np.where((between >= low) & (between < high), between, low)  # neighbors have no number between them
+        if len(between) >= MOST_VALUES:
+            between = between[np.linspace(0, len(between) - 1, MOST_VALUES - 1).astype(np.int64)]
+        cuts.append(between)
+        code[:, k] = np.where(known, 1 + np.searchsorted(between, own), 0)
+    return cuts, code
