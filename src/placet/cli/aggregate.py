@@ -10,7 +10,7 @@ import typer
 from placet.cli.defaults import check_defaults, default_method, default_note
 from placet.cli.groups import mixture_of, say_groups, split_parameters
 from placet.cli.in_parts import InParts, OnDask, scanned
-from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, model_options
+from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, check_drift, model_options
 from placet.cli.options import (
     AsJson,
     FormatName,
@@ -94,6 +94,7 @@ def aggregate(
     also, fitting = model_options(control or [], agents, drift, step)
     params, mixed = split_parameters(groups, members, by, fitting | parameters(param or []))
     if method:
+        check_drift(drift, method)
         check_method(method, params)
     elif params:
         check_defaults(params)
@@ -116,10 +117,7 @@ def aggregate(
         say(why)
     params = {**(old.params if old is not None and chosen == old.method else {}), **params}
     params.pop("random_state", None)
-    if drift and chosen != "bradley-terry":
-        raise ValueError(
-            f"--drift {drift} is for votes on pairs (--method bradley-terry); {chosen} has no scores that move"
-        )
+    check_drift(drift, chosen)
     check_method(chosen, params)
     mixture = mixture_of(groups, chosen, params, mixed, seed) if groups else None
     kept = data

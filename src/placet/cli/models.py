@@ -35,6 +35,14 @@ def model_options(control: Sequence[str], agents: str, drift: str, step: str) ->
     return reading, moving | {"agents": agents} | ({"ties": "davidson"} if "ties" in kinds else {})
 
 
+def check_drift(drift: str, method: str) -> None:
+    """A ``ValueError`` for a method without scores that move."""
+    if drift and method != "bradley-terry":
+        raise ValueError(
+            f"--drift {drift} is for votes on pairs (--method bradley-terry); scores of {method} do not move"
+        )
+
+
 def beside(result: "Consensus | ConsensusSet") -> dict[str, object]:
     """What a result says beside the ranking, for JSON."""
     extras = getattr(result, "extras", {})
