@@ -31,7 +31,7 @@ import placet
 
 LONGEST = 5.0  # seconds of CPU of one trial
 ASLEEP = 120.0  # seconds on the clock of one trial, however busy the machine is
-IN_ALL = 300.0  # seconds of CPU of the trials of a peer; those that are left are not made
+IN_ALL = 60.0  # seconds of CPU of the trials of a peer; those that are left are not made
 SPARE = 2 << 30  # addresses that a child may take beside those that it has
 BYTES = (fuzz_models.flip, fuzz_models.overwrite, fuzz_models.cut, fuzz_models.copy)
 

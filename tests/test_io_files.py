@@ -17,7 +17,8 @@ import pytest
 import zstandard
 
 import placet.io as pio
-from placet.data import Comparisons, DataError, Rankings
+from placet.data import Comparisons, DataError, Rankings, room
+from placet.io import files
 from placet.io.files import (
     bare_suffix,
     decompression_limit,
@@ -319,7 +320,7 @@ def test_scores_are_numbers_one_per_line():
         pio.read_score_lines(io.StringIO("1\nnan\n1_0\n"))
 
 
-def test_a_pipe_is_spooled_and_then_guessed(tmp_path):
+def test_a_pipe_is_spooled_and_then_guessed(tmp_path, monkeypatch):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     text = b"model_a,model_b,winner\n" + b"x,y,model_a\n" * 20_000  # more than a pipe holds
@@ -328,12 +329,53 @@ def test_a_pipe_is_spooled_and_then_guessed(tmp_path):
     data = pio.read(path)
     writer.join()
     assert data.wins_i.sum() + data.wins_j.sum() == 20_000
-    late = threading.Timer(0.5, lambda: path.write_bytes(text))
+    monkeypatch.setattr(files, "PATIENCE", 0.05)
+    for reader in (lambda: spooled(str(path)).getvalue(), lambda: files.read_bytes(path)):
+        late = threading.Timer(0.5, lambda: path.write_bytes(text))
+        late.start()
+        with pytest.warns(UserWarning, match="waiting for somebody to write to this pipe"):
+            held = reader()
+        assert held == text
+        late.join()
+
+
+def test_standard_input_that_nobody_writes_to_is_said(tmp_path):
+    script = "from placet.io import files; files.PATIENCE = 0.05; import placet; print(placet.read('-'))"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert "<stdin>: waiting for somebody to write" in process.stderr.readline()
+        out, _ = process.communicate("model_a,model_b,winner\nx,y,model_a\n")
+    assert "1 votes" in out
+
+
+def test_a_pipe_without_an_end_is_refused_before_memory_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "available", lambda root=None: 1 << 27)
+    with pytest.raises(DataError, match=r"/dev/zero: what came out of the pipe so far needs about 0.2 GB .*to a file"):
+        pio.read("/dev/zero")
+
+
+def test_a_pipe_that_nobody_reads_from_is_said(tmp_path, monkeypatch):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    monkeypatch.setattr(files, "PATIENCE", 0.05)
+    read = []
+    late = threading.Timer(0.5, lambda: read.append(path.read_bytes()))
     late.start()
-    with pytest.warns(UserWarning, match="waiting for somebody to write to this pipe"):
-        held = spooled(str(path), patience=0.05)
-    assert held.getvalue() == text
+    with pytest.warns(UserWarning, match="waiting for somebody to read from this pipe"):
+        put(path, b"x" * 100_000)
     late.join()
+    assert read == [b"x" * 100_000]
+
+
+def test_a_file_that_others_may_not_read_is_never_open_to_them(tmp_path):
+    path = tmp_path / "secret"
+    path.touch(0o600)
+    with files.writing(path) as file:
+        file.write(b"x")
+        (unfinished,) = tmp_path.glob(".placet-*")
+        assert unfinished.stat().st_mode & 0o077 == 0
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_substitution_of_the_shell_is_read(tmp_path):

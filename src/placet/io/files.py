@@ -11,14 +11,17 @@ import secrets
 import select
 import shutil
 import stat
+import sys
+import time
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from placet.data import DataError
 from placet.data.memory import parse_bytes
+from placet.data.room import refuse_beyond_memory
 
 Source = str | os.PathLike[str] | IO[Any]
 
@@ -152,11 +155,11 @@ def bare_suffix(source: Source) -> str:
 def _raw(source: Source) -> Iterator[IO[bytes]]:
     """A seekable binary file at the start of ``source``; only paths opened here are closed here."""
     if isinstance(source, str | os.PathLike):
+        if is_pipe(os.fspath(source)):
+            yield spooled(os.fspath(source))
+            return
         with open(source, "rb") as file:
-            if file.seekable():
-                yield file
-            else:  # a pipe
-                yield io.BytesIO(file.read())
+            yield file
         return
     if isinstance(source, NamedBytes):
         yield io.BytesIO(source.getvalue())  # always from the start: it may be looked at several times
@@ -214,14 +217,47 @@ def is_pipe(path: str) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
-def spooled(path: str, patience: float = 3.0) -> NamedBytes:
+PATIENCE = 3.0
+"""Seconds to wait for the other side of a pipe without a word."""
+
+
+def spooled(path: str) -> NamedBytes:
     """Everything that comes out of a pipe, held so that it can be looked at and then read; says when it has to wait."""
     with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        if not select.select([file], [], [], patience)[0]:
-            warnings.warn(f"{path}: waiting for somebody to write to this pipe; Ctrl-C ends it", stacklevel=4)
-            select.select([file], [], [])
+        _wait_for_bytes(file, path)
         os.set_blocking(file.fileno(), True)
-        return NamedBytes(file.readall(), path)
+        return NamedBytes(_whole(file, path), path)
+
+
+def spooled_stdin() -> NamedBytes:
+    """The same for standard input."""
+    name, file = "<stdin>", sys.stdin.buffer
+    try:
+        file.fileno()
+    except (OSError, AttributeError):  # a stand-in that is no file of the system
+        return NamedBytes(file.read(), name)
+    if os.name == "posix":
+        _wait_for_bytes(file, name)
+    return NamedBytes(_whole(file, name), name)
+
+
+def _wait_for_bytes(file: IO[bytes] | io.FileIO, name: str) -> None:
+    if not select.select([file], [], [], PATIENCE)[0]:
+        warnings.warn(f"{name}: waiting for somebody to write to this pipe; Ctrl-C ends it", stacklevel=5)
+        select.select([file], [], [])
+
+
+def _whole(file: IO[bytes] | io.FileIO, name: str) -> bytes:
+    """All bytes to the end, refused once the rest of memory could not hold them joined."""
+    parts: list[bytes] = []
+    size, looked = 0, 0
+    while some := file.read(1 << 20):
+        parts.append(some)
+        size += len(some)
+        if size - looked >= 1 << 26:
+            looked = size
+            refuse_beyond_memory(size, f"{name}: what came out of the pipe so far", "write it to a file and give that")
+    return b"".join(parts)
 
 
 def peek(source: Source, size: int = 1 << 16) -> tuple[bytes, Source]:
@@ -327,19 +363,43 @@ def writing(target: Source) -> Iterator[IO[bytes]]:
         buffer = io.BytesIO()
         with _compressing(buffer, suffix) as file:
             yield file
-        with open(path, "wb") as raw:
+        with open(path, "wb", opener=_opened_to_write) as raw:
             raw.write(buffer.getvalue())
         return
     if before is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is there and may not be written", path)
     unfinished = os.path.join(os.path.dirname(path), f".placet-{secrets.token_hex(6)}.part")
     try:
-        with open(unfinished, "xb") as raw, _compressing(raw, suffix) as file:
+        with open(unfinished, "xb", opener=_with_mode(before)) as raw, _compressing(raw, suffix) as file:
             yield file
         _put_in_place(unfinished, path, before)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
+
+
+def _opened_to_write(path: str, flags: int) -> int:
+    """A file that is no regular one, opened; says when a pipe has nobody who reads from it."""
+    end = time.monotonic() + PATIENCE
+    while stat.S_ISFIFO(os.stat(path).st_mode):
+        try:
+            found = os.open(path, flags | os.O_NONBLOCK)
+            os.set_blocking(found, True)
+            return found
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+        if time.monotonic() >= end:
+            warnings.warn(f"{path}: waiting for somebody to read from this pipe; Ctrl-C ends it", stacklevel=5)
+            break
+        time.sleep(0.02)
+    return os.open(path, flags)
+
+
+def _with_mode(before: os.stat_result | None) -> Callable[[str, int], int]:
+    """An opener of new files: whoever could not read the file that was there cannot read the new one either."""
+    mode = 0o666 if before is None else 0o600
+    return lambda path, flags: os.open(path, flags, mode)
 
 
 def _put_in_place(unfinished: str, path: str, before: os.stat_result | None) -> None:

@@ -4,7 +4,6 @@ import errno
 import glob
 import inspect
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
 from placet.io.columns import split_names
 from placet.io.features import looks_like_features, read_features, write_features
-from placet.io.files import NamedBytes, Source, bare_suffix, is_pipe, spooled
+from placet.io.files import Source, bare_suffix, is_pipe, spooled, spooled_stdin
 from placet.io.letor import (
     LetorAgg,
     looks_like_letor,
@@ -233,7 +232,7 @@ def expand(source: Any) -> list[Any]:
         return [source]
     path = os.fspath(source)
     if path == "-":
-        return [NamedBytes(sys.stdin.buffer.read(), "<stdin>")]
+        return [spooled_stdin()]
     if is_pipe(path):
         return [spooled(path)]
     if os.path.isdir(path):
