@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import placet
 from placet.aggregate import MODELS, RULES
-from placet.aggregate.likelihood import is_strict
+from placet.aggregate.likelihood import Ballots, is_strict
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.engine import KEPT, Serial, tree
 from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
@@ -74,6 +74,26 @@ def test_likelihoods_on_parts(method, how, stderr, rng):
     same(
         placet.consensus(cut(data, [20, 20, 20]), method, stderr=stderr), placet.consensus(data, method, stderr=stderr)
     )
+
+
+@pytest.mark.parametrize("prior", ["learn", 1.5])
+def test_a_few_ballots_with_ties_join_the_closed_hessian(rng, monkeypatch, prior):
+    strict, tied = ballots(400, rng, ties=False), ballots(9, rng)
+    data = strict + tied
+    parts = cut(data, [150, 250, 9])
+    objective = Ballots(data, data.weight, "pl-partition", 1.0)
+    assert objective.strict
+    assert objective.tied_rows() > 20
+    found = placet.consensus(data, "plackett-luce", prior=prior)
+    same(placet.consensus(parts, "plackett-luce", prior=prior), found, close=1e-9)
+    alone = placet.consensus(strict, "plackett-luce", prior=prior)
+    assert np.abs(found.scores - alone.scores).max() > 1e-3  # the others count
+    monkeypatch.setattr("placet.aggregate.likelihood.MOST_TIED_WORK", -1)
+    assert not Ballots(data, data.weight, "pl-partition", 1.0).strict
+    for by_products in (data, parts):
+        slow = placet.consensus(by_products, "plackett-luce", prior=prior)
+        np.testing.assert_allclose(slow.scores, found.scores, atol=1e-5)
+        np.testing.assert_allclose(slow.stderr, found.stderr, rtol=1e-4)
 
 
 def test_long_ballots_give_by_products_what_short_ones_give_by_the_closed_hessian(rng, monkeypatch):

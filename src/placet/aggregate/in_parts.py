@@ -183,11 +183,11 @@ class BallotParts:
     def __init__(self, parts: Parts, factor: Floats | None, loss: str, prior: float | None, existence: str):
         together = not LOSSES[loss].convex
         found = parts.sum(_facts, factor, existence, together, name="comparisons")
-        total, not_strict, row_pairs, self.graphs = found
+        total, tied_rows, row_pairs, self.graphs = found
         self.n = self.n_items = parts.n_items
         self.loss, self.n_rows = loss, parts.n_rows
         self.scale, self.precision = scale_and_precision(total, prior)
-        self.strict = is_strict(loss, not_strict, row_pairs, self.n_rows)
+        self.strict = is_strict(loss, tied_rows * self.n, row_pairs, self.n_rows)
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.ballots, self.factor = parts, factor
         self.parts = parts.made(_bound_part, factor, loss, self.scale, self.strict)
@@ -262,11 +262,11 @@ class BallotParts:
 def _facts(
     data: Rankings, factor: Floats | None, existence: str, together: bool
 ) -> tuple[float, int, float, list[PartGraph]]:
-    """Total weight, ballots that are not strict, pairs of rows, and the graph of comparisons."""
+    """Total weight, rows of ballots that are not strict, pairs of rows, and the graph of comparisons."""
     weight = _weight(data, factor)
     own = Ballots.part(data, weight, "pl-partition", 1.0, False)
     graph = graph_of_part(data, weight, existence, together)
-    return float(weight.sum()), int((own.tops < 0).sum()), float(own.row_pairs()), [graph]
+    return float(weight.sum()), own.tied_rows(), float(own.row_pairs()), [graph]
 
 
 def _telling_rows(number: int, data: Rankings, factor: Floats | None) -> tuple[Ints, Ints, Ints]:

@@ -24,7 +24,7 @@ from placet.aggregate.prior import (
 )
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Lists, Rankings
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, offsets_from_sizes
 from placet.data.graph import always_together
 from placet.data.room import refuse_square
 from placet.kernels import orders
@@ -50,13 +50,18 @@ MOST_COLUMNS = 24
 MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 50
 """Pairs of rows up to which the closed Hessian is made: by number, or by row, where a product with it costs as much."""
 
+MOST_TIED_WORK = 4
+"""Rows of tied ballots times items, for each row of all, up to which they are added to the closed Hessian by columns:
+fits by products alone take some hundred passes over all rows, those with the Hessian some ten."""
+
 MOST_PRODUCT_ROWS = 4_000_000
 
 
 class Ballots:
     """Minus the log posterior of ballots, divided by ``scale`` so that neither the weights' sum nor the prior exceed 1.
 
-    ``strict``: ballots tie only in their lowest tier, so Plackett-Luce has a closed Hessian (`placet.kernels.orders`).
+    ``strict``: ballots tie only in their lowest tier, so Plackett-Luce has a closed Hessian (`placet.kernels.orders`);
+    a few others (``rest``) are added to it column by column.
     Where the loss is not convex, items that always stand in the same tier of the same ballots (``group``) share one
     score, the mean of theirs: the ballots do not tell them apart, and a prior alone might.
     """
@@ -69,7 +74,7 @@ class Ballots:
         self.group: Ints | None = None
         if not LOSSES[loss].convex:
             self.group = always_together(*telling_rows(ballots, weight), self.n)
-        self.strict = is_strict(loss, int((self.tops < 0).sum()), self.row_pairs(), self.n_rows)
+        self.strict = is_strict(loss, self.tied_rows() * self.n, self.row_pairs(), self.n_rows)
 
     @classmethod
     def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, strict: bool) -> "Ballots":
@@ -107,6 +112,23 @@ class Ballots:
         each = np.where(sizes == self.n, self.tops, sizes).astype(np.float64)
         return int((each * each).sum())
 
+    def tied_rows(self) -> int:
+        """Rows of ballots that tie above their lowest tier."""
+        return int(np.diff(self.offsets)[self.tops < 0].sum())
+
+    @cached_property
+    def rest(self) -> "Ballots | None":
+        """The ballots that the closed forms pass over, without a prior; None if there are none."""
+        tied = np.flatnonzero(self.tops < 0)
+        if not len(tied):
+            return None
+        own, sizes = copy(self), np.diff(self.offsets)[tied]
+        own.strict, own.precision, own.offsets = False, 0.0, offsets_from_sizes(sizes)
+        rows = np.repeat(self.offsets[tied] - own.offsets[:-1], sizes) + np.arange(own.offsets[-1])
+        own.item, own.tier, own.weight, own.tops = self.item[rows], self.tier[rows], self.weight[tied], self.tops[tied]
+        own.__dict__.pop("bound", None)
+        return own
+
     def average(self, theta: Floats) -> Floats:
         """Every score replaced by the mean of those of its group."""
         return average_in_groups(theta, self.group)
@@ -124,7 +146,11 @@ class Ballots:
         if self.strict and self.n and top - theta.min() < WIDEST:
             shifted = theta - top
             columns = (self.item, self.offsets, self.tops, self.weight)
-            return orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior, grad
+            value = orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior
+            if self.rest is None:
+                return value, grad
+            others, slope = self.rest.value(theta)
+            return value + others, grad + slope
         value, by_row = self.bound.value_and_grad(self.to_rows(self.average(theta)))
         return value + prior, grad + self.average(self.by_item(by_row))
 
@@ -134,7 +160,7 @@ class Ballots:
         return self.average(self.by_item(rows)) + self.precisions * v
 
     def hessian(self, theta: Floats) -> Floats:
-        """The dense Hessian of strict ballots."""
+        """The dense Hessian of ballots that are strict, but for a few."""
         return information.with_precision(self.strict_hessian(theta), self.precision)
 
     def strict_hessian(self, theta: Floats) -> Floats:
@@ -143,7 +169,7 @@ class Ballots:
         H = np.zeros((self.n, self.n))
         shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # whose squares are still numbers
         orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
-        return H
+        return H if self.rest is None else H + self.rest.dense(theta)
 
     def dense(self, theta: Floats) -> Floats:
         """The dense Hessian, made column by column.  O(items x rows)."""
@@ -207,10 +233,13 @@ def precision_of(prior: float | None, scale: float) -> float:
     return 0.0 if prior is None else max(1.0 / prior**2 / scale, LEAST_PRECISION)
 
 
-def is_strict(loss: str, not_strict: int, row_pairs: float, rows: int) -> bool:
-    """Whether the closed Hessian of Plackett-Luce holds and is cheap enough."""
+def is_strict(loss: str, tied_work: float, row_pairs: float, rows: int) -> bool:
+    """Whether the closed Hessian of Plackett-Luce holds, but for a few ballots, and is cheap enough.
+
+    ``tied_work``: rows of ballots for which it does not hold, times the number of items.
+    """
     most = max(MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW * rows)
-    return loss == "pl-partition" and not_strict == 0 and row_pairs <= most
+    return loss == "pl-partition" and tied_work <= MOST_TIED_WORK * rows and row_pairs <= most
 
 
 def average_in_groups(theta: Floats, group: Ints | None) -> Floats:

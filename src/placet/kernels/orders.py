@@ -56,7 +56,7 @@ def value_and_gradient(theta, e, item, offsets, tops, weight, grad):
     """Value; gradient added into ``grad``.  ``e`` = e^theta, with no theta above 0.  O(places) for complete ballots."""
     n = len(e)
     total, value, common = e.sum(), 0.0, 0.0
-    Z = np.empty(tops.max() if len(tops) else 0)
+    Z = np.empty(max(0, tops.max()) if len(tops) else 0)
     for b in range(len(tops)):
         a, z, top, w = offsets[b], offsets[b + 1], tops[b], weight[b]
         if top <= 0 or w == 0.0:
@@ -86,7 +86,7 @@ def hessian(e, item, offsets, tops, weight, H):
     """Hessian added into ``H`` (n, n).  O(places^2) for complete ballots, O(rows^2) for others, and O(n^2) once."""
     n = len(e)
     total, common, common_square = e.sum(), 0.0, 0.0
-    Z = np.empty(tops.max() if len(tops) else 0)
+    Z = np.empty(max(0, tops.max()) if len(tops) else 0)
     tilt = np.zeros(n)
     for b in range(len(tops)):
         a, z, top, w = offsets[b], offsets[b + 1], tops[b], weight[b]
