@@ -11,7 +11,7 @@ well already, so "linear scores" (connected, one start, norm 50), whose start is
 "default steps" is the connected network by the library's default in place of the published schedule: no step may raise the loss of its
 list, norm 50, the best epoch kept.
 
-What differs: LETOR 3.0 has 45 features (the paper's 2.0 has 25).  The full run takes some 15 minutes of one free core;
+What differs: LETOR 3.0 has 45 features (the paper's 2.0 has 25).  The full run takes 12 minutes of one free core;
 ``--methods A B`` fits some of the methods and keeps their values beside the output, which ``--resume`` then takes.
 ``--quick``: one fold of simulated queries, linear scores.
 """

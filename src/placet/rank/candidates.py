@@ -28,6 +28,7 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pl-partition", "l2": 1e-2, **TO_NDCG}),
     ("trees", {"loss": "xendcg", **DRAWN}),
     ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
+    ("forest", {"n_trees": 200}),
     ("trees", {"loss": "pmop-fd", **DRAWN}),
     ("booster", {"loss": "attrank", "learning_rate": 0.3, "feature_fraction": 0.5, "subsample": 0.7}),
     ("trees", {"loss": "pl-partition", **DRAWN, **TO_NDCG}),
@@ -44,8 +45,9 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("reranker", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-3}), **SECOND_STAGE}),
     ("reranker", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}), **SECOND_STAGE}),
 )
-"""What ``autorank`` tries, in this order: first kinds that differ much (linear, trees, features of the list, boosted
-features), with likelihoods, cross entropies, pairs and losses that aim at NDCG; at last a listwise second stage."""
+"""What ``autorank`` tries, in this order: first kinds that differ much (linear, trees, features of the list, a forest,
+boosted features), with likelihoods, cross entropies, pairs and losses that aim at NDCG; at last a listwise second
+stage."""
 
 LOSSES_TO_DRAW = {
     "linear": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine", "approx-ndcg"),
