@@ -79,7 +79,7 @@ def _search(out: Path, seed: int) -> None:
     train, test = queries[:100], queries[100:]
     say(f"3. {path}: {queries!r}; trained on 100 queries, measured on the other 50")
     rows = []
-    for loss in ("pl-partition", "ranknet"):
+    for loss in ("pl-partition", "listnet"):
         ranker = LinearRanker(loss).fit(train)
         scores = ranker.predict(test)
         values = evaluate(["ndcg@10", "map"], scores, test.grade, test.offsets)

@@ -27,7 +27,7 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _compile(options: dict[str, Any], kernel: Callable[..., Any]) -> Any:
-    dispatcher = numba.njit(nogil=True, **options)(kernel)
+    dispatcher = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(kernel)
     if not numba.config.DISABLE_JIT:
         dispatcher._cache = _KernelCache(kernel)
     return dispatcher

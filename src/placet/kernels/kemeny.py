@@ -124,57 +124,58 @@ def best_orders(margin, score, close, above, order):
 
     An order loses margin[i, j] where it puts j above i against margin[i, j] > 0.  Of the best orders those stay whose
     items' ``score`` (n,), read from the top, is lexicographically largest: above[i, j] is set where i is above j in
-    one of them, and ``order`` is one of them.  Losses and scores within ``close`` are equal.  O(2^n n^2), n <= 16.
+    one of them, and ``order`` is one of them.  Losses and scores within ``close`` are equal.  O(2^n n^2), n <= 16;
+    2^n n numbers.
     """
     n = len(margin)
     full = (1 << n) - 1
-    least = np.full(full + 1, np.inf)
-    count = np.zeros(full + 1)
-    least[0], count[0] = 0.0, 1.0
+    least, count, sizes = np.empty(full + 1), np.empty(full + 1), np.empty(full + 1, np.int64)
+    last = np.empty((full + 1, n))  # least loss of an order of the set s that puts i last; infinite where i is not in s
+    ends = np.empty(full + 1, np.int8)  # sets that a best order starts with
+    kept = np.empty(full + 1, np.int8)  # those whose scores are largest so far
+    for s in range(full + 1):
+        least[s], count[s], sizes[s], ends[s], kept[s] = np.inf, 0.0, 0, 0, 0
+    least[0], count[0], ends[full], kept[0] = 0.0, 1.0, 1, 1
     for s in range(1, full + 1):
+        sizes[s] = sizes[s >> 1] + (s & 1)
         for i in range(n):
+            last[s, i] = np.inf
             if s >> i & 1:
-                least[s] = min(least[s], _loss_below(margin, least, s, i))
+                loss = least[s ^ (1 << i)]
+                for j in range(n):
+                    if s >> j & 1 and margin[i, j] > 0:
+                        loss += margin[i, j]
+                last[s, i] = loss
+                least[s] = min(least[s], loss)
         for i in range(n):
-            if s >> i & 1 and _loss_below(margin, least, s, i) <= least[s] + close:
+            if last[s, i] <= least[s] + close:
                 count[s] += count[s ^ (1 << i)]
-    ends = np.zeros(full + 1, np.bool_)  # sets that a best order starts with
-    ends[full] = True
     for s in range(full, 0, -1):
         if ends[s]:
             for i in range(n):
-                if s >> i & 1 and _loss_below(margin, least, s, i) <= least[s] + close:
-                    ends[s ^ (1 << i)] = True
-    kept = np.zeros(full + 1, np.bool_)  # those whose scores are largest so far
-    kept[0] = True
-    sizes = np.zeros(full + 1, np.int64)
-    for s in range(1, full + 1):
-        sizes[s] = sizes[s >> 1] + (s & 1)
-    largest = np.full(n, -np.inf)
+                if last[s, i] <= least[s] + close:
+                    ends[s ^ (1 << i)] = 1
+    largest = np.empty(n)
     for size in range(n):
-        for s in range(full + 1):
-            if kept[s] and sizes[s] == size:
-                for i in range(n):
-                    if _follows(margin, least, ends, s, i, close):
-                        largest[size] = max(largest[size], score[i])
-        for s in range(full + 1):
-            if kept[s] and sizes[s] == size:
-                for i in range(n):
-                    if _follows(margin, least, ends, s, i, close) and score[i] >= largest[size] - close:
-                        kept[s | (1 << i)] = True
-    ends[:] = False
-    ends[full] = True
+        largest[size] = -np.inf
+        for mark in range(2):  # find the largest score that comes next, then keep the sets that have it
+            for s in range(full + 1):
+                if kept[s] and sizes[s] == size:
+                    for i in range(n):
+                        t = s | (1 << i)
+                        if t != s and ends[t] and last[t, i] <= least[t] + close:
+                            if mark == 0:
+                                largest[size] = max(largest[size], score[i])
+                            elif score[i] >= largest[size] - close:
+                                kept[t] = 1
+    for s in range(full):
+        ends[s] = 0
     for s in range(full, 0, -1):  # back again: not every set that was kept leads to the end
         if ends[s]:
             for i in range(n):
                 t = s ^ (1 << i)
-                if (
-                    s >> i & 1
-                    and kept[t]
-                    and score[i] >= largest[sizes[t]] - close
-                    and _loss_below(margin, least, s, i) <= least[s] + close
-                ):
-                    ends[t] = True
+                if last[s, i] <= least[s] + close and kept[t] and score[i] >= largest[sizes[t]] - close:
+                    ends[t] = 1
                     for j in range(n):
                         if t >> j & 1:
                             above[j, i] = True
@@ -182,34 +183,11 @@ def best_orders(margin, score, close, above, order):
     while s:  # one of them, from the end
         for i in range(n):
             t = s ^ (1 << i)
-            if (
-                s >> i & 1
-                and ends[t]
-                and kept[t]
-                and score[i] >= largest[sizes[t]] - close
-                and _loss_below(margin, least, s, i) <= least[s] + close
-            ):
+            if ends[t] and last[s, i] <= least[s] + close and kept[t] and score[i] >= largest[sizes[t]] - close:
                 order[sizes[t]] = i
                 s = t
                 break
     return least[full], count[full]
-
-
-@jit()
-def _loss_below(margin, least, s, i):
-    """Least loss of an order of the set s that puts i last."""
-    total = least[s ^ (1 << i)]
-    for j in range(len(margin)):
-        if s >> j & 1 and margin[i, j] > 0:
-            total += margin[i, j]
-    return total
-
-
-@jit()
-def _follows(margin, least, ends, s, i, close):
-    """Whether a best order that starts with the set s can go on with i."""
-    t = s | (1 << i)
-    return (not s >> i & 1) and ends[t] and _loss_below(margin, least, t, i) <= least[t] + close
 
 
 @jit()

@@ -43,7 +43,7 @@ def _largest_tied(grade, offsets):
     return largest
 
 
-@jit()
+@jit(error_model="numpy")
 def _single(d):
     """(log P, slope) of one item before the rest: P = 1 / (1 + e^-d)."""
     e = math.exp(-abs(d))
@@ -52,7 +52,7 @@ def _single(d):
     return d - math.log1p(e), 1.0 / (1.0 + e)
 
 
-@jit()
+@jit(error_model="numpy")
 def partition(s, grade, offsets, weight, values, grad, tol, stage):
     """- sum over tiers k above the lowest of log P_k, and its gradient."""
     n, tied = longest(offsets), _largest_tied(grade, offsets)
@@ -85,7 +85,7 @@ def partition(s, grade, offsets, weight, values, grad, tol, stage):
         values[q] = weight[q] * total
 
 
-@jit()
+@jit(error_model="numpy")
 def partition_curvature(s, grade, offsets, weight, out, tol, stage):
     """Diagonal of the Hessian: g^2 - E[phi (1 - y)] at tied rows, G p - p^2 (G + 1'H1) at rows below, H the
     Hessian of log P.
@@ -127,7 +127,7 @@ def partition_curvature(s, grade, offsets, weight, out, tol, stage):
                 out[r] = weight[q] * max(out[r], 0.0)
 
 
-@jit()
+@jit(error_model="numpy")
 def partition_hvp(s, grade, offsets, weight, out, v, tol, stage):
     """Hessian times v: with u = v - mean below, - H u at tied rows and p (1'Hu + G (v - mean)) at rows below."""
     n, tied = longest(offsets), _largest_tied(grade, offsets)

@@ -38,25 +38,22 @@ _SAFETY = 3.0  # over 8,000 stages of all shapes the error then stays below tol 
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
-def _phis(a, n, v, phi, bend):
-    """phi_i = y / (e^y - 1) and bend_i = - d phi_i / d log y, at y = a_i v."""
-    for i in range(n):
-        y = a[i] * v
-        e = vector.expm1(-y)
-        p = y * (1.0 + e) / -e
-        phi[i] = p
-        bend[i] = p * (y + p - 1.0)
-
-
-@jit()
 def _mode(a, n, phi, bend):
-    """x at the peak of g (to a fiftieth of its width), and the curvature of log g there.  Newton inside a bracket."""
+    """x at the peak of g (to a fiftieth of its width), and the curvature of log g there.  Newton inside a bracket.
+
+    phi_i = y / (e^y - 1) and bend_i = - d phi_i / d log y, at y = a_i v.
+    """
     low, high = 0.0, math.log(n + 1.0)
     x = 0.5 * high
     curvature = 1.0
     for _ in range(60):
         v = math.exp(x)
-        _phis(a, n, v, phi, bend)
+        for i in range(n):
+            y = a[i] * v
+            e = vector.expm1(-y)
+            p = y * (1.0 + e) / -e
+            phi[i] = p
+            bend[i] = p * (y + p - 1.0)
         slope = 1.0 - v + total(phi[:n])
         curvature = v + total(bend[:n])
         if slope > 0:
@@ -73,46 +70,33 @@ def _mode(a, n, phi, bend):
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
-def _ratios(a, n, scale, v, phi, ratio):
-    """Factors 1 - e^{-a_i v} relative to those at the mode, and phi_i."""
-    for i in range(n):
-        y = a[i] * v
-        e = vector.expm1(-y)
-        ratio[i] = -e * scale[i]
-        phi[i] = y * (1.0 + e) / -e
-
-
-@jit()
-def _drop(a, n, scale, x0, x, phi, ratio):
-    """log g(x0) - log g(x) and its slope in x."""
-    v, v0 = math.exp(x), math.exp(x0)
-    _ratios(a, n, scale, v, phi, ratio)
-    fall = (x0 - x) + (v - v0)
-    for first in range(0, n, ITEMS_BETWEEN_RESCALING):
-        product = 1.0
-        for i in range(first, min(n, first + ITEMS_BETWEEN_RESCALING)):
-            product *= ratio[i]
-        fall -= math.log(product)
-    return fall, v - 1.0 - total(phi[:n])
-
-
-@jit()
-def _bound(v0, cut, side):
-    """t with v0 (e^t - 1 - t) >= cut on the given side: where g is surely below e^-cut of its peak."""
-    r = cut / v0
-    if side < 0:
-        t = -(r + 1.0) if r > 4.0 else -math.sqrt(2.0 * r) * (1.0 + 0.25 * math.sqrt(r))
-    else:
-        t = min(math.sqrt(2.0 * r), math.log1p(r + math.log1p(r) + math.sqrt(2.0 * r)))
-    return t
-
-
-@jit()
 def _end(a, n, scale, x0, cut, side, phi, ratio):
-    """x where log g has fallen by ``cut`` to 1.2 ``cut``: Newton from outside, which concavity keeps outside."""
-    x = x0 + _bound(math.exp(x0), cut, side)
+    """x - x0 where log g has fallen by ``cut`` to 1.2 ``cut``, and the slope there.
+
+    Newton from outside, which concavity keeps outside: at the start t = x - x0 has v0 (e^t - 1 - t) >= cut, where g is
+    surely below e^-cut of its peak.  ``ratio``: factors 1 - e^{-a_i v} relative to those at the mode.
+    """
+    v0 = math.exp(x0)
+    r = cut / v0
+    if side > 0:
+        x = x0 + min(math.sqrt(2.0 * r), math.log1p(r + math.log1p(r) + math.sqrt(2.0 * r)))
+    else:
+        x = x0 - (r + 1.0 if r > 4.0 else math.sqrt(2.0 * r) * (1.0 + 0.25 * math.sqrt(r)))
+    slope = 1.0
     for _ in range(8):
-        fall, slope = _drop(a, n, scale, x0, x, phi, ratio)
+        v = math.exp(x)
+        for i in range(n):
+            y = a[i] * v
+            e = vector.expm1(-y)
+            ratio[i] = -e * scale[i]
+            phi[i] = y * (1.0 + e) / -e
+        fall = (x0 - x) + (v - v0)
+        for first in range(0, n, ITEMS_BETWEEN_RESCALING):
+            product = 1.0
+            for i in range(first, min(n, first + ITEMS_BETWEEN_RESCALING)):
+                product *= ratio[i]
+            fall -= math.log(product)
+        slope = v - 1.0 - total(phi[:n])
         if fall < 1.2 * cut:
             break
         x -= (fall - 1.05 * cut) / slope
@@ -147,29 +131,27 @@ def _coordinate(x, width, x2, width2):
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
-def _place(x_left, z0, step, width, x2, width2, x, dx):
-    """Nodes x and dx/dz at z0, z0 + step, ...: explicit with one centre, by Newton from the node before with two."""
+def _place(x0, x_left, z0, step, width, x2, width2, v, weight):
+    """Nodes v = e^{x0 + x} and weights e^x dx/dz at z0, z0 + step, ...
+
+    x is explicit with one center, found by Newton from the node before with two.
+    """
     if width2 > 0:
         at = x_left
-        for t in range(len(x)):
+        for t in range(len(v)):
             goal = z0 + t * step
             for _ in range(12):
                 z, slope = _coordinate(at, width, x2, width2)
                 at += (goal - z) / slope
                 if abs(goal - z) < 1e-7:
                     break
-            x[t] = at
-            dx[t] = 1.0 / _coordinate(at, width, x2, width2)[1]
+            v[t] = at
+            weight[t] = 1.0 / _coordinate(at, width, x2, width2)[1]
     else:
-        for t in range(len(x)):
+        for t in range(len(v)):
             e = vector.exp(z0 + t * step)
-            x[t] = 0.5 * width * (e - 1.0 / e)
-            dx[t] = 0.5 * width * (e + 1.0 / e)
-
-
-@jit(fastmath={"contract"}, error_model="numpy")
-def _lift(x0, v, weight):
-    """v = e^{x0 + x} in place of x, and dx/dz times e^x."""
+            v[t] = 0.5 * width * (e - 1.0 / e)
+            weight[t] = 0.5 * width * (e + 1.0 / e)
     for t in range(len(v)):
         weight[t] *= vector.exp(v[t])
         v[t] = vector.exp(x0 + v[t])
@@ -177,9 +159,14 @@ def _lift(x0, v, weight):
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def _weigh(v0, v, product, exponent, weight):
-    """g(x) dx/dz relative to g(x0): ``weight`` holds (v / v0) dx/dz before."""
+    """g(x) dx/dz relative to g(x0): ``weight`` holds (v / v0) dx/dz before.  Returns the sums of even and odd nodes."""
     for t in range(len(v)):
         weight[t] *= product[t] * vector.exp((v0 - v[t]) + exponent[t] * _LN2)
+    even, odd = 0.0, 0.0
+    for t in range(0, len(v) - 1, 2):
+        even += weight[t]
+        odd += weight[t + 1]
+    return even, odd
 
 
 @jit()
@@ -199,17 +186,7 @@ def _unresolved(weight, logs):
     return missed
 
 
-@jit()
-def _halves(x):
-    """Sums of the even and of the odd entries."""
-    even, odd = 0.0, 0.0
-    for t in range(0, len(x) - 1, 2):
-        even += x[t]
-        odd += x[t + 1]
-    return even, odd
-
-
-@jit()
+@jit(error_model="numpy")
 def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponent):
     """(log P, number of nodes) for the n values ``d``; leaves a_i, the nodes v_t and their normalised weights.
 
@@ -240,12 +217,10 @@ def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponen
     step = (z_right - z_left) / last
     first, mass, before, z0 = 0, 0.0, 0.0, z_left + step
     while True:
-        x, dx = v[first:last], weight[first:last]
-        _place(x_left, z0, step, width, x2, width2, x, dx)
-        _lift(x0, x, dx)
-        _products(a, n, scale, x, product[first:last], exponent[first:last])
-        _weigh(v0, x, product[first:last], exponent[first:last], dx)
-        even, odd = _halves(dx)
+        x, dx, factor, power = v[first:last], weight[first:last], product[first:last], exponent[first:last]
+        _place(x0, x_left, z0, step, width, x2, width2, x, dx)
+        _products(a, n, scale, x, factor, power)
+        even, odd = _weigh(v0, x, factor, power, dx)
         change, across = even + odd - mass, even - odd
         mass += even + odd
         if first > 0:
@@ -262,75 +237,59 @@ def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponen
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
-def _moment(ai, v, weight, last, term):
-    """Terms of E[phi_i]."""
-    for t in range(last):
-        y = ai * v[t]
-        e = vector.expm1(-y)
-        term[t] = weight[t] * y * (1.0 + e) / -e
-
-
-@jit()
 def slopes(a, n, v, weight, last, term, out):
     """out_i = d log P / d d_i = E[phi_i]; returns their sum.  O(n nodes)."""
     summed = 0.0
     for i in range(n):
-        _moment(a[i], v, weight, last, term)
+        ai = a[i]
+        for t in range(last):
+            y = ai * v[t]
+            e = vector.expm1(-y)
+            term[t] = weight[t] * y * (1.0 + e) / -e
         out[i] = total(term[:last])
         summed += out[i]
     return summed
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
-def _second_moment(ai, v, weight, last, term):
-    """Terms of E[phi_i (1 - y_i)], which is E[phi_i^2 + d phi_i / d d_i]."""
-    for t in range(last):
-        y = ai * v[t]
-        e = vector.expm1(-y)
-        term[t] = weight[t] * y * (1.0 + e) / -e * (1.0 - y)
-
-
-@jit()
 def diagonal(a, n, v, weight, last, term, slope, out):
-    """out_i = d^2 log P / d d_i^2 = E[phi_i (1 - y_i)] - E[phi_i]^2.  O(n nodes)."""
+    """out_i = d^2 log P / d d_i^2 = E[phi_i (1 - y_i)] - E[phi_i]^2.  O(n nodes).
+
+    E[phi_i (1 - y_i)] is E[phi_i^2 + d phi_i / d d_i].
+    """
     for i in range(n):
-        _second_moment(a[i], v, weight, last, term)
+        ai = a[i]
+        for t in range(last):
+            y = ai * v[t]
+            e = vector.expm1(-y)
+            term[t] = weight[t] * y * (1.0 + e) / -e * (1.0 - y)
         out[i] = total(term[:last]) - slope[i] * slope[i]
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
-def _add_phi(ai, ui, v, last, term):
-    """term += u_i phi_i at every node."""
-    for t in range(last):
-        y = ai * v[t]
-        e = vector.expm1(-y)
-        term[t] += ui * y * (1.0 + e) / -e
-
-
-@jit(fastmath={"contract"}, error_model="numpy")
-def _row(ai, ui, mean, v, weight, along, last, term):
-    """Terms of E[phi_i (sum_j u_j phi_j - mean)] + u_i E[phi_i (1 - y_i - phi_i)]."""
-    for t in range(last):
-        y = ai * v[t]
-        e = vector.expm1(-y)
-        p = y * (1.0 + e) / -e
-        term[t] = weight[t] * p * ((along[t] - mean) + ui * (1.0 - y - p))
-
-
-@jit()
 def hessian_product(a, n, v, weight, last, term, slope, u, out):
     """out = H u and its sum, H the Hessian of log P in d: covariances of phi, and E[d phi_i / d d_i] on the diagonal.
 
-    O(n nodes), scratch O(nodes).
+    With along_t = sum_j u_j phi_j at node t and mean its expectation, out_i = E[phi_i (along - mean)] +
+    u_i E[phi_i (1 - y_i - phi_i)].  O(n nodes), scratch O(nodes).
     """
     along = np.zeros(last)
     mean = 0.0
     for i in range(n):
-        _add_phi(a[i], u[i], v, last, along)
-        mean += u[i] * slope[i]
+        ai, ui = a[i], u[i]
+        for t in range(last):
+            y = ai * v[t]
+            e = vector.expm1(-y)
+            along[t] += ui * y * (1.0 + e) / -e
+        mean += ui * slope[i]
     summed = 0.0
     for i in range(n):
-        _row(a[i], u[i], mean, v, weight, along, last, term)
+        ai, ui = a[i], u[i]
+        for t in range(last):
+            y = ai * v[t]
+            e = vector.expm1(-y)
+            p = y * (1.0 + e) / -e
+            term[t] = weight[t] * p * ((along[t] - mean) + ui * (1.0 - y - p))
         out[i] = total(term[:last])
         summed += out[i]
     return summed
