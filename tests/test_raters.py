@@ -286,6 +286,23 @@ def test_errors_of_sides_and_ties_are_those_of_the_sums():
             assert found.stderr[kind][k] == pytest.approx(np.sqrt(variance), rel=1e-4)
 
 
+def test_errors_are_those_of_scores_seen_by_the_mean_rater():
+    """The delta method by differences of the step that puts the mean sharpness to 1."""
+    _, _, data = panel(5, n=5, m=4, votes=60)
+    v = RaterVotes(data, "davidson", ("sharpness", "side"), True)
+    widths = {"sharpness": 0.5, "side": 0.6}
+    v.set_widths(1.0, widths)
+    fit, arrow = v.fit(v.start(), 100, 1e-12)
+    eye = np.eye(len(fit.x))
+    H = np.array([(v.gradient(fit.x + 1e-5 * e) - v.gradient(fit.x - 1e-5 * e)) / 2e-5 for e in eye])
+    J = np.array([(v.normalize(fit.x + 1e-5 * e) - v.normalize(fit.x - 1e-5 * e)) / 2e-5 for e in eye]).T
+    full = J @ np.linalg.inv(H) @ J.T
+    v.normalize(fit.x)
+    covariance, variances = v.final_errors(arrow)
+    np.testing.assert_allclose(covariance, full[: v.n_shared, : v.n_shared], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(variances.ravel(), np.diag(full)[v.n_shared :], rtol=1e-4)
+
+
 def test_w_is_that_of_friedmans_test():
     rng = np.random.default_rng(1)
     for ratings in (rng.normal(size=(5, 7)), rng.integers(0, 3, (6, 5)).astype(float)):

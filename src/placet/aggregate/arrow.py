@@ -86,7 +86,7 @@ class RaterPosterior:
 
     def __init__(self, n: int, n_shared: int, m: int, kinds: tuple[str, ...]) -> None:
         self.n, self.n_shared, self.m, self.kinds, self.r = n, n_shared, m, kinds, len(kinds)
-        self.factor = 1.0
+        self.factor, self.before = 1.0, np.zeros(n_shared + m * self.r)
         self.precision = np.zeros(n_shared + m * self.r)
         self.precision[n:n_shared] = 1 / pairs.EXTRA_PRIOR**2
         self.prior_matrix: Any = sparse.diags(self.precision)
@@ -121,7 +121,7 @@ class RaterPosterior:
         Scores c theta with sharpness a / c leave every d as it is, and where raters are fewer than items the priors,
         their widths learnt, would follow scores that shrink to nothing.
         """
-        self.factor = 1.0
+        self.factor, self.before = 1.0, x
         if "sharpness" not in self.kinds:
             return x
         x, column = x.copy(), self.n_shared + self.kinds.index("sharpness")
@@ -142,6 +142,28 @@ class RaterPosterior:
         """Posterior covariance (shared, shared) of what `normalize` gave, its factor taken as known."""
         unit = np.where(np.arange(self.n_shared) < self.n, self.factor, 1.0)
         return unit[:, None] * arrow.covariance * unit
+
+    def final_errors(self, arrow: Arrow) -> tuple[Floats, Floats]:
+        """Posterior covariance (shared, shared) and variances (raters, kinds) of what `normalize` gave.
+
+        By the delta method: the factor is the mean sharpness, and what is not known of it moves all scores together.
+        """
+        C, variances = self.covariance(arrow), self.rater_variances(arrow)
+        if "sharpness" not in self.kinds or self.factor == LEAST_SHARPNESS:
+            return C, variances
+        k = self.kinds.index("sharpness")
+        mean = np.zeros(self.m * self.r)
+        mean[k :: self.r] = 1 / self.m
+        through = arrow.back @ mean
+        with_shared = -(arrow.covariance @ through)
+        with_raters = arrow.inverse_blocks @ mean - arrow.back.T @ with_shared
+        own = float(mean @ with_raters)
+        scores = np.where(np.arange(self.n_shared) < self.n, self.before[: self.n_shared], 0.0)
+        moved = np.where(np.arange(self.n_shared) < self.n, self.factor, 1.0) * with_shared
+        C = C + np.outer(scores, moved) + np.outer(moved, scores) + own * np.outer(scores, scores)
+        sharpness = (1 + self.before[self.n_shared + k :: self.r]) / self.factor
+        variances[:, k] += (sharpness**2 * own - 2 * sharpness * with_raters[k :: self.r]) / self.factor**2
+        return C, np.maximum(variances, 0.0)
 
     def more_widths(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> dict[str, float]:
         """The next widths of what is neither a score nor a rater's own."""

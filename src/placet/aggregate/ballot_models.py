@@ -203,7 +203,7 @@ class PlackettLuce(_BallotModel):
         self.fit_, arrow = v.fit_normalized(x, self.max_iter, self.tol)
         x, n = self.fit_.x, v.n
         self.theta_ = x[:n] - x[:n].mean() if n else x[:n]
-        covariance = information.with_mean_zero(v.covariance(arrow), n)
+        covariance = information.with_mean_zero(v.final_errors(arrow)[0], n)
         found = v.raters(x, arrow, widths)
         extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
         notes = [prior_note(self.prior_, given is None), *found.notes(), *filter(None, [describe_agreement(ballots)])]

@@ -117,7 +117,7 @@ class RaterBallots(RaterPosterior):
         assert self.ballots.agent is not None
         assert self.ballots.agents is not None
         ballots = np.bincount(self.ballots.agent, self.weight, self.m).astype(np.float64)
-        errors = np.sqrt(np.maximum(self.rater_variances(arrow)[:, 0], 0.0))
+        errors = np.sqrt(self.final_errors(arrow)[1][:, 0])
         own, none = 1 + self.own(x)[KIND], np.full(self.m, -np.inf)
         return Raters(
             self.ballots.agents,

@@ -160,7 +160,7 @@ class BradleyTerry(BaseEstimator):
         theta = v.split(self.fit_.x)[0]
         self.theta_ = theta - theta.mean() if len(theta) else theta
         extras, notes = self._of_raters(v, votes, arrow, widths, given is None)
-        covariance = None if self.stderr is None else with_mean_zero(v.covariance(arrow), v.n)[: v.n, : v.n]
+        covariance = None if self.stderr is None else with_mean_zero(v.final_errors(arrow)[0], v.n)[: v.n, : v.n]
         self.consensus_ = self._rated_result(v, votes, covariance, notes, extras)
         return self
 
@@ -171,7 +171,7 @@ class BradleyTerry(BaseEstimator):
         from placet.metrics.interrater import describe_agreement
 
         _, tie, effect, _ = v.split(self.fit_.x)
-        errors = np.sqrt(np.diag(with_mean_zero(v.covariance(arrow), v.n))[v.n :])
+        errors = np.sqrt(np.diag(with_mean_zero(v.final_errors(arrow)[0], v.n))[v.n :])
         found = vote_raters.raters_of(v, self.fit_.x, arrow, widths)
         notes = [] if self.prior_ is None else [prior_note(self.prior_, learnt)]
         notes += [*found.notes(), *filter(None, [describe_agreement(votes)])]

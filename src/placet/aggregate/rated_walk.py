@@ -52,9 +52,11 @@ class RatedWalk(RaterVotes):
         links = sparse.coo_matrix((link, (walk.linked, walk.following)), shape=size)
         self.prior_matrix = (sparse.diags(self.precision) - links - links.T).tocsr()
 
-    def spread(self, arrow: Arrow) -> Spread:
-        """Posterior variances of scores, of steps, and covariances with the next ones; the mode is taken as mean."""
-        C, walk = self.covariance(arrow), self.walk
+    def spread(self, C: Floats) -> Spread:
+        """Posterior variances of scores, of steps, and covariances with the next ones, from that of all (shared,
+        shared); the mode is taken as mean.
+        """
+        walk = self.walk
         own, link = np.diag(C)[: self.n].copy(), np.zeros(self.n)
         link[walk.linked] = C[walk.linked, walk.following]
         moves = own[walk.linked] + own[walk.following] - 2 * link[walk.linked]
@@ -63,7 +65,9 @@ class RatedWalk(RaterVotes):
     def scores_width(self, x: Floats, arrow: Arrow, width: float) -> float:
         """The next width of first scores."""
         first = self.walk.chains.first
-        return next_width(x[: self.n][first], self.spread(arrow).own[first], width, max(int(first.sum()) - 1, 1))
+        return next_width(
+            x[: self.n][first], self.spread(self.covariance(arrow)).own[first], width, max(int(first.sum()) - 1, 1)
+        )
 
     def more_widths(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> dict[str, float]:
         """The next width of a step."""
@@ -73,7 +77,7 @@ class RatedWalk(RaterVotes):
         unit = np.sqrt(walk.gaps)
         delta = (x[walk.following] - x[walk.linked]) / unit
         count = max(len(delta) - 1, 1)
-        return {DRIFT: next_width(delta, self.spread(arrow).moves / walk.gaps, widths[DRIFT], count)}
+        return {DRIFT: next_width(delta, self.spread(self.covariance(arrow)).moves / walk.gaps, widths[DRIFT], count)}
 
 
 @dataclass(frozen=True)
@@ -101,9 +105,9 @@ class RatedWalkFit:
     def results(self, c: Comparisons, *, uncertain: bool) -> tuple[History, Floats | None]:
         """Scores over time, their mean at the end 0; and the covariance at the end."""
         v, walk = self.v, self.v.walk
-        shared = v.covariance(self.arrow)
+        shared, _ = v.final_errors(self.arrow)
         dense = _Dense(shared * walk.p.scale, np.zeros((v.n_shared - v.n, v.n)))
-        spread = walk.from_mean(v.spread(self.arrow), dense, c.n_items)
+        spread = walk.from_mean(v.spread(shared), dense, c.n_items)
         history = history_of(walk, c, self.steps, self.fit.x, spread)
         score, _ = history.at_step(float(walk.chains.step[-1]))
         history = replace(history, score=history.score - score.mean())

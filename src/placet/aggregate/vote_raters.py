@@ -158,7 +158,7 @@ def raters_of(v: RaterVotes, x: Floats, arrow: Arrow, widths: Mapping[str, float
     """What the fit says of each rater; side and tie parameter are sums with what raters share, as are their errors."""
     c = v.c
     _, tie, effect, own = v.split(x)
-    variances = v.rater_variances(arrow)
+    variances = v.final_errors(arrow)[1]
     order = float(effect[-1] / v.unit[-1]) if v.order else 0.0
     shared = {"ties": (v.n, 1.0)} if v.tied else {}
     shared |= {"side": (v.n_shared - 1, float(v.unit[-1]))} if v.order else {}
