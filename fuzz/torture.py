@@ -11,7 +11,6 @@ import argparse
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tests")]
 
 import fuzz_models  # noqa: E402
 import fuzz_peers  # noqa: E402
+import signals as signals_of_commands  # noqa: E402
 
 import placet  # noqa: E402
 from placet.data import room  # noqa: E402
@@ -132,64 +132,18 @@ def names(given):
     return table(["target", "tried", "survived"], rows)
 
 
-COMMANDS = {
-    "Python code": "while True: pass",
-    "a kernel": "deep()",
-    "HiGHS": "placet.consensus(votes, 'kemeny')",
-    "LightGBM": "lightgbm.train({'verbosity': -1, 'num_leaves': 4000}, rows, 1000)",
-    "threads": "placet.set_threads(4); placet.threads.map_ordered(lambda k: deep(), 4)",
-}
-SCRIPT = """
-import numpy as np, lightgbm, placet, placet.threads
-from numba import njit
-from placet.cli.stopping import run
-@njit("int64()", nogil=True)
-def deep():
-    x = 1
-    while x != 0:
-        x = (x * 3 + 1) % 1000003 + 1
-    return x
-rng = np.random.default_rng(0)
-votes = placet.Rankings.from_orders([rng.permutation(70).tolist() for _ in range(9)])
-X = rng.normal(size=(100_000, 30))
-rows = lightgbm.Dataset(X, X[:, 0]).construct()
-def command():
-    print("ready", flush=True)
-    {body}
-run(command)
-"""
-
-
 def signals(given):
-    """Seconds from a signal to the end of the process."""
-    rows = []
-    for where, body in COMMANDS.items():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with subprocess.Popen(
-                [sys.executable, "-c", SCRIPT.format(body=body)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            ) as process:
-                process.stdout.readline()
-                clock = (~process.pid << 3) | 2  # the CPU time of that process, by Linux
-                begun, started = time.clock_gettime(clock), time.monotonic()
-                while process.poll() is None and time.clock_gettime(clock) < begun + 1.0:
-                    time.sleep(0.05)
-                if process.poll() is not None:
-                    raise RuntimeError(f"{where}: ended by itself: {process.stderr.read()}")
-                busy = time.monotonic() - started  # a second of CPU took so long
-                start = time.monotonic()
-                process.send_signal(number)
-                process.wait(600)
-                seconds = time.monotonic() - start
-            if seconds > 2 * max(1.0, busy / 2):
-                FAILURES.append(f"{where}: {number.name} took {seconds:.1f} s")
-            rows.append([where, number.name, f"{seconds:.2f}", f"{busy:.1f}"])
+    """Seconds from a signal to the end of every command."""
+    rows, failures = signals_of_commands.every(given.quick)
+    FAILURES.extend(failures)
+    load = os.getloadavg()[0]
     return [
-        "Seconds on the clock from the signal to the end, inside each of these; beside them how long the machine took for the second of CPU before it (more than 1 where it was busy with other work).",
+        "Every command, on data that keep it busy, gets SIGINT (Ctrl-C) or SIGTERM when it has used 0.1, 1, 2.5 and 6 seconds of CPU (once it ends by itself, no more). "
+        "The seconds are those on the clock from the signal to the end of the process, the most of all signals; beside them is how long this machine, "
+        "busy with other work, took then for a second of CPU of the command. A training that is stopped after 6 seconds leaves its best model, "
+        f"which is loaded. No half file is left, nor a traceback. The load of the machine was {load:.1f} on {os.cpu_count()} cores.",
         "",
-        *table(["inside", "signal", "seconds", "one CPU second took"], rows),
+        *table(["command", "signals", "most seconds", "a CPU second took", "models kept"], rows),
     ]
 
 

@@ -1,14 +1,20 @@
 """Memory is known before it is spent: of the machine, control groups and limits; methods refuse in numbers."""
 
+import io
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import placet
-from placet.aggregate import MODELS, RULES, linear_order
+from placet.aggregate import MODELS, RULES, linear_order, separation
 from placet.data import DataError, room
+from placet.losses import LOSSES
+from placet.metrics import METRICS, interrater
+from placet.rank import probabilities
 
 GB = 10**9
 
@@ -19,6 +25,12 @@ def write(root, files):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return root
+
+
+def nearly_full(monkeypatch, left):
+    """A machine with so many bytes left, of which even small tables are asked for."""
+    monkeypatch.setattr(room, "available", lambda root=None: left)
+    monkeypatch.setattr(room, "SMALL", 0)
 
 
 MACHINE = {"proc/meminfo": "MemTotal: 9000000 kB\nMemAvailable:    4000000 kB\n"}
@@ -81,7 +93,7 @@ LINEAR = {  # what they hold grows as the ballots do, or as ballots times items
 def test_methods_refuse_what_they_cannot_hold(method, monkeypatch):
     rng = np.random.default_rng(0)
     votes = placet.Rankings.from_orders([rng.permutation(6).tolist() for _ in range(7)])
-    monkeypatch.setattr(room, "available", lambda root=None: 100)
+    nearly_full(monkeypatch, 100)
     with pytest.raises(DataError, match=r"needs about 0.* GB of memory, and 0.000 GB are left; .*(fewer|other|method)"):
         placet.consensus(votes, method)
 
@@ -99,9 +111,46 @@ def test_an_exact_kemeny_order_says_what_its_programs_need(cyclic, monkeypatch):
 
 def test_networks_and_products_of_features_refuse_what_they_cannot_hold(monkeypatch):
     data = placet.simulate.queries(6, 4, 3, random_state=1)
-    monkeypatch.setattr(room, "available", lambda root=None: 100)
+    nearly_full(monkeypatch, 100)
     with pytest.raises(DataError, match="products of all pairs of 3 features needs about .* leave second_order out"):
         placet.rank.LinearRanker(second_order=1).fit(data)
     pytest.importorskip("torch")
     with pytest.raises(DataError, match="network of layers of sizes 3, 8, 1 needs about .* take narrower layers"):
         placet.rank.NeuralRanker(hidden=8, epochs=1).fit(data)
+
+
+SPARSE = csr_matrix(np.eye(9, 4))
+ALL_TIED = placet.data.Lists(np.zeros(9), [0, 9])
+ROWS = placet.simulate.queries(3, 3, 4, random_state=1)
+BALLOTS = placet.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]])
+BEYOND = {  # what grows faster than the data: tables of pairs, dense copies, one column for each value
+    "loss pmop-exact": lambda: placet.losses.Bound("pmop-exact", ALL_TIED),
+    "loss neural-ndcg": lambda: placet.losses.Bound("neural-ndcg", ALL_TIED),
+    "alpha_ndcg": lambda: METRICS["alpha_ndcg"](np.zeros(9), SPARSE, [0, 9]),
+    "err_ia": lambda: METRICS["err_ia"](np.zeros(9), SPARSE, [0, 9]),
+    "krippendorff": lambda: interrater.krippendorff_alpha(np.eye(5)),
+    "kendall_w": lambda: interrater.kendall_w(BALLOTS),
+    "places": lambda: probabilities.place_probabilities(np.zeros(9)),
+    "tiers": lambda: probabilities.most_probable_tiers(np.zeros(9), "davidson", {}),
+    "completed": lambda: BALLOTS.completed(),
+    "table of features": lambda: placet.io.write_features(replace(ROWS, X=csr_matrix(ROWS.X)), io.BytesIO()),
+    "votes with variances": lambda: placet.simulate.multinomial_preferences(np.zeros(9), 5, gamma=np.arange(1.0, 10), random_state=0),
+    "differences": lambda: separation.difference_errors(np.ones(9), None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_tables_that_outgrow_the_data_are_refused_before_they_are_made(what, monkeypatch):
+    nearly_full(monkeypatch, 40)
+    with pytest.raises(DataError, match=r"needs about 0.* GB of memory, and 0.000 GB are left; "):
+        BEYOND[what]()
+
+
+def test_losses_state_the_tables_that_they_hold():
+    """Kernels of the other losses hold a few numbers for every row of a list."""
+    assert {name for name, loss in LOSSES.items() if loss.square} == {"pmop-exact", "neural-ndcg"}
+
+
+def test_small_tables_do_not_ask_the_system(monkeypatch):
+    monkeypatch.setattr(room, "available", None)
+    room.refuse_square(100, "a table", "take fewer")

@@ -28,6 +28,7 @@ from placet.aggregate.voters import Family, Voters, voters_of
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
+from placet.data.room import refuse_table
 from placet.threads import algebra_threads
 
 if TYPE_CHECKING:
@@ -204,6 +205,7 @@ def _without_scores(family: Family, state: Any) -> Any:
 def _by_newton(family: Family, voters: Voters, method: str) -> LeaveOneOut:
     model, state = family.refitted(voters.count, family.start(voters.count))
     H = family.information(voters.count, state)
+    refuse_table(len(voters), family.size, "a table of voters and parameters", "take fewer voters or items", 3.0)
     gradient = family.gradient(state).toarray()
     part = np.minimum(voters.count, 1.0)
     own = family.size <= MOST_OWN

@@ -228,8 +228,7 @@ def value(p: PairCounts, x: Floats) -> float:
 def dense(p: PairCounts, at: Derivatives) -> Floats:
     """The Laplacian with its border as one matrix (n + q, n + q)."""
     n = p.n_items
-    if n + p.n_extra > DIRECT:  # up to there it is a megabyte, wanted at every step
-        refuse_square(n + p.n_extra, WHAT, WAY_OUT)
+    refuse_square(n + p.n_extra, WHAT, WAY_OUT)
     H = np.zeros((n + p.n_extra, n + p.n_extra))
     H[n:, n:], H[n:, :n], H[:n, n:] = at.corner, at.border, at.border.T
     kernels.laplacian_fill(p.i, p.j, at.curvature, H)

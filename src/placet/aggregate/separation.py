@@ -16,6 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from placet.data.arrays import Floats, Ints
+from placet.data.room import refuse_square
 from placet.kernels import ranks as kernels
 from placet.metrics.systems import tiers as tiers
 from placet.threads import map_ordered
@@ -135,6 +136,9 @@ def studentized(scores: Floats, stderr: Floats) -> Floats:
 
 def difference_errors(stderr: Floats | None, covariance: Floats | None, errors: Floats | None) -> Floats:
     """(n, n) standard errors of score differences: from draws, a covariance, or independent standard errors."""
+    given = next(one for one in (errors, covariance, stderr) if one is not None)
+    n = given.shape[-1]
+    refuse_square(n, "a table of the differences", "rank fewer items (--min-support), or take the scores alone", 5.0)
     if errors is not None:
         covariance = np.atleast_2d(np.cov(errors, rowvar=False))
     if covariance is not None:

@@ -33,6 +33,7 @@ from placet.data.arrays import (
 )
 from placet.data.comparisons import Comparisons, control_columns
 from placet.data.errors import DataError, one_of
+from placet.data.room import refuse_table
 
 Unlisted = Literal["absent", "last"]
 Ballot = list[tuple[Hashable, ...]]
@@ -449,6 +450,7 @@ class Rankings:
             raise DataError(
                 f"{len(self)} ballots x {self.n_items} items are too many rows to list; keep unlisted items absent"
             )
+        refuse_table(len(self), self.n_items, "a list of all items on all ballots", "keep unlisted items absent", 8.0)
         present = np.zeros((len(self), self.n_items), bool)
         present[self.ballot, self.item] = True
         ballot, item = np.nonzero(~present)

@@ -4,12 +4,19 @@ import os
 import time
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from placet.data.errors import DataError
 
 _ROOT = Path("/")
 _LASTS = 0.05
 """Seconds for which an answer of the system holds: it takes as long as a step of a small fit, and each step asks."""
+
+
+SMALL = 1 << 20
+"""Bytes that are taken without asking the system what is left: steps of small fits would wait for its answer."""
 
 
 def available(root: Path = _ROOT) -> int | None:
@@ -31,6 +38,8 @@ def refuse_beyond_memory(n_bytes: float, what: str, way_out: str) -> None:
     Traceback (most recent call last):
     placet.data.errors.DataError: a table of all pairs needs about 1,152,921,504.6 GB of memory, and ... are left; take fewer items
     """  # noqa: E501
+    if n_bytes <= SMALL:
+        return
     left = available()
     if left is not None and n_bytes > left:
         raise DataError(f"{what} needs about {gigabytes(n_bytes)} of memory, and {gigabytes(left)} are left; {way_out}")
@@ -39,6 +48,18 @@ def refuse_beyond_memory(n_bytes: float, what: str, way_out: str) -> None:
 def refuse_square(n: int, what: str, way_out: str, copies: float = 3.0) -> None:
     """The same for tables of n x n double numbers."""
     refuse_beyond_memory(8.0 * n * n * copies, f"{what} of {n:,} items", way_out)
+
+
+def refuse_table(n_rows: int, n_columns: int, what: str, way_out: str, copies: float = 1.0) -> None:
+    """The same for tables of double numbers with rows and columns."""
+    refuse_beyond_memory(8.0 * n_rows * n_columns * copies, f"{what} of {n_rows:,} x {n_columns:,}", way_out)
+
+
+def refuse_dense(X: Any, way_out: str) -> None:
+    """The same for a dense copy of a table, where that is sparse."""
+    if not isinstance(X, np.ndarray):
+        n_rows, n_columns = X.shape
+        refuse_table(n_rows, n_columns, "a dense copy of a sparse table", way_out)
 
 
 def gigabytes(n_bytes: float) -> str:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, set_columns
 from placet.data.queries import Missing
+from placet.data.room import refuse_dense
 from placet.io.columns import ABOUT, find_column, plain_name, split_names
 from placet.io.controls import find_terms, row_terms
 from placet.io.files import Source
@@ -185,6 +186,7 @@ def write_features(queries: Queries, target: Source, *, format: str | None = Non
     """
     order = np.argsort(queries.row, kind="stable")
     X = queries.X[order]
+    refuse_dense(X, "write LETOR text (.letor), which holds what is not 0")
     X = X if isinstance(X, np.ndarray) else X.toarray()
     query = queries.query[order]
     names = queries.features or [f"feature{k + 1}" for k in range(X.shape[1])]

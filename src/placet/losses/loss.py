@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data import Lists
 from placet.data.arrays import Floats, Ints, descending_order
 from placet.data.errors import one_of
+from placet.data.room import refuse_beyond_memory
 from placet.kernels import ranges
-from placet.threads import map_ordered
+from placet.threads import get_threads, map_ordered
 
 Kernel = Callable[..., None]
 Law = Literal["order", "pairs", "partition"]
@@ -95,6 +96,8 @@ class Loss:
     reweights : bool
         Pairs weigh by the places of the current scores, held fixed in derivatives: the value jumps where rows change
         places, and kernels take the scores that give the places before their own arguments (`Bound.hold`).
+    square : int
+        Numbers that the kernels hold for every pair of rows of the longest list.
     """
 
     plan: Callable[..., Plan]
@@ -114,6 +117,7 @@ class Loss:
     sums_lowest_tier: bool = False
     values_of_grades: bool = False
     reweights: bool = False
+    square: int = 0
 
     def __call__(self, s: ArrayLike, lists: Lists, *, parameter_gradient: bool = False, **params: Any) -> Any:
         """Value, summed over lists with their weights, and gradient (rows,).
@@ -215,6 +219,7 @@ class Bound:
         self.loss = loss if isinstance(loss, Loss) else loss_named(loss)
         self.lists, self.params = lists, dict(params or {})
         grade, offsets, weight = checked_lists(lists)
+        self._refuse_long(offsets)
         self.total = float(weight.sum()) if total is None else float(total)
         self.offsets, self.n_rows, self.n_lists = offsets, len(grade), len(weight)
         unit = self.total if self.total > 0 else 1.0
@@ -230,6 +235,16 @@ class Bound:
         self._held: Floats | None = None
         self._plan_cache: tuple[dict[str, float], Plan] | None = None
         self._plan({})  # wrong parameters are refused here
+
+    def _refuse_long(self, offsets: Ints) -> None:
+        """A ``DataError`` where what the kernels of all threads hold for the longest list does not fit in memory."""
+        if self.loss.square:
+            longest = int(np.diff(offsets).max(initial=0))
+            refuse_beyond_memory(
+                8.0 * self.loss.square * longest**2 * get_threads(),
+                f"this loss on a list of {longest:,} rows",
+                "give shorter lists, fewer threads, or another loss such as 'pl-partition'",
+            )
 
     def value_and_grad(
         self, s: Floats, learnt: Mapping[str, float] | None = None, rng: np.random.Generator | None = None

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data.arrays import Floats
 from placet.data.gains import discounts
+from placet.data.room import refuse_dense
 from placet.metrics.ranking import Ranking, checked_depth, rank
 from placet.metrics.relevance import Scores, cascaded, discounted, per_list_total, ratio
 
@@ -76,7 +77,10 @@ def _judged(s: Scores, judged: ArrayLike, offsets: ArrayLike, alpha: float) -> t
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha is {alpha}; it must be in [0, 1]")
     ranking = rank(s, offsets)
-    given = judged.toarray() if hasattr(judged, "toarray") else np.asarray(judged)
+    if hasattr(judged, "toarray"):
+        refuse_dense(judged, "give fewer rows or subtopics at a time")
+        judged = judged.toarray()
+    given = np.asarray(judged)
     if given.ndim != 2 or len(given) != len(ranking.s):
         raise ValueError(
             f"judgements have shape {given.shape}; they must be (rows, subtopics) with {len(ranking.s)} rows"

@@ -11,6 +11,7 @@ import numpy as np
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, table
 from placet.data.errors import one_of
+from placet.data.room import refuse_table
 
 ROUNDS = 200
 """Of the bootstrap in `describe_agreement`."""
@@ -22,6 +23,9 @@ class Agreement(NamedTuple):
     value: float
     low: float | None = None
     high: float | None = None
+
+
+FEWER = "give fewer, or round the values"
 
 
 def _ordinal(totals: Floats, values: Floats) -> Floats:
@@ -87,6 +91,7 @@ def _counts(ratings: Any) -> tuple[Floats, Floats]:
     listed = ~np.isnan(matrix)
     values, code = np.unique(matrix[listed], return_inverse=True)
     unit = np.nonzero(listed)[1]
+    refuse_table(matrix.shape[1] + 4 * len(values), len(values), "tables of units and values", FEWER, 2.0)
     cell = np.bincount(unit * len(values) + code, minlength=matrix.shape[1] * len(values))
     return cell.reshape(matrix.shape[1], len(values)).astype(np.float64), values
 
@@ -142,6 +147,7 @@ def _rank_table(ratings: Any) -> tuple[Floats, Floats]:
             f"ballot {k} ranks {sizes[k]} of {n} items ({short.sum()} such ballots); Kendall's W needs ballots of all "
             "items"
         )
+    refuse_table(len(sizes), n, "a table of ballots and items", FEWER, 3.0)
     matrix = np.empty((len(sizes), n))
     matrix[np.repeat(np.arange(len(sizes)), sizes), ratings.item] = ratings.tier
     return matrix, np.asarray(ratings.weight, np.float64)

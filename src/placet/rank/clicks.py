@@ -21,6 +21,7 @@ from sklearn.base import clone
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, table
 from placet.data.clicks import Clicks
+from placet.data.room import refuse_table
 from placet.losses import Bound
 from placet.optim import lbfgs
 from placet.rank.linear import LinearRanker
@@ -89,6 +90,7 @@ def fit_clicks(
     own = row if keys is None else clicks.rows_of(keys)[row]
     positions, code = np.unique(clicks.position, return_inverse=True)
     code = code.ravel()[row] if debias else np.zeros(len(row), np.int64)
+    refuse_table(len(row), len(positions), "a table of rows and positions", "take fewer positions or impressions")
     shown = np.zeros((len(row), len(positions) - 1 if debias else 0))
     later = np.flatnonzero(code)
     shown[later, code[later] - 1] = 1.0  # positions after the first

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints, numbers, offsets_from_sizes
 from placet.data.documents import Documents, Own, checked_features
+from placet.data.room import refuse_table
 from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels import labels as kernels
 from placet.metrics import metric as metric_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 SCORES_AT_ONCE = 1 << 22  # held in prediction: 16 MB
 CELLS_AT_ONCE = 1 << 18  # of the table in training: a megabyte, which stays in a core's cache between operations
+FEWER = "give fewer documents at a time, or ask for their best labels (top)"
 LARGE = 100_000  # documents from which on a tenth is enough for validation
 
 
@@ -211,11 +213,13 @@ class LabelRanker(Ranker):
 
     def _scores(self, queries: Queries) -> Floats:
         """(documents, labels)."""
+        refuse_table(queries.X.shape[0], len(self.label_counts_), "a table of scores", FEWER, 1.5)
         return neural.network_scores(self._network(), queries.X).astype(np.float64)
 
     def _rows_and_grades(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
         data = self._documents(X, y)
         n, n_labels = data.Y.shape
+        refuse_table(n, n_labels, "a table of documents and labels", FEWER, 3.0)
         return self._rows_to_score(data.X, qid), Lists(data.Y.toarray().ravel(), n_labels * np.arange(n + 1))
 
     def _documents(self, X: Any, y: Any) -> Documents:

@@ -6,6 +6,7 @@ import numpy as np
 
 from placet.data import Queries
 from placet.data.arrays import Floats
+from placet.data.room import refuse_dense
 from placet.rank.forest import Forest
 from placet.rank.ranker import Ranker, largest_first, two_rows
 
@@ -31,6 +32,7 @@ class OfTrees(Ranker):
         training rows.
         """
         queries = self._rows_to_score(X, None)
+        refuse_dense(queries.X, "explain fewer rows at a time")
         rows = queries.X.toarray() if hasattr(queries.X, "toarray") else queries.X
         found = [self.trees_.shapley(row) for row in np.asarray(rows, np.float64)]
         return np.array(found).reshape(len(found), self.n_features_in_)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists
 from placet.data.arrays import Floats
+from placet.data.room import refuse_table
 from placet.kernels import places as kernels
 from placet.kernels import softmax
 from placet.losses import LOSSES, Bound
@@ -95,6 +96,7 @@ def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> N
     s = np.asarray(s, dtype=np.float64)
     order = np.argsort(-s, kind="stable")
     n, t = len(s), s[order]
+    refuse_table(n, n + 1, "a table of first and last rows of a tier", "take the first rows of the list", 6.0)
     gain = _TIERS[loss](t, loss, params)  # (n, n + 1): of the tier of sorted rows a..b - 1, after those before a
     best, cut = np.full(n + 1, -np.inf), np.zeros(n, np.int64)
     best[n] = 0.0
@@ -150,6 +152,7 @@ def place_probabilities(s: ArrayLike) -> Floats:
     array([0.5     , 0.333333, 0.166667])
     """
     s = np.ascontiguousarray(s, dtype=np.float64)
+    refuse_table(len(s), len(s), "a table of rows and places", "take the first rows of the list")
     out = np.zeros((len(s), len(s)))
     if len(s):
         kernels.place_law(s, out)

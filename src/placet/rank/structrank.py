@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
+from placet.data.room import refuse_dense
 from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
 from placet.losses import Bound
@@ -314,6 +315,7 @@ class StructRank(Ranker):
 
     def _scores(self, queries: Queries) -> Floats:
         X = queries.X
+        refuse_dense(X, "score fewer rows at a time")
         dense = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
         return all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], dense)
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data import Comparisons
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
+from placet.data.room import refuse_square
 from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
 from placet.simulate.orders import Seed, finite_column, joined, names
 
@@ -112,6 +113,7 @@ def _table(a: float, theta: Floats, gamma: ArrayLike, n: int, rng: np.random.Gen
     variance = finite_column(gamma, "gamma")
     if variance.shape != theta.shape or (variance <= 0).any():
         raise ValueError(f"gamma must be a number above 0 for each of the {len(theta)} items")
+    refuse_square(len(theta), "a table of all pairs", "draw with fewer items, or all gamma equal", 5.0)
     log_weight = a * (theta[:, None] - theta) / (variance[:, None] + variance)
     weight = np.exp(log_weight - log_weight.max())
     np.fill_diagonal(weight, 0.0)
