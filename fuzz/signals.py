@@ -25,9 +25,10 @@ import placet
 
 MOST = 2.0
 """Seconds in which a command is to be gone."""
-MOMENTS = (0.1, 1.0, 2.5, 6.0)
-"""Seconds of CPU after which the signal comes: among imports, while reading, at work."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+MOMENTS = {signal.SIGINT: (0.1, 2.5), signal.SIGTERM: (1.0, 6.0)}
+"""Seconds of CPU after which each signal comes: among imports, while reading, at work."""
+DUE = 6.0
+"""Seconds of CPU after which a training has a model to keep."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,11 @@ def files(folder: Path, scale: float = 1.0) -> None:
     votes = rng.integers(0, 300, (n, 2))
     lines = (f"m{a},n{b},{'model_a' if a > b else 'tie'}" for a, b in votes.tolist())
     (folder / "votes.csv").write_text("model_a,model_b,winner\n" + "\n".join(lines) + "\n")
-    orders = [" > ".join(f"i{k}" for k in rng.permutation(75)) for _ in range(9)]
+    orders = [" > ".join(f"i{k}" for k in rng.permutation(130)) for _ in range(9)]
     (folder / "cyclic.txt").write_text("\n".join(orders) + "\n")
     orders = [" > ".join(f"i{k}" for k in rng.permutation(30)[:12]) for _ in range(int(20_000 * scale))]
     (folder / "ballots.txt").write_text("\n".join(orders) + "\n")
-    rows = placet.simulate.queries(int(1500 * scale), 20, 20, noise=0.5, random_state=1)
+    rows = placet.simulate.queries(int(1500 * scale), 20, 50, noise=0.5, random_state=1)
     placet.io.write(rows, folder / "rows.letor")
     placet.rank.LinearRanker(max_iter=3).fit(rows[:40]).save(folder / "a.model")
     run = "".join(
@@ -82,7 +83,7 @@ CASES = {
     "aggregate, a model": Case(("aggregate", "ballots.txt", "-m", "mpm", "--out", "board.json")),
     "aggregate, a bootstrap": Case(("aggregate", "votes.csv", "--out", "board.json", "--bootstrap", "100000")),
     "aggregate, HiGHS": Case(("aggregate", "cyclic.txt", "-m", "kemeny", "--out", "board.json")),
-    "audit": Case(("audit", "-m", "borda", "--items", "6", "--voters", "12", "--ties", "--out", "audit.json")),
+    "audit": Case(("audit", "cyclic.txt", "-m", "kemeny", "--out", "audit.json")),
     "evaluate": Case(("evaluate", "system.run", "judged.qrels", "-m", "ndcg@10,map,err,rbp", "--out", "metrics.csv")),
     "compare": Case(("compare", "system.run", "system.run", "judged.qrels", "--out", "compared.csv")),
     "score": Case(("score", "a.model", "rows.letor", "--out", "scores.txt")),
@@ -154,8 +155,8 @@ def every(quick: bool = False, only: tuple[str, ...] = (), tell: Callable[[str],
             if only and what not in only:
                 continue
             found = []
-            for number in SIGNALS:
-                for moment in MOMENTS[-2:] if quick else MOMENTS:
+            for number, moments in MOMENTS.items():
+                for moment in moments:
                     result = one(case, folder, number, moment)
                     tell(f"{what}, {number.name} at {moment} s: {result}")
                     if result is None:
@@ -166,7 +167,7 @@ def every(quick: bool = False, only: tuple[str, ...] = (), tell: Callable[[str],
                 failures.append(f"{what}: ended by itself before the first signal")
                 continue
             worst = max((result for _, result in found), key=lambda result: result.seconds)
-            due = [result for moment, result in found if case.model and moment >= MOMENTS[-1]]
+            due = [result for moment, result in found if case.model and moment >= DUE]
             kept = f"{sum(result.kept for result in due)} of {len(due)}" if due else "-"
             failures += [f"{what}: no model was kept: {result}" for result in due if not result.kept]
             rows.append([what, len(found), f"{worst.seconds:.2f}", f"{worst.busy:.1f}", kept])

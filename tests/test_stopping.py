@@ -10,12 +10,17 @@ import time
 import pytest
 
 import placet
+from placet.cli import app, main, stopping
 from placet.cli.stopping import GRACE, exit_code
 
 BUSY = {
     "python": "while True: pass",
     "a sleep": "import time; time.sleep(60)",
     "a kernel": "deep()",
+    "HiGHS": "import numpy as np, placet; rng = np.random.default_rng(0); "
+    "placet.consensus(placet.Rankings.from_orders([rng.permutation(130).tolist() for _ in range(9)]), 'kemeny')",
+    "LightGBM": "import lightgbm, numpy as np; X = np.random.default_rng(0).normal(size=(20_000, 20)); "
+    "lightgbm.train({'verbosity': -1, 'num_leaves': 4000}, lightgbm.Dataset(X, X[:, 0]), 1000)",
     "threads": "from placet import threads; threads.set_threads(3); threads.map_ordered(lambda k: deep(), 3)",
 }
 SCRIPT = """
@@ -46,10 +51,10 @@ def test_a_signal_ends_it_wherever_it_is(where, number):
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(1.0 if where in ("a kernel", "threads") else 0.2)  # for it to be compiled
+        time.sleep(0.2 if where in ("python", "a sleep") else 1.0)  # for it to be compiled, and begun
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
-    if where in ("a kernel", "threads"):
+    if where not in ("python", "a sleep"):
         assert process.returncode in (-signal.SIGKILL, 128 + number)
         assert process.returncode == 128 + number or "stopped" in err
     else:
@@ -135,6 +140,27 @@ def test_little_memory_and_crashes_are_told(limit, busy, code, words):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, preexec_fn=limited)
     assert done.returncode == code
     assert words in done.stderr
+
+
+def names_of_commands(app, before=()):
+    own = [(*before, command.name) for command in app.registered_commands]
+    return own + [
+        name for group in app.registered_groups for name in names_of_commands(group.typer_instance, (group.name,))
+    ]
+
+
+@pytest.mark.parametrize("words", names_of_commands(app), ids=" ".join)
+def test_every_command_says_that_addresses_are_too_few(words, tmp_path, monkeypatch, capfd):
+    (tmp_path / "votes.csv").write_text("model_a,model_b,winner\nx,y,model_a\n")
+    monkeypatch.setattr("warnings.showwarning", None)
+    monkeypatch.setattr(sys, "argv", ["placet", *words, str(tmp_path / "votes.csv")])
+    monkeypatch.setattr(stopping, "limit_of_space", lambda: 1 << 30)
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    out, err = capfd.readouterr()
+    assert "may take 1,024 MiB of addresses (ulimit -v)" in err
+    assert not out
+    assert [file.name for file in tmp_path.iterdir()] == ["votes.csv"]
 
 
 def test_the_server_ends_by_its_own_handlers(monkeypatch):

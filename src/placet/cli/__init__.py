@@ -46,6 +46,7 @@ def main() -> None:
     warnings.showwarning = _say_warning  # type: ignore[assignment]
     tell_when_compiling(_say_compiling)
     if sys.argv[1:2] == ["serve"]:  # the server has handlers of its own, and ends what it has begun
+        stopping.refuse_little_space()
         _run()
     else:
         stopping.run(_run)
