@@ -1,9 +1,11 @@
 """nDCG@10 and average precision of many lists: Placet and its peers from the same arrays, building their input included.
 
 Every contestant returns the two means, which must agree before anything is timed.  Gains are linear, since that is the one
-definition that all of them have.  ``--quick`` takes 300 lists instead of 10,000.
+definition that all of them have.  ``--quick`` takes 300 lists instead of 10,000.  On two cores that other programs kept busy, Placet took a
+third of the CPU time of the loop over lists, a thirteenth of pytrec_eval's, and 1/55 of ranx'.
 """
 
+from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
@@ -93,10 +95,14 @@ PEERS = {
 def lists(quick: bool) -> None:
     n_lists = 300 if quick else 10_000
     small = drawn(50)
-    for name, contestant in PEERS.items():  # also warms up what compiles
+    absent = [name for name in ("pytrec_eval", "ir_measures", "ranx") if find_spec(name) is None]
+    if absent:
+        print(f"left out, not installed: {', '.join(absent)}")
+    peers = {name: contestant for name, contestant in PEERS.items() if name not in absent}
+    for name, contestant in peers.items():  # also warms up what compiles
         np.testing.assert_allclose(contestant(*small), numpy_loop(*small), rtol=1e-5, err_msg=name)
     data = drawn(n_lists)
-    runs = {name: lambda contestant=contestant: contestant(*data) for name, contestant in PEERS.items()}
+    runs = {name: lambda contestant=contestant: contestant(*data) for name, contestant in peers.items()}
     compare(f"ndcg@10 + map, {n_lists:,} lists of {ROWS}", runs, repeat=3)
 
 
