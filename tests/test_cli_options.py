@@ -44,6 +44,8 @@ def run(tmp_path, monkeypatch, answer):
         (["aggregate", "--report", "nowhere/page.html"], "no such folder as nowhere"),
         (["aggregate", "--out", "nowhere/x.csv"], "no such folder as nowhere"),
         (["aggregate", "--out", "."], ". is a folder; name a file in it"),
+        (["aggregate", "--out", "dangling.csv"], "dangling.csv: there is no such folder as"),
+        (["aggregate", "--out", "circle.csv"], "circle.csv is a link that leads round in a circle"),
         (["aggregate", "--out", "x.xls"], "suffix '.xls' is unknown; choose from ['.run', '.csv', '.tsv', '.json'"),
         (["aggregate", "--min-support", "100"], "all 3 items are with support below 100"),
         (["audit", "-p", "foo=1"], "parameter 'foo' is unknown to 'borda'"),
@@ -54,10 +56,14 @@ def run(tmp_path, monkeypatch, answer):
     ],
 )
 def test_wrong_parameters_end_with_2_and_nothing_is_written(run, tmp_path, words, said):
+    links = {"dangling.csv": "nowhere/x.csv", "circle.csv": "circle.csv"}
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
     err = run(words[0], "votes.csv", *words[1:], code=2)
     assert said in err
     assert "Traceback" not in err
-    assert [p.name for p in tmp_path.iterdir()] == ["votes.csv"]
+    assert {p.name for p in tmp_path.iterdir()} == {"votes.csv", *links}
+    assert all((tmp_path / name).is_symlink() for name in links)
 
 
 @pytest.mark.parametrize("words", [["-m", "kemeny", "-p", "foo=1"], ["--level", "2"], ["--out", "a/b.csv"]])

@@ -255,6 +255,11 @@ def test_devices_and_pipes_are_written_to_directly(tmp_path):
     assert stat.S_ISFIFO(os.stat(fifo).st_mode)
     with pytest.raises(IsADirectoryError):
         put(tmp_path)
+    circle = tmp_path / "circle"
+    circle.symlink_to("circle")
+    with pytest.raises(OSError, match="leads round in a circle"):
+        put(circle)
+    assert circle.is_symlink()
 
 
 def test_a_file_that_may_not_be_written_stays(tmp_path, monkeypatch):

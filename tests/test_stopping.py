@@ -63,6 +63,17 @@ def test_a_signal_ends_it_wherever_it_is(where, number):
     assert GRACE < 2
 
 
+def test_ctrl_c_among_the_imports_ends_without_a_word(tmp_path):
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), os.path.dirname(os.path.dirname(placet.__file__))]),
+    }
+    done = subprocess.run([sys.executable, "-m", "placet", "--version"], env=env, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGINT
+    assert not done.stderr
+
+
 def test_sigterm_keeps_the_best_model_as_ctrl_c_does(tmp_path):
     placet.io.write(placet.simulate.queries(30, 8, 3, noise=0.5, random_state=1), tmp_path / "train.letor")
     script = f"""

@@ -1,6 +1,10 @@
-"""``python -m placet``: the command, where it is not on the path."""
+"""``placet`` and ``python -m placet``: the command."""
 
-from placet.cli import main
+import signal
+
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C among the imports below ends it without a word
+
+from placet.cli import main  # noqa: E402
 
 if __name__ == "__main__":
     main()

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,11 +23,17 @@ def check_level(value: float) -> float:
 
 
 def check_target(value: Path | None) -> Path | None:
-    """A file that can be written: its folder is there, and it is no folder itself."""
+    """A file that can be written: its folder is there, or that of what a link leads to, and it is no folder itself."""
     if value is None:
         return value
-    if not value.parent.is_dir():
-        raise ValueError(f"{value}: there is no such folder as {value.parent} to write to; make it first")
+    path = Path(os.path.realpath(value))
+    if path.is_symlink():
+        raise ValueError(f"{value} is a link that leads round in a circle; remove it, or name another file")
+    if not path.parent.is_dir():
+        folder = path.parent if value.is_symlink() else value.parent
+        raise ValueError(f"{value}: there is no such folder as {folder} to write to; make it first")
+    if not path.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ValueError(f"{value}: nothing may be written to the folder {path.parent}; name a file in another")
     if value.is_dir():
         raise ValueError(f"{value} is a folder; name a file in it")
     return value
