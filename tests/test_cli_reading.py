@@ -180,6 +180,7 @@ def test_columns_to_pass_over_are_passed_over_in_every_layout(run, tmp_path):
     assert placet.read("rated.csv", ignore=["w"]) == placet.read("rated.csv")
     for file in ("judged.csv", "rated.csv"):
         assert "column 'nosuch' is not there" in run("describe", file, "--ignore", "nosuch", code=2)
+    assert "placet: nosuch.csv: no such file or directory\n" in run("describe", "nosuch.csv", code=2)
 
 
 def test_an_option_that_the_layout_does_not_take_is_named(run, tmp_path):

@@ -74,3 +74,14 @@ def test_python_speaks_of_arguments_and_the_command_of_options(tmp_path, answer,
     said = answer("aggregate", path, code=2)
     assert here in said
     assert python not in said
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_other_encodings_are_answered_with_a_command(tmp_path, encoding):
+    path = tmp_path / "votes.csv"
+    path.write_text("a,b,winner\ncafé,thé,a\n", encoding=encoding)
+    with pytest.raises(DataError, match=f'open\\(path, encoding="{encoding}"\\)') as raised:
+        placet.read(path)
+    said = in_options(str(raised.value))
+    assert f"iconv -f {encoding.replace('latin-1', 'latin1')} -t utf-8 FILE > NEW" in said
+    assert "open(" not in said

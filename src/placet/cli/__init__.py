@@ -58,8 +58,15 @@ def _run() -> None:
     except Exception as error:
         if os.environ.get("PLACET_DEBUG") or not isinstance(error, (ValueError, OSError, *_errors_of_engines())):
             raise
-        say(f"placet: {error}")
+        say(f"placet: {_words(error)}")
         sys.exit(2)
+
+
+def _words(error: Exception) -> str:
+    """What an error says; of the system's, the file first and no number."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{os.fsdecode(error.filename)}: {error.strerror[0].lower()}{error.strerror[1:]}"
+    return str(error)
 
 
 def _errors_of_engines() -> tuple[type[Exception], ...]:

@@ -18,6 +18,12 @@ _BETWEEN = re.compile(r"(--[a-z-]+ [^\s,;]+), (?=--)")
 _PHRASES = {
     'say what it means with outcomes={"word": "a" | "b" | "tie"}': "write a, b or tie there",
     "read_battles(agent=) or from_battles(agent=)": "name their column with --agent",
+    'pass open(path, encoding="latin-1") instead of the path, or convert the file': (
+        "convert the file: iconv -f latin1 -t utf-8 FILE > NEW"
+    ),
+    'pass open(path, encoding="utf-16") instead of the path, or convert the file': (
+        "convert the file: iconv -f utf-16 -t utf-8 FILE > NEW"
+    ),
     "read_ballots(agent=) or from_orders(agent=)": "name their column with --agent",
     "read_battles(..., time=) or from_battles(..., time=)": "name the column of dates with --time",
 }
