@@ -18,6 +18,7 @@ from placet.io.sources import FORMAT_OF, FORMATS, Delimited, Part, from_frame, i
 from placet.io.text import MOST_LISTED, OnError, Problems, plural, quote
 
 SUFFIXES = tuple(FORMAT_OF)  # of tables
+FIRST_CELLS = 100
 _PART_BITS = 44  # a row of part k has the number (k << _PART_BITS) + its record
 
 
@@ -155,11 +156,15 @@ class Rows:
         parts = [as_numbers(cells) for cells in self.cells[name]]
         if any(part is None for part in parts):
             return self.column(name).map(_number_or_nan, float)
-        return np.concatenate([part for part in parts if part is not None])
+        found = [part for part in parts if part is not None]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def holds_numbers(self, name: str) -> bool:
-        """Whether a column holds any number."""
-        return bool(np.isfinite(self._numbers(name)).any())
+        """Whether a column holds any number; the first cells mostly tell."""
+        first = (as_numbers(cells[:FIRST_CELLS]) for cells in self.cells[name])
+        return any(part is not None and np.isfinite(part).any() for part in first) or bool(
+            np.isfinite(self._numbers(name)).any()
+        )
 
     def holds_float32(self, name: str) -> bool:
         """Whether a column is float32."""
