@@ -112,14 +112,14 @@ class RaterPosterior:
 
     def scores_width(self, x: Floats, arrow: Arrow, width: float) -> float:
         """The next width of the scores' prior: that of scores with mean zero."""
-        spread = np.diag(with_mean_zero(self.covariance(arrow), self.n))[: self.n]
+        spread = np.diag(with_mean_zero(arrow.covariance, self.n))[: self.n]
         return next_width(x[: self.n] - x[: self.n].mean(), spread, width, max(self.n - 1, 1))
 
     def normalize(self, x: Floats) -> Floats:
-        """The same likelihood with a mean sharpness of 1.
+        """The same likelihood with a mean sharpness of 1, for which scores (and their widths) grow by ``factor``.
 
-        Scores c theta with sharpness a / c leave every d as it is, and where raters are fewer than items the priors,
-        their widths learnt, would follow scores that shrink to nothing.
+        Scores c theta with sharpness a / c leave every d as it is.  Where raters are fewer than items, a width of
+        sharpness that is learnt from anything but this would follow scores that shrink to nothing.
         """
         self.factor, self.before = 1.0, x
         if "sharpness" not in self.kinds:
@@ -131,24 +131,15 @@ class RaterPosterior:
         x[column :: self.r] = sharpness / self.factor - 1
         return x
 
-    def rater_variances(self, arrow: Arrow) -> Floats:
-        """Posterior variances (raters, kinds) of what `normalize` gave, its factor taken as known."""
-        found = arrow.variances().reshape(self.m, self.r)
-        if "sharpness" in self.kinds:
-            found[:, self.kinds.index("sharpness")] /= self.factor**2
-        return found
-
-    def covariance(self, arrow: Arrow) -> Floats:
-        """Posterior covariance (shared, shared) of what `normalize` gave, its factor taken as known."""
-        unit = np.where(np.arange(self.n_shared) < self.n, self.factor, 1.0)
-        return unit[:, None] * arrow.covariance * unit
-
     def final_errors(self, arrow: Arrow) -> tuple[Floats, Floats]:
         """Posterior covariance (shared, shared) and variances (raters, kinds) of what `normalize` gave.
 
         By the delta method: the factor is the mean sharpness, and what is not known of it moves all scores together.
         """
-        C, variances = self.covariance(arrow), self.rater_variances(arrow)
+        unit = np.where(np.arange(self.n_shared) < self.n, self.factor, 1.0)
+        C, variances = unit[:, None] * arrow.covariance * unit, arrow.variances().reshape(self.m, self.r)
+        if "sharpness" in self.kinds:
+            variances[:, self.kinds.index("sharpness")] /= self.factor**2
         if "sharpness" not in self.kinds or self.factor == LEAST_SHARPNESS:
             return C, variances
         k = self.kinds.index("sharpness")
@@ -159,7 +150,7 @@ class RaterPosterior:
         with_raters = arrow.inverse_blocks @ mean - arrow.back.T @ with_shared
         own = float(mean @ with_raters)
         scores = np.where(np.arange(self.n_shared) < self.n, self.before[: self.n_shared], 0.0)
-        moved = np.where(np.arange(self.n_shared) < self.n, self.factor, 1.0) * with_shared
+        moved = unit * with_shared
         C = C + np.outer(scores, moved) + np.outer(moved, scores) + own * np.outer(scores, scores)
         sharpness = (1 + self.before[self.n_shared + k :: self.r]) / self.factor
         variances[:, k] += (sharpness**2 * own - 2 * sharpness * with_raters[k :: self.r]) / self.factor**2
@@ -204,16 +195,17 @@ def learn_widths(
     """Widths of the scores' prior (unless given) and of the kinds of difference, and unknowns near to the fit.
 
     ``more``: further widths to start from (`RaterPosterior.more_widths`), of which those in ``fixed`` stay.  The
-    evidence is raised by MacKay's fixed point, w^2 = sum u^2 / (number - sum of variances / w^2).
+    evidence is raised by MacKay's fixed point, w^2 = sum u^2 / (number - sum of variances / w^2), the
+    squares of sharpness those at a mean of 1.
     """
     theta_width = float(np.std(x[: v.n])) or 1.0 if prior is None else prior
     widths = dict.fromkeys(v.kinds, FIRST_WIDTH) | dict(more or {})
     for _ in range(MOST_ROUNDS):
         v.set_widths(theta_width, widths)
         fit, arrow = v.fit(x, max_iter, pairs.ROUGH)
-        x = v.normalize(fit.x)
-        variances = v.rater_variances(arrow)
-        own = x[v.n_shared :].reshape(v.m, v.r)
+        x = fit.x
+        variances = arrow.variances().reshape(v.m, v.r)
+        own = v.normalize(x)[v.n_shared :].reshape(v.m, v.r)
         before = [theta_width, *widths.values()]
         for k, kind in enumerate(v.kinds):
             widths[kind] = next_width(own[:, k], variances[:, k], widths[kind], v.m)

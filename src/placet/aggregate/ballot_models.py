@@ -201,6 +201,7 @@ class PlackettLuce(_BallotModel):
         self.prior_, widths, x = learn_widths(v, v.start(start), given, self.max_iter)
         v.set_widths(self.prior_, widths)
         self.fit_, arrow = v.fit_normalized(x, self.max_iter, self.tol)
+        self.prior_ *= v.factor
         x, n = self.fit_.x, v.n
         self.theta_ = x[:n] - x[:n].mean() if n else x[:n]
         covariance = information.with_mean_zero(v.final_errors(arrow)[0], n)

@@ -157,6 +157,7 @@ class BradleyTerry(BaseEstimator):
         self.prior_, widths, x = learn_widths(v, v.start(start), given, self.max_iter)
         v.set_widths(self.prior_, widths)
         self.fit_, arrow = v.fit_normalized(x, self.max_iter, self.tol)
+        self.prior_ *= v.factor
         theta = v.split(self.fit_.x)[0]
         self.theta_ = theta - theta.mean() if len(theta) else theta
         extras, notes = self._of_raters(v, votes, arrow, widths, given is None)

@@ -349,13 +349,14 @@ def fit_walk(
     return WalkFit(walk, steps, fit, H)
 
 
-def expected_seconds(c: Comparisons, step: str | float) -> float:
-    """A rough estimate of the time that a fit with learnt drift will take."""
+def expected_seconds(c: Comparisons, step: str | float, *, raters: bool = False) -> float:
+    """A rough estimate of the time that a fit with learnt drift will take; with ``raters`` its matrix is dense."""
     assert c.time is not None
     when = Steps(step, c.time).number(c.time)
     chains, _ = chains_of(np.concatenate([c.i, c.j]), np.tile(when, 2))
     work = cost_of(steps_of(chains, np.sort(when)))[0]
-    return 5e-6 * len(c) + (2e-9 * work if work <= MOST_WORK else 6e-5 * (len(c) + len(chains.item)))
+    dense = 2e-8 * len(chains.item) ** 3 if raters else 0.0
+    return dense + 5e-6 * len(c) + (2e-9 * work if work <= MOST_WORK else 6e-5 * (len(c) + len(chains.item)))
 
 
 def checked_votes(

@@ -215,7 +215,9 @@ def expected_seconds(
     if params.get("drift") and isinstance(data, Comparisons) and data.time is not None and len(data):
         from placet.aggregate import drift
 
-        return (1 + bootstrap) * drift.expected_seconds(data, params.get("step", "1y"))
+        return (1 + bootstrap) * drift.expected_seconds(
+            data, params.get("step", "1y"), raters=bool(params.get("agents"))
+        )
     if isinstance(data, Comparisons) or data.instance is None:
         problems = [(len(data) if isinstance(data, Comparisons) else len(data.item), data.n_items)]
     else:

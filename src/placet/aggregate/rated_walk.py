@@ -66,7 +66,7 @@ class RatedWalk(RaterVotes):
         """The next width of first scores."""
         first = self.walk.chains.first
         return next_width(
-            x[: self.n][first], self.spread(self.covariance(arrow)).own[first], width, max(int(first.sum()) - 1, 1)
+            x[: self.n][first], self.spread(arrow.covariance).own[first], width, max(int(first.sum()) - 1, 1)
         )
 
     def more_widths(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> dict[str, float]:
@@ -77,7 +77,7 @@ class RatedWalk(RaterVotes):
         unit = np.sqrt(walk.gaps)
         delta = (x[walk.following] - x[walk.linked]) / unit
         count = max(len(delta) - 1, 1)
-        return {DRIFT: next_width(delta, self.spread(self.covariance(arrow)).moves / walk.gaps, widths[DRIFT], count)}
+        return {DRIFT: next_width(delta, self.spread(arrow.covariance).moves / walk.gaps, widths[DRIFT], count)}
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,10 @@ def fit_rated_walk(
     more = {DRIFT: walk.drift}
     prior, widths, x = learn_widths(v, x, given[0], max_iter, more, fixed=() if given[1] is None else (DRIFT,))
     v.set_widths(prior, widths)
-    return RatedWalkFit(v, start.steps, *v.fit_normalized(x, max_iter, tol), prior, widths)
+    fit, arrow = v.fit_normalized(x, max_iter, tol)
+    prior, widths[DRIFT] = prior * v.factor, widths[DRIFT] * v.factor
+    walk.set_widths(prior, widths[DRIFT])  # of the scores as they are now
+    return RatedWalkFit(v, start.steps, fit, arrow, prior, widths)
 
 
 def refuse_many(c: Comparisons, step: str | float) -> None:
