@@ -119,6 +119,16 @@ def test_the_learnt_drift_does_not_depend_on_where_learning_starts(monkeypatch):
     assert 0.08 < found[0] < 0.25
 
 
+def test_rounds_of_learning_are_told():
+    _, c = walks(4, n=6, steps=6, each=40)
+    told = []
+    consensus(c, "bradley-terry", drift="learn", step=1.0, progress=lambda done, total: told.append((done, total)))
+    assert [done for done, _ in told[:-1]] == list(range(len(told) - 1))
+    assert all(done < total for done, total in told[:-1])
+    assert told[-1] == (1, 1)
+    assert len(told) > 2
+
+
 def test_memory_and_time_of_a_walk_are_known_before(monkeypatch):
     from placet.aggregate.methods import expected_seconds
 

@@ -104,14 +104,18 @@ class BradleyTerry(BaseEstimator):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, data: Rankings | Comparisons, start: Any = None) -> "BradleyTerry":
-        """Fit to votes, or to all pairs on the same ballot; ``start`` are scores to start from."""
+    def fit(self, data: Rankings | Comparisons, start: Any = None, progress: Any = None) -> "BradleyTerry":
+        """Fit to votes, or to all pairs on the same ballot; ``start`` are scores to start from.
+
+        ``progress(done, expected)`` is called while drift is learnt.
+        """
         self._check(data)
         refuse_instances(data, "bradley-terry")
         refuse_row_controls(data, "bradley-terry")
         kinds = parse_kinds(self.agents)
         if self.drift is not None:
-            return self._fit_rated_walk(data, kinds, start) if kinds else self._fit_walk(data, start)
+            fit = partial(self._fit_rated_walk, kinds=kinds) if kinds else self._fit_walk
+            return fit(data, start=start, progress=progress)
         if kinds:
             return self._fit_raters(vote_raters.checked_votes(data, kinds, self.ties), kinds, start)
         counts, notes = self._counts(data)
@@ -206,7 +210,7 @@ class BradleyTerry(BaseEstimator):
         names |= {"ordered": order, "time": None if self.drift is None else data.time}
         return Comparisons(data.i, data.j, won, lost, tied, data.agent, data.items, **names)
 
-    def _fit_rated_walk(self, data: Any, kinds: tuple[str, ...], start: Any) -> "BradleyTerry":
+    def _fit_rated_walk(self, data: Any, kinds: tuple[str, ...], start: Any, progress: Any) -> "BradleyTerry":
         """Fit scores that move, and raters, together."""
         dated, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
         votes = self._rated_votes(vote_raters.checked_votes(dated, kinds, self.ties), kinds)
@@ -215,7 +219,8 @@ class BradleyTerry(BaseEstimator):
         beside: dict[str, Any] = {"control": votes.control, "controls": votes.controls, "time": votes.time}
         counts = (votes.wins_i, votes.wins_j, votes.ties)
         alike = Comparisons(votes.i, votes.j, *counts, items=votes.items, ordered=votes.ordered, **beside)
-        first = drift.fit_walk(alike, self.step, TIES[self.ties], votes.ordered, given, start, **fitting)
+        model = (self.step, TIES[self.ties], votes.ordered)
+        first = drift.fit_walk(alike, *model, given, start, progress=progress, **fitting)
         found = rated_walk.fit_rated_walk(votes, first, kinds, given, votes.ordered, **fitting)
         v, self.fit_, self.prior_, self.drift_ = found.v, found.fit, found.prior, found.widths[rated_walk.DRIFT]
         history, covariance = found.results(votes, uncertain=self.stderr is not None)
@@ -226,16 +231,15 @@ class BradleyTerry(BaseEstimator):
         self.consensus_ = self._rated_result(v, votes, covariance, notes, extras)
         return self
 
-    def _fit_walk(self, data: Rankings | Comparisons, start: Any) -> "BradleyTerry":
+    def _fit_walk(self, data: Rankings | Comparisons, start: Any, progress: Any) -> "BradleyTerry":
         """Fit scores that move."""
         votes, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
         factor = agent_factor(self.agent_weight, votes)
         won, lost, tied = (c * factor for c in (votes.wins_i, votes.wins_j, votes.ties))
         kept: dict[str, Any] = {"control": votes.control, "controls": votes.controls, "ordered": self.order_effect}
         votes = Comparisons(votes.i, votes.j, won, lost, tied, items=votes.items, time=votes.time, **kept)
-        found = drift.fit_walk(
-            votes, self.step, TIES[self.ties], self.order_effect, given, start, max_iter=self.max_iter, tol=self.tol
-        )
+        fitting: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": progress}
+        found = drift.fit_walk(votes, self.step, TIES[self.ties], self.order_effect, given, start, **fitting)
         walk, self.fit_, self.prior_, self.drift_ = found.walk, found.fit, found.walk.prior, found.walk.drift
         history, covariance, stderr = found.results(votes, uncertain=self.stderr is not None)
         self.theta_ = history.at_step(float(walk.chains.step[-1]))[0]

@@ -9,6 +9,7 @@ this would take seconds, it is used by products alone (`placet.aggregate.chained
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -27,12 +28,17 @@ from placet.data.room import available, refuse_beyond_memory
 from placet.data.times import Steps
 from placet.kernels import pairs as kernels
 
+Progress = Callable[[int, int], None]
+
 LEARN = "learn"
 FIRST_DRIFT = 0.2
 SLOWEST, FASTEST = 1e-3, 10.0
 """Bounds of a learnt drift for one step."""
 
 MOST_ROUNDS, ROUND_ACCURACY = 40, 0.02
+USUAL_ROUNDS = 5
+"""Of learning and the fit that follows, by which progress is told."""
+
 STEEPEST, FARTHEST = -1.0, 1.2
 """Of log (root mean square / width) by log width: the steepest slope; and the longest step of log width."""
 
@@ -217,7 +223,13 @@ class Walk:
 
 
 def learn_drift(
-    walk: Walk, x: Floats, width: float, prior: float | None, drift: float | None, max_iter: int
+    walk: Walk,
+    x: Floats,
+    width: float,
+    prior: float | None,
+    drift: float | None,
+    max_iter: int,
+    progress: Progress | None = None,
 ) -> tuple[float, float, Floats]:
     """Widths of the scores' prior and of a step (unless given), and unknowns near to the fit; ``width`` to start from.
 
@@ -231,21 +243,23 @@ def learn_drift(
         free = [k for k in free if k == 0]
     bounds = ((NARROWEST, WIDEST_PRIOR), (SLOWEST, FASTEST))
     before: dict[int, tuple[float, float]] = {}
-    for _ in range(MOST_ROUNDS if free else 0):
+    for k in range(MOST_ROUNDS if free else 0):
+        if progress is not None:
+            progress(k, max(k + 2, USUAL_ROUNDS))
         walk.set_widths(widths[0], widths[1])
         fit, H = walk.fit(x, max_iter, COARSE)
         x = fit.x
         better, shares = _mean_squares(walk, x, walk.spread(x, H))
         moved = 0.0
-        for k in free:
-            u, excess = math.log(widths[k]), math.log(better[k] / widths[k])
-            slope, flattest = -0.5 * shares[k] ** 1.2, -0.2 * shares[k] ** 1.5
-            if k in before and u != before[k][0]:
-                slope = min(max((excess - before[k][1]) / (u - before[k][0]), STEEPEST), flattest)
-            before[k] = u, excess
+        for which in free:
+            u, excess = math.log(widths[which]), math.log(better[which] / widths[which])
+            slope, flattest = -0.5 * shares[which] ** 1.2, -0.2 * shares[which] ** 1.5
+            if which in before and u != before[which][0]:
+                slope = min(max((excess - before[which][1]) / (u - before[which][0]), STEEPEST), flattest)
+            before[which] = u, excess
             longest = min(max(-excess / slope, -FARTHEST), FARTHEST)
-            new = min(max(math.exp(u + longest), bounds[k][0]), bounds[k][1])
-            moved, widths[k] = max(moved, abs(math.log(new / widths[k]))), new
+            new = min(max(math.exp(u + longest), bounds[which][0]), bounds[which][1])
+            moved, widths[which] = max(moved, abs(math.log(new / widths[which]))), new
         if moved < ROUND_ACCURACY:
             break
     return widths[0], widths[1], x
@@ -334,8 +348,12 @@ def fit_walk(
     *,
     max_iter: int,
     tol: float,
+    progress: Progress | None = None,
 ) -> WalkFit:
-    """Fit dated votes; ``given`` are the widths of the prior and of a step, None where they are learnt."""
+    """Fit dated votes; ``given`` are the widths of the prior and of a step, None where they are learnt.
+
+    ``progress(done, expected)`` is called before each round of learning.
+    """
     assert c.time is not None
     steps = Steps(step, c.time)
     walk = Walk(c, steps, family, order)
@@ -343,7 +361,7 @@ def fit_walk(
         c.i, c.j, c.wins_i, c.wins_j, c.ties, items=c.items, ordered=order, control=c.control, controls=c.controls
     )
     width, x = walk.start(static, order, start, max_iter)
-    width, drift, x = learn_drift(walk, x, width, *given, max_iter)
+    width, drift, x = learn_drift(walk, x, width, *given, max_iter, progress)
     walk.set_widths(width, drift)
     fit, H = walk.fit(x, max_iter, tol)
     return WalkFit(walk, steps, fit, H)

@@ -108,7 +108,7 @@ def consensus(
     bootstrap : rounds of resampling, 0 for none.  Ballots (of each instance) or votes are resampled by multinomial
         counts and the method is run on each sample, which gives every method standard errors and rank intervals.
     random_state : seed of everything random
-    progress : called as ``progress(done, total)`` after each fit
+    progress : called as ``progress(done, total)`` after each fit, and inside of one that learns drift
     start : an earlier `Consensus`, a mapping of names to scores, or a checkpoint's path: a model starts from these
         scores, matched by name
     engine : what works on parts: a `distributed.Client`, or None for this process
@@ -285,8 +285,11 @@ class Run:
             again: Callable[..., Any] = lambda sample: RULES[self.method](sample, **self.params)  # noqa: E731
         else:
             model = MODELS[self.method](**self.params)
-            takes = self.start is not None and "start" in inspect.signature(model.fit).parameters
-            model.fit(data, **{"start": self.start} if takes else {})
+            takes = inspect.signature(model.fit).parameters
+            given: dict[str, Any] = {"start": self.start} if self.start is not None and "start" in takes else {}
+            if steps.total == 1 and "progress" in takes:
+                given["progress"] = steps.progress  # of rounds inside the one fit there is
+            model.fit(data, **given)
             result = _with_support(model.consensus_, data)
             if not getattr(model, "reads_controls", False):
                 result = _with_notes(result, unused_note(data, self.method))
