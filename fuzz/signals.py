@@ -25,9 +25,9 @@ import placet
 
 MOST = 2.0
 """Seconds in which a command is to be gone."""
-MOMENTS = {signal.SIGINT: (0.1, 2.5), signal.SIGTERM: (1.0, 6.0)}
+MOMENTS = {signal.SIGINT: (0.1, 2.5), signal.SIGTERM: (1.0, 4.5)}
 """Seconds of CPU after which each signal comes: among imports, while reading, at work."""
-DUE = 6.0
+DUE = 4.5
 """Seconds of CPU after which a training has a model to keep."""
 
 
