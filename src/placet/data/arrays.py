@@ -269,6 +269,7 @@ def table(X: Any) -> tuple[Any, Names | None]:
     if isinstance(X, Mapping):
         return np.column_stack(list(X.values())), tuple(X)
     if not is_frame(X):
+        refuse_masked_or_complex(X)
         return X, None
     import narwhals as nw
 

@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.data.arrays import Floats, Ints, Names, encode, integers, same_columns, set_columns, unique_names
+from placet.data.arrays import (
+    Floats,
+    Ints,
+    Names,
+    encode,
+    integers,
+    refuse_masked_or_complex,
+    same_columns,
+    set_columns,
+    unique_names,
+)
 from placet.data.errors import DataError
 from placet.data.rankings import Rankings
 
@@ -55,6 +65,7 @@ class Scores:
         cls, value: ArrayLike, *, items: Sequence[Hashable] | None = None, tasks: Sequence[Hashable] | None = None
     ) -> "Scores":
         """A matrix, a row for each item and a column for each task; NaN where there is no score."""
+        refuse_masked_or_complex(value)
         table = np.asarray(value, dtype=np.float64)
         if table.ndim != 2:
             raise DataError(f"value has shape {table.shape}; a row for each item and a column for each task are needed")
@@ -75,6 +86,7 @@ class Scores:
 
         An item has one score for a task or question; a second one is a ``DataError``.
         """
+        refuse_masked_or_complex(score)
         values = np.asarray(score, dtype=np.float64)
         i, items = encode(item, "item")
         t, tasks = encode(task, "task")

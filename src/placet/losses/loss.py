@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Lists
-from placet.data.arrays import Floats, Ints, descending_order
+from placet.data.arrays import Floats, Ints, descending_order, refuse_masked_or_complex
 from placet.data.errors import one_of
 from placet.data.room import refuse_beyond_memory
 from placet.kernels import ranges
@@ -461,6 +461,7 @@ def read_only(values: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
 
     Numba compiles again for arrays that differ in being writable, so all inputs are of one kind.
     """
+    refuse_masked_or_complex(values)
     view = np.require(values, dtype, ["C", "A"]).view()
     view.flags.writeable = False
     return view

@@ -10,7 +10,7 @@ in the ideal only.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, refuse_masked_or_complex
 from placet.data.gains import discounts
 from placet.data.room import refuse_dense
 from placet.metrics.ranking import Ranking, checked_depth, rank
@@ -80,6 +80,7 @@ def _judged(s: Scores, judged: ArrayLike, offsets: ArrayLike, alpha: float) -> t
     if hasattr(judged, "toarray"):
         refuse_dense(judged, "give fewer rows or subtopics at a time")
         judged = judged.toarray()
+    refuse_masked_or_complex(judged)
     given = np.asarray(judged)
     if given.ndim != 2 or len(given) != len(ranking.s):
         raise ValueError(

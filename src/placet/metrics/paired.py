@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placet.data.arrays import refuse_masked_or_complex
+
 CHUNK = 1 << 20  # draws held at a time
 
 
@@ -82,6 +84,7 @@ def compare(
 
 
 def _column(values: ArrayLike, what: str) -> np.ndarray:
+    refuse_masked_or_complex(values)
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"{what} has shape {values.shape}; it must be (lists,), one value per list")

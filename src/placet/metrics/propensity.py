@@ -7,7 +7,7 @@ point's true labels that it did not propose as rows with a score of -inf, so tha
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, refuse_masked_or_complex
 from placet.data.errors import one_of
 from placet.data.gains import discounts
 from placet.metrics.ranking import Ranking, checked_column, checked_depth, rank
@@ -25,6 +25,7 @@ def propensities(label_counts: ArrayLike, n_points: int, a: float = 0.55, b: flo
     >>> propensities([1, 10, 1000], 10_000).round(3)
     array([0.109, 0.22 , 0.767])
     """
+    refuse_masked_or_complex(label_counts)
     counts = np.asarray(label_counts, dtype=np.float64)
     bad = ~((counts >= 0) & (counts <= n_points))
     if bad.any():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data.arrays import Floats, Ints, list_of_rows
+from placet.data.arrays import Floats, Ints, list_of_rows, refuse_masked_or_complex
 from placet.threads import map_ordered
 
 BATCH_ROWS = 1 << 17  # rows sorted at a time: small enough to stay in the cache
@@ -99,6 +99,7 @@ def rank(s: ArrayLike | Ranking, offsets: ArrayLike, ties: str = "mean", name: A
 
 def checked_scores(s: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Ints]:
     """Scores and offsets as arrays, or a ``ValueError`` that says what is wrong with them."""
+    refuse_masked_or_complex(s)
     s = np.asarray(s, dtype=np.float64)
     if s.ndim != 1:
         raise ValueError(f"scores have shape {s.shape}; they must be (rows,), one score per row")
@@ -126,6 +127,7 @@ def checked_scores(s: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Ints]:
 
 def checked_column(x: ArrayLike, ranking: Ranking, what: str) -> Floats:
     """A column of one number per row, or a ``ValueError``."""
+    refuse_masked_or_complex(x)
     x = np.asarray(x, dtype=np.float64)
     if x.shape != ranking.s.shape:
         raise ValueError(

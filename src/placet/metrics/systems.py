@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, refuse_masked_or_complex
 from placet.data.errors import one_of
 from placet.metrics.paired import PairedDifference, Summary, compare, sign_patterns, summary
 
@@ -183,6 +183,7 @@ def _stepdown(d: Floats, n_flips: int, random_state: int) -> Floats:
 
 def _runs(given: ArrayLike, name: str) -> Floats:
     """(runs, lists) of a system."""
+    refuse_masked_or_complex(given)
     table = np.atleast_2d(np.asarray(given, dtype=np.float64))
     if table.ndim != 2 or not len(table):
         raise ValueError(f"{name!r} has values of shape {np.shape(given)}; they must be (lists,) or (runs, lists)")

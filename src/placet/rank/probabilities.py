@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, frozen
 from placet.data.room import refuse_table
 from placet.kernels import places as kernels
 from placet.kernels import softmax
@@ -93,7 +93,7 @@ def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> N
     >>> most_probable_tiers([3.0, 0.0, 2.9], "davidson", {"tie": 1.0})
     array([0, 1, 0])
     """
-    s = np.asarray(s, dtype=np.float64)
+    s = _one_list(s)
     order = np.argsort(-s, kind="stable")
     n, t = len(s), s[order]
     refuse_table(n, n + 1, "a table of first and last rows of a tier", "take the first rows of the list", 6.0)
@@ -140,6 +140,15 @@ def _pair_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
 _TIERS = {"pmop-fd": _stage_gains, "pmop-exact": _stage_gains, "rao-kupper": _pair_gains, "davidson": _pair_gains}
 
 
+def _one_list(s: ArrayLike) -> Floats:
+    """Scores (rows,) of one list, finite, or a ``DataError``."""
+    column: Floats = frozen(s, np.float64)
+    bad = ~np.isfinite(column)
+    if bad.any():
+        raise DataError(f"row {int(np.argmax(bad))}: a score is not finite ({int(bad.sum())} such rows); leave it out")
+    return column
+
+
 def place_probabilities(s: ArrayLike) -> Floats:
     """P(row i at place r) of one list under Plackett-Luce, (rows, places); rows and columns sum to 1.
 
@@ -151,7 +160,7 @@ def place_probabilities(s: ArrayLike) -> Floats:
     >>> place_probabilities(np.log([2.0, 1.0, 1.0]))[0].round(6)  # 1/2, then 2 (1/4)(2/3), then the rest
     array([0.5     , 0.333333, 0.166667])
     """
-    s = np.ascontiguousarray(s, dtype=np.float64)
+    s = _one_list(s)
     refuse_table(len(s), len(s), "a table of rows and places", "take the first rows of the list")
     out = np.zeros((len(s), len(s)))
     if len(s):

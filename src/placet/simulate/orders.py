@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Rankings
-from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes, refuse_masked_or_complex
 
 Seed = int | np.random.Generator
 
@@ -198,6 +198,7 @@ def joined(parts: list[Ints]) -> Ints:
 
 def finite_column(values: ArrayLike, what: str) -> Floats:
     """(n,) finite floats, at least one of them, or a ``ValueError``."""
+    refuse_masked_or_complex(values)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
         raise ValueError(
