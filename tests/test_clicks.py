@@ -11,6 +11,7 @@ from placet.io import read_clicks
 from placet.losses import LOSSES
 from placet.metrics import ndcg
 from placet.rank import LinearRanker, NeuralRanker, TreeRanker, choose_by_clicks, click_likelihood, fit_clicks
+from placet.rank.trees import Slopes
 
 pytestmark = pytest.mark.jit
 CSV = """session,query,doc,position,clicked
@@ -275,6 +276,22 @@ def test_trust_in_high_positions_is_found(ranker):
         np.testing.assert_allclose(fit.ranker.coef_ / a.mean(), [1.0, -0.5, 0.5, 0.0], atol=0.06)
         sparse = fit_clicks(made, csr_matrix(X), log, trust=True)
         np.testing.assert_allclose(sparse.ranker.coef_, fit.ranker.coef_, atol=1e-3)
+
+
+def test_trees_see_the_slopes_of_the_scaled_scores():
+    rng = np.random.default_rng(3)
+    lists, s, a = TRAIN[:4].lists(), rng.normal(size=40), rng.uniform(0.3, 2.0, 40)
+    slopes, plain = Slopes("pl-partition"), Slopes("pl-partition")
+    for one in (slopes, plain):
+        one.bind(lists)
+    slopes.factor = a
+    g, h = slopes.at(s)
+    at = plain.at(a * s)
+    np.testing.assert_allclose(g, a * at[0], rtol=1e-12)
+    np.testing.assert_allclose(h, np.maximum(a**2 * at[1], 1e-3), rtol=1e-12)
+    step = 1e-5 * rng.normal(size=40)
+    gain = LOSSES["pl-partition"](a * (s + step), lists)[0] - LOSSES["pl-partition"](a * (s - step), lists)[0]
+    assert gain == pytest.approx(2 * (g @ step) * slopes.unit * lists.weight.sum(), rel=1e-3)
 
 
 def test_where_nobody_trusts_sharpness_is_even_and_the_ranker_the_same():
