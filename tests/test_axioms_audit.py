@@ -219,6 +219,8 @@ def test_near_misses():
     votes = Rankings.from_orders([["A", "B"]] * 51 + [["B", "A"]] * 49)
     assert [(d.x, d.y) for d in audit(votes, "borda").near] == [("A", "B")]
     assert not audit(votes, "borda", near=0.001).near
+    even = Comparisons.from_battles(["A", "B", "A", "B"], ["B", "A", "C", "C"], ["a", "a", "a", "b"])
+    assert [line.margin for line in audit(even, "bradley-terry").findings if line.check == "near misses"] == []
     level = Rankings.from_orders(
         [["A", "B", "C"]] * 49 + [["B", "A", "C"]] * 49 + [["C", "A", "B"]] + [["C", "B", "A"]]
     )

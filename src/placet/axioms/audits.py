@@ -306,7 +306,7 @@ def _audit_ballots(
     with np.errstate(invalid="ignore"):
         ahead = share > 0.5 + CLOSE
         unanimous = share >= 1 - CLOSE
-        close = (share >= 0.5 - CLOSE) & (share <= 0.5 + options.near + CLOSE) & above
+        close = ahead & (share <= 0.5 + options.near + CLOSE) & above
     first = first_shares(data) if isinstance(data, Rankings) else None
     total = float(data.weight.sum()) if isinstance(data, Rankings) else None
     broken = np.argwhere(ahead & ~above)
