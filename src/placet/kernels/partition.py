@@ -53,36 +53,66 @@ def _single(d):
 
 
 @jit(error_model="numpy")
-def partition(s, grade, offsets, weight, values, grad, tol, stage):
-    """- sum over tiers k above the lowest of log P_k, and its gradient."""
-    n, tied = longest(offsets), _largest_tied(grade, offsets)
+def partition(s, grade, offsets, weight, values, out, v, tol, stage):
+    """- sum of log P_k over tiers k above the lowest, with its gradient in ``out``; or, given ``v``, Hessian times v.
+
+    With u = v - mean below, H the Hessian of log P: - H u at tied rows and p (1'Hu + G (v - mean)) at rows below.
+    ``v`` is empty for value and gradient; else ``values`` stay as they are.  One kernel for both, since they share the
+    quadrature, which takes longest to compile.
+    """
+    n, tied, product = longest(offsets), _largest_tied(grade, offsets), len(v) > 0
     starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
-    own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    item, node = np.empty((5, tied)), np.empty((3, quadrature.MAX_NODES))
+    own, left, share, rest, inner, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    item, node, u = np.empty((5, tied)), np.empty((3, quadrature.MAX_NODES)), np.empty(tied)
     for q in range(len(weight)):
         a, b = offsets[q], offsets[q + 1]
         if b - a < 2:
             continue
-        n_tiers = tier_stages(s, grade, a, b, starts, grad, own, left, share, rest)
-        total, pull = 0.0, 0.0
+        n_tiers = tier_stages(s, grade, a, b, starts, out, own, left, share, rest)
+        if product:
+            for t in range(n_tiers):
+                inner[t] = 0.0
+                for r in range(starts[t], starts[t + 1]):
+                    inner[t] += out[r] * v[r]
+            mean_below(n_tiers, share, rest, inner, mean)
+        total, pull, bent = 0.0, 0.0, 0.0
         for t in range(n_tiers):
             first, last = starts[t], starts[t + 1]
-            for r in range(first, last):
-                grad[r] *= weight[q] * share[t] * pull
+            scale = weight[q] * share[t]
+            if product:
+                for r in range(first, last):
+                    out[r] *= scale * (bent + pull * v[r])
+            else:
+                for r in range(first, last):
+                    out[r] *= scale * pull
             if t == n_tiers - 1:
                 break
             factor = stage_factor(stage, first)
+            change = 0.0
             if last - first == 1:
                 log_p, slope = _single(s[first] - left[t + 1])
-                grad[first] -= weight[q] * factor * slope
+                if product:
+                    change = -slope * (1.0 - slope) * (v[first] - mean[t + 1])
+                out[first] -= weight[q] * factor * (change if product else slope)
             else:
                 log_p, nodes = _stage(s, first, last, left[t + 1], tol, item, node, exponent)
-                slope = quadrature.slopes(item[1], last - first, node[0], node[1], nodes, node[2], item[2])
+                m, row = last - first, 2
+                slope = quadrature.slopes(item[1], m, node[0], node[1], nodes, node[2], item[2])
+                if product:
+                    row = 3
+                    for r in range(first, last):
+                        u[r - first] = v[r] - mean[t + 1]
+                    change = quadrature.hessian_product(
+                        item[1], m, node[0], node[1], nodes, node[2], item[2], u, item[3]
+                    )
                 for r in range(first, last):
-                    grad[r] -= weight[q] * factor * item[2, r - first]
+                    out[r] -= weight[q] * factor * item[row, r - first]
             total -= factor * log_p
+            if product:
+                bent = rest[t] * bent + factor * (change - slope * mean[t + 1])
             pull = rest[t] * pull + factor * slope
-        values[q] = weight[q] * total
+        if not product:
+            values[q] = weight[q] * total
 
 
 @jit(error_model="numpy")
@@ -125,44 +155,3 @@ def partition_curvature(s, grade, offsets, weight, out, tol, stage):
                 pull, squares = rest[t] * pull + factor * slope, rest[t] ** 2 * squares + factor * (slope + bent)
             for r in range(first, last):
                 out[r] = weight[q] * max(out[r], 0.0)
-
-
-@jit(error_model="numpy")
-def partition_hvp(s, grade, offsets, weight, out, v, tol, stage):
-    """Hessian times v: with u = v - mean below, - H u at tied rows and p (1'Hu + G (v - mean)) at rows below."""
-    n, tied = longest(offsets), _largest_tied(grade, offsets)
-    starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
-    own, left, share, rest, inner, mean = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    item, node, u = np.empty((5, tied)), np.empty((3, quadrature.MAX_NODES)), np.empty(tied)
-    for q in range(len(weight)):
-        a, b = offsets[q], offsets[q + 1]
-        if b - a < 2:
-            continue
-        n_tiers = tier_stages(s, grade, a, b, starts, out, own, left, share, rest)
-        for t in range(n_tiers):
-            inner[t] = 0.0
-            for r in range(starts[t], starts[t + 1]):
-                inner[t] += out[r] * v[r]
-        mean_below(n_tiers, share, rest, inner, mean)
-        pull, bent = 0.0, 0.0
-        for t in range(n_tiers):
-            first, last = starts[t], starts[t + 1]
-            for r in range(first, last):
-                out[r] *= weight[q] * share[t] * (bent + pull * v[r])
-            if t == n_tiers - 1:
-                break
-            factor = stage_factor(stage, first)
-            if last - first == 1:
-                _, slope = _single(s[first] - left[t + 1])
-                change = -slope * (1.0 - slope) * (v[first] - mean[t + 1])
-                out[first] -= weight[q] * factor * change
-            else:
-                _, nodes = _stage(s, first, last, left[t + 1], tol, item, node, exponent)
-                m = last - first
-                slope = quadrature.slopes(item[1], m, node[0], node[1], nodes, node[2], item[2])
-                for r in range(first, last):
-                    u[r - first] = v[r] - mean[t + 1]
-                change = quadrature.hessian_product(item[1], m, node[0], node[1], nodes, node[2], item[2], u, item[3])
-                for r in range(first, last):
-                    out[r] -= weight[q] * factor * item[3, r - first]
-            pull, bent = rest[t] * pull + factor * slope, rest[t] * bent + factor * (change - slope * mean[t + 1])

@@ -3,10 +3,12 @@
 Items leave one by one; each time the next is i with probability e^{s_i} / sum over the items left of e^{s_j}.
 """
 
+from typing import Any
+
 import numpy as np
 
 from placet.data import Lists
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.gains import Curve
 from placet.kernels import partition
@@ -87,6 +89,20 @@ def pl_lower_bound(lists: Columns) -> Plan:
     return Plan((kernels.lower_bound,), curvature=(kernels.lower_bound_curvature,), hvp=(kernels.lower_bound_hvp,))
 
 
+_NO_VALUES = np.empty(0)
+_NO_VECTOR = read_only(np.empty(0))
+
+
+def _partition(s: Floats, grade: Floats, offsets: Ints, weight: Floats, values: Floats, *more: Any) -> None:
+    grad, *args = more
+    partition.partition(s, grade, offsets, weight, values, grad, _NO_VECTOR, *args)
+
+
+def _partition_hvp(s: Floats, grade: Floats, offsets: Ints, weight: Floats, out: Floats, *more: Any) -> None:
+    v, *args = more
+    partition.partition(s, grade, offsets, weight, _NO_VALUES, out, read_only(v), *args)
+
+
 def pl_partition(
     lists: Columns,
     *,
@@ -109,7 +125,7 @@ def pl_partition(
         raise ValueError(f"tol must lie in [1e-14, 0.1], not {tol}")
     args = float(tol), stage_weights(lists, stage_weight, gain, discount, tiers=True)
     return Plan(
-        (partition.partition, *args),
+        (_partition, *args),
         curvature=(partition.partition_curvature, *args),
-        hvp=(partition.partition_hvp, *args),
+        hvp=(_partition_hvp, *args),
     )
