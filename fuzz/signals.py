@@ -8,6 +8,7 @@ what the machine was doing: how long a second of CPU took on the clock just befo
 """
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -64,6 +65,7 @@ def files(folder: Path, scale: float = 1.0) -> None:
     (folder / "ballots.txt").write_text("\n".join(orders) + "\n")
     rows = placet.simulate.queries(int(1500 * scale), 20, 50, noise=0.5, random_state=1)
     placet.io.write(rows, folder / "rows.letor")
+    placet.io.write(rows[:60], folder / "few.letor")
     placet.rank.LinearRanker(max_iter=3).fit(rows[:40]).save(folder / "a.model")
     run = "".join(
         f"q{q} Q0 d{d} {d + 1} {1000 - d} s\n" for q in range(int(1000 * scale)) for d in rng.permutation(200).tolist()
@@ -97,8 +99,8 @@ CASES = {
     "train, XGBoost": Case(
         ("train", "rows.letor", "--save", "m", "--ranker", "trees", "-p", "n_trees=100000", "-p", "leaves=500", "-p", "backend=xgboost"), "m"
     ),
-    "train, PyTorch": Case(("train", "rows.letor", "--save", "m", "--ranker", "neural", "-p", "epochs=100000"), "m"),
-    "train, kernels": Case(("train", "rows.letor", "--save", "m", "--ranker", "structrank", "-p", "epochs=100000"), "m"),
+    "train, PyTorch": Case(("train", "few.letor", "--save", "m", "--ranker", "neural", "-p", "epochs=100000"), "m"),
+    "train, kernels": Case(("train", "few.letor", "--save", "m", "--ranker", "structrank", "-p", "epochs=100000"), "m"),
     "train, threads": Case(
         ("train", "rows.letor", "--save", "m", "--ranker", "booster", "-p", "n_rounds=100000"), "m", (("PLACET_THREADS", "4"),)
     ),
@@ -145,33 +147,52 @@ def one(case: Case, folder: Path, number: int, moment: float) -> Found | None:
     return Found(seconds, busy, process.returncode, said + "".join(f"left {name}" for name in half), kept)
 
 
-def every(quick: bool = False, only: tuple[str, ...] = (), tell: Callable[[str], None] = lambda _: None):
-    """Rows (command, signals sent, the most seconds, how busy it was then, models kept of those due) and failures."""
+def every(
+    quick: bool = False,
+    only: tuple[str, ...] = (),
+    keep: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+):
+    """Rows (command, signals sent, the most seconds, how busy it was then, models kept of those due) and failures.
+
+    Commands without failures are added to the file ``keep``, and not tried again where it has them.
+    """
+    kept = dict(map(json.loads, keep.read_text().splitlines())) if keep and keep.exists() else {}
     rows, failures = [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        files(folder, 0.1 if quick else 1.0)
+        if set(only or CASES) - set(kept):
+            files(folder, 0.1 if quick else 1.0)
         for what, case in CASES.items():
             if only and what not in only:
                 continue
-            found = []
-            for number, moments in MOMENTS.items():
-                for moment in moments:
-                    result = one(case, folder, number, moment)
-                    tell(f"{what}, {number.name} at {moment} s: {result}")
-                    if result is None:
-                        break
-                    found.append((moment, result))
-                    failures += [f"{what}, {number.name} at {moment} s of CPU: {why}" for why in wrong(result)]
-            if not found:
-                failures.append(f"{what}: ended by itself before the first signal")
-                continue
-            worst = max((result for _, result in found), key=lambda result: result.seconds)
-            due = [result for moment, result in found if case.model and moment >= DUE]
-            kept = f"{sum(result.kept for result in due)} of {len(due)}" if due else "-"
-            failures += [f"{what}: no model was kept: {result}" for result in due if not result.kept]
-            rows.append([what, len(found), f"{worst.seconds:.2f}", f"{worst.busy:.1f}", kept])
+            row, bad = (kept[what], []) if what in kept else of_command(what, case, folder, tell)
+            rows += [row] if row else []
+            failures += bad
+            if keep and row and not bad and what not in kept:
+                with open(keep, "a") as file:
+                    file.write(json.dumps([what, row]) + "\n")
     return rows, failures
+
+
+def of_command(what: str, case: Case, folder: Path, tell: Callable[[str], None]) -> tuple[list, list[str]]:
+    """The row of a command, empty where it ended before the first signal, and its failures."""
+    found, failures = [], []
+    for number, moments in MOMENTS.items():
+        for moment in moments:
+            result = one(case, folder, number, moment)
+            tell(f"{what}, {number.name} at {moment} s: {result}")
+            if result is None:
+                break
+            found.append((moment, result))
+            failures += [f"{what}, {number.name} at {moment} s of CPU: {why}" for why in wrong(result)]
+    if not found:
+        return [], [f"{what}: ended by itself before the first signal"]
+    worst = max((result for _, result in found), key=lambda result: result.seconds)
+    due = [result for moment, result in found if case.model and moment >= DUE]
+    kept = f"{sum(result.kept for result in due)} of {len(due)}" if due else "-"
+    failures += [f"{what}: no model was kept: {result}" for result in due if not result.kept]
+    return [what, len(found), f"{worst.seconds:.2f}", f"{worst.busy:.1f}", kept], failures
 
 
 def wrong(found: Found) -> list[str]:
@@ -189,7 +210,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
-    rows, failures = every(given.quick, tuple(given.names), lambda words: print(words, flush=True))
+    rows, failures = every(given.quick, tuple(given.names), tell=lambda words: print(words, flush=True))
     for row in rows:
         print(*row, sep="\t")
     print(*failures, sep="\n", file=sys.stderr)

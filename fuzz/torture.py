@@ -134,7 +134,7 @@ def names(given):
 
 def signals(given):
     """Seconds from a signal to the end of every command."""
-    rows, failures = signals_of_commands.every(given.quick)
+    rows, failures = signals_of_commands.every(given.quick, keep=None if given.quick else KEPT / "signals.jsonl")
     FAILURES.extend(failures)
     load = os.getloadavg()[0]
     return [

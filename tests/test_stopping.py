@@ -104,6 +104,30 @@ def test_memory_that_runs_out_is_said():
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("nth", "code"), [(2, 143), (3, -signal.SIGTERM), (4, 130)])
+def test_a_signal_at_the_very_start_or_end_leaves_no_traceback(nth, code):
+    """Calls of signal.signal: the handlers of both signals, then what was there before."""
+    script = f"""
+import os, signal
+from placet.cli.stopping import run
+set_handler, calls = signal.signal, []
+def then_signal(*args):
+    calls.append(args)
+    if len(calls) == {nth}:
+        os.kill(os.getpid(), signal.SIGINT if {nth} == 4 else signal.SIGTERM) if {nth} != 2 else None
+    found = set_handler(*args)
+    if {nth} == 2 == len(calls):
+        os.kill(os.getpid(), signal.SIGTERM)
+    return found
+signal.signal = then_signal
+run(lambda: print("done"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "without a word" not in done.stderr
+
+
 def test_exit_codes_are_those_of_shells():
     assert exit_code([], 2) == 2
     assert exit_code([signal.SIGTERM], 1) == 143

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 GRACE = 1.5
 """Seconds in which a command must have noticed a signal."""
@@ -52,22 +53,29 @@ def stopping() -> Iterator[list[int]]:
     os.close(end)
     os.set_blocking(start, False)
     before = signal.set_wakeup_fd(start, warn_on_full_buffer=False)
+    over = False
 
     def notice(number: int, _: FrameType | None) -> None:
         came.append(number)
         os.write(start, NOTICED)
-        raise Stopped(number)
+        if not over:
+            raise Stopped(number)
 
-    handlers = {number: signal.signal(number, notice) for number in _SIGNALS}
+    handlers: dict[signal.Signals, Any] = {}
     try:
+        for number in _SIGNALS:
+            handlers[number] = signal.signal(number, notice)
         yield came
     finally:
+        over = True  # what comes now finds the work done, and must not interrupt the end
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         for number, handler in handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(before)
         os.kill(watcher, signal.SIGKILL)  # before the pipe is closed, which is how a crash looks
         os.waitpid(watcher, 0)
         os.close(start)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 def _watch(end: int, parent: int) -> None:
@@ -153,16 +161,18 @@ def run(command: object) -> None:
     """Run a command of no arguments to its end, under the rules above; exits."""
     refuse_little_space()
     code = 0
-    with stopping() as came:
-        try:
-            command()  # type: ignore[operator]
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
-        except Stopped:
-            code = 1
-        except MemoryError:
-            say_memory()
-            code = 2
+    came: list[int] = []
+    try:
+        with stopping() as came:
+            try:
+                command()  # type: ignore[operator]
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            except MemoryError:
+                say_memory()
+                code = 2
+    except KeyboardInterrupt as stop:
+        came, code = came or [getattr(stop, "number", signal.SIGINT)], 1
     if came:  # at once: threads may be at work that nobody waits for any more
         sys.stdout.flush()
         os._exit(exit_code(came, code))
