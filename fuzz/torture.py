@@ -138,9 +138,9 @@ def signals(given):
     FAILURES.extend(failures)
     load = os.getloadavg()[0]
     return [
-        "Every command, on data that keep it busy, gets SIGINT (Ctrl-C) or SIGTERM when it has used 0.1 and 2.5, or 1 and 4.5 seconds of CPU (a command that ends by itself before is not counted). "
+        "Every command, on data that keep it busy, gets SIGINT (Ctrl-C) or SIGTERM when it has used 0.1 and 2.5, or 1 and 4.5 seconds of CPU (10 with PyTorch, which takes 5 to import; a command that ends by itself before is not counted). "
         "The seconds are those on the clock from the signal to the end of the process, the most of all signals; beside them is how long this machine, "
-        "busy with other work, took then for a second of CPU of the command. A training that is stopped after 4.5 seconds leaves its best model, "
+        "busy with other work, took then for a second of CPU of the command. A training that is stopped then leaves its best model, "
         f"which is loaded. No half file is left, nor a traceback. The load of the machine was {load:.1f} on {os.cpu_count()} cores.",
         "",
         *table(["command", "signals", "most seconds", "a CPU second took", "models kept"], rows),

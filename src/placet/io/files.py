@@ -16,6 +16,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -222,11 +223,26 @@ PATIENCE = 3.0
 
 
 def spooled(path: str) -> NamedBytes:
-    """Everything that comes out of a pipe, held so that it can be looked at and then read; says when it has to wait."""
+    """Everything that comes out of a pipe, held so that it can be looked at and then read; says when it has to wait.
+
+    What a shell names ``/dev/fd/63`` comes once: whoever opens it again gets the same bytes.
+    """
+    if not path.startswith(("/dev/fd/", "/proc/self/fd/", "/dev/stdin")):
+        return NamedBytes(_out_of(path), path)
+    return NamedBytes(_once(path, os.stat(path).st_ino), path)
+
+
+@lru_cache(maxsize=8)
+def _once(path: str, _inode: int) -> bytes:
+    return _out_of(path)
+
+
+def _out_of(path: str) -> bytes:
+    """All bytes of a pipe."""
     with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         _wait_for_bytes(file, path)
         os.set_blocking(file.fileno(), True)
-        return NamedBytes(_whole(file, path), path)
+        return _whole(file, path)
 
 
 def spooled_stdin() -> NamedBytes:
