@@ -175,3 +175,11 @@ def test_a_voter_without_a_column_of_ballots_has_one():
     assert (ballots.agents, list(ballots)) == (("x", "y"), [[("a",), ("b",)], [("b",), ("a",)]])
     several = {**table, "ballot": [1, 1, 2, 2], "judge": ["x"] * 4}
     assert placet.read_ballots(several, agent="judge").agent.tolist() == [0, 0]
+
+
+def test_text_that_has_no_columns_for_controls_says_so(tmp_path, answer):
+    path = tmp_path / "lists.txt"
+    path.write_text("2 qid:1 1:1 2:NULL 3:2 #docid = a\n0 qid:1 1:2 2:1 3:NULL #docid = b\n")
+    said = answer("aggregate", path, "--control", "position", code=2)
+    assert "lists.txt: this is letor-agg text, whose reader has no option 'control'" in said
+    assert "columns beside ranks, votes or grades need a table, such as CSV; leave it out" in said

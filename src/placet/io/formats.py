@@ -170,6 +170,22 @@ def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
     )
 
 
+def _refuse_options_of_others(sample: Sample, possible: list[str], options: Mapping[str, Any]) -> None:
+    """A ``DataError`` where a sample has a format that some of the options are not for."""
+    for name in () if sample.table is not None else FORMATS:
+        if name not in possible and FORMATS[name].looks_like(sample) is not None:
+            foreign = [key for key in options if key not in inspect.signature(FORMATS[name].read).parameters]
+            if foreign:
+                way = (
+                    " columns beside ranks, votes or grades need a table, such as CSV;"
+                    if foreign[0] == "control"
+                    else ""
+                )
+                raise DataError(
+                    f"{sample.name}: this is {name} text, whose reader has no option {foreign[0]!r};{way} leave it out"
+                )
+
+
 def choose_format(
     sample: Sample, possible: list[str], options: Mapping[str, Any] | None = None
 ) -> tuple[str, dict[str, Any], Table | None]:
@@ -191,6 +207,7 @@ def choose_format(
     if sample.table is not None and tables:
         sample.table = sample.table.without(split_names(options.get("ignore", ())))
         return *_choose_table(sample, sample.table, tables, options), sample.table
+    _refuse_options_of_others(sample, possible, options)
     start = f"; it begins with {sample.first[:60]!r}" if sample.first else "; it is empty"
     raise DataError(f"{sample.name}: the format cannot be guessed{start}; name it with format=, one of {list(FORMATS)}")
 
