@@ -141,7 +141,8 @@ def signals(given):
         "Every command, on data that keep it busy, gets SIGINT (Ctrl-C) or SIGTERM when it has used 0.1 and 2.5, or 1 and 4.5 seconds of CPU (10 with PyTorch, which takes 5 to import; a command that ends by itself before is not counted). "
         "The seconds are those on the clock from the signal to the end of the process, the most of all signals; beside them is how long this machine, "
         "busy with other work, took then for a second of CPU of the command. A training that is stopped then leaves its best model, "
-        f"which is loaded. No half file is left, nor a traceback. The load of the machine was {load:.1f} on {os.cpu_count()} cores.",
+        "which is loaded. No half file is left, nor a traceback; before a training has a first state there is nothing to keep. More than 2 seconds is a failure where the command "
+        f"had half a core or more; where it had less, the time allowed grows in proportion (5 seconds where a CPU second took 5). The load of the machine was {load:.1f} on {os.cpu_count()} cores.",
         "",
         *table(["command", "signals", "most seconds", "a CPU second took", "models kept"], rows),
     ]
@@ -353,7 +354,7 @@ def lines_of(name, given):
             found = model_lines(map(json.loads, models.read_text().splitlines()), [])
             return [
                 *found,
-                "Rankers that are not in the table, and peers, have not been run here yet; `make torture` runs them.",
+                "Files and peers that are not in the table have not been run here, or not again since a failure was mended; `make torture` runs them.",
                 "",
             ]
         return ["Not run here yet; `make torture` runs it.", ""]
@@ -386,7 +387,8 @@ def main() -> None:
     page = io.StringIO()
     print(
         "# Reliability\n\nWhat was tried, how often, and what survived, beside peers where they can be given the same. This page is "
-        "written by `make torture`; numbers are of one run on one machine.\n",
+        "written by `make torture`, on one machine. Parts, model files and commands are kept as they are run, so they may be of several runs, between "
+        "which what had failed was mended and tried again; the changelog says what that was.\n",
         file=page,
     )
     for name in PARTS:
