@@ -1,6 +1,9 @@
 """Speed of the rankers: python -m benchmarks.bench_rank [part ...] [--threads 1] [--quick]
 
 Parts are the keys of PARTS at the end.  Threads go to the losses, to BLAS, to PyTorch and to LightGBM alike.
+
+In CPU seconds on a busy machine of two cores, one thread: 20 trees on 998,168 rows with "pmop-fd" 30.2, with LightGBM's own lambdarank 36.8; an
+evaluation of a linear ranker's objective on 1,200,000 rows 0.133 with "pmop-fd" and 0.244 with "pl-partition", its two products alone 0.098.
 """
 
 import warnings
