@@ -85,3 +85,11 @@ def test_other_encodings_are_answered_with_a_command(tmp_path, encoding):
     said = in_options(str(raised.value))
     assert f"iconv -f {encoding.replace('latin-1', 'latin1')} -t utf-8 FILE > NEW" in said
     assert "open(" not in said
+
+
+def test_short_heads_are_told_of_in_the_words_of_the_command(placet_command, tmp_path):
+    lines = [f"u{k},i{(7 * k + j) % 40},{5 - j}" for k in range(60) for j in range(3)]
+    (tmp_path / "r.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
+    _, err = placet_command("aggregate", tmp_path / "r.csv", "--method", "borda")
+    assert "--read unlisted=last" in err
+    assert "completed()" not in err

@@ -24,6 +24,7 @@ _PHRASES = {
     'pass open(path, encoding="utf-16") instead of the path, or convert the file': (
         "convert the file: iconv -f utf-16 -t utf-8 FILE > NEW"
     ),
+    ", or use data.completed()": "",
     "read_ballots(agent=) or from_orders(agent=)": "name their column with --agent",
     "read_battles(..., time=) or from_battles(..., time=)": "name the column of dates with --time",
 }
