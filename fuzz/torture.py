@@ -50,12 +50,26 @@ def model_files(given):
             for name, X in tables.items()
             for sealed in (False, True)
         ]
+    return model_lines(found, peers(min(given.mutations, 2000)))
+
+
+def peers(n=None):
+    """Rows of mutated model files of peers, as they were kept or made now; where n is None, those that were kept."""
+    file = KEPT / "peers.jsonl"
+    kept = dict(map(json.loads, file.read_text().splitlines())) if file.exists() else {}
     rows = []
     for name in fuzz_peers.models():
-        counts = fuzz_peers.alone("mutated", name, min(given.mutations, 2000))
+        if name not in kept:
+            if n is None:
+                continue
+            kept[name] = fuzz_peers.alone("mutated", name, n)
+            KEPT.mkdir(parents=True, exist_ok=True)
+            with open(file, "a") as out:
+                out.write(json.dumps([name, kept[name]]) + "\n")
+        counts = Counter(kept[name])
         good = counts["error"] + counts["loaded"]
         rows.append([f"{name}, a peer", "none", sum(counts.values()), good, counts["error"], counts["loaded"]])
-    return model_lines(found, rows)
+    return rows
 
 
 def model_lines(found, of_peers):
@@ -74,7 +88,7 @@ def model_lines(found, of_peers):
         "`DataError`, or gives a ranker that scores or says why not; no signal, no hang (ten seconds of CPU), memory at most 4 times the "
         "file (and a megabyte). With the digest as it is, only a file whose changes cancel may load; with the digest computed again, "
         f"what stands behind it is met. {n:,} files, {cpu / 60:.1f} minutes of CPU. For a peer, survival is an error of Python or a model; "
-        "one that ends the process, or takes more than five seconds of CPU, does not survive."
+        "one that ends the process, or takes more than five seconds of CPU, does not survive; no more are begun after a minute of CPU."
     )
     return [text, "", *table(["file of", "digest", "tried", "survived", "refused", "loaded"], [*rows, *of_peers])]
 
@@ -351,7 +365,7 @@ def lines_of(name, given):
     if given.kept:
         models = KEPT / "models.jsonl"
         if name == "Model files" and models.exists():
-            found = model_lines(map(json.loads, models.read_text().splitlines()), [])
+            found = model_lines(map(json.loads, models.read_text().splitlines()), peers())
             return [
                 *found,
                 "Files and peers that are not in the table have not been run here, or not again since a failure was mended; `make torture` runs them.",
