@@ -1,6 +1,9 @@
 """Options of readers: the same on every command that reads, refused where no reader takes them."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -201,3 +204,20 @@ def test_unknown_losses_metrics_and_parameters_are_said_before_a_file_is_read(ru
         (["aggregate", "none.csv", "-p", "prior=abc"], "prior must be"),
     ):
         assert said in run(*words, code=2)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdin"), reason="no /dev/stdin")
+def test_what_is_judged_comes_from_standard_input_too(tmp_path):
+    """Either side of evaluate, and a system of compare, out of a pipe or a file."""
+    (tmp_path / "t.letor").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    (tmp_path / "s.txt").write_text("0.3\n0.2\n")
+    command = [sys.executable, "-m", "placet"]
+    asked = {"cwd": tmp_path, "capture_output": True, "text": True, "check": True}
+    expected = subprocess.run([*command, "evaluate", "s.txt", "t.letor"], **asked).stdout
+    for words, given in ((("-", "t.letor"), "s.txt"), (("s.txt", "-"), "t.letor")):
+        piped = (tmp_path / given).read_text()
+        assert subprocess.run([*command, "evaluate", *words], input=piped, **asked).stdout == expected
+    with open(tmp_path / "s.txt") as file:
+        assert subprocess.run([*command, "evaluate", "-", "t.letor"], stdin=file, **asked).stdout == expected
+    found = subprocess.run([*command, "compare", "-", "s.txt", "t.letor"], input="0.1\n0.2\n", **asked).stdout
+    assert "/dev/stdin\t0.63" in found

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.options import AsJson, Out, check_reading, reads
+from placet.cli.options import AsJson, Out, check_reading, from_stdin, reads
 from placet.cli.output import check_suffix, deliver, progress_bar, say
 
 if TYPE_CHECKING:
@@ -15,9 +15,16 @@ if TYPE_CHECKING:
 @reads
 def evaluate(
     scores: Annotated[
-        Path, typer.Argument(help="Scores, one per line in the order of the labels' rows, a TREC run, or label:score.")
+        Path,
+        typer.Argument(
+            callback=from_stdin,
+            help="Scores, one per line in the order of the labels' rows, a TREC run, or label:score; -: stdin.",
+        ),
     ],
-    labels: Annotated[Path, typer.Argument(help="LETOR / svmlight file, TREC qrels, or extreme classification text.")],
+    labels: Annotated[
+        Path,
+        typer.Argument(callback=from_stdin, help="LETOR / svmlight file, TREC qrels, or extreme classification text."),
+    ],
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10,map",
     compat: Annotated[str, typer.Option(help="Conventions of another package: lightgbm, xgboost, trec_eval, ...")] = "",
     per_query: Annotated[bool, typer.Option("--per-query", help="One row per query.")] = False,

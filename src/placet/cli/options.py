@@ -22,6 +22,13 @@ def check_level(value: float) -> float:
     return value
 
 
+def from_stdin(value: Any) -> Any:
+    """``-``, alone or among files, as the file that standard input is, which can be opened by its name."""
+    if isinstance(value, list):
+        return [from_stdin(one) for one in value]
+    return Path("/dev/stdin") if str(value) == "-" and os.path.exists("/dev/stdin") else value
+
+
 def check_target(value: Path | None) -> Path | None:
     """A file that can be written: its folder is there, or that of what a link leads to, and it is no folder itself."""
     if value is None:

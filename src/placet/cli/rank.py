@@ -21,6 +21,7 @@ from placet.cli.options import (
     check_target,
     complete_losses,
     complete_rankers,
+    from_stdin,
     reads,
 )
 from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say, value_of
@@ -217,8 +218,11 @@ def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[st
 
 
 def compare(
-    systems: Annotated[list[Path], typer.Argument(help="Models, files of scores, or TREC runs; the first is A.")],
-    labels: Annotated[Path, typer.Argument(help="LETOR / svmlight file, or TREC qrels.")],
+    systems: Annotated[
+        list[Path],
+        typer.Argument(callback=from_stdin, help="Models, files of scores, or TREC runs; the first is A."),
+    ],
+    labels: Annotated[Path, typer.Argument(callback=from_stdin, help="LETOR / svmlight file, or TREC qrels.")],
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10",
     relation: Relations = None,
     level: Level = 0.95,
