@@ -254,8 +254,8 @@ SHORT = {
     "train, PyTorch": ("train", "rows.letor", "--save", "m", "--ranker", "neural", "-p", "epochs=1"),
     "score": ("score", "a.model", "rows.letor", "--out", "scores.txt"),
     "simulate": ("simulate", "plackett-luce", "--out", "drawn.txt"),
-    "a file beyond the limit": ("describe", "zeros.csv"),
-    "an archive beyond the limit": ("describe", "zeros.csv.gz"),
+    "a file of 4 GiB of zeros": ("describe", "zeros.csv"),
+    "an archive of 2 GiB of zeros": ("describe", "zeros.csv.gz"),
 }  # fmt: skip
 
 
