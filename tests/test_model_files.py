@@ -99,7 +99,7 @@ def test_crafted_headers_with_a_right_digest_are_refused(saved, change, words):
 
 
 def test_a_file_whose_last_ranker_is_not_fitted_is_refused(saved):
-    RANKERS["listwise"](LinearRanker(max_iter=5)).fit(TRAIN).save(saved)
+    RANKERS["listwise"](LinearRanker()).fit(TRAIN).save(saved)
     outer, rest = header_of(saved.read_bytes())
     inner = json.loads(outer["__metadata__"]["placet"])
     inner["rankers"][-1]["state"] = None

@@ -60,7 +60,9 @@ def test_trees_answer_on_thresholds_and_missing_values_as_they_do_here(missing, 
 
 def test_what_has_no_form_is_refused_and_nothing_is_written(tmp_path):
     blend = RANKERS["blend"]([LinearRanker(), LinearRanker("ranknet")]).fit(DATA)
-    with pytest.raises(ValueError, match="Blend has no ONNX form; LinearRanker, TreeRanker, NeuralRanker have one"):
+    with pytest.raises(
+        ValueError, match="Blend has no ONNX form; LinearRanker, TreeRanker, ForestRanker, NeuralRanker have one"
+    ):
         blend.to_onnx(tmp_path / "model.onnx")
     zero = TreeRanker(n_trees=3, min_rows=3).fit(DATA)
     zero.trees_ = replace(zero.trees_, how=zero.trees_.how | ZERO_IS_MISSING)
