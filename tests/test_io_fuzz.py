@@ -188,6 +188,7 @@ def test_mutated_archives_and_parquet(data):
         ("preflib", b"# DATA TYPE: soi\n# NUMBER ALTERNATIVES: 999999999\n1: 1\n"),
         ("xmc", b"999999999999 16777216 16777216\n0 0:1\n"),
         ("xmc", b"1 999999999999 3\n0 0:1\n"),
+        ("xmc", b"2 3 4\n9999999999999999999990,2 0:1 99999999999:1\n 1:2\n"),
         ("ballots", b"1e300: A > B\n"),
         ("trec-run", b"1 Q0 d 999999999999999999999 1 t\n"),
     ],

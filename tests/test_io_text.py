@@ -344,6 +344,7 @@ def test_written_labels_read_back_equal(data):
         ("2 3 4\n0 0:1\n", "1 points, but the header says 2"),
         ("1 3 4\n0 0:1\n1 1:1\n", "2 points, but the header says 1"),
         ("1 3 4\n4 0:1\n", "<stream>:2: label '4' is not in 0..3"),
+        ("1 3 4\n99999999999 0:1\n", "<stream>:2: label '99999999999' is not in 0..3"),
         ("1 3 4\n1,1 0:1\n", "<stream>:2: a label occurs more than once"),
         ("1 3 4\n1, 0:1\n", "<stream>:2: labels '1,' are not"),
         ("1 3 4\n-1 0:1\n", "<stream>:2: "),

@@ -325,7 +325,7 @@ def multilabel(text, limit, n_labels, label_ptr, label, line_of, indptr, index, 
             at = p
             k = 0
             while 48 <= text[p] <= 57:
-                k = min(k * 10 + (text[p] - 48), 4000000000)
+                k = min(k * 10 + (text[p] - 48), 2147483647)  # no label, since int32 holds them all
                 p += 1
             if text[p] == COLON and n_label == first_label:  # the first feature of a point without labels
                 p = at
