@@ -78,11 +78,12 @@ def test_a_second_process_finds_what_the_first_compiled(tmp_path):
 
 
 TOLD = """
+import gc
 from placet import kernels
 kernels.tell_when_compiling(lambda: print("told"))
 import numpy as np
 from placet.kernels import ranges
-print(ranges.longest(np.array([0, 2, 7])), ranges.longest(np.array([0, 2], np.int32)))
+print(ranges.longest(np.array([0, 2, 7])), ranges.longest(np.array([0, 2], np.int32)), gc.isenabled())
 """
 
 
@@ -92,4 +93,4 @@ def test_the_first_compilation_is_told_once_and_not_where_kernels_are_kept(tmp_p
         subprocess.run([sys.executable, "-c", TOLD], env=env, capture_output=True, text=True, check=True).stdout.split()
         for _ in range(2)
     ]
-    assert lines == [["told", "5", "2"], ["5", "2"]]
+    assert lines == [["told", "5", "2", "True"], ["5", "2", "True"]]
