@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats, Ints, is_sparse
+from placet.data.arrays import Floats, Ints, is_sparse, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.data.room import refuse_beyond_memory
 from placet.kernels.trees import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
@@ -92,20 +92,22 @@ class ForestRanker(OfTrees):
         one_of(self.splits, SPLITS, "splits")
         if self.n_trees < 1 or self.min_rows < 1:
             raise ValueError(f"n_trees {self.n_trees} and min_rows {self.min_rows} must be at least 1")
-        if not 0 < self.feature_fraction <= 1:
-            raise ValueError(f"feature_fraction {self.feature_fraction} must be a share, above 0 and at most 1")
+        self._check_shares("feature_fraction")
         n_features = queries.n_features
         if not n_features:
             raise DataError("the rows have no features to split by")
         slopes = Slopes(self.loss, self.loss_params)
         slopes.bind(queries.lists())
         g, h = slopes.at(np.zeros(len(queries.grade)))
+        y = -g / h
         cuts, code = coded(queries.X)
+        starts = offsets_from_sizes([1 + len(own) for own in cuts])
+        places = np.concatenate([np.append(LOWEST, own) for own in cuts])  # place m: codes up to m lie below it
         grown: list[tuple[Tree, Ints]] = []
         best = self._keep_best(None, -(-self.n_trees // TREES_AT_ONCE))
         with best:
             for first in range(0, self.n_trees, TREES_AT_ONCE):
-                grow = lambda k: self._tree(first + k, code, -g / h, h, cuts)  # noqa: B023, E731
+                grow = lambda k: self._tree(first + k, code, y, h, places, starts)  # noqa: B023, E731
                 grown += map_ordered(grow, min(TREES_AT_ONCE, self.n_trees - first))
                 best.see(len(grown))
         self.n_trees_ = best.state
@@ -117,7 +119,7 @@ class ForestRanker(OfTrees):
         self.fit_summary_ = {"trees": self.n_trees_, **best.summary(), **found}
 
     def _tree(
-        self, number: int, code: NDArray[np.float32], y: Floats, h: Floats, cuts: list[Floats]
+        self, number: int, code: NDArray[np.float32], y: Floats, h: Floats, places: Floats, starts: Ints
     ) -> tuple[Tree, Ints]:
         """A tree of this number, and the training rows of its nodes."""
         from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
@@ -135,13 +137,10 @@ class ForestRanker(OfTrees):
             .tree_
         )
         inner = tree.children_left >= 0
-        feature = np.where(inner, tree.feature, -1)
-        threshold = np.zeros(len(feature))
-        for k in np.flatnonzero(inner):
-            m = int(np.floor(tree.threshold[k]))  # codes up to m go left
-            threshold[k] = cuts[feature[k]][m - 1] if m else LOWEST
+        threshold = np.zeros(len(inner))
+        threshold[inner] = places[starts[tree.feature[inner]] + np.floor(tree.threshold[inner]).astype(np.int64)]
         return {
-            "feature": feature,
+            "feature": np.where(inner, tree.feature, -1),
             "threshold": threshold,
             "left": tree.children_left,
             "right": tree.children_right,

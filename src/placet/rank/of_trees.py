@@ -19,6 +19,12 @@ class OfTrees(Ranker):
     def _scores(self, queries: Queries) -> Floats:
         return self.trees_.predict(queries.X)
 
+    def _check_shares(self, *names: str) -> None:
+        """A ``ValueError`` unless these parameters are shares."""
+        for name in names:
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} {getattr(self, name)} must be a share, above 0 and at most 1")
+
     @property
     def feature_importances_(self) -> Floats:
         """Share (features,) of each feature in the variance that splits explain; see `Forest.importances`."""

@@ -188,9 +188,7 @@ class TreeRanker(OfTrees):
                 raise ValueError(f"{name} {getattr(self, name)} must not be negative")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate {self.learning_rate} must be above 0")
-        for name in ("subsample", "feature_fraction"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ValueError(f"{name} {getattr(self, name)} must be a share, above 0 and at most 1")
+        self._check_shares("subsample", "feature_fraction")
 
     def _further(self) -> dict[str, Any]:
         """``engine``, where it does not say again what a parameter of the ranker says."""
