@@ -138,11 +138,12 @@ class RaterPosterior:
         """
         unit = np.where(np.arange(self.n_shared) < self.n, self.factor, 1.0)
         C, variances = unit[:, None] * arrow.covariance * unit, arrow.variances().reshape(self.m, self.r)
-        if "sharpness" in self.kinds:
-            variances[:, self.kinds.index("sharpness")] /= self.factor**2
-        if "sharpness" not in self.kinds or self.factor == LEAST_SHARPNESS:
+        if "sharpness" not in self.kinds:
             return C, variances
         k = self.kinds.index("sharpness")
+        variances[:, k] /= self.factor**2
+        if self.factor == LEAST_SHARPNESS:
+            return C, variances
         mean = np.zeros(self.m * self.r)
         mean[k :: self.r] = 1 / self.m
         through = arrow.back @ mean

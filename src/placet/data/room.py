@@ -1,8 +1,6 @@
 """How much memory there is, and refusals before more is asked for."""
 
 import os
-import time
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +9,6 @@ import numpy as np
 from placet.data.errors import DataError
 
 _ROOT = Path("/")
-_LASTS = 0.05
-"""Seconds for which an answer of the system holds: it takes as long as a step of a small fit, and each step asks."""
-
 
 SMALL = 1 << 20
 """Bytes that are taken without asking the system what is left: steps of small fits would wait for its answer."""
@@ -21,11 +16,6 @@ SMALL = 1 << 20
 
 def available(root: Path = _ROOT) -> int | None:
     """Bytes that this process may still take: of the machine, its control group and its limits; None if unknown."""
-    return _available(root, int(time.monotonic() / _LASTS))
-
-
-@lru_cache(maxsize=1)
-def _available(root: Path, _moment: int) -> int | None:
     found = [_of_machine(root), _of_group(root), _of_limits(root)]
     known = [number for number in found if number is not None]
     return max(0, min(known)) if known else None
