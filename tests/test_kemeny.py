@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placet.aggregate import linear_order
+import placet
+import placet.axioms
+from placet.aggregate import kemeny, linear_order
 from placet.aggregate.kemeny import kemeny_order, majority_components, pair_tables
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels import kemeny as kernels
@@ -149,6 +151,31 @@ def test_insertion_search_gains_what_it_says_and_stops_at_a_local_optimum(wins, 
     more = kernels.restarts(margin, order.copy(), swaps, best)
     assert value(best) == pytest.approx(value(order) + more)
     assert more >= 0
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_pairs_are_counted_once_for_all_rules_of_an_audit(monkeypatch, pairs):
+    counted = []
+    monkeypatch.setattr(
+        kemeny, "_count_pairs", lambda data, count=kemeny._count_pairs: counted.append(data) or count(data)
+    )
+    votes = Rankings.from_orders([list("abc"), list("bca"), list("bac")])
+    votes = votes.to_comparisons() if pairs else votes
+    result = placet.consensus(votes, "borda")
+    found = placet.axioms.audit(votes, result)
+    assert {"copeland", "kemeny-local"} <= set(found.agreement.methods)
+    assert [data is votes for data in counted].count(True) == 1
+
+
+def test_tables_of_pairs_are_those_of_the_data_asked_for_and_end_with_them():
+    one, other = (Rankings.from_orders([list(order)], items=["a", "b"]) for order in ("ab", "ba"))
+    first = pair_tables(one)
+    assert not first[0].flags.writeable
+    assert pair_tables(one) is first
+    assert pair_tables(other)[0].tolist() == first[0].T.tolist()
+    assert pair_tables(one)[0].tolist() == first[0].tolist() == [[0, 1], [0, 0]]
+    del one, other
+    assert kemeny._last == []
 
 
 def test_pair_tables_count_ballots_and_pairs_alike():

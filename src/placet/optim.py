@@ -61,7 +61,7 @@ def lbfgs(
     from scipy.optimize import minimize
 
     start = np.array(x0, dtype=np.float64)
-    unit = _unit(fun, start, relative)
+    unit = _size(fun(start)[1]) or 1.0 if relative else 1.0
     small_step = False
     previous = math.inf
     length = FIRST_STEPS[0]
@@ -75,7 +75,7 @@ def lbfgs(
         value = float(intermediate_result.fun) * unit
         if callback is not None:
             callback(start + length * intermediate_result.x, value)
-        small_step = _small(previous, value, rel_tol)
+        small_step = rel_tol is not None and _small(previous, value, rel_tol)
         previous = value
         if small_step:
             raise StopIteration
@@ -127,11 +127,11 @@ def newton(
     1
     """
     x = np.array(x0, dtype=np.float64)
-    unit = _unit(fun, x, relative)
     value, gradient = fun(x)
+    unit = _size(gradient) or 1.0 if relative else 1.0
     n_iter, small_step, moved = 0, False, math.inf
     while n_iter < max_iter and not small_step:
-        if step_tol is None and np.abs(gradient).max(initial=0.0) <= tol * unit:
+        if step_tol is None and _size(gradient) <= tol * unit:
             break
         step = -solve(x, gradient)
         found = _slope_search(fun, x, gradient, step) if convex else _line_search(fun, x, value, gradient, step)
@@ -142,7 +142,7 @@ def newton(
         n_iter += 1
         if callback is not None:
             callback(x, value)
-        small_step = _small(previous, value, rel_tol)
+        small_step = rel_tol is not None and _small(previous, value, rel_tol)
         moved = float(np.abs(x - before).max(initial=0.0))
         if step_tol is not None and moved <= step_tol:
             break
@@ -153,7 +153,7 @@ def newton(
     if not converged:
         message = f"not converged in {n_iter} steps: {message}; raise max_iter"
         warnings.warn(message, ConvergenceWarning, stacklevel=2)
-    return Fit(x, float(value), float(np.abs(gradient).max(initial=0.0)), n_iter, converged, message)
+    return Fit(x, float(value), _size(gradient), n_iter, converged, message)
 
 
 def by_products(hvp: Callable[[Floats, Floats], Floats], tol: float = 0.0) -> Callable[[Floats, Floats], Floats]:
@@ -239,17 +239,15 @@ def sgd(
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
             return Fit(last, float(previous), math.inf, done, False, message)
         last = x
-        small_step = _small(previous, value, rel_tol)
-        if small_step or (tol is not None and np.abs(gradient).max(initial=0.0) <= tol):
+        small_step = rel_tol is not None and _small(previous, value, rel_tol)
+        if small_step or (tol is not None and _size(gradient) <= tol):
             break
         previous = value
         x = x - learning_rate * steps[method](gradient, state, done)
         if callback is not None:
             callback(x, value)
     if tol is None and rel_tol is None:
-        return Fit(
-            x, float(value), float(np.abs(gradient).max(initial=0.0)), done, False, f"took {done} steps; no criterion"
-        )
+        return Fit(x, float(value), _size(gradient), done, False, f"took {done} steps; no criterion")
     return _fit(x, value, gradient, done, 0.0 if tol is None else tol, max_iter, small_step)
 
 
@@ -268,14 +266,14 @@ def _adam(gradient: Floats, state: Floats, t: int) -> Floats:
     return (state[0] / (1 - 0.9**t)) / (np.sqrt(state[1] / (1 - 0.999**t)) + 1e-8)
 
 
-def _small(previous: float, value: float, rel_tol: float | None) -> bool:
+def _size(gradient: Floats) -> float:
+    """Largest component of a gradient."""
+    return float(np.abs(gradient).max(initial=0.0))
+
+
+def _small(previous: float, value: float, rel_tol: float) -> bool:
     """Whether a step lowered the value by less than ``rel_tol`` of it (a rise counts as no improvement)."""
-    return rel_tol is not None and math.isfinite(previous) and previous - value < rel_tol * abs(previous)
-
-
-def _unit(fun: Objective, x0: Floats, relative: bool) -> float:
-    """Largest component of the gradient at the start, where the criterion is relative to it; else 1."""
-    return (float(np.abs(fun(x0)[1]).max(initial=0.0)) or 1.0) if relative else 1.0
+    return math.isfinite(previous) and previous - value < rel_tol * abs(previous)
 
 
 def _slope_search(fun: Objective, x: Floats, gradient: Floats, step: Floats) -> tuple[Floats, float, Floats] | None:
@@ -309,7 +307,7 @@ def _line_search(
 
 def _fit(x: Floats, value: float, gradient: Floats, steps: int, tol: float, max_iter: int, small_step: bool) -> Fit:
     """The result, and the warning if the criterion does not hold."""
-    grad_norm = float(np.abs(gradient).max(initial=0.0))
+    grad_norm = _size(gradient)
     if grad_norm <= tol:
         return Fit(x, float(value), grad_norm, steps, True, f"gradient {grad_norm:.2g} <= tol {tol:.2g}")
     if small_step:

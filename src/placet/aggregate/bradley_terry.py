@@ -128,7 +128,8 @@ class BradleyTerry(BaseEstimator):
             raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
         x = pairs.start_of(p, start) if x is None else x
         effects = PairEffects(p, x, control_names(counts, self.order_effect))
-        self.fit_, at = pairs.fit_counts(p, x, max_iter=self.max_iter, tol=self.tol)
+        found, at = pairs.fit_counts(p, x, max_iter=self.max_iter, tol=self.tol)
+        self.fit_ = pairs.per_vote(p, found)
         effects.refuse_endless(at)
         theta = self.fit_.x[: counts.n_items]
         self.theta_ = theta - theta.mean() if len(theta) else theta

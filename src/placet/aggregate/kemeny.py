@@ -18,8 +18,9 @@ ballots or items:
 So some way of breaking the ties gives a best order.
 """
 
+import weakref
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy
@@ -28,13 +29,16 @@ from placet.aggregate import linear_order
 from placet.aggregate.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, read_only
 from placet.data.errors import one_of
 from placet.data.room import refuse_square
 from placet.kernels import kemeny as kernels
 
 MOST_ITEMS = 20_000
 """Tables of pairs beyond this many items do not fit in memory (3.2 GB each)."""
+
+MOST_KEPT = 1024
+"""Items up to which the tables of the last data are kept (8 MB each): an audit asks for them rule by rule."""
 
 MOST_SUBSETS = 14
 """Items up to which all orders are looked at, by the sets they start with."""
@@ -77,13 +81,26 @@ def several_orders(count: float, counted: bool, choice: str) -> str:
     return f"{number if counted else f'at least {number}'} orders are equally close; chosen by {choice}, else tied"
 
 
+_last: list[tuple[weakref.ref[Any], tuple[Floats, Floats]]] = []  # the data that were counted last, and their tables
+
+
 def pair_tables(data: Rankings | Comparisons) -> tuple[Floats, Floats]:
-    """w(i, j), weight for i above j, and the weight of ties, both (n, n).  O(pairs on ballots + n^2)."""
+    """w(i, j), weight for i above j, and the weight of ties, both (n, n), read-only.  O(pairs on ballots + n^2)."""
     if not isinstance(data, Rankings | Comparisons):
         raise TypeError(f"data must be Rankings or Comparisons, not {type(data).__name__}")
     n = data.n_items
     if n > MOST_ITEMS:
         raise DataError(f"{n} items are too many for a table of pairs (at most {MOST_ITEMS}); use 'borda' or a model")
+    for known, tables in _last:
+        if known() is data:
+            return tables
+    tables = _count_pairs(data)
+    _last[:] = [(weakref.ref(data, lambda _: _last.clear()), tables)] if n <= MOST_KEPT else []
+    return tables
+
+
+def _count_pairs(data: Rankings | Comparisons) -> tuple[Floats, Floats]:
+    n = data.n_items
     refuse_square(n, "a table of all pairs", "take fewer items, or another method such as 'borda' or a model", 5.0)
     wins, ties = np.zeros((n, n)), np.zeros((n, n))
     if isinstance(data, Comparisons):
@@ -93,7 +110,7 @@ def pair_tables(data: Rankings | Comparisons) -> tuple[Floats, Floats]:
         np.add.at(ties, (data.j, data.i), data.ties)
     else:
         kernels.pair_wins(data.item, data.tier, data.offsets, data.weight, wins, ties)
-    return wins, ties
+    return read_only(wins), read_only(ties)
 
 
 def margins(wins: Floats) -> Floats:

@@ -193,14 +193,14 @@ def _groups(
 
 def check_method(method: str, params: Mapping[str, Any]) -> None:
     """A ``ValueError`` for a method or parameters that there are not, or values of another kind; no data are needed."""
-    one_of(method, [*MODELS, *RULES, *SCORE_METHODS], "method")
-    if method in SCORE_METHODS:
+    if method in RULES:
+        check_parameters(RULES[method].function, params, repr(method), skip=1)
+    elif method in SCORE_METHODS:
         check_score_method(method, params)
-    elif method in MODELS:
+    else:
+        one_of(method, [*MODELS, *RULES, *SCORE_METHODS], "method")
         check_parameters(MODELS[method], params, repr(method))
         check_prior(params.get("prior"))
-    else:
-        check_parameters(RULES[method].function, params, repr(method), skip=1)
 
 
 def shares_agents(method: str) -> bool:
@@ -243,7 +243,7 @@ def _mpm_seconds(rows: int, items: int) -> float:
 
 
 def _parameters(method: str) -> frozenset[str]:
-    return frozenset(inspect.signature(MODELS[method]).parameters) if method in MODELS else RULES[method].parameters
+    return RULES[method].parameters if method in RULES else frozenset(inspect.signature(MODELS[method]).parameters)
 
 
 class Steps:

@@ -148,8 +148,12 @@ def log_odds(p: PairCounts) -> Floats:
 
 
 def over_rows(p: PairCounts, work: Callable[[slice, Floats], None], size: int) -> Floats:
-    """Sum of what ``work(rows, out)`` adds to ``out`` (size,) over the rows of pairs (`placet.threads`)."""
-    return sum_over_rows(work, len(p.i), size, ROWS_PER_RANGE)
+    """Sum of what ``work(rows, out)`` adds to ``out`` (size,) over the rows of pairs; threads share many of them."""
+    if len(p.i) > ROWS_PER_RANGE:
+        return sum_over_rows(work, len(p.i), size, ROWS_PER_RANGE)
+    out = np.zeros(size)
+    work(slice(0, len(p.i)), out)
+    return out
 
 
 def parameters(p: PairCounts, x: Floats) -> tuple[Floats, float, Floats]:
@@ -190,17 +194,16 @@ def derivatives(p: PairCounts, x: Floats) -> Derivatives:
         kernels.scatter(p.i, p.j, cross, border[0])
         corner[0, 0] = tie_curvature.sum() + p.extra_precision * (first * first + tie * second)
     k = int(p.tie)
-    gradient[n + k :] += p.control.T @ slope + p.extra_precision * effect
-    fill_controls(p, curvature, cross, border, corner)
-    corner[np.arange(k, q), np.arange(k, q)] += p.extra_precision
+    if q > k:
+        gradient[n + k :] += p.control.T @ slope + p.extra_precision * effect
+        fill_controls(p, curvature, cross, border, corner)
+        corner[np.arange(k, q), np.arange(k, q)] += p.extra_precision
     return Derivatives(gradient, curvature, border, corner)
 
 
 def fill_controls(p: PairCounts, curvature: Floats, cross: Floats, border: Floats, corner: Floats) -> None:
     """The controls' part of the border (q, n) and corner (q, q), from f_dd and f_dt of each row.  O(pairs k^2)."""
     k = int(p.tie)
-    if not p.control.shape[1]:
-        return
     by_item = np.zeros((p.n_items, p.control.shape[1]))
     kernels.control_sums(p.i, p.j, curvature, p.control, by_item, corner[k:, k:])
     border[k:] = by_item.T
@@ -225,11 +228,13 @@ def value(p: PairCounts, x: Floats) -> float:
     return float(over_rows(p, add, 1)[0]) + 0.5 * penalty
 
 
-def dense(p: PairCounts, at: Derivatives) -> Floats:
-    """The Laplacian with its border as one matrix (n + q, n + q)."""
-    n = p.n_items
-    refuse_square(n + p.n_extra, WHAT, WAY_OUT)
-    H = np.zeros((n + p.n_extra, n + p.n_extra))
+def dense(p: PairCounts, at: Derivatives, precision: float = 0.0) -> Floats:
+    """The Laplacian with its border as one matrix (n + q, n + q), and a prior's precision on the scores' diagonal."""
+    n, size = p.n_items, p.n_items + len(at.corner)
+    if size > DIRECT:
+        refuse_square(size, WHAT, WAY_OUT)
+    H = np.zeros((size, size))
+    H[np.arange(n), np.arange(n)] = precision
     H[n:, n:], H[n:, :n], H[:n, n:] = at.corner, at.border, at.border.T
     kernels.laplacian_fill(p.i, p.j, at.curvature, H)
     return H
@@ -237,8 +242,10 @@ def dense(p: PairCounts, at: Derivatives) -> Floats:
 
 def hessian(p: PairCounts, at: Derivatives) -> Floats:
     """The dense Hessian (n + q, n + q); without a prior a constant is added for the common shift of all scores."""
+    if p.precision > 0.0:
+        return dense(p, at, p.precision)
     H = dense(p, at)
-    with_precision(H[: p.n_items, : p.n_items], p.precision)
+    with_precision(H[: p.n_items, : p.n_items], 0.0)
     return H
 
 
@@ -316,8 +323,13 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
         norm = float(np.abs(at.gradient).max(initial=0.0))
         fit = optim.Fit(at_x, math.nan, norm, 0, False, "not converged: unknowns without finite values")
     slopes(fit.x)  # where the search gave up, it had seen another point since
+    return fit, at
+
+
+def per_vote(p: PairCounts, fit: optim.Fit) -> optim.Fit:
+    """The fit with its value, which `fit_counts` leaves out, and the gradient, both per unit weight.  O(pairs)."""
     total = float((p.wins_i + p.wins_j + p.ties).sum()) or 1.0
-    return replace(fit, value=value(p, fit.x) / total, grad_norm=fit.grad_norm / total), at
+    return replace(fit, value=value(p, fit.x) / total, grad_norm=fit.grad_norm / total)
 
 
 # ---- the prior's width
@@ -412,7 +424,8 @@ def gradient_products(p: PairCounts, x: Floats) -> Derivatives:
     if p.tie:
         kernels.scatter(p.i, p.j, outer["cross"], border[0])
         corner[0, 0] = outer["tie"].sum()
-    fill_controls(p, outer["slope"], outer["cross"], border, corner)
+    if p.control.shape[1]:
+        fill_controls(p, outer["slope"], outer["cross"], border, corner)
     return Derivatives(np.zeros(n + q), outer["slope"], border, corner)
 
 

@@ -46,7 +46,8 @@ def as_method(method: Any, **params: Any) -> Method:
     if isinstance(method, str):
         if method == "majority":
             return Method(method, majority_relation)
-        one_of(method, [*MODELS, *RULES], "method")
+        if method not in RULES:
+            one_of(method, [*MODELS, *RULES], "method")
         unlisted = str(params.get("unlisted", "absent"))
         return Method(method, lambda data: consensus(data, method, **params), _points(method, params), unlisted)
     if hasattr(method, "get_params") and hasattr(method, "fit"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,7 @@ class Comparisons:
         wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))
         return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered, notes, **beside)
 
-    @property
+    @cached_property
     def n_items(self) -> int:
         return len(self.items)
 

@@ -319,7 +319,7 @@ class Rankings:
 
     # How ballots are seen
 
-    @property
+    @cached_property
     def n_items(self) -> int:
         return len(self.items)
 

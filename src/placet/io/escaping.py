@@ -66,6 +66,11 @@ def in_html(value: object) -> str:
     return html.escape(visible_lines(str(value)))
 
 
+def each_in_html(values: Iterable[object]) -> list[str]:
+    """`in_html` of a column."""
+    return [in_html(value) for value in values]
+
+
 def in_sheet(text: str) -> str:
     """A cell of a table that a spreadsheet may open: an apostrophe before what it would take for a formula.
 

@@ -10,7 +10,7 @@ from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
 from placet.axioms.wording import MEANING, capitalize
 from placet.data import Comparisons, Rankings
-from placet.report.figures import Column, sentence_html, table
+from placet.report.figures import Column, sentences_html, table
 
 MOST_AUDITED = 500
 
@@ -60,18 +60,18 @@ def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> str:
 def question(check: str) -> str:
     """The question that a check asks."""
     axiom, theory, _ = check.partition(" in theory")
-    return f"Always, on any ballots: {MEANING[axiom]}?" if theory else QUESTIONS.get(check, capitalize(check))
+    return f"Always, on any ballots: {MEANING[axiom]}?" if theory else QUESTIONS.get(check) or capitalize(check)
 
 
 def findings_table(lines: Sequence[Finding], names: Sequence[object]) -> str:
     """Questions, answers and sentences; lines that answer one question stand together."""
     rows = []
+    texts = iter(sentences_html([re.sub(r" \(epsilon [0-9.]+\)", "", line.text) for line in lines], names))
     for check, group in groupby(lines, key=lambda line: line.check):
         own = list(group)
         for k, line in enumerate(own):
             head = f'<th scope="row" rowspan="{len(own)}">{question(check)}</th>' if k == 0 else ""
-            text = re.sub(r" \(epsilon [0-9.]+\)", "", line.text)
             answer = VERDICTS.get(line.verdict, line.verdict)
-            rows.append(f"<tr>{head}<td>{answer}</td><td>{sentence_html(text, names)}</td></tr>")
+            rows.append(f"<tr>{head}<td>{answer}</td><td>{next(texts)}</td></tr>")
     columns = [Column("question", "", "question"), Column("answer", "", "answer"), Column("in words")]
     return table(columns, rows, "Audit", "ranking answers")

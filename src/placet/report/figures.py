@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placet.data.arrays import Floats, Ints
-from placet.io.escaping import in_html
+from placet.io.escaping import each_in_html, in_html
 from placet.report.numbers import aligned, counts, decimals_for, decimals_of, fact_text, fixed, number, percent
 
 __all__ = ["Column", "League", "fact_text", "heat_map", "key_values", "league", "number", "rank_strips", "table"]
@@ -22,13 +22,20 @@ def name_html(name: object) -> str:
     return f"<bdi>{in_html(name)}</bdi>"
 
 
-def sentence_html(text: str, names: Iterable[object]) -> str:
-    """A sentence in which those of ``names`` that run from right to left stand apart from their surroundings."""
+def names_html(names: Iterable[object]) -> list[str]:
+    """The same for a column."""
+    return [f"<bdi>{text}</bdi>" for text in each_in_html(names)]
+
+
+def sentences_html(texts: Sequence[str], names: Iterable[object]) -> list[str]:
+    """Sentences in which those of ``names`` that run from right to left stand apart from their surroundings."""
     turned = {str(name) for name in names if any(unicodedata.bidirectional(c) in ("R", "AL") for c in str(name))}
+    sentences = each_in_html(texts)
     if not turned:
-        return in_html(text)
-    pattern = "|".join(re.escape(in_html(name)) for name in sorted(turned, key=len, reverse=True))
-    return re.sub(f"({pattern})", r"<bdi>\1</bdi>", in_html(text))
+        return sentences
+    longest_first: list[str] = sorted(turned, key=len, reverse=True)
+    pattern = "|".join(re.escape(name) for name in each_in_html(longest_first))
+    return [re.sub(f"({pattern})", r"<bdi>\1</bdi>", sentence) for sentence in sentences]
 
 
 class Column(NamedTuple):
@@ -95,7 +102,7 @@ def league(rows: League, label: str, level: float = 0.95) -> str:
     if rows.tier is not None:
         cells.append([f'<td class="num tier">{tier}</td>' for tier in rows.tier.tolist()])
         columns.append(Column("tier", "up", "num tier", 3.5))
-    cells.append([f'<th scope="row" class="name">{name_html(name)}</th>' for name in rows.names])
+    cells.append([f'<th scope="row" class="name">{name}</th>' for name in names_html(rows.names)])
     columns.append(Column("item", "text", "name"))
     cells.append([_bar(rows, k, left, right) for k in range(n)])
     places = max(decimals_of(np.array([left, right]), 3), 0)
@@ -149,16 +156,15 @@ def _widest(texts: Sequence[str], head: str) -> int:
 
 def heat_map(names: Sequence[object], table: Floats, label: str) -> str:
     """Square table of probabilities that the row beats the column; the color says who wins more often of the two."""
-    head = "".join(
-        f'<th class="tilt" scope="col" title="{in_html(name)}"><span>{name_html(name)}</span></th>' for name in names
-    )
+    caption, *texts = each_in_html([label, *names])
+    head = "".join(f'<th class="tilt" scope="col" title="{name}"><span><bdi>{name}</bdi></span></th>' for name in texts)
     rows = []
-    for k, name in enumerate(names):
+    for k, name in enumerate(texts):
         cells = "".join(_cell(win, loss) for win, loss in zip(table[k], table[:, k]))
-        rows.append(f'<tr><th scope="row">{name_html(name)}</th>{cells}</tr>')
+        rows.append(f'<tr><th scope="row"><bdi>{name}</bdi></th>{cells}</tr>')
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="Who beats whom"><table class="heat">'
-        f"<caption>{in_html(label)}</caption>"
+        f"<caption>{caption}</caption>"
         f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -176,7 +182,7 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
     """For each item a strip of its possible ranks, darker where more probable."""
     n = probability.shape[1]
     rows = []
-    for name, row in zip(names, probability):
+    for name, row in zip(names_html(names), probability):
         shown = np.flatnonzero(row >= 0.005)
         marks = "".join(
             f'<rect x="{k}" width="1" y="0" height="10" style="--p:{row[k]:.3f}">'
@@ -185,7 +191,7 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
         )
         likely = int(np.argmax(row)) + 1
         rows.append(
-            f'<tr><th scope="row">{name_html(name)}</th><td class="plot"><svg viewBox="0 0 {n} 10" '
+            f'<tr><th scope="row">{name}</th><td class="plot"><svg viewBox="0 0 {n} 10" '
             f'preserveAspectRatio="none" class="strip" role="img" aria-label="most probable rank {likely}">'
             f'{marks}</svg></td><td class="num">{likely}</td><td class="num">{percent(row[likely - 1])}</td></tr>'
         )
@@ -201,9 +207,7 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
 def key_values(pairs: Sequence[tuple[str, object]], code: Sequence[str] = ()) -> str:
     """A two-column table of facts; those named in ``code`` are what was typed."""
     rows = []
-    for key, fact in pairs:
-        text = in_html(fact_text(fact))
-        rows.append(
-            f'<tr><th scope="row">{in_html(key)}</th><td>{f"<code>{text}</code>" if key in code else text}</td></tr>'
-        )
+    heads, texts = each_in_html(key for key, _ in pairs), each_in_html([fact_text(fact) for _, fact in pairs])
+    for (key, _), head, text in zip(pairs, heads, texts):
+        rows.append(f'<tr><th scope="row">{head}</th><td>{f"<code>{text}</code>" if key in code else text}</td></tr>')
     return f'<table class="facts"><tbody>{"".join(rows)}</tbody></table>'

@@ -16,7 +16,7 @@ from placet.io.escaping import in_html
 from placet.report import figures, groups
 from placet.report.audit import audit_many, audit_one
 from placet.report.document import Origin, Sections, data_files, document, write_page
-from placet.report.figures import Column, League, name_html, sentence_html, table
+from placet.report.figures import Column, League, name_html, sentences_html, table
 from placet.report.models import controls_table, history_chart, raters_table
 from placet.report.numbers import aligned, counts, decimals_of, number, percent
 from placet.report.words import METHODS, data_facts, method_name
@@ -212,7 +212,8 @@ def _agents(c: Consensus) -> str:
 
 def _notes(c: Consensus | ConsensusSet) -> str:
     names = c.items if isinstance(c, Consensus) else ()
-    return "<ul>" + "".join(f"<li>{sentence_html(note, names)}</li>" for note in c.notes) + "</ul>" if c.notes else ""
+    said = "".join(f"<li>{text}</li>" for text in sentences_html(c.notes, names))
+    return f"<ul>{said}</ul>" if said else ""
 
 
 def _count(c: Consensus) -> str:
