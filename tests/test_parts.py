@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import placet
 from placet.aggregate import MODELS, RULES
-from placet.aggregate.likelihood import Ballots, is_strict
+from placet.aggregate.likelihood import Ballots, is_closed
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.engine import KEPT, Serial, tree
 from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
@@ -77,19 +77,18 @@ def test_likelihoods_on_parts(method, how, stderr, rng):
 
 
 @pytest.mark.parametrize("prior", ["learn", 1.5])
-def test_a_few_ballots_with_ties_join_the_closed_hessian(rng, monkeypatch, prior):
-    strict, tied = ballots(400, rng, ties=False), ballots(9, rng)
+def test_ballots_with_ties_and_without_share_the_closed_hessian(rng, monkeypatch, prior):
+    strict, tied = ballots(60, rng, ties=False), ballots(90, rng)
     data = strict + tied
-    parts = cut(data, [150, 250, 9])
-    objective = Ballots(data, data.weight, "pl-partition", 1.0)
-    assert objective.strict
-    assert objective.tied_rows() > 20
+    parts = cut(data, [20, 40, 90])
+    assert Ballots(data, data.weight, "pl-partition", 1.0).closed
     found = placet.consensus(data, "plackett-luce", prior=prior)
     same(placet.consensus(parts, "plackett-luce", prior=prior), found, close=1e-9)
     alone = placet.consensus(strict, "plackett-luce", prior=prior)
     assert np.abs(found.scores - alone.scores).max() > 1e-3  # the others count
-    monkeypatch.setattr("placet.aggregate.likelihood.MOST_TIED_WORK", -1)
-    assert not Ballots(data, data.weight, "pl-partition", 1.0).strict
+    for limit in ("MOST_ROW_PAIRS", "MOST_ROW_PAIRS_PER_ROW"):
+        monkeypatch.setattr(f"placet.aggregate.likelihood.{limit}", 0)
+    assert not Ballots(data, data.weight, "pl-partition", 1.0).closed
     for by_products in (data, parts):
         slow = placet.consensus(by_products, "plackett-luce", prior=prior)
         np.testing.assert_allclose(slow.scores, found.scores, atol=1e-5)
@@ -98,14 +97,14 @@ def test_a_few_ballots_with_ties_join_the_closed_hessian(rng, monkeypatch, prior
 
 def test_long_ballots_give_by_products_what_short_ones_give_by_the_closed_hessian(rng, monkeypatch):
     data = ballots(60, rng, ties=False)
-    closed = placet.consensus(data, "plackett-luce")
+    closed = placet.consensus(data, "plackett-luce", prior=1.5)
     monkeypatch.setattr("placet.aggregate.likelihood.MOST_ROW_PAIRS", 0)
-    same(placet.consensus(data, "plackett-luce"), closed)
-    assert is_strict("pl-partition", 0, 50.0 * 420, 420)
+    same(placet.consensus(data, "plackett-luce", prior=1.5), closed)
+    assert is_closed("pl-partition", 50.0 * 420, 420)
     monkeypatch.setattr("placet.aggregate.likelihood.MOST_ROW_PAIRS_PER_ROW", 0)
-    assert not is_strict("pl-partition", 0, 50.0, 420)
+    assert not is_closed("pl-partition", 50.0, 420)
     for by_products in (data, cut(data, [20, 40])):
-        same(placet.consensus(by_products, "plackett-luce"), closed, close=1e-7)
+        same(placet.consensus(by_products, "plackett-luce", prior=1.5), closed, close=1e-7)
 
 
 def test_many_items_sample_their_standard_errors(rng, monkeypatch):

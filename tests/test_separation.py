@@ -77,6 +77,17 @@ def test_the_stepdown_is_the_plain_one(n, seed, spread):
     assert (found | ~single).all()  # never fewer pairs than without stepping down
 
 
+def test_the_largest_difference_is_that_over_all_pairs():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n, shared = int(rng.integers(1, 7)), rng.choice([0.0, 1.0, 30.0])
+        size = np.exp(rng.normal(0, rng.choice([0.0, 2.0]), n))
+        errors = rng.normal(size=(9, n)) * size + shared * rng.normal(size=(9, 1))
+        weight = rng.uniform(0, 1, (n, n)) * (rng.random((n, n)) < 0.7) / np.hypot(size[:, None], size)
+        expected = [max([0.0, *((x[:, None] - x) * weight).ravel()]) for x in errors]
+        np.testing.assert_allclose(separation.largest_differences(errors, weight), expected, rtol=1e-12)
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(1, 8), st.integers(0, 10**6))
 def test_ranks_lie_in_their_sets_and_no_tier_holds_a_separated_pair(n, seed):

@@ -93,7 +93,7 @@ class _BallotModel(BaseEstimator):
         if not self.fit_.converged:
             more.append(self.fit_.message)
         own = None if covariance is None else covariance[:n, :n]
-        tolerance = SCORE_TOLERANCE if b.strict else PRODUCT_TOLERANCE
+        tolerance = SCORE_TOLERANCE if b.closed else PRODUCT_TOLERANCE
         self.consensus_ = self._result(items, stderr, own, [*notes, *more], extras, tolerance)
         return self
 

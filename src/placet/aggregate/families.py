@@ -86,7 +86,7 @@ class BallotLists:
     def improve(self, weight: Floats, state: Fitted) -> Fitted:
         b, x = self._objective(weight, state.width), state.x
         with _few_steps():
-            if b.strict:
+            if b.closed:
                 found = likelihood.minimize(b, x, FEW_STEPS, self.model.tol).x
             else:
                 found = optim.newton(b.value, partial(_scoring, b), x, tol=1e-9, max_iter=SCORING_STEPS).x
@@ -114,8 +114,8 @@ class BallotLists:
 
     def information(self, weight: Floats, state: Fitted) -> Floats:
         b = self._objective(weight, state.width)
-        H = b.hessian(state.x) if b.strict else b.dense(state.x)
-        H = H if b.strict or b.precision else information.with_precision(H, 0.0)
+        H = b.hessian(state.x) if b.closed else b.dense(state.x)
+        H = H if b.closed or b.precision else information.with_precision(H, 0.0)
         if self.group is not None:  # differences inside a group are no unknowns: any curvature will do for them
             H = H + (np.eye(self.size) - self._averages()) * np.trace(H) / self.size
         return H * b.scale
@@ -124,7 +124,7 @@ class BallotLists:
         own = self.ballots[self.voters.rows(voter)]
         b = likelihood.Ballots(own, own.weight, self.model.loss, None)
         b.group = self.group
-        return (b.strict_hessian(state.x) if b.strict else b.dense(state.x)) * b.scale
+        return (b.closed_hessian(state.x) if b.closed else b.dense(state.x)) * b.scale
 
     def scores(self, state: Fitted) -> Floats:
         return state.x

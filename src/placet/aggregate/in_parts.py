@@ -26,7 +26,7 @@ from placet.aggregate.existence import (
     telling_rows,
     united_groups,
 )
-from placet.aggregate.likelihood import Ballots, average_in_groups, is_strict, precision_of, scale_and_precision
+from placet.aggregate.likelihood import Ballots, average_in_groups, is_closed, precision_of, scale_and_precision
 from placet.aggregate.methods import MODELS, Progress, Run, Steps
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_parts import fit_parts
@@ -183,14 +183,14 @@ class BallotParts:
     def __init__(self, parts: Parts, factor: Floats | None, loss: str, prior: float | None, existence: str):
         together = not LOSSES[loss].convex
         found = parts.sum(_facts, factor, existence, together, name="comparisons")
-        total, tied_rows, row_pairs, self.graphs = found
+        total, pairs, rows, self.graphs = found
         self.n = self.n_items = parts.n_items
         self.loss, self.n_rows = loss, parts.n_rows
         self.scale, self.precision = scale_and_precision(total, prior)
-        self.strict = is_strict(loss, tied_rows * self.n, row_pairs, self.n_rows)
+        self.closed = is_closed(loss, pairs, rows)
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.ballots, self.factor = parts, factor
-        self.parts = parts.made(_bound_part, factor, loss, self.scale, self.strict)
+        self.parts = parts.made(_bound_part, factor, loss, self.scale, self.closed)
         self.last: list[tuple[float, Floats]] = []  # the best so far under the latest prior
 
     def notes(self, items: Names, prior: float | None, existence: str) -> list[str]:
@@ -261,12 +261,12 @@ class BallotParts:
 
 def _facts(
     data: Rankings, factor: Floats | None, existence: str, together: bool
-) -> tuple[float, int, float, list[PartGraph]]:
-    """Total weight, rows of ballots that are not strict, pairs of rows, and the graph of comparisons."""
+) -> tuple[float, float, float, list[PartGraph]]:
+    """Total weight, the work of a Hessian and of a product with it, and the graph of comparisons."""
     weight = _weight(data, factor)
     own = Ballots.part(data, weight, "pl-partition", 1.0, False)
     graph = graph_of_part(data, weight, existence, together)
-    return float(weight.sum()), own.tied_rows(), float(own.row_pairs()), [graph]
+    return float(weight.sum()), *own.work(), [graph]
 
 
 def _telling_rows(number: int, data: Rankings, factor: Floats | None) -> tuple[Ints, Ints, Ints]:
@@ -286,10 +286,10 @@ class _BoundPart:
 
 
 def _bound_part(
-    number: int, data: Rankings, factor: Floats | None, loss: str, scale: float, strict: bool
+    number: int, data: Rankings, factor: Floats | None, loss: str, scale: float, closed: bool
 ) -> _BoundPart:
-    b = Ballots.part(data, _weight(data, factor), loss, scale, strict)
-    if not strict:
+    b = Ballots.part(data, _weight(data, factor), loss, scale, closed)
+    if not closed:
         b.bound  # noqa: B018  made here, so that its memory is counted
     return _BoundPart(number, b)
 
@@ -303,7 +303,7 @@ def _times(part: _BoundPart, theta: Floats, v: Floats) -> Floats:
 
 
 def _hessian(part: _BoundPart, theta: Floats) -> Floats:
-    return part.b.strict_hessian(theta)
+    return part.b.closed_hessian(theta)
 
 
 def _dense(part: _BoundPart, theta: Floats) -> Floats:

@@ -15,7 +15,7 @@ from placet import optim
 from placet.aggregate import information
 from placet.aggregate.controls import Controls
 from placet.aggregate.existence import telling_rows
-from placet.aggregate.information import DIRECT, LEAST_PRECISION
+from placet.aggregate.information import LEAST_PRECISION
 from placet.aggregate.prior import (
     DRAWN_ACCURACY,
     MOST_DRAWS,
@@ -24,10 +24,10 @@ from placet.aggregate.prior import (
 )
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Lists, Rankings
-from placet.data.arrays import Floats, Ints, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, offsets_from_sizes, read_only
 from placet.data.graph import always_together
 from placet.data.room import refuse_square
-from placet.kernels import orders
+from placet.kernels import orders, partition
 from placet.losses import LOSSES, Bound
 
 Map = Callable[[Floats], Floats]
@@ -41,18 +41,22 @@ ROUGH, GRADIENT = 1e-4, 10.0
 STEP_ACCURACY = 1e-4
 """Relative residual to which a Newton step is solved: a step of sqrt(tol) then leaves an error of about tol."""
 
-ROUGH_TOLERANCE = 1e-9
+ROUGH_TOLERANCE = 1e-8
 """Tolerance of the fits from which the prior's width is learnt."""
 
 PRODUCT_TOLERANCE = 1e-6
 MOST_SADDLES, MOST_BENDS = 5, 500
-MOST_COLUMNS = 24
+MOST_INVERTED, MOST_COLUMNS = 1024, 24
+"""Unknowns up to which traces are exact, where the Hessian is closed or made by columns."""
+
 MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 50
 """Pairs of rows up to which the closed Hessian is made: by number, or by row, where a product with it costs as much."""
 
-MOST_TIED_WORK = 4
-"""Rows of tied ballots times items, for each row of all, up to which they are added to the closed Hessian by columns:
-fits by products alone take some hundred passes over all rows, those with the Hessian some ten."""
+HESSIAN_ACCURACY = 1e-8
+"""Relative accuracy of probabilities of tied stages in the Hessian."""
+
+NODES = 32
+"""Nodes that a tied stage takes, about."""
 
 MOST_PRODUCT_ROWS = 4_000_000
 
@@ -60,8 +64,8 @@ MOST_PRODUCT_ROWS = 4_000_000
 class Ballots:
     """Minus the log posterior of ballots, divided by ``scale`` so that neither the weights' sum nor the prior exceed 1.
 
-    ``strict``: ballots tie only in their lowest tier, so Plackett-Luce has a closed Hessian (`placet.kernels.orders`);
-    a few others (``rest``) are added to it column by column.
+    ``closed``: the Hessian of Plackett-Luce is made as a whole: of ballots that tie only in their lowest tier
+    (`placet.kernels.orders`), and of the others, ``rest`` (`placet.kernels.partition`).
     Where the loss is not convex, items that always stand in the same tier of the same ballots (``group``) share one
     score, the mean of theirs: the ballots do not tell them apart, and a prior alone might.
     """
@@ -74,15 +78,15 @@ class Ballots:
         self.group: Ints | None = None
         if not LOSSES[loss].convex:
             self.group = always_together(*telling_rows(ballots, weight), self.n)
-        self.strict = is_strict(loss, self.tied_rows() * self.n, self.row_pairs(), self.n_rows)
+        self.closed = is_closed(loss, *self.work())
 
     @classmethod
-    def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, strict: bool) -> "Ballots":
+    def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, closed: bool) -> "Ballots":
         """Some of the ballots, without a prior, divided by the scale of all."""
         if ballots.control is not None:
             raise DataError("ballots in parts are fitted without controls; load them (parts.load()) where they fit")
         own = cls.__new__(cls)
-        own.scale, own.precision, own.group, own.strict = scale, 0.0, None, strict
+        own.scale, own.precision, own.group, own.closed = scale, 0.0, None, closed
         own._set_columns(ballots, weight, loss)
         return own
 
@@ -106,15 +110,20 @@ class Ballots:
     def n_rows(self) -> int:
         return len(self.item)
 
-    def row_pairs(self) -> int:
-        """Pairs of rows that the closed Hessian goes through."""
+    def work(self) -> tuple[float, float]:
+        """Pairs of rows that the closed Hessian goes through, and rows that a product with it does, at every node."""
         sizes = np.diff(self.offsets)
-        each = np.where(sizes == self.n, self.tops, sizes).astype(np.float64)
-        return int((each * each).sum())
-
-    def tied_rows(self) -> int:
-        """Rows of ballots that tie above their lowest tier."""
-        return int(np.diff(self.offsets)[self.tops < 0].sum())
+        each = np.where((sizes == self.n) & (self.tops >= 0), self.tops, sizes).astype(np.float64)
+        pairs = float((each * each).sum())
+        if self.rest is None:
+            return pairs, self.n_rows
+        tier, offsets = self.rest.tier, self.rest.offsets
+        starts = np.append(True, np.diff(tier) != 0)
+        starts[offsets[:-1]] = True
+        first = np.flatnonzero(starts)
+        tied = np.diff(np.append(first, len(tier))).astype(np.float64)
+        tied[np.searchsorted(first, offsets[1:]) - 1] = 0.0  # the lowest tier is no stage
+        return pairs + NODES * float((tied * tied).sum()), self.n_rows + NODES * float(tied.sum())
 
     @cached_property
     def rest(self) -> "Ballots | None":
@@ -123,7 +132,7 @@ class Ballots:
         if not len(tied):
             return None
         own, sizes = copy(self), np.diff(self.offsets)[tied]
-        own.strict, own.precision, own.offsets = False, 0.0, offsets_from_sizes(sizes)
+        own.closed, own.precision, own.offsets = False, 0.0, offsets_from_sizes(sizes)
         rows = np.repeat(self.offsets[tied] - own.offsets[:-1], sizes) + np.arange(own.offsets[-1])
         own.item, own.tier, own.weight, own.tops = self.item[rows], self.tier[rows], self.weight[tied], self.tops[tied]
         own.__dict__.pop("bound", None)
@@ -143,7 +152,7 @@ class Ballots:
         top = theta.max(initial=-np.inf)
         grad = self.precisions * theta
         prior = 0.5 * float(theta @ grad)
-        if self.strict and self.n and top - theta.min() < WIDEST:
+        if self.closed and self.n and top - theta.min() < WIDEST:
             shifted = theta - top
             columns = (self.item, self.offsets, self.tops, self.weight)
             value = orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior
@@ -160,16 +169,22 @@ class Ballots:
         return self.average(self.by_item(rows)) + self.precisions * v
 
     def hessian(self, theta: Floats) -> Floats:
-        """The dense Hessian of ballots that are strict, but for a few."""
-        return information.with_precision(self.strict_hessian(theta), self.precision)
+        """The dense Hessian, made as a whole."""
+        return information.with_precision(self.closed_hessian(theta), self.precision)
 
-    def strict_hessian(self, theta: Floats) -> Floats:
+    def closed_hessian(self, theta: Floats) -> Floats:
         """The same without a prior; scores far below the best count as WIDEST / 2 below it."""
         refuse_square(self.n, information.WHAT, information.WAY_OUT)
         H = np.zeros((self.n, self.n))
         shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # whose squares are still numbers
         orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
-        return H if self.rest is None else H + self.rest.dense(theta)
+        if self.rest is not None:
+            s, grade = read_only(theta[self.rest.item]), read_only(-self.rest.tier.astype(np.float64))
+            columns, half = (self.rest.item, grade, self.rest.offsets, self.rest.weight), np.zeros_like(H)
+            partition.partition_hessian(s, *columns, HESSIAN_ACCURACY, half)
+            H += half
+            H += half.T
+        return H
 
     def dense(self, theta: Floats) -> Floats:
         """The dense Hessian, made column by column.  O(items x rows)."""
@@ -233,13 +248,9 @@ def precision_of(prior: float | None, scale: float) -> float:
     return 0.0 if prior is None else max(1.0 / prior**2 / scale, LEAST_PRECISION)
 
 
-def is_strict(loss: str, tied_work: float, row_pairs: float, rows: int) -> bool:
-    """Whether the closed Hessian of Plackett-Luce holds, but for a few ballots, and is cheap enough.
-
-    ``tied_work``: rows of ballots for which it does not hold, times the number of items.
-    """
-    most = max(MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW * rows)
-    return loss == "pl-partition" and tied_work <= MOST_TIED_WORK * rows and row_pairs <= most
+def is_closed(loss: str, pairs: float, rows: float) -> bool:
+    """Whether the loss has a closed Hessian, that of Plackett-Luce, and it is cheap enough (see `Ballots.work`)."""
+    return loss == "pl-partition" and pairs <= max(MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW * rows)
 
 
 def average_in_groups(theta: Floats, group: Ints | None) -> Floats:
@@ -255,7 +266,7 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
     These units are the outer products of the ballots' gradients near the optimum, which L-BFGS finds first in the
     units of the start; with many items, the Hessian's diagonal.
     """
-    if b.strict and b.n <= MOST_SIMULATED:
+    if b.closed and b.n <= MOST_SIMULATED:
         solve = lambda x, g: information.solve(b.hessian(x), g, STEP_ACCURACY)  # noqa: E731
         return optim.newton(b.value, solve, theta, step_tol=np.sqrt(tol), max_iter=max_iter, convex=True)
     if b.n > MOST_SIMULATED:
@@ -331,13 +342,13 @@ def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, fl
     n, scale = b.n_items, b.scale
     scores = np.append(theta[:n], np.zeros(b.n - n))
     own = float(scores @ scores)
-    if b.n <= (DIRECT if b.strict else MOST_COLUMNS):
+    if b.n <= (MOST_INVERTED if b.closed else MOST_COLUMNS):
         C = _inverse(b, _hessian(b, theta))
         back = C @ scores
         trace, spread = float(np.trace(C[:n, :n])), b.precision * float((C[:n, :n] ** 2).sum())
         bend = float((C * _bend(b, theta, back, lambda x: _hessian(b, x))).sum())
     else:
-        times, diagonal = _products(b, theta), b.diagonal(theta)
+        times, diagonal = _products(b, theta)
         back = optim.cg(times, scores, rtol=STEP_ACCURACY, diagonal=diagonal)
         rng, order = np.random.default_rng(random_state), np.argsort(theta[:n], kind="stable")
         total, bends, draws, trace = 0.0, 0.0, 0, math.inf
@@ -367,16 +378,16 @@ def _swapped_product(b: Ballots, v: Floats, theta: Floats) -> Floats:
     return b.times(theta, v)
 
 
-def _products(b: Ballots, theta: Floats) -> Map:
-    """v to H v; from the closed Hessian where there is one."""
-    if b.strict and b.n <= MOST_SIMULATED:
+def _products(b: Ballots, theta: Floats) -> tuple[Map, Floats]:
+    """v to H v, and the diagonal of H; from the closed Hessian where there is one."""
+    if b.closed and b.n <= MOST_SIMULATED:
         H = b.hessian(theta)
-        return lambda v: H @ v
-    return partial(b.times, theta)
+        return lambda v: H @ v, np.diag(H)
+    return partial(b.times, theta), b.diagonal(theta)
 
 
 def _hessian(b: Ballots, theta: Floats) -> Floats:
-    return b.hessian(theta) if b.strict else b.dense(theta)
+    return b.hessian(theta) if b.closed else b.dense(theta)
 
 
 def _inverse(b: Ballots, H: Floats) -> Floats:
@@ -422,7 +433,7 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
         )
     notes = []
     robust = b.outer_products(theta) if kind == "sandwich" else None
-    if b.strict:
+    if b.closed:
         H = b.hessian(theta)
     elif b.n_rows * b.n <= MOST_PRODUCT_ROWS or kind == "sandwich" or b.n > b.n_items:
         H = b.dense(theta)

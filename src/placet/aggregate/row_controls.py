@@ -21,7 +21,7 @@ class ControlledBallots(Ballots):
 
     ``Z`` (rows, k): controls less their means in each ballot, which change nothing, divided by ``unit`` (k,), the root
     mean square of their differences between two rows of a ballot.  Rows of one item have different scores, so the
-    closed Hessian of strict ballots does not hold: all goes by Hessian products of the loss.
+    closed Hessian does not hold: all goes by Hessian products of the loss.
     """
 
     def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
@@ -33,7 +33,7 @@ class ControlledBallots(Ballots):
         self.Z = within_ballots(ballots) / self.unit
         self.n = ballots.n_items + len(self.names)
         self.extra = 0.0 if prior is None else max(1.0 / EXTRA_PRIOR**2 / self.scale, LEAST_PRECISION)
-        self.strict = False
+        self.closed = False
         if prior is None:
             why = "one is the same for all rows of a ballot, or a sum of others or of items"
             refuse_confounded(self._untold(np.zeros(self.n)), why)

@@ -31,7 +31,7 @@ MOST_PAIRED = 4096
 """Items up to which every difference has its own standard error; beyond, intervals that do not overlap are apart."""
 
 MOST_DRAWS = 2000
-DIFFERENCES_AT_ONCE = 2_000_000
+SCORES_AT_ONCE = 100_000
 MOST_STEPS = 20
 
 
@@ -153,13 +153,16 @@ def difference_errors(stderr: Floats | None, covariance: Floats | None, errors: 
 
 def largest_differences(errors: Floats, weight: Floats) -> Floats:
     """Largest weighted difference of each draw, the draws shared by threads."""
-    out, most = np.empty(len(errors)), weight.max(axis=1, initial=0.0)
-    size = max(1, DIFFERENCES_AT_ONCE // max(weight.size, 1))
-    starts = range(0, len(errors), size)
+    errors = errors - errors.mean(axis=1, keepdims=True)  # a common shift says nothing and hides how small they are
+    size = np.sqrt(np.mean(errors**2, axis=0))
+    size[size == 0.0] = 1.0
+    most = (weight * np.hypot(size[:, None], size[None, :])).max(axis=1, initial=0.0)
+    out, step = np.empty(len(errors)), max(1, SCORES_AT_ONCE // max(len(weight), 1))
+    starts = range(0, len(errors), step)
 
     def work(k: int) -> None:
-        part = slice(starts[k], starts[k] + size)
-        kernels.largest_differences(errors[part], weight, most, out[part])
+        part = slice(starts[k], starts[k] + step)
+        kernels.largest_differences(errors[part], weight, size, most, out[part])
 
     map_ordered(work, len(starts))
     return out

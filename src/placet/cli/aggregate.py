@@ -75,8 +75,8 @@ def aggregate(
 ) -> None:
     """Rank the items of files by consensus, with standard errors and rank intervals.
 
-    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings (MPM for more than 10,000 ratings
-    or 1,000 rated items), the mean for score tables.
+    Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings (MPM for more than 100,000 ratings
+    or 2,000 rated items), the mean for score tables.
     Ballots that belong to instances (the topics of TREC runs, the queries of LETOR files) are ranked instance by
     instance.  A board that was written with --out board.json goes on: placet aggregate board.json new.csv
     """

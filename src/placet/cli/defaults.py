@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 DEFAULTS = ("bradley-terry", "plackett-luce", "mpm", "mean")
 """Every method that `default_method` may answer with."""
 
-MOST_RATINGS, MOST_RATED = 10_000, 1_000
+MOST_RATINGS, MOST_RATED = 100_000, 2_000
 """Ratings, and items with ratings, up to which Plackett-Luce with a learnt prior takes a few seconds."""
 
 

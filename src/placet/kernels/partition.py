@@ -155,3 +155,56 @@ def partition_curvature(s, grade, offsets, weight, out, tol, stage):
                 pull, squares = rest[t] * pull + factor * slope, rest[t] ** 2 * squares + factor * (slope + bent)
             for r in range(first, last):
                 out[r] = weight[q] * max(out[r], 0.0)
+
+
+@jit(error_model="numpy")
+def partition_hessian(s, item, grade, offsets, weight, tol, out):
+    """Half of the Hessian by item, added to ``out`` (n, n): with its transpose it is whole.
+
+    With H the Hessian of log P in a stage, h = H 1 and p the shares of the rows below, the stage adds -H to tied rows,
+    h p' between these and the rows below, and G diag(p) - (G + 1'h) p p' to the rows below.
+    O(sum over lists of rows^2, and of nodes times tied rows^2).
+    """
+    n, tied = longest(offsets), _largest_tied(grade, offsets)
+    starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
+    own, left, share, rest = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    columns, node = np.empty((5, tied)), np.empty((3, quadrature.MAX_NODES))
+    within, e, below = np.empty((tied, tied)), np.empty(len(s)), np.empty(n)
+    for q in range(len(weight)):
+        a, b, w = offsets[q], offsets[q + 1], weight[q]
+        if b - a < 2 or w == 0.0:
+            continue
+        n_tiers = tier_stages(s, grade, a, b, starts, e, own, left, share, rest)
+        pull, squares = 0.0, 0.0  # of the stages above, for shares of the rows from this tier on
+        for t in range(n_tiers):
+            first, last = starts[t], starts[t + 1]
+            for r in range(first, last):
+                e[r] *= share[t]
+                i = item[r]
+                out[i, i] += 0.5 * w * e[r] * (pull - squares * e[r])
+                for k in range(first, r):
+                    out[i, item[k]] -= w * squares * e[r] * e[k]
+            if t == n_tiers - 1:
+                break
+            m = last - first
+            if m == 1:
+                _, slope = _single(s[first] - left[t + 1])
+                within[0, 0] = columns[3, 0] = bent = -slope * (1.0 - slope)
+            else:
+                _, nodes = _stage(s, first, last, left[t + 1], tol, columns, node, exponent)
+                slope = quadrature.slopes(columns[1], m, node[0], node[1], nodes, node[2], columns[2])
+                bent = quadrature.hessian(columns[1], m, node[0], node[1], nodes, columns[2], within, columns[3])
+            lower = w
+            for u in range(t + 1, n_tiers):
+                for r in range(starts[u], starts[u + 1]):
+                    below[r - a] = lower * share[u] * e[r]
+                lower *= rest[u]
+            for r in range(first, last):
+                i, j = item[r], r - first
+                out[i, i] -= 0.5 * w * within[j, j]
+                for k in range(j):
+                    out[i, item[first + k]] -= w * within[j, k]
+                across = columns[3, j] - squares * rest[t] * e[r]
+                for k in range(last, b):
+                    out[i, item[k]] += across * below[k - a]
+            squares, pull = rest[t] ** 2 * squares + slope + bent, rest[t] * pull + slope

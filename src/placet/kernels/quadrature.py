@@ -22,7 +22,7 @@ import numpy as np
 
 import placet.kernels.vector as vector
 from placet.kernels.jit import jit
-from placet.kernels.softmax import total
+from placet.kernels.softmax import dot, total
 
 # Beyond it in either direction a factor is a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite.
 LARGEST = 600.0
@@ -293,3 +293,27 @@ def hessian_product(a, n, v, weight, last, term, slope, u, out):
         out[i] = total(term[:last])
         summed += out[i]
     return summed
+
+
+@jit(fastmath={"contract"}, error_model="numpy")
+def hessian(a, n, v, weight, last, slope, out, sums):
+    """The lower triangle of H in ``out`` (n, n), and its row sums; returns the sum of these.
+
+    O(n^2 nodes), scratch O(n nodes).
+    """
+    phi, own = np.empty((n, last)), np.empty(last)
+    for i in range(n):
+        ai, g, bent = a[i], slope[i], 0.0
+        for t in range(last):
+            y = ai * v[t]
+            e = vector.expm1(-y)
+            p = y * (1.0 + e) / -e
+            phi[i, t] = p
+            own[t] = weight[t] * (p - g)
+            bent += weight[t] * p * (1.0 - y)
+        out[i, i] = sums[i] = bent - g * g
+        for j in range(i):
+            out[i, j] = dot(own, phi[j])
+            sums[i] += out[i, j]
+            sums[j] += out[i, j]
+    return total(sums[:n])

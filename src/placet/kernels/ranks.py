@@ -1,8 +1,12 @@
 """Maxima of studentized differences, over draws of the scores."""
 
+import math
+
 import numpy as np
 
 from placet.kernels.jit import jit
+
+ROUNDING = 1.0 + 1e-12  # a bound and what it bounds are rounded apart from each other
 
 
 @jit(fastmath={"reassoc", "nnan", "nsz"})
@@ -15,23 +19,27 @@ def largest_in_row(x_i, x, weight):
 
 
 @jit()
-def largest_differences(draws, weight, most, out):
+def largest_differences(draws, weight, size, most, out):
     """out[d] = max over i, j of (x_i - x_j) weight_ij at draw d, at least 0; a weight of 0 leaves a pair out.
 
-    ``most`` (n,) are the largest weights of the rows.  Row i holds nothing above (x_i - min x) most_i, so rows whose
-    bound is not above what is found are passed over: O(draws n) where weights are alike, at most O(draws n^2).
+    With z_i = x_i / size_i and a the largest of -z_j and 0, (x_i - x_j) / sqrt(size_i^2 + size_j^2) is at most
+    sqrt(max(z_i, 0)^2 + a^2), whatever the sizes; so row i holds nothing above that times ``most``_i = max_j weight_ij
+    sqrt(size_i^2 + size_j^2), and rows whose bound is not above what is found are passed over.  O(draws n) where sizes
+    are the scores' own and these nearly independent, at most O(draws n^2).
     """
     n = draws.shape[1]
+    bound = np.empty(n)
     for d in range(len(draws)):
-        x, low, first, bound = draws[d], np.inf, 0, -1.0
+        x, deepest, first = draws[d], 0.0, 0
         for i in range(n):
-            low = min(low, x[i])
+            deepest = max(deepest, -x[i] / size[i])
         for i in range(n):
-            if (x[i] - low) * most[i] > bound:
-                first, bound = i, (x[i] - low) * most[i]
+            bound[i] = most[i] * math.hypot(max(x[i] / size[i], 0.0), deepest) * ROUNDING
+            if bound[i] > bound[first]:
+                first = i
         top = largest_in_row(x[first], x, weight[first]) if n else 0.0
         for i in range(n):
-            if (x[i] - low) * most[i] > top:
+            if bound[i] > top:
                 top = max(top, largest_in_row(x[i], x, weight[i]))
         out[d] = top
 

@@ -34,6 +34,15 @@ def total(x):
     return t
 
 
+@jit(fastmath={"reassoc", "contract"})
+def dot(x, y):
+    """Sum of x y in vector registers."""
+    t = 0.0
+    for r in range(len(x)):
+        t += x[r] * y[r]
+    return t
+
+
 @jit()
 def exponentials(s, a, b, out):
     """out = e^{s - max} over rows a..b; returns the maximum and log sum e^s."""
