@@ -1,9 +1,9 @@
-"""Unknowns of which some are shared and others belong to one rater each: the fit, and the widths of their priors.
+"""Models with shared and per-rater parameters: fitting them, and learning the widths of their priors.
 
-Given what the raters share (scores, tie parameter, controls: N unknowns) the raters are independent, so the Hessian is
-an arrow: [A, B; B', C] with C made of one small block for each rater.  A step costs O(data + N^3).  The widths are
-learnt: MacKay's update of the evidence, under Laplace's approximation, puts w^2 to (sum of squares) / (number of
-raters - sum of posterior variances / w^2).
+Given the N shared parameters (scores, tie parameter, controls), the raters are independent, so the Hessian is an
+arrowhead matrix [A, B; B', C], where C is block diagonal with one small block per rater.  A step costs O(data + N^3).
+The prior widths are learned by maximizing the evidence under Laplace's approximation: MacKay's update sets w^2 to
+(sum of squares) / (number of raters - sum of posterior variances / w^2).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,26 +25,26 @@ from placet.data.room import refuse_square
 FIRST_WIDTH = 0.5
 MOST_ROUNDS = 60
 ROUND_ACCURACY = 0.01
-"""Relative change of every width at which learning them ends."""
+"""Widths are learned until none changes by more than this fraction in a round."""
 
 LEAST_SHARPNESS = 0.1
-"""Mean sharpness of raters below which scores are not put to its scale: it may be that none sees anything."""
+"""Smallest mean sharpness that scores are rescaled by: below it, possibly no rater can tell items apart."""
 
 LOWEST = 1e-3
-"""A width below this is taken as none: raters do not differ."""
+"""Smallest width: below it, raters are considered identical."""
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A Hessian [A, B; B', C], factored: A (N, N), B sparse (N, raters r), C one block (r, r) for each rater."""
+    """A factored Hessian [A, B; B', C]: A (N, N), B sparse (N, raters * r), C with one (r, r) block per rater."""
 
-    inverse_blocks: Any  # sparse, of C
+    inverse_blocks: Any  # sparse C^-1
     back: Any  # sparse B C^-1
     schur: Any  # Cholesky factor of A - B C^-1 B'
 
     @classmethod
     def factored(cls, H: Any, n_shared: int, r: int) -> "Arrow":
-        """A ``LinAlgError`` where H is not positive definite."""
+        """Factor H; raises ``LinAlgError`` if it is not positive definite."""
         refuse_square(n_shared, "the information", "take fewer items")
         A, B = H[:n_shared, :n_shared].toarray(), H[:n_shared, n_shared:].tocsr()
         blocks = H[n_shared:, n_shared:].tobsr(blocksize=(r, r))
@@ -63,25 +63,25 @@ class Arrow:
 
     @cached_property
     def covariance(self) -> Floats:
-        """The part (N, N) of H^-1 of what raters share."""
+        """The (N, N) block of H^-1 that belongs to the shared parameters."""
         n = self.back.shape[0]
         return np.asarray(cho_solve(self.schur, np.eye(n)))
 
     def variances(self) -> Floats:
-        """The diagonal of H^-1 of the raters' unknowns (raters r,)."""
+        """The diagonal (raters * r,) of H^-1 for the raters' parameters."""
         through = (self.back.T @ self.covariance) * self.back.T.toarray() if self.back.shape[1] else np.zeros((0, 1))
         return np.asarray(self.inverse_blocks.diagonal() + through.sum(axis=1))
 
     def with_shared(self, k: int) -> Floats:
-        """Covariances (raters r,) of the raters' unknowns with the shared unknown number ``k``."""
+        """Covariances (raters * r,) of the raters' parameters with shared parameter ``k``."""
         return np.asarray(-(self.back.T @ self.covariance[k]))
 
 
 class RaterPosterior:
-    """Minus the log posterior in x = (``n`` scores, other shared unknowns, ``kinds`` of each of ``m`` raters).
+    """Negative log posterior in x = (``n`` scores, other shared parameters, ``kinds`` of each of ``m`` raters).
 
-    A subclass has ``value``, ``gradient`` and ``arrow`` at x.  Raters come agent by agent, ``kinds`` inside;
-    ``precision`` (unknowns,) is that of all normal priors, the diagonal of ``prior_matrix``.
+    Subclasses implement ``value``, ``gradient`` and ``arrow`` at x.  The raters' parameters are ordered by rater, then
+    by kind; ``precision`` (parameters,) holds the precisions of the normal priors, the diagonal of ``prior_matrix``.
     """
 
     def __init__(self, n: int, n_shared: int, m: int, kinds: tuple[str, ...]) -> None:
@@ -92,7 +92,7 @@ class RaterPosterior:
         self.prior_matrix: Any = sparse.diags(self.precision)
 
     def value(self, x: Floats) -> float:
-        """Minus the log posterior without constants."""
+        """Negative log posterior up to a constant."""
         raise NotImplementedError
 
     def gradient(self, x: Floats) -> Floats:
@@ -100,26 +100,26 @@ class RaterPosterior:
         raise NotImplementedError
 
     def arrow(self, x: Floats) -> Arrow:
-        """The Hessian, or a positive definite stand-in away from the optimum."""
+        """The factored Hessian, or a positive definite approximation away from the optimum."""
         raise NotImplementedError
 
     def set_widths(self, prior: float, widths: Mapping[str, float]) -> None:
-        """Standard deviations of the scores' prior and of what raters differ in."""
+        """Set the standard deviations of the priors of the scores and of each kind of rater parameter."""
         self.precision[: self.n] = 1 / prior**2
         by_kind = [1 / max(widths[kind], LOWEST) ** 2 for kind in self.kinds]
         self.precision[self.n_shared :] = np.tile(by_kind, self.m)
         self.prior_matrix = sparse.diags(self.precision)
 
     def scores_width(self, x: Floats, arrow: Arrow, width: float) -> float:
-        """The next width of the scores' prior: that of scores with mean zero."""
+        """The next width of the scores' prior, computed from mean-centered scores."""
         spread = np.diag(with_mean_zero(arrow.covariance, self.n))[: self.n]
         return next_width(x[: self.n] - x[: self.n].mean(), spread, width, max(self.n - 1, 1))
 
     def normalize(self, x: Floats) -> Floats:
-        """The same likelihood with a mean sharpness of 1, for which scores (and their widths) grow by ``factor``.
+        """Rescale x to a mean sharpness of 1, multiplying scores (and their widths) by ``factor``.
 
-        Scores c theta with sharpness a / c leave every d as it is.  Where raters are fewer than items, a width of
-        sharpness that is learnt from anything but this would follow scores that shrink to nothing.
+        The likelihood does not change: scores c theta with sharpness a / c give the same differences d.  With fewer
+        raters than items, a width of sharpness learned on any other scale would let the scores shrink toward zero.
         """
         self.factor, self.before = 1.0, x
         if "sharpness" not in self.kinds:
@@ -132,9 +132,9 @@ class RaterPosterior:
         return x
 
     def final_errors(self, arrow: Arrow) -> tuple[Floats, Floats]:
-        """Posterior covariance (shared, shared) and variances (raters, kinds) of what `normalize` gave.
+        """Posterior covariance (shared, shared) and variances (raters, kinds) of the parameters after `normalize`.
 
-        By the delta method: the factor is the mean sharpness, and what is not known of it moves all scores together.
+        Uses the delta method: the factor is the mean sharpness, and its uncertainty scales all scores together.
         """
         unit = np.where(np.arange(self.n_shared) < self.n, self.factor, 1.0)
         C, variances = unit[:, None] * arrow.covariance * unit, arrow.variances().reshape(self.m, self.r)
@@ -158,7 +158,7 @@ class RaterPosterior:
         return C, np.maximum(variances, 0.0)
 
     def more_widths(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> dict[str, float]:
-        """The next widths of what is neither a score nor a rater's own."""
+        """The next widths of parameters that are neither scores nor rater parameters."""
         return {}
 
     def own(self, x: Floats) -> dict[str, Floats]:
@@ -166,7 +166,7 @@ class RaterPosterior:
         return dict(zip(self.kinds, x[self.n_shared :].reshape(self.m, self.r).T))
 
     def fit(self, x: Floats, max_iter: int, tol: float) -> tuple[optim.Fit, Arrow]:
-        """Newton's method; the fit, and the Hessian there."""
+        """Minimize by Newton's method; returns the fit and the Hessian there."""
         last: tuple[Floats, Arrow] | None = None
 
         def solve(x: Floats, gradient: Floats) -> Floats:
@@ -179,7 +179,7 @@ class RaterPosterior:
         return found, self.arrow(found.x)
 
     def fit_normalized(self, x: Floats, max_iter: int, tol: float) -> tuple[optim.Fit, Arrow]:
-        """The fit with a mean sharpness of 1, and the Hessian of the fit before that."""
+        """The fit rescaled to a mean sharpness of 1, and the Hessian before rescaling."""
         found, arrow = self.fit(x, max_iter, tol)
         return replace(found, x=self.normalize(found.x)), arrow
 
@@ -193,11 +193,11 @@ def learn_widths(
     *,
     fixed: Sequence[str] = (),
 ) -> tuple[float, dict[str, float], Floats]:
-    """Widths of the scores' prior (unless given) and of the kinds of difference, and unknowns near to the fit.
+    """Learn the widths of the scores' prior (unless given) and of each kind; also returns parameters close to the fit.
 
-    ``more``: further widths to start from (`RaterPosterior.more_widths`), of which those in ``fixed`` stay.  The
-    evidence is raised by MacKay's fixed point, w^2 = sum u^2 / (number - sum of variances / w^2), the
-    squares of sharpness those at a mean of 1.
+    ``more``: initial values of further widths (`RaterPosterior.more_widths`); those in ``fixed`` are not updated.  The
+    evidence is maximized by MacKay's fixed point, w^2 = sum u^2 / (number - sum of variances / w^2), with sharpness
+    normalized to a mean of 1.
     """
     theta_width = float(np.std(x[: v.n])) or 1.0 if prior is None else prior
     widths = dict.fromkeys(v.kinds, FIRST_WIDTH) | dict(more or {})
@@ -220,7 +220,7 @@ def learn_widths(
 
 
 def next_width(u: Floats, variance: Floats, width: float, count: int) -> float:
-    """The next width: squares over how many of the unknowns the data determine; within bounds."""
+    """The next width, within bounds: root of the sum of squares over the effective number of parameters."""
     determined = max(count - float(variance.sum()) / width**2, 1e-3 * count)
     return float(
         np.clip(np.sqrt(float(u @ u) / determined), LOWEST if width < NARROWEST else NARROWEST / 2, WIDEST_PRIOR)

@@ -1,4 +1,4 @@
-"""Likelihoods of ballots as aggregation models: Plackett-Luce and the probabilistic models over ordered partitions."""
+"""Likelihood models of ballots: Plackett-Luce and the probabilistic models over ordered partitions."""
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
@@ -26,12 +26,12 @@ from placet.data.errors import one_of
 
 
 class _BallotModel(BaseEstimator):
-    """What the models share; each names its method, its loss and its probability that one item beats another."""
+    """Base class of the ballot models; each defines its method, its loss and its win probability of a pair."""
 
     method: str
     loss: str
     win: Callable[..., Any]
-    existence = "order"  # what makes the scores finite, see `notes_of_rankings`
+    existence = "order"  # condition for finite scores, see `notes_of_rankings`
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class _BallotModel(BaseEstimator):
 
     @property
     def first_prior(self) -> float | None:
-        """The prior's width, or the one that a search for it starts with."""
+        """The prior's width, or the initial one if it is learned."""
         return WIDEST_PRIOR if self.prior == LEARN else self.prior  # type: ignore[return-value]
 
     def _check(self) -> None:
@@ -116,7 +116,7 @@ class _BallotModel(BaseEstimator):
 
 
 def _tied_together(b: Ballots, items: Sequence[Hashable]) -> list[str]:
-    """A note on items that share one score because no ballot tells them apart."""
+    """A note on items that share one score because no ballot distinguishes them."""
     if b.group is None:
         return []
     sizes = np.bincount(b.group, minlength=1)
@@ -129,31 +129,31 @@ def _tied_together(b: Ballots, items: Sequence[Hashable]) -> list[str]:
 
 
 class PlackettLuce(_BallotModel):
-    """Items leave one by one; the next is i with probability e^{theta_i} over the sum of those left, ties summed over.
+    """Items are drawn one by one from those remaining, item i with probability proportional to e^{theta_i}.
 
-    The likelihood of a ballot with ties is the sum over all orders that agree with it (loss "pl-partition"), exactly; a
-    ballot that ties everything says nothing, and neither does an item's absence.
+    The likelihood of a ballot with ties is the exact sum over all orders consistent with it (loss "pl-partition"); a
+    ballot that ties everything carries no information, and neither does an item's absence.
 
-    Controls of rows (``Rankings.control``: the place at which an item was shown) add ``control @ effect`` to the score
-    of the row; scores are those at controls of 0, and ``consensus_.controls`` has the effects.
+    Row controls (``Rankings.control``, such as the position at which an item was shown) add ``control @ effect`` to the
+    score of the row; scores refer to controls of 0, and ``consensus_.controls`` has the effects.
 
     Parameters
     ----------
     prior : float, "learn" or None
-        Scores are normal with mean 0 and this standard deviation.  "learn", the default: the one that the data make
-        most likely (`placet.aggregate.prior`; ``extras["prior"]``).  None: no prior, and a ``DataError`` where no
-        finite scores exist.
+        Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
+        maximizes the marginal likelihood (`placet.aggregate.prior`; ``extras["prior"]``).  None: no prior, and a
+        ``DataError`` if no finite scores exist.
     stderr : "observed", "sandwich" or None
-        Standard errors from the information, from the gradients of the ballots with the model not trusted, or none.
+        Standard errors from the observed information, from the robust sandwich estimator over ballots, or none.
     agent_weight : mapping, optional
-        Agents' names to what their ballots count (others: 1).
+        Agents' names to the weights of their ballots (default 1).
     agents : "sharpness", optional
-        Agents (raters) differ in how sharply they tell items apart: the scores of a row on a ballot of agent n are
-        a_n theta[item] (`placet.aggregate.ballot_raters`); ``consensus_.agents_frame()`` has each of them.
+        Agents (raters) differ in how sharply they distinguish items: a row on a ballot of agent n has the score
+        a_n theta[item] (`placet.aggregate.ballot_raters`); ``consensus_.agents_frame()`` has the estimates.
     max_iter, tol
         Newton's method stops when a step moves no score by more than sqrt(tol), or after ``max_iter`` steps.
     random_state : int
-        For traces and standard errors that are sampled.
+        Seed for sampled traces and standard errors.
 
     >>> ballots = Rankings.from_orders([["a", "b", "c"], ["b", "a"], ["c", "a", "b"]], weight=[3, 2, 2])
     >>> PlackettLuce().fit(ballots).consensus_.ranking
@@ -190,7 +190,7 @@ class PlackettLuce(_BallotModel):
         return self._fit_raters(checked_ballots(ballots, kinds), start)
 
     def _fit_raters(self, ballots: Rankings, start: Any) -> Any:
-        """Fit scores and raters together."""
+        """Fit scores and rater parameters jointly."""
         from placet.metrics.interrater import describe_agreement
 
         if self.prior is None or self.stderr == "sandwich":
@@ -227,16 +227,16 @@ class PlackettLuce(_BallotModel):
 
 
 def _two_thirds(x: Any, y: Any) -> Any:
-    """The full-decomposition model gives a tie of two items 1/3, whatever their scores."""
+    """Win probability of the full-decomposition model, in which two items tie with probability 1/3 at any scores."""
     return 2 / 3 * expit(np.subtract(x, y))
 
 
 class PMOPFullDecomposition(_BallotModel):
-    """Tiers are chosen one after the other, tier X from R with probability sum_X e^theta / (C |X| sum_R e^theta).
+    """Tiers are drawn one after the other, tier X from R with probability sum_X e^theta / (C |X| sum_R e^theta).
 
     Probabilistic model over ordered partitions, full decomposition (loss "pmop-fd"); C = (2^|R| - 1) / |R|.  Parameters
-    as `PlackettLuce`.  Not convex where ballots tie: the answer is an optimum near the start, all scores equal, never a
-    saddle (up to 500 items), and items that always stand together have one score.
+    as in `PlackettLuce`.  Not convex if ballots have ties: the result is a local optimum reached from equal scores,
+    never a saddle point (up to 500 items), and items that are always tied together share one score.
     """
 
     method = "pmop-fd"
@@ -246,10 +246,10 @@ class PMOPFullDecomposition(_BallotModel):
 
 
 class PMOP(_BallotModel):
-    """Tiers are chosen one after the other, tier X from R in proportion to e^{mean of theta over X}, among all subsets.
+    """Tiers are drawn one after the other, subset X of R with probability proportional to e^{mean of theta over X}.
 
-    Probabilistic model over ordered partitions, general state (loss "pmop-exact"), the normaliser exact.  Parameters as
-    `PlackettLuce`.
+    Probabilistic model over ordered partitions, general state (loss "pmop-exact"), with the exact normalizer.
+    Parameters as in `PlackettLuce`.
     """
 
     method = "pmop"

@@ -1,9 +1,9 @@
 """Ballots of raters who differ in sharpness: a row of rater n has the score  a_n theta[item] + z . gamma.
 
-The likelihood is that of Plackett-Luce on these scores, ties summed over (loss "pl-partition"), so a_n = 0 orders at
-random and a_n < 0 the other way round.  The Hessian by row scores has a block for each ballot; products with the k-th
-rows of all ballots at once give a column of every block, so a Hessian costs as many products as the longest ballot has
-rows.
+The likelihood is that of Plackett-Luce on these scores, summed over ties (loss "pl-partition"), so a rater with a_n = 0
+orders at random and one with a_n < 0 in reverse.  The Hessian with respect to row scores has one block per ballot; one
+product with the k-th rows of all ballots gives the k-th column of every block, so a Hessian costs as many products as
+the longest ballot has rows.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ KIND = "sharpness"
 
 
 class RaterBallots(RaterPosterior):
-    """Minus the log posterior of ballots with agents, in x = (scores, effects of controls, sharpness of raters less 1).
+    """Negative log posterior of ballots with agents, in x = (scores, effects of controls, sharpness of raters minus 1).
 
-    ``Z`` (rows, k): controls less their means in each ballot, divided by ``unit`` (k,), typical differences.
+    ``Z`` (rows, k): controls minus their means within each ballot, divided by ``unit`` (k,), typical differences.
     """
 
     def __init__(self, ballots: Rankings, weight: Floats) -> None:
@@ -45,17 +45,17 @@ class RaterBallots(RaterPosterior):
         self.sizes = np.diff(ballots.offsets)
 
     def _parts(self, x: Floats) -> tuple[Floats, Floats, Floats]:
-        """Scores of the items of all rows, sharpness of their raters, and the scores of the rows."""
+        """For every row: the score of its item, the sharpness of its rater, and the score of the row itself."""
         theta, sharp = x[self.item], 1 + x[self.n_shared + self.rater]
         return theta, sharp, sharp * theta + self.Z @ x[self.n : self.n_shared]
 
     def _back(self, rows: Floats, theta: Floats, sharp: Floats) -> Floats:
-        """Derivatives by row scores as derivatives by x."""
+        """Gradient with respect to x, from the gradient with respect to row scores."""
         by_item = np.bincount(self.item, sharp * rows, self.n)
         return np.concatenate([by_item, rows @ self.Z, np.bincount(self.rater, theta * rows, self.m)])
 
     def value(self, x: Floats) -> float:
-        """Minus the log posterior without constants.  O(rows)."""
+        """Negative log posterior up to a constant.  O(rows)."""
         return self.bound.value_and_grad(self._parts(x)[2])[0] + 0.5 * float(self.precision @ x**2)
 
     def gradient(self, x: Floats) -> Floats:
@@ -64,10 +64,10 @@ class RaterBallots(RaterPosterior):
         return self._back(self.bound.value_and_grad(s)[1], theta, sharp) + self.precision * x
 
     def arrow(self, x: Floats) -> Arrow:
-        """The Hessian, or where it is not positive definite, without the product of sharpness and score."""
+        """The factored Hessian; if not positive definite, without the term from the product of sharpness and score."""
         theta, sharp, s = self._parts(x)
         slope = self.bound.value_and_grad(s)[1]
-        along = self.bound.hvp(s, theta)  # raters have ballots of their own, so one product serves them all
+        along = self.bound.hvp(s, theta)  # no ballot has two raters, so one product covers them all
         A = self._shared_hessian(s, sharp) + np.diag(self.precision[: self.n_shared])
         C = sparse.diags(np.bincount(self.rater, theta * along, self.m) + self.precision[self.n_shared :])
         for bilinear in (slope, 0.0):
@@ -83,11 +83,11 @@ class RaterBallots(RaterPosterior):
         raise AssertionError
 
     def _by_rater(self, rows: Floats) -> Floats:
-        """Sums (k, raters) of columns (rows, k)."""
+        """Sums (k, raters) of the columns of ``rows`` (rows, k) over the rows of each rater."""
         return np.array([np.bincount(self.rater, column, self.m) for column in rows.T]).reshape(-1, self.m)
 
     def _shared_hessian(self, s: Floats, sharp: Floats) -> Floats:
-        """The Hessian (N, N) by scores and effects, without a prior.  O(longest ballot x rows)."""
+        """The Hessian (N, N) for scores and effects, without the prior.  O(longest ballot x rows)."""
         n, first = self.n, self.ballots.offsets[:-1]
         A = np.zeros((self.n_shared, self.n_shared))
         scores = A[:n, :n]
@@ -107,13 +107,13 @@ class RaterBallots(RaterPosterior):
         return (A + A.T) / 2
 
     def start(self, theta: Any = None) -> Floats:
-        """Scores as given or 0, and raters alike."""
+        """Starting point: the given scores or 0, and identical raters."""
         x = np.zeros(len(self.precision))
         x[: self.n] = 0.0 if theta is None else theta
         return x
 
     def raters(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> Raters:
-        """What the fit says of each rater."""
+        """The fitted sharpness of each rater, with standard errors."""
         assert self.ballots.agent is not None
         assert self.ballots.agents is not None
         ballots = np.bincount(self.ballots.agent, self.weight, self.m).astype(np.float64)
@@ -134,7 +134,7 @@ class RaterBallots(RaterPosterior):
 
 
 def checked_ballots(ballots: Rankings, kinds: tuple[str, ...]) -> Rankings:
-    """Ballots of which it is known who cast them, or an error that says what is missing."""
+    """The ballots, checked to name their agents; raises an error that says what is missing."""
     other = [kind for kind in kinds if kind != KIND]
     if other:
         raise ValueError(

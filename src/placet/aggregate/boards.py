@@ -1,7 +1,7 @@
-"""A result as JSON that carries what is needed to go on: scores and their covariance, and the data they rest on.
+"""Boards: results saved as JSON together with the covariance of the scores and the underlying data.
 
-So that a board can be compared with another (`placet.aggregate.difference`), and grow by new votes without the old
-files: ``board.data + new``, fitted from ``start=board.consensus``.
+A board can be compared with another (`placet.aggregate.difference`) and updated with new votes without the original
+files: ``board.data + new``, fitted with ``start=board.consensus``.
 """
 
 import json
@@ -19,17 +19,17 @@ from placet.data import Comparisons, DataError, Rankings, Scores
 
 VERSION = 1
 MOST_ITEMS = 200
-"""Items up to which the covariance is kept; beyond, standard errors alone."""
+"""Largest number of items for which the covariance is saved; beyond it, only standard errors."""
 
 MOST_ROWS = 1_000_000
-"""Rows of data, or scores of a table, up to which they are kept."""
+"""Largest number of rows, or entries of a score table, for which the data are saved."""
 
 KINDS: dict[str, type] = {"votes": Comparisons, "ballots": Rankings, "scores": Scores}
 
 
 @dataclass(frozen=True)
 class Board:
-    """What a file holds: the result, the data it rests on where they were kept, and the method with its parameters."""
+    """Contents of a board file: the result, the underlying data if saved, and the method with its parameters."""
 
     consensus: Consensus | ConsensusSet
     data: Any
@@ -38,7 +38,7 @@ class Board:
 
 
 def board_dict(result: Consensus | ConsensusSet, data: Any = None) -> dict[str, Any]:
-    """What `read_board` takes, as JSON has it: ``board`` (the version), ``state`` and, where they fit, ``data``."""
+    """A JSON-compatible dict for `read_board`: ``board`` (the version), ``state`` and, unless too large, ``data``."""
     state: Any = (
         _state(result)
         if isinstance(result, Consensus)
@@ -50,7 +50,7 @@ def board_dict(result: Consensus | ConsensusSet, data: Any = None) -> dict[str, 
 
 
 def is_board(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a board does."""
+    """Whether a file starts like a board."""
     try:
         with open(path, "rb") as file:
             return file.read(64).split()[:2] == [b"{", b'"board":']
@@ -59,7 +59,7 @@ def is_board(path: str | os.PathLike[str]) -> bool:
 
 
 def read_board(path: str | os.PathLike[str]) -> Board:
-    """A board that ``placet aggregate --out board.json`` (or `write_board`) wrote."""
+    """Read a board written by ``placet aggregate --out board.json`` or `write_board`."""
     name = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as file:
@@ -80,7 +80,7 @@ def read_board(path: str | os.PathLike[str]) -> Board:
 
 
 def write_board(path: str | os.PathLike[str], result: Consensus | ConsensusSet, data: Any = None) -> None:
-    """A result, and the data it rests on, as a file for `read_board`."""
+    """Write a result and its underlying data to a file for `read_board`."""
     from placet.io.files import writing
 
     with writing(path) as file:
@@ -88,7 +88,7 @@ def write_board(path: str | os.PathLike[str], result: Consensus | ConsensusSet, 
 
 
 def _state(c: Consensus) -> dict[str, Any]:
-    """Scores in log odds, with their errors; the scale they were shown in beside them."""
+    """Scores in log odds with their errors, and the scale on which they were displayed."""
     plain = in_log_odds(c)
     full = plain._covariance_or_draws() if len(plain.items) <= MOST_ITEMS else None
     return {
@@ -105,7 +105,7 @@ def _state(c: Consensus) -> dict[str, Any]:
 
 
 def _win_dict(c: Consensus) -> dict[str, Any] | None:
-    """The law of a pair, where it is one of those with a name."""
+    """The win probability function by family and tie parameter; None if it has no named family."""
     own: Any = getattr(c.win, "keywords", {})
     if "family" in own:
         return {"family": own["family"], "tie": float(own["tie"]) if np.isfinite(own["tie"]) else None}
@@ -121,7 +121,7 @@ def _consensus(state: Mapping[str, Any], method: str, params: Mapping[str, Any])
     array = lambda name: None if state[name] is None else np.array(state[name], dtype=np.float64)  # noqa: E731
     law = None
     if (win := state["win"]) is not None:
-        from placet.aggregate.bradley_terry import win_probability  # with scikit-learn and Numba: not for rules
+        from placet.aggregate.bradley_terry import win_probability  # slow import; rules do not need it
 
         law = partial(win_probability, family=win["family"], tie=_tie(win["tie"]))
     return Consensus(
@@ -139,7 +139,7 @@ def _consensus(state: Mapping[str, Any], method: str, params: Mapping[str, Any])
 
 
 def _data_dict(data: Any) -> dict[str, Any] | None:
-    """The columns of votes, ballots or a score table; None where there are none, too many, or names beyond JSON."""
+    """The columns of votes, ballots or a score table; None if absent, too large or not JSON-compatible."""
     if isinstance(data, Mapping):
         parts = [[_name(name), _data_dict(part)] for name, part in data.items()]
         return None if any(part is None for _, part in parts) else {"kind": "slices", "slices": parts}
@@ -168,7 +168,7 @@ def _size(data: Comparisons | Rankings | Scores) -> int:
 
 
 def _column(values: Any) -> Any:
-    """A column as JSON has it: dates are text, a missing score is null."""
+    """A column as a JSON list: dates become text, missing scores null."""
     if values.dtype.kind == "M":
         return np.datetime_as_string(values).tolist()
     if values.dtype.kind == "f" and np.isnan(values).any():
@@ -189,7 +189,7 @@ def _read_data(value: Mapping[str, Any] | None) -> Any:
 
 
 def _array(name: str, values: list[Any]) -> Any:
-    """A column as it was; null is a missing score, and text a date."""
+    """The original column: null is a missing score, text a date."""
     if name == "time" and values and isinstance(values[0], str):
         return np.array(values, dtype="datetime64")
     return np.array(values, dtype=np.float64) if name == "value" else np.array(values)

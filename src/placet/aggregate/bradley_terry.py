@@ -1,4 +1,4 @@
-"""Bradley-Terry on pair counts, with Rao-Kupper or Davidson ties and controls such as the effect of coming first."""
+"""Bradley-Terry on pair counts, with Rao-Kupper or Davidson ties and controls such as an order effect."""
 
 from dataclasses import replace
 from functools import partial
@@ -35,40 +35,40 @@ class BradleyTerry(BaseEstimator):
     ----------
     ties : "none", "rao-kupper" or "davidson"
         "none" counts a tie as half a win for either side.  The other two have a tie parameter, ``extras["tie"]``:
-        "rao-kupper" has P(i) = 1 / (1 + (1 + e^tie) e^-d) and gives ties the rest; in "davidson" i, j and a tie weigh
-        e^{d/2}, e^{-d/2} and e^tie.
+        in "rao-kupper" P(i) = 1 / (1 + (1 + e^tie) e^-d) and ties have the remaining probability; in "davidson" the
+        probabilities of i, j and a tie are proportional to e^{d/2}, e^{-d/2} and e^tie.
     order_effect : bool
-        A constant is added to d for the item that came first (``Comparisons`` with ``ordered=True``): short for the
-        control "order", which is 1 in every row.
+        Add a constant to d for the item that came first (``Comparisons`` with ``ordered=True``); equivalent to a
+        control "order" that is 1 in every row.
     prior : float, "learn" or None
-        Scores are normal with mean 0 and this standard deviation.  "learn", the default: the one that the data make
-        most likely (`placet.aggregate.prior`; ``extras["prior"]``), so that items with few votes are drawn to the
-        middle as far as the spread of all items asks for.  The tie parameter and the effect of each control, in units
-        of its root mean square, have a standard deviation of 10 in either case.  None: no prior, and a ``DataError``
-        where no finite scores exist.
+        Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
+        maximizes the marginal likelihood (`placet.aggregate.prior`; ``extras["prior"]``), so that items with few votes
+        are shrunk toward the mean as much as the spread of all items suggests.  The tie parameter and the effect of
+        each control, in units of its root mean square, have a standard deviation of 10 in either case.  None: no
+        prior, and a ``DataError`` if no finite scores exist.
     stderr : "observed", "sandwich" or None
-        Standard errors from the information; or with votes independent and the model not trusted; or none.
+        Standard errors from the observed information, from the robust sandwich estimator over votes, or none.
     agent_weight : mapping, optional
-        Agents' names to what their votes count (others: 1).
+        Agents' names to the weights of their votes (default 1).
     agents : str, optional
         What agents (raters) may differ in: "sharpness", "ties", "side", several joined by +, or "all"
-        (`placet.aggregate.raters`); ``consensus_.agents_frame()`` has each of them.
+        (`placet.aggregate.raters`); ``consensus_.agents_frame()`` has the estimates.
     drift : float or "learn", optional
-        Scores move: the standard deviation of what an item's score changes by in one ``step`` of time, or the one that
-        the data make most likely (`placet.aggregate.drift`; needs ``Comparisons.time``).  Scores are then those at the
-        last step; ``consensus_.at(date)`` and ``consensus_.history(item)`` have the others.  With ``agents`` both are
-        fitted together (`placet.aggregate.rated_walk`).
+        Let scores change over time: the standard deviation of the change of a score in one time ``step``, or "learn" to
+        estimate it by maximum marginal likelihood (`placet.aggregate.drift`; needs ``Comparisons.time``).  Scores are
+        then those at the last step; ``consensus_.at(date)`` and ``consensus_.history(item)`` give the others.  With
+        ``agents``, both are fitted jointly (`placet.aggregate.rated_walk`).
     step : str or float
-        Inside a step scores stand still: "1y", "6m", "2w", "30d" for dates, a number where times are numbers.
+        Time step, within which scores are constant: "1y", "6m", "2w", "30d" for dates, a number if times are numbers.
     max_iter, tol
         Newton's method stops when a step moves no unknown by more than sqrt(tol), or after ``max_iter`` steps.
     random_state : int
-        For standard errors that are sampled.
+        Seed for sampled standard errors.
 
     Controls of the data (``Comparisons.control``: style, length, side) add ``control @ effect`` to d; scores, ranks and
-    win probabilities are those at controls of 0, and ``consensus_.controls`` has the effects.
+    win probabilities refer to controls of 0, and ``consensus_.controls`` has the effects.
 
-    Newton's method: O(pairs) per step, plus O(n^3) once for standard errors up to 4,096 items; beyond, sampled ones.
+    Newton's method: O(pairs) per step, plus O(n^3) once for standard errors up to 4,096 items; beyond, sampled.
 
     >>> votes = Comparisons.from_battles("aabbc", "bbcca", ["a", "b", "a", "a", "b"])
     >>> model = BradleyTerry().fit(votes)
@@ -107,7 +107,7 @@ class BradleyTerry(BaseEstimator):
     def fit(self, data: Rankings | Comparisons, start: Any = None, progress: Any = None) -> "BradleyTerry":
         """Fit to votes, or to all pairs on the same ballot; ``start`` are scores to start from.
 
-        ``progress(done, expected)`` is called while drift is learnt.
+        ``progress(done, expected)`` is called while drift is learned.
         """
         self._check(data)
         refuse_instances(data, "bradley-terry")
@@ -137,9 +137,9 @@ class BradleyTerry(BaseEstimator):
         return self
 
     def bootstrap(self, data: Rankings | Comparisons, rounds: int, *, random_state: int = 0) -> Consensus:
-        """The fitted consensus with ``rounds`` bootstrap draws: ballots, or votes by pair, counted anew.
+        """The fitted consensus with ``rounds`` bootstrap draws of resampled ballots, or votes resampled by pair.
 
-        For votes every round starts from the fit and shares its inverse Hessian: O(pairs + n^2) for each step.
+        For votes every round starts from the fit and reuses its inverse Hessian: O(pairs + n^2) per step.
         """
         rng = np.random.default_rng(random_state)
         if isinstance(data, Rankings) or self.agents or self.drift is not None:
@@ -155,7 +155,7 @@ class BradleyTerry(BaseEstimator):
         return replace(self.consensus_, stderr=None, covariance=None, draws=draws, notes=(*self.consensus_.notes, note))
 
     def _fit_raters(self, data: Comparisons, kinds: tuple[str, ...], start: Any) -> "BradleyTerry":
-        """Fit scores and raters together."""
+        """Fit scores and rater parameters jointly."""
         votes = self._rated_votes(data, kinds)
         v = vote_raters.RaterVotes(votes, TIES[self.ties], kinds, votes.ordered)
         given = None if isinstance(self.prior, str) else self.prior
@@ -173,7 +173,7 @@ class BradleyTerry(BaseEstimator):
     def _of_raters(
         self, v: vote_raters.RaterVotes, votes: Comparisons, arrow: Arrow, widths: Any, learnt: bool
     ) -> tuple[dict[str, Any], list[str]]:
-        """What a fit with raters says beside the scores, and notes."""
+        """Extras (raters, ties, controls) and notes of a fit with raters."""
         from placet.metrics.interrater import describe_agreement
 
         _, tie, effect, _ = v.split(self.fit_.x)
@@ -201,7 +201,7 @@ class BradleyTerry(BaseEstimator):
         return self._result(votes.items, None, covariance, win, notes, extras)
 
     def _rated_votes(self, data: Comparisons, kinds: tuple[str, ...]) -> Comparisons:
-        """Votes that say who gave them, each counted as its rater's do."""
+        """Votes with agents, multiplied by the agents' weights."""
         if self.prior is None or self.stderr == "sandwich":
             raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
         order = self.order_effect or "side" in kinds
@@ -212,7 +212,7 @@ class BradleyTerry(BaseEstimator):
         return Comparisons(data.i, data.j, won, lost, tied, data.agent, data.items, **names)
 
     def _fit_rated_walk(self, data: Any, kinds: tuple[str, ...], start: Any, progress: Any) -> "BradleyTerry":
-        """Fit scores that move, and raters, together."""
+        """Fit drifting scores and rater parameters jointly."""
         dated, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
         votes = self._rated_votes(vote_raters.checked_votes(dated, kinds, self.ties), kinds)
         rated_walk.refuse_many(votes, self.step)
@@ -233,7 +233,7 @@ class BradleyTerry(BaseEstimator):
         return self
 
     def _fit_walk(self, data: Rankings | Comparisons, start: Any, progress: Any) -> "BradleyTerry":
-        """Fit scores that move."""
+        """Fit drifting scores."""
         votes, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
         factor = agent_factor(self.agent_weight, votes)
         won, lost, tied = (c * factor for c in (votes.wins_i, votes.wins_j, votes.ties))
@@ -282,7 +282,7 @@ class BradleyTerry(BaseEstimator):
             raise ValueError("order_effect=True needs to know who came first: Comparisons made with ordered=True")
 
     def _counts(self, data: Rankings | Comparisons) -> tuple[Comparisons, list[str]]:
-        """One row for each pair, agents pooled with their weights; and what to note about it."""
+        """One row per pair, with agents pooled by their weights; and notes."""
         factor = agent_factor(self.agent_weight, data)
         notes: list[str] = []
         if isinstance(data, Rankings):
@@ -305,7 +305,7 @@ class BradleyTerry(BaseEstimator):
         return pairs.pair_counts(counts, TIES[self.ties], self.prior_, self.order_effect)
 
     def _width(self, counts: Comparisons, start: Any) -> tuple[float | None, Any]:
-        """The standard deviation of the scores' prior; if it is to be learnt, unknowns near to the fit beside it."""
+        """The standard deviation of the scores' prior, and parameters close to the fit if it is learned (else None)."""
         if self.prior is None or isinstance(self.prior, int | float):
             return self.prior, None
         model = TIES[self.ties]
@@ -336,7 +336,7 @@ class BradleyTerry(BaseEstimator):
         return self._result(counts.items, stderr, covariance, win, notes, extras)
 
     def _extras(self, counts: Comparisons, p: pairs.PairCounts, stderr: Any) -> dict[str, Any]:
-        """Tie parameter and effects of controls, with their standard errors (by the delta method for the former)."""
+        """Tie parameter and effects of controls with standard errors (for the tie parameter by the delta method)."""
         tie, slope = pairs.tie_parameter(p, self.fit_.x)
         extras: dict[str, Any] = {"prior": self.prior_} if self.prior == LEARN else {}
         if self.ties != "none":
@@ -356,5 +356,5 @@ class BradleyTerry(BaseEstimator):
 
 
 def win_probability(x: Any, y: Any, *, family: str, tie: float) -> Any:
-    """The probability that an item of score x strictly beats one of score y, neither coming first."""
+    """The probability that an item with score x strictly beats one with score y, without an order effect."""
     return outcome_probabilities(np.subtract(x, y), TIES.get(family, family), tie)[0]

@@ -1,8 +1,8 @@
-"""Unknowns in chains over time, too many to factor their Hessian: conjugate gradients, and variances from draws.
+"""Chains of parameters over time, with too many to factor the Hessian: conjugate gradients, and sampled variances.
 
-H = T + (what ties chains to one another), T tridiagonal in the chain of each item.  T is factored exactly and is the
-preconditioner, so what is left to the iterations is how chains move one another: some dozens of products, whatever the
-number of steps of time.  O(rows + unknowns) for each.
+H = T + (couplings between chains), with T tridiagonal within the chain of each item.  T is factored exactly and serves
+as preconditioner, so the iterations only resolve the couplings: some dozens of products, regardless of the number of
+time steps.  O(rows + parameters) each.
 """
 
 from typing import Any
@@ -17,16 +17,16 @@ from placet.kernels import pairs as pair_kernels
 from placet.optim import cg
 
 DRAWS = 16
-"""From which variances are taken: with what is known of a chain by itself, an error of a few percent each."""
+"""Draws for estimating variances: with the exact variances within each chain, an error of a few percent each."""
 
 
 class Chained:
-    """A Hessian over chains, by products; `placet.aggregate.fronts.Fronts` is the same, factored."""
+    """A Hessian over chains, used through products; `placet.aggregate.fronts.Fronts` is the factored counterpart."""
 
     def __init__(
         self, chains: Chains, p: pairs.PairCounts, curvature: Floats, own: Floats, link: Floats, accuracy: float
     ) -> None:
-        """``own`` (u,): what priors and links add to the diagonal; ``link`` (u,): precision of the link to the next.
+        """``own`` (u,): diagonal terms from priors and links; ``link`` (u,): precision of the link to the next one.
 
         ``accuracy``: relative residual of solutions.
         """
@@ -48,7 +48,7 @@ class Chained:
         return out
 
     def alone(self, b: Floats) -> Floats:
-        """T^-1 b: the solution were each chain alone."""
+        """T^-1 b: the solution for uncoupled chains."""
         x = b.copy()
         kernels.solve(self.pivot, self.ratio, self.following, x)
         return x
@@ -60,10 +60,10 @@ class Chained:
         return cg(self.times, np.ascontiguousarray(b), rtol=self.accuracy, precondition=self.alone)
 
     def variances(self, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
-        """Of H^-1, estimated: the diagonal (u,), entries with the next unknown (u,), Var(x_i - x_j) of every row.
+        """Estimates from H^-1: the diagonal (u,), entries with the next parameter (u,), Var(x_i - x_j) of every row.
 
-        x = H^-1 z has the covariance H^-1 where z has H.  Given all other chains, one has the covariance T^-1 around
-        x - T^-1 z: only the spread of the latter is left to the draws, always the same ones.
+        If z has covariance H, then x = H^-1 z has covariance H^-1.  Given all other chains, a chain has covariance T^-1
+        around x - T^-1 z, so only the variance of the latter is sampled, always with the same draws.
         """
         rng = np.random.default_rng(0)
         own, link, across = np.empty(self.n), np.empty(self.n), np.zeros(len(i))
@@ -80,7 +80,7 @@ class Chained:
         return own, link, np.maximum(own[i] + own[j] - 2 * across, 0.0)
 
     def _draw(self, rng: np.random.Generator) -> Floats:
-        """Numbers (u,) with the covariance H: from one normal number for each row, link and first unknown."""
+        """Draw a vector (u,) with covariance H, from one normal number per row, link and first parameter."""
         prior = self.own - self.link
         linked = np.flatnonzero(self.following >= 0)
         prior[self.following[linked]] -= self.link[linked]

@@ -1,7 +1,7 @@
-"""Controls: numbers beside each vote or row that may have moved it, and what they turned out to be worth.
+"""Controls: covariates of a vote or row that may have influenced it, and their estimated effects.
 
 The difference of two scores is theta_i - theta_j + z . gamma, where z are the controls of the vote: how much longer the
-answer of i was, 1 where it was shown first or played at home.  Items are ranked at z = 0.
+answer of i was, or 1 if it was shown first or played at home.  Items are ranked at z = 0.
 """
 
 import math
@@ -26,10 +26,10 @@ MOST_NOTED = 8
 
 @dataclass(frozen=True)
 class Controls:
-    """The effects of controls on a difference of scores, in the units in which the controls were given.
+    """The effects of controls on a difference of scores, in the original units of the controls.
 
-    ``coefficient`` and ``stderr`` (k,); ``typical`` (k,) the root mean squares of the controls over all votes, or
-    of their differences between two rows of a ballot.
+    ``coefficient`` and ``stderr`` have shape (k,); ``typical`` (k,) holds the root mean squares of the controls over
+    all votes, or of their differences between two rows of a ballot.
     """
 
     names: tuple[str, ...]
@@ -38,7 +38,7 @@ class Controls:
     typical: Floats
 
     def to_frame(self) -> "pl.DataFrame":
-        """One row per control; ``points`` are Elo points for one unit of it, ``typical_points`` for a typical value."""
+        """One row per control; ``points`` and ``typical_points``: effect of one unit and of a typical value, in Elo."""
         import polars as pl
 
         errors = [None] * len(self.names) if self.stderr is None else self.stderr
@@ -54,7 +54,7 @@ class Controls:
         )
 
     def notes(self) -> list[str]:
-        """A sentence for each control, the strongest first where there are many."""
+        """A sentence for each control; of many, only for those with the largest effects."""
         worth = POINTS * self.coefficient * self.typical
         order = sorted(range(len(self.names)), key=lambda k: -abs(worth[k]))
         shown = sorted(order[:MOST_NOTED])
@@ -70,7 +70,7 @@ class Controls:
 
 
 def control_names(data: Comparisons, order: bool) -> tuple[str, ...]:
-    """The names of the controls of ``data``, and of the effect of coming first where it is one of them."""
+    """The names of the controls of ``data``, followed by that of the order effect if ``order``."""
     names = data.controls or ()
     if order and ORDER in names:
         raise DataError(f"a control is called {ORDER!r}, as the effect of coming first is; rename it")
@@ -78,12 +78,12 @@ def control_names(data: Comparisons, order: bool) -> tuple[str, ...]:
 
 
 def refuse_row_controls(data: Rankings | Comparisons, method: str) -> None:
-    """A ``DataError`` where ballots have controls of rows and the model counts pairs."""
+    """Raise ``DataError`` if ballots have row controls, which a model of pairs cannot use."""
     if isinstance(data, Rankings) and getattr(data, "control", None) is not None:
         raise DataError(f"{method!r} counts the pairs of ballots, which have no controls of rows; use 'plackett-luce'")
 
 
 def unused_note(data: Rankings | Comparisons, method: str) -> list[str]:
-    """A note where ``data`` have controls that a method does not look at."""
+    """A note if ``data`` have controls that the method ignores."""
     names: Sequence[str] | None = getattr(data, "controls", None)
     return [f"{method!r} does not look at the controls ({', '.join(names)})"] if names else []

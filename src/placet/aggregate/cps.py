@@ -1,7 +1,7 @@
 """The coset-permutation distance based stagewise model (Qin, Geng, Liu): an order is drawn place by place.
 
-After i places are filled, the distance of the partial order from a ballot is the mean distance over all ways of
-filling the rest.  The next item is drawn with probability proportional to e^{-sum_n t_n (that distance from ballot n)}.
+After i places are filled, the distance of the partial order from a ballot is the mean distance over all completions.
+The next item is drawn with probability proportional to e^{-sum_n t_n (that distance from ballot n)}.
 """
 
 from collections.abc import Hashable, Mapping
@@ -23,14 +23,13 @@ STAGES_TAUGHT = 10
 
 
 class CosetPermutation(BaseEstimator):
-    """The consensus takes the likeliest item at every place, given the items above it.
+    """The consensus puts the most probable item at every place, given the items above it.
 
-    ``distance``: "spearman" (squared differences of places), "footrule" (absolute ones) or "kendall" (pairs).  On a
-    ballot of m of the M items places are those expected among all M, and an item it leaves out could be anywhere.
-    ``weight``: a mapping of agents to t_n, or None for 1; ``fit(data, truth)`` learns them instead, by maximum
-    likelihood of the first 10 places of the labeled orders, ties in them broken by a seeded shuffle, with a prior of
-    ``prior`` standard deviations on t_n / mean distance.  ``theta_`` is minus the place.  O(ballots M^2) for each
-    instance.
+    ``distance``: "spearman" (squared differences of places), "footrule" (absolute differences) or "kendall" (pairs).
+    On a ballot of m of the M items, places are replaced by the expected ones among all M; an unlisted item may have any
+    place.  ``weight``: a mapping of agents to t_n, or None for 1; ``fit(data, truth)`` learns them instead, by maximum
+    likelihood of the first 10 places of the labeled orders (ties broken by a seeded shuffle), with a normal prior of
+    standard deviation ``prior`` on t_n / mean distance.  ``theta_`` is minus the place.  O(ballots M^2) per instance.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]])
     >>> CosetPermutation("kendall").fit(votes).consensus_.ranking
@@ -114,7 +113,7 @@ class CosetPermutation(BaseEstimator):
 
 
 def filled(one: Instance, factor: Floats, distance: str) -> Floats:
-    """Minus the place, from 0: at every place the item of least cost; items that cost the same there tie."""
+    """Minus the place (from 0) of each item; each place goes to the item of least cost, and equal costs tie."""
     M = len(one.item)
     costs = StageCosts(one, distance)
     free = np.ones(M, bool)
@@ -132,7 +131,7 @@ def filled(one: Instance, factor: Floats, distance: str) -> Floats:
 
 
 class StageCosts:
-    """What taking an item at a place adds to the mean distance from every ballot, but for what all items add alike."""
+    """Increase of the mean distance from every ballot when an item takes a place, up to a term common to all items."""
 
     def __init__(self, one: Instance, distance: str) -> None:
         self.distance = distance
@@ -141,7 +140,7 @@ class StageCosts:
         self.here = ~np.isnan(self.own)
 
     def at(self, place: int, left: Ints) -> Floats:
-        """(ballots, left): cost of each item left at ``place``, from 0; the expected one where a ballot lacks it."""
+        """Costs (ballots, left) of the remaining items at ``place`` (from 0); the expected cost for unlisted items."""
         own, here, M = self.own[:, left], self.here[:, left], self.M
         if self.distance == "spearman":  # (i - x)^2 - mean_{p > i} (p - x)^2 = const + (mean p - i) 2 x
             gap = (M + place + 2) / 2 - (place + 1)
@@ -149,7 +148,7 @@ class StageCosts:
         if self.distance == "footrule":
             anywhere = np.arange(1, M + 1, dtype=np.float64)[None, :]
             return np.where(here, _footrule(own, place, M), _footrule(anywhere, place, M).mean())
-        # pairs with items left that the ballot has above it (ties half), less the half expected of a random fill
+        # remaining items that the ballot ranks above it (ties count half), minus the half expected at random
         above = (own[:, None, :] < own[:, :, None]).sum(axis=2) + 0.5 * (
             (own[:, None, :] == own[:, :, None]).sum(axis=2) - here
         )
@@ -158,7 +157,7 @@ class StageCosts:
 
 
 def _footrule(own: Floats, place: int, M: int) -> Floats:
-    """abs(i - x) - mean over later places p of abs(p - x), for i = place + 1 and every x of ``own``."""
+    """abs(i - x) - mean over later places p of abs(p - x), for i = place + 1 and every x in ``own``."""
     later = np.arange(place + 2, M + 1)
     rest = np.abs(own[:, :, None] - later).mean(axis=2) if len(later) else 0.0
     return np.abs(own - (place + 1)) - rest
@@ -176,7 +175,7 @@ def _orders(truth: Rankings, rng: np.random.Generator) -> dict[Hashable, Ints]:
 
 
 def _stages(one: Instance, order: Ints, distance: str, n_agents: int) -> Any:
-    """Yields for each of the first places the (items left, agents) costs, the item of the truth first."""
+    """Yield the costs (remaining items, agents) for each of the first places, starting with the true item."""
     costs = StageCosts(one, distance)
     number = {int(i): k for k, i in enumerate(one.item)}
     mine = [number[int(i)] for i in order if int(i) in number]

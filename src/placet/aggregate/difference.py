@@ -1,4 +1,4 @@
-"""Two boards side by side: what changed between dates, methods or slices, and which changes are beyond chance."""
+"""Differences between two boards (dates, methods or slices), and which of them are statistically significant."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Difference:
-    """Board ``b`` against board ``a``, over the ``items`` (m,) that both have.
+    """Board ``b`` compared with board ``a`` over the ``items`` (m,) they have in common.
 
-    ``change`` (m,) of the scores, each board's mean over these items taken as zero, with ``stderr`` and ``p`` (m,),
-    where both boards' scores are on one scale and have standard errors; else None, and ranks alone are compared.
-    ``beyond`` (m,): changes beyond chance, all at once with probability ``level``: by Holm's correction of the
-    p-values, or where there are none by rank sets that do not meet.  ``flips``: pairs that a has beyond chance one way
-    round and b the other.  ``only_a`` and ``only_b`` are items of one board alone.
+    ``change`` (m,): changes of the scores, each board centered to mean zero over these items, with ``stderr`` and ``p``
+    (m,).  They are None, and only ranks are compared, unless both boards have scores on one scale and standard errors.
+    ``beyond`` (m,): which changes are significant, with joint confidence ``level``: by Holm's correction of the
+    p-values, or without p-values by disjoint rank sets.  ``flips``: pairs that a and b order in opposite ways, both
+    significantly.  ``only_a`` and ``only_b`` are the items on one board only.
 
-    The boards are taken as independent, as those of other dates or slices are.  Methods on the same votes are not:
-    their errors go together, so that this says too seldom, not too often, that they differ.
+    The boards are assumed independent, as those of different dates or slices are.  Methods applied to the same votes
+    are not: their errors are correlated, so the comparison is conservative and finds too few differences.
     """
 
     a: Consensus
@@ -46,7 +46,7 @@ class Difference:
 
     def to_frame(self) -> "pl.DataFrame":
         """A row for each item in the order of ``b``: ranks and scores on both boards, the change and whether it is
-        beyond chance.  Items of one board alone have nulls.
+        significant.  Items on one board only have nulls.
         """
         import polars as pl
 
@@ -73,12 +73,12 @@ class Difference:
         return showing.html_changes(self)
 
     def plot(self, most: int = 30, axes: Any = None) -> Any:
-        """Changes of the best ``most`` items of ``b`` with their intervals, by matplotlib; gives the axes."""
+        """Plot the changes of the best ``most`` items of ``b`` with intervals by matplotlib; returns the axes."""
         return showing.plot_changes(self, most, axes)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What changed, in sentences."""
+        """Sentences that summarize the changes."""
         moved, n = int(self.beyond.sum()), len(self.items)
         how = "" if self.p is not None else ", by ranks alone, because the scores are on different scales"
         notes = [f"{moved} of {n} items changed beyond chance ({self.level:.0%}, all at once{how})"]
@@ -100,7 +100,7 @@ class Difference:
 
 
 def difference(a: Consensus, b: Consensus, level: float = 0.95) -> Difference:
-    """Board ``b`` against board ``a``: changes of scores (or of ranks) with what is beyond chance.
+    """Compare board ``b`` with board ``a``: changes of scores (or of ranks) and their significance.
 
     >>> old = Consensus(("x", "y", "z"), [1.0, 0.0, -1.0], method="m", stderr=[0.1, 0.1, 0.1])
     >>> new = Consensus(("x", "y", "z"), [0.0, 1.0, -1.0], method="m", stderr=[0.1, 0.1, 0.1])
@@ -141,9 +141,9 @@ def difference(a: Consensus, b: Consensus, level: float = 0.95) -> Difference:
 
 
 def holm(p: Floats, alpha: float) -> NDArray[np.bool_]:
-    """Which of m hypotheses are rejected so that a single wrong rejection has probability ``alpha`` at most.
+    """Holm's test: which of m hypotheses are rejected at a family-wise error rate of at most ``alpha``.
 
-    The k-th smallest p-value, from 0, must be at most alpha / (m - k), as all before it.
+    The k-th smallest p-value (from 0), and all smaller ones, must be at most alpha / (m - k) for their own k.
 
     >>> holm(np.array([0.01, 0.04, 0.03]), 0.05)
     array([ True, False, False])
@@ -161,13 +161,13 @@ def _scale(c: Consensus) -> object:
 
 
 def _comparable(a: Consensus, b: Consensus) -> bool:
-    """Whether scores are on one scale: of one method, or log odds."""
+    """Whether scores are on one scale: from the same method, or both in log odds."""
     odds = all(c.win is not None and c.spread is None for c in (a, b))
     return a.method == b.method or odds
 
 
 def centered_errors(c: Consensus, at: NDArray[np.int64]) -> Floats:
-    """(m, m) covariance of the scores of some items, their mean taken as zero."""
+    """Covariance (m, m) of the scores of the items ``at``, centered to mean zero."""
     assert c.stderr is not None
     full = c._covariance_or_draws()
     own = np.diag(c.stderr[at] ** 2) if full is None else full[np.ix_(at, at)]
@@ -184,7 +184,7 @@ def _changes(a: Consensus, b: Consensus, ia: NDArray[np.int64], ib: NDArray[np.i
 def _ranks_apart(
     a: Consensus, b: Consensus, ia: NDArray[np.int64], ib: NDArray[np.int64], level: float
 ) -> NDArray[np.bool_]:
-    """Rank sets that do not meet, each at half the error; nothing where a board has no standard errors."""
+    """Which items have disjoint rank sets, each at half the error rate; none if a board has no standard errors."""
     if a.stderr is None or b.stderr is None or len(a.items) != len(b.items):
         return np.zeros(len(ia), bool)
     (low_a, high_a), (low_b, high_b) = (c.rank_interval((1 + level) / 2) for c in (a, b))
@@ -194,7 +194,7 @@ def _ranks_apart(
 def _flips(
     a: Consensus, b: Consensus, ia: NDArray[np.int64], ib: NDArray[np.int64], items: tuple[Hashable, ...], level: float
 ) -> tuple[tuple[Hashable, Hashable], ...]:
-    """Pairs that both boards separate, in opposite orders."""
+    """Pairs that both boards separate significantly, in opposite orders."""
     if a.stderr is None or b.stderr is None or max(len(a.items), len(b.items)) > separation.MOST_PAIRED:
         return ()
     above_a, above_b = (c.separated((1 + level) / 2)[np.ix_(k, k)] for c, k in ((a, ia), (b, ib)))
