@@ -1,4 +1,4 @@
-"""Rankers: scores computed from features, fitted to any loss.  ``RANKERS`` has them all by their short names."""
+"""Rankers: scores computed from features, fitted to any loss.  ``RANKERS`` lists them all by short name."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from placet.rank.torch_losses import native_loss
     from placet.rank.trees import TreeRanker, boosting_objective
 
-# Where the public names live that are not in RANKERS; all are imported when they are first used.
+# Modules of the public names that are not in RANKERS; every name is imported on first use.
 _HOMES = {"autorank": "auto", "boosting_objective": "trees", "mmr": "diversity", "torch_loss": "neural"}
 _HOMES |= dict.fromkeys(("fit_clicks", "choose_by_clicks", "click_likelihood", "ClickFit"), "clicks")
 _HOMES |= {"native_loss": "torch_losses", "CrossEncoderLoss": "torch_adapters"}

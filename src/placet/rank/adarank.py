@@ -1,4 +1,4 @@
-"""AdaRank: boosting of a ranking metric by weights of queries.
+"""AdaRank: boosting of a ranking metric by reweighting queries.
 
 Xu and Li, AdaRank: a boosting algorithm for information retrieval, SIGIR 2007.
 """
@@ -17,30 +17,30 @@ from placet.rank.ranker import mean_defined
 
 
 class AdaRank(Additive):
-    """s = sum_t alpha_t h_t, each h_t the weak ranking with the best ``metric`` E under the weights P of the queries.
+    """s = sum_t alpha_t h_t, where h_t is the weak ranking with the best ``metric`` E under the query weights P.
 
     alpha_t = 1/2 log(sum_q P_q (1 + E_q(h_t)) / sum_q P_q (1 - E_q(h_t))), then P_q is proportional to e^(-E_q(s)):
     queries that the sum ranks badly count more.  Weak rankings are scaled to a range of 1 on the training rows and
-    may be turned round.  The metrics of features, stumps and listwise terms are computed once.  ``rounds_`` has sum_q
-    P_q E_q (``gamma``) and the mean metric of the sum on the training queries (``value``).
+    may be negated.  The metrics of features, stumps and listwise terms are computed only once.  ``rounds_`` records
+    sum_q P_q E_q (``gamma``) and the mean metric of the sum on the training queries (``value``).
 
     Parameters
     ----------
     n_rounds : int
-        Rounds at most.
+        Maximum number of rounds.
     learners : str or sequence of str
-        Which compete: "feature" (as published), "stump", "listwise", and "tree" (a regression tree for the grades, less
-        their mean in the list, times P of the query).
+        Families that compete: "feature" (as published), "stump", "listwise", and "tree" (a regression tree for the
+        grades, minus their mean in the list, times P of the query).
     thresholds : int
-        Stumps of each feature, at quantiles.
+        Number of stumps per feature, at quantiles.
     repeats : int or None
-        Rounds in a row that may take the same feature, stump or listwise term; then another has its turn.  None, as
-        published, can take one for ever: where the sum keeps its order the weights of the queries stay.
+        Maximum number of consecutive rounds with the same feature, stump or listwise term.  None, as published, sets
+        no limit: one term can be chosen forever, because the query weights change only when the order of the sum does.
     kernels, bandwidth, engine, leaves, min_rows : see ``RankBoost``
     patience : int
-        Rounds without a better ``metric`` before training stops: on the validation set, else on the training queries.
+        Stop after this many rounds without a better ``metric``, on the validation set or else on the training queries.
     metric : str
-        What is boosted, and judges on the validation set; its values must lie between 0 and 1.
+        Metric to boost, also used for validation; its values must lie between 0 and 1.
     random_state : int
         Seed of the trees.
 
@@ -100,7 +100,7 @@ class AdaRank(Additive):
         turned = np.array([per_query(-h)[counts] for _, h, _, _ in fixed]).reshape(values.shape)
         prior = queries.weight[counts]
         P = prior / prior.sum()
-        taken: list[int] = []  # which of the fixed ones each round took, -1 for a tree
+        taken: list[int] = []  # index into ``fixed`` chosen in each round, -1 for a tree
 
         def make(n: int) -> Made:
             nonlocal s, P
@@ -110,7 +110,7 @@ class AdaRank(Additive):
             name, h, function, unit, E, place = found
             taken.append(place)
             gamma = float(P @ E)
-            capped = min(gamma, 1.0 - 1e-6)  # a weak ranking that is perfect in all queries has no finite factor
+            capped = min(gamma, 1.0 - 1e-6)  # a weak ranking that is perfect on all queries has no finite factor
             alpha = 0.5 * float(np.log((1.0 + capped) / (1.0 - capped)))
             s = s + alpha * h
             own = per_query(s)[counts]
@@ -133,7 +133,7 @@ class AdaRank(Additive):
         counts: Any,
         resting: int,
     ) -> tuple[str, Floats, Any, float, Floats, int]:
-        """(family, h, function, factor of the function, metric per query, place in ``fixed`` or -1), the best by P."""
+        """The best ranking under P: (family, h, function, its factor, metric per query, index in ``fixed`` or -1)."""
         found: tuple[str, Floats, Any, float, Floats, int] | None = None
         if fixed:
             both = np.stack([values @ P, turned @ P])

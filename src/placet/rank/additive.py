@@ -1,4 +1,4 @@
-"""Sums of weak ranking functions: what boosted rankers share, from the families that propose to scores of new rows."""
+"""Sums of weak ranking functions: the shared base of boosted rankers, from candidate learners to scores of new rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -18,7 +18,7 @@ from placet.rank.validation import Best
 
 
 class Round(NamedTuple):
-    """One round of boosting: what was added, by what factor, and its edge <gradient, h> / (|gradient|_1 |h|_inf)."""
+    """One round of boosting: the learner added, its factor, and its edge <gradient, h> / (|gradient|_1 |h|_inf)."""
 
     learner: str
     step: float
@@ -28,7 +28,7 @@ class Round(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What a round adds: a weak function times ``factor``, and what is recorded of it."""
+    """The result of one round: a weak function, its ``factor`` in the sum, and the record of the round."""
 
     function: Any
     factor: float
@@ -36,11 +36,11 @@ class Made(NamedTuple):
 
 
 class Additive(Ranker):
-    """A ranker whose score is level + sum_t alpha_t h_t(x), h_t features, stumps, trees or listwise terms.
+    """Base of rankers with the score level + sum_t alpha_t h_t(x), h_t features, stumps, trees or listwise terms.
 
     A subclass has the parameters ``learners``, ``n_rounds``, ``subsample``, ``feature_fraction``, ``kernels``,
-    ``bandwidth``, ``engine``, ``leaves``, ``min_rows``, ``patience`` and ``random_state``, fills a ``Sum`` and gives it
-    to ``_boost``, which makes the rounds.
+    ``bandwidth``, ``engine``, ``leaves``, ``min_rows``, ``patience`` and ``random_state``, and passes a ``Sum`` to
+    ``_boost``, which runs the rounds.
     """
 
     learners: str | Sequence[str]
@@ -71,7 +71,7 @@ class Additive(Ranker):
     )
 
     def _new_sum(self, queries: Queries) -> "Sum":
-        """An empty sum, with the units of the listwise terms of these queries."""
+        """An empty sum, with the scale of the listwise terms of these queries."""
         model = Sum(queries.n_features, len(self.kernels) if "listwise" in self._names() else 0)
         if model.n_listwise:
             deviation = similarity.center(self._sums(queries), queries.offsets).std(axis=0)
@@ -102,10 +102,10 @@ class Additive(Ranker):
         *,
         instead: Callable[[int], float] | None = None,
     ) -> tuple[Best[int], str]:
-        """Rounds by ``make(n)`` until it says why there are no more; the model keeps the best number of them.
+        """Run rounds with ``make(n)`` until it returns a reason to stop, and truncate the model to the best number.
 
-        ``instead`` judges the first n rounds where there is no validation set; without it all are kept.
-        Returns the best number, and why there are no more.
+        ``instead`` rates the first n rounds if there is no validation set; without either, all rounds are kept.
+        Returns the best number of rounds, and the reason to stop.
         """
         running = None if valid is None else RunningScores(valid, self._listwise(valid, model.scale), model.level)
         self.rounds_ = []
@@ -138,7 +138,7 @@ class Additive(Ranker):
         return best, stopped
 
     def _summary(self, best: Best[int], stopped: str, at_start: float | None) -> dict[str, Any]:
-        """What every boosted ranker says of its training; ``at_start`` is the value without any round."""
+        """The training summary common to all boosted rankers; ``at_start`` is the value before the first round."""
         return {
             "stopped": stopped,
             "rounds": len(self.rounds_),
@@ -148,7 +148,7 @@ class Additive(Ranker):
         }
 
     def _draw(self, queries: Queries, rng: np.random.Generator) -> tuple[Ints | None, Ints | None]:
-        """Rows of the queries and features that this round may look at."""
+        """Draw the rows (of whole queries) and the features to use in this round; None for all."""
         rows = columns = None
         if self.subsample < 1:
             n = max(1, round(self.subsample * len(queries)))
@@ -221,7 +221,7 @@ class Sum:
         del self.parts[n:]
 
     def whole_level(self) -> float:
-        """The level at the start and all constants added since."""
+        """The initial level plus all constants added since."""
         return self.level + float(sum(alpha for _, (kind, _), alpha in self.parts if kind == "level"))
 
     def coefficients(self) -> tuple[Floats, Floats]:
@@ -245,7 +245,7 @@ class Sum:
 
 
 class RunningScores:
-    """Scores of the validation rows, to which each weak function is added."""
+    """Scores of the validation rows, updated with each weak function."""
 
     def __init__(self, valid: Queries, listwise: Floats | None, level: float) -> None:
         self.tables = {"feature": valid.X, "listwise": listwise}
@@ -255,7 +255,7 @@ class RunningScores:
     def add(self, name: str, function: Any, alpha: float) -> None:
         kind, what = function
         if kind == "column":
-            self.s = self.s + alpha * weak.column(self.tables[name], what)  # the mean is missing: it moves all alike
+            self.s = self.s + alpha * weak.column(self.tables[name], what)  # uncentered: a shift changes no order
         elif kind == "tree":
             assert self.dense is not None
             self.s = self.s + alpha * what(self.dense)

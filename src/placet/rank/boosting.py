@@ -16,62 +16,62 @@ from placet.rank.state import Learnt, holds
 
 
 class ConsistentBooster(Additive):
-    """F = level + sum_t alpha_t h_t, each h_t the weak ranking function with the largest |<d, h>| / |h|, d = dR / ds.
+    """F = level + sum_t alpha_t h_t, where h_t is the weak ranking function with the largest |<d, h>| / |h|, d = dR/ds.
 
     R is the loss per unit weight: a Bregman surrogate, whose gradient is d = grad psi*(s) - G(r) / |G(r)|_D, or any
-    other loss of the table.  The surrogates are not invariant to shifts, though a shift changes no order:
-    ``start="level"`` begins at the best constant, and ``center`` takes the mean from columns; "zero" and False are as
-    published, and waste the features on the level.
+    other entry of ``LOSSES``.  The surrogates are not shift-invariant, though a shift changes no order:
+    ``start="level"`` begins at the best constant, and ``center`` subtracts the mean of each column; "zero" and False
+    are as published, and waste the features on fitting the shift.
 
-    ``rounds_`` tells the edge gamma = <d, h> / (|d|_1 |h|_inf) of each round.  Proposition 4: where some weak
-    function has an edge above one positive gamma at every gradient, whatever the scores, the training loss goes to
-    its minimum over all scores, and the learners can be boosted to what is optimal for NDCG.  A few columns have no
-    such bound: their edge goes to 0, and the loss to its minimum over their span.  ``fit_summary_["least edge"]`` is
-    the smallest so far.  ``fit_summary_["stopped"]`` says why training ended: no learner with an edge above
-    ``min_edge``, ``patience`` rounds without a better ``metric`` on the validation set, or all rounds.
+    ``rounds_`` records the edge gamma = <d, h> / (|d|_1 |h|_inf) of each round.  Proposition 4: if, for all scores,
+    some weak function has an edge above a fixed positive gamma, the training loss converges to its minimum over all
+    scores, and the learners can be boosted to the optimum for NDCG.  A few columns have no such bound: their edge
+    goes to 0, and the loss to its minimum over their span.  ``fit_summary_["least edge"]`` is the smallest edge so
+    far.  ``fit_summary_["stopped"]`` says why training ended: no learner with an edge above ``min_edge``,
+    ``patience`` rounds without a better ``metric`` on the validation set, or ``n_rounds`` reached.
 
     ``fit(..., control=Z)`` fits F + Z @ gamma: every round is followed by a line search along each control;
-    ``controls_`` has gamma by name, and `predict` gives F alone.
+    ``controls_`` holds gamma by name, and `predict` returns F alone.
 
     Parameters
     ----------
     loss : str
-        A name of ``LOSSES`` without learnt parameters, such as "bregman-ce", "bregman-square", "bregman-qnorm", or
+        A name in ``LOSSES`` without learned parameters, such as "bregman-ce", "bregman-square", "bregman-qnorm", or
         "bregman" with ``loss_params={"psi": ..., "alpha": ...}``.
     n_rounds : int
-        Rounds at most.
+        Maximum number of rounds.
     learners : str or sequence of str
-        Which compete in every round: "feature" (x_k), "stump", "tree", "listwise" (x_k or 1, times exp(w T) over its
-        largest in the list, T the sums of ``kernels`` over the other rows).
+        Families that compete in every round: "feature" (x_k), "stump", "tree", "listwise" (x_k or 1, times exp(w T)
+        divided by its maximum in the list, T the sums of ``kernels`` over the other rows).
     step : str
-        "line-search" (Newton's step along h, halved until the loss falls) or "projection" (alpha = -<g, h> / |h|^2,
-        g the gradient of the loss summed over queries, as published; where it overshoots training stops and says so).
+        "line-search" (Newton step along h, halved until the loss falls) or "projection" (alpha = -<g, h> / |h|^2,
+        g the gradient of the loss summed over queries, as published; training stops with a message if it overshoots).
     learning_rate : float
         Factor of either step.
     subsample : float
-        Share of the queries drawn for each round.
+        Fraction of the queries drawn for each round.
     feature_fraction : float
-        Share of the features drawn for each round.
+        Fraction of the features drawn for each round.
     kernels : sequence
         Similarities of the listwise learners: see ``placet.rank.similarity``.
     bandwidth : float
-        Of the kernel "gaussian".
+        Bandwidth of the kernel "gaussian".
     engine : str
-        What grows trees: "lightgbm" or "sklearn".
+        Library that grows trees: "lightgbm" or "sklearn".
     leaves : int
-        Leaves of a tree at most.
+        Maximum number of leaves of a tree.
     min_rows : int
-        Rows of a leaf at least.
+        Minimum number of rows in a leaf.
     start : str
         "level" or "zero".
     center : bool
-        Take the mean from columns.
+        Subtract the mean of each column.
     min_edge : float
-        Training stops where no learner has a larger edge.
+        Stop when no learner has a larger edge.
     patience : int
-        Rounds without a better ``metric`` before training stops.
+        Stop after this many rounds without a better ``metric``.
     metric : str
-        Judges on the validation set.
+        Metric on the validation set.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int
@@ -145,7 +145,7 @@ class ConsistentBooster(Additive):
         effects = effects_of(self._control)
 
         def follow() -> None:
-            """A step along each control."""
+            """Take a step along each control."""
             nonlocal s, value, d
             if effects is None:
                 return
@@ -177,7 +177,7 @@ class ConsistentBooster(Additive):
     def _make_step(
         self, bound: Bound, s: Floats, value: float, d: Floats, h: Floats
     ) -> tuple[float, Floats, float, Floats]:
-        """Factor of h, and scores, loss and gradient after the step."""
+        """Return the factor of h, and the scores, loss and gradient after the step."""
         if self.step == "projection":
             alpha = -self.learning_rate * bound.total * float(d @ h) / float(h @ h)
         else:
@@ -189,7 +189,7 @@ class ConsistentBooster(Additive):
         return alpha, after, *bound.value_and_grad(after)
 
     def _best_learner(self, groups: dict[str, Any], d: Floats, rows: Ints | None, columns: Ints | None) -> Any:
-        """(family, h, function, gamma) of the proposal with the largest margin on the rows drawn."""
+        """(family, h, function, gamma) of the candidate with the largest margin on the rows drawn."""
         best, best_margin = None, 0.0
         own = d if rows is None else d[rows]
         for name, group in groups.items():
@@ -218,9 +218,9 @@ class ConsistentBooster(Additive):
 
 
 def line_step(bound: Bound, s: Floats, value: float, d: Floats, h: Floats) -> tuple[float, Floats, float, Floats]:
-    """Newton's step along h, halved until the value falls by 1e-4 of what the slope promises; 0 if none does.
+    """Newton step along h, halved until the value falls by 1e-4 of the first-order prediction; 0 if it never does.
 
-    Returns the step, and scores, value and gradient after it.
+    Returns the step, and the scores, value and gradient after it.
     """
     slope, bend = float(d @ h), bend_along(bound, s, h)
     step = -slope / bend if bend > 0 and np.isfinite(bend) else -slope * bound.total / float(h @ h)
@@ -234,7 +234,7 @@ def line_step(bound: Bound, s: Floats, value: float, d: Floats, h: Floats) -> tu
 
 
 def bend_along(bound: Bound, s: Floats, h: Floats) -> float:
-    """<h, H h>, by a difference of gradients where the loss has no Hessian product."""
+    """Curvature <h, H h> along h, by a difference of gradients if the loss has no Hessian product."""
     if "hvp" in bound.loss.gives:
         return float(h @ bound.hvp(s, h))
     small = 1e-6 / max(float(np.abs(h).max(initial=0.0)), 1e-300)
@@ -242,9 +242,9 @@ def bend_along(bound: Bound, s: Floats, h: Floats) -> float:
 
 
 def best_constant(bound: Bound) -> float:
-    """The constant score with the least loss: over powers of 2, for losses can be flat far from it, then Newton's way.
+    """The constant score with the smallest loss; 0 if the loss is shift-invariant.
 
-    0 where the loss is invariant to shifts.
+    A search over powers of 2, since losses can be flat far from the minimum, is followed by Newton's method.
     """
     if bound.loss.shift_invariant:
         return 0.0

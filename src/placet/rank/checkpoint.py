@@ -1,4 +1,4 @@
-"""Weights to start from: those of a fitted linear ranker, or of a fit that could not go on."""
+"""Initial weights: from a fitted linear ranker, or from the checkpoint of an interrupted fit."""
 
 import json
 import os
@@ -15,7 +15,7 @@ CHECKPOINT = "placet-checkpoint.json"
 
 
 def start_weights(start: Any, n_columns: int) -> tuple[Floats, float, dict[str, float]]:
-    """Weights of the columns, the constant and the learnt parameters of a ranker or of a checkpoint's file."""
+    """Column weights, intercept and learned parameters of a ranker or of a checkpoint file."""
     if isinstance(start, str | os.PathLike):
         try:
             with open(start, encoding="utf-8") as file:
@@ -33,7 +33,7 @@ def start_weights(start: Any, n_columns: int) -> tuple[Floats, float, dict[str, 
 
 
 def write_weights(error: EngineError, weights: Floats, constant: float, learnt: Mapping[str, float]) -> None:
-    """Keep weights in a file, and say so in the error."""
+    """Write a checkpoint, and add its path to the error."""
     path = os.path.abspath(CHECKPOINT)
     unfinished = f"{path}.part"
     with open(unfinished, "w", encoding="utf-8") as file:

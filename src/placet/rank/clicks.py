@@ -1,13 +1,13 @@
-"""Rankers from clicks: the position at which a row was shown is a control, fitted with the ranker and then left out.
+"""Rankers from clicks: the position at which a row was shown is a control, fitted with the ranker and then dropped.
 
-A click is a choice among what was shown: P(row) in proportion to e^{s + b_position}, e^b the examination of a position
-relative to the first.  So neither propensities nor randomized traffic are needed, only rows that were seen at several
-positions (or share features with such rows).
+A click is a choice among the rows shown: P(row) is proportional to e^{s + b_position}, with e^b the examination of a
+position relative to the first.  So neither propensities nor randomized traffic are needed, only rows that were shown at
+several positions (or share features with such rows).
 
-Users may also trust the ranking, and click what stands high though they see that it is wrong.  Then a click at the top
-says less about the row: P(row) in proportion to e^{a_position s + b_position}.  With relevant and irrelevant rows
-alone, clicked where examined with probability eps+_k and eps-_k, this is the model of trust bias itself: a_k is in
-proportion to log(eps+_k / eps-_k), and b_k is log(examination_k eps-_k).
+Users may also trust the ranking and click top rows that they see are wrong.  Then a click at the top says less about
+the row: P(row) is proportional to e^{a_position s + b_position}.  If rows are either relevant or irrelevant, and
+clicked when examined with probability eps+_k or eps-_k, this is exactly the trust-bias model: a_k is proportional to
+log(eps+_k / eps-_k), and b_k is log(examination_k eps-_k).
 """
 
 from collections.abc import Hashable, Sequence
@@ -28,17 +28,17 @@ from placet.rank.linear import LinearRanker
 from placet.rank.ranker import Ranker
 from placet.rank.trees import TreeRanker
 
-POSITION_L2 = 1e-4  # penalty on effects: those of the weights would shrink them, and give positions' share to features
-TRUST_L2 = 1e-3  # penalty on the distance of a position's sharpness from the mean, scores in units of their deviation
-ROUNDS, SETTLED = 10, 0.02  # of fits to find sharpness, and how little it moves at the end
+POSITION_L2 = 1e-4  # penalty on position effects; the penalty on weights would shrink them in favor of the features
+TRUST_L2 = 1e-3  # penalty on the deviation of a position's sharpness from the mean, for standardized scores
+ROUNDS, SETTLED = 10, 0.02  # maximum number of fits for sharpness, and the largest change that counts as converged
 
 
 @dataclass(frozen=True)
 class ClickFit:
     """A ranker fitted to clicks, ready to ``predict``, and the ``examination`` of each of ``positions`` (first: 1).
 
-    ``sharpness`` (positions,): how much clicks there follow the score, mean 1 over rows shown; all 1 without trust.
-    Where it varies, the examination is that of a row with the mean score.
+    ``sharpness`` (positions,): how strongly clicks there follow the score, with mean 1 over rows shown; all 1 without
+    trust.  If it varies, the examination is that of a row with the mean score.
     """
 
     ranker: Any
@@ -61,13 +61,13 @@ def fit_clicks(
 ) -> ClickFit:
     """Fit a linear or tree ranker to clicks, with the effects of positions unless ``debias`` is False.
 
-    ``X``: features of every row of the log, or of every (query, document) of ``keys``, in their order.  The loss of
-    the ranker sees each click as a list with one row above the others; "pl-partition" makes it the likelihood of the
-    position-based model given one click.  ``valid``: queries with grades, as in ``fit``; where there are none,
-    `choose_by_clicks` judges rankers by clicks that they were not fitted to.
+    ``X``: features of every row of the log, or of every (query, document) pair in ``keys``, in that order.  To the
+    ranker's loss, each click is a list with one row above the others; "pl-partition" makes it the likelihood of the
+    position-based model given one click.  ``valid``: queries with grades, as in ``fit``; without grades,
+    `choose_by_clicks` compares rankers on held-out clicks.
 
-    ``trust``: a position may also have a sharpness, by which the score of what is shown there counts, so that rows
-    that were clicked for their place alone pull less.  Ranker and sharpness are fitted in turn until neither moves.
+    ``trust``: each position also has a sharpness, a factor of the scores shown there, so that rows clicked only for
+    their position have less influence.  Ranker and sharpness are fitted alternately until both converge.
     """
     if trust and not debias:
         raise ValueError("trust=True is an effect of positions; leave debias=False out")
@@ -112,7 +112,7 @@ def fit_clicks(
 
 
 def _fit_rows(ranker: Any, data: Queries, shown: Floats, valid: Queries | None, factor: Floats) -> tuple[Any, Floats]:
-    """A clone of the ranker fitted to scores factor s + effect, and the effects (positions,) of ``shown``, first: 0."""
+    """Fit a clone of the ranker with scores factor s + effect; also return the effects (positions,), the first 0."""
     fitted = clone(ranker)
     if isinstance(fitted, LinearRanker):
         fitted.set_params(control_l2=POSITION_L2 if ranker.control_l2 is None else ranker.control_l2)
@@ -129,7 +129,7 @@ def _fit_rows(ranker: Any, data: Queries, shown: Floats, valid: Queries | None, 
 
 
 def scale_rows(X: Any, factor: Floats) -> Any:
-    """Every row of a table (dense or sparse) times its factor."""
+    """Multiply every row of a table (dense or sparse) by its factor."""
     if (factor == 1.0).all():
         return X
     return X.multiply(factor[:, None]).tocsr() if hasattr(X, "tocsr") else X * factor[:, None]
@@ -138,11 +138,10 @@ def scale_rows(X: Any, factor: Floats) -> Any:
 def position_effects(
     bound: Bound, s: Floats, code: Ints, n_positions: int, *, trust: bool = False
 ) -> tuple[Floats, Floats]:
-    """Sharpness a >= 0 and effects b (positions,), b_1 = 0, of positions that are best for clicks with scores a s + b.
+    """Fit the sharpness a >= 0 and effect b (b_1 = 0) of each position to clicks with scores a s + b.
 
-    ``s`` and ``code`` (rows,): score and number of the position of every row of the lists of ``bound``.  Without
-    ``trust`` all a are one number.  Effects are those at the mean score.  Small penalties hold b at 0 and a at its
-    mean.
+    ``s`` and ``code`` (rows,): score and position index of every row of the lists of ``bound``.  Without ``trust`` all
+    positions share one a.  Effects are those at the mean score.  Small penalties pull b toward 0 and a toward its mean.
     """
     n, k = n_positions, n_positions if trust else 1
     z = (s - s.mean()) / (float(np.std(s)) or 1.0)
@@ -173,10 +172,10 @@ def choose_by_clicks(
     X_valid: Any = None,
     trust: bool = False,
 ) -> tuple[ClickFit, Floats]:
-    """Fit every ranker to ``clicks``; the best on the clicks ``valid``, and the values (rankers,) of all.
+    """Fit every ranker to ``clicks``; return the best on the clicks ``valid``, and the values (rankers,) of all.
 
-    A value is `click_likelihood` on ``valid``, whose rows have the features ``X_valid``, or are among ``keys`` too.
-    No grade is needed, and a tie goes to the earlier.  ``trust`` as in `fit_clicks`, in the fits and in their values.
+    A value is `click_likelihood` on ``valid``, whose rows have the features ``X_valid`` or also appear in ``keys``.
+    No grades are needed; ties go to the earlier ranker.  ``trust``, as in `fit_clicks`, applies to fits and values.
     """
     if not len(rankers):
         raise ValueError("there is no ranker to choose from; give at least one")
@@ -196,11 +195,11 @@ def click_likelihood(
     keys: Sequence[tuple[Hashable, Hashable]] | None = None,
     trust: bool = False,
 ) -> float:
-    """Mean log likelihood of a click, given what was shown beside it and left, of scores a s + b_position.
+    """Mean log likelihood of a click among the unclicked rows shown with it, for scores a s + b_position.
 
-    ``ranker``: whatever has ``predict(X)``; ``X`` and ``keys`` as in `fit_clicks`.  The scale a >= 0 (with ``trust``
-    one for every position) and the effects b are those that are best for these clicks: so rankers of any loss and
-    library are judged alike, by how well their scores tell apart rows that were shown at the same positions.
+    ``ranker``: any object with ``predict(X)``; ``X`` and ``keys`` as in `fit_clicks`.  The scale a >= 0 (one per
+    position with ``trust``) and the effects b are fitted to these clicks, so rankers of any loss and library are
+    comparable: what counts is how well their scores separate rows shown at the same positions.
     """
     row, lists, _ = clicks.choices()
     if not row.size:

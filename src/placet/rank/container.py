@@ -1,7 +1,7 @@
-"""The bytes of a saved model: a safetensors file whose header holds its own SHA-256, read without trust.
+"""The file format of saved models: a safetensors file whose header holds its own SHA-256, read as untrusted input.
 
-The digest is that of the whole file with 64 zeros in its place, and is checked before anything else is looked at.  Then
-lengths, types and places of the arrays, and the depth and size of the JSON, are bounded before memory is spent on them.
+The digest covers the whole file, with 64 zeros in place of the digest, and is checked before anything else.  Then the
+lengths, types and offsets of the arrays, and the depth and size of the JSON, are checked before memory is allocated.
 """
 
 import hashlib
@@ -22,22 +22,22 @@ LONGEST_HEADER = 64 << 20
 MOST_TENSORS = 10_000
 DEEPEST = 40
 MOST_VALUES = 50_000
-"""Values in the JSON of a header at most, beside one for each 8 bytes of it."""
+"""Maximum number of values in the JSON of a header, in addition to one for every 8 bytes of it."""
 
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 _NONE = "0" * 64
-_BEFORE = b'\\"sha256\\": \\"'  # JSON inside a string of JSON
+_BEFORE = b'\\"sha256\\": \\"'  # JSON nested in a JSON string
 
 
 class NotAModel(DataError):
-    """Bytes that are not those of a saved model, or not all of them."""
+    """Raised for a file that is not a saved model, or is damaged."""
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
-    """Write a header and arrays; the file appears under its name only when it is whole."""
+    """Write a header and arrays; the file appears under its name only once it is complete."""
     from safetensors.numpy import save
 
     text = json.dumps({"sha256": _NONE, **header}, allow_nan=False)
@@ -47,14 +47,14 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
 
 
 def sealed(data: bytes) -> bytes:
-    """The bytes with their digest in its place."""
+    """Fill in the digest of the bytes."""
     at = _place_of_digest(memoryview(data))
     blank = data[:at] + _NONE.encode() + data[at + 64 :]
     return data[:at] + hashlib.sha256(blank).hexdigest().encode() + data[at + 64 :]
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """The header and the arrays of a file, or a ``DataError``."""
+    """Return the header and the arrays of a file, or raise a ``DataError``."""
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise NotAModel("this is not a regular file, so not a saved model")
@@ -70,12 +70,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Opened so that a pipe without a writer does not keep us waiting."""
+    """Open without blocking on a pipe that has no writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _place_of_digest(data: memoryview) -> int:
-    """Where the digest stands, inside the header."""
+    """Offset of the digest, which is inside the header."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 9 or bytes(data[8:9]) != b"{" or length > len(data) - 8:
         raise NotAModel("this is not a saved model, or it is damaged (it has no header of the length it says)")
@@ -97,7 +97,7 @@ def _check_digest(data: memoryview) -> None:
 
 
 def _parse(text: bytes) -> dict[str, Any]:
-    """A JSON object of bounded size and depth, with finite numbers and no name twice."""
+    """Parse a JSON object of bounded size and depth, with finite numbers and unique names."""
     n_values = sum(text.count(sign) for sign in (b",", b"[", b"{", b":"))
     if n_values > MOST_VALUES + len(text) // 8:
         raise NotAModel(f"this is not a saved model: its header holds {n_values:,} values")
@@ -133,7 +133,7 @@ def _finite(text: str) -> float:
 
 
 def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
-    """The arrays of the header, which must fill the rest of the file without a gap."""
+    """Return the arrays in the header, which must fill the rest of the file without gaps."""
     if len(tensors) > MOST_TENSORS:
         raise NotAModel(f"this is not a saved model: it holds {len(tensors):,} arrays, more than {MOST_TENSORS:,}")
     places: list[tuple[int, int, str]] = []
@@ -141,7 +141,7 @@ def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
         dtype, shape, (start, end) = _described(about)
         n_bytes = dtype.itemsize
         for size in shape:
-            n_bytes *= size  # Python's numbers do not wrap
+            n_bytes *= size  # Python integers do not overflow
         if end - start != n_bytes:
             raise NotAModel(f"this saved model is damaged: array {name!r:.40} has {end - start} bytes, not {n_bytes}")
         places.append((start, end, name))
@@ -160,7 +160,7 @@ def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
 
 
 def _described(about: Any) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, int]]:
-    """Type, shape and place of an array."""
+    """Type, shape and (start, end) offsets of an array."""
     if isinstance(about, dict) and set(about) == {"dtype", "shape", "data_offsets"}:
         kind, shape, place = about["dtype"], about["shape"], about["data_offsets"]
         numbers = [*shape, *place] if isinstance(shape, list) and isinstance(place, list) else [None]

@@ -1,4 +1,4 @@
-"""Controls of rows: numbers that may have moved the grades, fitted beside the features and held at 0 in scores."""
+"""Controls of rows: covariates that may have affected the grades, fitted along with the features and 0 in scores."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from placet.data.arrays import Floats
 from placet.data.comparisons import control_columns
 
 Controls = tuple[Floats, tuple[str, ...]]
-"""A table (rows, controls), its rows as those of the queries, and the names of its columns."""
+"""A table (rows, controls), in the row order of the queries, and the names of its columns."""
 
 
 def control_rows(control: Any, data: Any, in_order: bool) -> Controls | None:
-    """The controls of the rows of queries, checked; ``in_order``: they come as the rows stand in the queries.
+    """Check the controls and return them in the row order of the queries.
 
-    Otherwise they come in the order of the rows that the queries were made from.
+    ``in_order``: they already have that order; otherwise, that of the rows from which the queries were built.
     """
     if isinstance(data, Parts) and control is not None:
         raise ValueError(
@@ -28,14 +28,14 @@ def control_rows(control: Any, data: Any, in_order: bool) -> Controls | None:
 
 
 PRIOR_ROWS = 1.0
-"""Curvature that holds an effect near the one before, in rows."""
+"""Curvature, in rows, of the penalty that keeps an effect near its previous value."""
 
 
 class Effects:
-    """Effects of controls beside a score that grows step by step: s + Z @ effect, each step followed by one of theirs.
+    """Effects of controls in a score that is built step by step: s + Z @ effect, updated after each step of s.
 
-    ``Z`` (rows, k): the controls less their means, divided by their deviations; ``effect`` (k,) in these units, and
-    ``history`` what it was at the start and after every step.
+    ``Z`` (rows, k): the standardized controls; ``effect`` (k,): their effects; ``history``: the effects at the start
+    and after every step.
     """
 
     def __init__(self, control: Controls) -> None:
@@ -47,25 +47,25 @@ class Effects:
         self.history = [self.effect]
 
     def scores(self) -> Floats:
-        """What the controls add to the score of every row."""
+        """The contribution of the controls to the score of every row."""
         return np.asarray(self.Z @ self.effect)
 
     def step(self, slope: Floats, curvature: Floats, rate: float) -> None:
-        """``rate`` of a Newton step, from the slope and curvature (rows,) of the loss in units of a row."""
+        """Take ``rate`` times a Newton step, given the gradient and curvature (rows,) of the loss, scaled per row."""
         bend = self.Z.T @ (curvature[:, None] * self.Z) + PRIOR_ROWS * np.eye(len(self.effect))
         self.move(-rate * np.linalg.solve(bend, self.Z.T @ slope))
 
     def move(self, by: Floats) -> None:
-        """Change the effects, and remember."""
+        """Change the effects, and append them to the history."""
         self.effect = self.effect + by
         self.history.append(self.effect)
 
     def after(self, steps: int) -> dict[str, float]:
-        """Names and effects after so many steps, for one unit of each control as it was given."""
+        """Effects by name after the given number of steps, per unit of each control as given."""
         found = self.history[min(steps, len(self.history) - 1)] / self.unit
         return dict(zip(self.names, found.tolist()))
 
 
 def effects_of(control: Controls | None) -> Effects | None:
-    """Effects to fit beside the scores, where there are controls."""
+    """Effects to fit along with the scores, or None without controls."""
     return None if control is None else Effects(control)

@@ -1,4 +1,4 @@
-"""scikit-learn's ways: arguments by the names of other libraries, and cross-validation without routing."""
+"""scikit-learn conventions: hints for arguments of other libraries, and cross-validation without metadata routing."""
 
 import sys
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ INSTEAD = {
     "feature_name": "give X as a data frame: the names of its columns are kept",
     "categorical_feature": "give engine={'categorical_feature': [columns]} to TreeRanker",
 }
-"""What to give to `fit` in place of arguments that LightGBM, XGBoost, CatBoost and scikit-learn know."""
+"""What to pass to `fit` in place of arguments of LightGBM, XGBoost, CatBoost and scikit-learn."""
 
 ROUTING = (
     "scikit-learn hands qid to fit but not to score, and would put NaN for every score; call "
@@ -35,16 +35,16 @@ ROUTING = (
 
 
 def refuse_other_arguments(given: Mapping[str, Any]) -> None:
-    """A ``TypeError`` that says what to give instead of arguments that `fit` does not have."""
+    """Raise a ``TypeError`` that says what to pass instead of arguments that `fit` does not have."""
     for name in given:
         raise TypeError(f"fit has no argument {name}" + (f": {INSTEAD[name]}" if name in INSTEAD else ""))
 
 
 def refuse_search_without_routing() -> None:
-    """Refuse to be fitted by a search or cross-validation of scikit-learn that will call ``score`` without ``qid``.
+    """Raise if fitted by a scikit-learn search or cross-validation that will call ``score`` without ``qid``.
 
-    scikit-learn takes an exception in ``score`` for a score of NaN, and goes on to choose among NaNs; that every fit
-    failed it reports.  So this is said in ``fit``, and only where the frame that calls it says that ``score`` follows.
+    scikit-learn turns an exception in ``score`` into NaN and goes on to choose among NaNs, but it reports when all fits
+    fail.  So the error is raised in ``fit``, and only if the calling frame shows that ``score`` follows.
     """
     from sklearn import get_config
 
@@ -58,7 +58,7 @@ def refuse_search_without_routing() -> None:
 
 
 def _asks_score(local: Mapping[str, Any]) -> bool:
-    """Whether one of the scorers is the estimator's own ``score``; a function of the user's may know the queries."""
+    """Whether one of the scorers is the estimator's own ``score``; a user's function may know the queries."""
     scorer = local.get("scorer")
     scorers = getattr(scorer, "_scorers", {"": scorer})
     return any(type(one).__name__ == "_PassthroughScorer" for one in scorers.values())
