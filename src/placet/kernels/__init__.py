@@ -1,8 +1,8 @@
 """Numba kernels: arrays in, numbers out; no checks, no strings, no objects.
 
-``from placet.kernels import pairs`` gives a stand-in that imports the module, and with it Numba, when something of it
-is first asked for: what needs no kernel starts without them.  Kernels themselves ``import placet.kernels.pairs``.
-Nothing in these modules changes once they are imported.
+``from placet.kernels import pairs`` gives a stand-in that imports the module, and with it Numba, on first attribute
+access, so code that runs no kernel starts without Numba.  Kernel modules themselves ``import placet.kernels.pairs``.
+The modules are never modified after import.
 """
 
 import builtins
@@ -17,9 +17,9 @@ from typing import Any
 
 
 class _Later(ModuleType):
-    """A module of kernels that is imported when something of it is asked for; from then on it is that module's twin.
+    """A kernel module that is imported on first attribute access; its namespace is then copied into this one.
 
-    While the import is under way, in this thread or another, nothing is kept: no thread meets half a module.
+    Nothing is copied while the import is still running in any thread, so no thread sees a half-initialized module.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -35,7 +35,7 @@ _tell: list[Callable[[], None]] = []
 
 
 def tell_when_compiling(tell: Callable[[], None]) -> None:
-    """Call ``tell``, once, when the first kernel is about to be compiled; never where all are found on disk."""
+    """Call ``tell`` once, just before the first kernel is compiled; never if all kernels are cached on disk."""
     if tell not in _tell:
         _tell.append(tell)
     if "numba" in sys.modules:
@@ -43,10 +43,10 @@ def tell_when_compiling(tell: Callable[[], None]) -> None:
 
 
 def _listen() -> None:
-    """Hear of the first compilation, where somebody wants to be told and Numba is imported.
+    """Listen for Numba compilations if a callback is registered.
 
-    A compilation makes objects by the hundred thousand and keeps most of them: while one goes on, no garbage is looked
-    for, which is a tenth of its time.
+    Compilation creates hundreds of thousands of objects and keeps most of them, so garbage collection, a tenth of the
+    compile time, is disabled meanwhile.
     """
     if not _tell:
         return
@@ -86,10 +86,10 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def interpreted(name: str) -> SimpleNamespace:
-    """The kernels of a module that imports no others, as plain Python functions.
+    """Load a kernel module that imports no other kernel module as plain Python functions.
 
-    For inputs so small that Python is done with them before Numba is imported (0.4 CPU seconds, and seconds more where
-    a kernel has to be compiled).  They are the same functions, so there is one text to keep right.
+    For inputs so small that plain Python finishes before Numba is imported (0.4 CPU seconds, plus seconds for each
+    kernel that must be compiled).  The source is the same, so there is only one version to maintain.
     """
     full = f"{__name__}.{name}"
     spec = find_spec(full)

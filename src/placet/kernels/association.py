@@ -1,7 +1,7 @@
-"""Likelihood of ranked, unlabeled signals given a position: a sum over every association of signals and sources.
+"""Likelihood of ranked, unlabeled signals given a position: a sum over all associations of signals with sources.
 
-``sum_exactly`` runs over the subsets of the signals; ``sum_by_bethe`` (``placet.kernels.tracking_bethe``) takes over
-where there are more signals than subsets can be counted for.  ``log_sums`` is the one loop around both.
+``sum_exactly`` runs over all subsets of the signals; ``sum_by_bethe`` (``placet.kernels.tracking_bethe``) takes over
+when there are too many signals to enumerate subsets.  ``log_sums`` is the loop around both.
 """
 
 import math
@@ -14,31 +14,29 @@ from placet.kernels.tracking_bethe import sum_by_bethe
 
 SQRT_2PI = math.sqrt(2 * math.pi)
 TINY = 1e-30
-SMALLEST = 1e-280  # below this a product of densities is added up again in logarithms
+SMALLEST = 1e-280  # sums of density products below this are recomputed in log space
 
 
 class Step(NamedTuple):
-    """One step as the kernels take it."""
+    """One time step, in the form passed to the kernels."""
 
     shift: np.ndarray  # (sources,): the mean arrival is shift + distance / speed
     speed: np.ndarray  # (sources,)
     sigma: np.ndarray  # (sources,): standard deviation of an arrival
     detection: np.ndarray  # (sources,): probability that a source can be heard
-    low: float  # a signal that is heard between low and cut must be among the recorded ones
+    low: float  # every signal heard between low and cut is among the recorded ones
     cut: float
     time: np.ndarray  # (signals,): recorded times
     clutter: np.ndarray  # (signals,): clutter intensities lambda p_N(T_j)
     label: np.ndarray  # (signals,): -1 unknown, -2 clutter, else the source
-    level: (
-        np.ndarray
-    )  # (levels,): shares of the signals heard that are too weak to be kept; the one level 0 for "earliest"
-    log_level: np.ndarray  # (levels,): log weight of each
-    ranked: bool  # if false, a source without a recorded signal counts 1 - P_D whatever its time (equation 5.72)
+    level: np.ndarray  # (levels,): fractions of heard signals too weak to be recorded; only 0 for "earliest"
+    log_level: np.ndarray  # (levels,): log weight of each level
+    ranked: bool  # if false, a source without a recorded signal has factor 1 - P_D at any time (equation 5.72)
 
 
 @jit()
 def log_upper(z):
-    """log P(Z > z) of a standard normal; the asymptotic series where the tail is no longer a double."""
+    """log P(Z > z) of a standard normal; an asymptotic series where the tail underflows a double."""
     if z < 30.0:
         return math.log(0.5 * math.erfc(z / math.sqrt(2.0)))
     return -0.5 * z * z - math.log(z * SQRT_2PI) + math.log1p(-1 / (z * z) + 3 / (z * z * z * z))
@@ -46,7 +44,7 @@ def log_upper(z):
 
 @jit()
 def log_add(a, b):
-    """log(e^a + e^b); minus infinity stands for an empty sum."""
+    """log(e^a + e^b); minus infinity represents an empty sum."""
     if a < b:
         a, b = b, a
     return a if b == -np.inf else a + math.log1p(math.exp(b - a))
@@ -54,14 +52,14 @@ def log_add(a, b):
 
 @jit()
 def probability_outside(mean, sigma, low, cut):
-    """P(t < low or t > cut) for t normal: a sum of tails, so that a small one keeps its digits."""
+    """P(t < low or t > cut) for t normal, as a sum of tails so that small values stay accurate."""
     width = sigma * math.sqrt(2.0)
     return 0.5 * (math.erfc((cut - mean) / width) + math.erfc((mean - low) / width))
 
 
 @jit()
 def fast_probability_outside(mean, sigma, low, cut):
-    """The same to an absolute 1e-16, without the error function where the answer is 0 or 1."""
+    """`probability_outside` to an absolute error of 1e-16, skipping the error function where the result is 0 or 1."""
     far = 8.3 * sigma
     if low + far < mean < cut - far:
         return 0.0
@@ -72,10 +70,10 @@ def fast_probability_outside(mean, sigma, low, cut):
 
 @jit()
 def pairing_limit(sigma, detection, clutter, label, i):
-    """Largest z^2 / 2 at which a signal may be paired with source ``i``; negative when its label forbids every one.
+    """Largest z^2 / 2 at which a signal may be paired with source ``i``; negative if its label forbids the pair.
 
-    An association with the pair is P_D p_i(T) / ((1 - P_D) clutter) times the one in which the source is missed and
-    the signal is clutter, at the most; where that is below 1e-18 the pair does not change the sum.
+    An association with the pair is at most P_D p_i(T) / ((1 - P_D) clutter) times the one in which the source is
+    missed and the signal is clutter; pairs for which this is below 1e-18 do not change the sum.
     """
     if label != -1 and label != i:
         return -1.0
@@ -97,7 +95,7 @@ def log_factors(distance, step, level, pair, unheard):
             near = 0.5 * z * z <= pairing_limit(sigma, detection, step.clutter[j], step.label[j], i)
             pair[i, j] = log_peak - 0.5 * z * z if near else -np.inf
         if ranked and detection == 1.0 and level == 0.0:
-            # No chance of a miss: the tails alone, which may be smaller than any double.
+            # No chance of a miss: only the tails, which may underflow a double.
             unheard[i] = log_add(log_upper((cut - mean) / sigma), log_upper((mean - low) / sigma))
         else:
             away = probability_outside(mean, sigma, low, cut) if ranked else 0.0
@@ -107,8 +105,9 @@ def log_factors(distance, step, level, pair, unheard):
 
 @jit()
 def add_source_in_logs(ways, pair, unheard, out):
-    """``out[m]`` = log sum over the ways to explain the signals of ``m`` with one more source, whose log factors are
-    ``pair`` (signals,) and ``unheard``.
+    """``out[m]`` = log of the sum over all ways to explain the signals in ``m`` with one more source.
+
+    The new source's log factors are ``pair`` (signals,) and ``unheard``.
     """
     for m in range(len(ways)):
         total = ways[m] + unheard
@@ -120,11 +119,12 @@ def add_source_in_logs(ways, pair, unheard, out):
 
 @jit()
 def sum_exactly(pair, unheard, log_clutter, before, share):
-    """Log of the sum over all associations, in logarithms throughout; ``share[j, i]`` = P(signal j from source i).
+    """Log of the sum over all associations, entirely in log space; ``share[j, i]`` = P(signal j from source i).
 
-    before_i(m): ways in which clutter and the sources before i are exactly the signals of m (``before`` (sources + 1,
-    2^signals) is overwritten); after_i(m): the sources from i on.  P(j from i) is proportional to pair_ij sum_m
-    before_i(m) after_{i+1}(all - m - j).  ``share`` without rows: only the sum.  O(sources x signals x 2^signals).
+    before_i(m): total weight of explaining exactly the signals in m by clutter and the sources before i (``before``
+    (sources + 1, 2^signals) is overwritten); after_i(m): the same for the sources from i on.  P(j from i) is
+    proportional to pair_ij sum_m before_i(m) after_{i+1}(all - m - j).  If ``share`` has no rows, only the sum is
+    computed.  O(sources x signals x 2^signals).
     """
     s, r = pair.shape
     full = (1 << r) - 1
@@ -155,9 +155,9 @@ def sum_exactly(pair, unheard, log_clutter, before, share):
 
 @jit()
 def log_sums(distance, step, exact, out, share):
-    """``out[p]`` = log p(signals | position p) from distances (particles, sources), never out of the range of a double.
+    """``out[p]`` = log p(signals | position p) from distances (particles, sources), without under- or overflow.
 
-    ``share[p, j, i]`` = P(signal j came from source i | position p), unless it has no particles.
+    ``share[p, j, i]`` = P(signal j came from source i | position p), unless ``share`` is empty.
     """
     s, r, levels = distance.shape[1], len(step.time), len(step.level)
     pair, unheard, log_clutter = np.empty((s, r)), np.empty(s), np.empty(r)
@@ -179,7 +179,7 @@ def log_sums(distance, step, exact, out, share):
                 continue
             first = total == -np.inf
             total = log_add(total, value)
-            # A running mean over the levels, each with its share of the likelihood so far.
+            # A running mean over the levels, each weighted by its share of the likelihood so far.
             weight = math.exp(value - total)
             for j in range(len(part)):
                 for i in range(s):
@@ -191,7 +191,7 @@ def log_sums(distance, step, exact, out, share):
 
 @jit()
 def add_source(n_pairs, partner, factor, out, divide, ways):
-    """One source with any number of pairs, from large subsets to small: the smaller ones still lack this source."""
+    """Add a source with any number of pairs in place, from large to small subsets: smaller ones still exclude it."""
     for m in range(len(ways) - 1, -1, -1):
         total = 0.0
         for k in range(n_pairs):
@@ -203,19 +203,19 @@ def add_source(n_pairs, partner, factor, out, divide, ways):
 
 @jit()
 def log_subset_sum(n_pairs, partner, factor, unheard, start, ways):
-    """Log of the sum over all associations of the product of their factors, by subsets of the signals.
+    """Log of the sum over all associations of the product of their factors, by a recursion over subsets of signals.
 
     W_0(m) = product of clutter over m; W_{i+1}(m) = W_i(m) unheard_i + sum_{j in m} W_i(m - j) pair_ij; the answer is
     W_s(all).  Source i has ``n_pairs[i]`` pairs, with the signals ``partner[i]`` and the factors ``factor[i]``.
-    O(sources + pairs x 2^signals); minus infinity when the sum is too small for a double.
+    O(sources + pairs x 2^signals); minus infinity if the sum is at most ``SMALLEST``.
     """
     full = len(ways) - 1
     ways[:] = start
-    # unheard_i is taken out of every sum (W and pair_ij divided by it), so a source without pairs costs one product.
+    # unheard_i is factored out of every sum (W and pair_ij divided by it), so a source without pairs costs one product.
     common, log_common = 1.0, 0.0
     for i in range(len(n_pairs)):
         out = unheard[i]
-        divide = out > TINY  # a division by less could overflow
+        divide = out > TINY  # dividing by a smaller number could overflow
         if divide:
             common *= out
             if common < 1e-200:
@@ -235,7 +235,7 @@ def log_subset_sum(n_pairs, partner, factor, unheard, start, ways):
 
 @jit()
 def clutter_products(clutter, label, start):
-    """``start[m]`` = product of the clutter intensities of the signals of ``m``."""
+    """``start[m]`` = product of the clutter intensities of the signals in ``m``."""
     start[0] = 1.0
     for m in range(1, len(start)):
         j = 0
@@ -248,7 +248,7 @@ def clutter_products(clutter, label, start):
 def log_likelihood(distance, step, exact, out):
     """``out[p]`` += log p(signals | position p) from distances (particles, sources).
 
-    Exact: O(sources x signals + pairs x 2^signals) per particle and level, else O(iterations x sources x signals).
+    If exact, O(sources x signals + pairs x 2^signals) per particle and level, else O(iterations x sources x signals).
     """
     slow_sum, nothing = np.empty(len(distance) if not exact else 1), np.empty((0, 0, 0))
     if not exact:
@@ -272,7 +272,7 @@ def log_likelihood(distance, step, exact, out):
             mean = shift[i] + distance[p, i] * slow[i]
             away[i] = 0.0
             if ranked and detection[i] > 0.99:
-                # The chance to go unheard is little more than the tail itself, which needs all its digits.
+                # The probability of going unheard is little more than the tail, which therefore needs full precision.
                 away[i] = probability_outside(mean, sigma[i], low, cut)
             elif ranked:
                 away[i] = fast_probability_outside(mean, sigma[i], low, cut)

@@ -1,4 +1,4 @@
-"""Weak learners: the best split of a gradient by binned features, and regression trees kept as arrays."""
+"""Weak learners: the best split of a gradient by binned features, and regression trees stored as arrays."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from placet.kernels.jit import jit
 
 @jit()
 def best_split(bins, n_bins, d, columns):
-    """Feature, bin and gain of the best stump for the gradient ``d`` (rows,): rows with a bin <= the one found go left.
+    """Feature, bin and gain of the best stump for the gradient ``d`` (rows,); rows in bins up to that bin go left.
 
-    Gain = (sum_left d)^2 / n_left + (sum_right d)^2 / n_right, the square of the projection of d on the best function
-    that is constant on both sides.  ``bins`` (features, rows) numbers the bins of each feature from 0; ``columns`` are
-    the features to try.  O(rows columns + bins columns).
+    Gain = (sum_left d)^2 / n_left + (sum_right d)^2 / n_right, the squared norm of the projection of d onto functions
+    that are constant on each side.  ``bins`` (features, rows) holds bin numbers from 0; ``columns`` are the features
+    to try.  O(rows columns + bins columns).
     """
     n_rows = bins.shape[1]
     total = 0.0

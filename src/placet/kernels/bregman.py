@@ -1,27 +1,27 @@
-"""NDCG-consistent surrogates: Bregman divergences between the normalised gains of a list and a map of its scores.
+"""NDCG-consistent surrogates: Bregman divergences between the normalized gains of a list and a map of its scores.
 
 The family is psi(x) = a sum(x log x - x) + b sum(x^2) + c |x|_q^2 with a, b, c >= 0, not all zero.  Its conjugate is
-psi*(s) = sup_x <s, x> - psi(x), reached at x = grad psi*(s), where
+psi*(s) = sup_x <s, x> - psi(x), attained at x = grad psi*(s), where
 
     a log x_i + 2 b x_i + 2 c |x|_q^(2 - q) |x_i|^(q - 1) sign(x_i) = s_i,
     psi*(s) = a sum(x) + b sum(x^2) + c |x|_q^2.
 
-One term alone has a closed form.  Several are solved as x = N y with |y|_q = 1: for a given N every y_i is the root of
-one convex, increasing function, so Newton from the right never overshoots; and log |y(N)|_q falls with log N at a slope
-between -1 and -1 / (q - 1), so one evaluation brackets N.
+A single term has a closed form.  Several are solved as x = N y with |y|_q = 1: for a given N every y_i is the root of
+a convex, increasing function, so Newton's method started from the right never overshoots; and log |y(N)|_q decreases
+with log N at a slope between -1 and -1 / (q - 1), so one evaluation brackets N.
 """
 
 import numpy as np
 
 from placet.kernels.jit import jit
 
-# Beyond x = e^300 the exponential goes on along its tangent, so that squares of the gradient stay finite.  This is the
-# conjugate of the same psi restricted to x <= e^300; the gains it is compared with never exceed 1 / discount(1).
+# Beyond x = e^300 the exponential is continued along its tangent, so that squares of the gradient stay finite.  This is
+# the conjugate of the same psi restricted to x <= e^300; the gains it is compared with never exceed 1 / discount(1).
 LOG_CAP = 300.0
 MAX_STEPS = 200
-# Newton squares its error: after a step of this size, in logarithms, what is left is below rounding.
+# Newton's method converges quadratically: after a step of this size, in logarithms, the error is below rounding.
 LAST_STEP = 1e-9
-# |y|^(q - 2) of a row with score 0 is 0 and its curvature infinite; this keeps it a number.
+# |y|^(q - 2) of a row with score 0 is 0 and its curvature infinite; this floor keeps it finite.
 FLOOR = 1e-12
 
 
@@ -29,7 +29,7 @@ FLOOR = 1e-12
 def targets(gain, offsets, discount, out):
     """p = G / |G|_D, |G|_D the sum of gains times ``discount``; zeros for lists without gain or of one row.  O(rows).
 
-    Gains are in descending order inside each list.
+    Gains are in descending order within each list.
     """
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
@@ -44,7 +44,7 @@ def targets(gain, offsets, discount, out):
 
 @jit()
 def max_abs(x):
-    """max |x_i|, 0 for no entries."""
+    """max |x_i|, 0 if there are no entries."""
     top = 0.0
     for i in range(len(x)):
         top = max(top, abs(x[i]))
@@ -53,7 +53,7 @@ def max_abs(x):
 
 @jit()
 def exponent(q, m):
-    """The exponent of the q-norm of a list of m rows: ``q``, or log(m) + 2 where ``q`` is 0."""
+    """Exponent of the q-norm for a list of m rows: ``q``, or log(m) + 2 if ``q`` is 0."""
     return q if q > 0.0 else np.log(m) + 2.0
 
 
@@ -71,9 +71,9 @@ def power_norm(x, q):
 
 @jit()
 def entropy_root(r, a, kb, kc, q, start):
-    """z with a z + kb e^z + kc e^((q - 1) z) = r, for a > 0: Newton from ``start``, never above an upper bound.
+    """z with a z + kb e^z + kc e^((q - 1) z) = r, for a > 0, by Newton's method from ``start``, below an upper bound.
 
-    The function is convex and rises, so from the second step on z falls to the root; the last step leaves its square.
+    The function is convex and increasing, so from the second step on z decreases to the root, quadratically.
     """
     high = r / a
     if kb + kc >= r:
@@ -96,9 +96,9 @@ def entropy_root(r, a, kb, kc, q, start):
 
 @jit()
 def power_root(r, kb, kc, q, start):
-    """t > 0 with kb t + kc t^(q - 1) = r > 0, and t^(q - 1): Newton from ``start``, or an upper bound if it is inf.
+    """t > 0 with kb t + kc t^(q - 1) = r > 0, and t^(q - 1), by Newton steps from ``start``, or a bound if it is inf.
 
-    As in ``entropy_root``; a step from below is at most to t r / (kb t + kc t^(q - 1)), so it needs no bound.
+    As in ``entropy_root``; a step from below goes at most to t r / (kb t + kc t^(q - 1)), so no upper bound is needed.
     """
     t = start
     if t == np.inf and kb > 0.0:
@@ -112,14 +112,14 @@ def power_root(r, kb, kc, q, start):
         relative = (eb + ec - r) / (eb + (q - 1.0) * ec)
         t -= t * relative
         if abs(relative) <= LAST_STEP:
-            power -= (q - 1.0) * power * relative  # to first order, which is to rounding
+            power -= (q - 1.0) * power * relative  # to first order, which is accurate to rounding here
             break
     return t, power
 
 
 @jit()
 def entropy_norm(s, a, b, c, q, nu, z):
-    """log |y|_q and its slope in nu, where y_i = e^z_i are the roots for N = e^nu; ``z`` holds starts.  O(m)."""
+    """log |y|_q and its slope in nu, where y_i = e^z_i are the roots for N = e^nu; ``z`` holds start values.  O(m)."""
     n = np.exp(nu)
     kb, kc = 2.0 * b * n, 2.0 * c * n
     top = -np.inf
@@ -137,7 +137,7 @@ def entropy_norm(s, a, b, c, q, nu, z):
 
 @jit()
 def power_mean_norm(s, b, c, q, nu, y):
-    """log |y|_q and its slope in nu, where y_i >= 0 are the roots for N = e^nu and a = 0; ``y`` holds starts.  O(m)."""
+    """log |y|_q and its slope in nu, with y_i >= 0 the roots for N = e^nu, a = 0; ``y`` holds start values.  O(m)."""
     n = np.exp(nu)
     kb, kc = 2.0 * b * n, 2.0 * c * n
     total = slope = 0.0
@@ -154,7 +154,7 @@ def power_mean_norm(s, b, c, q, nu, y):
 
 @jit()
 def norm_at(s, a, b, c, q, nu, x):
-    """log |y|_q and its slope in nu, by the solver that the terms ask for."""
+    """log |y|_q and its slope in nu, by the solver for the terms present."""
     if a > 0.0:
         return entropy_norm(s, a, b, c, q, nu, x)
     return power_mean_norm(s, b, c, q, nu, x)
@@ -162,7 +162,7 @@ def norm_at(s, a, b, c, q, nu, x):
 
 @jit()
 def coupled_point(s, a, b, c, q, nu, x):
-    """x = grad psi*(s) for c > 0: Newton for nu = log |x|_q between bounds, the roots of one step starting the next."""
+    """x = grad psi*(s) for c > 0, by bracketed Newton steps for nu = log |x|_q, each started from the last roots."""
     for i in range(len(s)):
         x[i] = np.inf
     g, slope = norm_at(s, a, b, c, q, nu, x)
@@ -185,14 +185,14 @@ def coupled_point(s, a, b, c, q, nu, x):
 
 @jit()
 def mixed_point(s, a, b, c, q, x):
-    """x = grad psi*(s) by Newton, for any a, b, c.  O(m) per step; about 5 steps for the norm, 2 to 5 for each row."""
+    """x = grad psi*(s) by Newton's method, for any a, b, c.  O(m) per step; about 5 for the norm, 2 to 5 per row."""
     m = len(s)
     if a > 0.0 and c > 0.0:
         coupled_point(s, a, b, c, q, 0.0, x)
     elif a > 0.0:
         for i in range(m):
             x[i] = np.exp(entropy_root(s[i], a, 2.0 * b, 0.0, 2.0, np.inf))
-    elif c > 0.0:  # grad psi* is homogeneous: solve for scores of size 1, from an upper bound of the norm
+    elif c > 0.0:  # grad psi* is homogeneous: solve for scores scaled to size 1, from an upper bound on the norm
         scale = max_abs(s)
         unit = np.empty(m)
         for i in range(m):
@@ -213,7 +213,7 @@ def mixed_point(s, a, b, c, q, x):
 
 @jit()
 def conjugate(s, a, b, c, q, x):
-    """psi*(s), and x = grad psi*(s) written into ``x``: closed form for one term, Newton for several.  O(m)."""
+    """Return psi*(s) and write grad psi*(s) to ``x``: closed form for one term, Newton's method for several.  O(m)."""
     total = 0.0
     if b == 0.0 and c == 0.0:
         for i in range(len(s)):
@@ -263,9 +263,9 @@ def bregman(s, target, offsets, weight, values, grad, a, b, c, q):
 
 @jit()
 def inverse_hessian_parts(x, a, b, c, q, w, u):
-    """w and u with hess psi*(s) = diag(w) - g (w u)(w u)^T; returns g.  O(m).
+    """Write w and u and return g such that hess psi*(s) = diag(w) - g (w u)(w u)^T.  O(m).
 
-    hess psi(x) = diag(1 / w) + 2 c (2 - q) u u^T with u_i = |y_i|^(q - 1) sign(y_i), y = x / |x|_q; Sherman-Morrison.
+    By Sherman-Morrison, as hess psi(x) = diag(1 / w) + 2 c (2 - q) u u^T, u_i = |y_i|^(q - 1) sign(y_i), y = x / |x|_q.
     """
     n = power_norm(x, q) if c > 0.0 else 0.0
     tau = 0.0
@@ -284,7 +284,7 @@ def inverse_hessian_parts(x, a, b, c, q, w, u):
 
 @jit()
 def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
-    """Diagonal of hess psi*(s) times the weight; 1 / (2 (b + c)) where all scores are 0 and a = 0.  O(rows)."""
+    """Diagonal of hess psi*(s) times the weight; 1 / (2 (b + c)) if all scores and a are 0.  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         if hi - lo < 2 or max_abs(target[lo:hi]) == 0.0:
@@ -303,7 +303,7 @@ def bregman_curvature(s, target, offsets, weight, out, a, b, c, q):
 
 @jit()
 def bregman_hvp(s, target, offsets, weight, out, v, a, b, c, q):
-    """hess psi*(s) v times the weight: how the gradient changes along v (grad psi*(v) at s = 0, a = 0).  O(rows)."""
+    """Hessian-vector product hess psi*(s) v times the weight (grad psi*(v) at s = 0, a = 0).  O(rows)."""
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
         if hi - lo < 2 or max_abs(target[lo:hi]) == 0.0:

@@ -1,11 +1,11 @@
-"""Tridiagonal systems over chains: unknown u is linked to next[u] > u (-1 where its chain ends), entry -link[u]."""
+"""Tridiagonal systems over chains: unknown u is linked to following[u] > u (-1 at a chain's end), entry -link[u]."""
 
 from placet.kernels.jit import jit
 
 
 @jit()
 def factor(diagonal, link, following, pivot, ratio):
-    """D of L D L' into ``pivot``, and minus the entries of L, which are those of links, into ``ratio``.  O(u)."""
+    """Factor T = L D L': write D to ``pivot`` and minus the off-diagonal entries of L to ``ratio``.  O(u)."""
     pivot[:] = diagonal
     for u in range(len(pivot)):
         ratio[u] = 0.0
@@ -17,7 +17,7 @@ def factor(diagonal, link, following, pivot, ratio):
 
 @jit()
 def solve(pivot, ratio, following, b):
-    """Overwrite b (u,) by the solution.  O(u)."""
+    """Overwrite b (u,) with the solution.  O(u)."""
     for u in range(len(b)):
         v = following[u]
         if v >= 0:
@@ -31,7 +31,7 @@ def solve(pivot, ratio, following, b):
 
 @jit()
 def inverse(pivot, ratio, following, own, beside):
-    """Of the inverse: the diagonal into ``own`` and the entries at links into ``beside`` (u,).  O(u)."""
+    """Write the inverse's diagonal to ``own`` and its entries at links to ``beside`` (u,).  O(u)."""
     for u in range(len(own) - 1, -1, -1):
         own[u] = 1.0 / pivot[u]
         beside[u] = 0.0
@@ -54,7 +54,7 @@ def add_product(diagonal, link, following, v, out):
 
 @jit()
 def scatter_links(following, values, out):
-    """out_u += v, out_next -= v for every link.  O(u)."""
+    """out_u += v, out_following -= v for every link.  O(u)."""
     for u in range(len(values)):
         v = following[u]
         if v >= 0:

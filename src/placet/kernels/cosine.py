@@ -1,17 +1,17 @@
-"""The NDCG-consistent cosine surrogate: distance of the normalised gains from the direction of the scores."""
+"""The NDCG-consistent cosine surrogate: distance of the normalized gains from the direction of the scores."""
 
 import numpy as np
 
 from placet.kernels.bregman import max_abs
 from placet.kernels.jit import jit
 
-# Scores all smaller than this have no direction.
+# If all scores are smaller than this, they have no direction.
 TINY = 1e-150
 
 
 @jit()
 def euclidean(s):
-    """|s|_2 without overflow; 0 where every |s_i| is below ``TINY``."""
+    """|s|_2 without overflow; 0 if every |s_i| is below ``TINY``."""
     top = max_abs(s)
     if top < TINY:
         return 0.0
@@ -25,8 +25,8 @@ def euclidean(s):
 def cosine(s, target, offsets, weight, values, grad):
     """1/2 |p - u|^2 with u = s / |s|; gradient -(p - <p, u> u) / |s|.  Lists with p = 0 give 0.  O(rows).
 
-    At s = 0 there is no direction: the value is its mean over all of them, (|p|^2 + 1) / 2, and the gradient -p, so
-    that any small step down the gradient lowers the loss.
+    At s = 0 there is no direction: the value is the mean over all directions, (|p|^2 + 1) / 2, and the gradient is -p,
+    so that any small step down the gradient lowers the loss.
     """
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]

@@ -1,12 +1,12 @@
 """Sums of log(1 + e^a_e + e^b_f) over all pairs of two columns, with their derivatives, in O(E) memory.
 
-Few pairs are added one by one. For many, the values are put into cells of width 4. Where a and b are so far apart
-that e^-|a - b| is nothing beside 1, the term is log(1 + e^max(a, b)) and the pairs of two cells are one product of
-counts. For near cells the two columns meet at Chebyshev nodes: as a function of a, and of b, the term is analytic
-up to i pi from the real line, so the interpolation error falls as 3.43^-n and 30 nodes reach rounding. Every value
-passes its weight to the nodes of its cell (Chebyshev moments), the nodes of near cells are paired, and the sums at
-the nodes are read back at the values. A cell of at most 30 values is its own nodes. So the work is O(E log E) at
-any size of a and b: each cell has at most 30 nodes and at most 23 near cells.
+A small number of pairs is summed directly. Otherwise the values are sorted into cells of width 4. Where a and b are so
+far apart that e^-|a - b| is negligible, the term is log(1 + e^max(a, b)) and the pairs of two cells reduce to a product
+of counts. Near cells interact through Chebyshev nodes: as a function of a, and of b, the term is analytic up to i pi
+from the real line, so the interpolation error falls as 3.43^-n and 30 nodes reach rounding. Every value spreads its
+weight over the nodes of its cell (Chebyshev moments), the nodes of near cells are paired, and the sums at the nodes are
+interpolated back to the values. A cell of at most 30 values uses them as its nodes. So the work is O(E log E) for a
+and b of any size: each cell has at most 30 nodes and at most 23 near cells.
 """
 
 import numpy as np
@@ -14,22 +14,22 @@ import numpy as np
 from placet.kernels.bregman import max_abs
 from placet.kernels.jit import jit
 
-# With exponents within this bound 1 + e^a + e^b and the product of three of them are numbers.
+# With exponents within this bound, 1 + e^a + e^b and products of three such sums do not overflow.
 PLAIN = 200.0
-# Below this e^a is nothing beside 1.
+# Below this, e^a is negligible compared with 1.
 NOTHING = -45.0
 WIDTH = 4.0
 NODES = 30
-# Cells whose numbers differ by more hold values that are at least 44 apart.
+# Values of cells whose numbers differ by more than this are at least 44 apart.
 REACH = 11.0
-# Measured in plain pairs: a pair of nodes has a logarithm of its own; an edge meets the nodes of its cell four times.
+# In units of a plain pair: each pair of nodes needs its own logarithm; each edge visits its cell's nodes four times.
 NODE_PAIR_COST = 15.0
 EDGE_COST = 4.0 * NODES
 
 
 @jit()
 def pair_term(a, b):
-    """log(1 + e^a + e^b) and its derivatives in a and b, at any size of a and b."""
+    """log(1 + e^a + e^b) and its derivatives in a and b, for a and b of any size."""
     top = max(0.0, max(a, b))
     ea, eb = np.exp(a - top), np.exp(b - top)
     total = np.exp(-top) + ea + eb
@@ -39,7 +39,7 @@ def pair_term(a, b):
 
 @jit()
 def add_pair(a, b, e, f, ga, gb):
-    """log(1 + e^a_e + e^b_f); its derivatives are added to ga_e and gb_f."""
+    """Return log(1 + e^a_e + e^b_f) and add its derivatives to ga_e and gb_f."""
     value, pa, pb = pair_term(a[e], b[f])
     ga[e] += pa
     gb[f] += pb
@@ -48,12 +48,12 @@ def add_pair(a, b, e, f, ga, gb):
 
 @jit(fastmath={"reassoc", "contract"})
 def plain_sums(a, b, ga, gb):
-    """As ``all_pairs`` where no exponent is beyond ``PLAIN``: a division per pair, a logarithm per block of them."""
+    """``all_pairs`` for exponents up to ``PLAIN``: one division per pair, one logarithm per block of pairs."""
     n = len(a)
     eb = np.empty(n)
     for f in range(n):
         eb[f] = np.exp(b[f])
-    block = max(1, int(700.0 / (max(max_abs(a), max_abs(b)) + 1.1)))  # (1 + e^a + e^b)^block is a number
+    block = max(1, int(700.0 / (max(max_abs(a), max_abs(b)) + 1.1)))  # (1 + e^a + e^b)^block does not overflow
     value = 0.0
     for e in range(n):
         ea = np.exp(a[e])
@@ -85,19 +85,19 @@ def chebyshev(n):
 
 @jit()
 def cell_number(x):
-    """Which cell of width ``WIDTH`` holds x; what is below ``NOTHING`` counts as that."""
+    """Number of the cell of width ``WIDTH`` that contains x; values below ``NOTHING`` count as ``NOTHING``."""
     return np.floor(max(x, NOTHING) / WIDTH)
 
 
 @jit()
 def place_in_cell(x, cell):
-    """From -1 at the lower end of the cell to 1 at its upper end."""
+    """Position of x in the cell, from -1 at its lower end to 1 at its upper end."""
     return min(max(2.0 * (max(x, NOTHING) / WIDTH - cell) - 1.0, -1.0), 1.0)
 
 
 @jit()
 def cells(x, order):
-    """Numbers (cells,) of the cells that hold a value, ascending, and the bounds (cells + 1,) of each in ``order``."""
+    """Numbers (cells,) of the nonempty cells, ascending, and their bounds (cells + 1,) in ``order``."""
     number, bounds = np.empty(len(x)), np.empty(len(x) + 1, np.int64)
     n = 0
     for place in range(len(x)):
@@ -111,7 +111,7 @@ def cells(x, order):
 
 @jit()
 def points_of_cells(bounds):
-    """Bounds (cells + 1,) of each cell's points: its values, or ``NODES`` nodes where it has more."""
+    """Bounds (cells + 1,) of each cell's points: its values, or ``NODES`` nodes if it has more values than that."""
     out = np.zeros(len(bounds), np.int64)
     for c in range(len(bounds) - 1):
         out[c + 1] = out[c] + min(bounds[c + 1] - bounds[c], NODES)
@@ -120,7 +120,7 @@ def points_of_cells(bounds):
 
 @jit()
 def near_cells(number, other):
-    """First and last + 1 of the cells in ``other`` that are near each cell of ``number``.  O(cells)."""
+    """For each cell of ``number``, the first and last + 1 of the near cells in ``other``.  O(cells)."""
     first, last = np.empty(len(number), np.int64), np.empty(len(number), np.int64)
     low = high = 0
     for c in range(len(number)):
@@ -134,7 +134,7 @@ def near_cells(number, other):
 
 @jit()
 def n_point_pairs(points_a, points_b, first, last):
-    """How many pairs of points of near cells there are: the work of ``near_sums`` beside O(NODES E)."""
+    """Number of pairs of points in near cells: the work of ``near_sums`` in addition to O(NODES E)."""
     n = 0
     for c in range(len(first)):
         n += (points_a[c + 1] - points_a[c]) * (points_b[last[c]] - points_b[first[c]])
@@ -143,8 +143,8 @@ def n_point_pairs(points_a, points_b, first, last):
 
 @jit()
 def to_points(x, order, number, bounds, points, table):
-    """Places and weights (points,): a cell's values and 1, or its nodes and the sums over its values of the node's
-    Lagrange polynomial.  O(NODES E)."""
+    """Positions and weights (points,): a cell's values with weight 1, or its nodes, each weighted by its Lagrange
+    polynomial summed over the cell's values.  O(NODES E)."""
     place, weight = np.empty(points[-1]), np.empty(points[-1])
     moment = np.empty(NODES)
     for c in range(len(number)):
@@ -171,7 +171,7 @@ def to_points(x, order, number, bounds, points, table):
 
 @jit()
 def from_points(at_points, x, order, number, bounds, points, table, out):
-    """Adds to ``out`` what the function known at the points of every cell is at the values x.  O(NODES E)."""
+    """Interpolate a function given at the points of every cell, and add its values at x to ``out``.  O(NODES E)."""
     coefficient = np.empty(NODES)
     for c in range(len(number)):
         at = points[c]
@@ -193,7 +193,7 @@ def from_points(at_points, x, order, number, bounds, points, table, out):
 
 @jit()
 def add_far(x, order, bounds, n_below, grad):
-    """Sum over values of n log(1 + e^x), n the number of values of the other column far below the cell.  O(E)."""
+    """Sum of n log(1 + e^x) over values x, n the number of the other column's values far below x's cell.  O(E)."""
     value = 0.0
     for c in range(len(bounds) - 1):
         if n_below[c] == 0:
@@ -208,9 +208,9 @@ def add_far(x, order, bounds, n_below, grad):
 
 @jit()
 def near_sums(a, b, most, ga, gb):
-    """As ``all_pairs``, through cells: (value, pairs of points), to rounding of the largest sums.  O(E log E).
+    """``all_pairs`` by cells, accurate to rounding of the largest sums: (value, pairs of points).  O(E log E).
 
-    Where there are more than ``most`` pairs of points nothing is added and the value is NaN.
+    If there are more than ``most`` pairs of points, nothing is added and the value is NaN.
     """
     order_a, order_b = np.argsort(a), np.argsort(b)
     number_a, bounds_a = cells(a, order_a)
@@ -240,9 +240,9 @@ def near_sums(a, b, most, ga, gb):
 
 @jit()
 def all_pairs(a, b, ga, gb):
-    """sum over e, f of log(1 + e^a_e + e^b_f); derivatives go to the zeros in ``ga``, ``gb``.
+    """Sum over e, f of log(1 + e^a_e + e^b_f); derivatives are written to ``ga`` and ``gb``, which must be zero.
 
-    O(E log E) at any size of a and b, or E^2 additions where these are fewer.
+    O(E log E) for a and b of any size, or E^2 additions if that is cheaper.
     """
     n = len(a)
     plain = max(max_abs(a), max_abs(b)) <= PLAIN

@@ -1,16 +1,16 @@
-"""Kernels of elections: widest paths, locking of ranked pairs, tallies of first choices, transfers of votes."""
+"""Election kernels: widest paths, locking of ranked pairs, tallies of first choices, transfers of votes."""
 
 import numpy as np
 
 from placet.kernels.jit import jit
 
 HOPEFUL = 0
-"""Status of an item that is neither elected nor eliminated; any other status is above it."""
+"""Status of an item that is neither elected nor eliminated; all other statuses are larger."""
 
 
 @jit()
 def widest_paths(strength):
-    """Replaces strength[i, j] by the widest path from i to j: max over paths of the least strength.  O(n^3)."""
+    """Replace strength[i, j] by that of the widest path from i to j: max over paths of the least strength.  O(n^3)."""
     n = len(strength)
     for k in range(n):
         for i in range(n):
@@ -23,7 +23,7 @@ def widest_paths(strength):
 
 @jit()
 def lock(i, j, reach):
-    """Adds i above j to the transitive relation ``reach``.  O(n^2)."""
+    """Add i above j to the transitive relation ``reach``.  O(n^2)."""
     n = len(reach)
     for a in range(n):
         if (a == i or reach[a, i]) and not reach[a, j]:
@@ -35,7 +35,7 @@ def lock(i, j, reach):
 
 @jit()
 def components(edge):
-    """Label of the strong component of every node of a graph edge[i, j].  Two searches in depth, O(n^2)."""
+    """Label each node of a graph edge[i, j] by its strongly connected component.  Two depth-first searches, O(n^2)."""
     n = len(edge)
     order, visited = np.empty(n, np.int64), np.zeros(n, np.bool_)
     stack, place = np.empty(n, np.int64), np.zeros(n, np.int64)
@@ -76,10 +76,11 @@ def components(edge):
 
 @jit()
 def settle(over, under, pairs, reach):
-    """Locks those of equally strong ``pairs`` that no choice among them can block.
+    """Among equally strong ``pairs``, lock those that are locked however ties between them are broken.
 
-    Pairs that ``reach`` implies or contradicts fall away; pairs on no cycle of locked pairs and pairs of this strength
-    are locked.  The others are moved to the front of ``pairs``; returns how many.  O(k^2), k items in the pairs.
+    Pairs that ``reach`` implies or contradicts are dropped; pairs on no cycle of locked pairs and pairs of this
+    strength are locked.  The others are moved to the front of ``pairs``; returns their number.  O(k^2), k the number
+    of items in the pairs.
     """
     n, count = len(reach), 0
     for p in pairs:
@@ -118,10 +119,10 @@ def settle(over, under, pairs, reach):
 
 @jit()
 def lock_classes(over, under, bounds, start, drop, pairs, reach):
-    """Locks classes of equally strong pairs, strongest first, from class ``start`` on.
+    """Lock classes of equally strong pairs, strongest first, from class ``start`` on.
 
-    Class c is over, under [bounds[c]:bounds[c + 1]].  Stops at a class where a choice must be made, with those pairs in
-    front of ``pairs``, and returns (class, how many); with ``drop`` such pairs are left out and nothing stops it.
+    Class c is over, under [bounds[c]:bounds[c + 1]].  Stops at the first class where a choice must be made, with the
+    pairs in question at the front of ``pairs``, and returns (class, their number); with ``drop``, skips such pairs.
     """
     for c in range(start, len(bounds) - 1):
         count = 0
@@ -140,9 +141,9 @@ def lock_classes(over, under, bounds, start, drop, pairs, reach):
 
 @jit()
 def first_choices(item, tier, offsets, weight, standing, votes):
-    """Adds each ballot's weight to its best tier with ``standing`` items, shared equally; returns the weight left over.
+    """Split each ballot's weight equally among the ``standing`` items of its best tier that has any; add to ``votes``.
 
-    Ballots without a standing item count for nobody.  O(rows).
+    Returns the total weight of ballots without a standing item.  O(rows).
     """
     exhausted = 0.0
     for b in range(len(weight)):
@@ -165,9 +166,9 @@ def first_choices(item, tier, offsets, weight, standing, votes):
 
 @jit()
 def transfer(item, tier, offsets, weight, status, giver, share, value):
-    """Moves ``share`` of what each ballot gives to ``giver`` to its best hopeful items; returns the weight left over.
+    """On each ballot, move ``share`` of the weight held by ``giver`` to the best hopeful items; return the lost weight.
 
-    value (rows,): the part of the ballot's weight that the row's item holds.  O(rows).
+    value (rows,): the part of the ballot's weight held by the row's item.  O(rows).
     """
     lost = 0.0
     for b in range(len(weight)):
@@ -199,12 +200,13 @@ def transfer(item, tier, offsets, weight, status, giver, share, value):
 
 @jit()
 def kept_votes(item, tier, offsets, weight, keep, nodes, node_weight, votes):
-    """Adds what each item keeps of every ballot that reaches it (Meek); returns what nobody keeps.
+    """Add to ``votes`` what each item keeps of every ballot (Meek's method); return the excess that no item keeps.
 
-    Empty ballots do not count.
+    Empty ballots are ignored.
 
-    An item keeps the share keep[i] of what reaches it.  A tier is the mean over all its orders: item i of it keeps
-    keep_i times the integral over t in (0, 1) of prod over j != i of (1 - t keep_j).  O(rows), O(rows nodes) at ties.
+    An item keeps the fraction keep[i] of the weight that reaches it.  Ties are averaged over all orders of the tier:
+    item i keeps keep_i times the integral over t in (0, 1) of prod over j != i of (1 - t keep_j).  O(rows), O(rows
+    nodes) with ties.
     """
     excess = 0.0
     for b in range(len(weight)):

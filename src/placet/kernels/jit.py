@@ -1,7 +1,7 @@
-"""Compile kernels once and keep them on disk, wherever the machine lets us write.
+"""Compile kernels once and cache them in the first writable folder on disk.
 
-Numba notices a change in a kernel's own file only.  Here the stamp of a kernel covers every kernel module that it
-imports, directly or through others, so an edit anywhere compiles what depends on it and nothing else.
+Numba only notices changes in a kernel's own file.  Here the stamp of a kernel covers every kernel module that it
+imports, directly or indirectly, so an edit recompiles exactly the kernels that depend on it.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ IMPORT = re.compile(r"^(?:from placet\.kernels\.|import placet\.kernels\.)(\w+) 
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """``numba.njit`` without the interpreter's lock, cached on disk where some folder can be written."""
+    """``numba.njit`` that releases the GIL and caches on disk if a folder is writable."""
     return partial(_compile, options)
 
 
@@ -35,7 +35,7 @@ def _compile(options: dict[str, Any], kernel: Callable[..., Any]) -> Any:
 
 @cache
 def source_stamp(module: str) -> str:
-    """Hash of a kernel module's source and of all kernel modules that it imports, at any depth."""
+    """Hash of the source of a kernel module and of all kernel modules that it imports, at any depth."""
     seen: dict[str, bytes] = {}
     waiting = [module]
     while waiting:
@@ -53,8 +53,8 @@ def source_stamp(module: str) -> str:
 
 @cache
 def cache_folder() -> Path | None:
-    """The first folder that can be written: NUMBA_CACHE_DIR, beside the kernels, the user's cache, a private
-    temporary folder.  None where there is no such place: kernels are then compiled in every process."""
+    """The first writable of these folders: NUMBA_CACHE_DIR, next to the kernels, the user's cache, a private temporary
+    folder.  None if none is writable: kernels are then compiled in every process."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     places: list[Callable[[], Path]] = [
         lambda: FOLDER / "__pycache__",
@@ -71,13 +71,13 @@ def cache_folder() -> Path | None:
                 continue
             with tempfile.TemporaryFile(dir=folder):
                 return folder
-        except (OSError, RuntimeError):  # not writable, or no home folder at all: try the next place
+        except (OSError, RuntimeError):  # not writable, or no home folder at all: try the next one
             continue
     return None
 
 
 def _ours(folder: Path) -> bool:
-    """Whether nobody else can put files into the folder: compiled code is loaded from it."""
+    """Whether no other user can write to the folder, as compiled code is loaded from it."""
     if not hasattr(os, "getuid"):
         return True
     status = folder.stat()
@@ -85,7 +85,7 @@ def _ours(folder: Path) -> bool:
 
 
 class _Locator(caching._CacheLocator):
-    """Where Numba looks for a compiled kernel, and what tells it that the kernel is out of date."""
+    """Tells Numba where to find a compiled kernel and whether it is out of date."""
 
     def __init__(self, module: str, line: int, folder: Path) -> None:
         self.module, self.line, self.folder = module, line, folder
@@ -100,7 +100,7 @@ class _Locator(caching._CacheLocator):
 
     def ensure_cache_path(self) -> None:
         own = Path(self.get_cache_path())
-        if not own.exists() and self.folder.parent == FOLDER:  # beside the kernels older versions are of no use
+        if not own.exists() and self.folder.parent == FOLDER:  # next to the kernels, old versions are useless
             for old in self.folder.glob(f"{self.module}-*"):
                 shutil.rmtree(old, ignore_errors=True)
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -121,14 +121,14 @@ class _FileCache(caching.FunctionCache):
 
 
 class _KernelCache(caching.NullCache):
-    """The cache of one kernel, looked up when the kernel is first called: most kernels of a module never are."""
+    """The cache of one kernel, opened on its first call, since most kernels of a module are never called."""
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self.kernel = kernel
 
     @cached_property
     def files(self) -> caching._Cache:
-        """The cache on disk; one that keeps nothing where no folder can be written."""
+        """The cache on disk, or a null cache if no folder is writable."""
         return caching.NullCache() if cache_folder() is None else _FileCache(self.kernel)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Pairs of ballots counted into a table, and orders improved by moving one item at a time."""
+"""Kernels for Kemeny orders: tables of pairwise wins, local search, triangle cuts and exact enumeration."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from placet.kernels.jit import jit
 
 @jit()
 def pair_wins(item, tier, offsets, weight, wins, ties):
-    """Adds to wins[i, j] the weight of ballots with i above j, to ties[i, j] = ties[j, i] that of ties.  O(pairs)."""
+    """Add the weight of ballots with i above j to wins[i, j], that of ties to ties[i, j] and ties[j, i].  O(pairs)."""
     for b in range(len(offsets) - 1):
         w = weight[b]
         for x in range(offsets[b], offsets[b + 1]):
@@ -22,10 +22,10 @@ def pair_wins(item, tier, offsets, weight, wins, ties):
 
 @jit()
 def insertion_search(margin, order):
-    """Improves ``order`` in place until no item gains by moving elsewhere; returns what was gained.
+    """Improve ``order`` in place until moving any single item no longer helps; return the total gain.
 
-    margin[i, j] = weight for i above j minus weight against (antisymmetric); the order's value is the sum of margin
-    over pairs in order.  An item's best place is found by one walk each way, so a sweep is O(n^2).
+    margin[i, j] = weight for i above j minus weight against (antisymmetric); an order's value is the sum of margin
+    over pairs with i above j.  One pass in each direction finds an item's best place, so a sweep is O(n^2).
     """
     n = len(order)
     gained = 0.0
@@ -33,7 +33,7 @@ def insertion_search(margin, order):
     while improved:
         improved = False
         for k in range(n):
-            # after moves the item at place k may be a new one; a sweep that gains nothing saw every item
+            # after a move, another item may be at place k; a sweep without any move has tried every item
             i = order[k]
             best, target = 0.0, k
             gain = 0.0
@@ -58,9 +58,9 @@ def insertion_search(margin, order):
 
 @jit()
 def restarts(margin, order, swaps, best):
-    """Iterated local search: from the best order, random exchanges (rows of ``swaps``), then insertion search.
+    """Iterated local search: perturb the best order by random swaps (rows of ``swaps``), then run insertion search.
 
-    ``best`` (n,) holds the best order found; returns its value above that of the first local optimum.
+    ``best`` (n,) holds the best order found; returns its improvement over the first local optimum.
     """
     total, ahead = 0.0, 0.0
     for r in range(len(swaps)):
@@ -86,10 +86,10 @@ def restarts(margin, order, swaps, best):
 
 @jit()
 def violated_triangles(x, threshold, most, found):
-    """Triangles i < j < k whose x_ij + x_jk - x_ik leaves [0, 1] by more than ``threshold``; rows (i, j, k, side).
+    """Find triangles i < j < k with x_ij + x_jk - x_ik outside [0, 1] by more than ``threshold``.
 
-    x (n, n) holds x_ij for i above j.  At most ``most`` are kept for each pair's first item.  Returns how many.
-    O(n^3).
+    x (n, n) holds x_ij for i above j.  Writes rows (i, j, k, side) to ``found``, at most ``most`` for each i, and
+    returns their number.  O(n^3).
     """
     n = len(x)
     count = 0
@@ -110,7 +110,7 @@ def violated_triangles(x, threshold, most, found):
 
 @jit()
 def footrule_costs(item, place, weight, ballot, cost):
-    """Adds to cost[i, p] the weight times abs(p + 1 - place) of each row.  O(rows x n)."""
+    """Add weight times abs(p + 1 - place) of each row to cost[i, p].  O(rows x n)."""
     n = cost.shape[1]
     for r in range(len(item)):
         w, x, i = weight[ballot[r]], place[r], item[r]
@@ -120,19 +120,19 @@ def footrule_costs(item, place, weight, ballot, cost):
 
 @jit()
 def best_orders(margin, score, close, above, order):
-    """All orders with the least loss, by subsets of items that stand first.  Returns that loss and how many there are.
+    """Find all orders of minimal loss by dynamic programming over sets of top items; return that loss and their number.
 
-    An order loses margin[i, j] where it puts j above i against margin[i, j] > 0.  Of the best orders those stay whose
-    items' ``score`` (n,), read from the top, is lexicographically largest: above[i, j] is set where i is above j in
-    one of them, and ``order`` is one of them.  Losses and scores within ``close`` are equal.  O(2^n n^2), n <= 16;
-    2^n n numbers.
+    An order loses margin[i, j] for each pair with margin[i, j] > 0 in which it puts j above i.  Among the minimal
+    orders, those are selected whose item scores (``score`` (n,)), read from the top, are lexicographically largest:
+    above[i, j] is set if i is above j in any of them, and ``order`` is one of them.  Losses and scores within ``close``
+    count as equal.  O(2^n n^2) time and 2^n n numbers of memory, n <= 16.
     """
     n = len(margin)
     full = (1 << n) - 1
     least, count, sizes = np.empty(full + 1), np.empty(full + 1), np.empty(full + 1, np.int64)
-    last = np.empty((full + 1, n))  # least loss of an order of the set s that puts i last; infinite where i is not in s
-    ends = np.empty(full + 1, np.int8)  # sets that a best order starts with
-    kept = np.empty(full + 1, np.int8)  # those whose scores are largest so far
+    last = np.empty((full + 1, n))  # least loss of an order of the set s that puts i last; infinite if i is not in s
+    ends = np.empty(full + 1, np.int8)  # sets of top items of some minimal order
+    kept = np.empty(full + 1, np.int8)  # those of them with the largest scores so far
     for s in range(full + 1):
         least[s], count[s], sizes[s], ends[s], kept[s] = np.inf, 0.0, 0, 0, 0
     least[0], count[0], ends[full], kept[0] = 0.0, 1.0, 1, 1
@@ -158,7 +158,7 @@ def best_orders(margin, score, close, above, order):
     largest = np.empty(n)
     for size in range(n):
         largest[size] = -np.inf
-        for mark in range(2):  # find the largest score that comes next, then keep the sets that have it
+        for mark in range(2):  # first find the largest next score, then mark the sets that attain it
             for s in range(full + 1):
                 if kept[s] and sizes[s] == size:
                     for i in range(n):
@@ -170,7 +170,7 @@ def best_orders(margin, score, close, above, order):
                                 kept[t] = 1
     for s in range(full):
         ends[s] = 0
-    for s in range(full, 0, -1):  # back again: not every set that was kept leads to the end
+    for s in range(full, 0, -1):  # backward pass: not every marked set extends to a complete order
         if ends[s]:
             for i in range(n):
                 t = s ^ (1 << i)
@@ -180,7 +180,7 @@ def best_orders(margin, score, close, above, order):
                         if t >> j & 1:
                             above[j, i] = True
     s = full
-    while s:  # one of them, from the end
+    while s:  # read off one selected order, from the last item
         for i in range(n):
             t = s ^ (1 << i)
             if ends[t] and last[s, i] <= least[s] + close and kept[t] and score[i] >= largest[sizes[t]] - close:
@@ -192,7 +192,7 @@ def best_orders(margin, score, close, above, order):
 
 @jit()
 def count_matchings(allowed):
-    """Ways to give every row a column of its own among those that are allowed.  O(2^n n)."""
+    """Number of ways to assign each row a distinct allowed column.  O(2^n n)."""
     n = len(allowed)
     ways = np.zeros(1 << n)
     ways[0] = 1.0

@@ -1,4 +1,4 @@
-"""Labels of documents: the order in which a loss takes them, and the best k of a table of scores."""
+"""Document labels: the order in which a loss expects them, and the best k of each row of a score table."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from placet.kernels.jit import jit
 
 @jit()
 def own_labels_first(indptr, indices, n_labels, order):
-    """Cells of a (documents, n_labels) table, row by row: first those of ``indices`` in their order, then the others.
+    """Order the cells of each row of a (documents, n_labels) table: first those in ``indices``, then the others.
 
     O(cells).
     """
@@ -28,9 +28,9 @@ def own_labels_first(indptr, indices, n_labels, order):
 
 @jit()
 def largest(s, label, score):
-    """The best ``label.shape[1]`` columns of every row of s, best first; of equal scores the lower column is first.
+    """The best ``label.shape[1]`` columns of every row of s, best first; ties go to the lower column.
 
-    O(columns + k * improvements) per row: a row in random order improves its list about k log(columns / k) times.
+    O(columns + k * improvements) per row; a row in random order has about k log(columns / k) improvements.
     """
     k = label.shape[1]
     for d in range(len(s)):

@@ -1,13 +1,13 @@
-"""Pairs that weigh as much as NDCG would change: LambdaRank and LambdaLoss, with the places of the current order.
+"""LambdaRank and LambdaLoss: pairwise losses weighted by the change in NDCG, at the places of the current order.
 
-Rows i and j with places a < b among the scores (0 is the top) and gains g weigh
+Rows i and j at places a < b by score (0 is the top) with gains g have weight
 W = [a < k] (D_a - D_b + mu (D_{b-a-1} - D_{b-a})) abs(g_i - g_j), D the discounts; the pair costs W softplus(-sigma d),
-d the score of the better row less that of the other.  Derivatives hold W fixed.
+d the score of the better row minus that of the other.  Derivatives hold W fixed.
 
-Tied scores have no order: W is then its mean over all orders of the tied rows, so the order of the input cannot
-matter.  A tied block at places lo..hi has S, the prefix sums of D, at hand: every mean is a few differences of S.
-Rows of one score and one gain are alike, so they are a class with a count and loops run over pairs of classes:
-O(N log N + k N) unless a tied block with many gains crosses place k.
+For tied scores W is its mean over all orders of the tied rows, so the order of the input does not matter.  For a tied
+block at places lo..hi, every mean is a few differences of S, the prefix sums of D.  Rows with equal score and gain form
+a class with a count, and loops run over pairs of classes: O(N log N + k N) unless a tied block with many gains crosses
+place k.
 """
 
 import math
@@ -19,7 +19,7 @@ from placet.kernels.pairs import softplus
 from placet.kernels.ranges import longest
 from placet.kernels.vector import log
 
-LEAST_GAP = 0.01  # LightGBM's: weights are divided by this plus the distance of the scores
+LEAST_GAP = 0.01  # as in LightGBM: weights are divided by this plus the distance of the scores
 
 
 @jit()
@@ -33,10 +33,10 @@ def prefix_sums(discount, n):
 
 @jit()
 def group(s, gain, at, a, b, order, member, score, gains, count, low, high):
-    """Classes of rows a..b, from the best ``at`` down; returns how many.
+    """Group rows a..b into classes, in descending order of ``at``; return the number of classes.
 
-    ``order`` (b - a,): the rows in that order; ``member``: the class of each.  Of a class: its score, gain, count and
-    the places ``low``..``high`` of its tied block.
+    ``order`` (b - a,): the rows in that order; ``member``: the class of each.  Each class has a score, a gain, a count
+    and the places ``low``..``high`` of its tied block.
     """
     n = b - a
     order[:n] = np.argsort(-at[a:b], kind="mergesort")
@@ -65,11 +65,11 @@ def group(s, gain, at, a, b, order, member, score, gains, count, low, high):
 
 @jit()
 def pair_weights(c, n_classes, gains, low, high, sums, k, mu, out):
-    """out_d = W of a row of class c and one of class d > c, in the order of `group`.  O(classes)."""
+    """out_d = W of a row of class c and a row of class d > c, classes as in `group`.  O(classes)."""
     lo, hi = low[c], high[c]
     size, top = float(hi - lo), min(hi, k) - lo  # places of the block above the cut
     kept, kept_sum = top / size, (sums[lo + top] - sums[lo]) / size
-    inside = -1.0  # W between two rows of the block itself, once it is asked for
+    inside = -1.0  # W between two rows of the block itself, computed when first needed
     for d in range(c + 1, n_classes):
         first, last = low[d], high[d]
         if first == lo:
@@ -90,8 +90,8 @@ def pair_weights(c, n_classes, gains, low, high, sums, k, mu, out):
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def pair_terms(x, g, score, gains, sigma, cost, slope, bend):
-    """softplus at -sigma times the lead of the better row: value, minus its slope in that lead over sigma, and bend;
-    the slope has the sign of what it does to the row with gain g and score x.
+    """Softplus at z = -sigma times the lead of the better row: its value, its slope in z, positive if the row with gain
+    g and score x is the better one and negative otherwise, and its curvature (``bend``).
     """
     for d in range(len(score)):
         side = 1.0 if g > gains[d] else -1.0
@@ -105,14 +105,14 @@ def pair_terms(x, g, score, gains, sigma, cost, slope, bend):
 
 @jit()
 def shrink_by_distance(c, n_classes, x, weights):
-    """Divide the weights of row c's pairs by LEAST_GAP plus the distance of the scores."""
+    """Divide the weights of class c's pairs by LEAST_GAP plus the distance of the scores."""
     for d in range(c + 1, n_classes):
         weights[d] /= LEAST_GAP + abs(x[c] - x[d])
 
 
 @jit()
 def class_terms(c, m, score, x, norm, gains, low, high, sums, k, mu, sigma, w, cost, slope, bend):
-    """Weights and terms of the pairs of class c with all later ones, at ``score``; ``norm``: weights shrink with x."""
+    """Weights and terms of the pairs of class c with later ones, at ``score``; ``norm``: divide by distances in x."""
     pair_weights(c, m, gains, low, high, sums, k, mu, w)
     if norm and x[0] != x[m - 1]:
         shrink_by_distance(c, m, x, w)
@@ -135,9 +135,9 @@ def list_factor(n_classes, x, gains, count, low, high, sums, k, mu, sigma, w, co
 
 @jit()
 def lambdas(s, gain, offsets, weight, values, grad, held, discount, k, sigma, mu, unit, norm):
-    """unit times the sum over pairs of W softplus(-sigma d); ``held``: the scores that give the places, if any.
+    """unit times the sum over pairs of W softplus(-sigma d); ``held``: scores that fix the places, or empty for ``s``.
 
-    ``norm``: W over LEAST_GAP + abs(d), and the list times log2(1 + T) / T (`list_factor`), as LightGBM has it.
+    ``norm``: divide W by LEAST_GAP + abs(d) and multiply the list by log2(1 + T) / T (`list_factor`), as in LightGBM.
     """
     n = longest(offsets)
     at, sums = held if len(held) else s, prefix_sums(discount, n)
@@ -177,8 +177,8 @@ def lambdas(s, gain, offsets, weight, values, grad, held, discount, k, sigma, mu
 
 @jit()
 def lambdas_second(s, gain, offsets, weight, out, held, v, other, discount, k, sigma, mu, unit, norm):
-    """out_i = sum_j h_ij (v_i - other v_j) of `lambdas` with W fixed: the diagonal at v = 1 and other = 0, Hessian
-    products at other = 1.
+    """out_i = sum_j h_ij (v_i - other v_j) of `lambdas` with W fixed: the Hessian's diagonal for v = 1 and other = 0,
+    Hessian-vector products for other = 1.
     """
     n = longest(offsets)
     at, sums = held if len(held) else s, prefix_sums(discount, n)
