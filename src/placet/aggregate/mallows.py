@@ -1,4 +1,4 @@
-"""Mallows models: orders are less likely the further they are from a center, P(order) = e^{-t d(order, center)} / Z."""
+"""Mallows models: orders farther from a center are less likely, P(order) = e^{-t d(order, center)} / Z."""
 
 import math
 from typing import Any
@@ -18,31 +18,32 @@ from placet.data.errors import one_of
 from placet.optim import Fit
 
 LARGEST = 50.0
-"""Dispersion beyond which all orders but the center have vanished: e^-50."""
+"""Upper bound of the dispersion, at which all orders but the center have negligible probability (e^-50)."""
 
 MOST_EXACT = 60
-"""Items up to which the center is found exactly unless ``center`` says otherwise."""
+"""Largest number of items for which the center is found exactly by default."""
 
 
 class Mallows(BaseEstimator):
-    """A center order and a dispersion t >= 0, both by maximum likelihood; phi = e^-t.
+    """Mallows model: a center order and a dispersion t >= 0, both by maximum likelihood; phi = e^-t.
 
-    A tie on a ballot says that the order inside is not known, and has the probability of all its orders together; a
-    ballot of m items is an order of those m, with the center's order of them.
+    A tie on a ballot means that the order within it is unknown; its probability is the sum over all these orders.  A
+    ballot of m items is compared with the center restricted to those m items.
 
     Parameters
     ----------
-    distance : "kendall", pairs in the other order: the likeliest center is then the Kemeny order, whatever t
-        (of several, as `placet.aggregate.kemeny` chooses).
-        "spearman", the sum of squared differences of places: the likeliest center is the order of mean places where
-        ballots are complete and without ties; where not, the best of all orders up to 6 items, and the Borda count
-        that leaves absent items out beyond, with the likeliest t for it (see `placet.aggregate.spearman`)
-    center : "exact", "local", or None (exact up to 60 items), for Kendall's distance
+    distance : "kendall", the number of discordant pairs: the most likely center is then the Kemeny order for every t
+        (`placet.aggregate.kemeny` chooses among several).
+        "spearman", the sum of squared differences of places: the most likely center orders items by mean place if
+        ballots are complete and without ties.  Otherwise it is the best of all orders for up to 6 items, and beyond
+        that the order by the Borda count that skips absent items, with the most likely t for it
+        (see `placet.aggregate.spearman`)
+    center : "exact", "local", or None (exact for up to 60 items), for Kendall's distance
     random_state : seed of the local search
 
     Attributes
     ----------
-    theta_ : minus the place in the center; the mean over centers that are equally likely, for Spearman's distance
+    theta_ : minus the place in the center; for Spearman's distance, averaged over equally likely centers
     dispersion_ : t
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "a", "c"]])
@@ -107,10 +108,10 @@ def log_normalizer(t: Any, n: int) -> Any:
 
 
 def kendall_dispersion(rankings: Rankings, distance: float) -> tuple[float, float]:
-    """-log likelihood and t of largest likelihood at a center whose Kemeny distance from the ballots is ``distance``.
+    """Negative log likelihood and the t that minimizes it, for a center at Kemeny ``distance`` from the ballots.
 
-    A ballot with tiers of g_1, g_2, ... items has probability q^d Z_{g_1} Z_{g_2} ... / Z_m, d its inversions between
-    tiers.
+    A ballot with tiers of g_1, g_2, ... items has probability q^d Z_{g_1} Z_{g_2} ... / Z_m, where d counts its
+    inversions between tiers.
     """
     sizes, weights = _counted(np.diff(rankings.offsets), rankings.weight)
     first, size = tier_starts(rankings)
@@ -127,7 +128,7 @@ def kendall_dispersion(rankings: Rankings, distance: float) -> tuple[float, floa
 
 
 def least(loss: Any, largest: float) -> tuple[float, float]:
-    """Value and place of the least of a smooth function with one minimum over [0, largest]."""
+    """Minimum over [0, largest] of a smooth function with a single minimum: its value and its location."""
     found = minimize_scalar(loss, bounds=(0.0, largest), method="bounded", options={"xatol": 1e-9})
     value, at = min((float(loss(0.0)), 0.0), (float(found.fun), float(found.x)))
     end = float(loss(largest))

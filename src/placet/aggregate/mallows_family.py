@@ -1,4 +1,4 @@
-"""What Mallows' models say of each voter: a center, a dispersion, and the distances of ballots from the center."""
+"""Mallows models as components of a mixture: a center, a dispersion, and the distances of ballots from the center."""
 
 from typing import Any, NamedTuple
 
@@ -25,9 +25,9 @@ class Center(NamedTuple):
 
 
 class Distances:
-    """Mallows models: orders are searched by moving one item at a time, and the last fit is that of the model itself.
+    """Mallows models: centers are searched by moving one item at a time; the final fit is made by the model itself.
 
-    The gradient and the information are those of the dispersion alone; a center has no derivative.
+    The gradient and the information cover the dispersion only; a center has no derivative.
     """
 
     def __init__(self, model: Mallows, voters: Voters):
@@ -69,7 +69,7 @@ class Distances:
         return Center(order, kendall_dispersion(data, against)[1])
 
     def distances(self, order: Ints) -> Floats:
-        """(ballots,) pairs that a ballot orders against the center."""
+        """(ballots,): number of pairs that each ballot orders against the center."""
         b = self.ballots
         ranked = np.lexsort((_places(order)[b.item], b.ballot))
         found = np.zeros(len(b))
@@ -94,7 +94,7 @@ class Distances:
         return 1e-4 * max(state.dispersion, 1e-2)
 
     def _three(self, state: Center) -> tuple[Floats, Floats, Floats, float]:
-        """Log likelihoods at t - h, t and t + h, and h; t is held h away from 0."""
+        """Log likelihoods at t - h, t and t + h, and h; t is at least h."""
         h = self._step(state)
         t = max(state.dispersion, h)
         low, mid, high = (self.log_likelihood(state._replace(dispersion=t + step)) for step in (-h, 0.0, h))
@@ -137,6 +137,6 @@ def _places(order: Ints) -> Ints:
 
 
 def _by_size(sizes: Ints, value: Any) -> Floats:
-    """value(m) of every size m, worked out once for each."""
+    """value(m) for each entry m of ``sizes``, computed once per distinct size."""
     table = np.array([value(m) if m > 1 else 0.0 for m in range(int(sizes.max(initial=0)) + 1)])
     return table[sizes]

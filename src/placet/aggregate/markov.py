@@ -1,4 +1,4 @@
-"""Random walks over items that move towards what is preferred; the time spent at an item is its score."""
+"""Random walks over items that move toward preferred items; the time spent at an item gives its score."""
 
 import numpy as np
 import scipy
@@ -9,10 +9,10 @@ from placet.data.arrays import Floats
 
 
 def mc4(data: Rankings | Comparisons, jump: float = 0.05) -> Floats:
-    """MC4: from item i draw another item and go there if a majority of those who compared the two prefer it.
+    """MC4: from item i, draw another item and move there if a majority of those who compared the two prefer it.
 
-    With probability ``jump`` the walk starts again anywhere, so that every item has a share and the shares are unique.
-    Scores are the stationary shares.  O(pairs + n^3).
+    With probability ``jump`` the walk restarts at a random item, so the stationary distribution is positive and unique.
+    Scores are the stationary probabilities.  O(pairs + n^3).
 
     >>> mc4(Rankings.from_orders([["a", "b"]]), jump=0.5)
     array([0.66666667, 0.33333333])
@@ -29,11 +29,10 @@ def mc4(data: Rankings | Comparisons, jump: float = 0.05) -> Floats:
 
 
 def rank_centrality(data: Rankings | Comparisons, prior: float | None = 0.1) -> Floats:
-    """Rank centrality: from i to j in proportion to the share of their meetings that j won; log of the stationary
-    share.
+    """Rank centrality: log stationary probabilities of a walk from i to j in proportion to j's share of wins over i.
 
-    ``prior`` is how often every two items are taken to have met each way before the data, which makes the scores finite
-    and unique; ``None`` stands for none, and is an error where items are not connected by wins both ways.
+    ``prior`` is a number of wins added in each direction to every pair, which makes the scores finite and unique; with
+    ``None`` nothing is added, and data in which items are not strongly connected by wins are an error.
     Scores are centered.  O(pairs + n^3).
 
     >>> rank_centrality(Rankings.from_orders([["a", "b"], ["a", "b"], ["b", "a"]]), prior=None).round(3)
@@ -59,10 +58,10 @@ def rank_centrality(data: Rankings | Comparisons, prior: float | None = 0.1) -> 
 
 
 def stationary(walk: Floats) -> Floats:
-    """Shares p with p walk = p and sum 1, of a walk that can get from anywhere to anywhere.  O(n^3).
+    """Stationary distribution p of an irreducible walk: p walk = p, sum 1.  O(n^3).
 
-    Elimination of one state after the other without subtractions (Grassmann, Taksar, Heyman) keeps small shares exact
-    to rounding; beyond 300 items a linear solve is used, which keeps them exact relative to the largest.
+    Eliminating one state at a time without subtractions (Grassmann, Taksar, Heyman) keeps even small probabilities
+    accurate to rounding; beyond 300 items a linear solve is used, which is accurate relative to the largest only.
     """
     n = len(walk)
     if n > 300:

@@ -1,4 +1,4 @@
-"""The one door: any ballots or votes, any method, one problem or many."""
+"""The main entry point: any ballots or votes, any method, one problem or many."""
 
 import inspect
 import re
@@ -46,18 +46,18 @@ MODELS = Classes(
 )
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator.
 
-A class with ``shares_agents = True`` takes the ballots of all instances at once, because what it learns about an agent
-holds in all of them; its ``consensus_`` is then a `ConsensusSet`.
+A class with ``shares_agents = True`` is fitted to the ballots of all instances at once, because what it learns about an
+agent holds in all of them; its ``consensus_`` is then a `ConsensusSet`.
 """
 
 Progress = Callable[[int, int], None]
-"""Called as ``progress(done, total)`` after each fit: of an instance, or of a bootstrap round."""
+"""Called as ``progress(done, total)`` after each fit of an instance or bootstrap round."""
 
 
 NO_PARAMETERS: Mapping[str, Any] = {}
 
 MOST_COVARIANCES = 1 << 27
-"""Numbers in the covariances of all instances together (1 GB) beyond which only standard errors are kept."""
+"""Total size of the covariances of all instances, in numbers (1 GB), above which only standard errors are kept."""
 
 
 @overload
@@ -97,21 +97,22 @@ def consensus(
 ) -> Consensus | ConsensusSet:
     """Consensus of ballots or votes by a model of `MODELS` or a rule of `RULES`.
 
-    Ballots that belong to instances (queries, topics, races) are separate problems over the items on their ballots, and
-    give a `ConsensusSet`; all other data give a `Consensus`.  Models that learn about agents see all instances at once.
+    Each instance (query, topic, race) is a separate problem over the items on its ballots, and data with instances give
+    a `ConsensusSet`; all other data give a `Consensus`.  Models that learn about agents see all instances at once.
 
     Parameters
     ----------
     data : ballots, votes or a table of scores (`placet.read_scores`); `Parts` of ballots or votes (`placet.scan`),
-        which need not fit in memory; or a mapping of names to data (`placet.read_slices`), each answered alone
+        which need not fit in memory; or a mapping of names to data (`placet.read_slices`), each solved separately
     method : a name of `MODELS` or `RULES`; or a `Mixture` of one of the models, which gives `Groups` of voters
-    bootstrap : rounds of resampling, 0 for none.  Ballots (of each instance) or votes are resampled by multinomial
-        counts and the method is run on each sample, which gives every method standard errors and rank intervals.
+    bootstrap : number of resampling rounds, 0 for none.  Ballots (of each instance) or votes are resampled by
+        multinomial counts and the method is run on each sample, which gives every method standard errors and rank
+        intervals.
     random_state : seed of everything random
-    progress : called as ``progress(done, total)`` after each fit, and inside of one that learns drift
-    start : an earlier `Consensus`, a mapping of names to scores, or a checkpoint's path: a model starts from these
-        scores, matched by name
-    engine : what works on parts: a `distributed.Client`, or None for this process
+    progress : called as ``progress(done, total)`` after each fit, and during a fit that learns drift
+    start : an earlier `Consensus`, a mapping of names to scores, or the path of a checkpoint: initial scores for a
+        model, matched by name
+    engine : where parts are processed: a `distributed.Client`, or None for this process
     **params : parameters of the method
 
     Examples
@@ -157,7 +158,7 @@ def consensus(
             result = run.answer(data, Steps(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
         heads = data.heads_note() if isinstance(data, Rankings) else ()
-        said = dict.fromkeys((*data.notes, *heads))  # a reader may have said it already
+        said = dict.fromkeys((*data.notes, *heads))  # a reader may have added this note already
         return replace(result, notes=(*said, *result.notes)) if said else result
     data, notes = without_empty_instances(data)
     with _algebra(method, int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
@@ -170,7 +171,7 @@ def consensus(
 
 
 def _algebra(method: str, n_items: int) -> AbstractContextManager[None]:
-    """Governs the threads of linear algebra; rules that only count have none, and start without its libraries."""
+    """Limit the threads of linear algebra; rules that only count skip this, and need not load its libraries."""
     counts = method in RULES and RULES[method].power < 3
     return nullcontext() if counts else algebra_threads(n_items)
 
@@ -178,7 +179,7 @@ def _algebra(method: str, n_items: int) -> AbstractContextManager[None]:
 def _groups(
     data: Any, mixture: "Mixture", bootstrap: int, random_state: int, progress: Progress | None, params: dict[str, Any]
 ) -> Groups:
-    """The groups of a mixture; its parameters are its own."""
+    """Fit a mixture and return its groups; ``params`` must be empty, as a mixture holds its own parameters."""
     if params:
         raise ValueError(f"parameters of a mixture belong to it: Mixture(..., {next(iter(params))}=...)")
     if isinstance(data, Parts):
@@ -192,7 +193,7 @@ def _groups(
 
 
 def check_method(method: str, params: Mapping[str, Any]) -> None:
-    """A ``ValueError`` for a method or parameters that there are not, or values of another kind; no data are needed."""
+    """Raise ``ValueError`` for an unknown method, unknown parameters or values of the wrong type; needs no data."""
     if method in RULES:
         check_parameters(RULES[method].function, params, repr(method), skip=1)
     elif method in SCORE_METHODS:
@@ -204,7 +205,7 @@ def check_method(method: str, params: Mapping[str, Any]) -> None:
 
 
 def shares_agents(method: str) -> bool:
-    """Whether a method is a model that takes all instances at once."""
+    """Whether a method is a model that is fitted to all instances at once."""
     return getattr(MODELS.get(method), "shares_agents", False)
 
 
@@ -232,13 +233,13 @@ def expected_seconds(
 
 
 def _model_seconds(rows: int, items: int) -> float:
-    """A dozen steps of Newton's method, dense up to some thousand items and by products beyond; and ranks by draws."""
+    """A dozen Newton steps, dense up to a few thousand items and by Hessian-vector products beyond; ranks by draws."""
     dense = min(items, 4096)
     return 5e-3 + 2e-5 * rows + 2e-10 * dense**3 + 2e-7 * min(dense, 1000) ** 2
 
 
 def _mpm_seconds(rows: int, items: int) -> float:
-    """Steps that are linear in rows and items; errors with correlations up to some thousand items, else without."""
+    """Steps linear in rows and items; standard errors with correlations up to a few thousand items, else without."""
     return 5e-3 + 2e-5 * rows + (2e-10 * items**3 if items <= 4096 else 1e-4 * items)
 
 
@@ -247,7 +248,7 @@ def _parameters(method: str) -> frozenset[str]:
 
 
 class Steps:
-    """Counts fits that are done, and tells the caller."""
+    """Counts completed fits and reports progress to the caller."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self.progress, self.done, self.total = progress, 0, total
@@ -260,7 +261,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Run:
-    """A method with its parameters, ready for any data."""
+    """A method with its parameters, ready to run on any data."""
 
     method: str
     params: dict[str, Any]
@@ -269,7 +270,7 @@ class Run:
     start: Floats | None = None
 
     def answer(self, data: Rankings | Comparisons, steps: Steps) -> Consensus | ConsensusSet:
-        """The result on data that are one problem, or for a model that takes all instances at once."""
+        """The result for a single problem, or for all instances if the model is fitted to them at once."""
         if self.method in RULES:
             scored = RULES[self.method].run(data, **self.params)
             result: Consensus | ConsensusSet = Consensus(
@@ -288,7 +289,7 @@ class Run:
             takes = inspect.signature(model.fit).parameters
             given: dict[str, Any] = {"start": self.start} if self.start is not None and "start" in takes else {}
             if steps.total == 1 and "progress" in takes:
-                given["progress"] = steps.progress  # of rounds inside the one fit there is
+                given["progress"] = steps.progress  # reports rounds within the single fit
             model.fit(data, **given)
             result = _with_support(model.consensus_, data)
             if not getattr(model, "reads_controls", False):
@@ -309,7 +310,7 @@ class Run:
         return _with_draws(result, draws)
 
     def each(self, data: Rankings, progress: Progress | None) -> tuple[dict[Hashable, Consensus], list[str]]:
-        """The result on each instance, and notes on all.  Problems that differ only in names are solved once."""
+        """The result for each instance, and notes on all.  Problems that differ only in names are solved once."""
         parts = [(name, self._read(part)) for name, part in split(data)]
         groups: dict[tuple[bytes, ...], list[int]] = {}
         for k, (_, part) in enumerate(parts):
@@ -328,12 +329,12 @@ class Run:
         return {name: found[k] for k, (name, _) in enumerate(parts)}, notes
 
     def _read(self, part: Rankings) -> Rankings:
-        """The part with no more than the method looks at."""
+        """The part without scores unless the method reads them."""
         reads = getattr(MODELS.get(self.method) or RULES[self.method], "reads_scores", False)
         return part if reads or part.score is None else replace(part, score=None)
 
     def _solve(self, name: Hashable, part: Rankings, anonymous: bool, steps: Steps) -> Consensus:
-        """The result on one instance; where others are the same problem, with stand-ins for the items' names."""
+        """The result for one instance; ``anonymous`` replaces item names by placeholders, to share it with others."""
         try:
             data = replace(part, items=tuple(f"\ue000{k}\ue001" for k in range(part.n_items))) if anonymous else part
             result = self.answer(data, steps)
@@ -348,7 +349,7 @@ _STAND_IN = re.compile("\ue000([0-9]+)\ue001")
 
 
 def _under_names(result: Consensus, items: tuple[Hashable, ...]) -> Consensus:
-    """A result on stand-ins under the names of an instance, in its notes too."""
+    """A result with placeholders replaced by the item names of an instance, in its notes too."""
     own = result.renamed(items)
     notes = tuple(_STAND_IN.sub(lambda m: str(items[int(m.group(1))]), note) for note in result.notes)
     object.__setattr__(own, "notes", notes)
@@ -356,7 +357,7 @@ def _under_names(result: Consensus, items: tuple[Hashable, ...]) -> Consensus:
 
 
 def _problem(part: Rankings) -> tuple[bytes, ...]:
-    """What a method sees of an instance but for names; equal for equal problems."""
+    """All that a method sees of an instance except names; equal for equal problems."""
     columns = (part.item, part.tier, part.offsets, part.weight, part.agent, part.score, part.control)
     return tuple(b"" if column is None else column.tobytes() for column in columns)
 
@@ -385,7 +386,7 @@ def _resampled_result(result: Consensus, draws: list[Floats]) -> Consensus:
 
 
 def _refit(model: Any, sample: Rankings | Comparisons) -> Floats | dict[Hashable, Floats]:
-    """Scores of the same model on resampled data, started from the scores it has where it can."""
+    """Scores of the same model on resampled data, started from the fitted scores if the model supports it."""
     params = model.get_params(deep=False)
     if params.get("prior") == LEARN:
         params["prior"] = model.prior_

@@ -1,6 +1,6 @@
-"""Kinds of voters: a mixture of one likelihood model, by expectation maximization.
+"""Groups of voters: a mixture of one likelihood model, fitted by expectation maximization.
 
-A voter belongs to group k with probability share_k, and all that it says then follows the model with the scores of
+A voter belongs to group k with probability share_k, and its ballots or votes then follow the model with the scores of
 group k: P(voter) = sum_k share_k p(voter | theta_k).
 """
 
@@ -38,31 +38,31 @@ MIXED: dict[str, type] = {
     "pmop": PMOP,
     "pmop-fd": PMOPFullDecomposition,
 }
-"""Models of which mixtures are made: those that give every voter a likelihood."""
+"""Models that can be mixed: those that give every voter a likelihood."""
 
 CRITERIA = ("bic", "valid")
 MOST_REFITS = 10
 FOLDS = 5
 WORSE_IN_A_ROW = 2
-"""Numbers of groups that must be worse, one after the other, before the search for the best ends."""
+"""The search for the best number of groups ends after this many consecutive numbers that are worse."""
 
 
 class Mixture(BaseEstimator):
-    """Groups of voters, each with scores of its own, and a share of all voters.
+    """Mixture model: groups of voters, each with its own scores and a share of all voters.
 
     P(voter) = sum_k share_k p(voter | group k).  A voter is an agent with all its ballots or votes where the data name
     agents, else one ballot (of weight w: w voters with this ballot).  Shares and scores maximize the likelihood, with
-    the model's own prior on the scores of each group, by expectation maximization from several starts; the objective
-    never falls.  Groups are numbered by falling share.
+    the model's prior on the scores of each group, by expectation maximization from several starts; the objective
+    never decreases.  Groups are numbered by decreasing share.
 
     Parameters
     ----------
     model : "plackett-luce", "bradley-terry", "mallows", "pmop", "pmop-fd", or an estimator of one of them
     k : number of groups, or "auto": the best of 1, 2, ... ``most`` by ``criterion``, tried until two in a row are worse
-    criterion : "bic", or "valid": the log likelihood of voters left out, in five folds
+    criterion : "bic", or "valid": the log likelihood of held-out voters, by five-fold cross-validation
     most : largest number of groups that "auto" tries
-    restarts : starts; the answer is the best optimum that they reach, which may not be the best of all
-    max_iter, tol : rounds at most, and the rise of the objective per voter below which they end
+    restarts : number of starts; the best local optimum is returned, which may not be the global one
+    max_iter, tol : maximum number of rounds; they end when the objective per voter rises by less than tol
     random_state : seed of the starts and of the folds
 
     Attributes
@@ -70,9 +70,9 @@ class Mixture(BaseEstimator):
     groups_ : `Groups`, a mapping of 1, 2, ... to the `Consensus` of each group
     k_, shares_, membership_ (voters, k)
 
-    Standard errors are those of the observed information of all groups and shares together, so they include what is not
-    known about memberships (Louis, Finding the observed information matrix when using the EM algorithm, JRSS B 1982); a
-    center of Mallows' model has none, and a bootstrap gives draws.
+    Standard errors are from the joint observed information of all groups and shares, so they include the uncertainty
+    of memberships (Louis, Finding the observed information matrix when using the EM algorithm, JRSS B 1982).  Centers
+    of Mallows models have none; a bootstrap gives draws.
 
     >>> from placet.data import Rankings
     >>> votes = Rankings.from_orders([["a", "b", "c", "d"], ["d", "c", "b", "a"]], weight=[60, 40])
@@ -115,11 +115,11 @@ class Mixture(BaseEstimator):
             return self._keep(estimator, family, voters, found, data)
 
     def log_likelihood(self, data: Rankings | Comparisons) -> Floats:
-        """(voters,): log likelihood of other voters on the same items; agents by number, else ballots."""
+        """(voters,): log likelihood of new voters on the same items; one entry per agent, else per ballot."""
         return self._look(data)[1]
 
     def membership(self, data: Rankings | Comparisons) -> Floats:
-        """(voters, k): the probabilities that other voters on the same items belong to each group."""
+        """(voters, k): probabilities that new voters on the same items belong to each group."""
         return self._look(data)[0]
 
     def bootstrap(
@@ -130,9 +130,9 @@ class Mixture(BaseEstimator):
         random_state: int = 0,
         progress: Callable[[], None] | None = None,
     ) -> Groups:
-        """The fitted groups with draws of scores and shares: voters counted anew, each round from the fit.
+        """The fitted groups with bootstrap draws: each round resamples voters and starts from the fit.
 
-        Starting from the fit keeps the groups' numbers, and leaves out that another optimum may become the best.
+        Starting from the fit preserves the numbering of groups, but ignores that another optimum may become the best.
         """
         rng = np.random.default_rng(random_state)
         voters = voters_of(data, getattr(self._estimator, "agent_weight", None))
@@ -155,10 +155,10 @@ class Mixture(BaseEstimator):
         notes = (*self.groups_.set_notes, note)
         return replace(self.groups_, results=results, share_stderr=stderr, set_notes=notes)
 
-    # Inside
+    # Internals
 
     def _check(self, data: Any) -> Any:
-        """The estimator of the groups, or an error about parameters."""
+        """Check parameters and data; return the estimator used for the groups."""
         data_kind(data)
         refuse_instances(data, "mixture")
         if isinstance(self.model, str):
@@ -188,7 +188,7 @@ class Mixture(BaseEstimator):
         return best_of_starts(family, voters, count, k, self.restarts, self.max_iter, self.tol, self.random_state)
 
     def _choose(self, family: Family, voters: Voters) -> tuple[tuple[Tried, ...], Found]:
-        """The best number of groups, and every number that was tried."""
+        """Every number of groups that was tried, and the fit with the best one."""
         total = float(voters.count.sum())
         tried: list[tuple[float, Tried, Found]] = []
         for k in range(1, min(self.most, int((voters.count > 0).sum())) + 1):
@@ -202,7 +202,7 @@ class Mixture(BaseEstimator):
         return tuple(one for _, one, _ in tried), tried[best][2]
 
     def _valid(self, family: Family, voters: Voters, k: int) -> float:
-        """Mean log likelihood of a voter that was left out, over five folds of voters."""
+        """Mean log likelihood of a held-out voter, over five folds of voters."""
         value, total = 0.0, 0.0
         for part in folds(voters, self.random_state):
             found = self._best(family, voters, voters.count - part, k)
@@ -211,7 +211,7 @@ class Mixture(BaseEstimator):
         return value / total if total > 0 else np.nan
 
     def _keep(self, estimator: Any, family: Family, voters: Voters, found: Found, data: Any) -> "Mixture":
-        """The groups by falling share, each fitted to the end by the model itself, with standard errors."""
+        """Set the fitted attributes: groups by decreasing share, each refitted by the model, with standard errors."""
         found, models = self._settled(family, voters, found)
         order = np.lexsort((np.arange(len(found.shares)), -found.shares))
         models = [models[g] for g in order]
@@ -247,7 +247,7 @@ class Mixture(BaseEstimator):
         return self
 
     def _settled(self, family: Family, voters: Voters, found: Found) -> tuple[Found, list[Any]]:
-        """Fits by the model itself (exact centers, learnt widths of priors) and rounds in turn, until neither helps."""
+        """Alternate fits by the model itself (exact centers, learned prior widths) and EM until neither helps."""
         count, k = voters.count, len(found.shares)
         close = self.tol * max(float(count.sum()), 1.0)
         for _ in range(MOST_REFITS):
@@ -282,9 +282,9 @@ class Mixture(BaseEstimator):
 
 
 def folds(voters: Voters, random_state: int) -> list[Floats]:
-    """Counts (voters,) of each of five parts of the voters.
+    """Counts (voters,) of each of five folds.
 
-    Whole counts are split voter by voter, others as a whole; the parts do not depend on the order of the data.
+    Integer counts are split voter by voter, other counts are never split; folds do not depend on the order of the data.
     """
     _, order = in_own_order(seeding_table(voters))
     rng = np.random.default_rng(random_state)
@@ -305,13 +305,13 @@ def _parameters(family: Family, k: int) -> int:
 
 
 def _moved(before: list[Any], after: list[Any]) -> bool:
-    """Whether the width of a prior that is learnt has changed by more than 1%."""
+    """Whether a learned prior width has changed by more than 1%."""
     widths = [(a.width, b.width) for a, b in zip(before, after) if hasattr(a, "width") and a.width is not None]
     return any(abs(b / a - 1) > 0.01 for a, b in widths)
 
 
 def _with_errors(c: Consensus, family: Family, covariance: Floats | None) -> Consensus:
-    """The consensus of a group with its part of the mixture's covariance in place of its own."""
+    """The consensus of a group, its covariance replaced by the group's block of the mixture's covariance."""
     scores = None if covariance is None else family.score_covariance(covariance)
     extras = {name: value for name, value in c.extras.items() if not name.endswith("_stderr")}
     if covariance is not None:

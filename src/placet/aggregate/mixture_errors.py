@@ -1,11 +1,11 @@
-"""Standard errors of a mixture: the observed information with what is not known about memberships taken off (Louis).
+"""Standard errors of a mixture: the observed information, reduced by the uncertainty of memberships (Louis).
 
-With r_nk the membership of voter n, g_nk the gradient of its log likelihood in group k's unknowns, H_k the information
-of group k fitted to the voters so weighted, and shares by logits (softmax), the information of all unknowns is
+With r_nk the membership of voter n, g_nk the gradient of its log likelihood in the parameters of group k, H_k the
+information of group k with voters weighted by r_nk, and shares as the softmax of logits, the joint information is
 
     blocks(H_1, ..., H_k, N (diag(share) - share share')) - sum_n count_n Cov(s_nk),
 
-s_nk the gradient of the complete log likelihood if n belonged to k, and the covariance that under r_n.
+where s_nk is the gradient of the complete log likelihood if n belonged to k, and the covariance is under r_n.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ MOST_UNKNOWNS = 3000
 
 
 def observed_information(family: Family, found: Found, count: Floats) -> Floats:
-    """(k size + k, k size + k): unknowns of the groups one after the other, then the logits of the shares."""
+    """(k size + k, k size + k): the parameters of each group in turn, then the logits of the shares."""
     shares, r = found.shares, found.membership
     k = len(shares)
     gradients = [family.gradient(state) for state in found.states]
@@ -46,7 +46,7 @@ def observed_information(family: Family, found: Found, count: Floats) -> Floats:
 def mixture_covariance(
     family: Family, found: Found, count: Floats
 ) -> tuple[list[Floats] | None, Floats | None, list[str]]:
-    """Covariance (size, size) of each group's unknowns, that of the shares (k, k), and what to note."""
+    """Covariance (size, size) of each group's parameters, covariance (k, k) of the shares, and notes."""
     k, size = len(found.shares), family.size
     if k * size > MOST_UNKNOWNS:
         return None, None, [f"more than {MOST_UNKNOWNS} unknowns: no standard errors; a bootstrap gives them"]
