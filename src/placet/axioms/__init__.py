@@ -1,8 +1,9 @@
-"""Social choice: which axioms a method keeps, which it breaks, how badly, and on which ballots.
+"""Social choice: which axioms a method satisfies, which it violates, how badly, and on which ballots.
 
-``AXIOMS`` holds the axioms as searches for a ``Witness``; ``search`` and ``verdicts`` try them on all small profiles or
-decide them by theorem; ``margins`` and ``worst_case`` say how badly positional rules can fail, ``loss_worst_case``
-rules that minimize an expected loss; ``audit`` examines your ballots; ``explain`` puts a witness into a sentence.
+``AXIOMS`` holds the axioms as searches for a ``Witness``; ``search`` and ``verdicts`` test them on all small profiles
+or decide them by theorem; ``margins`` and ``worst_case`` bound how badly positional rules can fail, and
+``loss_worst_case`` does so for rules that minimize an expected loss; ``audit`` examines a method on your ballots;
+``explain`` describes a witness in one sentence.
 """
 
 from placet.axioms.agreement import Agreement, Contested, compare_methods

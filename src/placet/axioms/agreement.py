@@ -1,4 +1,4 @@
-"""Which pairs of items depend on the rule that is chosen."""
+"""Agreement between methods: pairs of items whose order depends on the rule chosen."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ FOR_PAIRS = ("borda", "copeland", "kemeny-local", "mc4")
 
 @dataclass(frozen=True)
 class Contested:
-    """A pair that methods order in opposite ways: which put ``x`` above ``y``, which put it below, which tie them."""
+    """A pair that methods order in opposite ways: the methods with ``x`` above ``y``, below ``y``, or tied with it."""
 
     x: Hashable
     y: Hashable
@@ -27,12 +27,12 @@ class Contested:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """Several methods on the same ballots.
+    """Comparison of several methods on the same ballots.
 
-    ``winners`` of each method (several where they tie); ``distance`` (methods, methods) is the share of pairs on which
-    two methods differ, where a tie against an order counts half; ``contested`` are the pairs that two methods order in
-    opposite ways, most evenly split first; ``tied_by_some`` counts the other pairs, which some method ties and another
-    orders; ``pairs`` counts all pairs.
+    ``winners`` lists the winners of each method (several if they tie); ``distance`` (methods, methods) is the share of
+    pairs on which two methods differ, a tie against an order counting half; ``contested`` are the pairs that two
+    methods order in opposite ways, most evenly split first; ``tied_by_some`` counts the remaining pairs that some
+    method ties and another orders; ``pairs`` is the total number of pairs.
     """
 
     methods: tuple[str, ...]
@@ -48,7 +48,7 @@ def compare_methods(
 ) -> Agreement:
     """Run several methods (names, functions) on the same data and compare them pair by pair.
 
-    ``first`` is one more method, given by its name and outcome.  O(methods n^2) and the runs of the methods.
+    ``first`` is an additional method, given by its name and outcome.  O(methods n^2) plus the runs of the methods.
     """
     chosen = methods if methods is not None else FOR_PAIRS if isinstance(data, Comparisons) else FOR_BALLOTS
     outcomes = dict([first] if first else [])

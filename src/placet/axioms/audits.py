@@ -1,4 +1,4 @@
-"""Audits: what a consensus keeps and breaks on its ballots, and how narrowly; and what a method can do at worst."""
+"""Audits: which axioms a consensus satisfies on its ballots, and how narrowly; and the worst a method can do."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,11 +30,11 @@ from placet.data.errors import one_of
 from placet.io.escaping import in_html
 
 MOST_THEORY = 200
-"""Items up to which the theory of a positional rule is worked out in an audit (tables of n^2 places)."""
+"""Maximum number of items for which an audit works out the theory of a positional rule (n^2 tables of places)."""
 
 
 class _Findings:
-    """What all audits have: findings, as sentences and as a table."""
+    """Base class of all audits: findings, as sentences and as a table."""
 
     findings: tuple[Finding, ...]
 
@@ -57,16 +57,16 @@ class _Findings:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(_Findings):
-    """What a consensus keeps and breaks on the ballots that it came from.
+    """Which axioms a consensus satisfies and violates on the ballots it was computed from.
 
-    ``from_pairs`` where the data are votes on pairs, ``partial`` where some ballots skip items.
-    ``condorcet_winner`` beats every other item one against one, ``majority_winner`` is first on more than half of the
-    weight (None where there is none, or the data are pairs); ``pareto`` pairs (x, y) have x above y on all ballots,
-    ``pareto_broken`` are those that the consensus does not follow; ``contradicted`` are all majorities that it does not
-    follow, widest first, and ``epsilon`` is the widest margin: every majority beyond it is followed.  ``near`` duels
-    are followed, but won by a margin of at most the audit's ``near``.  ``condorcet_beyond``: whether all wins of the
-    ``condorcet_winner`` are beyond chance.  ``theory`` holds the verdicts on the method as
-    such (empty where nothing is proved about it).
+    ``from_pairs`` is True if the data are pairwise votes, ``partial`` if some ballots omit items.
+    ``condorcet_winner`` beats every other item head to head; ``majority_winner`` is first on more than half of the
+    weight (None if there is no such item or the data are pairs).  ``pareto`` lists the pairs (x, y) with x above y on
+    all ballots, ``pareto_broken`` those that the consensus does not follow.  ``contradicted`` lists all majorities
+    that it does not follow, widest first, and ``epsilon`` is the widest margin among them: every majority beyond it is
+    followed.  The duels in ``near`` are followed, but won by a margin of at most the audit's ``near``.
+    ``condorcet_beyond`` tells whether all wins of the ``condorcet_winner`` are beyond chance.  ``theory`` holds the
+    verdicts on the method itself (empty if nothing is proved about it).
     """
 
     method: str
@@ -93,7 +93,7 @@ class Audit(_Findings):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
-        """The audit line by line."""
+        """All findings of the audit, in order."""
         return tuple(ballot_findings(self))
 
     def pairs_frame(self) -> Any:
@@ -113,7 +113,7 @@ class Audit(_Findings):
 
 
 class AuditSet(_Findings, Mapping[Hashable, Audit]):
-    """The audit of every instance, by name; ``findings`` sum them up."""
+    """The audit of every instance, by name; ``findings`` summarizes them."""
 
     def __init__(self, method: str, audits: Mapping[Hashable, Audit]):
         self.method = method
@@ -130,11 +130,11 @@ class AuditSet(_Findings, Mapping[Hashable, Audit]):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
-        """What the audits say together, line by line."""
+        """Findings that summarize all audits."""
         return tuple(instance_findings(self._audits))
 
     def instances_frame(self) -> Any:
-        """A Polars frame, one row for each instance: its winners, and the numbers of its audit."""
+        """A Polars frame with one row per instance: its winners and the figures of its audit."""
         import polars as pl
 
         text = lambda name: None if name is None else str(name)  # noqa: E731
@@ -165,7 +165,7 @@ class AuditSet(_Findings, Mapping[Hashable, Audit]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MethodAudit(_Findings):
-    """A method without ballots: the verdict on every axiom for ``n_items`` items."""
+    """Audit of a method without ballots: the verdict on every axiom for ``n_items`` items."""
 
     method: str
     n_items: int
@@ -173,12 +173,12 @@ class MethodAudit(_Findings):
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
-        """One line for each axiom."""
+        """One finding per axiom."""
         return tuple(map(verdict_finding, self.verdicts))
 
     @property
     def proved(self) -> bool:
-        """Whether theorems decide, not a search."""
+        """Whether any verdict rests on a theorem, not on a search."""
         return any(v.proved for v in self.verdicts)
 
     def __repr__(self) -> str:
@@ -187,7 +187,7 @@ class MethodAudit(_Findings):
 
 
 class Options(NamedTuple):
-    """What an audit of ballots is asked for, as in `audit`."""
+    """Options of an audit of ballots; see `audit`."""
 
     near: float
     rivals: int
@@ -213,22 +213,22 @@ def audit(
 ) -> Audit | AuditSet | MethodAudit:
     """Audit a method on ballots, or on its own.
 
-    Ties are kept and shown, never broken.  Data with instances give an ``AuditSet``, one audit for each instance.
-    O(pairs on ballots + n^2) and the runs of the methods.
+    Ties are reported, never broken.  Data with instances give an ``AuditSet``, one audit per instance.
+    O(pairs on ballots + n^2) plus the runs of the methods.
 
     Parameters
     ----------
     data : ballots or pairs, or None for the method alone (a ``MethodAudit`` over ``items`` items).
-    method : a name of ``RULES`` or ``MODELS`` (``params`` are its own), a function from ballots to scores, a model, or
-        the ``Consensus`` (``ConsensusSet``) that these very ballots gave.
-    items : the number of items, where there are no data.
-    instance : the one instance to audit, where data have instances.
-    near : the margin up to which a majority is narrow.
-    rivals : how many of the next best items to try in the search for the fewest ballots that change the winner
-        (0: only where the number is exact without a search).
+    method : a name in ``RULES`` or ``MODELS`` (``params`` are its parameters), a function from ballots to scores, a
+        model, or the ``Consensus`` (``ConsensusSet``) computed from these ballots.
+    items : the number of items, if there are no data.
+    instance : the only instance to audit, if the data have instances.
+    near : the margin up to which a majority counts as narrow.
+    rivals : how many of the runners-up to try in the search for the fewest ballots that change the winner
+        (0: report the number only if it is exact without a search).
     compare : the methods to compare with; () for none.
-    voters : without data, the most voters of a search.
-    ties : without data, whether ballots of a search may tie items.
+    voters : without data, the maximum number of voters in a search.
+    ties : without data, whether ballots in a search may tie items.
 
     >>> votes = Rankings.from_orders([["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2)
     >>> found = audit(votes, "borda")
@@ -259,7 +259,7 @@ def audit(
 def _audit_instances(
     data: Rankings, method: Any, instance: Hashable | None, options: Options, params: dict[str, Any]
 ) -> "Audit | AuditSet":
-    """Each instance over the items on its own ballots; models that learn about agents see all instances at once."""
+    """Audit each instance over the items on its ballots; models that learn about agents are fitted to all instances."""
     assert data.instances is not None  # the caller has checked
     if isinstance(method, Consensus):
         raise ValueError("one consensus cannot be audited on many instances; give the name of its method")
@@ -279,7 +279,7 @@ def _audit_instances(
 
 
 def _run(data: Rankings | Comparisons, method: Any, params: dict[str, Any]) -> tuple[Method, Consensus]:
-    """The method, and its consensus on the data."""
+    """Return the method and its consensus on the data."""
     if isinstance(method, Consensus):
         if tuple(method.items) != tuple(data.items):
             raise ValueError("the consensus and the ballots differ in their items; give the ballots that it came from")
@@ -364,7 +364,7 @@ def _duel(
 
 
 def _near_winners(items: Sequence[Hashable], first: Any, least: Any, share: Any, near: float) -> tuple[Finding, ...]:
-    """Items that just miss being the Condorcet or the majority winner, where there is none."""
+    """Findings on items that just miss being the Condorcet or the majority winner, if there is no such winner."""
     found = []
     if len(items) > 1 and _winner(items, least) is None and least.max() >= 0.5 - near - CLOSE:
         x = int(np.argmax(least))

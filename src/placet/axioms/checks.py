@@ -4,20 +4,20 @@ With x above y on a share P(x, y) of the weight (ties count half) and an outcome
 distributional rank aggregation (Prasad, Pareek and Ravikumar 2015, D1-D10) read:
 
 non-dictatorship   no voter's strict preferences are the outcome on every profile
-universality       every profile has an outcome, and it ties nothing
-transitivity       x above y and y above z give x above z
-pareto             P(x, y) = 1 gives x above y
+universality       every profile has an outcome, and it has no ties
+transitivity       x above y and y above z imply x above z
+pareto             P(x, y) = 1 implies x above y
 iia                P(x, y) alone (with the share of ties) decides which of x and y is above the other
-anonymity          the outcome does not change when ballots change hands, or equal ballots are pooled
+anonymity          the outcome does not change when voters exchange ballots, or equal ballots are pooled
 monotonicity       an item that moves up on one ballot, all else unchanged, does not fall in the outcome
 consistency        the sole winner of two electorates is the sole winner of both together
-majority           first on a share > 1/2: the sole winner (ties share the first place)
-condorcet          P(x, y) > 1/2 for all y: x is the sole winner
-strong-condorcet   P(x, y) > 1/2: x above y
-neutrality         items that change names change places
+majority           an item first on a share > 1/2 is the sole winner (ties share the first place)
+condorcet          P(x, y) > 1/2 for all y implies that x is the sole winner
+strong-condorcet   P(x, y) > 1/2 implies x above y
+neutrality         items that swap names swap places
 
-With ``epsilon`` the relaxed forms: majority, condorcet and strong-condorcet ask for shares of at least 1/2 + epsilon,
-and iia speaks only of pairs with abs(P - 1/2) >= epsilon.
+``epsilon`` selects the relaxed forms: majority, condorcet and strong-condorcet require shares of at least
+1/2 + epsilon, and iia applies only to pairs with abs(P - 1/2) >= epsilon.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -42,16 +42,16 @@ from placet.data.arrays import Floats
 
 CLOSE = 1e-12
 MOST_PERMUTED = 5
-"""All orders of the voters are tried up to this many ballots, then reversal, rotation and swaps of neighbors."""
+"""Try all orders of the voters up to this many ballots; beyond, reversal, rotation and swaps of neighbors."""
 MOST_SPLIT = 12
-"""All splits of the ballots are tried up to this many, then cuts into a first and a second part."""
+"""Try all splits of up to this many ballots; beyond, only cuts into a first and a second part."""
 
 
 # One profile at a time
 
 
 def universality(data: Profiles, method: Any) -> Witness | None:
-    """Two items that tie in the outcome, or a profile without one."""
+    """Two items that tie in the outcome, or a profile without an outcome."""
     rule, stream, _ = search_inputs(data, method)
     for profile in stream:
         above = rule.outcome(profile)
@@ -64,7 +64,7 @@ def universality(data: Profiles, method: Any) -> Witness | None:
 
 
 def transitivity(data: Profiles, method: Any) -> Witness | None:
-    """x above y and y above z, yet x not above z.  Scores cannot do this, a table of majorities can."""
+    """x above y and y above z, yet x not above z.  Scores cannot violate this; a table of majorities can."""
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         through = above.astype(np.int64) @ above.astype(np.int64) > 0
@@ -119,14 +119,14 @@ def majority(data: Profiles, method: Any, epsilon: float = 0.0) -> Witness | Non
     return None
 
 
-# A profile and what it may become
+# A profile and its variants
 
 
 def iia(data: Profiles, method: Any, epsilon: float = 0.0) -> Witness | None:
     """Two profiles that agree on the shares of x above y and of ties, and differ in the order of x and y.
 
-    All pairs of profiles are compared; a single profile is compared with those that differ in the place of a third
-    item on one ballot.
+    All pairs of profiles are compared; a single profile is compared with those that differ from it in the place of a
+    third item on one ballot.
     """
     rule, stream, single = search_inputs(data, method)
     if single:
@@ -151,7 +151,7 @@ def iia(data: Profiles, method: Any, epsilon: float = 0.0) -> Witness | None:
 def monotonicity(data: Profiles, method: Any) -> Witness | None:
     """An item that moves one step up on one ballot, and falls in the outcome.
 
-    To fall is to have more items above, or more items above or level; all lifts are chains of single steps.
+    An item falls if more items are above it, or more are above or tied with it; every lift is a chain of single steps.
     """
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
@@ -170,7 +170,7 @@ def monotonicity(data: Profiles, method: Any) -> Witness | None:
 
 
 def consistency(data: Profiles, method: Any) -> Witness | None:
-    """A split of the ballots into two parts with the same sole winner, who does not win alone with all ballots."""
+    """A split of the ballots into two parts with the same sole winner, which is not the sole winner on all ballots."""
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         for part, rest in _splits(len(profile.ballots)):
@@ -204,7 +204,7 @@ def neutrality(data: Profiles, method: Any) -> Witness | None:
 
 
 def anonymity(data: Profiles, method: Any) -> Witness | None:
-    """Another outcome from the same ballots in another order, or with equal ballots pooled."""
+    """A different outcome from the same ballots in another order, or with equal ballots pooled."""
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         for other in _voter_permutations(profile):
@@ -215,9 +215,9 @@ def anonymity(data: Profiles, method: Any) -> Witness | None:
 
 
 def non_dictatorship(data: Profiles, method: Any) -> Witness | None:
-    """A voter whose strict preferences are the outcome on every profile of as many voters (two or more).
+    """A voter whose strict preferences are the outcome on every profile with the same number (at least 2) of voters.
 
-    A single profile is varied: each possible dictator's ballot is reversed, and then all the others.
+    A single profile is varied: first each possible dictator's ballot is reversed, then all the others.
     """
     rule, stream, single = search_inputs(data, method)
     if single:
@@ -251,30 +251,30 @@ GENERAL: dict[str, Callable[..., Witness | None]] = {
     "strong-condorcet": strong_condorcet,
     "neutrality": neutrality,
 }
-"""Name -> ``axiom(data, method) -> Witness | None`` of ballots or profiles; those of ``RELAXED`` take ``epsilon``."""
+"""Name -> ``axiom(data, method) -> Witness | None`` on ballots or profiles; those in ``RELAXED`` accept ``epsilon``."""
 
 RELAXED = ("iia", "majority", "condorcet", "strong-condorcet")
 ORDERED = ("non-dictatorship",)
-"""Axioms for which a search must tell voters apart; anonymity changes their order itself."""
+"""Axioms for which a search must distinguish voters; the check of anonymity permutes them itself."""
 
 
 # Helpers
 
 
 def is_majority(share: Floats, epsilon: float) -> Any:
-    """Whether a share is a majority, and reaches 1/2 + epsilon."""
+    """Whether a share is a majority of at least 1/2 + epsilon."""
     return (share > 0.5 + CLOSE) & (share >= 0.5 + epsilon - CLOSE)
 
 
 def least_shares(share: Floats) -> Floats:
-    """(n,): the least share that an item has against any other; a pair that nobody compared counts as none."""
+    """(n,): the smallest share of each item against any other; a pair that nobody compared counts as 0."""
     least = np.where(np.isnan(share), 0.0, share)
     np.fill_diagonal(least, 1.0)
     return least.min(axis=1, initial=1.0)
 
 
 def _first_pair(mask: Any) -> tuple[int, ...] | None:
-    """The first pair of different items that the mask marks."""
+    """The first pair of distinct items for which the mask is True."""
     marked = np.argwhere(mask & ~np.eye(len(mask), dtype=bool))
     return (int(marked[0, 0]), int(marked[0, 1])) if len(marked) else None
 
@@ -320,7 +320,7 @@ def _third_item_moves(profile: Profile) -> Iterator[Profile]:
 
 
 def _splits(voters: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Two parts of the ballots, neither empty, each split once."""
+    """Splits of the ballots into two nonempty parts, each split once."""
     if voters > MOST_SPLIT:
         for cut in range(1, voters):
             yield tuple(range(cut)), tuple(range(cut, voters))

@@ -1,11 +1,11 @@
 """Axioms of elections, each a search over profiles that returns the first ``Witness`` against it, or ``None``.
 
-clone-independence   an item next to another on every ballot neither helps nor harms: the others win as before, and one
-                     of the two wins where the one did (Tideman 1987)
+clone-independence   adding a clone next to an item on every ballot changes nothing: the other items win as before, and
+                     one of the two clones wins if the item did (Tideman 1987)
 participation        a voter who prefers x to y does not make y win in place of x by voting (Moulin 1988)
 reversal-symmetry    the sole winner does not win when all ballots are reversed (Saari 1994)
-smith                all winners are in the Smith set: the smallest set whose items beat all others one against one
-mutual-majority      a set that more than half of the weight puts above all other items has the winners
+smith                all winners are in the Smith set: the smallest set whose items beat all others head to head
+mutual-majority      a set that more than half of the weight puts above all other items contains the winners
 later-no-harm        naming one more item below does not harm an item named above it (Woodall 1997)
 """
 
@@ -23,16 +23,16 @@ from placet.axioms.profiles import Ballot, Profile, movable_weights, pair_weight
 from placet.axioms.witness import Profiles, Witness, outcomes, search_inputs
 
 MOST_FLIPPED = 5
-"""Up to this many ballots a clone is above on every subset of them; beyond, on all, none and every other one."""
+"""Up to this many ballots the clone is tried above the item on every subset; beyond, on none, all and every second."""
 
 
 def winners(above: Relation) -> tuple[int, ...]:
-    """The items that nothing is above, or the best tier where the outcome has cycles."""
+    """The items with none above them, or the best tier if the outcome has cycles."""
     return tiers(above)[0] if len(above) else ()
 
 
 def clone_independence(data: Profiles, method: Any) -> Witness | None:
-    """An item gets a clone next to it on every ballot, and the winners change otherwise than by the clone."""
+    """An item gets a clone next to it on every ballot, and the winners change other than by including the clone."""
     rule, stream, _ = search_inputs(data, method)
     for profile, above in outcomes(rule, stream):
         before = set(winners(above))
@@ -93,7 +93,7 @@ def smith(data: Profiles, method: Any) -> Witness | None:
 
 
 def smith_set(profile: Profile) -> tuple[int, ...]:
-    """The smallest set of items each of which beats every other item one against one.  O(n^2)."""
+    """The smallest set of items each of which beats every item outside it head to head.  O(n^2)."""
     wins = pair_weights(profile).wins
     close = CLOSE * max(float(wins.max(initial=0.0)), 1.0)
     unbeaten = wins - wins.T >= -close  # row is not beaten by column
@@ -124,7 +124,7 @@ def mutual_majority(data: Profiles, method: Any) -> Witness | None:
 
 
 def later_no_harm(data: Profiles, method: Any) -> Witness | None:
-    """A ballot names one more tier below, the rest sharing the last place, and an item named above stops winning."""
+    """A ballot names one more tier (the rest share the last place), and an item named above it stops winning."""
     rule, stream, _ = search_inputs(data, method)
     for profile in stream:
         for b, ballot in enumerate(profile.ballots):
@@ -156,7 +156,7 @@ AXIOMS = GENERAL | OF_ELECTIONS
 def _clone(profile: Profile, x: int) -> Iterator[Profile]:
     """The profile with a clone of x as its last item, above x on some ballots and below it on the others.
 
-    Ballots that stand for several voters are halved once, so that these may differ on the clones.
+    Ballots that represent several voters are split in two, so that these may differ on the clones.
     """
     if any(w >= 2 for w in profile.weight):
         halves = [(b, part) for b, w in enumerate(profile.weight) for part in (w // 2, w - w // 2) if part > 0]
@@ -182,7 +182,7 @@ def _with_clone(ballot: Ballot, x: int, first: bool) -> Ballot:
 
 
 def _without(profile: Profile, b: int, amount: float) -> Profile:
-    """The profile with less of ballot b."""
+    """The profile with the weight of ballot b reduced by ``amount``."""
     left = profile.weight[b] - amount
     if left <= 0:
         return profile.subset(tuple(k for k in range(len(profile.ballots)) if k != b))
@@ -190,11 +190,11 @@ def _without(profile: Profile, b: int, amount: float) -> Profile:
 
 
 def _top_sets(ballot: Ballot) -> Iterator[frozenset[int]]:
-    """The sets of items that the ballot puts above all others it lists."""
+    """The sets of items that the ballot puts above all the others it lists."""
     for last in range(max(ballot)):
         yield frozenset(k for k, t in enumerate(ballot) if 0 <= t <= last)
 
 
 def _merge_after(ballot: Ballot, k: int) -> Ballot:
-    """The ballot with everything below tier k in one last tier."""
+    """The ballot with everything below tier k merged into one last tier."""
     return tuple(min(t, k + 1) for t in ballot)

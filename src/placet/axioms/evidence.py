@@ -1,4 +1,4 @@
-"""How much votes on a pair say: which majorities are beyond chance, all pairs at once."""
+"""Statistical evidence in pairwise votes: which majorities are beyond chance, tested for all pairs jointly."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,14 +8,14 @@ from placet.axioms.profiles import PairWeights
 from placet.data.arrays import Floats
 
 LEVEL = 0.95
-"""Confidence, for all pairs at once, from which a majority is beyond chance."""
+"""Familywise confidence level at which a majority is beyond chance."""
 
 
 def sign_test(wins: Floats, losses: Floats) -> Floats:
-    """Two-sided p-value of the sign test: how likely votes on equals are split at least as unevenly.
+    """Two-sided p-value of the sign test: the probability of an at least equally uneven split between equal items.
 
     2 P(X >= max(wins, losses)), X ~ binomial(wins + losses, 1/2), at most 1; each unit of weight counts as one vote,
-    and weights need not be whole (P(X >= k) = I_{1/2}(k, n - k + 1)).
+    and weights need not be integers (P(X >= k) = I_{1/2}(k, n - k + 1)).
 
     >>> sign_test([1.0, 5.0, 3.0], [0.0, 0.0, 3.0])
     array([1.    , 0.0625, 1.    ])
@@ -28,7 +28,7 @@ def sign_test(wins: Floats, losses: Floats) -> Floats:
 
 
 def beyond_chance(pairs: PairWeights, level: float = LEVEL) -> NDArray[np.bool_]:
-    """(n, n): whether row leads column by more than chance, for all compared pairs at once by Holm's steps.
+    """(n, n): whether row leads column by more than chance, with Holm's correction over all compared pairs.
 
     Ties are no evidence for either side.  O(n^2 log n).
     """

@@ -1,13 +1,13 @@
 """Rules that minimize an expected loss: exact margins by linear programming (HiGHS).
 
-The order of a distribution P is one that minimizes g_P(s) = sum over orders r of P(r) d(s, r).  With S the orders in
-which A is where the axiom wants it, and T the others,
+The rule's order for a distribution P minimizes g_P(s) = sum over orders r of P(r) d(s, r).  With S the set of orders
+in which A is where the axiom requires it, and T the set of all others,
 
 L_gamma, U_gamma = least and largest value of min over S of g_P - min over T of g_P  over all P with premise = gamma
 
-decide the axioms (Prasad, Pareek and Ravikumar 2015, propositions 8-11).  For one order t of T, g_P(t) and the bound
-g_P(s) >= m for all s of S are linear in P, so that U_gamma is the largest of a few linear programs, one for each t that
-names of the other items do not make alike; and so is the largest share at which some t is a best order.
+decide the axioms (Prasad, Pareek and Ravikumar 2015, propositions 8-11).  For one order t in T, g_P(t) and the bound
+g_P(s) >= m for all s in S are linear in P.  U_gamma is therefore the maximum over a few linear programs, one for each t
+up to renaming of the other items; the same holds for the largest share at which some t is a best order.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 
 MOST_ITEMS = 5
-"""120 orders; a program has as many variables."""
+"""At 5 items there are 120 orders, the number of variables of a linear program."""
 
 
 DISTANCES: dict[str, Callable[[Ints, Ints], float]] = {
@@ -31,8 +31,8 @@ DISTANCES: dict[str, Callable[[Ints, Ints], float]] = {
     "footrule": lambda a, b: float(np.abs(a - b).sum()),
     "mode": lambda a, b: float((a != b).any()),
 }
-"""Rule -> the loss that it minimizes on strict complete ballots, of two arrays of places: pairs in another order,
-differences of places, 0-1."""
+"""Rule -> the loss that it minimizes on strict complete ballots, as a function of two arrays of places: discordant
+pairs, sum of absolute differences, 0-1 loss."""
 AXIOMS_OF_SHARES = ("pareto", "majority", "condorcet", "strong-condorcet")
 
 
@@ -46,7 +46,7 @@ def _losses(method: str, n: int) -> tuple[Ints, Floats]:
 def loss_gap_bounds(method: str, n: int, gamma: float) -> tuple[float, float]:
     """L_gamma and U_gamma for items A and B: the gap between the best orders with A above B and with B above A.
 
-    Negative: A ends above B whatever the rest of P; positive: below; opposite signs: gamma alone does not decide.
+    Both negative: A ends above B for every such P; both positive: below; opposite signs: gamma alone does not decide.
 
     >>> low, high = loss_gap_bounds("kemeny", 3, 0.75)
     >>> round(low, 6), round(high, 6)
@@ -61,7 +61,7 @@ def loss_gap_bounds(method: str, n: int, gamma: float) -> tuple[float, float]:
 
 
 def _largest_gap(loss: Floats, wanted: Relation, t: int, share: Floats, gamma: float) -> float:
-    """The largest m - g_P(t) with m <= g_P(s) for all s that are wanted, and share @ P = gamma."""
+    """The largest m - g_P(t) subject to m <= g_P(s) for all wanted orders s, and share @ P = gamma."""
     goal = np.append(loss[t], -1.0)
     upper = np.column_stack([-loss[wanted], np.ones(int(wanted.sum()))])
     equal = np.vstack([np.append(np.ones(len(loss)), 0.0), share])
@@ -73,9 +73,9 @@ def _largest_gap(loss: Floats, wanted: Relation, t: int, share: Floats, gamma: f
 
 
 def loss_worst_case(axiom: str, method: str, n: int) -> WorstCase:
-    """The largest share with which an axiom's premise can hold while an order that breaks it is among the best.
+    """The largest share with which an axiom's premise can hold while an order that violates it is among the best.
 
-    As `worst_case` for positional rules; ``method`` is "kemeny", "footrule" or "mode".
+    Counterpart of `worst_case` for positional rules; ``method`` is "kemeny", "footrule" or "mode".
 
     >>> round(loss_worst_case("strong-condorcet", "kemeny", 3).margin, 6)  # a cycle of three: 2/3
     0.166667
@@ -100,7 +100,7 @@ def loss_worst_case(axiom: str, method: str, n: int) -> WorstCase:
 def _largest_share(
     loss: Floats, wanted: Relation, t: int, premises: Floats, exactly: bool
 ) -> tuple[float, Floats] | None:
-    """The largest level of the premises with g_P(t) <= g_P(s) for all s that are wanted, and P; None where none is."""
+    """The largest premise share subject to g_P(t) <= g_P(s) for all wanted orders s, and its P; None if infeasible."""
     goal = np.append(np.zeros(len(loss)), -1.0)
     better = np.column_stack([loss[t] - loss[wanted], np.zeros(int(wanted.sum()))])
     upper = np.vstack([better, np.column_stack([-premises, np.ones(len(premises))])])
@@ -116,7 +116,7 @@ def _largest_share(
 
 
 def _representatives(place: Ints, chosen: Relation, fixed: int) -> list[int]:
-    """One of the chosen orders for each way of placing the first ``fixed`` items; names of the others do not matter."""
+    """One chosen order for each placement of the first ``fixed`` items; the names of the others do not matter."""
     found: dict[tuple[int, ...], int] = {}
     for k in np.flatnonzero(chosen):
         found.setdefault(tuple(place[k, :fixed].tolist()), int(k))

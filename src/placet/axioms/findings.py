@@ -1,4 +1,4 @@
-"""An audit line by line: what was checked, the verdict, and a sentence in plain English."""
+"""Findings of an audit: what was checked, the verdict, and a sentence in plain English."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from placet.axioms.audits import Audit
 
 CHOOSES = ("kemeny", "kemeny-local", "footrule")
-"""Rules that take one of several best orders."""
+"""Rules that choose one of several optimal orders."""
 FIRST_PLACES = "is first on more than half of the ballots"
 BEATS_ALL = "beats every other item one against one"
 WITHIN = "within chance"
-"""Verdict where votes on pairs are not followed, but too few to say that they should be."""
+"""Verdict if pairwise votes are not followed, but are too few to show that they should be."""
 
 
 @dataclass(frozen=True)
 class Duel:
-    """Two items one against one: weights that put ``x`` above ``y``, below it, and level with it.
+    """Two items head to head: the weights that put ``x`` above ``y``, below it, and tied with it.
 
-    ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``tied`` says that the consensus ties them;
-    ``silent`` is the weight of ballots that do not list both; ``noun`` is what weights count, voters or votes;
-    ``beyond`` says that so many more wins than losses are beyond chance, all pairs at once (`placet.axioms.evidence`).
+    ``share`` = (wins + ties / 2) / (wins + losses + ties) is at least 1/2; ``tied`` tells whether the consensus ties
+    them; ``silent`` is the weight of ballots that do not list both; ``noun`` is what weights count, voters or votes;
+    ``beyond`` tells whether the lead is beyond chance, tested for all pairs jointly (`placet.axioms.evidence`).
     """
 
     x: Hashable
@@ -49,7 +49,7 @@ class Duel:
         return self.share - 0.5
 
     def sentence(self) -> str:
-        """Three of five voters put x above y, yet y ends above x."""
+        """A sentence such as "Three of five voters put x above y, yet y ends above x."."""
         ties = f" and {wording.in_words(self.ties)} tie them" if self.ties else ""
         end = f"{self.x} and {self.y} tie" if self.tied else f"{self.y} ends above {self.x}"
         which = " who rank both" if self.silent > 0 else ""
@@ -59,7 +59,7 @@ class Duel:
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of an audit: what was checked, the verdict, its margin where it has one, and a sentence."""
+    """One line of an audit: what was checked, the verdict, its margin if it has one, and a sentence."""
 
     check: str
     verdict: str
@@ -193,7 +193,7 @@ def _theory_finding(v: Verdict, method: str, n: int) -> Finding:
 
 
 def verdict_finding(v: Verdict) -> Finding:
-    """A verdict on a method as such."""
+    """A verdict on a method, without ballots, as a finding."""
     if v.kept:
         return Finding(v.axiom, "kept", v.margin, wording.capitalize(wording.MEANING[v.axiom]) + ".")
     if v.witness is None:
@@ -215,7 +215,7 @@ def _bound(v: Verdict) -> str:
 
 
 def instance_findings(audits: "Mapping[Hashable, Audit]") -> list[Finding]:
-    """What the audits of many instances say together."""
+    """Findings that summarize the audits of many instances."""
     every = list(audits.values())
     if not every:
         return [Finding("instances", "info", None, "There are no instances.")]
@@ -276,7 +276,7 @@ def _winner_summary(check: str, audits: "Mapping[Hashable, Audit]", meaning: str
 def _count_finding(
     check: str, audits: "Mapping[Hashable, Audit]", applies: Any, holds: Any, premise: str, conclusion: str
 ) -> Finding:
-    """In how many instances a premise applies, and in how many of these the conclusion holds."""
+    """Finding on the number of instances in which a premise applies, and in which its conclusion then holds."""
     where = {name: a for name, a in audits.items() if applies(a)}
     if not where:
         return Finding(check, "does not apply", None, f"In no instance {premise.replace('some item', 'an item')}.")

@@ -1,7 +1,7 @@
 """The worst distribution of ballots for a positional rule, by linear programming (HiGHS).
 
-Over all distributions P on orders of n items: the largest share with which an axiom's premise can hold while B scores
-at least as much as A.  The relaxed axiom holds beyond that share and at no smaller one.
+The programs find the largest share with which an axiom's premise can hold, over all distributions P on orders of n
+items, while B scores at least as much as A.  The relaxed axiom holds beyond that share and at no smaller one.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ PREMISES = ("pareto", "iia", "majority", "condorcet", "strong-condorcet")
 class WorstCase:
     """The largest ``share`` at which the axiom fails (at least 1/2), and a distribution that attains it.
 
-    IIA needs two distributions, which agree on the share and disagree on which item is ahead (one may tie them).
-    ``share`` is NaN, and there is no distribution, where the axiom holds without exception.
+    IIA needs two distributions that agree on the share and disagree on which item is ahead (one may tie them).
+    If the axiom always holds, ``share`` is NaN and there is no distribution.
     """
 
     axiom: str
@@ -33,16 +33,16 @@ class WorstCase:
 
     @property
     def margin(self) -> float:
-        """The margin epsilon: the relaxed axiom holds for every larger one."""
+        """The margin epsilon: the relaxed axiom holds for every larger epsilon."""
         return self.share - 0.5
 
 
 def worst_case(axiom: str, h: ArrayLike) -> WorstCase:
-    """The worst distribution over the n! orders for points ``h``, where A deserves to be above B and is not.
+    """The worst distribution over the n! orders for points ``h``: A deserves to be above B and is not.
 
-    maximize t  subject to  P >= 0, sum P = 1, f(A) <= f(B), and the premise at level t: P(A above B) >= t (strong
+    maximize t  subject to  P >= 0, sum P = 1, f(A) <= f(B), and the premise with share t: P(A above B) >= t (strong
     Condorcet), P(A above z) >= t for every z (Condorcet), P(A first) >= t (majority), P(A above B) = 1 (Pareto).  For
-    IIA two distributions with P(A above B) = Q(A above B) = t, f(A) <= f(B) under P and f(A) >= f(B) under Q.
+    IIA there are two distributions with P(A above B) = Q(A above B) = t, f(A) <= f(B) under P and f(A) >= f(B) under Q.
     n! + 1 variables, at most n + 1 rows; 720 orders at n = 6.
 
     >>> round(worst_case("strong-condorcet", [2, 1, 0]).margin, 6)  # 1/2 - 1/3
@@ -63,14 +63,14 @@ def worst_case(axiom: str, h: ArrayLike) -> WorstCase:
 
 
 def order_profile(place: Ints, weight: Floats) -> Profile:
-    """Orders, as places of the items, with weights above 0 as a profile."""
+    """The orders with nonzero weight, given as places of the items, as a profile."""
     kept = np.flatnonzero(weight)
     ballots = tuple(tuple(row) for row in place[kept].tolist())
     return Profile(ballots, tuple(weight[kept].tolist()), letters(place.shape[1]))
 
 
 def premise_rows(axiom: str, place: Ints) -> Floats:
-    """(rows, orders): what the premise asks to be frequent."""
+    """(rows, orders): indicators of the events that the premise requires to be frequent."""
     if axiom == "majority":
         return (place[:, 0] == 0)[None, :].astype(np.float64)
     rivals = place[:, 1:] if axiom == "condorcet" else place[:, 1:2]
@@ -79,7 +79,7 @@ def premise_rows(axiom: str, place: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class PlacesCase:
-    """Places (A, B), from 0, with their weights, that attain the largest share."""
+    """Pairs of places (A, B), counted from 0, and their weights that attain the largest share."""
 
     share: float
     places: tuple[tuple[int, int], ...]
@@ -89,9 +89,9 @@ class PlacesCase:
 def condorcet_case(h: ArrayLike) -> PlacesCase:
     """The Condorcet criterion's worst case for any n.
 
-    The other n - 2 items may be averaged over all their orders: points of A and B do not change, and the least share of
-    A does not fall.  So only the places (i, j) of A and B matter; A is then above one of the others with probability
-    (n - i - 1 - [i < j]) / (n - 2), i from 0.  n (n - 1) + 1 variables, 4 rows.
+    The other n - 2 items may be averaged over all their orders: the points of A and B do not change, and the least
+    share of A does not decrease.  So only the places (i, j) of A and B matter; A is then above any given other item
+    with probability (n - i - 1 - [i < j]) / (n - 2), i counted from 0.  n (n - 1) + 1 variables, 4 rows.
     """
     points = np.asarray(h, np.float64)
     n = len(points)
@@ -106,16 +106,16 @@ def condorcet_case(h: ArrayLike) -> PlacesCase:
 
 
 def _maximize_share(behind: Floats, premises: Floats, exactly: bool = False) -> tuple[float, list[Floats]]:
-    """The largest t with premises @ P >= t, behind @ P <= 0, P a distribution; with ``exactly``, t = 1."""
+    """The largest t subject to premises @ P >= t, behind @ P <= 0, P a distribution; with ``exactly``, t = 1."""
     upper = np.vstack([np.append(_scale(behind), 0.0), np.column_stack([-premises, np.ones(len(premises))])])
     total = np.append(np.ones(len(behind)), 0.0)[None, :]
     return _solve(upper, total, np.ones(1), (1.0, 1.0) if exactly else (0.0, 1.0), parts=1)
 
 
 def _maximize_common_share(behind: Floats, ahead: Floats) -> tuple[float, list[Floats]]:
-    """The largest t = ahead @ P = ahead @ Q with behind @ P <= 0 <= behind @ Q, P and Q distributions."""
+    """The largest t = ahead @ P = ahead @ Q subject to behind @ P <= 0 <= behind @ Q, P and Q distributions."""
     if not behind.any():
-        return np.nan, []  # points that are all equal tie everything, always
+        return np.nan, []  # constant points tie all items on every profile
     zero, one = np.zeros(len(behind)), np.ones(len(behind))
     gap = _scale(behind)
     upper = np.vstack([np.concatenate([gap, zero, [0.0]]), np.concatenate([zero, -gap, [0.0]])])
@@ -137,7 +137,7 @@ def _scale(behind: Floats) -> Floats:
 def _solve(
     upper: Floats, equal: Floats, value: Floats, level: tuple[float, float], parts: int
 ) -> tuple[float, list[Floats]]:
-    """The largest last variable, and the distributions before it; NaN and none where nothing is feasible."""
+    """Maximize the last variable; return it and the distributions before it, or NaN and none if infeasible."""
     goal = np.zeros(upper.shape[1])
     goal[-1] = -1.0
     bounds = [(0.0, None)] * (len(goal) - 1) + [level]

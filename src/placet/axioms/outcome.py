@@ -1,4 +1,4 @@
-"""Outcomes: which item a method puts above which, with ties kept as ties."""
+"""Outcomes: which items a method puts above which others, with ties kept as ties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ Relation = NDArray[np.bool_]
 class Method:
     """A method under examination: a name, and a function from ballots to a ``Consensus``, scores (n,) or a relation.
 
-    A relation (n, n) is positive where the row item is above the column item; it need not be transitive.  ``h`` gives
-    the points of n places where the method is positional; ``unlisted`` is how it treats items that a ballot leaves out.
+    A relation (n, n) is positive where the row item is above the column item; it need not be transitive.  For a
+    positional method, ``h`` gives the points of n places; ``unlisted`` is how it treats items that a ballot omits.
     """
 
     name: str
@@ -83,7 +83,7 @@ def majority_relation(data: Rankings | Comparisons) -> Floats:
 
 
 def relation(answer: Any, n_items: int) -> Relation:
-    """Which item is above which in a method's answer; scores that are not finite are a ``DataError``."""
+    """The relation given by a method's answer; scores that are not finite raise a ``DataError``."""
     if isinstance(answer, Consensus):
         return answer.ranks[:, None] < answer.ranks[None, :]
     values = np.asarray(answer, np.float64)
@@ -98,7 +98,7 @@ def relation(answer: Any, n_items: int) -> Relation:
 
 
 class CachedMethod:
-    """A method that runs only once on each profile; ``runs`` counts how often it did."""
+    """A method that runs only once on each profile; ``runs`` counts the runs."""
 
     def __init__(self, method: Any, most_cached: int = 200_000):
         self.method = as_method(method)
@@ -112,7 +112,7 @@ class CachedMethod:
         return self.method.name
 
     def outcome(self, profile: Profile) -> Relation | None:
-        """Which item is above which; ``None`` where the method has no answer, and then ``reason`` says why."""
+        """The relation on a profile, or ``None`` if the method has no answer (``reason`` then says why)."""
         if profile in self._cache:
             return self._cache[profile]
         if len(self._cache) >= self._most_cached:

@@ -1,13 +1,13 @@
-"""Positional rules in theory: which axioms the points h(1), ..., h(n) keep, which they break, and by what margin.
+"""Theory of positional rules: which axioms the points h(1), ..., h(n) satisfy or violate, and by what margin.
 
-Three numbers decide (Prasad, Pareek and Ravikumar 2015, propositions 13-21):
+Three numbers decide this (Prasad, Pareek and Ravikumar 2015, propositions 13-21):
 
 Omega    max over i < j of h(i) - h(j)
 omega    min over i < j of h(i) - h(j)
 omega_1  min over j > 1 of h(1) - h(j)
 
-A margin epsilon is the least number beyond which the relaxed axiom holds; 1/2 says that not even unanimity suffices.
-The paper's table of margins has slips: for the log rule it prints log(n) / (2 log(n^2 / (n - 1))) twice, where the
+A margin epsilon is the least number beyond which the relaxed axiom holds; 1/2 means that not even unanimity suffices.
+The paper's table of margins has errors: for the log rule it prints log(n) / (2 log(n^2 / (n - 1))) twice, where the
 definitions give log(n - 1) / (2 log(n^2 / (n - 1))) and, for the majority, log(n / 2) / (2 log(2 n)).
 """
 
@@ -30,7 +30,7 @@ CLOSE = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Margins:
-    """Omega, omega, omega_1 of points ``h`` (n,), best place first, and the margins that follow.
+    """Omega, omega, omega_1 of points ``h`` (n,), best place first, and the resulting margins.
 
     >>> Margins([3, 2, 1, 0])
     Margins(n=4, Omega=3, omega=1, omega_1=1, strong Condorcet 0.25, majority 0.25)
@@ -57,13 +57,13 @@ class Margins:
 
     @property
     def widest(self) -> tuple[int, int]:
-        """Places i < j (from 0) with the largest fall, Omega."""
+        """Places i < j (from 0) with the largest drop in points, Omega."""
         i, j = np.unravel_index(np.nanargmax(self._falls), self._falls.shape)
         return int(i), int(j)
 
     @property
     def narrowest(self) -> tuple[int, int]:
-        """Places i < j (from 0) with the smallest fall, omega."""
+        """Places i < j (from 0) with the smallest drop in points, omega."""
         i, j = np.unravel_index(np.nanargmin(self._falls), self._falls.shape)
         return int(i), int(j)
 
@@ -81,7 +81,7 @@ class Margins:
 
     @property
     def close(self) -> float:
-        """Differences of points up to this size are rounding."""
+        """Differences in points up to this size are due to rounding."""
         return CLOSE * float(np.abs(self.h).max())
 
     @property
@@ -90,19 +90,19 @@ class Margins:
 
     @property
     def pareto(self) -> bool:
-        """Proposition 15: h falls strictly."""
+        """Proposition 15: whether h is strictly decreasing."""
         return self.omega > self.close
 
     @property
     def monotone(self) -> bool:
-        """Proposition 16: h never rises."""
+        """Proposition 16: whether h is nonincreasing."""
         return self.omega >= -self.close
 
     @property
     def iia_margin(self) -> float:
-        """Proposition 14: (Omega - omega) / (2 abs(Omega + omega)), at most 1/2; 0 where h is constant.
+        """Proposition 14: (Omega - omega) / (2 abs(Omega + omega)), at most 1/2; 0 if h is constant.
 
-        The absolute value, which the paper leaves out, is for points that rise.
+        The absolute value, which the paper omits, is for increasing points.
         """
         if self.constant:
             return 0.0
@@ -111,14 +111,14 @@ class Margins:
 
     @property
     def strong_condorcet_margin(self) -> float:
-        """Proposition 21: (Omega - omega) / (2 (Omega + omega)) where omega > 0, else 1/2."""
+        """Proposition 21: (Omega - omega) / (2 (Omega + omega)) if omega > 0, else 1/2."""
         return (self.Omega - self.omega) / (2 * (self.Omega + self.omega)) if self.pareto else 0.5
 
     @property
     def majority_margin(self) -> float:
-        """Proposition 19: (Omega - omega_1) / (2 (Omega + omega_1)) where omega_1 > 0, else 1/2.
+        """Proposition 19: (Omega - omega_1) / (2 (Omega + omega_1)) if omega_1 > 0, else 1/2.
 
-        The paper's max(Omega, -omega) is Omega wherever omega_1 > 0.
+        The paper's max(Omega, -omega) equals Omega if omega_1 > 0.
         """
         if self.omega_1 <= self.close:
             return 0.5
@@ -126,8 +126,10 @@ class Margins:
 
     @cached_property
     def condorcet_margin(self) -> float:
-        """The exact margin of the Condorcet criterion, where x must beat all others and not only y; at most that of the
-        strong form, which the paper gives for both.  A linear program of n (n - 1) variables."""
+        """The exact margin of the Condorcet criterion, by a linear program of n (n - 1) variables.
+
+        Since x must beat all others and not only y, it is at most that of the strong form, which the paper gives for
+        both."""
         return condorcet_case(self.h).share - 0.5
 
     def __repr__(self) -> str:
@@ -138,7 +140,7 @@ class Margins:
 
 
 def margins(h: str | ArrayLike, n: int | None = None) -> Margins:
-    """Margins of a positional rule by name for n items, or of any points.
+    """Margins of a named positional rule for n items, or of given points.
 
     >>> round(margins("log", 5).majority_margin, 4)
     0.199
@@ -153,7 +155,7 @@ def margins(h: str | ArrayLike, n: int | None = None) -> Margins:
 
 
 def margins_table(n: int) -> list[dict[str, Any]]:
-    """Omega, omega, omega_1 and the margins of the named positional rules for n items, one row for each rule."""
+    """Omega, omega, omega_1 and the margins of all named positional rules for n items, one row per rule."""
     return [
         {
             "rule": name,
@@ -173,7 +175,7 @@ def margins_table(n: int) -> list[dict[str, Any]]:
 
 
 def order_with_places(n: int, x: int, y: int, rotation: int = 0) -> list[int]:
-    """An order of n items, best first, with item 0 at place x, item 1 at place y (from 0), the others in turn."""
+    """An order of n items, best first, with item 0 at place x, item 1 at place y (from 0), the others in sequence."""
     others = [*range(2 + rotation, n), *range(2, 2 + rotation)]
     order = [others.pop(0) if place not in (x, y) and others else -1 for place in range(n)]
     order[x], order[y] = 0, 1
@@ -181,20 +183,26 @@ def order_with_places(n: int, x: int, y: int, rotation: int = 0) -> list[int]:
 
 
 def pareto_profile(m: Margins) -> Profile:
-    """One ballot with A just above B that does not put A ahead (where h does not fall strictly)."""
+    """One ballot that puts A narrowly above B, yet gives it no more points (if h is not strictly decreasing)."""
     i, j = m.narrowest
     return Profile.from_orders([order_with_places(m.n, i, j)], [1.0])
 
 
 def strong_condorcet_profile(m: Margins) -> Profile:
-    """A above B on a share of 1/2 + margin, level in the outcome: A narrowly above B, or B widely above A."""
+    """A above B on a share of 1/2 + margin, yet tied in the outcome.
+
+    A is narrowly above B on these ballots, and B widely above A on the others.
+    """
     share = 0.5 + m.strong_condorcet_margin
     (i, j), (k, last) = m.narrowest, m.widest
     return Profile.from_orders([order_with_places(m.n, i, j), order_with_places(m.n, last, k)], [share, 1 - share])
 
 
 def majority_profile(m: Margins) -> Profile:
-    """A first on a share of 1/2 + margin, level with B: A first and B as high as points allow, or B widely above A."""
+    """A first on a share of 1/2 + margin, yet tied with B.
+
+    B has the most points possible on these ballots, and is widely above A on the others.
+    """
     share = 0.5 + m.majority_margin
     k, last = m.widest
     second = 1 + int(np.argmax(m.h[1:]))
@@ -211,9 +219,9 @@ def iia_profiles(m: Margins) -> tuple[Profile, Profile]:
 
 
 def condorcet_profile(m: Margins) -> Profile:
-    """A beats every other item with a share of 1/2 + margin, level with B in points.
+    """A beats every other item with a share of 1/2 + margin, yet is tied with B in points.
 
-    The places of A and B come from the linear program; the others stand in every rotation, so all fare alike.
+    The places of A and B come from the linear program; the others appear in every rotation and are thus equivalent.
     """
     case = condorcet_case(m.h)
     turns = max(m.n - 2, 1)
@@ -222,12 +230,12 @@ def condorcet_profile(m: Margins) -> Profile:
 
 
 def tie_profile(n: int) -> Profile:
-    """Two ballots that differ by the exchange of A and B: every neutral, anonymous rule must tie the two."""
+    """Two ballots that differ only by swapping A and B: every neutral, anonymous rule must tie the two items."""
     return Profile.from_orders([order_with_places(n, 0, 1), order_with_places(n, 1, 0)], [1.0, 1.0])
 
 
 def lifted_profiles(m: Margins) -> tuple[Profile, Profile]:
-    """One ballot on which A is lifted one place, and loses points (where h rises somewhere)."""
+    """One ballot before and after A moves up one place and loses points (if h increases somewhere)."""
     i = int(np.argmax(np.diff(m.h)))
     return (
         Profile.from_orders([order_with_places(m.n, i + 1, i)], [1.0]),
@@ -241,10 +249,10 @@ def lifted_profiles(m: Margins) -> tuple[Profile, Profile]:
 def find_tie_between(
     method: Any, first: list[int], second: list[int], x: int, y: int, steps: int = 60
 ) -> Witness | None:
-    """Theorem 9: from one ballot to another that disagree on x and y, a continuous rule passes through a tie.
+    """Theorem 9: between two ballots that disagree on x and y, a continuous rule passes through a tie.
 
-    The mixture w first + (1 - w) second is halved until x and y tie or the weights cannot be told apart; ``None`` where
-    the rule jumps over the tie.  O(steps) runs of the rule.
+    Bisect over w in the mixture w first + (1 - w) second until x and y tie or the weights are numerically equal; return
+    ``None`` if the rule jumps over the tie.  O(steps) runs of the rule.
 
     >>> find_tie_between("squared", [0, 1, 2], [1, 2, 0], 0, 1).profiles[0].weight
     (0.727272..., 0.272727...)
@@ -271,13 +279,13 @@ def find_tie_between(
 def rotations(n: int) -> Profile:
     """Proposition 5: the n rotations of one order.  Each item is above the next on a share of 1 - 1/n.
 
-    So whatever a rule does, one of these n majorities of margin 1/2 - 1/n is not followed.  (With n = 3: 1/6.)  Borda's
-    margin is the same number: no rule at all, positional or not, has a smaller one.
+    So every rule fails to follow one of these n majorities of margin 1/2 - 1/n (1/6 for n = 3).  Borda's margin is the
+    same number: no rule, positional or not, has a smaller one.
     """
     return Profile.from_orders([[*range(k, n), *range(k)] for k in range(n)], [1.0] * n)
 
 
 def method_and_margins(method: Any, n: int) -> tuple[Method, Margins | None]:
-    """The method, and its margins for n items where it is positional; an array is taken as points."""
+    """The method, and its margins for n items if it is positional; an array is interpreted as points."""
     found = positional_method(method) if isinstance(method, np.ndarray | list | tuple) else as_method(method)
     return found, None if found.h is None else Margins(found.h(n))

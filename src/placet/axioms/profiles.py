@@ -16,14 +16,14 @@ from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Names
 
 Ballot = tuple[int, ...]
-"""Tier of every item, 0 is best, -1 is absent."""
+"""Tier of every item: 0 is best, -1 means absent."""
 MOST_ORDERED, MOST_TIED = 7, 5
-"""Items up to which all ballots can be listed: 5,040 orders, 541 ordered partitions."""
+"""Maximum numbers of items for which all ballots can be listed: 5,040 orders, 541 ordered partitions."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Ballots as tiers of the items, with weights; ``agent`` names the voters where one voter may cast several.
+    """Ballots as tiers of the items, with weights; ``agent`` identifies the voters if one may cast several ballots.
 
     >>> Profile(((0, 1, 2), (2, 0, 0)), (3.0, 2.0), ("a", "b", "c")).to_rankings().orders()
     [['a', 'b', 'c'], [('b', 'c'), 'a']]
@@ -36,7 +36,7 @@ class Profile:
 
     @classmethod
     def from_rankings(cls, rankings: Rankings) -> "Profile":
-        """The same ballots; ballots of weight 0 and empty ones are left out.  O(ballots n)."""
+        """The same ballots as a profile, without empty ones and those of weight 0.  O(ballots n)."""
         tiers = np.full((len(rankings), rankings.n_items), -1)
         tiers[rankings.ballot, rankings.item] = rankings.tier
         keep = (rankings.weight > 0) & (np.diff(rankings.offsets) > 0)
@@ -46,13 +46,13 @@ class Profile:
 
     @classmethod
     def from_orders(cls, orders: list[list[int]], weight: list[float], items: Names | None = None) -> "Profile":
-        """Strict ballots, each a list of item numbers, best first; those of weight 0 are left out."""
+        """A profile of strict ballots, each a list of item numbers, best first; those of weight 0 are dropped."""
         n = len(orders[0])
         ballots = tuple(tuple(np.argsort(order).tolist()) for order, w in zip(orders, weight) if w > 0)
         return cls(ballots, tuple(float(w) for w in weight if w > 0), letters(n) if items is None else items)
 
     def to_rankings(self) -> Rankings:
-        """The profile as ballots; scores are minus tiers, so that rules of scores can be asked too.  O(ballots n)."""
+        """The profile as ``Rankings``; scores are minus the tiers, so that rules on scores apply too.  O(ballots n)."""
         tiers = np.array(self.ballots, np.int64).reshape(len(self.ballots), len(self.items))
         order = np.argsort(tiers, axis=1, kind="stable")
         tier = np.take_along_axis(tiers, order, 1)
@@ -72,7 +72,7 @@ class Profile:
         return float(sum(self.weight))
 
     def with_ballot(self, which: int, ballot: Ballot, amount: float) -> "Profile":
-        """The profile after ``amount`` of the weight of ballot ``which`` goes to another ballot."""
+        """The profile after moving ``amount`` of the weight of ballot ``which`` to another ballot."""
         ballots, weight = list(self.ballots), list(self.weight)
         if amount >= weight[which]:
             ballots[which] = ballot
@@ -82,13 +82,13 @@ class Profile:
         return replace(self, ballots=(*ballots, ballot), weight=(*weight, amount), agent=agent)
 
     def subset(self, which: tuple[int, ...]) -> "Profile":
-        """The chosen ballots alone."""
+        """The profile of the chosen ballots only."""
         agent = None if self.agent is None else tuple(self.agent[k] for k in which)
         ballots, weight = tuple(self.ballots[k] for k in which), tuple(self.weight[k] for k in which)
         return replace(self, ballots=ballots, weight=weight, agent=agent)
 
     def pool(self) -> "Profile":
-        """Equal ballots as one, their weights added; nobody is named."""
+        """The profile with equal ballots merged and their weights added; voters are dropped."""
         weight: dict[Ballot, float] = {}
         for ballot, w in zip(self.ballots, self.weight):
             weight[ballot] = weight.get(ballot, 0.0) + w
@@ -97,21 +97,21 @@ class Profile:
 
 @dataclass(frozen=True)
 class PairWeights:
-    """Weights of pairs: ``wins`` (n, n) weight for row above column, ``ties`` (n, n) weight of ties."""
+    """Pairwise weights: ``wins`` (n, n) is the weight for row above column, ``ties`` (n, n) the weight of ties."""
 
     wins: Floats
     ties: Floats
 
     @cached_property
     def compared(self) -> Floats:
-        """Weight of the ballots that list both."""
+        """Weight of the ballots that list both items."""
         return self.wins + self.wins.T + self.ties
 
     @cached_property
     def share(self) -> Floats:
-        """P(row above column): ties count half, ballots that list only one of the two do not count; NaN if none do.
+        """P(row above column) among ballots that list both items; ties count half; NaN if no ballot lists both.
 
-        A majority is a share above 1/2, which is more weight for than against.
+        A majority is a share above 1/2, that is, more weight for than against.
         """
         blank = np.full(self.wins.shape, np.nan)
         return np.divide(self.wins + self.ties / 2, self.compared, out=blank, where=self.compared > 0)
@@ -133,7 +133,7 @@ def pair_weights(data: Profile | Rankings | Comparisons) -> PairWeights:
 
 
 def first_shares(data: Profile | Rankings) -> Floats:
-    """P^1: the share of the weight that puts an item first; items tied for the first place share it.  O(rows)."""
+    """P^1: the share of the weight that puts each item first; items tied for the first place share it.  O(rows)."""
     if isinstance(data, Profile):
         top = (np.array(data.ballots) == 0) * 1.0
         return np.array(data.weight) @ (top / top.sum(axis=1, keepdims=True)) / data.total
@@ -151,8 +151,8 @@ def first_shares(data: Profile | Rankings) -> Floats:
 class Domain:
     """All profiles of up to ``voters`` ballots over ``n_items`` items, fewest ballots first.
 
-    ``ties`` lets ballots tie items, ``weights`` are the weights that a ballot may have, and ``ordered`` tells voters
-    apart (needed only where a rule may look at who voted).
+    ``ties`` lets ballots tie items, ``weights`` are the weights that a ballot may have, and ``ordered`` distinguishes
+    voters (needed only if a rule may depend on who voted).
 
     >>> Domain(3, 5).size(), Domain(3, 5, ordered=True).size(), Domain(3, 2, ties=True).size()
     (461, 9330, 104)
@@ -186,7 +186,7 @@ class Domain:
         return list(product(self.ballots(), self.weights))
 
     def count(self, voters: int) -> int:
-        """How many profiles have this number of voters."""
+        """The number of profiles with this many voters."""
         m = len(self.weighted_ballots())
         return m**voters if self.ordered else comb(m + voters - 1, voters)
 
@@ -194,7 +194,7 @@ class Domain:
         return sum(map(self.count, range(1, self.voters + 1)))
 
     def with_voters(self, voters: int) -> Iterator[Profile]:
-        """Every profile of this number of voters."""
+        """Every profile with this many voters."""
         ballots = self.weighted_ballots()
         chosen = product(ballots, repeat=voters) if self.ordered else combinations_with_replacement(ballots, voters)
         return map(self.profile, chosen)
@@ -208,24 +208,24 @@ class Domain:
 
 
 def letters(n: int) -> Names:
-    """Names for n items: A, B, ..., or 1, 2, ... where letters run out."""
+    """Names for n items: A, B, ..., or 1, 2, ... if there are more than 26."""
     names: tuple[Hashable, ...] = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[:n])
     return names if n <= 26 else tuple(range(1, n + 1))
 
 
-# Changes of a ballot
+# Changes to a ballot
 
 
 def movable_weights(weight: float) -> list[float]:
-    """How much of a ballot's weight may move: one vote, or all of it."""
+    """The amounts of a ballot's weight that may move: one vote, or all of it."""
     return [weight] if weight <= 1 else [1.0, weight]
 
 
 def lift(ballot: Ballot, item: int, strict: bool) -> list[Ballot]:
-    """The ballot with ``item`` one step up and all others as they stand; every lift is a chain of such steps.
+    """The ballot with ``item`` moved up one step and all others unchanged; every lift is a chain of such steps.
 
-    In a strict profile the item changes places with the one above; else an item that ties leaves its tier upwards, and
-    one that stands alone joins the tier above.
+    In a strict profile the item swaps places with the one above.  Otherwise, a tied item moves into a tier just above
+    its own, and an untied one joins the tier above.
     """
     own = ballot[item]
     alone = sum(t == own for t in ballot) == 1
@@ -239,9 +239,9 @@ def lift(ballot: Ballot, item: int, strict: bool) -> list[Ballot]:
 
 
 def rearrangements(ballot: Ballot, x: int, y: int, strict: bool) -> Iterator[Ballot]:
-    """The ballot with one third item moved elsewhere, so that x and y stand to each other as before.
+    """The ballots obtained by moving a third item elsewhere, so that x and y keep their relative order.
 
-    Moves of third items reach every ballot that agrees on x and y.
+    Sequences of such moves reach every ballot that agrees on x and y.
     """
     for z in range(len(ballot)):
         if z in (x, y) or ballot[z] < 0:
@@ -266,5 +266,5 @@ def reverse(ballot: Ballot) -> Ballot:
 
 
 def relabel(profile: Profile, code: tuple[int, ...]) -> Profile:
-    """The profile in which item k stands where item ``code[k]`` stood."""
+    """The profile in which item k takes the place of item ``code[k]``."""
     return replace(profile, ballots=tuple(tuple(b[c] for c in code) for b in profile.ballots))

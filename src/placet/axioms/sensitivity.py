@@ -1,4 +1,4 @@
-"""How many ballots decide the winner: the fewest that, cast differently, would change it."""
+"""Sensitivity of the winner: the smallest number of ballots that, cast differently, would change it."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from placet.data.arrays import Floats
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Fewest ballots that must be cast differently until the winner is level with, or behind, the challenger.
+    """Smallest number of ballots that must be cast differently for the challenger to tie or overtake the winner.
 
-    ``to_tie`` and ``to_change`` count ballots, each of which may become any complete ballot.  Where all weights are
-    whole numbers, a ballot of weight w counts as w ballots.  ``exact`` numbers are proved; others are the best that
-    ``tried`` runs of the rule have found, so the true number is at most that.  None: no change was found, or there is
-    no sole winner.
+    ``to_tie`` and ``to_change`` count ballots, each of which may become any complete ballot.  If all weights are
+    integers, a ballot of weight w counts as w ballots.  ``exact`` numbers are proved; others are the best found in
+    ``tried`` runs of the rule, hence upper bounds.  None means that no change was found, or that there is no sole
+    winner.
     """
 
     winner: Hashable | None
@@ -32,9 +32,10 @@ class Sensitivity:
 
 
 def sensitivity(rankings: Rankings, rule: Method, above: Relation, rivals: int = 3) -> Sensitivity | None:
-    """Exact for positional rules, O(n ballots log ballots); else a search that converts ballots to one rival at a time.
+    """The sensitivity of the winner: exact for positional rules, O(n ballots log ballots), else found by a search.
 
-    The search tries the ``rivals`` next best items; with 0 rivals nothing is searched, and ``None`` says so.
+    The search converts ballots in favor of one of the ``rivals`` next best items at a time; with 0 rivals there is no
+    search, and the result is ``None``.
     """
     top = tiers(above)[0] if len(above) else ()
     if len(top) != 1 or len(above) < 2:
@@ -44,7 +45,7 @@ def sensitivity(rankings: Rankings, rule: Method, above: Relation, rivals: int =
     return _search_sensitivity(rankings, rule, above, top[0], rivals) if rivals > 0 else None
 
 
-# Positional rules: points add up, so each ballot's best change is its own
+# Positional rules: points are additive, so the best change of a ballot does not depend on the others
 
 
 def _positional_sensitivity(rankings: Rankings, rule: Method, winner: int) -> Sensitivity:
@@ -63,7 +64,7 @@ def _positional_sensitivity(rankings: Rankings, rule: Method, winner: int) -> Se
             continue
         lead = float(scores[winner] - scores[rival])
         if lead - close > 2 * widest * heaviest * best[0]:
-            break  # rivals come by falling score, and one ballot gains at most twice the widest fall
+            break  # rivals come in decreasing score, and one ballot gains at most twice the range of points
         gain = widest - (points(int(rival)) - own)
         tie, change = (fewest_ballots(gain, weight, lead + slack) for slack in (-close, close))
         best = min(best, (change, tie, int(rival)))
@@ -74,14 +75,14 @@ def _positional_sensitivity(rankings: Rankings, rule: Method, winner: int) -> Se
 
 
 def whole_numbers(weight: Floats) -> bool:
-    """Whether weights are counts of ballots."""
+    """Whether all weights are integers, that is, counts of ballots."""
     return bool((weight == np.floor(weight)).all())
 
 
 def fewest_ballots(gain: Floats, weight: Floats, need: float) -> float:
-    """Fewest ballots whose gains add up to more than ``need``: the largest gains first; infinite where none suffice.
+    """Smallest number of ballots whose gains add up to more than ``need``, largest gains first; infinite if all fail.
 
-    With whole weights the ballots of a row change one by one, else a row changes as a whole.  O(ballots log ballots).
+    With integer weights the ballots of a row change one by one, else a row changes as a whole.  O(ballots log ballots).
 
     >>> fewest_ballots(np.array([2.0, 1.0]), np.array([2.0, 5.0]), 4.5)
     3.0
@@ -102,7 +103,7 @@ def fewest_ballots(gain: Floats, weight: Floats, need: float) -> float:
 
 
 def item_points(rankings: Rankings, h: Any, unlisted: str) -> Any:
-    """A function from an item to the points (ballots,) that each ballot gives it by the positional rule ``h``."""
+    """Return a function from an item to the points (ballots,) it gets from each ballot by the positional rule ``h``."""
     n, sizes = rankings.n_items, np.diff(rankings.offsets)
     first, size = tier_starts(rankings)
     whole = h(n)
@@ -129,7 +130,7 @@ def item_points(rankings: Rankings, h: Any, unlisted: str) -> Any:
     return points
 
 
-# Any rule: convert ballots to a rival, those that favor the winner most first
+# Any rule: convert ballots to favor a rival, starting with those that favor the winner most
 
 
 def _search_sensitivity(
@@ -160,7 +161,7 @@ def _search_sensitivity(
 
 
 def _convert_ballots(rankings: Rankings, tier: Any, winner: int, rival: int, count: int, whole: bool) -> Rankings:
-    """The ballots after ``count`` of them put the rival first and the winner last, and the others as before."""
+    """The ballots after ``count`` of them move the rival to the first place and the winner to the last."""
     gap = np.where((tier[:, winner] >= 0) & (tier[:, rival] >= 0), tier[:, winner] - tier[:, rival], 0)
     order = np.argsort(gap, kind="stable")
     size = rankings.weight[order] if whole else np.ones(len(order))

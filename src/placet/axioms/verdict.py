@@ -1,4 +1,4 @@
-"""Verdicts on a method and an axiom: by theorem for positional rules, else by a bounded search of small profiles."""
+"""Whether a method satisfies an axiom: by theorem for positional rules, else by a bounded search of small profiles."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,16 +26,16 @@ from placet.axioms.witness import Witness
 from placet.data.errors import one_of
 
 MOST_SEARCHED = 4
-"""Items up to which positional rules are searched where no theorem speaks."""
+"""Maximum number of items for which positional rules are searched if no theorem applies."""
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
     """What is known about a method and an axiom.
 
-    ``kept`` is True or False where it is settled, and None where a search found nothing.  ``margin`` is the least
-    epsilon beyond which the relaxed axiom holds: exact where ``proved``, else the largest that a witness has shown.
-    ``searched`` counts the profiles that were examined, ``complete`` says that these are all of the domain.
+    ``kept`` is True or False if it is settled, and None if a search found nothing.  ``margin`` is the least epsilon
+    beyond which the relaxed axiom holds: exact if ``proved``, else the largest that a witness has shown.  ``searched``
+    is the number of profiles examined, and ``complete`` tells whether they cover the whole domain.
     """
 
     axiom: str
@@ -59,8 +59,8 @@ def search(
 ) -> Verdict:
     """Look for a witness among the profiles of a domain, fewest voters first.
 
-    All profiles of 1, 2, ... voters are examined while ``limit`` allows; the rest of the limit is spread evenly over
-    the larger numbers of voters, whose profiles are drawn at random.  Non-dictatorship tells voters apart.
+    All profiles of 1, 2, ... voters are examined as far as ``limit`` allows; the rest of the limit is spread evenly
+    over the larger numbers of voters, whose profiles are drawn at random.  Non-dictatorship distinguishes voters.
 
     >>> search("condorcet", "plurality", Domain(3, 5)).witness
     Witness(condorcet broken by plurality for ('A', 'B'), ballots: 3)
@@ -82,7 +82,7 @@ def search(
 
 
 class _Counter:
-    """An iterable that counts the profiles it has given out."""
+    """An iterable that counts the profiles it has yielded."""
 
     def __init__(self, stream: Iterable[Profile]):
         self._stream = stream
@@ -109,11 +109,11 @@ def _limited_profiles(domain: Domain, limit: int, rng: np.random.Generator) -> I
 
 
 def verdicts(method: Any, n_items: int, *, voters: int = 4, ties: bool = False, limit: int = 2000) -> list[Verdict]:
-    """Every axiom for a method over ``n_items`` items: by theorem where it is positional, else by search.
+    """Verdicts on every axiom for a method over ``n_items`` items: by theorem if it is positional, else by search.
 
-    The theorems are about strict ballots.  A search looks at no more than ``limit`` profiles of up to ``voters`` voters
-    for each axiom, a tenth of that for those of elections, each of which asks about many variants of a profile.
-    Positional rules are searched up to 4 items; beyond, only theorems speak.  Of rules that minimize an expected loss
+    The theorems concern strict ballots.  A search examines at most ``limit`` profiles of up to ``voters`` voters per
+    axiom, and a tenth of that for the axioms of elections, which run the method on many variants of each profile.
+    Positional rules are searched up to 4 items; beyond, only theorems apply.  For rules that minimize an expected loss
     (Kemeny, footrule, mode) the margins are exact up to 5 items, by linear programming over all strict profiles.
     """
     found, margins = method_and_margins(method, n_items)
@@ -141,8 +141,8 @@ def theorems(method: Any, n_items: int) -> list[Verdict]:
 def _exact_verdicts(rule: CachedMethod, domain: Domain, limit: int) -> list[Verdict]:
     """Majority, Condorcet and strong Condorcet for a rule that minimizes an expected loss, with their exact margins.
 
-    The witness is the worst profile where the rule breaks the axiom on it; where it ties there, and breaks it only
-    close by, what a search finds.
+    The witness is the worst profile if the rule violates the axiom on it.  If several orders are optimal there and the
+    rule picks one that complies, the witness comes from a search.
     """
     n_items = domain.n_items
     if rule.name not in DISTANCES or not 2 < n_items <= MOST_ITEMS:
@@ -160,7 +160,7 @@ def _exact_verdicts(rule: CachedMethod, domain: Domain, limit: int) -> list[Verd
 
 
 def _widest_violation(axiom: str, rule: CachedMethod, domain: Domain, limit: int) -> Verdict:
-    """The verdict with the largest margin that the domain holds: epsilon is raised until nothing is found."""
+    """The verdict with the largest margin in the domain, found by raising epsilon until the search fails."""
     verdict = search(axiom, rule, domain, limit=limit)
     found = verdict
     while axiom in RELAXED and found.margin is not None:
@@ -170,7 +170,7 @@ def _widest_violation(axiom: str, rule: CachedMethod, domain: Domain, limit: int
 
 
 def _theorem_verdicts(rule: CachedMethod, m: Margins) -> list[Verdict]:
-    """Propositions 13-21; each broken axiom with the profile that attains its margin."""
+    """Verdicts by propositions 13-21; each violated axiom comes with the profile that attains its margin."""
     large = m.n > 2
     margin = {
         "iia": m.iia_margin,

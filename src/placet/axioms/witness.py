@@ -1,4 +1,4 @@
-"""Witnesses: ballots on which a method breaks an axiom, and the profiles that a search looks at."""
+"""Witnesses: ballots on which a method violates an axiom, and the profiles that a search examines."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from placet.data import Rankings
 
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Ballots on which a method breaks an axiom.
+    """Ballots on which a method violates an axiom.
 
-    ``items`` are those it concerns; ``profiles`` the ballots (before and after a change, or two parts and their union)
-    with the method's outcome on each; ``share`` is the share of the weight that the axiom rests on; ``voter`` the
-    dictator; ``reason`` why the method gave no outcome.
+    ``items`` are the items concerned; ``profiles`` the ballots (before and after a change, or two parts and their
+    union), with the method's outcome on each; ``share`` is the share of the weight in the axiom's premise; ``voter``
+    is the dictator; ``reason`` is why the method gave no outcome.
     """
 
     axiom: str
@@ -29,12 +29,12 @@ class Witness:
 
     @property
     def margin(self) -> float | None:
-        """How far the share is from one half: the axiom's relaxed form is broken for every epsilon up to it."""
+        """Distance of the share from 1/2: the relaxed axiom is violated for every epsilon up to it."""
         return None if self.share is None else abs(self.share - 0.5)
 
     @property
     def rankings(self) -> tuple[Rankings, ...]:
-        """The profiles as ballots that every method takes."""
+        """The profiles as ``Rankings``, which every method accepts."""
         return tuple(profile.to_rankings() for profile in self.profiles)
 
     def __repr__(self) -> str:
@@ -46,7 +46,7 @@ Profiles = Rankings | Profile | Iterable[Profile]
 
 
 def search_inputs(data: Profiles, method: Any) -> tuple[CachedMethod, Iterable[Profile], bool]:
-    """The method with its cache, the profiles, and whether there is only one profile."""
+    """Return the method with its cache, the profiles, and whether there is only one profile."""
     rule = method if isinstance(method, CachedMethod) else CachedMethod(method)
     if isinstance(data, Rankings):
         data = Profile.from_rankings(data)
@@ -54,7 +54,7 @@ def search_inputs(data: Profiles, method: Any) -> tuple[CachedMethod, Iterable[P
 
 
 def outcomes(rule: CachedMethod, profiles: Iterable[Profile]) -> Iterator[tuple[Profile, Relation]]:
-    """Profiles that have an outcome, with it; only universality says anything about the others."""
+    """Yield each profile that has an outcome, with the outcome; only universality concerns the other profiles."""
     for profile in profiles:
         above = rule.outcome(profile)
         if above is not None:

@@ -1,4 +1,4 @@
-"""Findings in plain sentences, for readers without theory."""
+"""Findings as plain sentences, for readers who do not know the theory."""
 
 from collections.abc import Hashable, Sequence
 
@@ -29,18 +29,18 @@ MEANING = {
     "mutual-majority": "a group that more than half put above all others has the winner",
     "later-no-harm": "naming a further choice never harms an earlier one",
 }
-"""What each axiom asks of a rule."""
+"""What each axiom requires of a rule."""
 
 
 def in_words(value: float) -> str:
-    """A count in words up to ten, in figures beyond; fractions with two digits."""
+    """A count spelled out up to ten, in digits beyond; fractions with two decimals."""
     if value != round(value):
         return f"{value:.2f}"
     return SMALL[round(value)] if 0 <= value <= 10 else f"{round(value):,}"
 
 
 def voters_put(weight: float, total: float, noun: str = "voter", which: str = "") -> str:
-    """ "three of five voters put", or a percentage where weights are not counts; ``which`` follows the voters."""
+    """ "three of five voters put", or a percentage if weights are not counts; ``which`` follows the noun."""
     if abs(total - round(total)) > 1e-9 or abs(weight - round(weight)) > 1e-9:
         return f"{weight / total:.1%} of the {noun}s{which} put"
     weight, total = round(weight), round(total)
@@ -51,7 +51,7 @@ def voters_put(weight: float, total: float, noun: str = "voter", which: str = ""
 
 
 def count_of(n: int, one: str, many: str) -> str:
-    """1 pair, 2 pairs."""
+    """A count with its noun: 1 pair, 2 pairs."""
     return f"{n:,} {one if n == 1 else many}"
 
 
@@ -60,7 +60,7 @@ def capitalize(text: str) -> str:
 
 
 def join_names(names: Sequence[Hashable], most: int = 5) -> str:
-    """A, B and C; after the first few, how many more there are."""
+    """Names as "A, B and C"; beyond ``most`` names, the number of those omitted."""
     shown = [str(name) for name in names[:most]]
     if len(names) > most:
         return ", ".join(shown) + f" and {len(names) - most} more"
@@ -68,12 +68,12 @@ def join_names(names: Sequence[Hashable], most: int = 5) -> str:
 
 
 def format_ranking(above: Relation, items: Sequence[Hashable]) -> str:
-    """A > B = C."""
+    """A ranking as text: A > B = C."""
     return " > ".join(" = ".join(str(items[k]) for k in level) for level in tiers(above))
 
 
 def format_profile(profile: Profile) -> str:
-    """2 x A > B > C; 1 x B = C > A."""
+    """A profile as text: 2 x A > B > C; 1 x B = C > A."""
     pooled = profile.pool()
     texts = []
     for ballot, weight in zip(pooled.ballots, pooled.weight):
@@ -85,14 +85,14 @@ def format_profile(profile: Profile) -> str:
 
 
 def format_pair(above: Relation, x: int, y: int, names: Sequence[Hashable]) -> str:
-    """Which of x and y ends above the other."""
+    """Clause that says which of x and y ends above the other."""
     if above[y, x]:
         return f"{names[y]} ends above {names[x]}"
     return f"{names[x]} ends above {names[y]}" if above[x, y] else f"{names[x]} and {names[y]} tie"
 
 
 def explain(witness: Witness) -> str:
-    """One sentence on what a witness shows.
+    """One sentence that says what a witness shows.
 
     >>> from placet.axioms.checks import strong_condorcet
     >>> from placet.data import Rankings
@@ -186,7 +186,7 @@ def _clones(w: Witness) -> str:
 
 
 def ranking_of(w: Witness, which: int) -> str:
-    """The outcome on one of the profiles, A > B = C."""
+    """The outcome on one of the profiles as text: A > B = C."""
     return format_ranking(_outcome(w, which), w.profiles[which].items)
 
 
@@ -237,7 +237,7 @@ _EXPLANATIONS = {
 
 
 def explain_sensitivity(s: Sensitivity) -> str:
-    """How many ballots decide the winner."""
+    """Sentence on how many ballots decide the winner."""
     if s.winner is None:
         return "There is no sole winner, so one ballot may decide."
     if s.to_change is None:
@@ -255,7 +255,7 @@ def explain_sensitivity(s: Sensitivity) -> str:
 
 
 def explain_agreement(a: Agreement) -> str:
-    """Whether the choice of the rule matters."""
+    """Sentence on whether the choice of rule matters."""
     many = in_words(len(a.methods))
     common = [name for name in a.winners[0] if all(name in winners for winners in a.winners)] if a.methods else []
     if not a.contested and not a.tied_by_some:
@@ -268,7 +268,7 @@ def explain_agreement(a: Agreement) -> str:
 
 
 def explain_contested(c: Contested) -> str:
-    """Which rules say what about a contested pair."""
+    """Sentence on which rules order a contested pair which way."""
     voices = (
         (c.above, f"put {c.x} above {c.y}", f"puts {c.x} above {c.y}"),
         (c.below, f"put {c.y} above {c.x}", f"puts {c.y} above {c.x}"),
