@@ -1,4 +1,4 @@
-"""The multinomial preference model: every preference a draw from one distribution over all ordered pairs of items."""
+"""The multinomial preference model: every preference is a draw from one distribution over all ordered item pairs."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
@@ -22,38 +22,38 @@ from placet.optim import Fit
 
 
 class MultinomialPreference(BaseEstimator):
-    """A preference of agent n is "i over j" with probability proportional to e^{t_n (s_i - s_j) / (g_i + g_j)}, all i
-    != j.
+    """Multinomial preference model: P(agent n states "i over j") is proportional to e^{t_n (s_i - s_j) / (g_i + g_j)},
+    over all i != j.
 
-    The pair is part of what is drawn, so an item that few ballots mention stays in the middle.  Votes were asked for:
-    given the pair, "i over j" has probability 1 / (1 + e^{-2 t_n (s_i - s_j)}), and ties are left out.
+    The pair itself is random, so an item that few ballots mention gets a score near the middle.  For votes the pair was
+    asked about: given the pair, "i over j" has probability 1 / (1 + e^{-2 t_n (s_i - s_j)}), and ties are skipped.
 
     Parameters
     ----------
     strength : a ballot's pair counts once ("binary"), by the difference of tiers ("difference") or of scores ("rating")
-    variance : learn g_i; otherwise g_i + g_j = 1 and nothing of the size of pairs is built
+    variance : learn g_i; otherwise g_i + g_j = 1, and no array has an entry per pair
     adherence : t_n is 1 (None); "learned" in [0, 1], together with the scores; "supervised", set by
-        `supervised_adherence` from the labeled instances that ``fit`` is given; or a mapping of agents to numbers.
-        Without agents every ballot is its own
+        `supervised_adherence` from the labeled instances passed to ``fit``; or a mapping of agents to numbers.
+        Without agents, each ballot counts as an agent
     rescale : stretch supervised adherences to [0, 1]
-    prior : standard deviation of the scores, normal with mean 0; None: no prior, and a ``DataError`` where no finite
-        scores exist
-    variance_prior : g_i = e^beta / 2, and beta is normal with mean 0 and a precision of 1 / variance_prior^2 of the
-        preferences that an average item is in: items with fewer keep a variance like the others'
+    prior : standard deviation of the normal prior of the scores, with mean 0; None: no prior, and a ``DataError`` if no
+        finite scores exist
+    variance_prior : g_i = e^beta / 2, and beta has a normal prior with mean 0 and precision 1 / variance_prior^2 times
+        the preferences of an average item: items with fewer keep a variance close to that of the others
     stderr : "sandwich" (agents are independent, their preferences are not), "observed" (information; every preference
         is independent), or None
-    max_iter, tol : most Newton steps, and the largest gradient entry for each preference at which they stop
-    random_state : seed of standard errors that are sampled
+    max_iter, tol : maximum number of Newton steps; they stop when no gradient entry per preference exceeds tol
+    random_state : seed of sampled standard errors
 
     Attributes
     ----------
     consensus_ : a `Consensus`; for ballots with ``instance``, separate problems that share agents, a `ConsensusSet`,
         each over the items on its ballots
-    theta_ : (n_items,) scores, 0 for an item that nobody listed; a mapping where an item occurs in several instances
+    theta_ : (n_items,) scores, 0 for an item that nobody listed; a mapping if an item occurs in several instances
     adherence_ : (n_agents,)
     variance_ : (n_items,) or None
 
-    Newton's method, O(rows) once and O(items x different adherences) per step.  With variances O(items^3) per step up
+    Newton's method, O(rows) once and O(items x distinct adherences) per step.  With variances, O(items^3) per step up
     to 2,000 items, and L-BFGS with O(items^2) per step beyond.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"], ["a", "c", "b"]])
@@ -88,7 +88,7 @@ class MultinomialPreference(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, data: Rankings | Comparisons, truth: Rankings | None = None) -> "MultinomialPreference":
-        """Fit to ballots or votes; ``truth``: one ballot for each labeled instance, for supervised adherence."""
+        """Fit to ballots or votes; ``truth`` has one ballot for each labeled instance, for supervised adherence."""
         self._check(data, truth)
         p = votes(data) if isinstance(data, Comparisons) else preferences(data, self.strength)
         return self.fit_preferences(p, self._adherence(data, p, truth), data)
@@ -138,7 +138,7 @@ class MultinomialPreference(BaseEstimator):
             )
 
     def _adherence(self, data: Any, p: Preferences | Votes, truth: Any) -> Floats | None:
-        """Adherence of every agent, or ``None`` where it is to be learned."""
+        """Adherence of every agent, or ``None`` if it is to be learned."""
         if self.adherence is None:
             return np.ones(len(p.agents))
         if isinstance(self.adherence, Mapping):
@@ -207,7 +207,7 @@ class MultinomialPreference(BaseEstimator):
 def win_probability(x: Any, y: Any) -> Any:
     """P(i over j, given that a preference is between i and j) = 1 / (1 + e^{-2 (s_i - s_j)}).
 
-    With variances the scores are divided by g_i + g_j before.
+    With variances, divide the scores by g_i + g_j first.
     """
     return expit(2.0 * (np.asarray(x) - np.asarray(y)))
 
@@ -225,10 +225,10 @@ def _by_agent(adherence: Mapping[Hashable, float], p: Preferences | Votes) -> Fl
 def supervised_adherence(data: Rankings, truth: Rankings, *, rescale: bool = True) -> dict[Hashable, float]:
     """Adherence of every agent: the mean over labeled instances of 1 - Kendall distance from the truth.
 
-    ``truth`` holds one ballot for each labeled instance.  The distance is the share of pairs with different labels,
-    both on the agent's ballot, that the ballot has in the other order; its ties count half; instances without such
-    pairs are left out, and an agent without any gets the mean of the others.  ``rescale`` maps the least to 0 and the
-    largest to 1. O(pairs on ballots).
+    ``truth`` holds one ballot for each labeled instance.  The distance is taken over pairs of items on the agent's
+    ballot with different labels: the share that the ballot orders the other way, ties counting half.  Instances without
+    such pairs are skipped, and an agent without any gets the mean of the others.  ``rescale`` maps the smallest
+    adherence to 0 and the largest to 1.  O(pairs on ballots).
     """
     if data.instance is None or truth.instance is None or data.instances is None or truth.instances is None:
         raise DataError("supervised adherence needs ballots and truth that belong to instances")

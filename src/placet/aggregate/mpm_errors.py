@@ -1,8 +1,8 @@
-"""How sure scores of multinomial preferences are: from the information, or by agent, whose preferences hang together.
+"""Standard errors of multinomial preference scores, from the information or from a sandwich clustered by agent.
 
-The gradient of agent n is g_n = T_n grad log Z(t_n) - t_n net_n, the first part one vector for each adherence and the
-second one sparse; the information is a diagonal and three outer products for each adherence.  So the sandwich
-H^-1 (sum_n g_n g_n' + prior) H^-1 of few adherences takes O(rows + M^2), or O(rows) for its diagonal.
+The gradient of agent n is g_n = T_n grad log Z(t_n) - t_n net_n; the first term is one vector per distinct adherence
+and the second is sparse.  The information is a diagonal plus three outer products per adherence.  So with few distinct
+adherences the sandwich H^-1 (sum_n g_n g_n' + prior) H^-1 takes O(rows + M^2), or O(rows) for its diagonal.
 """
 
 from collections.abc import Iterator
@@ -20,21 +20,21 @@ from placet.kernels import mpm as kernels
 from placet.optim import cg
 
 MOST_GROUPS = 64
-"""Different adherences up to which the standard errors of many items are computed, and not sampled."""
+"""Largest number of distinct adherences for which standard errors of many items are computed rather than sampled."""
 
 FEW_GROUPS = 1 / 12
-"""Different adherences for each item up to which the low rank of what they add is used."""
+"""Largest ratio of distinct adherences to items for which the low-rank structure of the information is used."""
 
 SMALL = 128
-"""Items up to which a table is inverted by one thread: small instances would only wait for each other's threads."""
+"""Largest number of items for which a matrix is inverted in a single thread, to avoid contention in small instances."""
 
 FEW_AGENTS = 10
 ROUNDS = 64
-"""Draws for standard errors that are sampled: each is then known to about 9%."""
+"""Draws for sampled standard errors, which makes each accurate to about 9%."""
 
 
 class Errors(NamedTuple):
-    """Covariance (M, M) of scores of mean zero, or their standard errors (M,), or nothing; and what to note."""
+    """Covariance (M, M) of mean-zero scores, or their standard errors (M,), or neither; and notes."""
 
     covariance: Floats | None
     stderr: Floats | None
@@ -42,9 +42,9 @@ class Errors(NamedTuple):
 
 
 class Information(NamedTuple):
-    """diag(diagonal) + U' middle U, per unit; the last row of U is ones, which holds the common shift of all scores.
+    """diag(diagonal) + U' middle U, per unit; the last row of U is ones, which fixes the common shift of all scores.
 
-    The rows before are up, down and slope of every group, ``slope`` scaled so that grad log Z = gradient_scale slope.
+    The other rows are up, down and slope of every group, with slope scaled so that grad log Z = gradient_scale slope.
     """
 
     diagonal: Floats
@@ -54,7 +54,7 @@ class Information(NamedTuple):
 
     @property
     def level(self) -> float:
-        """What holds the common shift."""
+        """Curvature in the direction of the common shift."""
         return float(self.middle[-1, -1]) * len(self.diagonal)
 
     def dense(self) -> Floats:
@@ -63,9 +63,9 @@ class Information(NamedTuple):
     def errors_of(
         self, sums: "tuple[Floats, Floats, Floats] | None", precision: float, unit: float, whole: bool
     ) -> tuple[Floats | None, Floats | None]:
-        """The covariance (``whole``), or else standard errors; robust ones where ``sums`` are those of the agents.
+        """The covariance if ``whole``, else standard errors; robust ones if ``sums`` over agents are given.
 
-        The prior is so many agents more: one for each item, with gradient sqrt(precision) there and T = 0.
+        The prior acts as one additional agent per item, with gradient sqrt(precision) at that item and T = 0.
         """
         V, inner = self.low_rank()
         M, level = len(self.diagonal), self.level + precision
@@ -88,7 +88,7 @@ class Information(NamedTuple):
         return None, np.sqrt(np.maximum(variance, 0.0))
 
     def low_rank(self) -> tuple[Floats, Floats]:
-        """V and inner with inverse diag(1 / diagonal) - V' inner V."""
+        """V and inner such that the inverse is diag(1 / diagonal) - V' inner V."""
         V = self.U / self.diagonal
         inner = np.linalg.solve(np.eye(len(V)) + self.middle @ (V @ self.U.T), self.middle)
         return V, (inner + inner.T) / 2
@@ -101,7 +101,7 @@ def errors(
     for k in range(len(p.instances)):
         s = found.s[p.bounds[k] : p.bounds[k + 1]]
         M, units = len(s), p.n_units(k)
-        if M <= MOST_SIMULATED or units == 0:  # beyond, errors are had without a table
+        if M <= MOST_SIMULATED or units == 0:  # beyond, errors need no dense matrix
             refuse_square(M, WHAT, WAY_OUT)
         if M < 2:
             yield Errors(np.zeros((M, M)), None, [])
@@ -122,12 +122,12 @@ def errors(
 
 
 def error_notes(p: Preferences | Votes, stderr: str, units: float) -> list[str]:
-    """How standard errors were got from so many independent units."""
+    """Notes on how standard errors were computed, given the number of independent units."""
     return error_notes_for(p.named, isinstance(p, Votes), stderr, units)
 
 
 def error_notes_for(named: bool, votes: bool, stderr: str, units: float) -> list[str]:
-    """The same, for agents that have names or not, and for votes or ballots."""
+    """The notes of `error_notes`, for named or anonymous agents and for votes or ballots."""
     unit = "agent" if named else "vote" if votes else "ballot"
     many = "" if votes and not named else "; their preferences are taken as independent of one another"
     if stderr == "observed":
@@ -171,7 +171,7 @@ class _Problem:
         self.structured = few and not profile
 
     def errors(self, rng: np.random.Generator) -> tuple[Floats | None, Floats | None]:
-        """The covariance, or standard errors where there are too many items for it."""
+        """The covariance, or only standard errors if there are too many items for it."""
         if self.structured:
             return self._from_structure()
         if len(self.s) <= MOST_SIMULATED:
@@ -204,14 +204,14 @@ class _Problem:
         return information(self.s, self.group_adherence, self.group_total, self.precision).dense()
 
     def _from_structure(self) -> tuple[Floats | None, Floats | None]:
-        """The covariance, or standard errors, from the low rank of what adherences add."""
+        """The covariance, or standard errors, from the low-rank structure of the information."""
         H = information(self.s, self.group_adherence, self.group_total, self.precision)
         whole = len(self.s) <= MOST_SIMULATED
         sums = structure_sums(*self._rows(H), H, whole) if self.robust else None
         return H.errors_of(sums, self.precision, self.unit, whole)
 
     def _rows(self, H: Information) -> tuple[sparse.csr_array, Floats]:
-        """X and E with gradients E U - X of agents."""
+        """X and E such that the gradients of the agents are E U - X."""
         p: Any = self.p
         parts = slice(p.part_bounds[self.k], p.part_bounds[self.k + 1])
         scale = np.sqrt(self.factor / np.maximum(p.count[parts], 1e-300)) / self.unit
@@ -223,7 +223,7 @@ class _Problem:
         return X, E
 
     def _sampled(self, rng: np.random.Generator) -> Floats:
-        """From x = H^-1 z, z a sum of agents' gradients times normal numbers, plus the prior's.  O(rounds x solves)."""
+        """Standard errors from x = H^-1 z, where z is drawn with covariance J + prior.  O(rounds x solves)."""
         M = len(self.s)
         times, diagonal = self._products()
         spread, Z = np.zeros(M), np.zeros((ROUNDS, M))
@@ -237,7 +237,7 @@ class _Problem:
         return np.sqrt(spread / ROUNDS)
 
     def _products(self) -> tuple[Any, Floats]:
-        """Products with the information, and its diagonal."""
+        """A function that multiplies by the information, and its diagonal."""
         if isinstance(self.p, Votes):
             L = self.p.hessian(self.s, self.t) / self.unit
             diagonal = L.diagonal() + self.precision
@@ -256,8 +256,8 @@ class _Problem:
 
 
 def structure_sums(X: Any, E: Floats, H: Information, whole: bool) -> tuple[Floats, Floats, Floats]:
-    """Sums over agents whose gradients are E U - X: of outer products of X (their diagonal unless ``whole``), of X with
-    F, and of F, where rows of g H^-1 are -X / diagonal + F V.  They add up over agents.
+    """X'X (only its diagonal unless ``whole``), X'F and F'F for agents with gradients g = E U - X, where
+    g H^-1 = F V - X / diagonal.  The sums are additive over agents.
     """
     V, inner = H.low_rank()
     F = E - (E @ (H.U @ V.T) - X @ V.T) @ inner
@@ -286,7 +286,7 @@ def information(s: Floats, t: Floats, total: Floats, precision: float) -> Inform
 
 
 def _square(rows: Any, weight: Floats) -> Floats:
-    """rows' diag(weight) rows, as a dense table."""
+    """rows' diag(weight) rows, as a dense array."""
     if sparse.issparse(rows):
         return (rows.T @ sparse.diags_array(weight) @ rows).toarray()
     return rows.T @ (weight[:, None] * rows)

@@ -1,4 +1,4 @@
-"""Likelihoods of multinomial preferences on ballots and on votes: scores at given adherences, and both together."""
+"""Likelihoods of multinomial preferences for ballots and votes: fits of scores at given adherences, and of both."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -17,20 +17,20 @@ from placet.kernels import mpm as kernels
 from placet.optim import cg, newton
 
 ROUNDS = 500
-"""Most rounds of scores and adherences in turn."""
+"""Maximum number of rounds that alternate between scores and adherences."""
 
 SETTLED = 1e-7
-"""Distance of every adherence from the best one at the same scores, below which they have settled."""
+"""Adherences have converged when each is this close to the best one at the same scores."""
 
 ADHERENCE_CAP = 100.0
-"""Largest adherence in a round, relative to the largest of the round before."""
+"""Largest adherence in a round, relative to the largest of the previous round."""
 
 AGENTS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class Found:
-    """Scores of all entries, adherence of all agents, and how they were got."""
+    """Scores of all entries, adherences of all agents, and the outcome of the optimization."""
 
     s: Floats
     adherence: Floats
@@ -42,7 +42,7 @@ class Found:
 
 
 class Groups(NamedTuple):
-    """Agents of an instance put together by adherence: groups bounds[l]:bounds[l + 1] are those of instance l."""
+    """Agents of an instance grouped by adherence: groups bounds[l]:bounds[l + 1] belong to instance l."""
 
     bounds: Ints
     adherence: Floats
@@ -51,8 +51,9 @@ class Groups(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """What each of a block of agents adds to derivatives: ``score`` (agents, M) by scores, dense or sparse; ``mixed``
-    (agents, M) by scores and its adherence; ``curvature`` (agents,) by its adherence twice; ``agent`` their numbers.
+    """Contributions of a block of agents to the derivatives: ``score`` (agents, M) in the scores, dense or sparse;
+    ``mixed`` (agents, M) in the scores and the agent's adherence; ``curvature`` (agents,), the second derivative in the
+    adherence; ``agent``, the agents' numbers.
     """
 
     agent: Ints
@@ -63,12 +64,12 @@ class Gradients(NamedTuple):
 
 @dataclass(frozen=True)
 class Preferences:
-    """Net wins of items with agents, instance by instance.
+    """Net wins of items by agent and instance.
 
-    Entries bounds[l]:bounds[l + 1] are the items of instance l, ``item`` their codes, and ``entry`` (rows,) the rows of
-    ``data``.  Part k is agent ``part_agent[k]`` in instance ``part_instance[k]``, with ``total[k]`` preferences and
-    wins minus losses of every entry in row k of ``net``; it stands for ``count[k]`` independent agents (a ballot of
-    weight 3 is three voters).  ``data`` is None where the ballots themselves are not at hand.
+    Entries bounds[l]:bounds[l + 1] are the items of instance l, ``item`` their codes, and ``entry`` (rows,) the entry
+    of each row of ``data``.  Part k is agent ``part_agent[k]`` in instance ``part_instance[k]``, with ``total[k]``
+    preferences; row k of ``net`` has its wins minus losses for every entry.  It represents ``count[k]`` independent
+    agents (a ballot of weight 3 is three voters).  ``data`` is None if the ballots themselves are not available.
     """
 
     items: Names
@@ -94,13 +95,13 @@ class Preferences:
 
     @cached_property
     def _by_agent(self) -> tuple[Ints, Ints, Ints, Floats]:
-        """Parts in order of agents: the order, offsets of agents, instances and totals."""
+        """Parts sorted by agent: the order, offsets of agents, instances and totals."""
         order = np.argsort(self.part_agent, kind="stable")
         offsets = np.searchsorted(self.part_agent[order], np.arange(len(self.agents) + 1))
         return order, offsets, self.part_instance[order], self.total[order]
 
     def groups(self, adherence: Floats) -> Groups:
-        """Parts of equal adherence in the same instance as one.  O(parts log parts)."""
+        """Group parts of equal adherence within each instance.  O(parts log parts)."""
         t = adherence[self.part_agent]
         order = np.lexsort((t, self.part_instance))
         inst, t = self.part_instance[order], t[order]
@@ -137,16 +138,16 @@ class Preferences:
         return Found(s, adherence, value, worst, most, converged, message)
 
     def adherences(self, s: Floats, cap: float, start: Floats) -> Floats:
-        """The likeliest adherence of every agent in [0, cap] at given scores."""
+        """The most likely adherence of every agent in [0, cap] at given scores."""
         order, offsets, instance, total = self._by_agent
         t = start.copy()
         kernels.fit_adherence(s, self.bounds, instance, total, (self.net @ s)[order], offsets, cap, t)
         return t
 
     def gradients(self, k: int, s: Floats, adherence: Floats) -> Iterator[Gradients]:
-        """Derivatives of every part of instance k at its scores, a block of agents at a time; counts taken out.
+        """Derivatives of every part of instance k at its scores, in blocks of agents; divided by the root of counts.
 
-        With a = up, b = down, slope = (a B - b A) / Z: g = T t slope - t net, and by t once more
+        With a = up, b = down, slope = (a B - b A) / Z: g = T t slope - t net, and its derivative in t is
         T slope - net + T t d slope / dt.
         """
         M = self.bounds[k + 1] - self.bounds[k]
@@ -178,12 +179,14 @@ class Preferences:
         return float(self.count[parts][self.total[parts] > 0].sum())
 
     def with_count(self, count: Floats) -> "Preferences":
-        """The same preferences, of so many independent agents."""
+        """The same preferences with other counts of independent agents."""
         return replace(self, count=count)
 
 
 def refuse_infinite(p: Any, g: Groups, net: Floats) -> None:
-    """Scores are finite iff some item both wins and loses, sum_i abs(net_i) < 2 sum_g t_g T_g, everywhere."""
+    """Raise `DataError` unless every instance has finite scores: some item both wins and loses, which holds iff
+    sum_i abs(net_i) < 2 sum_g t_g T_g.
+    """
     entry_instance = np.repeat(np.arange(len(p.instances)), np.diff(p.bounds))
     size = np.bincount(entry_instance, np.abs(net), len(p.instances))
     part = np.repeat(np.arange(len(p.instances)), np.diff(g.bounds))
@@ -236,7 +239,7 @@ def preferences(data: Rankings, strength: str) -> Preferences:
 class Votes:
     """Votes given the pair that was asked about: agent n says "i" with probability 1 / (1 + e^{-2 t_n (s_i - s_j)}).
 
-    A column for each row of the comparisons; without agents every vote is its own, and all have the same adherence.
+    Columns have one entry per row of the comparisons; without agents, votes are independent and share one adherence.
     """
 
     items: Names
@@ -269,11 +272,11 @@ class Votes:
 
     @property
     def unit(self) -> float:
-        """Number of votes, for a criterion that does not depend on it."""
+        """Number of votes, by which the objective is divided so that ``tol`` does not depend on it."""
         return float(self.wins_i.sum() + self.wins_j.sum()) or 1.0
 
     def _rows(self, s: Floats, t: Floats) -> tuple[Floats, Floats, Floats]:
-        """For every row x = 2 t d, the derivative of -log likelihood by x, and the second one."""
+        """For every row, x = 2 t d and the first and second derivative of the negative log likelihood in x."""
         x = 2 * t[self.agent] * (self.incidence @ s)
         p, n = expit(x), self.wins_i + self.wins_j
         return x, n * p - self.wins_i, n * p * expit(-x)
@@ -283,14 +286,14 @@ class Votes:
         return np.bincount(self.agent, rows, len(self.agents)).astype(np.float64)
 
     def value(self, s: Floats, t: Floats, precision: float) -> tuple[float, Floats]:
-        """Minus the log posterior, and its gradient by scores.  O(rows)."""
+        """Negative log posterior and its gradient in the scores.  O(rows)."""
         x, slope, _ = self._rows(s, t)
         value = self.wins_i @ np.logaddexp(0.0, -x) + self.wins_j @ np.logaddexp(0.0, x)
         gradient = self.incidence.T @ (2 * t[self.agent] * slope)
         return float(value) + 0.5 * precision * float(s @ s), gradient + precision * s
 
     def hessian(self, s: Floats, t: Floats) -> sparse.csr_array:
-        """Second derivatives of -log likelihood by scores: the Laplacian of 4 t^2 n p (1 - p)."""
+        """Hessian of the negative log likelihood in the scores: the Laplacian with weights 4 t^2 n p (1 - p)."""
         _, _, curvature = self._rows(s, t)
         weighted = sparse.diags_array(4 * t[self.agent] ** 2 * curvature) @ self.incidence
         return sparse.csr_array(self.incidence.T @ weighted)
@@ -327,7 +330,7 @@ class Votes:
         return Found(s, adherence, fit.value * unit, fit.grad_norm, fit.n_iter, fit.converged, fit.message)
 
     def adherences(self, s: Floats, cap: float, start: Floats) -> Floats:
-        """The likeliest adherence of every agent in [0, cap] at given scores: bisection with Newton steps."""
+        """The most likely adherence of every agent in [0, cap] at given scores, by bisection with Newton steps."""
         n = len(self.agents)
         d = 2 * (self.incidence @ s)
         low, high = np.zeros(n), np.full(n, cap)
@@ -346,7 +349,7 @@ class Votes:
         return np.where(agrees, t, 0.0)
 
     def gradients(self, k: int, s: Floats, adherence: Floats) -> Iterator[Gradients]:
-        """Derivatives of every agent, or of every kind of vote where agents are not named, as sparse matrices."""
+        """Derivatives of every agent, or of every row if agents are not named, as sparse matrices."""
         t = adherence[self.agent]
         x, slope, curvature = self._rows(s, adherence)
         if not self.named:  # a vote for i has the derivative p - 1, a vote for j has p
@@ -367,13 +370,13 @@ class Votes:
         )
 
     def n_units(self, k: int) -> float:
-        """Number of independent agents, or of votes where agents are not named."""
+        """Number of independent agents, or of votes if agents are not named."""
         n = self.wins_i + self.wins_j
         return float(len(np.unique(self.agent[n > 0]))) if self.named else float(n.sum())
 
 
 def votes(data: Comparisons) -> Votes:
-    """The columns of the comparisons; ties are no preferences, and are left out."""
+    """The columns of the comparisons; ties are not preferences, and are skipped."""
     return Votes(
         items=data.items,
         agents=(None,) if data.agents is None else data.agents,
@@ -387,12 +390,12 @@ def votes(data: Comparisons) -> Votes:
 
 
 def learn(p: Preferences | Votes, precision: float, max_iter: int, tol: float) -> Found:
-    """Scores and adherences in [0, 1] that together minimize minus the log posterior, at least one adherence at 1.
+    """Scores and adherences in [0, 1] that jointly minimize the negative log posterior, at least one adherence being 1.
 
-    In each round scores are the best at given adherences, and then adherences at given scores.  Two ways to keep them
-    within [0, 1] are tried: each cut off at 1, which never raises the value; and all divided by the largest, the
-    scores multiplied by it, which changes nothing in the likelihood but something in the prior.  A third trial goes on
-    in the direction of the last two rounds.  The best of them stays, so every round lowers the value.
+    Each round optimizes the adherences at given scores, then the scores at given adherences.  Two ways to keep
+    adherences within [0, 1] are tried: clipping each at 1, which never raises the value; and dividing all by the
+    largest while multiplying the scores by it, which leaves the likelihood unchanged but not the prior.  A third trial
+    extrapolates from the last two rounds.  The best trial is kept, so every round lowers the value.
     """
     fit = partial(p.scores, precision=precision, max_iter=max_iter, tol=tol)
     found = fit(np.ones(len(p.agents)))
@@ -427,7 +430,7 @@ def _value(found: Found) -> float:
 
 
 def _extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
-    """Where a sequence that converges linearly is heading (squared extrapolation), kept in [0, 1], its largest at 1."""
+    """Limit of a linearly converging sequence by squared extrapolation, clipped to [0, 1] and scaled to maximum 1."""
     step, bend = second - first, (third - second) - (second - first)
     length = max(1.0, float(np.linalg.norm(step)) / max(float(np.linalg.norm(bend)), 1e-300))
     t = np.clip(first + 2 * length * step + length**2 * bend, 0.0, 1.0)

@@ -1,6 +1,6 @@
-"""Multinomial preferences on ballots in parts: net wins, totals and their products are sums.
+"""Multinomial preferences for ballots in parts: net wins, totals and their products are sums over parts.
 
-Where all have one adherence the sums are over all agents; otherwise they are those of every agent, which have to fit in
+If all agents have adherence 1 the sums are over all agents; otherwise sums are kept per agent, and have to fit in
 memory.
 """
 
@@ -23,7 +23,7 @@ from placet.optim import Fit
 
 
 class Net(NamedTuple):
-    """Net wins of items over all parts, the number of preferences, and of agents that state one."""
+    """Net wins of items over all parts, the number of preferences, and the number of agents that state any."""
 
     items: Names
     net: Floats
@@ -45,7 +45,7 @@ class Net(NamedTuple):
 
 
 def fit_parts(model: MultinomialPreference, parts: Parts) -> MultinomialPreference:
-    """Fit the model to ballots in parts.  Variances need the ballots themselves, and are not for here."""
+    """Fit the model to ballots in parts.  Variances are not supported, as they need the ballots themselves."""
     model._check(Rankings.from_orders([]), None)
     whole = all(one.whole_weights for one in parts.summaries) and parts.weight <= 2.0**53
     prepared = parts.made(_preferences, model.strength, whole)
@@ -58,7 +58,7 @@ def fit_parts(model: MultinomialPreference, parts: Parts) -> MultinomialPreferen
 
 
 def _fit_alike(model: MultinomialPreference, parts: Parts, prepared: Parts) -> MultinomialPreference:
-    """All agents have the adherence 1."""
+    """Fit with adherence 1 for all agents."""
     net, total, units, agents = prepared.sum(_sums, name="net wins")
     p = Net(parts.items, net, float(total), float(units), parts.agents is not None)
     precision = 0.0 if model.prior is None else model.prior**-2
@@ -81,10 +81,10 @@ def _fit_alike(model: MultinomialPreference, parts: Parts, prepared: Parts) -> M
 
 @dataclass(frozen=True)
 class AgentSums:
-    """Net wins (agents, items) and preferences of every agent.
+    """Net wins (agents, items) and number of preferences of every agent.
 
-    Agents that have names have the same number in all parts, and what they say is added up (``present``: who says
-    something at all); otherwise every ballot is an agent, and they are put one after another.
+    Named agents have the same number in all parts, and their sums are added (``present``: agents with any ballot);
+    otherwise every ballot is an agent, and parts are concatenated.
     """
 
     net: sparse.csr_array
@@ -152,14 +152,14 @@ def _preferences(number: int, data: Rankings, strength: str, whole: bool) -> Pre
 
 
 def _sums(p: Preferences) -> tuple[Floats, float, float, list[Ints]]:
-    """Net wins, preferences, agents that state one, and the numbers of agents that have names."""
+    """Net wins, number of preferences, number of agents that state any, and their codes if they are named."""
     agents = [p.part_agent[p.total > 0]] if p.named else []
     net = np.asarray(p.net.sum(axis=0)).ravel()
     return net, float(p.total.sum()), float(p.count[p.total > 0].sum()), agents
 
 
 def _refuse_divided(parts: Parts, agents: list[Ints]) -> None:
-    """Standard errors by agent need all ballots of an agent in one part."""
+    """Raise `DataError` if an agent has ballots in several parts; standard errors by agent need them in one."""
     if not agents or parts.agents is None:
         return
     every = np.concatenate(agents)
@@ -173,7 +173,7 @@ def _refuse_divided(parts: Parts, agents: list[Ints]) -> None:
 
 
 def _scores(p: Net, precision: float, max_iter: int, tol: float) -> Found:
-    """Scores by Newton's method, as `Preferences.scores` has them."""
+    """Scores by Newton's method, like `Preferences.scores`."""
     one, bounds = np.ones(1), np.array([0, 1])
     groups = Groups(bounds, one, np.array([p.total]), np.zeros(1, np.int64))
     if precision == 0:
@@ -188,7 +188,7 @@ def _scores(p: Net, precision: float, max_iter: int, tol: float) -> Found:
 
 
 def _errors(prepared: Parts, p: Net, s: Floats, precision: float, robust: bool) -> Errors:
-    """From the information, or with the outer products of the gradients of agents, summed over parts."""
+    """Errors from the information or, if ``robust``, a sandwich with outer products of agents' gradients over parts."""
     M = len(s)
     if M < 2:
         return Errors(np.zeros((M, M)), None, [])
@@ -205,7 +205,7 @@ def _errors(prepared: Parts, p: Net, s: Floats, precision: float, robust: bool) 
 
 
 def _agent_products(p: Preferences, H: Information, unit: float, factor: float, whole: bool) -> Any:
-    """What the agents of a part add to the sandwich."""
+    """Contribution of the agents of a part to the sandwich."""
     scale = np.sqrt(factor / np.maximum(p.count, 1e-300)) / unit
     X = p.net.multiply(scale[:, None]).tocsr()
     E = np.zeros((X.shape[0], len(H.U)))

@@ -1,4 +1,4 @@
-"""Multinomial preferences with a variance for every item: scores and variances together, and how sure they are.
+"""Multinomial preferences with a variance for every item: joint fit of scores and variances, and standard errors.
 
 u_ij = (s_i - s_j) / (gamma_i + gamma_j) with gamma = e^beta / 2, so that beta = 0 is the model without variances.
 """
@@ -22,7 +22,7 @@ from placet.optim import Fit, lbfgs, newton
 from placet.threads import map_ordered
 
 MOST_DENSE = 2000
-"""Items up to which Newton's method is used, on a dense Hessian; beyond, L-BFGS."""
+"""Largest number of items for which Newton's method with a dense Hessian is used; beyond, L-BFGS."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PairModel:
     """The preferences of one instance, pair by pair: ``net`` (M, M) is sum_n t_n (C_n(i, j) - C_n(j, i)).
 
     Groups of agents with adherences ``t`` have ``total`` preferences.  x = (s, beta) has a normal prior with mean 0
-    and precisions ``precision`` (2 M,).  Values are for each preference.
+    and precisions ``precision`` (2 M,).  Values are per preference.
     """
 
     net: Floats
@@ -43,7 +43,7 @@ class PairModel:
         return float(self.total.sum())
 
     def value(self, x: Floats) -> tuple[float, Floats]:
-        """Minus the log posterior and its gradient, the pairs shared among threads.  O(groups M^2)."""
+        """Negative log posterior and its gradient, with pairs divided among threads.  O(groups M^2)."""
         M = len(self.net)
         s, gamma = x[:M], gamma_of(x[M:])
         cuts = row_blocks(M)
@@ -63,9 +63,9 @@ class PairModel:
         return (value + 0.5 * float(penalty @ x)) / self.unit, (gradient + penalty) / self.unit
 
     def hessian(self, x: Floats) -> tuple[Floats, Floats]:
-        """Second derivatives (2 M, 2 M) of `value`, and for every group the gradient (2 M,) of log Z.  O(groups M^2).
+        """Hessian (2 M, 2 M) of `value`, and for every group the gradient (2 M,) of log Z.  O(groups M^2).
 
-        With a_ij the second and r_ij the first derivative by u_ij, every pair adds a grad u grad u' + r u'', and every
+        With r_ij the first and a_ij the second derivative in u_ij, every pair adds a grad u grad u' + r u'', and every
         group -T grad log Z grad log Z'.
         """
         M = len(self.net)
@@ -92,20 +92,20 @@ class PairModel:
         H[M:, M:] = np.diag(own) + gamma[:, None] * bb * gamma
         H -= slopes.T @ (self.total[:, None] / self.unit * slopes)
         H[np.arange(2 * M), np.arange(2 * M)] += self.precision / self.unit
-        if self.precision[0] == 0:  # nothing else holds the common shift of all scores
+        if self.precision[0] == 0:  # nothing else fixes the common shift of all scores
             H[:M, :M] += np.trace(H[:M, :M]) / M**2
         return H, slopes
 
 
 def minimized(pairs: PairModel, x: Floats, max_iter: int, tol: float) -> Fit:
-    """Newton's method with damping on the dense Hessian up to 2,000 items; L-BFGS beyond."""
+    """Minimize by damped Newton's method with a dense Hessian up to 2,000 items, and by L-BFGS beyond."""
     if len(pairs.net) > MOST_DENSE:
         return lbfgs(pairs.value, x, tol=tol, max_iter=20 * max_iter)
     return newton(pairs.value, damped(lambda x: pairs.hessian(x)[0]), x, tol=tol, max_iter=max_iter)
 
 
 def damped(hessian: Callable[[Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
-    """A ``solve`` for `newton`: (H + mu diag(abs H))^-1 g with the least mu, of powers of 4, that makes it positive."""
+    """A ``solve`` for `newton`: (H + mu diag(abs H))^-1 g, mu raised by factors of 4 until H is positive definite."""
     damping = 0.0
 
     def solve(x: Floats, gradient: Floats) -> Floats:
@@ -130,10 +130,10 @@ def variances(
     max_iter: int,
     tol: float,
 ) -> tuple[Found, Floats, list[PairModel | None]]:
-    """Scores and variances of every instance at the adherences found, from the scores found.
+    """Scores and variances of every instance at the adherences of ``found``, starting from its scores.
 
-    The prior of beta weighs as much as 1 / width^2 of the preferences that involve an average item, so an item with
-    fewer keeps its variance near the others', however one-sided they are.
+    The prior of beta has the weight of 1 / width^2 times the preferences that involve an average item, so an item with
+    fewer preferences keeps its variance close to the others', however one-sided they are.
     """
     g = p.groups(found.adherence)
     s, gamma = found.s.copy(), np.full(len(p.item), 0.5)
@@ -167,7 +167,7 @@ def variance_errors(
     pairs: list[PairModel | None],
     stderr: str,
 ) -> Iterator[Errors]:
-    """Errors of the scores of every instance when variances are unknown too: blocks of the joint sandwich."""
+    """Errors of the scores of every instance when variances are estimated too: blocks of the joint sandwich."""
     for k, own_pairs in enumerate(pairs):
         own = slice(p.bounds[k], p.bounds[k + 1])
         M, units = own.stop - own.start, p.n_units(k)
@@ -206,7 +206,7 @@ def _gradients(
     pairs: PairModel,
     slopes: Floats,
 ) -> Iterator[Floats]:
-    """Gradients (agents, 2 M) by (s, beta), a block of parts of instance k at a time; counts taken out."""
+    """Gradients (agents, 2 M) in (s, beta), in blocks of parts of instance k; divided by the root of counts."""
     r = p.data
     assert r is not None  # variances need the ballots, and are refused without them
     agent = np.arange(len(r)) if r.agent is None else r.agent
@@ -229,7 +229,7 @@ def _gradients(
 
 
 def net_tables(p: Preferences, adherence: Floats) -> Iterator[Floats]:
-    """For every instance the (M, M) table of sum_n t_n (C_n(i, j) - C_n(j, i)).  O(pairs)."""
+    """For every instance, the (M, M) matrix sum_n t_n (C_n(i, j) - C_n(j, i)).  O(pairs)."""
     r = p.data
     assert r is not None  # variances need the ballots, and are refused without them
     value = strength_values(p.strength, r.tier, r.score)
@@ -249,11 +249,11 @@ def net_tables(p: Preferences, adherence: Floats) -> Iterator[Floats]:
 
 
 def gamma_of(beta: Floats) -> Floats:
-    """e^beta / 2; a step that goes too far, before it is shortened, stays finite."""
+    """e^beta / 2, clipped so that a step that overshoots stays finite until it is shortened."""
     return np.exp(np.clip(beta, -50.0, 50.0)) / 2
 
 
 def row_blocks(M: int) -> Ints:
-    """Rows cut so that each block has about 100,000 pairs."""
+    """Boundaries of blocks of rows with about 100,000 pairs each."""
     pairs = np.concatenate([[0], np.cumsum(np.arange(M - 1, -1, -1))])
     return np.unique(np.append(np.searchsorted(pairs, np.arange(0, pairs[-1], 100_000)), M)).astype(np.int64)

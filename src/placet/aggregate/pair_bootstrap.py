@@ -1,4 +1,4 @@
-"""Bootstrap of pair counts: every round starts from the fit and shares its inverse Hessian."""
+"""Bootstrap of pair counts: every round starts from the fit and reuses its inverse Hessian."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ VOTES_AT_ONCE = 4096
 def bootstrap_draws(
     c: Comparisons, p: PairCounts, x: Floats, rounds: int, rng: np.random.Generator, max_iter: int, tol: float
 ) -> Floats:
-    """Scores with mean zero (rounds, n_items) fitted to resampled counts of ``c``; ``p`` holds them, x is their fit."""
+    """Mean-zero scores (rounds, n_items) fitted to resampled counts of ``c``; ``p`` holds the counts, x is the fit."""
     shared = None
     if c.n_items <= MOST_SIMULATED:
         shared = inverse_of(hessian(p, derivatives(p, x)))
@@ -42,10 +42,10 @@ def bootstrap_draws(
 
 
 def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
-    """A function that draws the counts anew.
+    """A function that resamples the counts.
 
-    Where whole counts are mostly small, drawing every vote is cheaper than one binomial for each cell; how many fall in
-    each block of votes is drawn first, so that counting stays inside the cache.
+    If counts are integers and mostly small, drawing every vote is cheaper than one binomial for each cell.  The number
+    of draws in each block of votes is drawn first, so that counting stays in cache.
     """
     total = weight.sum()
     whole = total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight))
@@ -84,9 +84,9 @@ def gradients(p: PairCounts) -> Callable[[Floats], Floats]:
 
 
 def shared_newton(p: PairCounts, x: Floats, inverse: Floats) -> Floats | None:
-    """Newton steps with the inverse Hessian of another sample; None unless they shrink fast enough to be worth it.
+    """Newton steps with the inverse Hessian of another sample; None unless they shrink fast enough to be worthwhile.
 
-    They end when no score moves by more than SHARED_STEP, far below any standard error that a bootstrap can show.
+    Stops when no score moves by more than SHARED_STEP, far below any standard error that a bootstrap can resolve.
     """
     size = np.inf
     gradient = gradients(p)

@@ -1,7 +1,7 @@
-"""The likelihood of pair counts: scores, and where there are some a tie parameter and the effects of controls.
+"""The likelihood of pair counts, in the scores, an optional tie parameter and the effects of controls.
 
 The Hessian is a graph Laplacian with a thin border: [L + c I, B'; B, D].  Up to DIRECT unknowns it is factored; beyond,
-conjugate gradients use the counts alone, so memory stays O(pairs).
+conjugate gradients need only the counts, so memory stays O(pairs).
 """
 
 import math
@@ -36,11 +36,11 @@ from placet.threads import sum_over_rows
 ROWS_PER_RANGE = 16384
 
 EXTRA_PRIOR = 10.0
-"""Standard deviation of the normal prior of the tie parameter and of the effects of controls in units of their root
-mean squares, where scores have a prior."""
+"""Standard deviation of the normal prior of the tie parameter and of the effects of controls (scaled by their root mean
+squares), used if the scores have a prior."""
 
 ROUGH = 1e-6
-"""Tolerance of the fits from which the prior's width is learnt."""
+"""Tolerance of the fits from which the prior width is learned."""
 
 STEP_ACCURACY = 1e-4
 """Relative residual to which the last Newton step is solved: a step of sqrt(tol) then leaves an error below tol."""
@@ -49,11 +49,11 @@ STEP_ACCURACY = 1e-4
 class PairCounts(NamedTuple):
     """Counts by pair, divided by ``scale`` so that neither they nor a prior's precision exceed 1.
 
-    ``control`` (pairs, k): columns of controls, each divided by its ``unit`` (k,), the root of its mean square; the
-    effect of coming first is the control that is 1 everywhere.  The scores in x are followed by the tie parameter,
-    where ``tie`` says that it is an unknown, and by the effects of the controls.  For the tie parameter x holds the
-    number in which the model is convex (`PairModel`).  ``precision`` is that of the scores' prior and
-    ``extra_precision`` that of the others.
+    ``control`` (pairs, k): columns of controls, each divided by its root mean square ``unit`` (k,); the effect of
+    coming first is the control that is 1 everywhere.  In x, the scores are followed by the tie parameter if ``tie`` is
+    true, and by the effects of the controls.  The tie parameter is stored in x in the parametrization in which the
+    model is convex (`PairModel`).  ``precision`` is the prior precision of the scores and ``extra_precision`` that of
+    the other unknowns.
     """
 
     i: NDArray[np.int32]
@@ -91,9 +91,10 @@ class Derivatives(NamedTuple):
 def pair_counts(
     c: Comparisons, model: str, prior: float | None, order: bool, control: tuple[Floats, Floats] | None = None
 ) -> PairCounts:
-    """The counts of ``c`` in units of the largest; the tie parameter is an unknown if the model has one and there are
-    ties.  ``order``: the effect of coming first is one more control, after those of ``c``.
-    ``control``: what `controls_of` gives, where it is known.
+    """The scaled counts of ``c``; the tie parameter is an unknown if the model has one and there are ties.
+
+    ``order`` adds the effect of coming first as a control after those of ``c``.  ``control`` is the result of
+    `controls_of`, if already computed.
     """
     counts = (c.wins_i, c.wins_j, c.ties)
     largest = max(float(column.max(initial=0.0)) for column in counts)
@@ -103,14 +104,14 @@ def pair_counts(
         precision, extra = max(precision / scale, LEAST_PRECISION), max(extra / scale, LEAST_PRECISION)
     tie = model != "bradley-terry" and bool((c.ties > 0).any())
     won, lost, tied = (column / scale for column in counts)
-    i, j = c.i.astype(np.int32), c.j.astype(np.int32)  # the fit is as fast as memory is read
+    i, j = c.i.astype(np.int32), c.j.astype(np.int32)  # fits are limited by memory bandwidth
     model = model if tie else "bradley-terry"
     columns, unit = controls_of(c, order) if control is None else control
     return PairCounts(i, j, won, lost, tied, c.n_items, model, precision, extra, scale, tie, columns, unit)
 
 
 def controls_of(c: Comparisons, order: bool) -> tuple[Floats, Floats]:
-    """Columns of controls (rows, k) in units of their root mean squares, each vote counted, and these units (k,)."""
+    """Columns of controls (rows, k) divided by their root mean squares over votes, and those root mean squares (k,)."""
     control = np.zeros((len(c), 0)) if c.control is None else np.array(c.control)
     if order:
         control = np.column_stack([control, np.ones(len(c))])
@@ -126,7 +127,7 @@ def controls_of(c: Comparisons, order: bool) -> tuple[Floats, Floats]:
 
 
 def start_of(p: PairCounts, theta: Any = None) -> Floats:
-    """Scores as given or from the odds of winning, tie parameter from the share of ties, no effect of order."""
+    """Initial x: scores as given or from the odds of winning, tie parameter from the share of ties, zero effects."""
     x = np.zeros(p.n_items + p.n_extra)
     x[: p.n_items] = log_odds(p) if theta is None else theta
     if p.tie:
@@ -136,19 +137,19 @@ def start_of(p: PairCounts, theta: Any = None) -> Floats:
 
 
 def log_odds(p: PairCounts) -> Floats:
-    """log of wins over losses, half a vote added to either: the scores, were all opponents average.  O(pairs)."""
+    """Log of wins over losses, with half a vote added to each: the scores if all opponents were average.  O(pairs)."""
     n = p.n_items
     lead, total = np.zeros(n), np.full(n, 1.0 / p.scale)
     kernels.scatter(p.i, p.j, p.wins_i - p.wins_j, lead)
     kernels.laplacian_diagonal(p.i, p.j, p.wins_i + p.wins_j + p.ties, total)
-    least = LEAST_PRECISION * total  # where half a vote is lost in rounding
+    least = LEAST_PRECISION * total  # in case half a vote is lost to rounding
     won, lost = np.maximum(total + lead, least), np.maximum(total - lead, least)
     theta = np.log(won / lost)
     return theta - theta.mean() if n else theta
 
 
 def over_rows(p: PairCounts, work: Callable[[slice, Floats], None], size: int) -> Floats:
-    """Sum of what ``work(rows, out)`` adds to ``out`` (size,) over the rows of pairs; threads share many of them."""
+    """Sum over the rows of pairs of what ``work(rows, out)`` adds to ``out`` (size,); in threads if there are many."""
     if len(p.i) > ROWS_PER_RANGE:
         return sum_over_rows(work, len(p.i), size, ROWS_PER_RANGE)
     out = np.zeros(size)
@@ -157,13 +158,13 @@ def over_rows(p: PairCounts, work: Callable[[slice, Floats], None], size: int) -
 
 
 def parameters(p: PairCounts, x: Floats) -> tuple[Floats, float, Floats]:
-    """Scores, the number that stands for the tie parameter (0 where it is no unknown), and the controls' effects."""
+    """Scores, the tie parameter as stored in x (0 if it is not an unknown), and the effects of controls."""
     extra = x[p.n_items :]
     return x[: p.n_items], float(extra[0]) if p.tie else 0.0, extra[int(p.tie) :]
 
 
 def tie_parameter(p: PairCounts, x: Floats) -> tuple[float, float]:
-    """The tie parameter and its derivative in what stands for it in x; -inf where no ties are expected."""
+    """The tie parameter (-inf if no ties are expected) and its derivative in the number stored in x."""
     if not p.tie:
         return -math.inf, 1.0
     tie, slope, _ = p.law.outer(float(x[p.n_items]))
@@ -171,7 +172,7 @@ def tie_parameter(p: PairCounts, x: Floats) -> tuple[float, float]:
 
 
 def derivatives(p: PairCounts, x: Floats) -> Derivatives:
-    """First and second derivatives of minus the log posterior at x.  O(pairs)."""
+    """First and second derivatives of the negative log posterior at x.  O(pairs)."""
     theta, t, effect = parameters(p, x)
     n, q, rows = p.n_items, p.n_extra, len(p.i)
     slope, curvature = np.empty(rows), np.empty(rows)
@@ -202,7 +203,7 @@ def derivatives(p: PairCounts, x: Floats) -> Derivatives:
 
 
 def fill_controls(p: PairCounts, curvature: Floats, cross: Floats, border: Floats, corner: Floats) -> None:
-    """The controls' part of the border (q, n) and corner (q, q), from f_dd and f_dt of each row.  O(pairs k^2)."""
+    """Fill the controls' part of the border (q, n) and corner (q, q) from f_dd and f_dt of each row.  O(pairs k^2)."""
     k = int(p.tie)
     by_item = np.zeros((p.n_items, p.control.shape[1]))
     kernels.control_sums(p.i, p.j, curvature, p.control, by_item, corner[k:, k:])
@@ -212,7 +213,7 @@ def fill_controls(p: PairCounts, curvature: Floats, cross: Floats, border: Float
 
 
 def value(p: PairCounts, x: Floats) -> float:
-    """Minus the log posterior without its constants, in units of ``p.scale``.  O(pairs)."""
+    """Negative log posterior up to a constant, divided by ``p.scale``.  O(pairs)."""
     theta, _, effect = parameters(p, x)
     tie, _ = tie_parameter(p, x)
 
@@ -229,7 +230,7 @@ def value(p: PairCounts, x: Floats) -> float:
 
 
 def dense(p: PairCounts, at: Derivatives, precision: float = 0.0) -> Floats:
-    """The Laplacian with its border as one matrix (n + q, n + q), and a prior's precision on the scores' diagonal."""
+    """The bordered Laplacian as a dense matrix (n + q, n + q), with a prior's precision on the scores' diagonal."""
     n, size = p.n_items, p.n_items + len(at.corner)
     if size > DIRECT:
         refuse_square(size, WHAT, WAY_OUT)
@@ -241,7 +242,7 @@ def dense(p: PairCounts, at: Derivatives, precision: float = 0.0) -> Floats:
 
 
 def hessian(p: PairCounts, at: Derivatives) -> Floats:
-    """The dense Hessian (n + q, n + q); without a prior a constant is added for the common shift of all scores."""
+    """The dense Hessian (n + q, n + q); without a prior, a constant is added to fix the common shift of all scores."""
     if p.precision > 0.0:
         return dense(p, at, p.precision)
     H = dense(p, at)
@@ -250,7 +251,7 @@ def hessian(p: PairCounts, at: Derivatives) -> Floats:
 
 
 def product(p: PairCounts, at: Derivatives, v: Floats) -> Floats:
-    """The Laplacian with its border, and the scores' prior, times v (n + q,).  O(pairs)."""
+    """Product of the bordered Laplacian, including the scores' prior, and v (n + q,).  O(pairs)."""
     n = p.n_items
 
     def flow(rows: slice, out: Floats) -> None:
@@ -263,7 +264,7 @@ def product(p: PairCounts, at: Derivatives, v: Floats) -> Floats:
 
 
 def diagonal_of(p: PairCounts, at: Derivatives) -> Floats:
-    """Diagonal of the Hessian; 1 where it is zero, which is where an item was never compared and there is no prior."""
+    """Diagonal of the Hessian; zeros, as for items never compared without a prior, are replaced by 1."""
 
     def add(rows: slice, out: Floats) -> None:
         kernels.laplacian_diagonal(p.i[rows], p.j[rows], at.curvature[rows], out)
@@ -274,7 +275,7 @@ def diagonal_of(p: PairCounts, at: Derivatives) -> Floats:
 
 
 def solve(p: PairCounts, at: Derivatives, b: Floats, accuracy: float) -> Floats:
-    """H^-1 b, exactly or to a relative ``accuracy``; without a prior, the solution whose scores add up to zero."""
+    """H^-1 b, exactly or to a relative ``accuracy``; without a prior, the solution whose scores sum to zero."""
     n = p.n_items
     if len(b) == 0:
         return b
@@ -290,10 +291,10 @@ def solve(p: PairCounts, at: Derivatives, b: Floats, accuracy: float) -> Floats:
 
 
 def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[optim.Fit, Derivatives]:
-    """Newton's method by slopes alone, which a convex function allows; the fit, and the derivatives there.
+    """Newton's method from gradients alone, as the function is convex; the fit, and the derivatives there.
 
-    Converged when a step solved to STEP_ACCURACY moves no unknown by more than sqrt(tol): what is left is then of the
-    order of tol.  Without a prior the information may vanish on the way, where unknowns grow for ever: not converged.
+    Converged when a step solved to STEP_ACCURACY moves no unknown by more than sqrt(tol): the remaining error is then
+    of the order of tol.  Without a prior, unknowns may diverge until the information vanishes: not converged.
     """
     step_tol = math.sqrt(tol)
     at_x, at, before = x, derivatives(p, x), np.full(len(x), math.inf)
@@ -322,27 +323,28 @@ def fit_counts(p: PairCounts, x: Floats, *, max_iter: int, tol: float) -> tuple[
             raise
         norm = float(np.abs(at.gradient).max(initial=0.0))
         fit = optim.Fit(at_x, math.nan, norm, 0, False, "not converged: unknowns without finite values")
-    slopes(fit.x)  # where the search gave up, it had seen another point since
+    slopes(fit.x)  # a failed search may have evaluated another point last
     return fit, at
 
 
 def per_vote(p: PairCounts, fit: optim.Fit) -> optim.Fit:
-    """The fit with its value, which `fit_counts` leaves out, and the gradient, both per unit weight.  O(pairs)."""
+    """The fit with its value, which `fit_counts` does not compute, and gradient per unit weight.  O(pairs)."""
     total = float((p.wins_i + p.wins_j + p.ties).sum()) or 1.0
     return replace(fit, value=value(p, fit.x) / total, grad_norm=fit.grad_norm / total)
 
 
-# ---- the prior's width
+# ---- prior width
 
 
 def mean_square(p: PairCounts, x: Floats, at: Derivatives, random_state: int) -> tuple[float, float]:
-    """Expected square of a score under Laplace's posterior: (theta' theta + tr H^-1 + 2 theta' m) / (n - 1).
+    """Expected square of a score under the Laplace posterior, and the approximate derivative of its log in the log of
+    the prior width.
 
-    m = -1/2 H^-1 sum over rows of f_ddd Var(d) (e_i - e_j) leads from the mode to the mean, to first order, and with it
-    the sum is the derivative of Laplace's marginal likelihood exactly.  Beyond DIRECT unknowns variances are sampled,
-    with the same normal numbers in every call, until the sum is known to DRAWN_ACCURACY.  Beside it, about how its
-    logarithm grows with that of the prior's width (at most, where variances are sampled): d theta / d log w =
-    2 precision H^-1 theta, d H^-1 / d log w = 2 precision H^-2 <= 2 H^-1.
+    The square is (theta' theta + tr H^-1 + 2 theta' m) / (n - 1), where m = -1/2 H^-1 sum over rows of
+    f_ddd Var(d) (e_i - e_j) is the first-order difference between mean and mode; with it, the sum is exactly the
+    derivative of the Laplace marginal likelihood.  Beyond DIRECT unknowns variances are sampled, with the same random
+    numbers in every call, to an accuracy of DRAWN_ACCURACY.  The derivative, an upper bound if variances are sampled,
+    uses d theta / d log w = 2 precision H^-1 theta and d H^-1 / d log w = 2 precision H^-2 <= 2 H^-1.
     """
     n = p.n_items
     theta = np.append(x[:n], np.zeros(p.n_extra))
@@ -384,7 +386,7 @@ def third_derivative(p: PairCounts, x: Floats, h: float = 1e-4) -> Floats:
 def learn_prior(
     c: Comparisons, model: str, order: bool, start: Any, max_iter: int, random_state: int
 ) -> tuple[float, Floats]:
-    """The width of the scores' prior by the marginal likelihood, and unknowns near to the fit with it.  O(fits)."""
+    """Width of the scores' prior by marginal likelihood, and unknowns close to the fit with it.  O(fits)."""
     control = controls_of(c, order)
     p = pair_counts(c, model, WIDEST_PRIOR, order, control)
     x = start_of(p, start)
@@ -406,7 +408,7 @@ def learn_prior(
 
 
 def gradient_products(p: PairCounts, x: Floats) -> Derivatives:
-    """Sum over votes of the outer product of their gradients, in the form of a Hessian.  O(pairs)."""
+    """Sum over votes of the outer products of their gradients, stored like a Hessian.  O(pairs)."""
     theta, t, effect = parameters(p, x)
     n, q, rows = p.n_items, p.n_extra, len(p.i)
     d = np.empty(rows)
@@ -430,9 +432,9 @@ def gradient_products(p: PairCounts, x: Floats) -> Derivatives:
 
 
 def covariance_of(p: PairCounts, at: Derivatives, robust: Derivatives | None = None) -> Floats:
-    """H^-1 (n + q, n + q) in the units of the data, or H^-1 M H^-1 where ``robust`` is M (`gradient_products`).
+    """H^-1 (n + q, n + q) in the units of the data, or H^-1 M H^-1 if ``robust`` is M (`gradient_products`).
 
-    O(n^3).  The scores' part is that of scores with mean zero.
+    O(n^3).  The scores' block is for mean-zero scores.
     """
     inverse = inverse_of(hessian(p, at))
     if robust is not None:
@@ -443,9 +445,9 @@ def covariance_of(p: PairCounts, at: Derivatives, robust: Derivatives | None = N
 def scores_alone(
     p: PairCounts, at: Derivatives, rng: np.random.Generator, robust: Derivatives | None
 ) -> tuple[Callable[[Floats], Floats], Floats, Callable[[], Floats]]:
-    """Products with the scores' part of the Hessian, its diagonal, and draws with it (or ``robust``) as covariance.
+    """(multiply, diagonal, draw) of the scores' block of the Hessian; draws have it (or ``robust``) as covariance.
 
-    A Laplacian gives numbers with itself as covariance from one normal number for each pair.
+    One normal number per pair gives a draw whose covariance is the Laplacian.
     """
     n = p.n_items
     at = Derivatives(at.gradient[:n], at.curvature, np.zeros((0, n)), np.zeros((0, 0)))
@@ -462,13 +464,13 @@ def scores_alone(
 
 
 def stderr_of_many(p: PairCounts, at: Derivatives, rng: np.random.Generator, robust: Derivatives | None) -> Floats:
-    """Standard errors (n,) without a dense matrix; the tie parameter and controls' effects are taken as known."""
+    """Standard errors (n,) without a dense matrix, treating the tie parameter and effects of controls as known."""
     found = sampled_stderr(*scores_alone(p, at, rng, robust), robust=robust is not None)
     return found / math.sqrt(p.scale)
 
 
 def extra_stderr(p: PairCounts, at: Derivatives, robust: Derivatives | None) -> Floats:
-    """Standard errors (q,) of the unknowns beside the scores, one solve for each.  O(q solves)."""
+    """Standard errors (q,) of the unknowns other than scores, one solve for each.  O(q solves)."""
     found = np.zeros(p.n_extra)
     for k in range(p.n_extra):
         unit = np.zeros(p.n_items + p.n_extra)
