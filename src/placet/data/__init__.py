@@ -1,4 +1,4 @@
-"""What people bring: frozen columns with offsets, checked once where they are made."""
+"""Data containers: read-only columns with offsets, validated once on construction."""
 
 from placet.data.arrays import Lists
 from placet.data.clicks import Clicks

@@ -1,4 +1,4 @@
-"""Arrays and lists of rows: read-only columns, names turned into integers once, data frames of any kind opened."""
+"""Arrays and lists of rows: read-only columns, integer codes for names, columns of any data frame."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,9 +16,9 @@ Floats = NDArray[np.float64]
 class Lists(NamedTuple):
     """Contiguous lists of rows; rows ``offsets[q]:offsets[q + 1]`` are list ``q``.
 
-    ``grade`` (rows,): higher is better, equal grades tie; only the order counts unless a loss says otherwise.
+    ``grade`` (rows,): higher is better, equal grades tie; only the order matters unless a loss says otherwise.
     ``offsets`` (lists + 1,): starts at 0 and ends at the number of rows.
-    ``weight`` (lists,): how often each list counts; ``None`` stands for once.
+    ``weight`` (lists,): how often each list counts; ``None`` means once.
     """
 
     grade: ArrayLike
@@ -27,7 +27,7 @@ class Lists(NamedTuple):
 
 
 def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
-    """A read-only one-dimensional view of ``values``; the caller's array stays writable and the caller's."""
+    """A read-only, one-dimensional, contiguous view of ``values``; the caller's array stays writable."""
     refuse_masked_or_complex(values)
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.ndim != 1:
@@ -36,7 +36,7 @@ def frozen(values: ArrayLike, dtype: Any) -> NDArray[Any]:
 
 
 def refuse_masked_or_complex(values: Any) -> None:
-    """A masked array is not data: what its mask hides would count; nor are complex numbers, which have no order."""
+    """Refuse masked arrays, whose hidden values would count as data, and complex numbers, which have no order."""
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise DataError("complex numbers have no order (Complex data not supported); give their real parts or sizes")
     if isinstance(values, np.ma.MaskedArray):
@@ -59,7 +59,7 @@ def set_columns(record: Any, **values: Any) -> None:
 
 
 def integers(values: ArrayLike, what: str, dtype: Any = np.int64) -> Ints:
-    """Read-only column of int64 (or ``dtype``); floats that are not whole numbers and numbers beyond it are errors."""
+    """Read-only column of int64 (or ``dtype``); fractions and numbers out of its range are errors."""
     refuse_masked_or_complex(values)
     array = np.asarray(values)
     whole = array.dtype.kind in "iub" or (array.dtype.kind == "f" and np.array_equal(array, np.floor(array)))
@@ -74,12 +74,12 @@ def integers(values: ArrayLike, what: str, dtype: Any = np.int64) -> Ints:
 
 
 def smallest_type(top: int) -> type[np.signedinteger[Any]]:
-    """The smallest signed type that holds 0 .. ``top`` and one more."""
+    """The smallest signed integer type that holds 0 .. ``top`` + 1."""
     return np.int8 if top < 127 else np.int16 if top < 32767 else np.int32
 
 
 def numbers(values: ArrayLike, what: str, *, positive: bool = False, unit: str = "row") -> Floats:
-    """Read-only float64 column without NaN or infinity (nor negative values, where ``positive``)."""
+    """Read-only float64 column without NaN or infinity (nor negative values if ``positive``)."""
     try:
         column = frozen(values, np.float64)
     except (TypeError, ValueError) as error:
@@ -117,7 +117,7 @@ def list_of_rows(offsets: Ints) -> Ints:
 
 
 def descending_order(grade: Floats, offsets: Ints) -> Ints:
-    """Row order that puts each list in descending grade; rows of equal grade keep their order.  O(rows log rows).
+    """Row order that sorts each list by descending grade; rows of equal grade keep their order.  O(rows log rows).
 
     >>> descending_order(np.array([1.0, 2.0, 2.0, 0.0, 3.0]), np.array([0, 3, 5]))
     array([1, 2, 0, 4, 3])
@@ -126,7 +126,7 @@ def descending_order(grade: Floats, offsets: Ints) -> Ints:
 
 
 def dense_tiers(values: NDArray[Any], offsets: Ints) -> Ints:
-    """Tiers 0, 1, ... of rows whose ``values`` never fall inside a list (0 for the smallest); gaps vanish."""
+    """Tiers 0, 1, ..., without gaps, of rows sorted by ascending ``values`` within each list (0 is the smallest)."""
     if not len(values):
         return np.zeros(0, np.int64)
     new = np.empty(len(values), np.int64)
@@ -140,7 +140,7 @@ def dense_tiers(values: NDArray[Any], offsets: Ints) -> Ints:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is none at all: ``None``, NaN, NaT, NA, masked."""
+    """Whether a value is missing: ``None``, NaN, NaT, NA or masked."""
     return (
         value is None
         or type(value).__name__ in ("NaTType", "NAType")
@@ -150,7 +150,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _refuse_numbers(names: Iterable[Any], column: Iterable[Any], what: str) -> None:
-    """Numbers that cannot tell names apart: floats beyond 2^53, and ``True`` beside 1."""
+    """Refuse numbers that are ambiguous as names: floats beyond 2^53, and ``True`` mixed with 1."""
     for name in names:
         if isinstance(name, float) and abs(name) >= 2.0**53:
             raise DataError(
@@ -173,7 +173,7 @@ def first_appearance(code: Ints, n: int) -> Ints:
 def recode(
     code: Ints, values: Sequence[Any], what: str, known: Sequence[Hashable] | None = None, dtype: Any = np.int64
 ) -> tuple[Ints, Names]:
-    """Codes of ``values`` as codes of the names that occur, by first appearance, or of ``known``."""
+    """Translate codes of ``values`` into codes of the names that occur, by first appearance, or of ``known``."""
     used = first_appearance(code, len(values))
     new = np.empty(len(values), dtype)
     new[used], names = encode([values[k] for k in used.tolist()], what, known)
@@ -220,7 +220,7 @@ def unique_names(values: Iterable[Hashable], what: str) -> Names:
 
 
 def first_repeat(values: Iterable[Hashable]) -> Any:
-    """The first value that was there before; ``None`` where all differ.  O(values)."""
+    """The first value that occurs a second time, or ``None`` if all differ.  O(values)."""
     seen: set[Hashable] = set()
     for value in values:
         if value in seen:
@@ -230,13 +230,13 @@ def first_repeat(values: Iterable[Hashable]) -> Any:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether ``data`` is something with named columns: a mapping or any data frame that Narwhals knows."""
-    # asked of the type: on a lazy frame the columns themselves may be costly to know
+    """Whether ``data`` has named columns: a mapping, or any data frame that Narwhals supports."""
+    # look at the type: on a lazy frame, evaluating the columns themselves may be costly
     return isinstance(data, Mapping) or hasattr(type(data), "columns") or hasattr(type(data), "__dataframe__")
 
 
 def column_names(frame: Any) -> list[str]:
-    """The columns of a mapping or of any data frame."""
+    """The column names of a mapping or of any data frame."""
     if isinstance(frame, Mapping):
         return list(frame)
     import narwhals as nw
@@ -263,7 +263,7 @@ def column(frame: Any, name: str) -> Any:
 
 
 def table(X: Any) -> tuple[Any, Names | None]:
-    """A matrix (anything that NumPy or SciPy takes) and the column names, where ``X`` is a data frame or mapping."""
+    """A matrix (anything NumPy or SciPy accepts), and its column names if ``X`` is a data frame or mapping."""
     if is_sparse(X):  # first: SciPy's dictionaries of keys are mappings too
         return X, None
     if isinstance(X, Mapping):
@@ -282,7 +282,7 @@ def table(X: Any) -> tuple[Any, Names | None]:
 
 
 def as_csr(X: Any, what: str, unit: str = "row") -> Any:
-    """A SciPy sparse matrix as CSR; one whose numbers point outside it is a ``DataError``, for SciPy does not look.
+    """A SciPy sparse matrix as CSR; indices out of range, which SciPy does not check, are a ``DataError``.
 
     O(stored values).
     """
@@ -313,7 +313,7 @@ def is_sparse(X: Any) -> bool:
 
 
 def same_columns(a: Any, b: Any, but: tuple[str, ...] = ()) -> bool:
-    """Equality of two records of one class in all columns (but some, and but the notes)."""
+    """Whether two records of one class are equal in all columns except the notes and those in ``but``."""
     return all(_same(getattr(a, f), getattr(b, f)) for f in a.__dataclass_fields__ if f not in ("notes", *but))
 
 

@@ -1,4 +1,4 @@
-"""Rank breaking both ways: ballots to pairs and sums of pairs, and arbitrary preferences to ordered partitions."""
+"""Rank breaking in both directions: ballots to pairs or sums of pairs, and preferences to ordered partitions."""
 
 from collections.abc import Callable, Iterator
 from graphlib import CycleError, TopologicalSorter
@@ -16,7 +16,7 @@ PAIRS_AT_ONCE = 4_000_000
 
 
 def strength_values(strength: str, tier: Ints, score: Floats | None) -> Floats:
-    """What differences are taken of, higher is better: minus the tier, or the score that the tier came from."""
+    """Values whose differences measure strength, higher is better: minus the tier, or the score behind the tier."""
     one_of(strength, STRENGTHS, "strength")
     if strength != "rating":
         return -tier.astype(np.float64)
@@ -28,9 +28,9 @@ def strength_values(strength: str, tier: Ints, score: Floats | None) -> Floats:
 def count_pairs(
     item: Ints, value: Floats, offsets: Ints, weight: Floats, agent: Ints | None, n_items: int, strength: str
 ) -> tuple[Ints, Ints, Floats, Floats, Floats, Ints | None]:
-    """Columns i, j, wins_i, wins_j, ties, agent of all pairs on a ballot, added up block by block.  O(pairs)."""
+    """Columns i, j, wins_i, wins_j, ties, agent of all pairs on the ballots, summed block by block.  O(pairs)."""
     pair_keys(n_items, agent)
-    item = item.astype(np.int64, copy=False)  # products of narrow codes would wrap
+    item = item.astype(np.int64, copy=False)  # products of narrow codes would overflow
     ballot = list_of_rows(offsets)
     later = offsets[1:][ballot] - np.arange(len(item)) - 1
     done = np.cumsum(later)
@@ -68,8 +68,9 @@ def _add(key: Ints, *counts: Floats) -> tuple[Any, ...]:
 def net_wins(value: Floats, tier: Ints, offsets: Ints, strength: str) -> tuple[Floats, Floats]:
     """Wins minus losses of each row against the other rows of its ballot, and the sum of wins of each ballot.
 
-    With differences: m v_i - sum(v), and for rows in falling order of v the sum over ranks r of (m - 1 - 2 r) v_(r).
-    With binary counts: rows below minus rows above, and the pairs of different tiers.  Rows in order of tier.  O(rows).
+    With differences: m v_i - sum(v), and for rows in descending order of v the sum over ranks r of (m - 1 - 2 r) v_(r).
+    With binary counts: rows below minus rows above, and the pairs from different tiers.  Rows are sorted by tier.
+    O(rows).
     """
     ballot = list_of_rows(offsets)
     n_ballots = len(offsets) - 1
@@ -89,7 +90,7 @@ def _sums(group: Ints, values: Any, n: int) -> Floats:
 
 
 def _tier_runs(tier: Ints, offsets: Ints, ballot: Ints) -> tuple[Ints, Ints]:
-    """First row and number of rows of each row's tier."""
+    """For each row, the first row and the number of rows of its tier."""
     if not len(tier):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     new = np.concatenate([[True], (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1])])
@@ -100,7 +101,7 @@ def _tier_runs(tier: Ints, offsets: Ints, ballot: Ints) -> tuple[Ints, Ints]:
 
 
 def equal_lists(item: Ints, tier: Ints, offsets: Ints, agent: Ints | None, instance: Ints | None) -> tuple[Ints, Ints]:
-    """First ballot of every group of equal ballots, and the group of every ballot.  O(rows)."""
+    """The first ballot of each group of equal ballots, and the group of each ballot.  O(rows)."""
     groups: dict[tuple[Any, ...], int] = {}
     first: list[int] = []
     group = np.empty(len(offsets) - 1, np.int64)
@@ -146,10 +147,11 @@ def describe_rankings(item: Ints, tier: Ints, offsets: Ints, weight: Floats, n_i
 def partition(better: Ints, worse: Ints, items: Names, place: str) -> list[list[int]]:
     """Tiers such that every item of a tier is preferred, directly or through others, to every item of a later tier.
 
-    In any topological order a cut after position k is sound iff every sink of the items above it is preferred directly
-    to every source of the items below it: a path between the two can have no step on either side.  An edge v -> w joins
-    such a sink and source for last(w) <= k < first(v), where last(w) is the place of w's last predecessor and first(v)
-    that of v's first successor; so edges, sinks and sources are counted for all cuts at once.  O(items + preferences).
+    In any topological order, a cut after position k is valid iff every sink among the items above it is preferred
+    directly to every source among the items below it, since a path between the two has no other step on either side.
+    An edge v -> w joins such a sink and source for last(w) <= k < first(v), where last(w) is the position of w's last
+    predecessor and first(v) that of v's first successor; so edges, sinks and sources are counted for all cuts at once.
+    O(items + preferences).
     """
     above: dict[int, set[int]] = {}
     for v, w in zip(better.tolist(), worse.tolist()):
@@ -177,7 +179,7 @@ def partition(better: Ints, worse: Ints, items: Names, place: str) -> list[list[
 def partitions(
     group: Ints, better: Ints, worse: Ints, items: Names, place: Callable[[int], str]
 ) -> Iterator[tuple[int, list[list[int]]]]:
-    """(group, tiers) for each group of preferences, in the order of their numbers; ``place`` names one in an error."""
+    """Yield (group, tiers) for each group of preferences in ascending order; ``place`` names a group in errors."""
     order = np.argsort(group, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
         if len(rows):
@@ -186,7 +188,7 @@ def partitions(
 
 
 def _cover(start: Ints, stop: Ints, n: int) -> Ints:
-    """For each k in 0..n-1 the number of intervals [start, stop) that hold it; empty intervals hold nothing."""
+    """For each k in 0..n-1, the number of intervals [start, stop) that contain it."""
     full = start < stop
     change = np.bincount(start[full], minlength=n + 1) - np.bincount(stop[full], minlength=n + 1)
     return np.cumsum(change)[:n]

@@ -1,4 +1,4 @@
-"""Tables of classes that are imported when they are asked for."""
+"""Registries of classes that are imported on first use."""
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Classes(MutableMapping[str, type]):
-    """Short names and classes of a package; ``homes`` say in which module of it each stands, as "module:Class".
+    """Mapping from short names to classes of a package; ``homes`` gives where each is defined, as "module:Class".
 
     >>> Classes("placet.data", {"lists": "arrays:Lists"})["lists"].__name__
     'Lists'
@@ -41,7 +41,7 @@ class Classes(MutableMapping[str, type]):
         return len({**self.homes, **self._added})
 
     def name_of(self, kind: type) -> str | None:
-        """The short name of a class, or None if it is not in the table."""
+        """The short name of a class, or None if it is not registered."""
         home = f"{kind.__module__.removeprefix(f'{self.package}.')}:{kind.__qualname__}"
         known = (name for name, own in self.homes.items() if own == home)
         return next(known, next((name for name, own in self._added.items() if own is kind), None))

@@ -25,10 +25,10 @@ from placet.data.errors import DataError
 
 
 class Choices(NamedTuple):
-    """Clicks as choices: each is a list of the row that was clicked and of the rows beside it that were not.
+    """Clicks as choices: each is a list of the clicked row and the rows shown with it that were not clicked.
 
-    ``row`` (rows of the lists,): the row of the log; ``n_silent``: impressions that say nothing (no click, or nothing
-    that was left unclicked).
+    ``row`` (rows of the lists,): the row of the log; ``n_silent``: impressions without information (no click, or
+    nothing left unclicked).
     """
 
     row: Ints
@@ -40,8 +40,8 @@ class Choices(NamedTuple):
 class Clicks:
     """Impressions: rows ``offsets[k]:offsets[k + 1]`` were shown together for query ``query[k]``.
 
-    ``document`` (rows,) and ``query`` (impressions,) number the names in ``documents`` and ``queries``; ``position``
-    (rows,) counts from 1, ``clicked`` (rows,).
+    ``document`` (rows,) and ``query`` (impressions,) are codes of ``documents`` and ``queries``; ``position`` (rows,)
+    counts from 1; ``clicked`` (rows,) says whether a row was clicked.
 
     >>> clicks = Clicks([0], [0, 1, 2], [1, 2, 3], [False, True, False], [0, 3], ["q"], ["a", "b", "c"])
     >>> clicks
@@ -94,10 +94,10 @@ class Clicks:
         *,
         session: Sequence[Hashable] | None = None,
     ) -> "Clicks":
-        """One row per document shown.  Rows of one ``session`` and query are an impression.
+        """Build clicks from one row per document shown; rows with the same ``session`` and query are an impression.
 
-        Without sessions an impression is a run of rows of one query in which the position rises: the next one begins
-        where it falls, stays, or the query changes.
+        Without sessions, an impression is a run of rows of one query with increasing positions: the next one begins
+        where the position does not increase or the query changes.
         """
         place = integers(position, "position")
         code, queries = encode(query, "query")
@@ -129,10 +129,10 @@ class Clicks:
         return cls(code[order][start], item[order], place[order], shown, offsets, queries, documents, notes=notes)
 
     def choices(self) -> Choices:
-        """Every click against what was shown beside it and not clicked.
+        """Each click against the rows shown with it that were not clicked.
 
-        Given one click, the position-based model of clicks is Plackett-Luce at the first place, with the score of a
-        row plus the logarithm of the examination of its position; several clicks of an impression are a product.
+        Given one click, the position-based click model is Plackett-Luce for the first place, with a row's score plus
+        the log of the examination probability of its position; several clicks in an impression multiply.
         """
         impression = list_of_rows(self.offsets)
         n_clicks = np.bincount(impression, self.clicked, len(self))
@@ -148,7 +148,7 @@ class Clicks:
         return Choices(row[kept], Lists(own[kept].astype(float), offsets, self.weight[of]), int((~useful).sum()))
 
     def rows_of(self, keys: Sequence[tuple[Hashable, Hashable]]) -> Ints:
-        """For every row of the log the number of its (query, document) among ``keys``, which name rows of a table."""
+        """For each row of the log, the index of its (query, document) in ``keys``, the names of a table's rows."""
         place = {tuple(key): k for k, key in enumerate(keys)}
         pairs = np.column_stack([self.query[list_of_rows(self.offsets)], self.document])
         distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
@@ -173,6 +173,6 @@ class Clicks:
 
 
 def _counting(sizes: Ints) -> Ints:
-    """0..n-1 for every size n, one after the other."""
+    """Concatenate 0..n-1 for each size n."""
     ends = np.cumsum(sizes)
     return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)

@@ -33,14 +33,14 @@ VOTES_AT_ONCE = 1 << 15
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparisons:
-    """One row per pair (and agent, where there are agents), in order of agent, i, j.
+    """Comparisons with one row per pair (and agent, if there are agents), sorted by agent, i, j.
 
-    ``wins_i``, ``wins_j``, ``ties`` (rows,) are summed weights.  ``i < j``, unless ``ordered`` keeps who came first
+    ``wins_i``, ``wins_j``, ``ties`` (rows,) are summed weights.  ``i < j``, unless ``ordered`` records who came first
     (home advantage, position bias): then ``i`` is the one that came first and (i, j), (j, i) are two rows.
-    Rows that repeat a pair are added together.  ``notes`` are sentences about how the data were read.
-    ``control`` (rows, k) are numbers that may have helped ``i`` (how much longer its answer was, 1 where it was at
-    home), and ``controls`` their names; ``time`` (rows,) is when: dates (datetime64) or plain numbers.  Rows are then
-    one per pair, agent, time and controls; where i and j change places, the controls change their sign.
+    Rows that repeat a pair are summed.  ``notes`` are sentences about how the data were read.
+    ``control`` (rows, k) holds numbers that may have helped ``i`` (how much longer its answer was, 1 if it played at
+    home), and ``controls`` their names; ``time`` (rows,) holds dates (datetime64) or plain numbers.  There is then one
+    row per pair, agent, time and controls; where i and j are swapped, the controls change sign.
 
     >>> Comparisons.from_battles(["x", "y", "x"], ["y", "x", "y"], ["a", "a", "tie"])
     Comparisons(1 pairs, 2 items, 3 votes)
@@ -111,10 +111,10 @@ class Comparisons:
         control: Any = None,
         time: Any = None,
     ) -> "Comparisons":
-        """Votes, one by one: ``outcome`` is "a", "b" or "tie".
+        """Build comparisons from individual votes: ``outcome`` is "a", "b" or "tie".
 
-        ``ordered=True`` keeps that ``a`` came first.  ``weight`` counts a vote more than once or less.  ``control``: a
-        data frame or mapping of columns of numbers that may have helped ``a`` against ``b``, such as
+        ``ordered=True`` records that ``a`` came first.  ``weight`` is how often a vote counts.  ``control``: a data
+        frame or mapping of numeric columns that may have helped ``a`` against ``b``, such as
         ``{"length": length_a - length_b}``.  ``time``: dates (or text such as 2024-06-01, or numbers).
         """
         n = len(a)
@@ -144,10 +144,10 @@ class Comparisons:
         control: Any = None,
         time: Any = None,
     ) -> "Comparisons":
-        """Votes whose items are codes of ``names``, and whose outcomes are 0 (a), 1 (b) or 2 (tie).
+        """Build comparisons from votes whose items are codes of ``names`` and whose outcomes are 0 (a), 1 (b), 2 (tie).
 
-        Items are ``items``, or else the names that occur, by first appearance in ``a``, then in ``b``.  ``agent`` is
-        codes and names too.
+        The items are ``items``, or else the names that occur, by first appearance in ``a``, then in ``b``.  ``agent``
+        is a pair of codes and names too.
         """
         code, found = recode(np.concatenate([a, b]), names, "item", items)
         voter, voters = (None, None) if agent is None else recode(*agent, "agent")
@@ -197,7 +197,7 @@ class Comparisons:
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, which: Any) -> "Comparisons":
-        """The chosen rows (slice, mask or numbers)."""
+        """The selected rows (slice, mask or indices)."""
         rows = np.atleast_1d(np.arange(len(self))[which])
         agent = None if self.agent is None else self.agent[rows]
         i, j, wins_i, wins_j, ties = (getattr(self, name)[rows] for name in ("i", "j", "wins_i", "wins_j", "ties"))
@@ -207,13 +207,13 @@ class Comparisons:
         return Comparisons(*columns, ordered=self.ordered, control=control, time=time, **names)
 
     def __add__(self, other: "Comparisons") -> "Comparisons":
-        """Both as one, items united by name; ``concat`` takes more than two."""
+        """Concatenate the two, matching items by name; ``concat`` accepts more than two."""
         from placet.data.union import concat
 
         return concat([self, other]) if isinstance(other, Comparisons) else NotImplemented
 
     def by_agent(self) -> Iterator[tuple[Hashable, "Comparisons"]]:
-        """The rows of each agent (``None`` where there are no agents)."""
+        """Iterate over (agent, its rows); the agent is ``None`` if there are no agents."""
         if self.agent is None or self.agents is None:
             yield None, self
             return
@@ -222,11 +222,11 @@ class Comparisons:
             yield name, self[bounds[k] : bounds[k + 1]]
 
     def pooled(self) -> "Comparisons":
-        """The same results by pair alone: without agents, controls, times, and without who came first."""
+        """The same results per pair only: without agents, controls, times or who came first."""
         return Comparisons(self.i, self.j, self.wins_i, self.wins_j, self.ties, items=self.items)
 
     def describe(self) -> dict[str, Any]:
-        """Counts, ties, coverage, and connectedness of the "beats" graph.  O(rows)."""
+        """Counts, ties, coverage, and connectivity of the "beats" graph.  O(rows)."""
         wins, ties = float(self.wins_i.sum() + self.wins_j.sum()), float(self.ties.sum())
         pairs = len(np.unique(np.minimum(self.i, self.j) * self.n_items + np.maximum(self.i, self.j)))
         seen = np.zeros(self.n_items, bool)
@@ -254,7 +254,7 @@ class Comparisons:
 def control_columns(
     control: Any, names: Sequence[str] | None, n_rows: int
 ) -> tuple[Floats | None, tuple[str, ...] | None]:
-    """A table of controls (rows, k) of finite numbers, and the names of its columns."""
+    """Controls as a (rows, k) array of finite numbers, and the names of its columns."""
     if control is None:
         return None, None
     values, own = table(control)
@@ -282,7 +282,7 @@ def control_columns(
 
 
 def _beside(control: Any, names: Sequence[str] | None, time: Any, n: int) -> dict[str, Any]:
-    """What is kept beside the result of each vote, by name; nothing where there is nothing."""
+    """Optional columns of the votes (controls, time) as keyword arguments; only those that are given."""
     values, known = control_columns(control, names, n)
     found: dict[str, Any] = {} if values is None else {"control": values, "controls": known}
     return found if time is None else found | {"time": time_column(time, n)}
@@ -291,7 +291,7 @@ def _beside(control: Any, names: Sequence[str] | None, time: Any, n: int) -> dic
 def _equal_rows(
     i: Ints, j: Ints, agent: Ints | None, time: NDArray[Any] | None, control: Floats | None
 ) -> tuple[Ints, Ints]:
-    """Rows in order of agent, i, j, time and controls, and the places at which a new combination starts."""
+    """Row order by agent, i, j, time and controls, and the positions where a new combination starts."""
     columns = [c for c in (agent, i, j, time) if c is not None]
     columns += [] if control is None else list(control.T)
     rows = np.lexsort(columns[::-1])
@@ -308,7 +308,7 @@ def _added(values: Floats, starts: Ints) -> Floats:
 
 
 def outcome_codes(outcome: Sequence[str]) -> NDArray[np.int8]:
-    """0 for "a", 1 for "b", 2 for "tie"; anything else is an error that shows the first one."""
+    """Codes of outcomes: 0 for "a", 1 for "b", 2 for "tie"; the error for anything else shows the first one."""
     if isinstance(outcome, np.ndarray):
         if outcome.dtype.kind == "U" and outcome.dtype.isnative and outcome.ndim == 1:
             letters = np.ascontiguousarray(outcome).view(np.uint32).reshape(len(outcome), -1)
@@ -328,7 +328,7 @@ def outcome_codes(outcome: Sequence[str]) -> NDArray[np.int8]:
 
 
 def _matched(letters: Any, words: Sequence[str]) -> tuple[NDArray[np.int8], bool]:
-    """Which word each row of letters spells (rows padded with 0), and whether every row spells one."""
+    """Index of the word that each row of letters spells (rows padded with 0), and whether every row spells one."""
     found, known = np.zeros(len(letters), np.int8), 0
     for k, word in enumerate(words):
         if len(word) <= letters.shape[1]:
@@ -337,12 +337,12 @@ def _matched(letters: Any, words: Sequence[str]) -> tuple[NDArray[np.int8], bool
             for column in range(1, letters.shape[1]):
                 same_word &= letters[:, column] == spelt[column]
             known += int(np.count_nonzero(same_word))
-            found += np.multiply(same_word, k, dtype=np.int8)  # a row spells one word at most
+            found += np.multiply(same_word, k, dtype=np.int8)  # a row spells at most one word
     return found, known == len(letters)
 
 
 def pair_keys(n_items: int, agent: Ints | None) -> int:
-    """How many (agent, i, j) there can be; they are numbered in 64 bits."""
+    """Number of possible (agent, i, j) keys; an error if it does not fit in 64 bits."""
     span = n_items * n_items * (1 if agent is None else int(agent.max(initial=0)) + 1)
     if span >= 2**63:
         raise DataError(f"{n_items} items squared times the agents do not fit in 64 bits; leave the agents out")
@@ -350,7 +350,7 @@ def pair_keys(n_items: int, agent: Ints | None) -> int:
 
 
 def _encode_pairs(a: Any, b: Any, items: Sequence[Hashable] | None) -> tuple[Ints, Ints, Names]:
-    """Codes of both sides of each vote; whole numbers in a small range are numbered without a dictionary."""
+    """Codes of both sides of each vote, and the names; integers in a small range are coded without a dictionary."""
     refuse_masked_or_complex(a)
     refuse_masked_or_complex(b)
     both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size and b.size
@@ -377,10 +377,10 @@ def _plain(values: Any) -> list[Any]:
 def _tabulated(
     a: Ints, b: Ints, result: NDArray[np.int8], weight: Floats | None, n_items: int
 ) -> tuple[Ints, Ints, Floats, Floats, Floats]:
-    """Columns i, j, wins_i, wins_j, ties of votes, through a table of the results of every pair.  O(votes + n^2)."""
+    """Columns i, j, wins_i, wins_j, ties of votes, from a table of the results of all pairs.  O(votes + n^2)."""
     kinds = 3 if (result == 2).any() else 2
     key = np.empty(len(a), np.int64)
-    for start in range(0, len(a), VOTES_AT_ONCE):  # a block at a time, so that what comes between stays in the cache
+    for start in range(0, len(a), VOTES_AT_ONCE):  # in blocks, so that temporaries stay in the cache
         rows = slice(start, start + VOTES_AT_ONCE)
         x, y, won = a[rows], b[rows], result[rows]
         kind = (won == 0) != (x < y)  # whether j won
@@ -411,7 +411,7 @@ def _refuse_codes(i: Ints, j: Ints, agent: Ints | None, items: Names, agents: Na
 def _merge(
     i: Ints, j: Ints, agent: Ints | None, counts: list[Floats], n_items: int
 ) -> tuple[Ints, Ints, Ints | None, list[Floats]]:
-    """Rows in order of agent, i, j, one for each, counts added."""
+    """Sort rows by agent, i, j and merge equal ones, summing their counts."""
     span = pair_keys(n_items, agent)
     key = i * n_items + j
     if agent is not None:

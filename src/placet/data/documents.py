@@ -1,4 +1,4 @@
-"""Labeled documents: sparse features, and labels that form tiers, checked once."""
+"""Labeled documents: sparse features, and labels that form tiers, validated once."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Own(NamedTuple):
-    """A document's own labels: columns ``label[offsets[d]:offsets[d + 1]]``, grades above 0 that never rise."""
+    """Labels ``label[offsets[d]:offsets[d + 1]]`` of each document d, with positive grades in descending order."""
 
     label: NDArray[np.int64]
     grade: NDArray[np.float64]
@@ -27,14 +27,14 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True)
 class Documents:
-    """``X`` (documents, features) float32 and ``Y`` (documents, labels) grades, CSR; a document's grades never rise."""
+    """``X`` (documents, features) float32 and ``Y`` (documents, labels), CSR; grades descend within a row of ``Y``."""
 
     X: "csr_matrix"
     Y: "csr_matrix"
 
     @classmethod
     def from_matrices(cls, X: Any, Y: Any) -> "Documents":
-        """Features and grades as matrices, sparse or dense, checked."""
+        """Validate matrices of features and grades, sparse or dense."""
         rows, labels = checked_features(X), checked_labels(Y)
         if rows.shape[0] != labels.shape[0]:
             raise DataError(
@@ -49,15 +49,15 @@ class Documents:
         return Documents(self.X[which], self.Y[which])
 
     def own(self) -> Own:
-        """What a loss takes."""
+        """The labels in the form that losses expect."""
         return Own(self.Y.indices.astype(np.int64), self.Y.data, self.Y.indptr.astype(np.int64))
 
     def has_labels(self) -> NDArray[np.bool_]:
-        """Documents that have labels."""
+        """Mask of the documents that have labels."""
         return np.diff(self.Y.indptr) > 0
 
     def useful(self) -> NDArray[np.bool_]:
-        """Documents that have two tiers or more, and so an order to learn."""
+        """Mask of the documents that have at least two tiers, and so an order to learn."""
         own = self.own()
         counts = np.diff(own.offsets)
         steps = np.zeros(len(self), bool)
@@ -66,13 +66,13 @@ class Documents:
         return (counts > 0) & ((counts < self.Y.shape[1]) | steps)
 
     def split(self, share: float, rng: np.random.Generator) -> tuple["Documents", "Documents"]:
-        """The documents without a random ``share`` of them (at least one), and these."""
+        """Split off a random ``share`` of the documents (at least one): the others, and those split off."""
         order = rng.permutation(len(self))
         n = min(max(1, round(share * len(self))), max(len(self) - 1, 0))
         return self[np.sort(order[n:])], self[np.sort(order[:n])]
 
     def refuse_unlike(self, other: "Documents") -> None:
-        """Refuse other numbers of features or labels."""
+        """Raise a ``DataError`` unless ``other`` has the same numbers of features and labels."""
         for what, a, b in (("features", self.X, other.X), ("labels", self.Y, other.Y)):
             if a.shape[1] != b.shape[1]:
                 raise DataError(
@@ -82,7 +82,7 @@ class Documents:
 
 
 def checked_features(X: Any) -> "csr_matrix":
-    """Float32 CSR rows; a feature that a row has twice counts as the sum, an empty row is allowed."""
+    """Features as a float32 CSR matrix; repeated features of a row are summed, and empty rows are allowed."""
     matrix = _as_csr(X, "features")
     bad = ~np.isfinite(matrix.data)
     if bad.any():
@@ -98,7 +98,7 @@ def checked_features(X: Any) -> "csr_matrix":
 
 
 def checked_labels(Y: Any) -> "csr_matrix":
-    """Grades as float64 CSR, each document's in descending order; stored zeros say that a document lacks the label."""
+    """Grades as float64 CSR, in descending order in each row; stored zeros, which mean no label, are removed."""
     matrix = _as_csr(Y, "labels").astype(np.float64)
     bad = ~(np.isfinite(matrix.data) & (matrix.data >= 0))
     if bad.any():
@@ -124,7 +124,7 @@ def checked_labels(Y: Any) -> "csr_matrix":
 
 
 def _as_csr(table: Any, what: str) -> "csr_matrix":
-    """A CSR matrix of its own, from one that is sparse in any form, or from a dense table."""
+    """A new CSR matrix from a sparse matrix of any format or from a dense table."""
     from scipy.sparse import csr_matrix
 
     one = what.removesuffix("s")

@@ -1,8 +1,8 @@
-"""How sums over parts are computed: parts are loaded and kept where there is room, and added in a fixed tree.
+"""Engines that compute sums over parts: parts are loaded, cached if they fit in memory, and added in a fixed tree.
 
-The tree is that of a binary counter: parts 0 and 1, 2 and 3, ..., then pairs of these, whatever is left over joining
-from the right.  It depends on the number of parts alone, so a sum has the same bytes for every engine, number of
-workers and history of failures.
+The tree is that of a binary counter: parts 0 and 1, 2 and 3, ..., then pairs of these, any remainder joining from the
+right.  It depends only on the number of parts, so a sum is bitwise identical for every engine, number of workers and
+history of failures.
 """
 
 import threading
@@ -18,8 +18,8 @@ Merge = Callable[[Any, Any], Any]
 
 
 class Piece(Protocol):
-    """A piece of data that any process can load: ``key`` tells it from all others, ``name`` is for messages, ``size``
-    the bytes that loading it reads.
+    """A piece of data that any process can load: ``key`` is unique, ``name`` is for messages, and ``size`` is the
+    number of bytes that loading it reads.
     """
 
     @property
@@ -37,24 +37,24 @@ class Engine(Protocol):
     def sum(
         self, f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], *, name: str, merge: Merge
     ) -> tuple[Any, int]:
-        """``f(loaded piece, *x)`` of all pieces, merged in the fixed tree; and the bytes that were read.
+        """Merge ``f(loaded piece, *x)`` over all pieces in the fixed tree; return the result and the bytes read.
 
-        ``merge`` leaves what it is given as it was: a task whose result is lost with a worker is run again on it.
+        ``merge`` must not modify its arguments: a task whose result is lost with a worker is run again on them.
         """
         ...
 
 
 class EngineError(RuntimeError):
-    """The engine cannot go on: workers are lost, or lack what they need.
+    """The engine cannot continue: workers are lost, or lack what they need.
 
-    ``checkpoint``: the file that holds the last iterate, where there is one; it can be given as ``start``.
+    ``checkpoint``: the file with the last iterate, if there is one; it can be passed as ``start``.
     """
 
     checkpoint: str | None = None
 
 
 class Serial:
-    """The engine of one process: pieces one after the other, each on all threads."""
+    """Single-process engine: pieces one after another, each on all threads."""
 
     def sum(
         self, f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], *, name: str, merge: Merge
@@ -63,7 +63,9 @@ class Serial:
 
 
 def run(f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], merge: Merge) -> tuple[Any, int]:
-    """``f`` of consecutive pieces, merged; and the bytes that were read.  Pieces that do not fit are read and left."""
+    """Merge ``f`` over consecutive pieces; return the result and the bytes read.  Pieces that do not fit in memory are
+    read but not cached.
+    """
 
     def one(piece: Piece) -> tuple[Any, int]:
         data, read = KEPT.fetch(piece)
@@ -73,12 +75,12 @@ def run(f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], merge: Merge) 
 
 
 def counted(merge: Merge) -> Merge:
-    """A merge of results that come with the bytes that were read for them."""
+    """Extend ``merge`` to pairs of a result and the bytes read for it."""
     return lambda a, b: (merge(a[0], b[0]), a[1] + b[1])
 
 
 def tree(values: Iterable[Any], merge: Merge) -> Any:
-    """All values merged in the fixed tree; at most log2 of them are held at a time.
+    """Merge all values in the fixed tree, holding at most about log2(number of values) of them at a time.
 
     >>> tree("abcdefg", lambda x, y: f"({x}{y})")
     '(((ab)(cd))((ef)g))'
@@ -99,31 +101,31 @@ def tree(values: Iterable[Any], merge: Merge) -> Any:
 
 
 def add(a: Any, b: Any) -> Any:
-    """The sum of numbers, arrays or lists, or of tuples of these place by place."""
+    """The sum of numbers, arrays or lists, or elementwise of tuples of these."""
     if isinstance(a, tuple):
         return tuple(add(x, y) for x, y in zip(a, b))
     return a + b
 
 
 class Kept:
-    """Loaded pieces, kept while they fit within a limit.
+    """Cache of loaded pieces, up to a memory limit.
 
-    A piece is never dropped for another of the same kind of use, since a pass that goes round would then find none:
-    what does not fit is loaded again at each pass.  Pieces of an earlier use (another ``owner``) make room.
+    A piece is never evicted for another of the same ``owner``, since repeated passes in the same order would then never
+    hit the cache: pieces that do not fit are loaded again in each pass.  Pieces of other owners are evicted.
     """
 
     def __init__(self) -> None:
-        self.limit: int | None = None  # None: as PLACET_MEMORY says
+        self.limit: int | None = None  # None: taken from PLACET_MEMORY
         self._held: dict[str, tuple[Any, int, str]] = {}
         self._lock = threading.RLock()
 
     @property
     def bytes(self) -> int:
-        """Bytes that are held."""
+        """Bytes in the cache."""
         return sum(size for _, size, _ in self._held.values())
 
     def fetch(self, piece: Piece) -> tuple[Any, int]:
-        """The loaded piece, and the bytes that were read for it now."""
+        """The loaded piece, and the bytes read by this call (0 if it was cached)."""
         with self._lock:
             if piece.key in self._held:
                 return self._held[piece.key][0], 0
@@ -143,7 +145,7 @@ class Kept:
                 self._held[key] = value, size, owner
 
     def drop(self, owner: str | None = None) -> None:
-        """Let go of what belongs to an owner, or of everything."""
+        """Drop the cached pieces of an owner, or all of them."""
         with self._lock:
             for key, (_, _, whose) in list(self._held.items()):
                 if owner is None or whose == owner:
@@ -151,14 +153,14 @@ class Kept:
 
 
 KEPT = Kept()
-"""What this process holds."""
+"""The cache of this process."""
 
 _HOMES = {"distributed": "placet.scale:dask"}
-"""The module of a foreign object -> what makes an engine of it; imported when it is met."""
+"""Top-level package of an object -> "module:function" that wraps it as an engine, imported on demand."""
 
 
 def engine_of(given: Any) -> Engine:
-    """An engine as it is, a Dask client as an engine, None as the serial one; else a ``TypeError``."""
+    """Return an engine unchanged, wrap a Dask client, or use the serial engine for None; else a ``TypeError``."""
     if given is None:
         return Serial()
     if callable(getattr(given, "sum", None)):

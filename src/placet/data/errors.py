@@ -1,4 +1,4 @@
-"""The one exception for data that cannot be used as they are, and the one check of a choice."""
+"""The exception for unusable data, and the check of a value against its choices."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -7,16 +7,16 @@ T = TypeVar("T")
 
 
 class DataError(ValueError):
-    """Data that cannot be used as they are: the message says where, what, how many, and the way out.
+    """Data that cannot be used as given: the message says where, what, how many, and what to do about it.
 
-    ``lines``: (source, line, what is wrong, way out) of the first hundred bad lines, where an error is about lines.
+    ``lines``: (source, line, problem, remedy) of the first hundred bad lines, if the error is about lines of a file.
     """
 
     lines: tuple[tuple[str, int, str, str], ...] = ()
 
 
 def one_of(value: T, choices: Iterable[T], what: str) -> T:
-    """The value itself, or an error that lists the choices."""
+    """Return the value, or raise an error that lists the choices."""
     known = list(choices)
     if value not in known:
         raise ValueError(f"{what} {value!r} is unknown; choose from {known}")

@@ -1,4 +1,4 @@
-"""Gain of a grade and discount of a place: one vocabulary for losses and metrics."""
+"""Gains of grades and discounts of positions, shared by losses and metrics."""
 
 from collections.abc import Callable, Mapping
 
@@ -22,16 +22,16 @@ DISCOUNTS: dict[str, Curve] = {
     "reciprocal": lambda place: 1.0 / place,
     "none": lambda place: np.ones_like(place),
 }
-"""Discount of place i = 1, 2, ...: 1 / log2(1 + i); 1, 1, 1 / log2(3), ...; 1 / i; 1."""
+"""Discount of position i = 1, 2, ...: 1 / log2(1 + i); 1, 1, 1 / log2(3), ...; 1 / i; 1."""
 
 
 def gains(grade: Floats, gain: str | Curve = "exp2", *, clip: bool = False) -> Floats:
-    """Gains (rows,) of grades by name or by a function; ``clip`` sets negative gains to 0, else they are refused.
+    """Gains (rows,) of grades, by name or function; negative gains are set to 0 if ``clip``, else they are an error.
 
     >>> gains(np.array([2.0, 1.0, 0.0]))
     array([3., 1., 0.])
     """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what this hides is refused, by value, below
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # such values are refused below
         values = np.ascontiguousarray(_curve(GAINS, gain, "gain")(grade), dtype=np.float64)
     if values.shape != grade.shape:
         raise ValueError(f"gain gives shape {values.shape} for grades of shape {grade.shape}")
@@ -48,7 +48,7 @@ def gains(grade: Floats, gain: str | Curve = "exp2", *, clip: bool = False) -> F
 
 
 def discounts(n: int, discount: str | Curve = "log2") -> Floats:
-    """Discounts (n,) of places 1..n by name or by a function.
+    """Discounts (n,) of positions 1..n, by name or function.
 
     >>> discounts(3)
     array([1.       , 0.63092975, 0.5      ])

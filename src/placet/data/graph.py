@@ -1,8 +1,9 @@
-"""Do finite scores exist?  For the Plackett-Luce family, if and only if the graph "beats" is strongly connected;
-other models have rules of their own.
+"""Tests of whether finite scores exist.
 
-An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items of tier k ->
-node k -> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges, not n^2.
+For the Plackett-Luce family they exist if and only if the "beats" graph is strongly connected; other models have other
+conditions.  An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items
+of tier k -> node k -> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges,
+not n^2.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,15 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 Labels = NDArray[np.int64]
 
-FEW = 10_000  # edges and nodes that plain Python searches before SciPy's graphs are imported
+FEW = 10_000  # up to this many edges and nodes, plain Python is used instead of importing SciPy's graph module
 
 
 def components(
     item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int, *, ties_link: bool = False
 ) -> Labels:
-    """Group of each item (n_items,), numbered by first item; rows of a ballot sorted by tier.  O(rows + n_items).
+    """Component of each item (n_items,), numbered by first item; ballot rows are sorted by tier.  O(rows + n_items).
 
-    ``ties_link``: items of one tier beat one another, as under models in which a tie says that two scores are alike.
+    ``ties_link``: items of one tier beat one another, as in models where a tie means that two scores are close.
 
     >>> components([0, 1, 1, 2, 0], [0, 1, 0, 1, 2], [0, 2, 5], n_items=4)  # 0 > 1, then 1 > 2 > 0; 3 never appears
     array([0, 0, 0, 1])
@@ -32,13 +33,13 @@ def components(
 def _links(
     item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int, ties_link: bool
 ) -> tuple[Labels, Labels, int, int]:
-    """Starts and ends of the edges between items and tiers, the number of items, and that of all nodes."""
+    """Starts and ends of the edges between items and tiers, the number of items, and the number of all nodes."""
     item, tier, offsets = (np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
     ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     new_ballot = np.append(True, ballot[1:] != ballot[:-1])[: len(item)]
     new_tier = new_ballot | np.append(True, tier[1:] != tier[:-1])[: len(item)]
-    node = np.cumsum(new_tier) - 1  # number of the row's tier among all tiers of all ballots
-    top = new_ballot[new_tier]  # per tier: the first of its ballot
+    node = np.cumsum(new_tier) - 1  # index of the row's tier among all tiers of all ballots
+    top = new_ballot[new_tier]  # per tier: whether it is the first of its ballot
     follows = np.flatnonzero(~top)  # tiers with a tier above them: node - 1
     below = ~top[node]
     start = np.concatenate([item, n_items + node[below] - 1, n_items + follows - 1])
@@ -51,11 +52,11 @@ def _links(
 def reduced_edges(
     item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int, *, ties_link: bool = False
 ) -> tuple[Labels, int]:
-    """Edges (edges, 2) that lead from item to item exactly where the ballots do, and the number of nodes.
+    """Edges (edges, 2) with the same reachability between items as the ballots, and the number of nodes.
 
-    Items that reach one another are linked through the first of them, and a tier to the next one directly where either
-    is of one item; other nodes are those that had to stay.  Edges of several parts, each with its own further nodes,
-    give the components of all (`components_of_edges`).  O(rows + n_items), and mostly O(n_items) edges.
+    Items that reach one another are linked through the first of them, and a tier is linked directly to the next if
+    either has a single item; only the remaining tiers keep their nodes.  `components_of_edges` combines the edges of
+    several parts, each with its own extra nodes.  O(rows + n_items), and usually O(n_items) edges.
 
     >>> reduced_edges([0, 1, 1, 0, 1, 2], [0, 1, 0, 1, 0, 1], [0, 2, 4, 6], 3)  # 0 > 1, 1 > 0, 1 > 2
     (array([[0, 1],
@@ -65,7 +66,7 @@ def reduced_edges(
     start, end, _, n_nodes = _links(item, tier, offsets, n_items, ties_link)
     label = _labels(start, end, n_nodes)
     first = np.full(int(label.max(initial=-1)) + 1, n_nodes)
-    np.minimum.at(first, label, np.arange(n_nodes))  # items come before tiers, so an item where there is one
+    np.minimum.at(first, label, np.arange(n_nodes))  # items come before tiers, so an item if there is one
     node = first[label]
     members = np.flatnonzero(node[:n_items] != np.arange(n_items))
     start, end = node[start], node[end]
@@ -97,7 +98,7 @@ def reduced_edges(
 
 
 def components_of_edges(parts: Sequence[tuple[Labels, int]], n_items: int) -> Labels:
-    """Group of each item (n_items,) from the `reduced_edges` of several parts."""
+    """Component of each item (n_items,) from the `reduced_edges` of several parts."""
     edges, n_nodes = [], n_items
     for own, own_nodes in parts:
         edges.append(np.where(own >= n_items, own + (n_nodes - n_items), own))
@@ -107,7 +108,7 @@ def components_of_edges(parts: Sequence[tuple[Labels, int]], n_items: int) -> La
 
 
 def components_of_pairs(winner: ArrayLike, loser: ArrayLike, n_items: int) -> Labels:
-    """Group of each item (n_items,) from comparisons; a tie is two rows, one each way.  O(rows + n_items)."""
+    """Component of each item (n_items,) from comparisons; a tie is two rows, one each way.  O(rows + n_items)."""
     return _strong(np.asarray(winner, dtype=np.int64), np.asarray(loser, dtype=np.int64), n_items, n_items)
 
 
@@ -131,7 +132,7 @@ def _labels(start: Labels, end: Labels, n_nodes: int) -> Labels:
 
 
 def _few_labels(start: list[int], end: list[int], n_nodes: int) -> Labels:
-    """As `_labels`, without the 0.2 seconds that SciPy's graphs take to import: Kosaraju's two searches."""
+    """`_labels` by Kosaraju's algorithm, without the 0.2 seconds that importing SciPy's graph module takes."""
     ahead: list[list[int]] = [[] for _ in range(n_nodes)]
     back: list[list[int]] = [[] for _ in range(n_nodes)]
     for a, b in zip(start, end):
@@ -162,8 +163,8 @@ def _few_labels(start: list[int], end: list[int], n_nodes: int) -> Labels:
 
 
 def always_together(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int) -> Labels:
-    """Group of each item (n_items,): items that stand in the same tier of the same ballots, all of them; items on no
-    ballot are alone.  O(rows log rows).
+    """Group of each item (n_items,): items are grouped if they share a tier on every ballot that lists any of them;
+    items on no ballot are alone.  O(rows log rows).
 
     >>> always_together([0, 1, 2, 2, 0, 1], [0, 0, 1, 0, 1, 1], [0, 3, 6], n_items=4)
     array([0, 0, 1, 2])
@@ -183,29 +184,29 @@ def always_together(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_item
 
 
 CANDIDATES_AT_ONCE = 64
-"""Items left out in one pass over the ballots."""
+"""Number of candidates left out in one pass over the ballots."""
 
 Rows = tuple[Labels, Labels, Labels]
 OverAll = Callable[..., Any]
-"""``over_all(f, merge, *x)``: ``f(rows, *x)`` of all parts of the ballots, merged."""
+"""``over_all(f, merge, *x)`` merges ``f(rows, *x)`` over all parts of the ballots."""
 
 
 def free_to_rise(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_items: int) -> NDArray[np.bool_] | None:
-    """A proper, non-empty set of items that no ballot keeps down, or None: on every ballot, where it has an item in
-    some tier it has one in each tier above it.
+    """A proper, non-empty set of items that no ballot bounds from above, or None if there is none: on every ballot, if
+    the set has an item in some tier, it has one in each tier above it.
 
-    Under a model that looks at the sum of e^s over a tier, the scores of such a set may rise together for ever.
+    In a model that depends on the sum of e^s over a tier, the scores of such a set can increase together without bound.
     """
     rows: Any = tuple(np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
     return free_to_rise_over(lambda f, merge, *x: f(rows, *x), np.arange(n_items))
 
 
 def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | None:
-    """The same for ballots in parts; items of one ``label`` (n_items,) count as one.
+    """`free_to_rise` for ballots in parts; items with the same ``label`` (n_items,) count as one.
 
-    A tier of one label is needed by all below it, and labels that need one another count as one from then on, in
-    several passes.  For each label that is left then, the largest set without it is found by taking out what is kept
-    down.  O(rows) for each pass where one label is left, and that times the labels otherwise.
+    A set with a label below a tier of a single label must also contain that label; labels that require one another are
+    merged, over several passes.  For each remaining label, the largest set without it is found by repeatedly removing
+    the bounded labels.  O(rows) per pass if one label remains, and that times the number of labels otherwise.
     """
     n = int(label.max(initial=-1)) + 1
     while n > 1:
@@ -227,7 +228,7 @@ def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | N
 
 
 def _tiers(rows: Rows) -> tuple[Labels, Labels]:
-    """The number of each row's tier among all tiers of all ballots (rows,), and the ballot of each tier."""
+    """The index of each row's tier among all tiers of all ballots (rows,), and the ballot of each tier."""
     _, tier, offsets = rows
     ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     new = np.append(True, (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1]))[: len(tier)]
@@ -235,8 +236,8 @@ def _tiers(rows: Rows) -> tuple[Labels, Labels]:
 
 
 def _needs(rows: Rows, label: Labels) -> Labels:
-    """Edges (2, edges) from a label to one that any set which holds it must hold: that of the last tier above it that
-    is of one label, those above being needed by that.
+    """Edges (2, edges) from a label to another that any set containing it must also contain: that of the nearest tier
+    above with a single label, which in turn requires those above it.
     """
     (node, ballot), own = _tiers(rows), label[rows[0]]
     low, high = np.full(len(ballot), len(label)), np.full(len(ballot), -1)
@@ -254,7 +255,7 @@ def _united_edges(a: Labels, b: Labels) -> Labels:
 
 
 def _kept_down(rows: Rows, label: Labels, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Labels (sets, labels) of each set that stand below a tier in which the set has none."""
+    """Mask (sets, labels) of the labels of each set that are below a tier in which the set has no label."""
     (node, ballot), own = _tiers(rows), label[rows[0]]
     down = np.zeros_like(inside)
     for k, within in enumerate(inside[:, own]):

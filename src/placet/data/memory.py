@@ -1,4 +1,4 @@
-"""How much memory may be used for data that can be read again, and how much a thing takes."""
+"""Memory limits for data that can be read again, and the size of objects in memory."""
 
 import os
 from typing import Any
@@ -9,15 +9,15 @@ from placet.data.room import group_limit
 
 VARIABLE = "PLACET_MEMORY"
 PART_OF_MEMORY = 4
-"""What a method needs of all parts at once may take 1 / this of the memory that parts may: it makes arrays of its own
-from it.
+"""Data that a method needs from all parts at once may take 1 / this of the memory limit for parts, since the method
+allocates further arrays from it.
 """
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_bytes(text: str, what: str) -> int:
-    """A number of bytes, such as ``500M`` or ``64G``; anything else is a ``ValueError`` that names ``what``.
+    """Parse a number of bytes such as ``500M`` or ``64G``; anything else is a ``ValueError`` that names ``what``.
 
     >>> parse_bytes("2K", "PLACET_MEMORY")
     2048
@@ -30,13 +30,13 @@ def parse_bytes(text: str, what: str) -> int:
 
 
 def memory_limit() -> int:
-    """Bytes of data in parts that are kept in memory: the variable PLACET_MEMORY, or half of the machine's memory."""
+    """Bytes of parts that may be cached: the environment variable PLACET_MEMORY, or half of the machine's memory."""
     given = os.environ.get(VARIABLE, "")
     return parse_bytes(given, VARIABLE) if given.strip() else total_memory() // 2
 
 
 def total_memory() -> int:
-    """Bytes of memory of this machine, or of its container where that has fewer."""
+    """Bytes of memory of this machine, or of its container if that has less."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not POSIX

@@ -1,4 +1,4 @@
-"""Parameters of methods, checked by the names and annotations that their functions have, before any work is done."""
+"""Validation of method parameters against function signatures and annotations, before any work is done."""
 
 import inspect
 import types
@@ -10,10 +10,10 @@ _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def check_parameters(function: Callable[..., Any], params: Mapping[str, Any], who: str, skip: int = 0) -> None:
-    """A ``ValueError`` where ``function`` has no parameter of a name, or where a value is not of the kind it states.
+    """Raise a ``ValueError`` if ``function`` lacks a parameter or a value does not match its annotation.
 
-    The first ``skip`` parameters are not to be given by name.  Annotations other than numbers, texts, truth values,
-    mappings and choices say nothing, and are not checked.
+    The first ``skip`` parameters cannot be given by name.  Only annotations of numbers, text, booleans, mappings and
+    choices are checked.
 
     >>> check_parameters(lambda data, seats=1: 0, {"seat": 2}, "'stv'", skip=1)
     Traceback (most recent call last):
@@ -27,7 +27,7 @@ def check_parameters(function: Callable[..., Any], params: Mapping[str, Any], wh
             raise ValueError(f"parameter {name!r} is unknown to {who}; {way_out}")
     try:
         hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
-    except NameError:  # annotations of names that exist for type checkers alone
+    except NameError:  # annotations with names that only type checkers import
         return
     for name, value in params.items():
         hint = hints.get(name, Any)
@@ -36,7 +36,7 @@ def check_parameters(function: Callable[..., Any], params: Mapping[str, Any], wh
 
 
 def matches(value: Any, hint: Any) -> bool:
-    """Whether a value is of the kind that an annotation states; what cannot be told is taken to be."""
+    """Whether a value matches an annotation; True where that cannot be determined."""
     if get_origin(hint) in (Union, types.UnionType):
         return any(matches(value, one) for one in get_args(hint))
     if get_origin(hint) is Literal:

@@ -1,4 +1,4 @@
-"""Data in parts, of which any number may be larger than memory: ballots, votes or queries that are never cut."""
+"""Data in parts that together may exceed memory; a ballot, vote or query is never split across parts."""
 
 import hashlib
 import pickle
@@ -23,9 +23,9 @@ Data = Rankings | Comparisons | Queries
 
 
 class Summary(NamedTuple):
-    """What the first pass finds out about a piece; ``lists`` are hashes of the names of its ballots or queries.
+    """Results of the first pass over a piece; ``lists`` are hashes of the names of its ballots or queries.
 
-    ``informative``: some query that counts has two different grades.
+    ``informative``: whether some query with positive weight has two different grades.
     """
 
     kind: type
@@ -47,8 +47,8 @@ class Summary(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """One pass over all parts: its number, what it was for, bytes read in it, and value and largest gradient entry of
-    the objective where it was one.
+    """One pass over all parts: its number, purpose and bytes read, and for passes of the objective its value and
+    largest gradient entry.
     """
 
     number: int
@@ -60,7 +60,7 @@ class Pass(NamedTuple):
 
 @dataclass
 class Log:
-    """Counts passes and bytes, and tells ``watch`` of each."""
+    """Counter of passes and bytes that calls ``watch`` after each pass."""
 
     watch: Callable[[Pass], None] | None = None
     passes: int = 0
@@ -77,9 +77,9 @@ class Log:
 class Parts:
     """Pieces of ballots, votes or queries, in order, with one vocabulary.
 
-    ``placet.scan`` makes them of files, `Parts.of` of data in memory.  ``kind`` is `Rankings`, `Comparisons` or
-    `Queries`; ``items`` and ``agents`` are the names of all parts, by first appearance, and ``features`` those of
-    queries.  A ballot or query stands in one part.  ``engine`` does the work, ``log`` counts it.
+    ``placet.scan`` makes them from files, `Parts.of` from data in memory.  ``kind`` is `Rankings`, `Comparisons` or
+    `Queries`; ``items`` and ``agents`` are the names in all parts, by first appearance, and ``features`` those of
+    queries.  Each ballot or query is in one part.  ``engine`` does the work, ``log`` counts passes and bytes.
 
     >>> parts = Parts.of([Rankings.from_orders([["a", "b"]]), Rankings.from_orders([["c", "b"], ["b", "a"]])])
     >>> parts, parts.items
@@ -100,12 +100,12 @@ class Parts:
 
     @classmethod
     def of(cls, data: Iterable[Data], engine: Any = None) -> "Parts":
-        """Parts that are in memory already."""
+        """Make parts from data in memory."""
         return cls.from_pieces([Held(k, one) for k, one in enumerate(data)], engine)
 
     @classmethod
     def from_pieces(cls, pieces: Sequence[Piece], engine: Any = None, *, items: Sequence[Hashable] = ()) -> "Parts":
-        """Pieces whose vocabulary is found in a first pass; ``items`` come first among the items."""
+        """Make parts from pieces, collecting the vocabulary in a first pass; ``items`` come first among the items."""
         worker, log = engine_of(engine), Log()
         found, read = worker.sum(summary_of, pieces, (), name="vocabulary", merge=add)
         log.note("vocabulary", read, None, None)
@@ -115,7 +115,7 @@ class Parts:
     def from_summaries(
         cls, pieces: Sequence[Piece], found: Sequence[Summary], engine: Engine, log: Log, items: Sequence[Hashable] = ()
     ) -> "Parts":
-        """Pieces whose first pass is done."""
+        """Make parts from pieces whose first pass is done."""
         _refuse_mixed(pieces, found)
         _refuse_spans(pieces, found)
         first = found[0]
@@ -130,7 +130,7 @@ class Parts:
             coded.append(Coded(piece, _places(one.items, names), len(names), voter, len(agents or ())))
         return cls(tuple(coded), tuple(found), first.kind, names, agents, first.features, first.n_features, engine, log)
 
-    # What is known after the first pass
+    # Results of the first pass
 
     @property
     def n_items(self) -> int:
@@ -142,22 +142,22 @@ class Parts:
 
     @property
     def n_lists(self) -> int:
-        """Ballots or queries; pairs, for votes."""
+        """Number of ballots or queries, or of pairs for votes."""
         return sum(one.n_lists for one in self.summaries)
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that one pass reads, where nothing is kept."""
+        """Bytes that one pass reads if nothing is cached."""
         return sum(piece.size for piece in self.pieces)
 
     @property
     def weight(self) -> float:
-        """The weight of all ballots or queries."""
+        """Total weight of all ballots or queries."""
         return sum(one.weight for one in self.summaries)
 
     @property
     def largest_grade(self) -> float:
-        """The largest grade of all queries, and 0 at least."""
+        """The largest grade of all queries, at least 0."""
         return max(one.largest_grade for one in self.summaries)
 
     @property
@@ -172,10 +172,10 @@ class Parts:
         about = f"{self.n_features} features" if self.kind is Queries else f"{self.n_items} items"
         return f"Parts({len(self)} parts, {self.n_lists} {unit}, {about}, {self.n_rows} rows)"
 
-    # What can be done with parts
+    # Operations on parts
 
     def __getitem__(self, k: int) -> Any:
-        """Part ``k``, loaded, under the names of all parts."""
+        """Load part ``k``, with the names of all parts."""
         data = KEPT.fetch(self.pieces[range(len(self))[k]])[0]
         if self.kind is Queries:
             return data
@@ -186,39 +186,39 @@ class Parts:
         return (self[k] for k in range(len(self)))
 
     def load(self) -> Any:
-        """All parts as one, in memory."""
+        """Load all parts into memory as one."""
         return concat(list(self))
 
     def on(self, engine: Any) -> "Parts":
-        """The same parts, worked on by another engine (a Dask client, or None for this process)."""
+        """The same parts on another engine (a Dask client, or None for this process)."""
         return replace(self, engine=engine_of(engine))
 
     def watched(self, watch: Callable[[Pass], None] | None) -> "Parts":
-        """The same parts, ``watch`` being told of every pass."""
+        """The same parts with a new log that calls ``watch`` after every pass."""
         return replace(self, log=Log(watch))
 
     def sum(self, f: Function, *x: Any, name: str = "", merge: Merge = add) -> Any:
-        """``f(part, *x)`` of all parts, added (or merged) in a fixed tree: one pass."""
+        """Sum (or merge) ``f(part, *x)`` over all parts in a fixed tree, in one pass."""
         result, read = self.engine.sum(f, self.pieces, x, name=name or f.__name__.strip("_"), merge=merge)
         self.log.note(name or f.__name__.strip("_"), read, None, None)
         return result
 
     def objective(self, f: Function, *x: Any, then: Callable[..., tuple[float, Floats]]) -> tuple[float, Floats]:
-        """``then`` of the summed value and gradient, both told to who watches."""
+        """Apply ``then`` to the summed value and gradient, and log the resulting value and gradient."""
         (value, gradient, *more), read = self.engine.sum(f, self.pieces, x, name="objective", merge=add)
         value, gradient = then(value, gradient, *more)
         self.log.note("objective", read, value, float(np.abs(gradient).max(initial=0.0)))
         return value, gradient
 
     def made(self, make: Function, *args: Any) -> "Parts":
-        """Parts that load as ``make(number of the part, part, *args)``, which is then kept instead."""
+        """Parts that load as ``make(part number, part, *args)``, which is then cached instead of the part."""
         owner = _digest(make.__module__, make.__qualname__, pickle.dumps(args), *(piece.key for piece in self.pieces))
         made = (Made(piece, make, (k, args), owner) for k, piece in enumerate(self.pieces))
         return replace(self, pieces=tuple(made))
 
     def resampled_by(self, random_state: int, number: int) -> "Parts":
-        """The same ballots with counts drawn anew: Poisson numbers of seed, round and part, so that any part can draw
-        its own.
+        """The same ballots with resampled weights: Poisson counts seeded by seed, round and part, so that each part can
+        be resampled independently.
         """
         whole = all(one.whole_weights for one in self.summaries)
         drawn = tuple(Drawn(piece, (random_state, number, k), whole) for k, piece in enumerate(self.pieces))
@@ -230,7 +230,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Held:
-    """Data in memory; ``key`` is its own in every process."""
+    """Data in memory; ``key`` is unique across processes."""
 
     number: int
     data: Any
@@ -250,7 +250,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Coded:
-    """A piece whose items and agents are numbered as in all parts: local item k is ``item[k]``."""
+    """A piece recoded to the shared numbering of items and agents: local item k becomes ``item[k]``."""
 
     base: Piece
     item: Ints
@@ -288,7 +288,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class Made:
-    """What a function makes of the data of a piece."""
+    """The result of a function applied to the data of a piece."""
 
     base: Piece
     make: Function
@@ -314,7 +314,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Ballots of a piece with weights that are drawn anew: Poisson counts of whole weights, else Poisson times them."""
+    """Ballots of a piece with resampled weights: Poisson(weight) for whole weights, else weight times Poisson(1)."""
 
     base: Piece
     entropy: tuple[int, int, int]
@@ -341,7 +341,7 @@ class Drawn:
 
 
 def summary_of(data: Data, lists: NDArray[np.uint64] | None = None) -> list[Summary]:
-    """What the first pass finds out about a part, as a list that adds up to that of all parts."""
+    """Summary of a part as a one-element list, so that adding the lists gives the summaries of all parts."""
     items: Names = ()
     agents, features, n_features = getattr(data, "agents", None), None, 0
     ordered = instances = scores = informative = False
@@ -399,12 +399,12 @@ def _index(names: Names) -> dict[Hashable, int]:
 
 @lru_cache(maxsize=4)
 def _numbered(n: int) -> Names:
-    """Numbers as names, one object for all parts."""
+    """Numbers as names; cached, so that all parts share one object."""
     return tuple(range(n))
 
 
 def _refuse_mixed(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
-    """All parts are of one kind, and have agents, features and order alike."""
+    """Refuse parts that differ in kind, features, or whether they have agents or order; and ballots with instances."""
     for piece, one in zip(pieces, found):
         for what, own, first in (
             ("holds", one.kind.__name__, found[0].kind.__name__),
@@ -430,7 +430,7 @@ def _short(value: Any) -> str:
 
 
 def _refuse_spans(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
-    """A ballot or query stands in one part."""
+    """Refuse ballots or queries that span two parts."""
     span = first_span(found)
     if span is None:
         return
@@ -443,7 +443,7 @@ def _refuse_spans(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
 
 
 def first_span(found: Sequence[Summary]) -> tuple[int, int, int] | None:
-    """Two parts that hold the same list, and the hash of its name; None where there are none."""
+    """Two parts that contain the same list, and the hash of its name; None if there are none."""
     keys = [one.lists for one in found if one.lists is not None]
     if not keys:
         return None

@@ -1,4 +1,4 @@
-"""Queries: rows with features and grades, grouped by query whatever order they come in."""
+"""Queries: rows with features and grades, in any order, grouped by query."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,9 +44,9 @@ class Queries:
     """Queries as frozen columns; rows ``offsets[q]:offsets[q + 1]`` are query ``q``.
 
     ``X`` (rows, features) is dense float32 or float64, or a SciPy CSR matrix.  ``grade`` (rows,): any floats, higher is
-    better.  ``weight`` (queries,), ``qid`` (queries,) names.  ``row`` (rows,) is the caller's number of each row, so
+    better.  ``weight`` (queries,), ``qid`` (queries,) names.  ``row`` (rows,) is the caller's index of each row, so
     ``restore`` puts predictions in the caller's order.  ``relations``: named CSR matrices (rows, rows) whose entries
-    stay inside queries.  ``features``: column names, where the caller had any.
+    stay within queries.  ``features``: column names, if the caller had any.
     ``notes``: sentences about how the data were read.
 
     >>> q = Queries.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], ["b", "a", "b"])
@@ -103,12 +103,12 @@ class Queries:
         relations: "Mapping[str, csr_matrix] | None" = None,
         missing: Missing = "error",
     ) -> "Queries":
-        """Rows in any order; ``qid`` (rows,) names the query of each, numbers or text.
+        """Build queries from rows in any order; ``qid`` (rows,) names the query of each, as numbers or text.
 
-        ``X`` is a table (dense, SciPy sparse, or any data frame, whose column names are kept).  ``weight`` is a number
-        per query, in order of first appearance, or one per row, equal inside a query.  ``relations`` are (rows, rows)
-        matrices in the caller's order.  NaN in ``X`` is an error unless ``missing="keep"`` (trees know what to do with
-        it); infinity always is.
+        ``X`` is a table (dense, SciPy sparse, or any data frame, whose column names are kept).  ``weight`` has a number
+        per query, in order of first appearance, or one per row, equal within a query.  ``relations`` are (rows, rows)
+        matrices in the caller's order.  NaN in ``X`` is an error unless ``missing="keep"`` (trees can handle it);
+        infinity always is.
         """
         matrix, features = table(X)
         matrix = _features(matrix)
@@ -140,7 +140,7 @@ class Queries:
         weight: str | None = None,
         missing: Missing = "error",
     ) -> "Queries":
-        """Rows of any data frame or mapping of columns; ``features`` are by default all other columns.
+        """Build queries from any data frame or mapping of columns; ``features`` defaults to all other columns.
 
         >>> frame = {"qid": [1, 1, 2], "label": [0, 2, 1], "clicks": [3.0, 4.0, 5.0], "length": [10, 20, 30]}
         >>> queries = Queries.from_frame(frame)
@@ -176,11 +176,11 @@ class Queries:
         weight: ArrayLike | None = None,
         missing: Missing = "error",
     ) -> "Queries":
-        """Rows of ``X`` graded by preferences between rows of one query: row ``better[k]`` over row ``worse[k]``.
+        """Build queries graded by preferences between rows of one query: row ``better[k]`` over row ``worse[k]``.
 
-        The preferences of a query become its finest sound ordered partition (`Rankings.from_preferences`), and the
-        grade is the number of tiers below.  Rows without a preference are not comparable and are left out, which the
-        notes say; a cycle, or a preference between two queries, is an error.
+        The preferences of a query become its finest consistent ordered partition (`Rankings.from_preferences`), and the
+        grade is the number of tiers below.  Rows without a preference are not comparable and are left out, with a note;
+        a cycle, or a preference between two queries, is an error.
 
         >>> q = Queries.from_preferences([[1.0], [2.0], [3.0], [4.0]], [0, 0, 3, 3], [1, 2, 1, 2], list("aaaa"))
         >>> q.grade
@@ -231,18 +231,18 @@ class Queries:
         return list_of_rows(self.offsets)
 
     def lists(self) -> Lists:
-        """What a loss sees."""
+        """The grades, offsets and weights that losses use."""
         return Lists(self.grade, self.offsets, self.weight)
 
     def restore(self, values: ArrayLike) -> NDArray[Any]:
-        """Values of the rows, put back in the caller's order."""
+        """Put values of the rows back in the caller's order."""
         values = np.asarray(values)
         back = np.empty_like(values)
         back[np.argsort(np.argsort(self.row))] = values
         return back
 
     def to_rankings(self) -> Rankings:
-        """Each query as a ballot over its rows, tiers by grade; an item is (query, number of the row in it)."""
+        """Each query as a ballot over its rows, tiers by grade; an item is (query, index of the row in it)."""
         order = np.lexsort((-self.grade, self.query))
         place = np.arange(len(self.grade)) - self.offsets[:-1][self.query]
         names = tuple(zip((self.qid[q] for q in self.query), place.tolist()))
@@ -270,7 +270,7 @@ class Queries:
         return (self[q] for q in range(len(self)))
 
     def __getitem__(self, which: Any) -> "Queries":
-        """The chosen queries (a number, slice, mask or numbers); ``row`` still counts the caller's rows."""
+        """The selected queries (index, slice, mask or indices); ``row`` still refers to the caller's rows."""
         chosen = np.atleast_1d(np.arange(len(self))[which])
         rows, offsets = rows_of(self.offsets, chosen)
         contiguous = len(rows) and len(rows) == rows[-1] - rows[0] + 1 and (np.diff(rows) == 1).all()
@@ -282,13 +282,13 @@ class Queries:
         )
 
     def __add__(self, other: "Queries") -> "Queries":
-        """Both as one, items united by name; ``concat`` takes more than two."""
+        """Concatenate the two; ``concat`` accepts more than two."""
         from placet.data.union import concat
 
         return concat([self, other]) if isinstance(other, Queries) else NotImplemented
 
     def describe(self) -> dict[str, Any]:
-        """Counts, grades, and queries that teach nothing (one row, or one grade).  O(rows)."""
+        """Counts, grades, and queries without information (one row, or one grade).  O(rows)."""
         size = np.diff(self.offsets)
         full = size > 0
         low, high = np.full(len(self), np.inf), np.full(len(self), -np.inf)
@@ -338,7 +338,7 @@ def _features(X: Any) -> Any:
 def _refuse_values(X: Any, missing: Missing) -> None:
     one_of(missing, ("error", "keep"), "missing")
     values = X.data if is_sparse(X) else X
-    # one pass that allocates nothing: a sum is finite unless some value is not (or the sum overflows: then look)
+    # one pass without allocation: if the sum is finite, so are all values; otherwise look (the sum may overflow)
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum(dtype=np.float64)):
             return
@@ -352,7 +352,7 @@ def _refuse_values(X: Any, missing: Missing) -> None:
 
 
 def _encode_qid(qid: Any) -> tuple[Ints, Names]:
-    """Codes by first appearance; runs of equal numbers are encoded run by run."""
+    """Codes by first appearance, and names; integers are encoded run by run."""
     array = np.asarray(qid) if not isinstance(qid, list | tuple) or (len(qid) and isinstance(qid[0], int)) else None
     if array is None or array.dtype.kind not in "iu" or not array.size:
         return encode(qid, "qid")

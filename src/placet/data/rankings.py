@@ -44,14 +44,14 @@ ROWS_AT_ONCE = 1 << 18
 class Rankings:
     """Ballots as frozen columns; rows ``offsets[b]:offsets[b + 1]`` are ballot ``b``.
 
-    ``item`` (rows,) int32 codes of ``items``; ``tier`` (rows,), of the smallest signed type that holds it: 0 is best
-    and equal tiers tie; rows of a ballot are kept in
-    order of tier, then item, and tiers are renumbered 0, 1, ...  ``weight`` (ballots,) is how often a ballot counts.
+    ``item`` (rows,) holds int32 codes of ``items``; ``tier`` (rows,), of the smallest signed type that fits, is 0 for
+    the best, and equal tiers tie.  Rows of a ballot are sorted by tier, then item, and tiers are renumbered 0, 1, ...
+    ``weight`` (ballots,) is how often a ballot counts.
     ``agent`` and ``instance`` (ballots,) are optional codes of ``agents`` (voters) and ``instances`` (problems).
-    ``score`` (rows,) optionally keeps the numbers that tiers came from, higher is better.
-    ``control`` (rows, k) optionally has numbers that may have helped a row (the place at which it was shown), and
-    ``controls`` their names.  An item that is absent from a ballot was not compared on it.  ``notes`` are sentences
-    about how the data were read.
+    ``score`` (rows,) optionally keeps the numbers behind the tiers, higher is better.
+    ``control`` (rows, k) optionally holds numbers that may have helped a row (such as the position at which it was
+    shown), and ``controls`` their names.  An item that is absent from a ballot was not compared on it.  ``notes`` are
+    sentences about how the data were read.
 
     >>> r = Rankings.from_orders([["a", ("b", "c"), "d"], ["d", "a"]], weight=[2, 1])
     >>> r
@@ -114,7 +114,7 @@ class Rankings:
     def __setstate__(self, state: dict[str, Any]) -> None:
         set_columns(self, **state)  # unpickled arrays are writable
 
-    # How ballots come in
+    # Constructors
 
     @classmethod
     def from_orders(
@@ -126,9 +126,9 @@ class Rankings:
         instance: Sequence[Hashable] | None = None,
         unlisted: Unlisted = "absent",
     ) -> "Rankings":
-        """Ballots as sequences, best first; a tuple, list or set inside a ballot is a tie.
+        """Build ballots from sequences, best first; a tuple, list or set inside a ballot is a tie.
 
-        ``unlisted="last"`` puts the items that a ballot leaves out in one last tier of it.
+        ``unlisted="last"`` puts the items that a ballot leaves out in one last tier.
 
         >>> Rankings.from_orders([["a", ("b", "c")], ["c"]], unlisted="last")[1]
         [('c',), ('a', 'b')]
@@ -165,7 +165,7 @@ class Rankings:
         instance: Sequence[Hashable] | None = None,
         score: ArrayLike | None = None,
     ) -> "Rankings":
-        """Ballots whose items are codes already, and whose agents and instances are still names."""
+        """Build ballots from items that are already codes, and agents and instances that are names."""
         code: dict[str, Any] = {}
         for what, values in (("agent", agent), ("instance", instance)):
             if values is not None:
@@ -183,10 +183,10 @@ class Rankings:
         items: Sequence[Hashable] | None = None,
         control: Sequence[str] = (),
     ) -> "Rankings":
-        """One ballot per value of the column ``ballot``, its items by falling ``score``; equal scores tie.
+        """Build one ballot per value of the column ``ballot``, with items by descending ``score``; equal scores tie.
 
         ``frame`` is a mapping of columns or any data frame.  The ballot's name becomes its agent; scores are kept.
-        ``control``: columns of numbers that may have helped a row.
+        ``control``: numeric columns that may have helped a row.
 
         >>> ratings = {"user": [7, 7, 7], "film": ["a", "b", "c"], "stars": [3, 5, 3]}
         >>> Rankings.from_scores(ratings, ballot="user", item="film", score="stars")[0]
@@ -214,7 +214,7 @@ class Rankings:
         notes: tuple[str, ...] = (),
         control: Any = None,
     ) -> "Rankings":
-        """As ``from_scores``, where ballots and items are codes and the values that these stand for."""
+        """``from_scores`` for ballots and items that are given as codes and names."""
         voter, voters = recode(*ballot, "agent", dtype=np.int32)
         code, names = recode(*item, "item", items, dtype=np.int32)
         order = np.lexsort((-score, voter))
@@ -228,7 +228,7 @@ class Rankings:
 
     @classmethod
     def from_ranks(cls, matrix: Any, items: Sequence[Hashable] | None = None) -> "Rankings":
-        """Rows are ballots, columns items, entries ranks (lower is better); NaN is absent and equal ranks tie.
+        """Build ballots (rows) over items (columns) from ranks, lower is better; NaN is absent and equal ranks tie.
 
         The items of a data frame are its columns.
 
@@ -261,10 +261,10 @@ class Rankings:
     def from_preferences(
         cls, frame: Any, *, ballot: str, better: str, worse: str, items: Sequence[Hashable] | None = None
     ) -> "Rankings":
-        """Arbitrary pairwise preferences of each ballot as its finest sound ordered partition.
+        """Convert arbitrary pairwise preferences of each ballot into its finest consistent ordered partition.
 
-        This is generalised rank breaking: items of an earlier tier are preferred, directly or through others, to all
-        items of a later one; what a ballot says inside a tier is lost.  A cycle is an error that shows it.
+        This is generalized rank breaking: items of an earlier tier are preferred, directly or through others, to all
+        items of a later one; preferences within a tier are lost.  A cycle is an error that shows it.
 
         >>> pairs = {"who": [1, 1, 1], "over": ["a", "a", "b"], "under": ["b", "c", "d"]}
         >>> Rankings.from_preferences(pairs, ballot="who", better="over", worse="under")[0]
@@ -298,9 +298,9 @@ class Rankings:
 
     @classmethod
     def from_comparisons(cls, comparisons: Comparisons) -> "Rankings":
-        """Every row of comparisons as up to three weighted ballots: i over j, j over i, and a tie.
+        """Convert each row of comparisons into up to three weighted ballots: i over j, j over i, and a tie.
 
-        The controls of a vote are those of its row i; row j has 0.
+        The controls of a vote go to the row of i; the row of j has 0.
         """
         c = comparisons
         pair = np.stack([c.i, c.j], axis=1)
@@ -317,7 +317,7 @@ class Rankings:
             known |= {"control": control.reshape(-1, control.shape[2]), "controls": c.controls}
         return cls(item[keep].ravel(), tier[keep].ravel(), offsets, weight[keep], agent, **known)
 
-    # How ballots are seen
+    # Views
 
     @cached_property
     def n_items(self) -> int:
@@ -325,7 +325,7 @@ class Rankings:
 
     @cached_property
     def index(self) -> dict[Hashable, int]:
-        """Code of every item's name."""
+        """Mapping from item names to codes."""
         return {name: k for k, name in enumerate(self.items)}
 
     @cached_property
@@ -334,7 +334,7 @@ class Rankings:
         return frozen(list_of_rows(self.offsets), np.int64)
 
     def lists(self) -> Lists:
-        """What a loss sees; the grade is minus the tier."""
+        """The grades, offsets and weights that losses use; the grade is minus the tier."""
         return Lists(-self.tier.astype(np.float64), self.offsets, self.weight)
 
     def __len__(self) -> int:
@@ -359,7 +359,7 @@ class Rankings:
     @overload
     def __getitem__(self, which: slice | NDArray[Any] | Sequence[int]) -> "Rankings": ...
     def __getitem__(self, which: Any) -> "Ballot | Rankings":
-        """One ballot as its tiers of names, or the chosen ballots (slice, mask or numbers) as ``Rankings``."""
+        """One ballot as its tiers of names, or the selected ballots (slice, mask or indices) as ``Rankings``."""
         if isinstance(which, int | np.integer):
             b = range(len(self))[which]
             a, z = self.offsets[b], self.offsets[b + 1]
@@ -385,21 +385,21 @@ class Rankings:
         )
 
     def __add__(self, other: "Rankings") -> "Rankings":
-        """Both as one, items united by name; ``concat`` takes more than two."""
+        """Concatenate the two, matching items by name; ``concat`` accepts more than two."""
         from placet.data.union import concat
 
         return concat([self, other]) if isinstance(other, Rankings) else NotImplemented
 
     def orders(self) -> list[list[Any]]:
-        """Ballots as ``from_orders`` takes them: single names, and tuples for ties."""
+        """Ballots in the form that ``from_orders`` accepts: single names, and tuples for ties."""
         return [[tier[0] if len(tier) == 1 else tier for tier in ballot] for ballot in self]
 
     def by_instance(self) -> Iterator[tuple[Hashable, "Rankings"]]:
-        """The ballots of each instance (``None`` where there are no instances)."""
+        """Iterate over (instance, its ballots); the instance is ``None`` if there are no instances."""
         return self._by(self.instance, self.instances)
 
     def by_agent(self) -> Iterator[tuple[Hashable, "Rankings"]]:
-        """The ballots of each agent (``None`` where there are no agents)."""
+        """Iterate over (agent, its ballots); the agent is ``None`` if there are no agents."""
         return self._by(self.agent, self.agents)
 
     def _by(self, code: Ints | None, names: Names | None) -> Iterator[tuple[Hashable, "Rankings"]]:
@@ -412,17 +412,17 @@ class Rankings:
             yield name, self[order[bounds[k] : bounds[k + 1]]]
 
     def describe(self) -> dict[str, Any]:
-        """Counts, ties, coverage, connectedness of the "beats" graph, and ballots that compare nothing.  O(rows)."""
+        """Counts, ties, coverage, connectivity of the "beats" graph, and ballots that compare nothing.  O(rows)."""
         return breaking.describe_rankings(self.item, self.tier, self.offsets, self.weight, self.n_items) | {
             "agents": None if self.agents is None else len(self.agents),
             "instances": None if self.instances is None else len(self.instances),
         }
 
-    # What ballots become
+    # Conversions
 
     def heads_note(self) -> tuple[str, ...]:
-        """A note where ballots may be the heads of longer lists: of one length, with at most half of the items, and not
-        the same ones.  Pairs are votes, not heads.
+        """A note if the ballots may be the top of longer lists: all of one length, with at most half of the items, and
+        not always the same ones.  Pairs count as votes, not as tops of lists.
 
         >>> data = Rankings.from_orders([["a", "b", "c"], ["d", "e", "f"]])
         >>> data.heads_note()[0][:64], data.completed().heads_note()
@@ -460,7 +460,7 @@ class Rankings:
         )
 
     def restricted(self, items: Iterable[Hashable]) -> "Rankings":
-        """The same ballots over ``items`` alone, which become the items in that order."""
+        """The same ballots restricted to ``items``, which become the items in that order."""
         names = unique_names(items, "item")
         missing = [name for name in names if name not in self.index]
         if missing:
@@ -473,9 +473,9 @@ class Rankings:
         return self._rebuilt(self.ballot[keep], code[self.item[keep]], self.tier[keep], names, score, control)
 
     def collapsed(self) -> "Rankings":
-        """Equal ballots (same agent and instance) as one, their weights added; in order of first appearance.
+        """Merge equal ballots (same agent and instance), summing their weights, in order of first appearance.
 
-        Ballots with controls stay as they are.
+        Ballots with controls are returned unchanged.
         """
         if self.control is not None:
             return self
@@ -485,9 +485,9 @@ class Rankings:
         return unique
 
     def to_comparisons(self, strength: Literal["binary", "difference", "rating"] = "binary") -> Comparisons:
-        """Pairs of items on the same ballot: wins counted once, by difference of tiers, or by difference of scores.
+        """Pairs of items on the same ballot; a win counts once, or by the difference of tiers or of scores.
 
-        Ties count the weight of the ballot.  O(pairs); where only sums are needed use ``net_wins``, which is O(rows).
+        A tie counts the weight of the ballot.  O(pairs); if only sums are needed, use ``net_wins``, which is O(rows).
 
         >>> Rankings.from_orders([["a", ("b", "c")]]).to_comparisons().wins_i
         array([1., 1., 0.])
@@ -497,7 +497,7 @@ class Rankings:
         return Comparisons(*columns, items=self.items, agents=self.agents)
 
     def net_wins(self, strength: Literal["binary", "difference", "rating"] = "binary") -> tuple[Floats, Floats]:
-        """Wins minus losses of every row against its ballot, and the sum of wins of every ballot, not weighted.
+        """Wins minus losses of each row on its ballot, and the total wins of each ballot, both unweighted.
 
         >>> Rankings.from_orders([["a", ("b", "c")]]).net_wins()
         (array([ 2., -1., -1.]), array([2.]))
@@ -533,7 +533,7 @@ class Rankings:
 
 
 def rows_of(offsets: Ints, which: Ints) -> tuple[Ints, Ints]:
-    """Rows of the chosen lists, in that order, and their offsets."""
+    """Rows of the selected lists, in that order, and their offsets."""
     sizes = np.diff(offsets)[which]
     new = offsets_from_sizes(sizes)
     return np.arange(new[-1]) + np.repeat(offsets[which] - new[:-1], sizes), new
@@ -542,9 +542,9 @@ def rows_of(offsets: Ints, which: Ints) -> tuple[Ints, Ints]:
 def _put_in_order(
     item: Ints, tier: Ints, score: Floats | None, offsets: Ints, items: Names
 ) -> tuple[Ints, Ints, Floats | None]:
-    """Rows of each ballot in order of tier, then item, tiers 0, 1, ..., checked; a block of ballots at a time.
+    """Check the rows of each ballot, sort them by tier, then item, and renumber tiers 0, 1, ..., in blocks of ballots.
 
-    What comes between takes memory for ``ROWS_AT_ONCE`` rows, not for all.
+    Temporary memory is for ``ROWS_AT_ONCE`` rows, not for all.
     """
     longest = int(np.diff(offsets).max(initial=1))
     new_item, new_tier = item, np.empty(len(tier), smallest_type(longest - 1))
@@ -576,14 +576,14 @@ def _put_in_order(
 
 
 def _order(ballot: Ints, tier: Ints, item: Ints) -> Ints | None:
-    """Row order by ballot, tier, item; ``None`` where the rows are in it already."""
+    """Row order by ballot, tier, item; ``None`` if the rows are already sorted."""
     same_ballot = ballot[1:] == ballot[:-1]
     falls = (tier[1:] < tier[:-1]) | ((tier[1:] == tier[:-1]) & (item[1:] < item[:-1]))
     return np.lexsort((item, tier, ballot)) if (same_ballot & falls).any() else None
 
 
 def _refuse_duplicates(ballot: Ints, item: Ints, items: Names, before: int) -> None:
-    """Items occur once on a ballot; ``before`` ballots come before these."""
+    """Refuse items that occur twice on a ballot; ``before`` is the number of ballots before this block."""
     place = ballot * len(items) + item
     ordered = np.sort(place)
     twice = ordered[1:] == ordered[:-1]
@@ -597,7 +597,7 @@ def _refuse_duplicates(ballot: Ints, item: Ints, items: Names, before: int) -> N
 
 
 def _refuse_scores(ballot: Ints, tier: Ints, score: Floats, before: int) -> None:
-    """Scores must say what the tiers say: lower in a later tier, equal in one tier."""
+    """Refuse scores that contradict the tiers: they must be lower in a later tier and equal within a tier."""
     wrong = np.where(tier[1:] > tier[:-1], score[1:] >= score[:-1], score[1:] != score[:-1]) & (
         ballot[1:] == ballot[:-1]
     )

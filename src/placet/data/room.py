@@ -1,4 +1,4 @@
-"""How much memory there is, and refusals before more is asked for."""
+"""Available memory, and errors raised before more than that is allocated."""
 
 import os
 from pathlib import Path
@@ -11,18 +11,18 @@ from placet.data.errors import DataError
 _ROOT = Path("/")
 
 SMALL = 1 << 20
-"""Bytes that are taken without asking the system what is left: steps of small fits would wait for its answer."""
+"""Allocations up to this many bytes are not checked: asking the system would slow down the steps of small fits."""
 
 
 def available(root: Path = _ROOT) -> int | None:
-    """Bytes that this process may still take: of the machine, its control group and its limits; None if unknown."""
+    """Bytes this process can still allocate, given the machine, its control group and its limits; None if unknown."""
     found = [_of_machine(root), _of_group(root), _of_limits(root)]
     known = [number for number in found if number is not None]
     return max(0, min(known)) if known else None
 
 
 def refuse_beyond_memory(n_bytes: float, what: str, way_out: str) -> None:
-    """A ``DataError`` with the numbers and the way out, where ``what`` needs more memory than there is.
+    """Raise a ``DataError`` with the numbers and the remedy if ``what`` needs more memory than is available.
 
     >>> refuse_beyond_memory(1 << 60, "a table of all pairs", "take fewer items")
     Traceback (most recent call last):
@@ -36,24 +36,24 @@ def refuse_beyond_memory(n_bytes: float, what: str, way_out: str) -> None:
 
 
 def refuse_square(n: int, what: str, way_out: str, copies: float = 3.0) -> None:
-    """The same for tables of n x n double numbers."""
+    """`refuse_beyond_memory` for ``copies`` n x n tables of doubles."""
     refuse_beyond_memory(8.0 * n * n * copies, f"{what} of {n:,} items", way_out)
 
 
 def refuse_table(n_rows: int, n_columns: int, what: str, way_out: str, copies: float = 1.0) -> None:
-    """The same for tables of double numbers with rows and columns."""
+    """`refuse_beyond_memory` for ``copies`` n_rows x n_columns tables of doubles."""
     refuse_beyond_memory(8.0 * n_rows * n_columns * copies, f"{what} of {n_rows:,} x {n_columns:,}", way_out)
 
 
 def refuse_dense(X: Any, way_out: str) -> None:
-    """The same for a dense copy of a table, where that is sparse."""
+    """`refuse_beyond_memory` for a dense copy of ``X``, if that is sparse."""
     if not isinstance(X, np.ndarray):
         n_rows, n_columns = X.shape
         refuse_table(n_rows, n_columns, "a dense copy of a sparse table", way_out)
 
 
 def gigabytes(n_bytes: float) -> str:
-    """Bytes in words.
+    """Format a number of bytes in gigabytes.
 
     >>> gigabytes(2.5e9), gigabytes(3e6)
     ('2.5 GB', '0.003 GB')
@@ -62,7 +62,7 @@ def gigabytes(n_bytes: float) -> str:
 
 
 def _number(file: Path) -> int | None:
-    """The number in a file; None where there is no such file, or it says "max"."""
+    """The number in a file; None if there is no such file or it says "max"."""
     try:
         text = file.read_text().split()
         return int(text[0]) if text and text[0].isdigit() else None
@@ -71,7 +71,7 @@ def _number(file: Path) -> int | None:
 
 
 def _of_machine(root: Path) -> int | None:
-    """Memory that the machine can give without swapping."""
+    """Bytes that the machine can provide without swapping."""
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
     except OSError:
@@ -81,17 +81,17 @@ def _of_machine(root: Path) -> int | None:
 
 
 def group_limit(root: Path = _ROOT) -> int | None:
-    """The least limit of the control groups of this process; None if it is in none with a limit."""
+    """The lowest memory limit of the control groups of this process; None if there is no limit."""
     return min((most for most, _ in _groups(root)), default=None)
 
 
 def _of_group(root: Path) -> int | None:
-    """What the control groups of this process leave; files that they cache can be given up."""
+    """Bytes that the control groups of this process leave; cached files count as free."""
     return min((left for _, left in _groups(root)), default=None)
 
 
 def _groups(root: Path) -> list[tuple[int, int]]:
-    """(limit, what is left) of the control groups of this process, version 2 or 1."""
+    """(limit, bytes left) of each control group of this process with a limit, version 2 or 1."""
     folder = root / "sys/fs/cgroup"
     try:
         own = [line.split(":", 2)[2].strip("/") for line in (root / "proc/self/cgroup").read_text().splitlines()]
@@ -110,7 +110,7 @@ def _groups(root: Path) -> list[tuple[int, int]]:
 
 
 def _cache(file: Path) -> int:
-    """Bytes of files that a control group keeps in memory."""
+    """Bytes of inactive file cache of a control group."""
     try:
         pairs = [line.split() for line in file.read_text().splitlines()]
     except OSError:
@@ -119,7 +119,7 @@ def _cache(file: Path) -> int:
 
 
 def _of_limits(root: Path) -> int | None:
-    """What the limit of addresses (ulimit -v) leaves."""
+    """Bytes that the limit on address space (ulimit -v) leaves."""
     try:
         import resource
     except ImportError:  # a system without such limits

@@ -1,4 +1,4 @@
-"""Score tables: items (models, systems) by tasks, perhaps question by question; cells that are missing stay missing."""
+"""Score tables: items (models, systems) by tasks or by questions of tasks; missing cells stay missing."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from placet.data.rankings import Rankings
 class Scores:
     """``value`` (n_items, n_columns): higher is better, NaN where an item has no score.
 
-    A column is a question, and ``task`` (n_columns,) the number of its task; without questions a column is a task.
+    A column is a question, and ``task`` (n_columns,) the index of its task; without questions, a column is a task.
     ``questions`` are their names.  ``notes`` are sentences about how the data were read.
 
     >>> Scores.from_table([[0.9, 0.7], [0.8, np.nan]], items=["x", "y"], tasks=["maths", "law"])
@@ -64,7 +64,7 @@ class Scores:
     def from_table(
         cls, value: ArrayLike, *, items: Sequence[Hashable] | None = None, tasks: Sequence[Hashable] | None = None
     ) -> "Scores":
-        """A matrix, a row for each item and a column for each task; NaN where there is no score."""
+        """Build scores from a matrix with a row per item and a column per task; NaN where there is no score."""
         refuse_masked_or_complex(value)
         table = np.asarray(value, dtype=np.float64)
         if table.ndim != 2:
@@ -82,9 +82,9 @@ class Scores:
         question: Sequence[Hashable] | None = None,
         notes: tuple[str, ...] = (),
     ) -> "Scores":
-        """A row for each score; with ``question``, the name of a question within its task.
+        """Build scores from one row per score; ``question`` optionally names a question within its task.
 
-        An item has one score for a task or question; a second one is a ``DataError``.
+        An item has at most one score per task or question; a second one is a ``DataError``.
         """
         refuse_masked_or_complex(score)
         values = np.asarray(score, dtype=np.float64)
@@ -135,13 +135,13 @@ class Scores:
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: "Scores") -> "Scores":
-        """Both as one, items and tasks united by name; ``concat`` takes more than two."""
+        """Concatenate the two, matching items and tasks by name; ``concat`` accepts more than two."""
         from placet.data.union import concat
 
         return concat([self, other]) if isinstance(other, Scores) else NotImplemented
 
     def by_task(self, weight: ArrayLike | None = None) -> Floats:
-        """(n_items, n_tasks): the mean of the questions that an item has, weighted by column; NaN where it has none."""
+        """(n_items, n_tasks): mean of the questions that an item has scores for, weighted by column; NaN if none."""
         w = np.ones(len(self.task)) if weight is None else np.asarray(weight, dtype=np.float64)
         there = ~np.isnan(self.value)
         one = np.zeros((len(self.task), self.n_tasks))
@@ -150,14 +150,14 @@ class Scores:
         return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
     def to_rankings(self) -> Rankings:
-        """One ballot for each task: its items by their scores, equal ones tied, those without a score absent."""
+        """One ballot per task: items by their scores; equal scores tie, and items without a score are absent."""
         table = self.by_task()
         t, i = np.nonzero(~np.isnan(table.T))
         columns = {"task": [self.tasks[k] for k in t], "item": [self.items[k] for k in i], "score": table.T[t, i]}
         return Rankings.from_scores(columns, ballot="task", item="item", score="score")
 
     def describe(self) -> dict[str, Any]:
-        """Counts, and how much is missing."""
+        """Counts of items, tasks, questions, scores and missing cells, and the range of scores."""
         there = ~np.isnan(self.value)
         return {
             "items": self.n_items,

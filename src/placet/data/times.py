@@ -1,4 +1,4 @@
-"""When something happened: dates to the second, or plain numbers; and the steps in which time is counted."""
+"""Times as dates to the second or plain numbers, and the steps into which time is divided."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ _STEP = re.compile(r"\s*([0-9]+)?\s*([a-z])(?:ears?|onths?|eeks?|ays?|ours?)?\s*
 
 
 def time_column(values: Any, n_rows: int) -> Times:
-    """Times of rows: datetime64[s] of dates, datetimes and ISO text, float64 of numbers.
+    """Times of rows: datetime64[s] from dates, datetimes and ISO text, float64 from numbers.
 
     >>> time_column(["2024-06-01", "2024-06-02 12:00"], 2)
     array(['2024-06-01T00:00:00', '2024-06-02T12:00:00'], dtype='datetime64[s]')
@@ -40,12 +40,12 @@ def time_column(values: Any, n_rows: int) -> Times:
 
 
 def _has_zones(column: NDArray[Any]) -> bool:
-    """Whether text may name time zones, which NumPy does not know."""
+    """Whether text may contain time zones, which NumPy does not support."""
     return column.dtype.kind == "U" and any("+" in text or "Z" in text or text.count("-") > 2 for text in column)
 
 
 def _as_dates(column: NDArray[Any]) -> Times | None:
-    """All at once, where NumPy reads them."""
+    """The whole column as dates, or None if NumPy cannot parse it."""
     try:
         return column.astype("datetime64[s]")
     except (ValueError, TypeError):
@@ -53,7 +53,7 @@ def _as_dates(column: NDArray[Any]) -> Times | None:
 
 
 def _moment(value: Any, row: int) -> np.datetime64:
-    """One time; text may be a date, a date and time with or without a zone, a month or a year."""
+    """Parse one time; text may be a date, a date and time with or without a zone, a month or a year."""
     from datetime import UTC, date, datetime
 
     try:
@@ -73,7 +73,7 @@ def _moment(value: Any, row: int) -> np.datetime64:
 
 
 def moment(value: Any, like: Times) -> Any:
-    """One time of the kind that ``like`` holds."""
+    """Convert one time to the type of ``like``."""
     if like.dtype.kind == "M":
         return _moment(str(value) if isinstance(value, int | np.datetime64) else value, 0)
     try:
@@ -83,9 +83,9 @@ def moment(value: Any, like: Times) -> Any:
 
 
 class Steps:
-    """Time cut into steps: ``"1y"``, ``"6m"``, ``"2w"``, ``"30d"``, ``"12h"`` for dates, a number for numbers.
+    """Division of time into steps: ``"1y"``, ``"6m"``, ``"2w"``, ``"30d"``, ``"12h"`` for dates, a number for numbers.
 
-    Years and months are those of the calendar.  ``number(times)`` is the step in which each time lies.
+    Years and months are calendar years and months.  ``number(times)`` is the step that contains each time.
 
     >>> Steps("6m", like=np.array([], "datetime64[s]")).number(np.array(["2024-01-01", "2024-07-01"], "datetime64[s]"))
     array([108, 109])
@@ -106,20 +106,20 @@ class Steps:
         self.size, self.unit = float(match[1] or 1), UNITS[match[2].lower()]
 
     def number(self, times: Times) -> Ints:
-        """The number of the step in which each time lies (rows,)."""
+        """The number of the step that contains each time (rows,)."""
         if not self.dates:
             return np.floor(np.asarray(times, np.float64) / self.size).astype(np.int64)
         return np.asarray(times).astype(f"datetime64[{self.unit}]").astype(np.int64) // int(self.size)
 
     def start(self, number: Any) -> Times:
-        """When steps begin."""
+        """Start times of steps."""
         first = np.asarray(number, np.int64)
         if not self.dates:
             return first * self.size
         return (first * int(self.size)).astype(f"datetime64[{self.unit}]").astype("datetime64[s]")
 
     def fraction(self, times: Times) -> Floats:
-        """Times as numbers of steps, counted from the middle of step 0: step k has the number k."""
+        """Times in units of steps, so that the middle of step k is k."""
         k = self.number(times)
         begin, end = self.start(k), self.start(k + 1)
         share: Floats = np.asarray((np.asarray(times) - begin) / (end - begin), np.float64)

@@ -1,4 +1,4 @@
-"""Data of one kind put together: items, agents and instances are united by name, and nothing is counted twice."""
+"""Concatenation of data of one kind: items, agents and instances are matched by name, and nothing counts twice."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
@@ -16,11 +16,11 @@ Data = TypeVar("Data", Rankings, Comparisons, Queries, Scores)
 
 
 def concat(parts: Iterable[Data]) -> Data:
-    """Ballots, comparisons, queries or score tables of several parts as one, in order.
+    """Concatenate ballots, comparisons, queries or score tables in order.
 
-    Items, agents, instances and tasks are united by name, in order of first appearance.  A query belongs to one part: a
-    name in two of them is a ``DataError``, and so are two scores of an item for one task.  Notes are those of all
-    parts, each once.
+    Items, agents, instances and tasks are matched by name, in order of first appearance.  A query belongs to one part:
+    a name in two parts is a ``DataError``, and so are two different scores of an item for one task.  The notes are
+    those of all parts, without duplicates.
 
     >>> a, b = Rankings.from_orders([["x", "y"]]), Rankings.from_orders([["z", "y"]])
     >>> both = concat([a, b])
@@ -111,7 +111,7 @@ def _join_queries(parts: list[Queries]) -> Queries:
 
 
 def _join_scores(parts: list[Scores]) -> Scores:
-    """Items and tasks (or questions) of all tables; where a table has no score, another may have it."""
+    """Concatenate score tables over all items and tasks (or questions); one table may fill the gaps of another."""
     asked = [part.questions is not None for part in parts]
     if any(asked) and not all(asked):
         raise DataError(
@@ -143,7 +143,7 @@ def _join_scores(parts: list[Scores]) -> Scores:
 
 
 def _unite(parts: Sequence[Any], names: str, code: str) -> tuple[Names | None, Ints | None]:
-    """The names of all parts, each once, and the codes of one column in them."""
+    """The distinct names of all parts, and one column of all parts recoded to them."""
     own = [getattr(part, names) for part in parts]
     missing = [k for k, values in enumerate(own) if values is None]
     if len(missing) == len(parts):
@@ -158,7 +158,7 @@ def _unite(parts: Sequence[Any], names: str, code: str) -> tuple[Names | None, I
 
 
 def _same_controls(parts: Sequence[Any]) -> tuple[str, ...] | None:
-    """The names of the controls, which are those of every part."""
+    """The names of the controls, which must be the same in all parts."""
     names: set[tuple[str, ...] | None] = {part.controls for part in parts}
     if len(names) > 1:
         raise DataError("the parts have different controls; read them all with the same control=")
@@ -170,7 +170,7 @@ def _column(parts: Sequence[Any], name: str) -> Any:
 
 
 def _column_of_all(parts: Sequence[Any], name: str) -> Any:
-    """A column that all parts have, or none."""
+    """An optional column, concatenated; None if no part has it, and an error if only some do."""
     missing = [k for k, part in enumerate(parts) if getattr(part, name) is None]
     if len(missing) == len(parts):
         return None
