@@ -1,8 +1,8 @@
-"""Chains of parameters over time, with too many to factor the Hessian: conjugate gradients, and sampled variances.
+"""Chains of unknowns over time, too many to factor the Hessian: conjugate gradients, and sampled variances.
 
 H = T + (couplings between chains), with T tridiagonal within the chain of each item.  T is factored exactly and serves
 as preconditioner, so the iterations only resolve the couplings: some dozens of products, regardless of the number of
-time steps.  O(rows + parameters) each.
+time steps.  O(rows + unknowns) each.
 """
 
 from typing import Any
@@ -60,7 +60,7 @@ class Chained:
         return cg(self.times, np.ascontiguousarray(b), rtol=self.accuracy, precondition=self.alone)
 
     def variances(self, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
-        """Estimates from H^-1: the diagonal (u,), entries with the next parameter (u,), Var(x_i - x_j) of every row.
+        """Estimates from H^-1: the diagonal (u,), entries with the next unknown (u,), Var(x_i - x_j) of every row.
 
         If z has covariance H, then x = H^-1 z has covariance H^-1.  Given all other chains, a chain has covariance T^-1
         around x - T^-1 z, so only the variance of the latter is sampled, always with the same draws.
@@ -80,7 +80,7 @@ class Chained:
         return own, link, np.maximum(own[i] + own[j] - 2 * across, 0.0)
 
     def _draw(self, rng: np.random.Generator) -> Floats:
-        """Draw a vector (u,) with covariance H, from one normal number per row, link and first parameter."""
+        """Draw a vector (u,) with covariance H, from one normal number per row, link and first unknown."""
         prior = self.own - self.link
         linked = np.flatnonzero(self.following >= 0)
         prior[self.following[linked]] -= self.link[linked]

@@ -1,11 +1,11 @@
-"""Items that move: a score for every item and step of time in which it was compared, a random walk between them.
+"""Scores that change over time: a random walk over the time steps in which an item was compared.
 
-theta[item, step] is normal around theta[item, step before] with variance drift^2 x (steps between); the first one has
-the scores' prior.  Steps without a comparison are integrated out exactly: there is an unknown for each (item, step)
+theta[item, step] is normal around theta[item, previous step] with variance drift^2 x (steps between); the first one has
+the scores' prior.  Steps without a comparison are integrated out exactly: there is one unknown for each (item, step)
 that occurs.
 
-The Hessian is factored step by step in the order of time (`placet.aggregate.fronts`); where items are so many that
-this would take seconds, it is used by products alone (`placet.aggregate.chained`).
+The Hessian is factored step by step in time order (`placet.aggregate.fronts`); with so many items that this would take
+seconds, only products with it are used (`placet.aggregate.chained`).
 """
 
 import math
@@ -33,34 +33,34 @@ Progress = Callable[[int, int], None]
 LEARN = "learn"
 FIRST_DRIFT = 0.2
 SLOWEST, FASTEST = 1e-3, 10.0
-"""Bounds of a learnt drift for one step."""
+"""Bounds of a learned drift per step."""
 
 MOST_ROUNDS, ROUND_ACCURACY = 40, 0.02
 USUAL_ROUNDS = 5
-"""Of learning and the fit that follows, by which progress is told."""
+"""Expected number of rounds, including the final fit, for reporting progress."""
 
 STEEPEST, FARTHEST = -1.0, 1.2
-"""Of log (root mean square / width) by log width: the steepest slope; and the longest step of log width."""
+"""Steepest slope of log(root mean square / width) against log width, and longest step in log width."""
 
 COARSE = 4e-2
-"""Tolerance of the fits from which the drift is learnt: a step that moves no score by more than 0.2 is the last."""
+"""Tolerance of the fits while learning the drift: they stop when a step moves no score by more than 0.2."""
 
 MOST_JOINT = 1000
-"""Items up to which the covariance of all scores at the end is made."""
+"""Largest number of items for which the covariance of all final scores is computed."""
 
 MOST_WORK = 2e10
-"""Multiplications of a factorization beyond which products take its place: about a second."""
+"""Largest number of multiplications (about a second) for which the Hessian is factored."""
 
 NUMBERS_A_ROW, NUMBERS_AN_UNKNOWN = 40, 60
-"""Held at once by a fit, at the most."""
+"""Upper bounds on the numbers that a fit holds in memory at once, per row and per unknown."""
 
 SOLVED, ROUGHLY_SOLVED = 1e-4, 1e-2
-"""Relative residuals of Newton steps by products, at the end and where widths are learnt."""
+"""Relative residuals of iteratively solved Newton steps, in the final fit and while learning widths."""
 
 
 class Spread(NamedTuple):
-    """Posterior variances of the unknowns (u,), their covariances with the next ones (u,), variances of the steps
-    (links,), and the way from the mode to the mean (u,).
+    """Posterior variances of the unknowns (u,), covariances with the next unknowns (u,), variances of the increments
+    (links,), and mean minus mode (u,).
     """
 
     own: Floats
@@ -70,7 +70,7 @@ class Spread(NamedTuple):
 
 
 class Walk:
-    """Minus the log posterior of dated votes in x = (unknowns, tie parameter, effects of controls)."""
+    """Negative log posterior of dated votes in x = (unknowns, tie parameter, effects of controls)."""
 
     def __init__(self, c: Comparisons, steps: Steps, family: str, order: bool) -> None:
         assert c.time is not None
@@ -94,7 +94,7 @@ class Walk:
         self.gaps = (self.chains.step[self.following] - self.chains.step[linked]).astype(np.float64)
 
     def set_widths(self, prior: float, drift: float) -> None:
-        """Standard deviations of the scores' prior and of a step."""
+        """Set the standard deviations of the scores' prior and of the random walk per step."""
         self.prior, self.drift = prior, drift
         precision = max(1 / prior**2 / self.p.scale, LEAST_PRECISION)
         self.link = np.zeros(self.n)
@@ -103,24 +103,24 @@ class Walk:
         self.own[self.following] += self.link[self.linked]
 
     def prior_gradient(self, theta: Floats) -> Floats:
-        """Gradient (u,) of the priors of first scores and of steps."""
+        """Gradient (u,) of the priors of first scores and of increments."""
         g = self.own * theta
         g[self.linked] -= self.link[self.linked] * theta[self.following]
         g[self.following] -= self.link[self.linked] * theta[self.linked]
         return g
 
     def value(self, x: Floats) -> float:
-        """Minus the log posterior without constants, in units of ``p.scale``."""
+        """Negative log posterior up to a constant, divided by ``p.scale``."""
         return pairs.value(self.p, x) + 0.5 * float(x[: self.n] @ self.prior_gradient(x[: self.n]))
 
     def derivatives(self, x: Floats) -> pairs.Derivatives:
-        """Gradient with the priors', curvatures of rows, border and corner."""
+        """Gradient (including the priors), curvatures of rows, border and corner."""
         at = pairs.derivatives(self.p, x)
         at.gradient[: self.n] += self.prior_gradient(x[: self.n])
         return at
 
     def factored(self, at: pairs.Derivatives, accuracy: float = SOLVED) -> Bordered:
-        """The Hessian, factored; or where that is too much work, by products, solved to an ``accuracy``."""
+        """The factored Hessian; if that is too costly, one solved iteratively to a relative ``accuracy``."""
         fronts: Fronts | Chained
         if self.direct:
             fronts = Fronts(self.plan, self.p, at.curvature, self.own, self.link)
@@ -130,7 +130,7 @@ class Walk:
         return Bordered(fronts, at.border, back, at.corner - at.border @ back)
 
     def start(self, c: Comparisons, order: bool, theta: Any, max_iter: int) -> tuple[float, Floats]:
-        """The width of the prior and the unknowns of the fit without dates; scores as given where they are."""
+        """Starting point from a fit without dates: width of the prior, and unknowns (with the given scores, if any)."""
         width, static = pairs.learn_prior(c, self.p.model, order, theta, max_iter, 0)
         x = np.concatenate([static[: c.n_items][self.chains.item], static[c.n_items :]])
         if theta is not None:
@@ -138,7 +138,7 @@ class Walk:
         return width, x
 
     def fit(self, x: Floats, max_iter: int, tol: float) -> tuple[optim.Fit, Bordered]:
-        """Newton's method by slopes alone, as for votes without dates."""
+        """Minimize by Newton's method using gradients only, as for votes without dates."""
         at_x, at = x, self.derivatives(x)
 
         def slopes(x: Floats) -> tuple[float, Floats]:
@@ -164,9 +164,9 @@ class Walk:
         return replace(found, value=self.value(found.x) / total), last if last is not None else self.factored(at)
 
     def spread(self, x: Floats, H: Bordered) -> "Spread":
-        """Posterior variances of unknowns and of their steps, and the way from mode to mean.
+        """Posterior variances of unknowns and of increments, and the shift from mode to mean.
 
-        The way is -1/2 H^-1 sum over rows of f_ddd Var(d) (e_i - e_j), as for votes without dates.
+        The shift is -1/2 H^-1 sum over rows of f_ddd Var(d) (e_i - e_j), as for votes without dates.
         """
         own, link, gap = H.fronts.variances(self.p.i, self.p.j)
         if H.back.shape[1]:
@@ -183,7 +183,7 @@ class Walk:
         return Spread(own / scale, link / scale, np.maximum(steps, 0.0) / scale, -0.5 * H.solve(pull)[: self.n])
 
     def from_mean(self, spread: Spread, H: Any, n_items: int) -> Spread:
-        """The variances when the mean of all items' scores at the last step is taken off: votes say nothing of it."""
+        """Variances after subtracting the mean score of all items at the last step, which votes do not determine."""
         last, end = self.last(n_items), int(self.chains.step[-1])
         last = last[last >= 0]
         e = np.zeros(self.n + len(H.border))
@@ -196,9 +196,9 @@ class Walk:
         return spread._replace(own=np.maximum(spread.own + mean - 2 * with_mean, 0.0), link=link)
 
     def last(self, n_items: int) -> Ints:
-        """The last unknown of every item, -1 where it has none."""
+        """The last unknown of every item, or -1."""
         found = np.full(n_items, -1)
-        found[self.chains.item] = np.arange(self.n)  # steps rise
+        found[self.chains.item] = np.arange(self.n)  # steps are increasing
         return found
 
     def covariance(self, H: Bordered, n_items: int) -> Floats:
@@ -213,7 +213,7 @@ class Walk:
         return self.at_end((found + found.T) / 2 / self.p.scale, n_items)
 
     def at_end(self, covariance: Floats, n_items: int) -> Floats:
-        """Covariance (items, items) at the last step, from that of the last unknowns of the items that have some."""
+        """Covariance (items, items) at the last step, from that of the last unknown of each item that has one."""
         last, end = self.last(n_items), int(self.chains.step[-1])
         known = np.flatnonzero(last >= 0)
         C = np.diag(np.full(n_items, self.prior**2))
@@ -231,11 +231,12 @@ def learn_drift(
     max_iter: int,
     progress: Progress | None = None,
 ) -> tuple[float, float, Floats]:
-    """Widths of the scores' prior and of a step (unless given), and unknowns near to the fit; ``width`` to start from.
+    """Learn the prior width and the drift (unless given); also returns unknowns close to the fit.
 
-    As for votes without dates (`placet.aggregate.prior`): the evidence, times a density that rises like w, is greatest
-    where the expected sum of squares, over one less than their number, is w^2; secant steps on log w lead there.  Where
-    the data say little of a single unknown, squares are near w^2 whatever w is: the slope is guessed from their share.
+    ``width`` is the initial prior width.  As for votes without dates (`placet.aggregate.prior`), the evidence times a
+    density proportional to w is largest where the expected sum of squares over (count - 1) is w^2; this is solved by
+    secant steps in log w.  If the data hardly determine a single unknown, the squares are close to w^2 for any w, so
+    the slope is guessed from the share that the data determine.
     """
     widths = [width if prior is None else prior, FIRST_DRIFT if drift is None else drift]
     free = [k for k, given in enumerate((prior, drift)) if given is None]
@@ -266,8 +267,8 @@ def learn_drift(
 
 
 def _mean_squares(walk: Walk, x: Floats, spread: Spread) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Roots of the expected squares of first scores and of steps, each over one less than their number; and which share
-    of such an unknown the data determine.
+    """Root mean expected squares (over count - 1) of first scores and of increments, and the share of such an unknown
+    that the data determine.
     """
     theta, first = x[: walk.n] + spread.shift, walk.chains.first
     width, share = _root(theta[first] ** 2, spread.own[first], walk.prior)
@@ -285,7 +286,7 @@ def _root(square: Floats, variance: Floats, width: float) -> tuple[float, float]
 
 
 def history_of(walk: Walk, c: Comparisons, steps: Steps, x: Floats, spread: Spread) -> History:
-    """The fit as scores over time."""
+    """The fit as a `History` of scores."""
     order = np.lexsort((walk.chains.step, walk.chains.item))
     offsets = np.append(0, np.cumsum(np.bincount(walk.chains.item, minlength=c.n_items)))
     columns = (x[: walk.n][order], spread.own[order], spread.link[order])
@@ -297,7 +298,7 @@ def history_of(walk: Walk, c: Comparisons, steps: Steps, x: Floats, spread: Spre
 
 @dataclass(frozen=True)
 class WalkFit:
-    """Votes with dates, fitted."""
+    """A fit of dated votes."""
 
     walk: Walk
     steps: Steps
@@ -305,7 +306,7 @@ class WalkFit:
     H: Bordered
 
     def results(self, c: Comparisons, *, uncertain: bool) -> tuple[History, Floats | None, Floats | None]:
-        """Scores over time, their mean at the end 0; the covariance at the end, or for many items standard errors."""
+        """Scores over time, with mean 0 at the last step; their covariance there, or for many items standard errors."""
         spread = self.walk.from_mean(self.walk.spread(self.fit.x, self.H), self.H, c.n_items)
         history = history_of(self.walk, c, self.steps, self.fit.x, spread)
         end = float(self.walk.chains.step[-1])
@@ -318,7 +319,7 @@ class WalkFit:
         return history, with_mean_zero(self.walk.covariance(self.H, c.n_items), c.n_items), None
 
     def notes(self, history: History, *, learnt: bool) -> list[str]:
-        """What the drift is, when the scores are those of, and what is left out."""
+        """Notes on the drift, the time that the scores refer to, and omitted correlations."""
         found = walk_notes(self.walk, self.steps, learnt=learnt)
         if not self.walk.direct:
             found.append("so many scores: standard errors are sampled and differences leave correlations out")
@@ -328,7 +329,7 @@ class WalkFit:
 
 
 def walk_notes(walk: Walk, steps: Steps, *, learnt: bool) -> list[str]:
-    """What the drift is, and when the scores are those of."""
+    """Notes on the drift and the time that the scores refer to."""
     how = ", learnt from the data" if learnt else ""
     end = steps.start(walk.chains.step[-1])
     said = np.datetime_as_string(end, unit="D") if steps.dates else f"{float(end):g}"
@@ -350,7 +351,7 @@ def fit_walk(
     tol: float,
     progress: Progress | None = None,
 ) -> WalkFit:
-    """Fit dated votes; ``given`` are the widths of the prior and of a step, None where they are learnt.
+    """Fit dated votes; ``given`` are the prior width and the drift, None for those to learn.
 
     ``progress(done, expected)`` is called before each round of learning.
     """
@@ -368,7 +369,7 @@ def fit_walk(
 
 
 def expected_seconds(c: Comparisons, step: str | float, *, raters: bool = False) -> float:
-    """A rough estimate of the time that a fit with learnt drift will take; with ``raters`` its matrix is dense."""
+    """Rough estimate of the time for a fit with learned drift; with ``raters`` its Hessian is dense."""
     assert c.time is not None
     when = Steps(step, c.time).number(c.time)
     chains, _ = chains_of(np.concatenate([c.i, c.j]), np.tile(when, 2))
@@ -380,7 +381,7 @@ def expected_seconds(c: Comparisons, step: str | float, *, raters: bool = False)
 def checked_votes(
     data: Any, drift: Any, prior: Any, stderr: Any
 ) -> tuple[Comparisons, tuple[float | None, float | None]]:
-    """Votes with dates, and the widths of the prior and of a step where they are given; or an error."""
+    """Check the arguments; returns the dated votes, the prior width and the drift (None for those to learn)."""
     if not isinstance(data, Comparisons) or data.time is None:
         raise ValueError("drift= needs to know when: read_battles(..., time=) or from_battles(..., time=)")
     if not len(data):

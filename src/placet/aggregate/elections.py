@@ -1,9 +1,9 @@
-"""Rules that people vote by: pairwise contests, places, ratings.  Runoffs and transferable votes are in ``runoff``.
+"""Voting rules based on pairwise contests, places or ratings.  Runoffs and transferable votes are in ``runoff``.
 
 Ties are never broken by the order of items or ballots.  Where a rule must choose among equals, every choice is tried
-(parallel universes), and an item's place is the best that it reaches in any of them; so all items that can win share
-the first place.  Where there are too many universes, a stated rule treats equals alike, and a note says so.  Weights
-within 1e-9 of the largest are equal.
+(parallel universes), and an item's place is its best over all of them; so all items that can win share the first
+place.  With too many universes, a stated rule treats equals alike, and a note says so.  Weights that differ by at most
+1e-9 of the largest are equal.
 """
 
 from typing import Literal
@@ -24,16 +24,16 @@ from placet.kernels import elections as kernels
 Relation = NDArray[np.bool_]
 Strength = Literal["winning-votes", "margins"]
 MOST_UNIVERSES = 256
-"""Ways of breaking ties that are followed; beyond, equals are treated alike."""
+"""Largest number of tie-breaking outcomes explored; beyond it, equals are treated alike."""
 
 
 # Majorities
 
 
 def majorities(data: Rankings | Comparisons, strength: Strength) -> tuple[Floats, float]:
-    """Strength (n, n) of every majority, 0 where row does not beat column, and how close two strengths are equal.
+    """Strength (n, n) of every majority, 0 where row does not beat column, and the tolerance for equal strengths.
 
-    A majority is as strong as the weight for it ("winning-votes") or as that weight minus the weight against it
+    The strength of a majority is the weight for it ("winning-votes") or that weight minus the weight against it
     ("margins"); ballots that list only one of the two items do not count.
     """
     one_of(strength, ("winning-votes", "margins"), "strength")
@@ -44,7 +44,7 @@ def majorities(data: Rankings | Comparisons, strength: Strength) -> tuple[Floats
 
 
 def strength_classes(strength: Floats, close: float) -> Ints:
-    """Strengths as whole numbers 0, 1, ... in the same order; values that differ by at most ``close`` are one class."""
+    """Strengths as integer classes 0, 1, ... in the same order; values within ``close`` share a class."""
     positive = strength > 0
     values = strength[positive]
     order = np.argsort(values, kind="stable")
@@ -56,7 +56,7 @@ def strength_classes(strength: Floats, close: float) -> Ints:
 
 
 def chain_places(above: Relation) -> Ints:
-    """Length of the longest chain above every item in a transitive relation (n, n); 0 where nothing is above it."""
+    """Length of the longest chain above every item in a transitive relation (n, n); 0 if nothing is above it."""
     count = above.sum(axis=0)
     place = np.zeros(len(above), np.int64)
     for item in np.argsort(count, kind="stable"):
@@ -71,10 +71,11 @@ def scores_of(places: Ints) -> Floats:
 
 
 def schulze(data: Rankings | Comparisons, strength: Strength = "winning-votes") -> Floats:
-    """Schulze's rule, which Debian votes by: x is above y where the widest path of majorities is wider than that back.
+    """Schulze's rule, used by Debian: x is above y if the widest path of majorities to y is wider than that from y.
 
-    A path is as wide as its weakest majority.  The relation is transitive but may leave pairs open; the score is minus
-    the length of the longest chain above an item, so items that nothing is above share the first place.  O(n^3).
+    The width of a path is the strength of its weakest majority.  The relation is transitive but may leave pairs
+    undecided; the score is minus the length of the longest chain above an item, so items with nothing above them share
+    the first place.  O(n^3).
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "a", "b"]] * 2)
     >>> schulze(votes)
@@ -86,7 +87,7 @@ def schulze(data: Rankings | Comparisons, strength: Strength = "winning-votes") 
 
 
 def minimax(data: Rankings | Comparisons, strength: Strength = "winning-votes") -> Floats:
-    """Simpson and Kramer: minus the strength of an item's worst defeat, 0 for one that no majority defeats.  O(n^2).
+    """Simpson-Kramer: minus the strength of an item's worst defeat, 0 if no majority defeats it.  O(n^2).
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "a", "b"]] * 2)
     >>> minimax(votes)
@@ -100,7 +101,7 @@ def ranked_pairs(data: Rankings | Comparisons, strength: Strength = "winning-vot
     """Tideman's ranked pairs: majorities are locked in, strongest first, unless they close a cycle with locked ones.
 
     The score is minus the length of the longest chain of locked pairs above an item.  Equally strong majorities that
-    close a cycle together are locked in every order, up to 256 outcomes; beyond, none of them is locked.  O(n^3).
+    form a cycle together are locked in every order, up to 256 outcomes; beyond, none of them is locked.  O(n^3).
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "a", "b"]] * 2)
     >>> ranked_pairs(votes).scores
@@ -123,14 +124,14 @@ def ranked_pairs(data: Rankings | Comparisons, strength: Strength = "winning-vot
 
 
 def ties_note(ways: int, where: str) -> tuple[str, ...]:
-    """A note that ties were broken in several ways; none where there was one way."""
+    """A note that ties were broken in several ways; empty if there was only one."""
     if ways <= 1:
         return ()
     return (f"ties {where} have {ways} outcomes: an item's place is the best that it reaches in any of them",)
 
 
 def _locked_outcomes(over: Ints, under: Ints, bounds: Ints, n: int) -> list[Relation] | None:
-    """The locked relations that the orders of equally strong pairs can lead to; None where there are too many."""
+    """All locked relations reachable by reordering equally strong pairs; None if there are too many."""
     pairs = np.empty(len(over), np.int64)
     start = np.zeros((n, n), np.bool_)
     waiting = [(0, np.empty(0, np.int64), start)]
@@ -160,9 +161,9 @@ def _locked_outcomes(over: Ints, under: Ints, bounds: Ints, n: int) -> list[Rela
 
 
 def black(data: Rankings | Comparisons) -> Floats:
-    """Black's rule: the item that beats every other one against one, where there is one, then the Borda count.
+    """Black's rule: the item that beats every other one head-to-head, if there is one, then the Borda count.
 
-    That item's score is raised above the best of the others by the largest weight that compares two items.  O(n^2).
+    That item's score is at least the best of the others plus the largest weight that compares two items.  O(n^2).
 
     >>> black(Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2))
     array([12.,  7.,  2.])
@@ -181,16 +182,16 @@ def black(data: Rankings | Comparisons) -> Floats:
 
 
 def dowdall(data: Rankings, unlisted: Unlisted = "absent") -> Floats:
-    """The Dowdall system of Nauru: a place i is worth 1 / i.  O(rows)."""
+    """The Dowdall system of Nauru: place i is worth 1 / i.  O(rows)."""
     return positional.positional(ballots_of(data, "dowdall"), "dowdall", unlisted)
 
 
 def bucklin(data: Rankings) -> Floats:
-    """Bucklin: the first k such that an item is among the first k places on more than half of the weight.
+    """Bucklin: items are ordered by the smallest k such that more than half of the weight ranks them in the top k.
 
-    Items with a smaller k are above, then those with more weight at their k; items that never reach a majority come
-    last, by the weight of the ballots that list them.  An item of a tied tier counts in the share of its places that
-    are among the first k.  The score is minus the number of items above.  O(rows + n^2).
+    Equal k are ordered by the weight at k; items that never reach a majority come last, by the weight of the ballots
+    that list them.  An item of a tied tier counts by the fraction of the tier's places that are in the top k.  The
+    score is minus the number of items above.  O(rows + n^2).
 
     >>> bucklin(Rankings.from_orders([["a", "b", "c"]] * 2 + [["b", "c", "a"]] * 2 + [["c", "b", "a"]]))
     array([-2.,  0., -1.])
@@ -209,7 +210,7 @@ def bucklin(data: Rankings) -> Floats:
 
 
 def place_weights(rankings: Rankings) -> Floats:
-    """(n, n): weight with which an item has a place; items of a tier share its places equally.  O(rows + n^2)."""
+    """Weight (n, n) of every item at every place; tied items share their places equally.  O(rows + n^2)."""
     n = rankings.n_items
     first, size = tier_starts(rankings)
     share = rankings.weight[rankings.ballot] / np.maximum(size, 1)
@@ -219,9 +220,9 @@ def place_weights(rankings: Rankings) -> Floats:
 
 
 def places_by(*keys: tuple[Floats, float]) -> Ints:
-    """How many items come before each by the first key, then by the second, ...; lower comes first.
+    """Number of items before each one, sorted by the first key, then by the second, ...; lower comes first.
 
-    Every key has a tolerance: values closer than it are equal.
+    Every key has a tolerance within which values are equal.
     """
     n = len(keys[0][0])
     group = np.zeros(n, np.int64)
@@ -240,9 +241,9 @@ def places_by(*keys: tuple[Floats, float]) -> Ints:
 def approval(data: Rankings, threshold: float | Literal["mean", "top"] | None = None) -> Scored:
     """Approval voting: the weight of the ballots that approve an item.
 
-    ``threshold`` says what a ballot approves: a number, items rated at least that; ``"mean"``, items rated at least the
-    mean of the ballot's own ratings; ``"top"``, its first tier.  Without one: ``"mean"`` where ballots keep ratings,
-    else ``"top"``.  A ballot that ties all it lists approves all of it.  O(rows).
+    ``threshold`` defines what a ballot approves: a number, items rated at least that; ``"mean"``, items rated at least
+    the mean of the ballot's own ratings; ``"top"``, its first tier.  Default: ``"mean"`` if ballots have ratings, else
+    ``"top"``.  A ballot that ties all its items approves all of them.  O(rows).
 
     >>> votes = {"who": [1, 1, 1, 2, 2], "what": ["a", "b", "c", "a", "b"], "stars": [5, 4, 1, 2, 3]}
     >>> approval(Rankings.from_scores(votes, ballot="who", item="what", score="stars"), threshold=4).scores
@@ -270,12 +271,12 @@ def approval(data: Rankings, threshold: float | Literal["mean", "top"] | None = 
 
 
 def star(data: Rankings, lowest: float | None = None) -> Scored:
-    """STAR: of the two items with the highest sums of ratings, the one that more weight rates higher wins.
+    """STAR: of the two items with the highest sums of ratings, the one rated higher by more weight wins.
 
-    The other finalist comes second, the rest by their sums; the score is minus the number of items above.  An item that
-    a ballot leaves out is rated ``lowest``, by default the lowest rating in the data.  Equal sums: every pair of
-    finalists is tried; an equal runoff goes to the higher sum, and to both where these are equal too.
-    O(rows + ballots k^2), k items equal to the finalists.
+    The other finalist comes second, the rest by their sums; the score is minus the number of items above.  An unlisted
+    item is rated ``lowest``, by default the lowest rating in the data.  If sums are equal, every pair of finalists is
+    tried; a tied runoff goes to the higher sum, and to both if the sums are equal too.  O(rows + ballots k^2) for k
+    items tied with the finalists.
 
     >>> votes = {"who": [1, 1, 2, 2, 3, 3], "what": ["a", "b"] * 3, "stars": [5, 4, 3, 4, 3, 4]}
     >>> star(Rankings.from_scores(votes, ballot="who", item="what", score="stars")).scores
@@ -313,7 +314,7 @@ def star(data: Rankings, lowest: float | None = None) -> Scored:
 
 
 def _rating_table(rankings: Rankings, items: Ints, score: Floats, low: float) -> dict[int, Floats]:
-    """The ratings (ballots,) of chosen items."""
+    """The ratings (ballots,) of each of ``items``."""
     table = {}
     for item in items:
         rows = rankings.item == item

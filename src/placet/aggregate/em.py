@@ -1,8 +1,8 @@
 """Expectation maximization for mixtures of one family, from several starts.
 
-Every round first shares each voter among the groups in proportion to share_k p_k(voter), then fits each group to the
-voters so weighted.  The objective, the sum over voters of count * log sum_k share_k p_k(voter) plus the log priors of
-the groups, never falls: each fit is kept only if it is no worse.
+Every round first assigns each voter to the groups in proportion to share_k p_k(voter), then fits each group to the
+voters with these weights.  The objective, the sum over voters of count * log sum_k share_k p_k(voter) plus the log
+priors of the groups, never decreases: a fit is accepted only if it is no worse.
 """
 
 from collections.abc import Iterator
@@ -17,16 +17,16 @@ from placet.aggregate.voters import Family, Voters, bounded_log, seeding_table
 from placet.data.arrays import Floats, Ints
 
 SHORT, ROUGH = 20, 1e-5
-"""Rounds of every start at most, and the rise for each voter at which it ends; the best two go on to the end."""
+"""Maximum rounds of a short run, and its tolerance per voter; the best two runs are continued to convergence."""
 
 KEPT_STARTS = 2
 SURE = 0.9
-"""Share of a voter that a start gives to the group it is put in."""
+"""Initial membership of a voter in its assigned group, apart from an equal share of the rest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Shares (k,) and states of the groups, membership (voters, k), log likelihood, objective of every round."""
+    """Result: shares (k,) and states of the groups, membership (voters, k), log likelihood, objective per round."""
 
     shares: Floats
     states: list[Any]
@@ -43,7 +43,7 @@ class Found:
 def responsibilities(family: Family, shares: Floats, states: list[Any]) -> tuple[Floats, Floats]:
     """Membership (voters, k) by Bayes' rule, and the log likelihood (voters,) under the mixture.
 
-    Membership is share_k p_k(voter) over its sum; a voter who said nothing has the shares themselves.
+    Membership is share_k p_k(voter) divided by its sum over k; for a voter without data, the shares themselves.
     """
     joint = np.stack([family.log_likelihood(state) for state in states], axis=1) + bounded_log(shares)
     total = logsumexp(joint, axis=1)
@@ -51,7 +51,7 @@ def responsibilities(family: Family, shares: Floats, states: list[Any]) -> tuple
 
 
 def shares_of(count: Floats, membership: Floats) -> Floats:
-    """(k,) the part of all voters that falls to each group."""
+    """The fraction (k,) of all voters in each group."""
     total = float(count.sum())
     k = membership.shape[1]
     return count @ membership / total if total > 0 else np.full(k, 1 / k)
@@ -66,10 +66,10 @@ def ascend(
     tol: float,
     trace: tuple[float, ...] = (),
 ) -> Found:
-    """Rounds until the objective rises by no more than ``tol`` for each voter.
+    """Run EM rounds until the objective increases by at most ``tol`` per voter.
 
-    After every two rounds a longer step in the same direction is tried (Varadhan and Roland, Simple and globally
-    convergent methods for accelerating the convergence of any EM algorithm, 2008), and kept only if it leads higher.
+    After every two rounds an extrapolated step is tried (Varadhan and Roland, Simple and globally convergent methods
+    for accelerating the convergence of any EM algorithm, 2008), and accepted only if it increases the objective.
     """
     close = tol * max(float(count.sum()), 1.0)
     point = _evaluated(family, count, shares, states)
@@ -101,7 +101,7 @@ def _evaluated(family: Family, count: Floats, shares: Floats, states: list[Any])
 
 
 def _extrapolated(family: Family, path: list[Found]) -> tuple[Floats, list[Any]] | None:
-    """Shares and states further along a path of three points; None where states are no vectors or steps are alike."""
+    """Shares and states extrapolated from three points; None if states are not vectors or steps do not lengthen."""
     points = []
     for one in path:
         vectors = [family.vector(state) for state in one.states]
@@ -122,7 +122,7 @@ def _extrapolated(family: Family, path: list[Found]) -> tuple[Floats, list[Any]]
 
 
 def started(family: Family, count: Floats, membership: Floats, max_iter: int, tol: float) -> Found:
-    """Rounds from a first membership (voters, k)."""
+    """Run EM from an initial membership (voters, k)."""
     weights = [count * column for column in membership.T]
     states = [family.improve(weight, family.start(weight)) for weight in weights]
     return ascend(family, count, shares_of(count, membership), states, max_iter, tol)
@@ -131,7 +131,7 @@ def started(family: Family, count: Floats, membership: Floats, max_iter: int, to
 def best_of_starts(
     family: Family, voters: Voters, count: Floats, k: int, restarts: int, max_iter: int, tol: float, random_state: int
 ) -> Found:
-    """The highest objective among several starts: short runs, then the best two to the end."""
+    """The best of several starts: short runs, of which the best two are continued to convergence."""
     if k == 1:
         return started(family, count, np.ones((len(count), 1)), max_iter, tol)
     runs = [
@@ -144,12 +144,13 @@ def best_of_starts(
 
 
 def first_memberships(voters: Voters, count: Floats, k: int, restarts: int, random_state: int) -> Iterator[Floats]:
-    """Starts in turn: clusters of the voters' places (k-means from random seeds), and groups of k random voters.
+    """Yield initial memberships, alternating between k-means clusters of the voters' places and groups around k random
+    voters.
 
-    Neither depends on the order of the ballots or on the names and the order of the items: voters are first put in an
-    order of their own.
+    Neither depends on the order of the ballots or on the names and order of the items: voters are first sorted into a
+    canonical order.
     """
-    from sklearn.cluster import KMeans  # takes a second to import
+    from sklearn.cluster import KMeans  # slow import (about a second)
 
     table, order = in_own_order(seeding_table(voters))
     rng = np.random.default_rng(random_state)
@@ -172,10 +173,10 @@ def first_memberships(voters: Voters, count: Floats, k: int, restarts: int, rand
 
 
 def in_own_order(table: csr_matrix) -> tuple[csr_matrix, Ints]:
-    """The rows in an order that follows from what they hold, the columns from their sums; and the rows' numbers.
+    """The table in a canonical order that depends only on its entries, and the row numbers in that order.
 
-    Rows are sorted by their numbers with columns sorted by their totals, so that only equal rows, or columns with equal
-    totals, are left as they came.
+    Columns are sorted by their totals, then rows by their entries, so that only equal rows, or columns with equal
+    totals, keep their original order.
     """
     total, square = (np.asarray(x.sum(axis=0)).ravel() for x in (table, table.multiply(table)))
     columns = np.lexsort((np.round(square, 9), np.round(total, 9)))

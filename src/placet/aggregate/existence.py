@@ -1,4 +1,4 @@
-"""One check for all likelihood models: do finite scores exist, and if only thanks to the prior, for which items?"""
+"""Existence check for all likelihood models: are scores finite, and for which items only because of the prior?"""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ Codes = NDArray[np.signedinteger[Any]]
 def notes_of_pairs(
     i: Codes, j: Codes, wins_i: Floats, wins_j: Floats, ties: Floats, items: Sequence[Hashable], prior: Any
 ) -> list[str]:
-    """Notes on items that only the prior holds; without a prior, a ``DataError`` that names the groups."""
+    """Notes on items whose scores only the prior bounds; without a prior, a ``DataError`` that names the groups."""
     n = len(items)
     over, under = (wins_i > 0) | (ties > 0), (wins_j > 0) | (ties > 0)
     reach = [kernels.spreads(i, j, over, under, forward, 20) for forward in (True, False)]
@@ -45,11 +45,11 @@ def notes_of_pairs(
 
 
 def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "order") -> list[str]:
-    """As `notes_of_pairs`, for ballots; those of weight zero say nothing.
+    """As `notes_of_pairs`, for ballots; those of weight zero are ignored.
 
-    ``rule``: what makes scores finite.  "order": the graph "stands in a higher tier" is strongly connected;
-    "tiers": the same with items of one tier linked both ways; "sums": no set of items is free to rise
-    (`placet.data.graph.free_to_rise`), items that always stand together taken as one.
+    ``rule``: the condition for finite scores.  "order": the graph "is in a higher tier than" is strongly connected;
+    "tiers": the same, with items of one tier linked both ways; "sums": no set of items is free to rise
+    (`placet.data.graph.free_to_rise`), with items that are always tied together merged into one.
     """
     if rule == "order":
         columns = (data.item, data.tier, data.offsets)
@@ -66,8 +66,8 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "o
 
 
 class PartGraph(NamedTuple):
-    """What a part says about existence: edges between items and the nodes they use, which items beat some other and
-    which are beaten; and which items the part's ballots never tell apart (-1: on none of them).
+    """The contribution of a part to the existence check: edges between items and the number of nodes, which items beat
+    some other and which are beaten, and groups of items that the part's ballots never separate (-1: on no ballot).
     """
 
     edges: tuple[Ints, int]
@@ -77,7 +77,7 @@ class PartGraph(NamedTuple):
 
 
 def graph_of_part(data: Rankings, weight: Floats, rule: str, together: bool) -> PartGraph:
-    """What the check needs to know of a part.  O(rows)."""
+    """Build the `PartGraph` of a part.  O(rows)."""
     edges = reduced_edges(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
     group = None
     if together:
@@ -88,7 +88,7 @@ def graph_of_part(data: Rankings, weight: Floats, rule: str, together: bool) -> 
 
 
 def notes_of_parts(graphs: Sequence[PartGraph], items: Sequence[Hashable], prior: Any) -> list[str]:
-    """As `notes_of_rankings`, for ballots in parts; rule "sums" without a prior is `refuse_free`."""
+    """As `notes_of_rankings`, for ballots in parts; for rule "sums" without a prior see `refuse_free`."""
     component = components_of_edges([graph.edges for graph in graphs], len(items))
     if prior is None:
         _refuse_groups(component, items)
@@ -97,7 +97,7 @@ def notes_of_parts(graphs: Sequence[PartGraph], items: Sequence[Hashable], prior
 
 
 def united_groups(graphs: Sequence[PartGraph], n_items: int) -> Ints | None:
-    """Items that all parts leave together; those on no ballot are alone."""
+    """Groups of items that no part separates; items on no ballot form their own groups."""
     if graphs[0].together is None:
         return None
     table = np.stack([graph.together for graph in graphs if graph.together is not None])
@@ -108,14 +108,14 @@ def united_groups(graphs: Sequence[PartGraph], n_items: int) -> Ints | None:
 
 
 def _counting_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
-    """Item and tier of the rows of ballots that count, and the offsets of these ballots."""
+    """Items and tiers of the rows of ballots with positive weight, and the offsets of these ballots."""
     sizes, says = np.diff(data.offsets), weight > 0
     rows = np.repeat(says, sizes)
     return data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[says]))
 
 
 def _beats(data: Rankings, weight: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which items stand above some other on a ballot that counts, and which below."""
+    """Which items are above some other on a ballot with positive weight, and which are below."""
     rows = np.repeat(weight > 0, np.diff(data.offsets))
     last = np.zeros(len(data), np.int64)
     np.maximum.at(last, data.ballot, data.tier)
@@ -126,7 +126,7 @@ def _beats(data: Rankings, weight: Floats) -> tuple[NDArray[np.bool_], NDArray[n
 
 
 def telling_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
-    """Item and tier of the rows of ballots that compare something and count, and the offsets of these ballots."""
+    """As `_counting_rows`, without ballots that tie all their items."""
     tiers = np.zeros(len(data), np.int64)
     np.maximum.at(tiers, data.ballot, data.tier)
     tells = (tiers > 0) & (weight > 0)
@@ -136,7 +136,7 @@ def telling_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
 
 
 def refuse_free(over_all: OverAll, group: Ints, items: Sequence[Hashable]) -> None:
-    """Rule "sums" without a prior, over the `telling_rows` of all parts; items of one group are one unknown."""
+    """Raise ``DataError`` if rule "sums" fails over the `telling_rows` of all parts; a group is one unknown."""
     free = free_to_rise_over(over_all, group)
     if free is not None:
         inside = np.flatnonzero(free)
@@ -187,7 +187,7 @@ def _named(group: Any, items: Sequence[Hashable]) -> str:
 
 
 def data_kind(data: Any) -> str:
-    """ "rankings" or "comparisons"; anything else is a ``TypeError`` that says how to make them."""
+    """ "rankings" or "comparisons"; for anything else, a ``TypeError`` that says how to create them."""
     if isinstance(data, Rankings):
         return "rankings"
     if isinstance(data, Comparisons):
@@ -199,7 +199,7 @@ def data_kind(data: Any) -> str:
 
 
 def agent_factor(agent_weight: Any, data: Any) -> Any:
-    """The factor of every ballot or row, from a mapping of agents' names to weights; 1 where there is none."""
+    """The factor of every ballot or row, from a mapping of agents' names to weights; 1 without a mapping."""
     if agent_weight is None:
         return 1.0
     if data.agent is None:
