@@ -1,7 +1,7 @@
-"""Losses of ordered pairs by their margin d = s_i - s_j, i graded above j: hinge and quadratic, in less than O(N^2).
+"""Hinge and quadratic losses of the margins d = s_i - s_j of pairs with i graded above j, in less than O(N^2).
 
-Second derivatives come as  out_i = sum_j h_ij (v_i - other v_j)  over the pairs of i:  ``other`` = 1 is the Hessian
-times v, ``other`` = 0 with v = 1 its diagonal.
+Second derivatives are returned as  out_i = sum_j h_ij (v_i - other v_j)  over the pairs of i:  ``other`` = 1 gives the
+Hessian times v, ``other`` = 0 with v = 1 its diagonal.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from placet.kernels.ranges import find_tiers, longest
 
 @jit()
 def fenwick_add(tree, k, amount):
-    """Add to place k of a binary indexed tree.  O(log len(tree))."""
+    """Add ``amount`` at index k of a binary indexed tree.  O(log len(tree))."""
     k += 1
     while k < len(tree):
         tree[k] += amount
@@ -21,7 +21,7 @@ def fenwick_add(tree, k, amount):
 
 @jit()
 def fenwick_sum(tree, k):
-    """Sum of the places before k.  O(log len(tree))."""
+    """Sum over the indices before k.  O(log len(tree))."""
     total = 0.0
     while k > 0:
         total += tree[k]
@@ -31,9 +31,9 @@ def fenwick_sum(tree, k):
 
 @jit()
 def active_sums(s, tier, n_tiers, v, count_above, sum_above, count_below, sum_below):
-    """For each row the number and the sum of v of the rows graded above (below) it with which its pair has d < 1.
+    """For each row, count the rows graded above (below) it that form a pair with d < 1 with it, and sum their v.
 
-    Rows by ascending score; a tree over the tiers holds the rows within reach of the current one.  O(N log N).
+    Visits rows by ascending score; a tree over the tiers holds the rows within reach of the current one.  O(N log N).
     """
     order = np.argsort(s)
     counts, sums = np.zeros(n_tiers + 1), np.zeros(n_tiers + 1)
@@ -59,7 +59,7 @@ def active_sums(s, tier, n_tiers, v, count_above, sum_above, count_below, sum_be
 
 @jit()
 def tier_numbers(start, n_tiers, tier):
-    """The tier of each row, 0 the best.  O(rows)."""
+    """Write the tier of each row, 0 being the best.  O(rows)."""
     for t in range(n_tiers):
         tier[start[t] - start[0] : start[t + 1] - start[0]] = t
 
@@ -115,8 +115,8 @@ def tier_means(s, start, n_tiers, mean, scatter):
 def quadratic(s, grade, offsets, weight, values, grad):
     """sum over i above j of (1 - d)^2.  O(rows).
 
-    A tier of n rows, mean m, scatter S against n', m', S' of all below: n n' (1 - m + m')^2 + n' S + n S'; nothing
-    cancels.
+    A tier of n rows with mean m and scatter S, and all rows below with n', m', S', contribute
+    n n' (1 - m + m')^2 + n' S + n S', without cancellation.
     """
     rows = longest(offsets)
     start, mean, scatter = np.empty(rows + 1, np.int64), np.empty(rows), np.empty(rows)

@@ -1,7 +1,7 @@
-"""Sums over all ways to match places with places of e^{-t (sum of squared differences)}: permanents of a special kind.
+"""Sums of e^{-t (sum of squared differences)} over all matchings between two sets of places: special permanents.
 
-Both sides are sorted, so that matching them in order costs least; costs are taken relative to it, by potentials under
-which the sorted matching costs 0 and no other pair costs less than 0.  The sums are then at least 1 and never overflow.
+Both sides are sorted, so matching them in order is cheapest; dual potentials shift the costs so that the sorted
+matching costs 0 and no pair costs less than 0.  The sums are then at least 1 and never overflow.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from placet.kernels.jit import jit
 
 @jit()
 def relative_weights(t, place, center, out):
-    """Writes e^{-t (cost - u_i - v_j)} for cost_ij = (place_i - center_j)^2; returns the cost of the sorted matching.
+    """Write e^{-t (cost - u_i - v_j)} for cost_ij = (place_i - center_j)^2; return the cost of the sorted matching.
 
     u_{i+1} - u_i lies halfway between cost_{i+1,i+1} - cost_{i,i+1} and cost_{i+1,i} - cost_{i,i}, v_i = cost_ii - u_i.
     """
@@ -33,7 +33,7 @@ def relative_weights(t, place, center, out):
 
 @jit()
 def permanent(A):
-    """Sum over permutations of the products of entries, by sets of columns that the first rows use.  O(2^n n)."""
+    """Permanent of A, by dynamic programming over the sets of columns used by the first rows.  O(2^n n)."""
     n = len(A)
     total, used = np.zeros(1 << n), np.zeros(1 << n, np.int64)
     total[0] = 1.0
@@ -49,9 +49,9 @@ def permanent(A):
 
 @jit()
 def band_permanent(A, width):
-    """The same over permutations that move no row by more than ``width``, divided by e^log; returns both.
+    """`permanent` over permutations that move no row by more than ``width``; returns it divided by e^log, and log.
 
-    Bit b of a state says that column i - width + b is used when row i is matched.  O(n 4^width).
+    Bit b of a state means that column i - width + b is already used when row i is matched.  O(n 4^width).
     """
     n, size = len(A), 2 * width + 1
     total, new = np.zeros(1 << size), np.zeros(1 << size)
@@ -68,7 +68,7 @@ def band_permanent(A, width):
                 if j < 0 or j >= n or (state >> b) & 1:
                     continue
                 after = state | (1 << b)
-                if after & 1:  # the column that leaves the window must be used
+                if after & 1:  # the column leaving the window must have been used
                     new[after >> 1] += total[state] * A[i, j]
                     largest = max(largest, new[after >> 1])
         log += np.log(largest)
@@ -79,7 +79,7 @@ def band_permanent(A, width):
 
 @jit()
 def log_sums(t, place, center, offsets, weight):
-    """Sum over groups of weight times log of the sum over matchings of e^{-t cost}, each group by `permanent`."""
+    """Sum over groups of weight times the log of the sum over matchings of e^{-t cost}, computed by `permanent`."""
     value = 0.0
     for b in range(len(offsets) - 1):
         n = offsets[b + 1] - offsets[b]
@@ -92,7 +92,7 @@ def log_sums(t, place, center, offsets, weight):
 
 @jit()
 def ranks_on_ballots(center, item, tier, offsets, out):
-    """Writes the ranks, from 0, of the items of each tier among those of the ballot by ``center``, in rising order."""
+    """Write each item's rank by ``center`` (from 0) among the items of its ballot, ascending within each tier."""
     for b in range(len(offsets) - 1):
         first, last = offsets[b], offsets[b + 1]
         for x in range(first, last):

@@ -1,6 +1,6 @@
-"""Kernels of the metrics that need a recurrence; the others are NumPy.
+"""Kernels for metrics that need a recurrence; the others use NumPy.
 
-Arrays are filled by loops: an assignment to a slice takes Numba seconds to compile.
+Arrays are filled by loops, because Numba takes seconds to compile an assignment to a slice.
 """
 
 import numpy as np
@@ -10,13 +10,13 @@ from placet.kernels.jit import jit
 
 @jit()
 def cascade(stop_prob, start, stop, list_of, offsets, discount, out):
-    """Expected discount at the place where a reader who goes down the list stops, over all orders of tied rows.
+    """Expected discount at the place where a reader going down the list stops, averaged over all orders of tied rows.
 
     Without ties: sum_i discount_i R_i prod_{j<i} (1 - R_j), R = ``stop_prob`` (rows,) in ranked order.  Blocks of tied
-    rows ``start[b]:stop[b]`` belong to list ``list_of[b]``.  The chance to be still reading after t rows of a block is
-    the mean over t-subsets of prod (1 - R), an elementary symmetric polynomial over its binomial:
+    rows ``start[b]:stop[b]`` belong to list ``list_of[b]``.  The probability of still reading after t rows of a block
+    is the mean over t-subsets of prod (1 - R), an elementary symmetric polynomial divided by its binomial:
     E_t <- ((n + 1 - t) E_t + t (1 - R) E_{t-1}) / (n + 1) for the (n+1)-th row; convex combinations, so nothing
-    cancels. E_t <= E_1^t (Maclaurin), so places where that is below 1e-18 are left out.  Adds into ``out`` (lists,).
+    cancels. E_t <= E_1^t (Maclaurin), so places where that is below 1e-18 are skipped.  Adds to ``out`` (lists,).
     O(rows) without ties; for a block of m rows O(m) if every R is 0 or 1, else O(m min(m, places, 42/mean R)).
     """
     places = len(discount)
@@ -67,10 +67,10 @@ def cascade(stop_prob, start, stop, list_of, offsets, discount, out):
 
 @jit()
 def greedy_alpha_dcg(judged, offsets, alpha, discount, out):
-    """alpha-DCG of the greedy ideal order: at each place the row of the largest gain sum_t J_t (1 - alpha)^(seen_t).
+    """alpha-DCG of the greedy ideal order: at each place the row with the largest gain sum_t J_t (1 - alpha)^(seen_t).
 
-    Among equal gains the row with the lexicographically largest judgements goes first, so row order cannot matter.
-    ``judged`` (rows, subtopics) of 0 and 1.  O(places rows subtopics).
+    Among equal gains the row with the lexicographically largest judgments goes first, so row order does not matter.
+    ``judged`` (rows, subtopics) holds 0 and 1.  O(places rows subtopics).
     """
     n_topics = judged.shape[1]
     worth = np.empty(n_topics)
@@ -107,7 +107,7 @@ def greedy_alpha_dcg(judged, offsets, alpha, discount, out):
 
 @jit()
 def inversions(x, offsets, out):
-    """out[q] = number of pairs a < b of list q with x[a] < x[b], by merging.  Overwrites ``x``.  O(rows log rows)."""
+    """out[q] += number of pairs a < b in list q with x[a] < x[b], by merging.  Overwrites ``x``.  O(rows log rows)."""
     spare = np.empty(len(x))
     for q in range(len(offsets) - 1):
         lo, hi = offsets[q], offsets[q + 1]
@@ -140,16 +140,16 @@ def inversions(x, offsets, out):
 
 @jit()
 def overlap(first_a, last_a, first_b, last_b, offsets, p, depth, out):
-    """Extrapolated rank-biased overlap of two rankings of the same rows, expected over the orders of tied rows of each.
+    """Expected extrapolated rank-biased overlap of two rankings of the same rows, over all orders of tied rows.
 
-    A row whose block takes places first+1 .. last is among the first d with probability c(d) = (d - first)/(last -
-    first) cut to [0, 1]; the expected overlap is X_d = sum_rows c_a(d) c_b(d), and the value X_D/D p^D + (1-p)/p
-    sum_{d<=D} X_d/d p^d. O(rows x longest block).
+    A row whose block occupies places first+1 .. last is among the first d with probability c(d) = (d - first)/(last -
+    first), clipped to [0, 1]; the expected overlap is X_d = sum_rows c_a(d) c_b(d), and the value is X_D/D p^D +
+    (1-p)/p sum_{d<=D} X_d/d p^d. O(rows x longest block).
     """
     for q in range(len(offsets) - 1):
         lo, hi = offsets[q], offsets[q + 1]
         deep = min(depth, hi - lo)
-        x = np.zeros(deep + 2)  # x[d] is X_d - X_{d-1} at first
+        x = np.zeros(deep + 2)  # x[d] is first X_d - X_{d-1}, then X_d
         for row in range(lo, hi):
             fa, la, fb, lb = first_a[row], last_a[row], first_b[row], last_b[row]
             had = 0.0

@@ -1,11 +1,11 @@
-"""Multinomial preferences: likelihoods of scores, of variances and of adherences, instance by instance.
+"""Multinomial preference model: likelihoods of scores, variances and adherences, instance by instance.
 
-An instance has M items and groups of agents that share an adherence t and have T preferences together.  Without
+An instance has M items and groups of agents that share an adherence t and have T preferences in total.  Without
 variances Z(t) = (sum_i e^{t s_i}) (sum_i e^{-t s_i}) - M, and
 
     f(s) = sum_g T_g log Z(t_g) - net . s + precision / 2 |s|^2,    net_i = sum_n t_n (wins - losses of i with agent n).
 
-Exponentials are shifted by the largest and least score, so they never overflow; A B >= M^2 keeps the difference exact.
+Exponentials are shifted by the largest and smallest score, so they never overflow; as A B >= M^2, nothing cancels.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def exponentials(s, t, up, down):
 
 @jit()
 def scores_value(s, net, adherence, total, precision, up, down, sums, grad):
-    """f(s) and its gradient; ``up``, ``down`` (groups, M), ``sums`` (groups, 3) are for `scores_hvp`.  O(groups M)."""
+    """f(s) and its gradient; fills ``up``, ``down`` (groups, M), ``sums`` (groups, 3) for `scores_hvp`. O(groups M)."""
     value = 0.0
     for i in range(len(s)):
         grad[i] = precision * s[i] - net[i]
@@ -50,7 +50,7 @@ def scores_value(s, net, adherence, total, precision, up, down, sums, grad):
 
 @jit()
 def scores_hvp(v, adherence, total, precision, up, down, sums, out):
-    """Hessian of f times v, at the scores that `scores_value` saw last.  O(groups M).
+    """Hessian of f times v, at the scores last passed to `scores_value`.  O(groups M).
 
     Z'' / Z - Z' Z'^T / Z^2 with Z'' = t^2 (diag(a B + b A) - a b^T - b a^T), a = up, b = down.
     """
@@ -71,7 +71,7 @@ def scores_hvp(v, adherence, total, precision, up, down, sums, out):
 
 @jit()
 def scores_diagonal(adherence, total, precision, up, down, sums, out):
-    """Writes the diagonal of the Hessian of f.  O(groups M)."""
+    """Write the diagonal of the Hessian of f.  O(groups M)."""
     for i in range(len(out)):
         out[i] = precision
     for g in range(len(adherence)):
@@ -102,7 +102,7 @@ def largest(x):
 
 @jit()
 def center(x):
-    """Takes the mean from x."""
+    """Subtract the mean from x in place."""
     total = 0.0
     for i in range(len(x)):
         total += x[i]
@@ -112,10 +112,10 @@ def center(x):
 
 @jit()
 def newton_step(grad, diagonal, unit, adherence, total, precision, up, down, sums, step, work):
-    """Writes into ``step`` the solution of H step = -grad by conjugate gradients with the diagonal in front.
+    """Solve H step = -grad by conjugate gradients with the diagonal as preconditioner.
 
-    H is a diagonal and three outer products for each group, so few rounds are enough.  It stops at a residual of
-    min(0.1, sqrt of the largest gradient for each preference) |grad|, so the outer convergence is superlinear.
+    H is a diagonal plus three outer products per group, so a few iterations suffice.  Stops at a residual of
+    min(0.1, sqrt of the largest gradient entry per preference) |grad|, so the outer convergence is superlinear.
     """
     n = len(grad)
     r, p, hp = work[0], work[1], work[2]
@@ -148,7 +148,7 @@ def newton_step(grad, diagonal, unit, adherence, total, precision, up, down, sum
 
 @jit()
 def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
-    """Minimizes f from ``x`` and into it by Newton's method with halved steps; value, largest gradient, steps."""
+    """Minimize f in place from ``x`` by Newton's method with step halving; return value, largest gradient, steps."""
     n, G = len(x), len(t)
     up, down, sums = np.empty((G, n)), np.empty((G, n)), np.empty((G, 3))
     grad, step, trial, diagonal, work = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty((3, n))
@@ -176,10 +176,10 @@ def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
 
 @jit()
 def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_iter, tol, grad_norm, steps_taken):
-    """Minimizes f for every instance, from ``s`` and into it, and adds up the values.
+    """Minimize f for every instance in place from ``s``; return the sum of the values.
 
     Entries bounds[l]:bounds[l + 1] are the items of instance l, groups group_bounds[l]:group_bounds[l + 1] its agents.
-    ``grad_norm`` (instances,) gets the largest gradient entry for each unit of T, ``steps_taken`` the steps.
+    ``grad_norm`` (instances,) receives the largest gradient entry per preference, ``steps_taken`` the steps.
     """
     values = 0.0
     for inst in range(len(bounds) - 1):
@@ -200,7 +200,7 @@ def fit_scores(net, bounds, adherence, total, group_bounds, precision, s, max_it
 
 @jit()
 def adherence_derivatives(s, bounds, instance, total, agreement, first, last, t, up, down):
-    """First and second derivative by t of -log likelihood of an agent with parts first:last, at adherence t.
+    """First and second derivative in t of the negative log likelihood of an agent with parts first:last.
 
     Part k is in instance[k], with total[k] preferences and agreement sum_i (wins - losses of i) s_i.  With sa, sb the
     sums of s up and s down, d log Z / dt = (sa B - sb A) / Z.  O(sum of M over its instances).
@@ -233,10 +233,10 @@ def largest_instance(bounds):
 
 @jit()
 def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
-    """Maximizes the likelihood over every agent's adherence in [0, cap] at given scores.
+    """Maximize the likelihood over every agent's adherence in [0, cap] at given scores.
 
-    The parts of agent n are offsets[n]:offsets[n + 1], as in `adherence_derivatives`.  The derivative rises with t:
-    bisection with Newton steps, about ten of them.
+    The parts of agent n are offsets[n]:offsets[n + 1], as in `adherence_derivatives`.  The derivative increases with t,
+    so about ten Newton steps safeguarded by bisection suffice.
     """
     most = largest_instance(bounds)
     up, down = np.empty(most), np.empty(most)
@@ -244,7 +244,7 @@ def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
         agrees = 0.0
         for k in range(offsets[n], offsets[n + 1]):
             agrees += agreement[k]
-        if agrees <= 0.0:  # log Z is flat at t = 0, so the derivative starts there at minus the agreement
+        if agrees <= 0.0:  # log Z is flat at t = 0, so the derivative there is minus the agreement
             out[n] = 0.0
             continue
         a, z = offsets[n], offsets[n + 1]
@@ -270,7 +270,7 @@ def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
 
 @jit()
 def adherence_slopes(s, bounds, instance, total, agreement, offsets, t, slope, curvature):
-    """Writes the derivatives by every agent's adherence, at t (agents,)."""
+    """Write the derivatives in every agent's adherence, at t (agents,)."""
     most = largest_instance(bounds)
     up, down = np.empty(most), np.empty(most)
     for n in range(len(offsets) - 1):
@@ -291,11 +291,11 @@ def largest_gap(s, gamma, low, high):
 
 @jit(fastmath={"reassoc", "contract"})
 def variance_rows(s, gamma, net, adherence, shift, low, high, out):
-    """Sums over pairs i < j, low <= i < high, of a model with variances, u = (s_i - s_j) / (gamma_i + gamma_j).
+    """Sums over pairs i < j, low <= i < high, for a model with variances, u = (s_i - s_j) / (gamma_i + gamma_j).
 
     For each group g: Z_g e^{-t shift} = sum e^{t (u - shift)} + e^{-t (u + shift)} in out[g, 2 M], the derivatives of
-    Z_g by s and by beta = log gamma in out[g, :M] and out[g, M:2 M]; in the last row the same for sum_{i < j} net_ij u.
-    O((high - low) M groups).
+    Z_g in s and in beta = log gamma in out[g, :M] and out[g, M:2 M]; the last row holds the same for sum_{i < j}
+    net_ij u.  O((high - low) M groups).
     """
     M = len(s)
     last = len(adherence)
@@ -310,7 +310,7 @@ def variance_rows(s, gamma, net, adherence, shift, low, high, out):
 
 @jit(error_model="numpy", fastmath={"contract"})
 def two_ways(s, gamma, i, t, shift, z, q, qu):
-    """For j > i: z = e^{t (u - shift)} + e^{-t (u + shift)}, q and q u for q = dz / d(s_i)."""
+    """For j > i: z = e^{t (u - shift)} + e^{-t (u + shift)}, q = dz / d(s_i), and q u."""
     for j in range(np.uint64(i + 1), np.uint64(len(s))):
         spread = 1.0 / (gamma[i] + gamma[j])
         u = (s[i] - s[j]) * spread
@@ -322,7 +322,7 @@ def two_ways(s, gamma, i, t, shift, z, q, qu):
 
 @jit(error_model="numpy", fastmath={"contract"})
 def one_way(s, gamma, i, net, z, q, qu):
-    """For j > i: z = net u, q and q u for q = dz / d(s_i)."""
+    """For j > i: z = net u, q = dz / d(s_i), and q u."""
     for j in range(np.uint64(i + 1), np.uint64(len(s))):
         spread = 1.0 / (gamma[i] + gamma[j])
         u = (s[i] - s[j]) * spread
@@ -333,7 +333,7 @@ def one_way(s, gamma, i, net, z, q, qu):
 
 @jit(fastmath={"reassoc", "contract"})
 def add_row(gamma, i, z, q, qu, out):
-    """Add what the pairs (i, j), j > i, give: value to out[2 M], derivatives to the rest."""
+    """Add the contributions of the pairs (i, j), j > i: value to out[2 M], derivatives to the rest."""
     M = len(gamma)
     value = own_s = own_b = 0.0
     for j in range(np.uint64(i + 1), np.uint64(M)):
@@ -351,10 +351,9 @@ def add_row(gamma, i, z, q, qu, out):
 
 @jit()
 def net_table(entry, value, tier, offsets, factor, binary, net):
-    """Adds factor[b] C(i, j) to net[i, j] and takes it from net[j, i], for pairs of rows of ballot b; entries -1 are
-    left out.
+    """Add factor[b] C(i, j) to net[i, j] and subtract it from net[j, i], for pairs of rows of ballot b.
 
-    C is 1 where ``binary``, else value_i - value_j, for i of an earlier tier.  O(pairs).
+    C is 1 if ``binary``, else value_i - value_j, for i of an earlier tier.  O(pairs).
     """
     for b in range(len(offsets) - 1):
         for x in range(offsets[b], offsets[b + 1]):
@@ -368,7 +367,7 @@ def net_table(entry, value, tier, offsets, factor, binary, net):
 
 @jit()
 def subtract_gradients(entry, value, tier, offsets, part, factor, binary, s, gamma, out):
-    """Takes from out[part of b] the gradient by (s, beta) of factor[b] C(i, j) u_ij, over pairs of rows of ballot b.
+    """Subtract from out[part of b] the gradient in (s, beta) of factor[b] C(i, j) u_ij, over pairs of rows of ballot b.
 
     u_ij = (s_i - s_j) / (gamma_i + gamma_j), beta = log gamma; C as in `net_table`.  O(pairs).
     """
@@ -391,9 +390,9 @@ def subtract_gradients(entry, value, tier, offsets, part, factor, binary, s, gam
 
 @jit()
 def discordance(tier, truth, offsets, wrong, pairs):
-    """For every ballot: pairs whose truth differs (truth < 0 is unknown), and how many it has wrong, its ties as half.
+    """For every ballot: number of pairs whose truth differs (truth < 0 is unknown) and of those ranked wrongly.
 
-    Lower is better in both.  O(pairs).
+    A tie on the ballot counts as half wrong.  Lower is better in both ``tier`` and ``truth``.  O(pairs).
     """
     for b in range(len(offsets) - 1):
         for x in range(offsets[b], offsets[b + 1]):
@@ -409,7 +408,7 @@ def discordance(tier, truth, offsets, wrong, pairs):
 
 @jit()
 def inverse(H):
-    """Inverse of a symmetric positive definite table by Cholesky factors, H = L L^T.  O(M^3), in one thread."""
+    """Inverse of a symmetric positive definite matrix by Cholesky factorization, H = L L^T.  O(M^3), in one thread."""
     n = len(H)
     L = np.zeros((n, n))
     for i in range(n):

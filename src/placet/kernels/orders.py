@@ -1,8 +1,8 @@
-"""Plackett-Luce on ballots that rank their first items strictly and leave the rest as one lowest tier.
+"""Plackett-Luce on ballots that rank their top items strictly and leave the rest in one lowest tier.
 
-With e_i = e^{theta_i} and Z_k the sum of e over the items from place k on, minus the log likelihood of a ballot is the
-sum over its ``tops`` strict places of log Z_k - theta_k.  With a_k, Q_k the sums over places up to k of 1 / Z, 1 / Z^2,
-the gradient is e_k a_k - 1 at the places and e_i a_last below, and the Hessian of places k < l is -e_k e_l Q_k.
+With e_i = e^{theta_i} and Z_k the sum of e over the items from place k on, the negative log likelihood of a ballot is
+the sum over its ``tops`` strict places of log Z_k - theta_k.  With a_k, Q_k the sums of 1 / Z, 1 / Z^2 up to place k,
+the gradient is e_k a_k - 1 at strict places and e_i a_last below, and the Hessian for places k < l is -e_k e_l Q_k.
 """
 
 import math
@@ -16,7 +16,7 @@ SAFE_REST = 1e-2
 
 @jit()
 def strict_places(tier, offsets):
-    """Places above the lowest tier of every ballot, or -1 where one of them ties.  O(places)."""
+    """Number of places above the lowest tier of each ballot, or -1 if any of them are tied.  O(places)."""
     tops = np.zeros(len(offsets) - 1, np.int64)
     for b in range(len(offsets) - 1):
         a, z = offsets[b], offsets[b + 1]
@@ -33,9 +33,10 @@ def strict_places(tier, offsets):
 
 @jit()
 def _places(e, total, item, a, z, top, n_items, Z):
-    """Z of every strict place, from the last to the first, and whether the ballot goes through its complement.
+    """Write Z of every strict place, from last to first; return whether the ballot was summed by its complement.
 
-    A complete ballot's rest is the total less its places, unless these hold nearly all of it and digits would be lost.
+    The lowest tier of a complete ballot sums to the total minus its strict places, unless these make up nearly all of
+    the total, so that the difference would lose precision.
     """
     rest = total
     for k in range(top):
@@ -53,7 +54,7 @@ def _places(e, total, item, a, z, top, n_items, Z):
 
 @jit()
 def value_and_gradient(theta, e, item, offsets, tops, weight, grad):
-    """Value; gradient added into ``grad``.  ``e`` = e^theta, with no theta above 0.  O(places) for complete ballots."""
+    """Return the value; add the gradient to ``grad``.  ``e`` = e^theta, theta <= 0.  O(places) for complete ballots."""
     n = len(e)
     total, value, common = e.sum(), 0.0, 0.0
     Z = np.empty(max(0, tops.max()) if len(tops) else 0)
@@ -83,7 +84,7 @@ def value_and_gradient(theta, e, item, offsets, tops, weight, grad):
 
 @jit()
 def hessian(e, item, offsets, tops, weight, H):
-    """Hessian added into ``H`` (n, n).  O(places^2) for complete ballots, O(rows^2) for others, and O(n^2) once."""
+    """Add the Hessian to ``H`` (n, n).  O(places^2) for complete ballots, O(rows^2) for others, plus O(n^2) once."""
     n = len(e)
     total, common, common_square = e.sum(), 0.0, 0.0
     Z = np.empty(max(0, tops.max()) if len(tops) else 0)
@@ -104,7 +105,7 @@ def hessian(e, item, offsets, tops, weight, H):
             if r < a + top:
                 running += w / Z[r - a]
                 square += w / (Z[r - a] * Z[r - a])
-            # a complete ballot's rows all have -last_square e e' from the common part: here only what differs from it
+            # all rows of complete ballots get -last_square e e' from the common part; only the difference is added here
             missing = last_square - square
             if complete:
                 tilt[i] += missing
@@ -140,9 +141,9 @@ def add_outer_products(g, item, offsets, weight, out):
 
 @jit()
 def spreads(item, tier, offsets, weight, n_items, forward, sweeps):
-    """Whether item 0 reaches every item along "some ballot puts it above" (or below); False also if sweeps run out.
+    """Whether item 0 reaches every item along "some ballot ranks it above" (or below); False also if sweeps run out.
 
-    On a ballot every item below the best reached tier (above the worst) is reached.  O(sweeps x rows).
+    Each ballot makes every item below its best reached tier (or above its worst) reached.  O(sweeps x rows).
     """
     reached = np.zeros(n_items, np.bool_)
     reached[:1] = True

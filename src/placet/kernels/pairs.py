@@ -1,14 +1,14 @@
-"""Models of one pair, and everything that is summed over pairs of items or of rows.
+"""Models of a single pair, and sums over pairs of items or rows.
 
-With the difference d of two scores, the first wins, loses or ties with these probabilities:
+Given the difference d of two scores, the first side wins, loses or ties with these probabilities:
 
     Bradley-Terry   1 / (1 + e^-d), 1 / (1 + e^d), 0
     Rao-Kupper      1 / (1 + e^{t - d}), 1 / (1 + e^{t + d}), a tie: e^2t - 1 times their product; t = log theta >= 0
     Davidson        in proportion to e^{d/2}, e^{-d/2}, e^t
 
-Minus their logarithms are convex in (d, t).  `softplus` and `davidson_pair` are the formulas, compiled into each loop
-that calls them: of pair counts (the estimators) and of lists (the losses).
-Loops with an exponential or a division hold no gathers, sums or tests for zero, so that they run in vector registers.
+Their negative logarithms are convex in (d, t).  `softplus` and `davidson_pair` hold the formulas and are inlined into
+every loop that calls them: over pair counts (the estimators) and over lists (the losses).
+Loops with an exponential or a division contain no gathers, sums or tests for zero, so that they vectorize.
 """
 
 import math
@@ -29,28 +29,28 @@ MOST_TIE = 300.0
 
 @njit(inline="always")
 def softplus(z):
-    """(flat, e) of log(1 + e^z) = flat + log(1 + e), flat = max(z, 0) and 0 < e = e^-abs(z) <= 1.
+    """(flat, e) such that log(1 + e^z) = flat + log(1 + e), flat = max(z, 0) and 0 < e = e^-abs(z) <= 1.
 
-    Minus log P(win) is softplus(-d) (Bradley-Terry) or softplus(t - d) (Rao-Kupper), minus log P(loss) has d or t + d.
-    Its slope is 1 / (1 + e) or e / (1 + e), as z is positive or not, and its second derivative e / (1 + e)^2.
+    -log P(win) is softplus(-d) (Bradley-Terry) or softplus(t - d) (Rao-Kupper); -log P(loss) has d or t + d instead.
+    Its slope is 1 / (1 + e) if z is positive, else e / (1 + e), and its second derivative e / (1 + e)^2.
     """
     return max(z, 0.0), exp(-abs(z))
 
 
 @njit(inline="always")
 def tie_weight(tie):
-    """(nu, excess) of e^tie = nu e^excess, nu <= e^MOST_TIE; once for a loop."""
+    """(nu, excess) such that e^tie = nu e^excess, nu <= e^MOST_TIE; computed once per loop."""
     excess = max(tie - MOST_TIE, 0.0)
     return math.exp(tie - excess), excess
 
 
 @njit(inline="always")
 def davidson_pair(d, nu, excess):
-    """(flat, behind, tied) of log(e^{d/2} + e^{-d/2} + e^tie) = flat + log(1 + behind + tied): the weights of the side
-    behind and of a tie, that of the side ahead being 1.
+    """(flat, behind, tied) such that log(e^{d/2} + e^{-d/2} + e^tie) = flat + log(1 + behind + tied).
 
-    Minus log P is this sum less d/2, -d/2 or ``tie``.  What ``tie`` has above `MOST_TIE` is taken off it and off
-    abs(d)/2: beside a tie of that weight the side behind is nothing, and it is a question of the other two.
+    ``behind`` and ``tied`` are the weights of the trailing side and of a tie, relative to the leading side.
+    -log P is this sum minus d/2, -d/2 or ``tie``.  Any excess of ``tie`` over `MOST_TIE` is subtracted from it and from
+    abs(d)/2: against a tie of that weight the trailing side is negligible, and only the other two matter.
     """
     half = max(0.5 * abs(d) - excess, 0.0)
     e = exp(-half)
@@ -92,7 +92,7 @@ def davidson_costs(d, t, win, loss, tied):
         tied[r] = flat - t + log_sum
 
 
-# ---- counts: row r compares items i[r] and j[r], and d is the advantage of i
+# ---- counts: row r compares items i[r] and j[r]; d is the advantage of i
 
 
 @jit()
@@ -107,7 +107,7 @@ def advantage(theta, control, effect, i, j, out):
 
 @jit(error_model="numpy", fastmath={"contract"})
 def bradley_terry_slopes(d, t, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
-    """Of minus the log likelihood f of each row: f_d and f_dd.  A tie is half a win for either side.  O(rows)."""
+    """f_d and f_dd of each row's negative log likelihood f.  A tie counts as half a win for each side.  O(rows)."""
     for r in range(len(d)):
         _, e = softplus(d[r])
         share = 1.0 / (1.0 + e)
@@ -119,8 +119,9 @@ def bradley_terry_slopes(d, t, wins_i, wins_j, ties, slope, curvature, cross, ti
 
 @jit(error_model="numpy", fastmath={"contract"})
 def rao_kupper_slopes(d, t, wins_i, wins_j, ties, slope, curvature, cross, tie_slope, tie_curvature):
-    """f_d, f_dd, f_dt, f_t, f_tt of each row: wins_i + ties times softplus(t - d), wins_j + ties times softplus(t + d),
-    less ties log(e^2t - 1); t > 0.  O(rows).
+    """f_d, f_dd, f_dt, f_t, f_tt of each row, t > 0.  O(rows).
+
+    f = (wins_i + ties) softplus(t - d) + (wins_j + ties) softplus(t + d) - ties log(e^2t - 1).
     """
     g = -math.expm1(-2.0 * t)
     gain_slope, gain_curvature = 2.0 / g, -4.0 * (1.0 - g) / (g * g)
@@ -158,7 +159,7 @@ def davidson_slopes(d, t, wins_i, wins_j, ties, slope, curvature, cross, tie_slo
 
 @jit()
 def scatter(i, j, values, out):
-    """out_i += v, out_j -= v for every row.  Rows in order of i keep the sum of a run in a register."""
+    """out_i += v, out_j -= v for every row.  If rows are sorted by i, the sum over each run stays in a register."""
     r = 0
     while r < len(i):
         item, total = i[r], 0.0
@@ -236,7 +237,7 @@ def laplacian_fill(i, j, weight, out):
 
 @jit()
 def count_draws(cells, block, draws_in, place, n_cells):
-    """How often each cell was drawn: draws_in[b] times a vote of block b, at ``place`` in it; vote k is in cells[k]."""
+    """Count how often each cell is drawn: draws_in[b] votes from block b, at ``place`` in it; vote k is in cells[k]."""
     counts = np.zeros(n_cells)
     k = 0
     for b in range(len(draws_in)):
@@ -250,8 +251,8 @@ def count_draws(cells, block, draws_in, place, n_cells):
 def spreads(i, j, over, under, forward, sweeps):
     """Whether item 0 reaches every item along "beats" (``forward``) or "is beaten by"; False also if sweeps run out.
 
-    A row is an edge from i to j where over[r] and from j to i where under[r].  O(sweeps x rows), and two or three
-    sweeps are enough where most pairs have met.
+    Row r is an edge from i to j if over[r], and from j to i if under[r].  O(sweeps x rows); two or three sweeps suffice
+    if most pairs have met.
     """
     n = 0
     for r in range(len(i)):
@@ -276,7 +277,7 @@ def spreads(i, j, over, under, forward, sweeps):
     return n, left <= 0
 
 
-# ---- lists: d = s_i - s_j over all pairs of rows, i graded above j or tied with it
+# ---- lists: d = s_i - s_j over all pairs of rows with i graded above j or tied with it
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
@@ -293,7 +294,7 @@ def softplus_terms(x, s, sign, flat, factor, slope):
 def add_terms(flat, factor, slope, weight, grad):
     """grad += weight * slope; returns sum flat + log factor, and sum slope.
 
-    Apart from `exp`, which no flag may reorder.
+    Kept separate from `exp`, which must not be compiled with a flag that allows reordering.
     """
     value, product, total = 0.0, 1.0, 0.0
     for j in range(len(grad)):
@@ -306,7 +307,7 @@ def add_terms(flat, factor, slope, weight, grad):
 
 @jit()
 def softplus_row(x, s, sign, weight, grad, flat, factor, slope):
-    """sum_j softplus(sign s_j + x); grad += weight * slope_j; returns the sum and that of the slopes.
+    """grad_j += weight * slope_j of softplus(sign s_j + x); returns the sums of the values and of the slopes.
 
     O(len(s)), in blocks.
     """
@@ -322,8 +323,9 @@ def softplus_row(x, s, sign, weight, grad, flat, factor, slope):
 
 @jit()
 def rao_kupper_rows(s, start, n_tiers, eta, ties, w, grad, flat, factor, slope):
-    """Of one list: the sum over i above j of softplus(eta - d) and, with ``ties``, over tied pairs of softplus(eta - d)
-    + softplus(eta + d); its derivative in eta; the number of tied pairs.  Adds w times the gradient.  O(N^2).
+    """`rao_kupper` of one list without ``tie_gain``, ignoring tied pairs unless ``ties``.
+
+    Returns the value, its derivative in eta and the number of tied pairs; adds w times the gradient.  O(N^2).
     """
     value, by_eta, tied_pairs, b = 0.0, 0.0, 0.0, start[n_tiers]
     for t in range(n_tiers):
@@ -357,16 +359,16 @@ def ranknet(s, grade, offsets, weight, values, grad):
 
 @jit()
 def rao_kupper(s, grade, offsets, weight, values, grad, slopes, eta, tie_gain, eta_by_tie, gain_by_tie):
-    """sum over i above j of softplus(eta - d) and over tied pairs of softplus(eta - d) + softplus(eta + d) - tie_gain.
+    """sum over i above j of softplus(eta - d) plus, over tied pairs, softplus(eta - d) + softplus(eta + d) - tie_gain.
 
-    ``slopes[q, 0]``: the derivative in the tie parameter, given those of eta and of ``tie_gain``.  O(N^2) per list.
+    ``slopes[q, 0]``: the derivative in the tie parameter, given those of eta and ``tie_gain``.  O(N^2) per list.
     """
     start = np.empty(longest(offsets) + 1, np.int64)
     flat, factor, slope = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for q in range(len(offsets) - 1):
         n_tiers = find_tiers(grade, offsets[q], offsets[q + 1], start)
         value, by_eta, tied = rao_kupper_rows(s, start, n_tiers, eta, True, weight[q], grad, flat, factor, slope)
-        if tied > 0.0:  # no tied pairs at an infinite cost cost nothing
+        if tied > 0.0:  # avoids 0 times infinity if there are no tied pairs
             value -= tied * tie_gain
         values[q] = weight[q] * value
         slopes[q, 0] = weight[q] * (eta_by_tie * by_eta - tied * gain_by_tie)
@@ -374,7 +376,7 @@ def rao_kupper(s, grade, offsets, weight, values, grad, slopes, eta, tie_gain, e
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def logistic_bends(x, s, bend):
-    """Second derivative of `softplus` at x - s_j: the same at s_j - x."""
+    """Second derivative of `softplus` at x - s_j, which equals that at s_j - x."""
     for j in range(len(s)):
         _, e = softplus(x - s[j])
         bend[j] = e / ((1.0 + e) * (1.0 + e))
@@ -392,7 +394,7 @@ def add_bends(bend, v_i, v, other, weight, out):
 
 @jit()
 def rao_kupper_second(s, grade, offsets, weight, out, v, other, eta, ties):
-    """Second derivatives of `rao_kupper` in s: h = p (1 - p) at p = logistic(eta - d), for a tie also at eta + d.
+    """Second derivatives of `rao_kupper` in s: h = p (1 - p) at p = logistic(eta - d), for ties also at eta + d.
 
     O(N^2).
     """
@@ -429,13 +431,13 @@ def davidson_terms(x, s, tie, win, flat, factor, slope, tied):
 
 @jit()
 def rows_per_logarithm(tie):
-    """How many factors of `davidson_pair` can be multiplied without overflow."""
+    """Number of factors of `davidson_pair` that can be multiplied without overflow."""
     return max(1, min(BLOCK, int(600.0 / math.log(2.0 + math.exp(min(tie, MOST_TIE))))))
 
 
 @jit()
 def davidson_row(x, s, tie, win, weight, grad, scratch):
-    """Sum of `davidson_terms` over s; grad += weight * slope; returns it and the sums of both derivatives.
+    """grad += weight * slope of `davidson_terms` over s; returns the sums of the values and of both derivatives.
 
     O(len(s)), in blocks.
     """
@@ -454,7 +456,7 @@ def davidson_row(x, s, tie, win, weight, grad, scratch):
 
 @jit()
 def davidson(s, grade, offsets, weight, values, grad, slopes, tie):
-    """sum over all pairs of log(e^{d/2} + e^{-d/2} + e^tie), less d/2 where i is above j and less tie where they tie.
+    """sum over all pairs of log(e^{d/2} + e^{-d/2} + e^tie), minus d/2 if i is above j and minus tie if they tie.
 
     ``slopes[q, 0]``: the derivative in ``tie``.  O(N^2) per list.
     """
@@ -473,7 +475,7 @@ def davidson(s, grade, offsets, weight, values, grad, slopes, tie):
                 grad[i] -= w * (won_pull + pull)
                 value += won + even
                 by_tie += won_tie + even_tie
-        if tied_pairs > 0.0:  # no tied pairs at an infinite cost cost nothing
+        if tied_pairs > 0.0:  # avoids 0 times infinity if there are no tied pairs
             value -= tied_pairs * tie
         values[q] = w * value
         slopes[q, 0] = w * (by_tie - tied_pairs)
@@ -481,7 +483,7 @@ def davidson(s, grade, offsets, weight, values, grad, slopes, tie):
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def davidson_bends(x, s, tie, bend):
-    """Second derivative of log(e^{d/2} + e^{-d/2} + e^tie): the variance of a win counted 1/2, a loss -1/2, a tie 0."""
+    """Second derivative of log(e^{d/2} + e^{-d/2} + e^tie): the variance of a result (win 1/2, loss -1/2, tie 0)."""
     nu, excess = tie_weight(tie)
     for j in range(len(s)):
         _, behind, even = davidson_pair(x - s[j], nu, excess)
