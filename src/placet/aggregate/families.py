@@ -1,4 +1,4 @@
-"""What a model says of each voter: likelihoods of ballots, models of pairs, and distances (`Family`)."""
+"""Per-voter likelihoods, gradients and fits (`Family`) for models of ballots, of pairs and of distances."""
 
 import warnings
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from placet.losses import Bound
 from placet.losses.pairwise import outcome_costs
 
 FEW_STEPS, SCORING_STEPS = 5, 2
-"""Newton steps, or steps by outer products of gradients, in a fit that is one of many: it starts from the last one."""
+"""Newton steps, or steps by outer products of gradients, in one of many fits: each starts from the previous one."""
 
 
 def family_of(model: Any, voters: Voters) -> Family:
-    """The family of an estimator: ballot likelihoods, pairs, or Mallows."""
+    """The family of an estimator: ballot likelihood, pairs or Mallows."""
     if isinstance(model, BradleyTerry):
         return Pairs(model, voters)
     if isinstance(model, Mallows):
@@ -38,17 +38,17 @@ def family_of(model: Any, voters: Voters) -> Family:
 
 @contextmanager
 def _few_steps() -> Iterator[None]:
-    with warnings.catch_warnings():  # a fit that is one of many need not end at its optimum
+    with warnings.catch_warnings():  # one of many fits need not reach its optimum
         warnings.simplefilter("ignore", optim.ConvergenceWarning)
         yield
 
 
 FIRST_WIDTH = 2.0
-"""Width of the scores' prior while groups are looked for, where it is to be learnt from each group in the end."""
+"""Width of the scores' prior while searching for groups, if it is finally learned from each group."""
 
 
 class Fitted(NamedTuple):
-    """Unknowns, the items' scores first, and the width of the scores' prior."""
+    """Unknowns, beginning with the items' scores, and the width of the scores' prior."""
 
     x: Floats
     width: float | None
@@ -59,7 +59,7 @@ def _first_width(model: Any) -> float | None:
 
 
 class BallotLists:
-    """Models whose loss sees row scores: Plackett-Luce and models over ordered partitions.  The unknowns are theta."""
+    """Models whose loss is a function of row scores: Plackett-Luce and models over ordered partitions, in theta."""
 
     def __init__(self, model: Any, voters: Voters):
         self.model, self.voters = model, voters
@@ -116,7 +116,7 @@ class BallotLists:
         b = self._objective(weight, state.width)
         H = b.hessian(state.x) if b.closed else b.dense(state.x)
         H = H if b.closed or b.precision else information.with_precision(H, 0.0)
-        if self.group is not None:  # differences inside a group are no unknowns: any curvature will do for them
+        if self.group is not None:  # differences within a group are not free: any curvature will do for them
             H = H + (np.eye(self.size) - self._averages()) * np.trace(H) / self.size
         return H * b.scale
 
@@ -146,7 +146,7 @@ class BallotLists:
 
 
 def _scoring(b: likelihood.Ballots, theta: Floats, gradient: Floats) -> Floats:
-    """A step by the outer products of the ballots' gradients, which stand for the Hessian."""
+    """A Newton step with the Hessian approximated by the outer products of the ballots' gradients."""
     J = b.outer_products(theta)
     J[np.diag_indices(b.n)] += max(b.precision, 1e-6 * float(np.diag(J).max(initial=0.0)), 1e-14)
     return information.inverse_of(J) @ gradient
@@ -176,7 +176,7 @@ class Pairs:
         self.n_parameters = max(n - 1, 0) + self.law.n_extra
 
     def _counts(self, weight: Floats, width: float | None) -> pairs.PairCounts:
-        """Weighted counts of each pair; which parameters are unknown is as in all the data together."""
+        """Weighted counts of each pair, with the same free parameters as the whole data."""
         factor, d = weight[self.voters.of], self.data
         n = len(self.pooled)
         won, lost, tied = (_sums(self.of_pair, c * factor, n) for c in (d.wins_i, d.wins_j, d.ties))
@@ -248,7 +248,7 @@ class Pairs:
         return pairs.dense(p, pairs.derivatives(p, state.x)) * p.scale
 
     def extra_errors(self, result: Any, error: Floats) -> dict[str, float]:
-        """Standard errors of the tie parameter and the effect of order, from those of all unknowns."""
+        """Standard errors of the tie parameter and the order effect, from those of all unknowns."""
         n, found = self.data.n_items, {}
         if self.law.tie:
             slope = pairs.tie_parameter(self.law, result.fit.x)[1]
@@ -275,7 +275,7 @@ class Pairs:
     def refitted(self, weight: Floats, state: Fitted) -> tuple[Any, Any]:
         n = self.data.n_items
         model = plain_copy(self.model).fit(self.all.weighted(weight), start=state.x[:n])
-        if len(model.fit_.x) != self.size:  # a group without a tie: no ties are expected in it
+        if len(model.fit_.x) != self.size:  # a group without ties has no tie parameter
             return model, state
         return model, Fitted(self._centered(model.fit_.x), model.prior_)
 

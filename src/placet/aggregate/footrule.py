@@ -1,8 +1,8 @@
-"""Spearman's footrule: the order with the least sum of distances of places, an assignment problem.
+"""Spearman's footrule: the order with the least sum of absolute differences of places, an assignment problem.
 
-Items that nobody listed take no part in it and come in the middle.  Several orders can be equally close.  Of these,
-those are kept that agree most with the mean places m, the top counting most (the least sum of m / place; an item counts
-as in the middle where a ballot leaves it out).  Items that still change places among those tie, with any between them.
+Items listed by nobody are excluded and placed in the middle.  If several orders are optimal, those that agree best with
+the mean places m are selected, with most weight on the top (least sum of m / place; items missing from a ballot count
+as in the middle).  Items that differ in place among the selected orders are tied, together with all items in between.
 """
 
 from typing import Literal
@@ -25,9 +25,9 @@ from placet.kernels import kemeny as kernels
 def footrule(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> Scored:
     """Minus the place, from 0, in an order that minimizes the sum of abs(place in it - place on a ballot) over ballots.
 
-    Item i at place p costs the weighted sum over ballots of abs(p - place); unlisted items as in `median_rank`, and
-    those that nobody lists come in the middle.  Where several orders are best, the one closest to the mean places is
-    taken, and what is still open ties; a note says how many there are.  O(rows n + n^3).
+    Item i at place p costs the weighted sum over ballots of abs(p - place).  Unlisted items are treated as in
+    `median_rank`; those that nobody lists come in the middle.  Of several optimal orders, the one closest to the mean
+    places is chosen, and items it does not separate are tied; a note says how many there are.  O(rows n + n^3).
 
     >>> footrule(Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "a", "c"]])).scores
     array([ 0., -1., -2.])
@@ -46,7 +46,7 @@ def footrule(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> 
 
 
 def _closest(rankings: Rankings) -> tuple[Floats, tuple[str, ...]]:
-    """Minus the place, from 0, of items that are all listed; and notes."""
+    """Minus the place, from 0, of items that are all listed; also returns notes."""
     n = rankings.n_items
     total = float(rankings.weight.max(initial=0.0)) or 1.0
     refuse_square(n, "a table of costs", "take fewer items, or another method such as 'borda'", 4.0)
@@ -61,11 +61,10 @@ def _closest(rankings: Rankings) -> tuple[Floats, tuple[str, ...]]:
 
 
 def best_assignments(cost: Floats, allowed: NDArray[np.bool_]) -> tuple[Ints, NDArray[np.bool_]]:
-    """The column of every row in a cheapest assignment among the allowed pairs, and all pairs of any cheapest one.
+    """The column of every row in an optimal assignment over allowed pairs, and the pairs used by any optimal one.
 
-    With d(i, j) what it costs row i more to take the column of row j, no cycle has a negative sum; shortest distances u
-    make all d(i, j) + u_i - u_j >= 0, and the cycles of zeros among them lead to the other cheapest assignments.
-    O(n^3).
+    Let d(i, j) be the extra cost if row i takes the column of row j.  No cycle has a negative sum, so shortest
+    distances u give d(i, j) + u_i - u_j >= 0, and cycles of zeros among these lead to the other optimal assignments.  O(n^3).
     """
     n = len(cost)
     if not n:
@@ -87,7 +86,7 @@ def best_assignments(cost: Floats, allowed: NDArray[np.bool_]) -> tuple[Ints, ND
 
 
 def _tiers(pairs: NDArray[np.bool_], column: Ints) -> Floats:
-    """A tier for every row, from 0: rows that exchange columns are in one, and so is what lies between them."""
+    """A tier for every row, from 0: rows that can exchange columns share one, as do all rows between them."""
     groups, group = _exchanges(pairs, column)
     low, high = np.full(groups, len(column)), np.full(groups, -1)
     np.minimum.at(low, group, column)
@@ -100,7 +99,7 @@ def _tiers(pairs: NDArray[np.bool_], column: Ints) -> Floats:
 
 
 def _exchanges(pairs: NDArray[np.bool_], column: Ints) -> tuple[int, Ints]:
-    """Groups of rows that exchange columns among them."""
+    """Number and labels of the groups of rows that can exchange columns."""
     if not len(column):
         return 0, np.zeros(0, np.int64)
     count, group = scipy.sparse.csgraph.connected_components(pairs[:, column], directed=True, connection="strong")
@@ -108,7 +107,7 @@ def _exchanges(pairs: NDArray[np.bool_], column: Ints) -> tuple[int, Ints]:
 
 
 def _mean_places(rankings: Rankings) -> Floats:
-    """Mean place of every item, the middle where a ballot leaves it out."""
+    """Mean place of every item, counting the middle for ballots that do not list it."""
     n, total = rankings.n_items, float(rankings.weight.sum())
     middle = (n + 1) / 2
     gap = added(rankings.item, rankings.weight[rankings.ballot] * (places(rankings) - middle), n)
@@ -116,7 +115,7 @@ def _mean_places(rankings: Rankings) -> Floats:
 
 
 def _count(pairs: NDArray[np.bool_], column: Ints) -> tuple[float, bool]:
-    """How many assignments use these pairs alone: exactly for few rows, else at least so many."""
+    """Number of assignments that use only these pairs (a lower bound for many rows), and whether it is exact."""
     if len(column) <= MOST_SUBSETS:
         return float(kernels.count_matchings(pairs)), True
     groups, group = _exchanges(pairs, column)

@@ -1,8 +1,8 @@
-"""Unknowns in chains over time: their Hessian, factored step by step.
+"""Chains of unknowns over time: factoring the Hessian step by step.
 
-The unknowns of a step are eliminated by a dense Cholesky factorization, and what is left is a dense matrix over the
-next unknowns of the items that are still alive.  O(sum over steps of active x alive^2).  The same blocks give every
-variance that is needed on the way back.
+The unknowns of a time step are eliminated by a dense Cholesky factorization, which leaves a dense matrix over the next
+unknowns of the items that are still alive.  O(sum over steps of active x alive^2).  The backward pass over the same
+blocks gives all required variances.
 """
 
 from typing import Any, NamedTuple
@@ -16,8 +16,8 @@ from placet.kernels import pairs as kernels
 
 
 class Chains(NamedTuple):
-    """Unknowns (u,), in order of step and item: their item and step, the item's next unknown (or -1), and whether the
-    item occurs for the first time.
+    """Unknowns (u,), ordered by step and item: item and step, the item's next unknown (or -1), and whether it is the
+    item's first.
     """
 
     item: Ints
@@ -27,15 +27,16 @@ class Chains(NamedTuple):
 
     @property
     def linked(self) -> Ints:
-        """Unknowns that have a next one."""
+        """Unknowns that are not the last of their item."""
         return np.flatnonzero(self.next >= 0)
 
 
 class Step(NamedTuple):
-    """How the unknowns ``a:z`` of one step are eliminated.
+    """Elimination of the unknowns ``a:z`` of one step.
 
-    Of the matrix left by the steps before, ``own`` are the places of unknowns of this step (``at``: their numbers in
-    it), ``others`` the rest; the next unknowns follow the others: ``linked`` are the ones here that have one.
+    In the matrix left by the previous steps, ``own`` are the positions of unknowns of this step (``at``: their indices
+    within the step) and ``others`` the rest.  The matrix left by this step is over ``after``: the others, followed by
+    the next unknowns of ``linked``, those in this step that have one.
     """
 
     a: int
@@ -49,7 +50,7 @@ class Step(NamedTuple):
 
 
 def chains_of(item: Ints, step: Ints) -> tuple[Chains, Ints]:
-    """The unknowns of (item, step) pairs, and the unknown of each pair given."""
+    """The chains of unknowns for (item, step) pairs, and the unknown of each given pair."""
     span = int(item.max(initial=0)) + 1
     low = int(step.min(initial=0))
     key, place = np.unique((step - low) * span + item, return_inverse=True)
@@ -64,7 +65,7 @@ def chains_of(item: Ints, step: Ints) -> tuple[Chains, Ints]:
 
 
 def steps_of(chains: Chains, row_step: Ints) -> list[Step]:
-    """The plan of elimination; ``row_step`` (rows,) rises."""
+    """The elimination plan; ``row_step`` (rows,) is increasing."""
     found = []
     front = np.zeros(0, np.int64)
     values, starts = np.unique(chains.step, return_index=True)
@@ -81,7 +82,7 @@ def steps_of(chains: Chains, row_step: Ints) -> list[Step]:
 
 
 def cost_of(plan: list[Step]) -> tuple[float, float]:
-    """Multiplications of one factorization, and bytes of the factors and of what is held on the way."""
+    """Multiplications of one factorization, and bytes of the factors and temporary matrices."""
     active = np.array([s.z - s.a for s in plan], np.float64)
     after = np.array([len(s.after) for s in plan], np.float64)
     work = active**3 / 3 + active**2 * after + active * after**2
@@ -89,10 +90,10 @@ def cost_of(plan: list[Step]) -> tuple[float, float]:
 
 
 class Fronts:
-    """The Cholesky factors of a Hessian over chains: of each step L (active, active) and W = L^-1 B (active, after)."""
+    """Cholesky factors of a Hessian over chains: for each step L (active, active) and W = L^-1 B (active, after)."""
 
     def __init__(self, plan: list[Step], p: pairs.PairCounts, curvature: Floats, own: Floats, link: Floats) -> None:
-        """``own`` (u,): what priors and links add to the diagonal; ``link`` (u,): precision of the link to the next."""
+        """``own`` (u,): diagonal terms from priors and links; ``link`` (u,): precision of the link to the next one."""
         self.plan, self.n = plan, len(own)
         self.factors: list[tuple[Floats, Floats]] = []
         left = np.zeros((0, 0))
@@ -128,9 +129,9 @@ class Fronts:
         return x
 
     def variances(self, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
-        """Of H^-1: the diagonal (u,), entries with the next unknown (u,), and Var(x_i - x_j) of every row."""
+        """From H^-1: the diagonal (u,), entries with the next unknown (u,), and Var(x_i - x_j) of every row."""
         own, link, gap = np.zeros(self.n), np.zeros(self.n), np.zeros(len(i))
-        after = np.zeros((0, 0))  # the part of H^-1 over s.after
+        after = np.zeros((0, 0))  # the block of H^-1 over s.after
         for s, (L, W) in zip(reversed(self.plan), reversed(self.factors)):
             k = len(s.others)
             inverse, _ = lapack.dpotri(L, lower=1)
@@ -156,7 +157,7 @@ class Fronts:
 
 
 class Bordered(NamedTuple):
-    """The Hessian: fronts (or the like), and the border (q, u) of the tie parameter and the controls, eliminated."""
+    """A Hessian over chains (`Fronts` or `Chained`) bordered (q, u) by the tie parameter and controls, eliminated."""
 
     fronts: Any
     border: Floats

@@ -1,4 +1,4 @@
-"""What a mixture answers: a consensus for every group of voters, the groups' shares, and who belongs to which."""
+"""The result of a mixture: a consensus for every group of voters, the groups' shares, and each voter's membership."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tried:
-    """A number of groups that was tried: log likelihood, BIC, and the mean held-out log likelihood of a voter."""
+    """One candidate number of groups: log likelihood, BIC, and mean held-out log likelihood per voter."""
 
     groups: int
     log_likelihood: float
@@ -25,13 +25,13 @@ class Tried:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Groups(ConsensusSet):
-    """A `Consensus` for every group of voters; groups are numbered 1, 2, ... by falling share.
+    """A `Consensus` for every group of voters; groups are numbered 1, 2, ... by decreasing share.
 
-    ``shares`` and ``share_stderr`` (k,); ``membership`` (voters, k) are the probabilities that each voter belongs to
-    each group, given what it said; ``voters`` are the names of agents, or None where a voter is a ballot (``count`` is
-    then its weight).  ``log_likelihood`` is that of all voters, without the priors of the scores; ``bic`` is
-    -2 log_likelihood + n_parameters log(voters).  ``tried`` are the numbers of groups among which k was chosen.
-    ``trace`` is the objective after each round of the last ascent, log likelihood plus log priors.
+    ``shares`` and ``share_stderr`` (k,); ``membership`` (voters, k) are the posterior probabilities that each voter
+    belongs to each group; ``voters`` are the names of agents, or None if each voter is a ballot (``count`` is then its
+    weight).  ``log_likelihood`` is that of all voters, without the priors of the scores; ``bic`` is
+    -2 log_likelihood + n_parameters log(voters).  ``tried`` are the candidate numbers of groups from which k was
+    chosen.  ``trace`` is the objective after each EM round of the final run, log likelihood plus log priors.
     """
 
     by: str = "group"
@@ -54,24 +54,22 @@ class Groups(ConsensusSet):
 
     @property
     def bic(self) -> float:
-        """-2 log likelihood + parameters log(voters); less is better."""
+        """-2 log likelihood + parameters log(voters); lower is better."""
         return bic(self.log_likelihood, self.n_parameters, float(self.count.sum()))
 
     @property
     def likeliest(self) -> Ints:
-        """(voters,): the number, from 1, of the group that each voter most likely belongs to."""
+        """Number (voters,), from 1, of the most probable group of each voter."""
         return np.argmax(self.membership, axis=1) + 1
 
     @property
     def certainty(self) -> float:
-        """Mean over voters of the probability of the likeliest group: 1 where all are told apart, 1/k where none is."""
+        """Mean over voters of the largest membership: 1 if all groups are certain, 1/k if none is."""
         total = float(self.count.sum())
         return float(self.count @ self.membership.max(axis=1)) / total if total > 0 else np.nan
 
     def summary(self) -> list[dict[str, object]]:
-        """A row for each group: its number, share and standard error, the voters most likely in it, and its best
-        items.
-        """
+        """A row per group: number, share and standard error, count of voters most likely in it, and best items."""
         sizes = np.bincount(self.likeliest, self.count, len(self) + 1)[1:]
         errors = [None] * len(self) if self.share_stderr is None else self.share_stderr.tolist()
         return [
@@ -86,7 +84,7 @@ class Groups(ConsensusSet):
         ]
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A Polars frame, group by group and best first: group, share, then the columns of `Consensus.to_frame`."""
+        """A Polars frame by group, best items first: group, share, then the columns of `Consensus.to_frame`."""
         import polars as pl
 
         frame = super().to_frame(level)
@@ -98,8 +96,8 @@ class Groups(ConsensusSet):
         return replace(self, results={g: c.with_min_support(minimum) for g, c in self.items()})
 
     def membership_frame(self) -> "pl.DataFrame":
-        """A Polars frame with a row for every voter: voter (agent, or number of the ballot from 0), its count, the
-        likeliest group, and the probability of each.
+        """A Polars frame with a row per voter: voter (agent, or ballot number from 0), count, most probable group, and
+        the probability of each group.
         """
         import polars as pl
 
@@ -109,7 +107,7 @@ class Groups(ConsensusSet):
         return pl.DataFrame(columns)
 
     def to_dict(self) -> dict[str, object]:
-        """Groups, what was tried and the voters as JSON has them."""
+        """Groups, candidate numbers of groups and voters as a JSON-compatible dict."""
         voters = list(range(len(self.count))) if self.voters is None else [str(name) for name in self.voters]
         return {
             "groups": self.summary(),

@@ -1,4 +1,4 @@
-"""Scores of items over time, as a fit found them: on any day, item by item, and as forecasts."""
+"""Fitted scores over time: on any date, by item, and as forecasts."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 NODES = 21
-"""Of Gauss and Hermite's rule for means over scores that are not known."""
+"""Nodes of the Gauss-Hermite quadrature that averages over uncertain scores."""
 
 
 @dataclass(frozen=True)
 class History:
-    """Scores of items over time: at every step in which an item was compared, and in between by the random walk.
+    """Scores of items over time: at every step in which an item was compared, with the random walk in between.
 
-    ``score``, ``variance`` and ``link`` (the covariance with the item's next) are those of the unknowns (u,), in order
-    of item and step; ``offsets`` (items + 1,).
+    ``score``, ``variance`` and ``link`` (covariance with the item's next unknown) belong to the unknowns (u,), ordered
+    by item and step; ``offsets`` (items + 1,) are the bounds of each item.
     """
 
     items: Names
@@ -42,7 +42,7 @@ class History:
         return slice(int(self.offsets[k]), int(self.offsets[k + 1]))
 
     def at(self, when: Any) -> tuple[Floats, Floats]:
-        """Scores and standard errors (items,) at a date; before and after what is known the latter grow."""
+        """Scores and standard errors (items,) at a date; errors grow outside the range of comparisons."""
         like = np.array([self.last])
         tau = float(self.steps.fraction(np.array([moment(when, like)], like.dtype))[0])
         return self.at_step(tau)
@@ -70,9 +70,9 @@ class History:
         return score, np.sqrt(variance)
 
     def probability(self, win: Any, a: int, b: int, when: Any) -> float:
-        """The probability that item number ``a`` beats ``b`` at a date, the mean over what is not known of both scores.
+        """The probability that item number ``a`` beats ``b`` at a date, averaged over the uncertainty of both scores.
 
-        ``win(x, y)`` is that at scores x and y; the two are taken as independent.
+        ``win(x, y)`` is the probability given scores x and y, which are assumed independent.
         """
         score, stderr = self.at(when)
         z, weight = np.polynomial.hermite_e.hermegauss(NODES)
@@ -80,7 +80,7 @@ class History:
         return float(weight @ np.asarray(win(score[a] + spread * z, score[b])) / weight.sum())
 
     def to_frame(self, which: Sequence[int]) -> "pl.DataFrame":
-        """item, time (when the step begins), score and stderr of every step in which an item was compared."""
+        """A Polars frame of item, time (start of the step), score and stderr, for steps with comparisons of the item."""
         import polars as pl
 
         rows = [self.rows_of(k) for k in which]

@@ -1,7 +1,7 @@
-"""Effects of controls that the data do not tell: refused, by name, where there is no prior to hold them.
+"""Unidentified effects of controls, which are refused by name if there is no prior to bound them.
 
-Either the scores or other controls say the same ("confounded": no information from the start), or a control tells
-winners from losers without fail ("endless": the likelihood rises for ever along it, and the information vanishes).
+Either an effect is confounded with the scores or other controls (no information from the start), or a control separates
+winners from losers perfectly (the effect is endless: the likelihood increases forever and the information vanishes).
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from placet.data import DataError
 from placet.data.arrays import Floats
 
 LEAST_INFORMATION = 1e-9
-"""Share of a control's information that must be left when scores and other controls are unknown too."""
+"""Least fraction of a control's information that must remain when scores and other controls are unknown too."""
 
 
 def untold_names(left: Floats, own: Floats, names: Sequence[str]) -> str:
-    """Names of the controls about which next to no information is left, as text; "" where all are told.
+    """Names of the unidentified controls as text; "" if all are identified.
 
-    ``left`` (k, k): the information on the effects, the scores unknown too; ``own`` (k,): the roots of what each effect
-    had at the start, all else known.
+    ``left`` (k, k): the information on the effects with the scores unknown too; ``own`` (k,): the roots of the initial
+    information on each effect with everything else known.
     """
     values, vectors = np.linalg.eigh((left + left.T) / 2 / np.outer(own, own))
     if values[0] >= LEAST_INFORMATION:
@@ -30,7 +30,7 @@ def untold_names(left: Floats, own: Floats, names: Sequence[str]) -> str:
 
 
 def refuse_confounded(involved: str, sums: str) -> None:
-    """A ``DataError`` where effects cannot be told from the scores or one another; ``sums``: how that may be."""
+    """Raise ``DataError`` if effects are confounded with the scores or each other; ``sums`` explains how."""
     if involved:
         raise DataError(
             f"without a prior the effects of the controls {involved} cannot be told from the items' scores or from one "
@@ -39,7 +39,7 @@ def refuse_confounded(involved: str, sums: str) -> None:
 
 
 def refuse_endless(involved: str, what: str) -> None:
-    """A ``DataError`` where effects grow for ever and took the information with them; ``what`` they tell."""
+    """Raise ``DataError`` if effects diverge; ``what`` names what they separate perfectly."""
     if involved:
         raise DataError(
             f"without a prior the effects of the controls {involved} have no finite values: together with the scores "
@@ -48,7 +48,7 @@ def refuse_endless(involved: str, what: str) -> None:
 
 
 class PairEffects:
-    """The controls of pair counts without a prior, watched from the start ``x`` of a fit to its end."""
+    """Identifiability check for the controls of pair counts without a prior, at the start ``x`` and end of a fit."""
 
     def __init__(self, p: PairCounts, x: Floats, names: Sequence[str]) -> None:
         self.p, self.names = p, names
@@ -59,7 +59,7 @@ class PairEffects:
             refuse_confounded(self._untold(at), "one is a sum of others, or of differences of items")
 
     def refuse_endless(self, at: Derivatives) -> None:
-        """A ``DataError`` where the derivatives at the end of the fit hold next to no information on some effect."""
+        """Raise ``DataError`` if the derivatives at the end of the fit have almost no information on some effect."""
         if self.watched:
             refuse_endless(self._untold(at), "winners from losers")
 

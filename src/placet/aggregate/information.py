@@ -1,4 +1,4 @@
-"""Information matrices of ballot likelihoods, and what they say about uncertainty."""
+"""Information matrices of ballot likelihoods, and the covariances and standard errors they imply."""
 
 from collections.abc import Callable
 
@@ -14,23 +14,23 @@ WHAT, WAY_OUT = "the information", "take fewer items, or leave out the standard 
 
 
 DIRECT = 256
-"""Unknowns up to which a system is factored."""
+"""Largest number of unknowns for which a system is factored."""
 
 LEAST_PRECISION = 1e-14
-"""A prior's share of the largest count is at least this: float64 resolves no less."""
+"""Lower bound on a prior's precision relative to the scale: float64 resolves no less."""
 
 BALLOTS_AT_ONCE = 1024
 
 
 def solve(H: Floats, b: Floats, accuracy: float) -> Floats:
-    """H^-1 b: by Cholesky when small, else by conjugate gradients to a relative ``accuracy``."""
+    """H^-1 b, by Cholesky if small, else by conjugate gradients to a relative ``accuracy``."""
     if len(b) <= DIRECT:
         return inverse_of(H) @ b
     return cg(lambda v: H @ v, b, rtol=accuracy, diagonal=np.diag(H))
 
 
 def inverse_of(H: Floats) -> Floats:
-    """Inverse of a positive definite matrix, which is overwritten.  O(n^3)."""
+    """Inverse of a positive definite matrix, overwriting it.  O(n^3)."""
     if len(H) == 0:
         return H
     factor, failed = lapack.dpotrf(H.T, lower=1, overwrite_a=1)
@@ -41,7 +41,7 @@ def inverse_of(H: Floats) -> Floats:
 
 
 def with_mean_zero(covariance: Floats, n_items: int) -> Floats:
-    """The covariance when the mean of the first ``n_items`` unknowns is taken off them."""
+    """The covariance after subtracting the mean of the first ``n_items`` unknowns from them."""
     covariance = covariance.copy()
     if n_items == 0:
         return covariance
@@ -51,7 +51,7 @@ def with_mean_zero(covariance: Floats, n_items: int) -> Floats:
 
 
 def with_precision(H: Floats, precision: float) -> Floats:
-    """H with the prior's precision on its diagonal; without a prior the common shift of all scores is held instead."""
+    """H with the prior's precision added to its diagonal; without a prior, the common shift of all scores is fixed."""
     n = len(H)
     if precision > 0:
         H[np.arange(n), np.arange(n)] += precision
@@ -73,7 +73,7 @@ def by_columns(times: Callable[[Floats], Floats], n: int) -> Floats:
 
 
 def outer_products(g: Floats, item: Ints, offsets: Ints, weight: Floats, n: int) -> Floats:
-    """Sum over ballots of weight times the outer product of its gradient ``g`` (rows,); long ones by matrix product."""
+    """Weighted sum over ballots of the outer product of the gradient ``g`` (rows,); long ones by matrix product."""
     out = np.zeros((n, n))
     sizes = np.diff(offsets)
     if len(sizes) * n * n > 16 * int((sizes * sizes).sum()):
@@ -90,9 +90,9 @@ def outer_products(g: Floats, item: Ints, offsets: Ints, weight: Floats, n: int)
 
 
 def covariance(H: Floats, meat: Floats | None, scale: float, n_items: int | None = None) -> Floats:
-    """H^-1, or H^-1 M H^-1 where ``meat`` is M, of scores with mean zero, in the units of the data.  O(n^3).
+    """H^-1, or H^-1 M H^-1 if ``meat`` is M, for scores with mean zero and divided by ``scale``.  O(n^3).
 
-    ``n_items``: the unknowns, from the first on, that are scores; all of them if None.
+    ``n_items``: number of leading unknowns that are scores; None for all.
     """
     inverse = inverse_of(H)
     if meat is not None:
@@ -103,15 +103,15 @@ def covariance(H: Floats, meat: Floats | None, scale: float, n_items: int | None
 def sampled_stderr(
     times: Callable[[Floats], Floats], diagonal: Floats, draw: Callable[[], Floats], *, robust: bool = False
 ) -> Floats:
-    """Standard errors without a dense matrix, from x = H^-1 z with z drawn with covariance H; ``times(v)`` is H v.
+    """Standard errors without a dense matrix, from x = H^-1 z with z of covariance H; ``times(v)`` is H v.
 
-    Var x_i = 1 / H_ii + Var(E[x_i | others]) and only the second term is sampled, so 16 draws are enough.  ``robust``:
-    z has another covariance, and 64 draws give each error to about 9%.  O(draws x solves).
+    Var x_i = 1 / H_ii + Var(E[x_i | others]) and only the second term is sampled, so 16 draws suffice.  ``robust``: z
+    has another covariance, and 64 draws give each error to about 9%.  O(draws x solves).
     """
     spread, rounds = np.zeros(len(diagonal)), 64 if robust else 16
     for _ in range(rounds):
         x = cg(times, draw(), rtol=1e-3, diagonal=diagonal)
         if not robust:
             x -= times(x) / diagonal
-        spread += (x - x.mean()) ** 2  # scores have mean zero, whatever the prior leaves open
+        spread += (x - x.mean()) ** 2  # scores have mean zero, even if the prior does not enforce it
     return np.sqrt((0.0 if robust else 1 / diagonal) + spread / rounds)

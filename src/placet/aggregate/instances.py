@@ -1,4 +1,4 @@
-"""Separate aggregation problems in one set of ballots: each with the items on its ballots alone."""
+"""Instances: separate aggregation problems in one set of ballots, each with only the items on its own ballots."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
@@ -13,11 +13,10 @@ from placet.data.rankings import rows_of
 
 @dataclass(frozen=True)
 class Instance:
-    """One aggregation problem: ``item`` (M,) codes of its items; ``place`` (ballots, M), NaN where a ballot lacks the
-    item.
+    """One aggregation problem: ``item`` (M,) codes of its items; ``place`` (ballots, M), NaN for unlisted items.
 
     Places are those on the ballot itself, 1 is best, ties share the mean; ``listed`` (ballots,) counts its items;
-    ``score`` (ballots, M) holds the ballots' own scores or ratings, where they have them.
+    ``score`` (ballots, M) holds the ballots' scores or ratings, if any.
     """
 
     name: Hashable
@@ -34,7 +33,7 @@ class Instance:
 
 
 def instances(data: Rankings) -> Iterator[Instance]:
-    """Every instance; its items are those on its ballots, or all where data have no instances.  O(ballots items)."""
+    """Yield every instance with the items on its ballots, or all items if there are no instances.  O(ballots items)."""
     first, size = tier_starts(data)
     place = first + (size + 1) / 2
     code = np.zeros(len(data), np.int64) if data.instance is None else data.instance
@@ -54,7 +53,7 @@ def instances(data: Rankings) -> Iterator[Instance]:
 
 
 def refuse_instances(data: Rankings | Comparisons, method: str) -> None:
-    """A ``DataError`` where the ballots belong to several instances, which only `placet.consensus` takes apart."""
+    """Raise ``DataError`` if the ballots belong to several instances, which only `placet.consensus` separates."""
     code = None if isinstance(data, Comparisons) else data.instance
     if code is not None and len(code) and (code != code[0]).any():
         raise DataError(
@@ -64,8 +63,8 @@ def refuse_instances(data: Rankings | Comparisons, method: str) -> None:
 
 
 def without_empty_instances(data: Rankings) -> tuple[Rankings, list[str]]:
-    """The same ballots with the names of their own instances alone; the data's notes, and those on what is on no
-    ballot.
+    """The ballots without the names of empty instances, and notes: the data's, and those on unlisted instances and
+    items.
     """
     assert data.instance is not None
     assert data.instances is not None
@@ -83,7 +82,7 @@ def without_empty_instances(data: Rankings) -> tuple[Rankings, list[str]]:
 
 
 def split(data: Rankings) -> Iterator[tuple[Hashable, Rankings]]:
-    """Every instance's name and its ballots, over the items on them in the order in which they list them.
+    """Yield every instance's name and ballots, with items in the order in which the ballots list them.
 
     Instances that differ only in names thus have equal columns.  O(rows log rows).
     """
