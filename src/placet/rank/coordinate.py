@@ -1,4 +1,4 @@
-"""Coordinate ascent: a weighted sum of columns, moved one weight at a time where the metric itself rises.
+"""Coordinate ascent: a weighted sum of columns whose weights are changed one at a time to raise the metric itself.
 
 Metzler and Croft, Linear feature-based models for information retrieval, Information Retrieval 2007.
 """
@@ -19,29 +19,28 @@ STEPS = 2.0 ** np.arange(-6, 3)
 
 
 class CoordinateAscent(Additive):
-    """s = sum_k w_k x_k with |w|_1 = 1 in units of the columns' deviation, the ``metric`` on the training queries
-    raised.
+    """Maximize ``metric`` on the training queries over s = sum_k w_k x_k, |w|_1 = 1, x_k scaled to unit deviation.
 
-    A pass takes every column in a random order and tries, for its weight, 0 and steps of 2^-6 to 4 times the mean
-    weight up and down; the best is kept.  A start ends after a pass that gains less than ``tol``.  The pass with the
-    best metric on the validation set (without one: on the training queries) is kept, over all starts.
+    A pass visits every column in random order and tries, for its weight, 0 and steps up and down of 2^-6 to 4 times
+    the mean weight; the best is kept.  A start ends after a pass that gains less than ``tol``.  The pass with the
+    best metric on the validation set (or else on the training queries) is kept, over all starts.
 
     Parameters
     ----------
     max_iter : int
-        Passes of a start at most.
+        Maximum number of passes per start.
     starts : int
-        The first has equal weights, the others random ones.
+        Number of starts: the first has equal weights, the others random ones.
     learners : str or sequence of str
-        Whose columns are weighted: "feature", "stump", "listwise" (see ``RankBoost``) or several.  Trees are grown
-        against what is left to rank and are no fixed columns; use ``RankBoost`` or ``AdaRank`` for them.
+        Families of columns to weight: "feature", "stump", "listwise" (see ``RankBoost``) or several.  Trees are not
+        fixed columns, since each is grown for the current scores; use ``RankBoost`` or ``AdaRank`` for them.
     thresholds : int
-        Stumps of each feature, at quantiles.
+        Number of stumps per feature, at quantiles.
     kernels, bandwidth : see ``RankBoost``
     tol : float
-        Least gain in the metric of a further pass.
+        Minimum gain in the metric for another pass.
     metric : str
-        What is raised, and judges on the validation set.
+        Metric to maximize, also used for validation.
     random_state : int
         Seed of the starts and of the order of columns.
 
@@ -115,7 +114,7 @@ class CoordinateAscent(Additive):
         self.fit_summary_ = {"passes": len(self.rounds_), "pass kept": best.best_step, **best.summary()}
 
     def _ascend(self, queries: Queries, table: list[Floats], w: Floats, rng: np.random.Generator, best: Any) -> None:
-        """The passes of one start, each shown to ``best``."""
+        """Run the passes of one start, reporting each to ``best``."""
         judged = metric_of(self.metric)
         mean = lambda s: mean_defined(judged(s, queries.grade, queries.offsets))  # noqa: E731
         s = np.zeros(len(queries.grade))
@@ -141,7 +140,7 @@ class CoordinateAscent(Additive):
 
 
 def _weighted(X: Any, listwise: Any, columns: list[tuple[str, Any, float]], w: Floats) -> Floats:
-    """Scores of rows by weights of columns in units of their deviation."""
+    """Scores of rows, for weights of columns scaled to unit deviation."""
     s = np.zeros(X.shape[0])
     for (name, function, unit), weight in zip(columns, w.tolist()):
         if weight:

@@ -1,4 +1,4 @@
-"""Continuous conditional random fields: scores of a list that lean on each other through a relation.
+"""Continuous conditional random fields: the scores in a list depend on each other through a relation.
 
 Qin, Liu, Zhang, Wang and Li, Global ranking using continuous conditional random fields, NIPS 2008.
 """
@@ -20,42 +20,43 @@ from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Number, holds
 
 FORMS = ("feedback", "distillation")
-LONGEST_DENSE = 5000  # rows of a list whose eigenvalues are taken
-ERROR = 1e-6  # of a solution, relative, that goes without a word
-LARGEST = 12.0  # of |log alpha| and |log beta|: the density has no maximum where related rows all have equal grades
+LONGEST_DENSE = 5000  # maximum number of rows of a list for eigenvalues and direct solves
+ERROR = 1e-6  # largest relative error of a solution without a warning
+LARGEST = 12.0  # bound on |log alpha| and |log beta|: the density has no maximum if related rows all have equal grades
 
 
 class ContinuousCRF(Ranker):
-    """Scores are the mean of a Gaussian field over the list; alpha_k > 0 trust each feature, beta >= 0 the relation.
+    """Scores are the mean of a Gaussian field over the list; alpha_k > 0 weights feature k, beta >= 0 the relation.
 
     Features should be normalized; all of them count as evidence for relevance.  With beta = 0 the score is a weighted
-    mean of the features, X alpha / a, a = sum(alpha).  Systems are solved by conjugate gradients, O(entries of S)
-    memory, so that long lists are no problem.  Where these stop early (beta far above a), lists of at most 5,000 rows
-    are solved directly; for longer ones a ``ConvergenceWarning`` and ``fit_summary_["relative error"]`` say how far off
-    the scores may be.
+    mean of the features, X alpha / a, a = sum(alpha).  Systems are solved by conjugate gradients in O(entries of S)
+    memory, so long lists are no problem.  If these stop early (beta far above a), lists of at most 5,000 rows are
+    solved directly; for longer ones a ``ConvergenceWarning`` and ``fit_summary_["relative error"]`` give a bound on
+    the error of the scores.
 
     Parameters
     ----------
     relation : str
-        A name in ``Queries.relations``, or, for feedback, "cosine" of the features (no matrix is made).
+        A name in ``Queries.relations``, or, for feedback, "cosine" of the features (no matrix is formed).
     form : str
-        "feedback" (pseudo-relevance feedback; S similar rows have similar scores): y = (a I + beta (D - S))^-1 X alpha,
-        D the row sums of S, which must be symmetric and not negative.  "distillation" (R_ij > 0: row i is the parent of
-        j, and should be above it): y = (2 X alpha + beta (row sums - column sums of R)) / (2 a); the printed equation
-        lacks the 2 below, which changes no order.
+        "feedback" (pseudo-relevance feedback; rows similar by S have similar scores):
+        y = (a I + beta (D - S))^-1 X alpha, D the row sums of S, which must be symmetric and nonnegative.
+        "distillation" (R_ij > 0: row i is the parent of j, and should be above it):
+        y = (2 X alpha + beta (row sums - column sums of R)) / (2 a); the published equation lacks the 2 in the
+        denominator, which does not affect the order.
     loss : str
-        "likelihood" maximizes the field's own density at the grades (brought to [0, 1]), where lists have at most 5,000
-        rows; any loss of the table without learnt parameters is fitted to c_0 + c_1 y instead, with gradients by one
-        more solution of the same system (c_0 and c_1 > 0 give y, a mean of features, the level and scale that the loss
-        expects; they are ``level_``, change no order, and count where probabilities are asked for).
+        "likelihood" maximizes the field's own density at the grades (scaled to [0, 1]), for lists of at most 5,000
+        rows.  Any name in ``LOSSES`` without learned parameters is fitted to c_0 + c_1 y instead, whose gradient takes
+        one more solve of the same system.  c_0 and c_1 > 0 (``level_``) give y, a mean of features, the shift and scale
+        that the loss expects; they do not change the order, and matter for probabilities.
     l2 : float
         Penalty on log alpha and log beta.
     tol : float
-        Stops when the largest component of the gradient is this share of what it was at the start.
+        Stop when the largest component of the gradient is below this fraction of its initial value.
     max_iter : int
-        Iterations at most.
+        Maximum number of iterations.
     metric : str
-        Judges on the validation set.
+        Metric on the validation set.
     loss_params : mapping, optional
         Parameters of the loss.
 
@@ -115,7 +116,7 @@ class ContinuousCRF(Ranker):
             best.consider(fit.x)
         self.alpha_, self.beta_ = _parameters(best.state, n)
         self.level_ = objective.level(best.state[n:])
-        field.error = 0.0  # of the solution that is kept, not of those on the way
+        field.error = 0.0  # from here on, the error at the final parameters only
         value = objective(_clip(best.state, n))[0]
         self.fit_summary_ = {
             "converged": fit is not None and fit.converged and field.error <= ERROR,
@@ -185,8 +186,8 @@ class _Feedback:
     def solve(self, a: float, beta: float, right: Floats) -> Floats:
         """A^-1 right, by conjugate gradients with the diagonal as preconditioner, for all lists at once.
 
-        A is at least a I, so that |right - A x| / a bounds the error.  Lists where that is above ``ERROR`` of |x| are
-        solved directly, unless they are too long.
+        A is at least a I, so |right - A x| / a bounds the error.  Lists where it exceeds ``ERROR`` |x| are solved
+        directly, unless they are too long.
         """
         if beta == 0.0 or not len(right):
             return right / a
@@ -210,12 +211,12 @@ class _Feedback:
         return self.solve(float(alpha.sum()), beta, self.X @ alpha)
 
     def pull_back(self, mu: Floats, g: Floats, alpha: Floats, beta: float) -> tuple[Floats, float]:
-        """Derivatives in alpha and beta of a function of mu with gradient g: one more solution."""
+        """Derivatives with respect to alpha and beta of a function of mu with gradient g, by one more solve."""
         z = self.solve(float(alpha.sum()), beta, g)
         return z @ self.X - float(z @ mu), -float(z @ self.laplacian(mu))
 
     def eigenvalues(self) -> Floats:
-        """Of L, list by list, (rows,)."""
+        """Eigenvalues of L, list by list, (rows,)."""
         found = []
         for a, b in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist()):
             if b - a > LONGEST_DENSE:
@@ -254,13 +255,13 @@ class _Distillation:
 class _Likelihood:
     """-log density of the grades per unit weight, precision 2 A: (y - mu)' A (y - mu) - log det A / 2 + const.
 
-    A list's weight multiplies its part.  x = (log alpha, log beta).
+    Each list's term is multiplied by its weight.  x = (log alpha, log beta).
     """
 
     start = np.zeros(0)
 
     def level(self, x: Floats) -> Floats:
-        """Constant and factor that turn the mean into the score of the loss."""
+        """Constant and factor that turn the mean into the score used by the loss."""
         return np.array([0.0, 1.0])
 
     def __init__(self, field: Any, queries: Queries) -> None:
@@ -286,7 +287,7 @@ class _Likelihood:
 
 
 class _Loss:
-    """Any loss of the table at c_0 + c_1 mu, per unit weight.  x = (log alpha, log beta, log c_1, c_0)."""
+    """Any entry of ``LOSSES`` at c_0 + c_1 mu, per unit weight.  x = (log alpha, log beta, log c_1, c_0)."""
 
     def __init__(self, field: Any, queries: Queries, ranker: ContinuousCRF) -> None:
         record = ranker._loss_record()
@@ -305,7 +306,7 @@ class _Loss:
         return value, np.concatenate([alpha * d_alpha, [beta * d_beta], d_level])
 
     def level(self, x: Floats) -> Floats:
-        """Constant and factor that turn the mean into the score of the loss; x = (log factor, constant if any)."""
+        """Constant and factor that turn the mean into the score used by the loss; x = (log factor, constant if any)."""
         return np.array([float(x[1:].sum()), float(np.exp(min(x[0], 300.0)))])
 
 
@@ -316,7 +317,7 @@ def _parameters(x: Floats, n: int) -> tuple[Floats, float]:
 
 
 def _clip(x: Floats, n: int) -> Floats:
-    """The first n entries kept within the bounds."""
+    """Clip the first n entries to the bounds."""
     return np.concatenate([np.clip(x[:n], -LARGEST, LARGEST), x[n:]])
 
 
@@ -326,7 +327,7 @@ def _without_diagonal(S: Floats) -> Floats:
 
 
 def _symmetric(S: Any, name: str) -> Any:
-    """A similarity without its diagonal, refused where it is asymmetric or negative."""
+    """Return a similarity without its diagonal; raise if it is asymmetric or has negative entries."""
     gap = abs(S - S.T)
     if gap.nnz and gap.max() > 1e-9 * max(abs(S).max(), 1e-300):
         i, j = (int(k[0]) for k in (gap > 0.5 * gap.max()).nonzero())

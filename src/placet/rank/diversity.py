@@ -1,7 +1,7 @@
-"""Diversity: orders whose rows complement each other, by a classical rule and by one that is learnt.
+"""Diversity: rankings whose rows complement each other, by a classical rule and by a learned one.
 
-Rows are judged for several subtopics of the query: ``judged`` (rows, subtopics) above 0 where the row serves the
-subtopic, as ``placet.metrics.alpha_ndcg`` and ``err_ia`` take it.
+Rows are judged for several subtopics of the query: ``judged`` (rows, subtopics) is above 0 where the row serves the
+subtopic, as ``placet.metrics.alpha_ndcg`` and ``err_ia`` expect.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,14 +23,14 @@ from placet.rank.surrogate import pattern_search
 
 Similar = Callable[[int], Floats]
 METRICS = ("alpha_ndcg", "err_ia")
-STEP = 4.0  # of the pattern search in -w
+STEP = 4.0  # initial step of the pattern search over -w
 
 
 def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 0.5, k: int | None = None) -> Floats:
-    """Maximal marginal relevance: the next row has the largest trade_off b_i - (1 - trade_off) max_j S_ij; scores.
+    """Scores of maximal marginal relevance: the next row has the largest trade_off b_i - (1 - trade_off) max_j S_ij.
 
-    The maximum is over the rows j chosen before it (0 for the first), b the relevance brought to [0, 1] in the list and
-    S the cosine of features brought to [0, 1] in the list.  The first ``k`` rows (None: all) are chosen so; the others
+    The maximum is over the rows j chosen before it (0 for the first), b is the relevance and S the cosine of the
+    features, both scaled to [0, 1] in the list.  The first ``k`` rows (None: all) are chosen this way; the others
     follow by relevance.  O(k rows features) per list.  Carbonell and Goldstein, SIGIR 1998.
 
     >>> mmr(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [3.0, 2.9, 1.0], [0, 3]).argsort()[::-1]
@@ -66,10 +66,11 @@ def _greedy(
     value: Callable[[Floats, Floats, Floats], Floats],
     k: int | None,
 ) -> Floats:
-    """Scores that put the rows in the order in which a greedy rule takes them.
+    """Scores that sort the rows in the order in which a greedy rule selects them.
 
-    ``value(b, nearest, total)`` of the rows left, given their largest similarity to a row taken and the sums of their
-    similarities to the rows taken, (rows, kernels).  Equal values go to the larger b, then to the row that comes first.
+    The rule selects the largest ``value(b, nearest, total)``, where ``nearest`` and ``total`` (rows, kernels) are the
+    maximum and the sum of the similarities to the rows already selected.  Ties go to the larger b, then to the first
+    row.
     """
     out = np.empty(len(b))
     for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
@@ -97,14 +98,14 @@ def _greedy(
 
 
 class DiversityReranker(Ranker):
-    """The next row is the one with the largest b(x_i) exp(sum_k w_k sum_{j taken} S_k(x_i, x_j)).
+    """Greedy reranking: the next row maximizes b(x_i) exp(sum_k w_k sum_{j selected} S_k(x_i, x_j)).
 
-    The listwise function of ``ListwiseReranker`` with the product over the rows above in place of all others; w = 0 is
-    the base ranking, w < 0 puts unlike rows side by side.  The weights maximize ``metric`` ("alpha_ndcg@k" or
-    "err_ia@k") on the training queries by a pattern search over w <= 0 without derivatives, since the metric has none.
-    The first k places are filled so, the others follow by b.  ``base`` and ``kernels`` as in ``ListwiseReranker``
-    (functions and relations too); b is brought to [0, 1] in each list.  O(k rows features) per list, never O(rows^2)
-    memory.
+    This is the listwise function of ``ListwiseReranker`` with the product over the rows above instead of all others;
+    w = 0 is the base ranking, w < 0 separates similar rows.  The weights maximize ``metric`` ("alpha_ndcg@k" or
+    "err_ia@k") on the training queries by a derivative-free pattern search over w <= 0, since the metric has no
+    gradient.  The first k positions are filled this way; the other rows follow by b.  ``base`` and ``kernels`` as in
+    ``ListwiseReranker`` (including functions and relations); b is scaled to [0, 1] in each list.  O(k rows features)
+    time per list, never O(rows^2) memory.
 
     >>> import placet
     >>> data = simulated_intents(40, random_state=1)
@@ -148,10 +149,10 @@ class DiversityReranker(Ranker):
         control: Any = None,
         **others: Any,
     ) -> Self:
-        """Fit on queries and ``y`` (rows, subtopics), what their rows are judged for, dense or sparse, in their order.
+        """Fit to queries and the judgments ``y`` (rows, subtopics) of their rows, dense or sparse, in the same order.
 
         ``X`` is ``Queries``, or features with ``qid``; ``valid`` is (queries, judged) or (X, judged, qid): the weights
-        that are best on it are kept.  An interrupt (Ctrl-C) keeps the best so far.
+        that are best on it are kept.  An interrupt (Ctrl-C) keeps the best weights so far.
         """
         others |= {"progress": progress, "start": start, "engine": engine, "control": control}
         return super().fit(X, y, qid, weight=weight, valid=valid, **others)
@@ -211,7 +212,7 @@ class DiversityReranker(Ranker):
         metric: str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined."""
+        """Mean of ``metric`` (by default the ranker's own) over the queries for which it is defined."""
         chosen = metric_of(metric or self.metric)
         data = with_subtopics(X, y, qid, sample_weight)
         weight = None if sample_weight is None else data.queries.weight
@@ -255,20 +256,20 @@ class DiversityReranker(Ranker):
         np.log(b, out=log_b, where=b > 0)
 
         def value(own: Floats, nearest: Floats, total: Floats) -> Floats:
-            return own + total @ w  # the logarithm of the product: no list is too long for it
+            return own + total @ w  # logarithm of the product, which cannot overflow in long lists
 
         return _greedy(log_b, similar, offsets, value, metric_of(self.metric).k)
 
 
 class Subtopics(NamedTuple):
-    """Queries, and what their rows are judged for: ``judged`` (rows, subtopics), above 0 where a row serves one."""
+    """Queries with subtopic judgments: ``judged`` (rows, subtopics) is above 0 where a row serves a subtopic."""
 
     queries: Queries
     judged: Any
 
 
 def with_subtopics(X: Any, judged: Any, qid: Ids | None = None, weight: ArrayLike | None = None) -> Subtopics:
-    """Queries with judgments in the order of their rows, checked."""
+    """Check the judgments and return them with the queries, in the order of the queries' rows."""
     if judged is None or (np.ndim(judged) != 2 and not hasattr(judged, "tocsr")):
         raise ValueError("give the queries and what their rows are judged for, a table of rows x subtopics")
     n_rows = len(X.grade) if isinstance(X, Queries) else np.shape(table(X)[0])[0]
@@ -284,7 +285,7 @@ def with_subtopics(X: Any, judged: Any, qid: Ids | None = None, weight: ArrayLik
 
 @dataclass(frozen=True)
 class Intents:
-    """Simulated queries and what their rows are judged for; ``intent`` (rows,) is the one subtopic of each row."""
+    """Simulated queries with subtopic judgments; ``intent`` (rows,) is the single subtopic of each row."""
 
     queries: Queries
     judged: NDArray[np.int64]
@@ -294,12 +295,12 @@ class Intents:
 def simulated_intents(
     n_queries: int, n_rows: int = 40, n_intents: int = 4, n_features: int = 8, *, random_state: int = 0
 ) -> Intents:
-    """Queries with several intents in which no pointwise ranker can win.
+    """Simulate queries with several intents, which no pointwise ranker can diversify.
 
-    Column 0 is a relevance seen through noise; the others point in the direction of the row's intent, which is drawn
-    anew for each query, so no function of a row alone knows which intent is common and which is rare: by symmetry the
-    best it can do is to sort by relevance.  Intent t has a share 2^-t of the rows; a row serves its intent if its
-    relevance is above that of 60 % of the rows.  Which rows are alike can be seen from the list, not from the row.
+    Column 0 is a noisy relevance; the others point in the direction of the row's intent, which is drawn anew for each
+    query.  So no function of a single row can tell common intents from rare ones: by symmetry, the best it can do is
+    to sort by relevance.  The fraction of rows with intent t is proportional to 2^-t; a row serves its intent if its
+    relevance is above 0.6.  Which rows are similar can be seen from the list, not from the row.
     """
     rng = np.random.default_rng(random_state)
     share = 0.5 ** np.arange(n_intents)
@@ -324,7 +325,7 @@ def simulated_intents(
 
 
 def subtopic_judgments(qrels: Any) -> Iterator[tuple[Any, tuple[Any, ...], NDArray[np.int64]]]:
-    """(topic, documents, judged (documents, subtopics)) of every topic of ``placet.read_qrels`` with subtopics."""
+    """Yield (topic, documents, judged (documents, subtopics)) for every topic of qrels with subtopics."""
     if qrels.subtopic is None:
         raise DataError("these judgments have no subtopics; diversity needs them (TREC Web diversity qrels)")
     for t, topic in enumerate(qrels.topics):

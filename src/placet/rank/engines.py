@@ -1,4 +1,4 @@
-"""What grows trees, one at a time, at the slopes of a loss: LightGBM, XGBoost or CatBoost."""
+"""Engines that grow trees one at a time from the gradient and curvature of a loss: LightGBM, XGBoost or CatBoost."""
 
 import json
 import tempfile
@@ -20,7 +20,7 @@ from placet.threads import forked
 
 
 class Settings(NamedTuple):
-    """What every engine is told; ``sign`` (features,) are the directions of ``monotone``, ``own`` goes to it as is."""
+    """Settings of all engines; ``sign`` (features,) holds the ``monotone`` directions, ``own`` is passed on as is."""
 
     learning_rate: float
     leaves: int
@@ -34,20 +34,20 @@ class Settings(NamedTuple):
 
 
 class Engine(Protocol):
-    """Trees that grow on some rows; every engine is made of (settings, queries, validation queries or None)."""
+    """Interface of an engine, which is constructed from (settings, queries, validation queries or None)."""
 
     def grow(self, slopes: Any) -> bool:
-        """Add a tree at the gradient and curvature of ``slopes``; False where none can be grown any more."""
+        """Add a tree fitted to the gradient and curvature of ``slopes``; return False if no more can be grown."""
 
     def valid_scores(self) -> Floats:
-        """Scores of the validation rows by all trees so far."""
+        """Scores of the validation rows, from all trees so far."""
 
     def trees(self, n_trees: int) -> Callable[[], Forest]:
-        """A copy of the first trees, as they are now, which becomes Placet's own when it is called."""
+        """Copy the first trees as they are now; calling the result converts the copy to a `Forest`."""
 
 
 class LightGBM:
-    """Leaf-wise trees of LightGBM."""
+    """Leaf-wise trees by LightGBM."""
 
     def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
         lgb = lightgbm()
@@ -80,7 +80,7 @@ class LightGBM:
 
 
 def lightgbm_params(settings: Settings) -> dict[str, Any]:
-    """The settings in LightGBM's words."""
+    """The settings as LightGBM parameters."""
     return {
         "objective": "none",
         "metric": "none",
@@ -103,7 +103,7 @@ def lightgbm_params(settings: Settings) -> dict[str, Any]:
 
 
 class XGBoost:
-    """Leaf-wise trees of XGBoost; the curvature of a leaf stands for its rows, as a row counts as about one."""
+    """Leaf-wise trees by XGBoost; ``min_rows`` bounds the curvature of a leaf, which is about 1 per row."""
 
     def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
         self.xgb = package("xgboost")
@@ -148,11 +148,11 @@ class XGBoost:
 
 
 class CatBoost:
-    """Symmetric trees of CatBoost, each the only one of a model: the leaves take a Newton step.
+    """Symmetric trees by CatBoost, each grown as a model with a single tree; leaves take a Newton step.
 
-    CatBoost gives a loss of one's own no whole lists, so it fits a tree to the residuals -g / h with weights h; its
-    least squares are then the Newton step -sum g / (sum h + l2).  The residuals enter as a baseline, which can be
-    changed without quantizing the rows again.
+    CatBoost does not pass whole lists to a custom loss, so it fits a tree to the residuals -g / h with weights h; the
+    least-squares solution is then the Newton step -sum g / (sum h + l2).  The residuals enter as a baseline, which
+    can be changed without quantizing the rows again.
     """
 
     def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
@@ -232,7 +232,7 @@ class CatBoost:
 
 @contextmanager
 def engine_errors(backend: str) -> Iterator[None]:
-    """What an engine says of its own parameters, as a ``ValueError``."""
+    """Re-raise an engine's errors about its parameters as a ``ValueError``."""
     kinds = {
         "lightgbm": lambda: lightgbm().basic.LightGBMError,
         "xgboost": lambda: package("xgboost").core.XGBoostError,
@@ -248,11 +248,11 @@ def engine_errors(backend: str) -> Iterator[None]:
 NAMES = {"lightgbm": "LightGBM", "xgboost": "XGBoost", "catboost": "CatBoost"}
 
 BACKENDS: dict[str, Any] = {"lightgbm": LightGBM, "xgboost": XGBoost, "catboost": CatBoost}
-"""Name of a backend -> its engine."""
+"""Engines by the name of the backend."""
 
 
 def package(name: str) -> Any:
-    """XGBoost or CatBoost, or words on how to get it."""
+    """Import XGBoost or CatBoost, or raise an error that says how to install it."""
     try:
         return import_module(name)
     except ImportError:
@@ -262,7 +262,7 @@ def package(name: str) -> Any:
 
 
 def dense(X: Any, backend: str) -> Floats:
-    """The table as it is, refused where it is sparse."""
+    """Return a dense table as contiguous float64; raise if it is sparse."""
     if is_sparse(X):
         raise DataError(
             f"backend={backend!r} takes what a sparse table does not store for missing, not for 0; use X.toarray(), or "

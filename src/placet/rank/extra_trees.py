@@ -1,4 +1,4 @@
-"""A forest: many trees grown apart from each other, whose mean is one Newton step of a loss."""
+"""A forest: many independently grown trees, whose mean is one Newton step of a loss."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,18 +21,18 @@ from placet.threads import map_ordered
 SPLITS = ("random", "best")
 TREES_AT_ONCE = 8
 MOST_VALUES = 1 << 16
-"""Different values of a feature that trees tell apart; beyond, so many of its quantiles."""
+"""Maximum number of distinct values of a feature; a feature with more is reduced to this many quantiles."""
 
 LOWEST = -float(np.finfo(np.float64).max)
 
 
 class ForestRanker(OfTrees):
-    """The mean of deep regression trees, each grown at random, for one Newton step of a loss from equal scores.
+    """The mean of deep, randomized regression trees, fitted to one Newton step of a loss from equal scores.
 
-    With g and h the gradient and curvature of the loss where all scores are equal, a tree is fitted to -g / h with the
-    weights h, so that a leaf of rows R holds -sum_R g / sum_R h.  Trees know the order of the values of a feature, not
-    their size.  A forest needs hardly any choice of settings, gains from every further tree, and errs elsewhere than
-    boosted trees do, so it is a good member of a blend; it is no way to a minimum of the loss.
+    With g and h the gradient and curvature of the loss where all scores are equal, a tree is fitted to -g / h with
+    weights h, so that a leaf with rows R has the value -sum_R g / sum_R h.  Trees depend only on the order of the
+    values of a feature.  A forest needs little tuning, improves with every additional tree, and makes other errors
+    than boosted trees, so it is a good member of a blend; it does not minimize the loss.
 
     Geurts, Ernst and Wehenkel, Extremely randomized trees, Machine Learning 2006; Breiman, Random forests, Machine
     Learning 2001.
@@ -40,18 +40,18 @@ class ForestRanker(OfTrees):
     Parameters
     ----------
     loss : str
-        A name of ``LOSSES`` that gives a curvature.
+        A name in ``LOSSES`` with a curvature.
     n_trees : int
-        Trees.
+        Number of trees.
     min_rows : int
-        Rows of a leaf at least.
+        Minimum number of rows in a leaf.
     feature_fraction : float
-        Share of the features drawn for each split.
+        Fraction of the features drawn for each split.
     splits : str
-        "random": each drawn feature is cut at one random place, and the best of these cuts is taken; all rows grow each
-        tree.  "best": the best cut of the drawn features; rows are drawn for each tree, with replacement.
+        "random": the best of one random cut per drawn feature, with all rows used for each tree.  "best": the best of
+        all cuts of the drawn features, with rows drawn with replacement for each tree.
     metric : str
-        Measures on the validation set, which changes nothing in the fit.
+        Metric reported on the validation set, which does not affect the fit.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int
@@ -102,7 +102,7 @@ class ForestRanker(OfTrees):
         y = -g / h
         cuts, code = coded(queries.X)
         starts = offsets_from_sizes([1 + len(own) for own in cuts])
-        places = np.concatenate([np.append(LOWEST, own) for own in cuts])  # place m: codes up to m lie below it
+        places = np.concatenate([np.append(LOWEST, own) for own in cuts])  # threshold m: codes up to m lie below it
         grown: list[tuple[Tree, Ints]] = []
         best = self._keep_best(None, -(-self.n_trees // TREES_AT_ONCE))
         with best:
@@ -121,7 +121,7 @@ class ForestRanker(OfTrees):
     def _tree(
         self, number: int, code: NDArray[np.float32], y: Floats, h: Floats, places: Floats, starts: Ints
     ) -> tuple[Tree, Ints]:
-        """A tree of this number, and the training rows of its nodes."""
+        """Grow the tree with this number; return it with the number of training rows in each node."""
         from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
         rng = np.random.default_rng((self.random_state, number))
@@ -150,7 +150,7 @@ class ForestRanker(OfTrees):
 
 
 def coded(X: Any) -> tuple[list[Floats], NDArray[np.float32]]:
-    """Places between neighboring values of every feature, and every entry as 1 + how many of them lie below it; NaN: 0.
+    """Cut points between neighboring values of every feature, and each entry's code: 1 + cuts below it, or 0 for NaN.
 
     >>> cuts, code = coded(np.array([[1.0], [3.0], [np.nan], [3.0]]))
     >>> cuts[0], code[:, 0]
@@ -171,7 +171,7 @@ def coded(X: Any) -> tuple[list[Floats], NDArray[np.float32]]:
         values = np.unique(own[known])
         low, high = values[:-1], values[1:]
         between = low / 2 + high / 2
-        between = np.where((between >= low) & (between < high), between, low)  # neighbors have no number between them
+        between = np.where((between >= low) & (between < high), between, low)  # no number between adjacent floats
         if len(between) >= MOST_VALUES:
             between = between[np.linspace(0, len(between) - 1, MOST_VALUES - 1).astype(np.int64)]
         cuts.append(between)

@@ -1,4 +1,4 @@
-"""Tables of features: their moments, products with vectors, and products of features that correlate with the grade."""
+"""Feature tables: moments, products with vectors, and products of features that correlate with the grade."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ ROWS_PER_RANGE = 1024
 class Products:
     """The chosen pairs of features; ``table(X)`` appends their products to the features.
 
-    ``pairs`` (n, 2) columns with first <= second; ``mean``, ``scale`` (features,) standardize before multiplying.
+    ``pairs`` (n, 2): columns, first <= second; ``mean``, ``scale`` (features,) standardize features before multiplying.
     """
 
     pairs: NDArray[np.int64]
@@ -31,9 +31,9 @@ class Products:
 
     @classmethod
     def select(cls, X: Any, grade: Floats, threshold: float) -> "Products":
-        """Pairs whose product has an absolute Pearson correlation with ``grade`` above ``threshold``.
+        """Select pairs whose product has an absolute Pearson correlation with ``grade`` above ``threshold``.
 
-        The moments of all F (F + 1) / 2 products come from three F x F matrices added up over blocks of rows:
+        The moments of all F (F + 1) / 2 products come from three F x F matrices summed over blocks of rows:
         sum z_i z_j, sum z_i z_j g and sum (z_i z_j)^2.  O(rows F^2) time, O(F^2) memory.
         """
         mean, scale = moments(X)
@@ -50,7 +50,7 @@ class Products:
         scale: Floats,
         threshold: float,
     ) -> "Products":
-        """As ``select``, from the `product_sums` of all rows."""
+        """Same as ``select``, but from the `product_sums` of all rows."""
         if not 0 <= threshold < 1:
             raise ValueError(f"second_order {threshold} must be a correlation in [0, 1)")
         first, with_grade, second = sums
@@ -62,14 +62,14 @@ class Products:
         return cls(pairs.astype(np.int64), mean, scale)
 
     def table(self, X: Any) -> "ProductTable":
-        """``X`` with the products as further columns, which are made as they are needed."""
+        """``X`` with the products as additional columns, computed on the fly."""
         return ProductTable(X, self)
 
 
 class ProductTable:
-    """A table of features (rows, features) and products of some pairs of them, of which only the features are held.
+    """Features (rows, features) and products of some pairs of them, of which only the features are stored.
 
-    It has what training and scoring need of a table: rows of it, products with vectors and the columns' moments.
+    It supports what training and scoring need: row indexing, products with vectors and column moments.
     """
 
     def __init__(self, X: Any, products: Products) -> None:
@@ -95,7 +95,7 @@ class ProductTable:
         return np.concatenate([column_sums(self.X), self._product_sums(np.ones(self.shape[0]))])
 
     def squared_gaps(self, mean: Floats) -> Floats:
-        """Sums over rows of the squared gap of every column from ``mean``."""
+        """Sums over rows of the squared difference of every column from ``mean``."""
         n = self.X.shape[1]
         own = self._over_rows(
             lambda rows, out: kernels.squares(*self._rows(rows), mean[n:], out), len(self.products.pairs)
@@ -103,7 +103,7 @@ class ProductTable:
         return np.concatenate([squared_gaps(self.X, mean[:n]), own])
 
     def dense(self) -> Floats:
-        """The whole table, for a few rows."""
+        """The full table; meant for a few rows."""
         z = (self.X - self.products.mean) / self.products.scale
         return np.hstack([self.X, z[:, self.products.pairs[:, 0]] * z[:, self.products.pairs[:, 1]]])
 
@@ -116,12 +116,12 @@ class ProductTable:
         return self.X[rows], self.products.mean, self.products.scale, self.products.pairs
 
     def _over_rows(self, work: Callable[[slice, Floats], None], size: int) -> Floats:
-        """Sum of what ``work(rows, out)`` adds to ``out`` (size,) over the rows of the table."""
+        """Sum over row ranges of what ``work(rows, out)`` adds to ``out`` (size,)."""
         return sum_over_rows(work, self.shape[0], size, ROWS_PER_RANGE)
 
 
 class SideBySide:
-    """Two tables with the same rows as one table, neither copied; each keeps its own type."""
+    """Two tables with the same rows as one table, without copying; each keeps its own type."""
 
     def __init__(self, left: Any, right: Any) -> None:
         self.left, self.right, self.n_left = left, right, left.shape[1]
@@ -145,7 +145,7 @@ class SideBySide:
         return np.concatenate([column_sums(self.left), column_sums(self.right)])
 
     def squared_gaps(self, mean: Floats) -> Floats:
-        """Sums over rows of the squared gap of every column from ``mean``."""
+        """Sums over rows of the squared difference of every column from ``mean``."""
         parts = squared_gaps(self.left, mean[: self.n_left]), squared_gaps(self.right, mean[self.n_left :])
         return np.concatenate(parts)
 
@@ -172,8 +172,8 @@ def product_sums(X: Any, g: Floats, mean: Floats, scale: Floats) -> tuple[Floats
 def moments(X: Any) -> tuple[Floats, Floats]:
     """Mean and standard deviation of every column, in double precision; a constant column gets deviation 1.
 
-    Squares are of deviations from the mean, block by block, so that float32 columns far from 0 keep their digits and
-    nothing of the size of ``X`` is made.  O(entries) time.
+    Deviations from the mean are squared block by block, so that float32 columns far from 0 keep their precision and
+    no copy of ``X`` is made.  O(entries) time.
     """
     n_rows = max(X.shape[0], 1)
     mean = column_sums(X) / n_rows
@@ -196,7 +196,7 @@ def column_sums(X: Any) -> Floats:
 
 
 def squared_gaps(X: Any, mean: Floats) -> Floats:
-    """Sums over rows of the squared gap of every column from ``mean``; entries that are not stored are 0."""
+    """Sums over rows of the squared difference of every column from ``mean``; entries that are not stored are 0."""
     if isinstance(X, ProductTable | SideBySide):
         return X.squared_gaps(mean)
     n_rows, n_features = X.shape
@@ -219,14 +219,14 @@ def _entries(X: Any) -> list[slice]:
 
 
 def deviation_of(mean: Floats, variance: Floats) -> Floats:
-    """Standard deviation of every column; that of a constant one is 1."""
+    """Standard deviation of every column; 1 for a constant column."""
     scale = np.sqrt(variance)
     flat = scale <= 1e-7 * np.maximum(1e-30, np.abs(mean))
     return np.where(flat | (scale == 0), 1.0, scale)
 
 
 def refuse_nan(mean: Floats) -> None:
-    """Refuse columns with a value that is not finite, seen by their mean."""
+    """Raise if a column has a non-finite value, as shown by its mean."""
     bad = ~np.isfinite(mean)
     if bad.any():
         raise DataError(
@@ -236,16 +236,16 @@ def refuse_nan(mean: Floats) -> None:
 
 
 def times(X: Any, w: Floats) -> Floats:
-    """X @ w in double precision out; the product runs in the type of X."""
+    """X @ w, computed in the type of X and returned in double precision."""
     if isinstance(X, ProductTable | SideBySide):
         return X @ w
     return np.asarray(X @ w.astype(X.dtype, copy=False), dtype=np.float64)
 
 
 def transposed_times(X: Any, g: Floats) -> Floats:
-    """X.T @ g; the product runs in the type of X, on g brought to at most 1, which float32 can hold.
+    """X.T @ g, computed in the type of X with g scaled to at most 1, to stay in the range of float32.
 
-    Blocks of rows are added in double precision, so that float32 features lose no digits over many rows.
+    Blocks of rows are summed in double precision, so that float32 features do not lose precision over many rows.
     """
     if isinstance(X, ProductTable | SideBySide):
         return X.transposed_times(g)

@@ -1,8 +1,8 @@
-"""The file of a saved ranker: arrays with a JSON header.  Loading never runs code, nor a parser of others.
+"""Saved rankers: arrays with a JSON header.  Loading never runs code from the file, nor a third-party parser.
 
-A file holds a list of rankers, each after the rankers that it holds; the last one is the model.  Their parameters and
-fitted attributes are plain JSON, but for dictionaries with one key: ``$array`` (the name of a tensor), ``$tuple``,
-``$ranker`` (a number in the list) and ``$trees`` (the names of the tensors of a ``Forest``, and its numbers).
+A file holds a list of rankers, each after the rankers that it contains; the last one is the model.  Parameters and
+fitted attributes are plain JSON, except for dictionaries with one key: ``$array`` (the name of a tensor), ``$tuple``,
+``$ranker`` (an index into the list) and ``$trees`` (the fields of a ``Forest``).
 """
 
 import os
@@ -22,7 +22,7 @@ FORMAT = 2
 
 
 class Kinds(Protocol):
-    """The table of classes that can be saved."""
+    """Registry of the classes that can be saved."""
 
     def __getitem__(self, name: str) -> Any: ...
     def __contains__(self, name: object) -> bool: ...
@@ -30,7 +30,7 @@ class Kinds(Protocol):
 
 
 def save(path: str | os.PathLike[str], ranker: Any, kinds: Kinds) -> None:
-    """Write a ranker and all rankers that it holds; what is written can be loaded, or nothing is."""
+    """Write a ranker and all rankers that it contains, after checking that they can be loaded again."""
     import placet
 
     encoder = _Encoder(kinds)
@@ -46,17 +46,17 @@ def save(path: str | os.PathLike[str], ranker: Any, kinds: Kinds) -> None:
 
 
 class _Encoder:
-    """Rankers as JSON entries and arrays."""
+    """Encode rankers as JSON entries and arrays."""
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self.entries: list[dict[str, Any]] = []
         self.arrays: Arrays = {}
-        self.numbers: dict[int, int] = {}  # id of a ranker -> its number among the entries
-        self.forests: dict[int, Any] = {}  # id of a model of LightGBM -> its trees in JSON
+        self.numbers: dict[int, int] = {}  # id of a ranker -> index of its entry
+        self.forests: dict[int, Any] = {}  # id of a forest or LightGBM model -> its trees as JSON
 
     def entry_of(self, ranker: Any) -> int:
-        """The number of the ranker's entry, which comes after those of the rankers that it holds."""
+        """Index of the ranker's entry, which comes after the entries of the rankers that it contains."""
         if id(ranker) not in self.numbers:
             state = ranker.saved_state()
             entry = {
@@ -69,7 +69,7 @@ class _Encoder:
         return self.numbers[id(ranker)]
 
     def encode(self, value: Any, name: str) -> Any:
-        """A parameter or fitted attribute as JSON; ``name`` is its name."""
+        """Encode a parameter or fitted attribute called ``name`` as JSON."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if isinstance(value, np.generic):
@@ -96,14 +96,14 @@ class _Encoder:
         )
 
     def store(self, array: NDArray[Any], name: str) -> str:
-        """The name of the tensor that holds the array."""
+        """Add an array; return the name of its tensor."""
         key = f"{len(self.arrays)}/{name}"
         self.arrays[key] = array
         return key
 
 
 def load(path: str | os.PathLike[str], kinds: Kinds) -> Any:
-    """The ranker of a file, or a ``DataError``."""
+    """Return the ranker in a file, or raise a ``DataError``."""
     try:
         header, arrays = container.read(path)
         version = header.get("format")
@@ -114,7 +114,7 @@ def load(path: str | os.PathLike[str], kinds: Kinds) -> Any:
             )
         entries: Any = header.get("rankers")
         ranker = _rankers(entries, arrays, kinds)[-1]
-        if entries[-1]["state"] is None:  # the rankers that it was given may not be fitted, but it is
+        if entries[-1]["state"] is None:  # rankers among its parameters may be unfitted, but not the model
             raise DataError("the saved model is damaged: it is not fitted")
         return ranker
     except DataError as error:
@@ -122,7 +122,7 @@ def load(path: str | os.PathLike[str], kinds: Kinds) -> Any:
 
 
 def _rankers(entries: Any, arrays: Arrays, kinds: Kinds) -> list[Any]:
-    """All rankers of a file, checked."""
+    """Decode and check all rankers of a file."""
     if not isinstance(entries, list) or not entries:
         raise DataError("the saved model is damaged: it holds no rankers")
     rankers: list[Any] = []
@@ -135,7 +135,7 @@ def _rankers(entries: Any, arrays: Arrays, kinds: Kinds) -> list[Any]:
 
 
 def _ranker_from(entry: Any, decoder: "_Decoder", kinds: Kinds) -> Any:
-    """The ranker of an entry, or a ``DataError``."""
+    """Return the ranker of an entry, or raise a ``DataError``."""
     if not isinstance(entry, dict) or set(entry) != {"kind", "params", "state"}:
         raise DataError("the saved model is damaged: a ranker has no kind, parameters or state")
     kind = entry["kind"]
@@ -148,7 +148,7 @@ def _ranker_from(entry: Any, decoder: "_Decoder", kinds: Kinds) -> Any:
 
 
 class _Decoder:
-    """What ``_Encoder.encode`` was given, from the rankers before it and the arrays; notes which arrays are used."""
+    """Inverse of ``_Encoder.encode``, given the preceding rankers and the arrays; records which arrays are used."""
 
     def __init__(self, rankers: Sequence[Any], arrays: Arrays, used: set[str]) -> None:
         self.rankers, self.arrays, self.used = rankers, arrays, used
@@ -187,7 +187,7 @@ def is_saved(path: str | os.PathLike[str]) -> bool:
 
 
 def lightgbm() -> Any:
-    """LightGBM, or words on how to get it."""
+    """Import LightGBM, or raise an error that says how to install it."""
     try:
         import lightgbm
     except ImportError:

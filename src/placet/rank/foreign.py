@@ -1,4 +1,4 @@
-"""Trees of XGBoost and CatBoost as Placet's own arrays, which send every row the way that these send it."""
+"""Conversion of XGBoost and CatBoost trees to Placet's arrays, which send every row to the same leaf."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from placet.kernels.trees import DEFAULT_LEFT, NAN_IS_MISSING
 from placet.rank.forest import DTYPES, Forest
 
 Tree = Mapping[str, NDArray[Any]]
-"""Arrays of the nodes of one tree: feature (-1 in a leaf), threshold, left, right, how and value; the root is first."""
+"""Node arrays of one tree: feature (-1 in a leaf), threshold, left, right, how and value; the root comes first."""
 
 
 def forest_of(trees: Sequence[Tree], n_features: int) -> Forest:
-    """The trees one after the other; every node counts one row until the rows are counted (``Forest.counted``)."""
+    """Concatenate trees into a forest; node counts are 1 until ``Forest.counted`` sets them."""
     sizes = np.array([len(tree["feature"]) for tree in trees], np.int64)
     roots = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
     parts: dict[str, Any] = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
@@ -30,7 +30,7 @@ def forest_of(trees: Sequence[Tree], n_features: int) -> Forest:
 
 
 def trees_of_xgboost(model: Mapping[str, Any], n_trees: int) -> list[Tree]:
-    """The first trees of a model that XGBoost wrote as JSON; those without a split are left out."""
+    """The first trees of a model that XGBoost wrote as JSON, without those that have no split."""
     found: list[Tree] = []
     for tree in model["learner"]["gradient_booster"]["model"]["trees"][:n_trees]:
         left, right = (np.array(tree[name], np.int64) for name in ("left_children", "right_children"))
@@ -52,10 +52,10 @@ def trees_of_xgboost(model: Mapping[str, Any], n_trees: int) -> list[Tree]:
 
 
 def trees_of_catboost(model: Mapping[str, Any], sign: Ints) -> list[Tree]:
-    """The trees of a model that CatBoost wrote as JSON, symmetric or not; those without a split are left out.
+    """The trees of a model that CatBoost wrote as JSON, symmetric or not, without those that have no split.
 
-    ``sign`` (features,): where features are monotone, leaves that no training row reaches take a value that keeps
-    them so.
+    ``sign`` (features,): directions of monotone features; leaves without training rows get values that preserve
+    monotonicity.
     """
     features = model["features_info"]["float_features"]
     nan_right = {f["flat_feature_index"]: f["nan_value_treatment"] == "AsTrue" for f in features}
@@ -66,7 +66,7 @@ def trees_of_catboost(model: Mapping[str, Any], sign: Ints) -> list[Tree]:
 
 
 def _nested(tree: Mapping[str, Any], columns: Sequence[int], sign: Ints) -> dict[str, Any]:
-    """A symmetric tree as nodes within nodes: split k is bit k of the number of a leaf."""
+    """A symmetric tree as nested nodes: split k is bit k of the index of a leaf."""
     splits, values = tree["splits"], np.array(tree["leaf_values"], np.float64)
     full = np.array(tree["leaf_weights"], np.float64) > 0
     direction = np.array([sign[columns[split["float_feature_index"]]] for split in splits], np.int64)
@@ -82,11 +82,11 @@ def _nested(tree: Mapping[str, Any], columns: Sequence[int], sign: Ints) -> dict
 
 
 def _monotone_values(values: Floats, full: NDArray[np.bool_], direction: Ints) -> Floats:
-    """Values in which an empty leaf has the largest of the full ones below it, else the smallest of those above."""
+    """Set an empty leaf to the largest value of the nonempty leaves below it, else to the smallest of those above."""
     out = values.copy()
     number = np.arange(len(values))
     bits = (number[:, None] >> np.arange(len(direction))) & 1
-    level = bits * direction  # rises with the score along monotone splits
+    level = bits * direction  # increases with the score along monotone splits
     for leaf in np.flatnonzero(~full):
         same = (bits[:, direction == 0] == bits[leaf, direction == 0]).all(axis=1)
         below = full & same & (level <= level[leaf]).all(axis=1)
@@ -101,7 +101,7 @@ def _monotone_values(values: Floats, full: NDArray[np.bool_], direction: Ints) -
 def _flat(
     tree: Mapping[str, Any], columns: Sequence[int], nan_right: Mapping[int, bool], scale: float, bias: float
 ) -> Tree:
-    """Nodes within nodes as arrays, children after their parent."""
+    """Flatten nested nodes into arrays, children after their parent."""
     rows: dict[str, list[float]] = {name: [] for name in ("feature", "threshold", "left", "right", "how", "value")}
     waiting: list[tuple[Mapping[str, Any], str, int]] = [(tree, "left", -1)]
     while waiting:
@@ -129,7 +129,7 @@ def _flat(
 
 
 def last_below(at: NDArray[np.float32] | np.float32) -> Floats:
-    """The largest double that rounds to a float32 below ``at``: x <= it where float32(x) < at.
+    """The largest double t that rounds to a float32 below ``at``: x <= t if and only if float32(x) < at.
 
     >>> t = last_below(np.float32(0.1))
     >>> bool(np.float32(t) < np.float32(0.1)), bool(np.float32(np.nextafter(t, 1)) < np.float32(0.1))
@@ -142,9 +142,7 @@ def last_below(at: NDArray[np.float32] | np.float32) -> Floats:
 
 
 def last_not_above(border: np.float32) -> float:
-    """The largest double that rounds to ``border`` or less; the largest float32 parts missing values from others."""
+    """The largest double that rounds to ``border`` or less; the largest float32 marks off missing values."""
     if border == np.finfo(np.float32).max:
-        return float(
-            np.nextafter(float(border) + 2.0**103, 0.0)
-        )  # what is further from it by half a step rounds to inf
+        return float(np.nextafter(float(border) + 2.0**103, 0.0))  # half a step above it, doubles round to inf
     return float(last_below(np.nextafter(border, np.float32(np.inf))))

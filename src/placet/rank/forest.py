@@ -1,4 +1,4 @@
-"""Regression trees as Placet's own arrays: read from the engine once, then needed by nobody's parser."""
+"""Regression trees as arrays: converted once from the engine's format, then independent of it."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -19,12 +19,12 @@ Nodes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Forest:
-    """A sum of trees whose predictions are those of LightGBM to the last bit; XGBoost adds the leaves in float32.
+    """A sum of trees whose predictions equal LightGBM's bit for bit (XGBoost adds leaves in float32, so its differ).
 
-    All nodes stand in one table, children after their parent.  ``feature`` is -1 in a leaf; ``how`` says what a split
-    does with missing values and categories (``placet.kernels.trees``); ``value`` is that of a leaf, ``count`` the
-    training rows of a node; ``roots`` are the trees in the order in which they are added.  ``bounds`` and ``bits`` are
-    the sets of categories.  ``averaged``: 1 where the sum is divided by the number of trees.
+    All nodes are in one table, children after their parent.  ``feature`` is -1 in a leaf; ``how`` says how a split
+    treats missing values and categories (``placet.kernels.trees``); ``value`` is the value of a leaf, ``count`` the
+    number of training rows in a node; ``roots`` holds the root of each tree, in the order of summation.  ``bounds`` and
+    ``bits`` encode sets of categories.  ``averaged``: 1 if the sum is divided by the number of trees.
     """
 
     n_features: int
@@ -63,7 +63,7 @@ class Forest:
         return out / len(self.roots) if self.averaged and len(self.roots) else out
 
     def shapley(self, x: Floats) -> Floats:
-        """What each feature adds to the score of one row, (features,): its Shapley value."""
+        """Shapley value (features,) of each feature for the score of one row."""
         out = np.zeros(self.n_features)
         parent = np.full(len(self.feature), -1, np.int64)
         inner = np.flatnonzero(self.feature >= 0)
@@ -75,7 +75,7 @@ class Forest:
         return out / len(self.roots) if self.averaged and len(self.roots) else out
 
     def counted(self, X: Floats) -> "Forest":
-        """The same trees with the rows of a dense table counted at every node; a leaf without rows counts as one."""
+        """The same trees with node counts from the rows of a dense table; a leaf without rows counts as one."""
         used, feature = self._used()
         count = np.zeros(len(self.feature), np.int64)
         part = np.ascontiguousarray(X[:, used], np.float64)
@@ -85,20 +85,20 @@ class Forest:
                 count,
             )  # fmt: skip
         count = np.where(self.feature < 0, np.maximum(count, 1), 0)
-        for node in np.flatnonzero(self.feature >= 0)[::-1]:  # children stand after their parent
+        for node in np.flatnonzero(self.feature >= 0)[::-1]:  # children come after their parent
             count[node] = count[self.left[node]] + count[self.right[node]]
         return replace(self, count=count)
 
     def importances(self) -> Floats:
-        """Share (features,) of the variance of the trees' scores over the training rows that splits on each explain.
+        """Fraction (features,) of the variance of the trees' scores on the training rows due to splits on each feature.
 
-        A split of a node p into c adds sum_c n_c (m_c - m_p)^2, n the training rows of a node and m the mean of the
-        leaves below it by rows; over all splits of a tree this is n times the variance of its score.  They sum to 1;
-        without a split all are 0.
+        A split of node p into children c adds sum_c n_c (m_c - m_p)^2, n the training rows in a node and m the mean
+        of the leaves below it, weighted by rows; over all splits of a tree this is n times the variance of its score.
+        Importances sum to 1; without a split all are 0.
         """
         mean, total = self.value.copy(), np.zeros(self.n_features)
         n, inner = self.count.astype(np.float64), np.flatnonzero(self.feature >= 0)
-        for k in inner[::-1]:  # children stand after their parent
+        for k in inner[::-1]:  # children come after their parent
             a, b = self.left[k], self.right[k]
             mean[k] = (n[a] * mean[a] + n[b] * mean[b]) / (n[a] + n[b])
             total[self.feature[k]] += n[a] * n[b] / (n[a] + n[b]) * (mean[a] - mean[b]) ** 2
@@ -111,13 +111,13 @@ class Forest:
         return np.bincount(tree[self.feature < 0], minlength=len(self.roots))
 
     def _used(self) -> tuple[Ints, Ints]:
-        """The features that occur in splits, and for every node the place of its feature among them."""
+        """The features used in splits, and for every node the index of its feature among them."""
         used = np.unique(self.feature[self.feature >= 0]).astype(np.int64)
         place = np.searchsorted(used, self.feature)
         return used, np.where(self.feature < 0, -1, place)
 
     def check(self) -> None:
-        """A ``DataError`` where a walk through the trees might not end at a leaf of theirs, or gives no number."""
+        """Raise a ``DataError`` if walking the trees might not end at a leaf, or might not yield a finite number."""
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, dtype in DTYPES.items():
             part = parts[name]
@@ -139,13 +139,13 @@ class Forest:
 
     @classmethod
     def empty(cls, n_features: int) -> "Forest":
-        """No tree at all: every score is 0."""
+        """A forest without trees: every score is 0."""
         none: dict[str, Any] = {name: np.zeros(int(name == "bounds"), dtype) for name, dtype in DTYPES.items()}
         return cls(n_features, **none)
 
     @classmethod
     def from_lightgbm(cls, model: Any) -> "Forest":
-        """The trees of a fitted model of LightGBM, or a ``ValueError`` where they predict something else."""
+        """Convert a fitted LightGBM model; raise a ``ValueError`` if it does not predict the sum of its trees."""
         booster = getattr(model, "booster_", model)
         forest = cls.from_text(booster.model_to_string())
         probe = forest.probe(np.random.default_rng(0))
@@ -159,7 +159,7 @@ class Forest:
 
     @classmethod
     def from_text(cls, text: str) -> "Forest":
-        """The trees that LightGBM wrote as text (``model_to_string``), whose numbers are exact."""
+        """Parse the trees that LightGBM wrote as text (``model_to_string``), whose numbers are exact."""
         head, *blocks = text.split("\nend of trees")[0].split("\nTree=")
         known = _lines(head)
         if known.get("num_class", "1") != "1" or known.get("num_tree_per_iteration", "1") != "1":
@@ -184,7 +184,7 @@ class Forest:
         return cls(int(known["max_feature_idx"]) + 1, **arrays, averaged=int("average_output" in known))
 
     def probe(self, rng: np.random.Generator) -> Floats:
-        """Rows whose entries lie on and beside the thresholds of their column, with 0 and NaN among them."""
+        """Random test rows whose entries lie at and next to the thresholds of their column, including 0 and NaN."""
         X = rng.normal(size=(PROBES, self.n_features))
         for f in np.unique(self.feature[self.feature >= 0]):
             own = self.threshold[self.feature == f]
@@ -205,13 +205,13 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "bounds": np.dtype(np.int64),
     "bits": np.dtype(np.uint32),
 }
-"""The arrays of a forest."""
+"""The arrays of a forest and their types."""
 
 OF_NODES = ("threshold", "left", "right", "how", "value", "count")
 
 
 def check_nodes(feature: Any, left: Any, right: Any, roots: Any, n_features: int) -> None:
-    """A ``DataError`` unless these are trees: every node is a root or the child of one node that stands before it."""
+    """Raise a ``DataError`` unless these are trees: every node is a root or the child of exactly one earlier node."""
     n = len(feature)
     if n and (feature.min() < -1 or feature.max() >= n_features):
         raise DataError(f"a split of the trees asks for feature {int(feature.max())} of {n_features}")
@@ -230,7 +230,7 @@ def _offsets(bounds: Ints, n: int) -> bool:
 
 
 def _lines(block: str) -> dict[str, str]:
-    """``name=value`` lines; a name alone has no value."""
+    """Parse ``name=value`` lines; a name alone has an empty value."""
     return dict(line.partition("=")[::2] for line in block.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Meta-search with labels: the rank lists of many engines become features, and any loss learns how to fuse them."""
+"""Supervised metasearch: the ranked lists of many engines become features, and rankers of any loss fuse them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,23 +23,23 @@ MEMBERS: tuple[Member, ...] = (
 )  # fmt: skip
 
 UNLISTED = 1e4
-"""The rank that stands for an engine's silence where a number is needed."""
+"""Rank of a document that no engine lists, where a number is needed."""
 
 OF_ALL_ENGINES = 47
-"""Features of a document over all engines, and of its query."""
+"""Number of features of a document over all engines and of its query."""
 
 ROUNDS = 3
-"""In which engines' weights follow from their agreement."""
+"""Number of rounds in which engine weights are updated from their agreement."""
 
 
 class SupervisedFusion(Ranker):
-    """Ranks by engines (rows x engines, lower is better, NaN where not listed) fused into one score per document.
+    """Fuse the ranks of several engines (rows x engines, lower is better, NaN if unlisted) into a score per document.
 
-    Being listed at all is evidence, so absence is a feature, not a gap.  ``fusion_features`` says what the members see.
-    ``members``: pairs of a ranker's short name ("linear", "trees") and its parameters; each is fitted to the same
-    features.  A document's score is the mean of the members' scores, standardized inside its query, over those of one
-    kind, added over kinds: each kind of ranker has the same say.  A member may name several sets of parameters: the
-    one that is best by ``metric`` on the validation set is kept (else the first).
+    Being listed at all is evidence, so absence is a feature, not a missing value.  Members are fitted to the same
+    features, `fusion_features`.  ``members``: pairs of a ranker's short name ("linear", "trees") and its parameters.
+    Member scores are standardized in each query, averaged over members of the same kind, and summed over kinds, so
+    each kind of ranker has equal weight.  A member may have several sets of parameters: the best by ``metric`` on the
+    validation set is kept (without one, the first).
 
     >>> nan = float("nan")
     >>> rank = [[1, 2], [2, nan], [nan, 1], [3, 1], [1, 3], [nan, 2]]
@@ -85,7 +85,7 @@ class SupervisedFusion(Ranker):
     def _best_member(
         self, name: str, choices: Sequence[Mapping[str, Any]], seen: Queries, valid: Queries | None
     ) -> tuple[int, Any]:
-        """The number of the parameters that are best on the validation set, and the ranker fitted with them."""
+        """Index of the best parameters on the validation set, and the ranker fitted with them."""
         best: Best[tuple[int, Ranker]] = Best(
             None if valid is None else lambda state: state[1].score(valid, metric=self.metric)
         )
@@ -120,13 +120,14 @@ class SupervisedFusion(Ranker):
 
 
 def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Floats:
-    """What a fusion sees of each document, (rows, 5 engines + 47).
+    """Features of each document for fusion, (rows, 5 engines + 47).
 
-    By engine: listed or not, place on the query's list scaled to (0, 1], reciprocal place, 1 / log2(1 + place), and
-    minus log(1 + rank).  Over engines: sums of these and of 1 / (1 + rank / 10), means over the lists it is on, the
-    best and third best place; sums weighted by how far each engine agrees with the others in this query
-    (`sums_by_agreement`); the same standardized inside the query.  Of the query: documents, engines with a list, the
-    longest list; and the best rank.  O(rows x engines x log rows).
+    Per engine: listed or not, position in the query's list scaled to (0, 1], reciprocal position,
+    1 / log2(1 + position), and -log(1 + rank).  Over engines: sums of these and of 1 / (1 + rank / 10), means over the
+    lists that contain the document, the best and third-best position, and sums weighted by how well each engine agrees
+    with the others in this query (`sums_by_agreement`); then all of these standardized in the query.  Finally, the
+    number of documents and of engines with a list in the query, the share of them that list the document, the length
+    of the longest list, and the document's best rank.  O(rows x engines x log rows).
     """
     rank = np.asarray(rank, dtype=np.float64)
     if rank.ndim != 2 or (rank < 0).any() or np.isinf(rank).any():
@@ -158,10 +159,10 @@ def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Floats:
 
 
 def sums_by_agreement(values: Floats, offsets: NDArray[np.int64]) -> list[Floats]:
-    """Sums over engines, weighted by agreement: of the standardized values, of the values, and of these by the square.
+    """Sums over engines weighted by agreement: of standardized values, of values, and of values with squared weights.
 
-    An engine's weight in a query is the correlation, if positive, of its values with the weighted sum of all, found in
-    three rounds from equal weights.  O(rows x engines).
+    An engine's weight in a query is the positive part of the correlation of its values with the weighted sum of all,
+    found in three rounds from equal weights.  O(rows x engines).
     """
     Z = np.column_stack([standardize(column, offsets) for column in values.T]) if values.size else values
     size = np.maximum(_per_query(np.add, np.ones((len(Z), 1)), offsets), 1.0)
@@ -173,7 +174,7 @@ def sums_by_agreement(values: Floats, offsets: NDArray[np.int64]) -> list[Floats
 
 
 def standardize(values: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Values brought to mean 0 and deviation 1 inside each list; 0 where a list's values are all equal."""
+    """Scale values to mean 0 and standard deviation 1 in each list; 0 where a list's values are all equal."""
     size = np.maximum(np.diff(offsets), 1)[list_of_rows(offsets)]
     centered = values - _per_query(np.add, values, offsets) / size
     deviation = np.sqrt(_per_query(np.add, centered**2, offsets) / size)
@@ -182,7 +183,7 @@ def standardize(values: Floats, offsets: NDArray[np.int64]) -> Floats:
 
 
 def _places(rank: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Place 1, 2, ... of each document among those of its query that the engine lists; equal ranks share the best."""
+    """Position 1, 2, ... of each document among those of its query that the engine lists; ties share the best."""
     query = list_of_rows(offsets)
     out = np.ones_like(rank)
     for k in range(rank.shape[1]):
@@ -196,7 +197,7 @@ def _places(rank: Floats, offsets: NDArray[np.int64]) -> Floats:
 
 
 def _per_query(reduce: np.ufunc, values: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Reduction over the rows of each list, given back to each of its rows."""
+    """Reduce over the rows of each list, and broadcast the result back to these rows."""
     full = np.diff(offsets) > 0
     found = reduce.reduceat(values, offsets[:-1][full], axis=0) if full.any() else values[:0]
     return found[np.repeat(np.arange(full.sum()), np.diff(offsets)[full])]

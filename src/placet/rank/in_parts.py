@@ -1,4 +1,4 @@
-"""A linear score fitted to queries in parts: moments, objective, metrics and scores are sums or lists over parts."""
+"""Linear rankers on queries in parts: moments, objective, metrics and scores are sums or lists over the parts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ from placet.rank.objective import Objective
 
 
 class PartsObjective(Objective):
-    """`Objective` over queries in parts: the same value and derivatives, each summed over the parts."""
+    """`Objective` for queries in parts: the same value and derivatives, summed over the parts."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ def _hvp(part: Objective, x: Floats, v: Floats) -> Floats:
 
 
 def moments_of_parts(parts: Parts, products: Products | None = None) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of every column over all parts; two passes."""
+    """Mean and standard deviation of every column over all parts, in two passes."""
     mean = parts.sum(_sums, products, name="means") / max(parts.n_rows, 1)
     refuse_nan(mean)
     return mean, deviation_of(mean, parts.sum(_gaps, mean, products, name="deviations") / max(parts.n_rows, 1))
@@ -94,7 +94,7 @@ def _gaps(queries: Queries, mean: Floats, products: Products | None) -> Floats:
 
 
 def select_products(parts: Parts, threshold: float) -> Products:
-    """Products of features that correlate with the grade, as `Products.select` finds them."""
+    """Select products of features that correlate with the grade, as in `Products.select`."""
     mean, scale = moments_of_parts(parts)
     grade = parts.sum(_grade_sum, name="grades") / max(parts.n_rows, 1)
     *sums, square = parts.sum(_product_sums, grade, mean, scale, name="products of features")
@@ -112,7 +112,7 @@ def _product_sums(queries: Queries, mean_grade: float, mean: Floats, scale: Floa
 
 
 def mean_metric(parts: Parts, metric: str, w: Floats, constant: float, products: Products | None) -> float:
-    """Mean of a metric over the queries in which it is defined."""
+    """Mean of a metric over the queries for which it is defined."""
     from functools import partial
 
     (values,) = evaluate_parts([metric], partial(linear_scores, w, constant, products), parts).values()
@@ -126,7 +126,7 @@ def linear_scores(w: Floats, constant: float, products: Products | None, queries
 
 
 def scores_of_parts(ranker: Any, parts: Parts) -> Floats:
-    """Scores of any ranker for the rows of all parts, in the order of their files."""
+    """Scores by any ranker for the rows of all parts, in the order of the files."""
     return np.concatenate(parts.sum(_restored_scores, ranker, name="scores"))
 
 
