@@ -1,4 +1,4 @@
-"""Places on ballots: 1 is best, tied items share the mean of their places, and unlisted items are dealt with openly."""
+"""Places on ballots: 1 is best, tied items share the mean of their places, unlisted items are treated explicitly."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ Unlisted = Literal["absent", "last", "zero"]
 
 
 def ballots_of(data: Any, rule: str) -> Rankings:
-    """The data where they are ballots; an error that names the rule and the way out where they are pairs."""
+    """The data if they are ballots; for pairs, an error that names the rule and alternatives."""
     if isinstance(data, Rankings):
         return data
     if isinstance(data, Comparisons):
@@ -23,7 +23,7 @@ def ballots_of(data: Any, rule: str) -> Rankings:
 
 
 def tier_starts(rankings: Rankings) -> tuple[Ints, Ints]:
-    """Place on its ballot, from 0, of the first row of each row's tier, and the rows of that tier.  O(rows)."""
+    """For each row, the place from 0 of the first row of its tier, and the size of that tier.  O(rows)."""
     tier, ballot = rankings.tier, rankings.ballot
     if not len(tier):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -45,8 +45,8 @@ def mean_points(h: Floats, first: Ints, size: Ints) -> Floats:
 def places(rankings: Rankings, unlisted: Unlisted = "absent") -> Floats:
     """Place of every row among all ``n_items``, 1 is best.
 
-    A ballot of m items that says nothing about the other n - m has its place p at p (n + 1) / (m + 1), the expected
-    place of that item among all n if the m were drawn at random; with ``unlisted="last"`` at p.  O(rows).
+    Place p on a ballot of m of the n items becomes p (n + 1) / (m + 1), the expected place of that item among all n if
+    the m were drawn at random; with ``unlisted="last"`` it stays p.  O(rows).
     """
     first, size = tier_starts(rankings)
     place = first + (size + 1) / 2

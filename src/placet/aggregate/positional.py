@@ -3,14 +3,13 @@
 With h(1) >= ... >= h(n) the score of an item is the weighted sum of h(place) over ballots; tied items share the mean of
 their places' points.  Ballots that list only m of the n items need a stated treatment of the rest, ``unlisted``:
 
-``"absent"``  the ballot is an election among its m items: they get h_m(place) - mean(h_m) above the average
-mean(h_n), and
-              an unlisted item gets that average, so that it neither gains nor loses;
+``"absent"``  the ballot is an election among its m items: they get mean(h_n) + h_m(place) - mean(h_m), and an unlisted
+              item gets the average mean(h_n), so that it neither gains nor loses;
 ``"last"``    unlisted items tie for places m + 1 .. n;
-``"zero"``    unlisted items gain no more than the last place does, h_n(n), which is nothing for Borda: being listed is
+``"zero"``    unlisted items get the points of the last place, h_n(n), which is zero for Borda: being listed is
               evidence, as in meta-search.
 
-On complete ballots all three are the plain rule.
+On complete ballots all three agree with the plain rule.
 """
 
 from collections.abc import Callable
@@ -56,7 +55,7 @@ def positional(
 ) -> Floats:
     """Scores of any positional rule; ``h`` is a name, a function of n, or n points, best place first.
 
-    Points given as numbers are cut to the first m where a ballot lists m items and ``unlisted="absent"``.
+    With ``unlisted="absent"``, a ballot of m items uses the first m of points given as numbers.
     O(rows + sum over distinct ballot sizes).
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["a", ("b", "c")]])
@@ -96,7 +95,7 @@ def by_points(
 ) -> Scored:
     """Any positional rule: ``h`` is a name, a function of n, or n points, best place first; see `positional`.
 
-    Sums of points tie where they differ by rounding: by less than 1e-9 of the total weight times the largest point.
+    Scores that differ only by rounding tie: by less than 1e-9 of the total weight times the largest point.
     """
     scores = positional(data, h, unlisted)
     largest = float(np.abs(_vector(h, data.n_items)(data.n_items)).max(initial=0.0))
@@ -106,7 +105,7 @@ def by_points(
 def borda(data: Rankings | Comparisons, unlisted: Unlisted = "absent") -> Floats:
     """Borda count: an item gains one point for every item below it on a ballot, half a point for a tie.
 
-    Of pairs (`Comparisons`) it takes wins and half of the ties.  O(rows).
+    For pairs (`Comparisons`), it counts wins plus half of the ties.  O(rows).
 
     >>> borda(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]]))
     array([3., 3., 0.])
@@ -118,12 +117,12 @@ def borda(data: Rankings | Comparisons, unlisted: Unlisted = "absent") -> Floats
 
 
 def plurality(data: Rankings, unlisted: Unlisted = "absent") -> Floats:
-    """First places.  O(rows)."""
+    """Number of first places.  O(rows)."""
     return positional(ballots_of(data, "plurality"), "plurality", unlisted)
 
 
 def anti_plurality(data: Rankings, unlisted: Unlisted = "absent") -> Floats:
-    """Places other than the last.  O(rows)."""
+    """Number of places other than the last.  O(rows)."""
     return positional(ballots_of(data, "anti-plurality"), "anti-plurality", unlisted)
 
 

@@ -1,11 +1,11 @@
-"""The width of the scores' prior, learnt from the data by the marginal likelihood.
+"""Prior width of the scores, learned from the data by marginal likelihood.
 
 With n scores that are normal with mean 0 and standard deviation w, the marginal likelihood of the data satisfies
-d log p / d log w = E[theta' theta] / w^2 - n, the expectation under the posterior with this w (Fisher's identity).
-A density of w that rises like w keeps it away from 0, where a few items would seem to be known as equal (Chung et al.,
-A nondegenerate penalized likelihood estimator for variance parameters, Psychometrika 2013); the best w then has
-E[theta' theta] / (n - 1) = w^2.  Two items give no width, many items the one of the marginal likelihood alone.
-Laplace: the posterior is normal about its mode, with the inverse Hessian as covariance.
+d log p / d log w = E[theta' theta] / w^2 - n, the expectation being under the posterior for this w (Fisher's identity).
+A prior density of w proportional to w keeps it away from 0, where a few items would seem exactly equal (Chung et al.,
+A nondegenerate penalized likelihood estimator for variance parameters, Psychometrika 2013); the best w then satisfies
+E[theta' theta] / (n - 1) = w^2.  Two items determine no width; with many items the density of w hardly matters.
+Laplace approximation: the posterior is normal around its mode, with the inverse Hessian as covariance.
 """
 
 import math
@@ -14,17 +14,17 @@ from typing import Any
 
 LEARN = "learn"
 NARROWEST, WIDEST_PRIOR = 0.01, 10.0
-"""Bounds of a learnt width: without differences between the items the best is 0, without surprises it is infinite."""
+"""Bounds of a learned width: the best width is 0 if items do not differ, and infinite if there are no upsets."""
 
 ACCURACY = 0.005
-"""Relative accuracy of a learnt width, far below what the data can tell."""
+"""Relative accuracy of a learned width, far finer than the data can resolve."""
 
 MOST_DRAWS, DRAWN_ACCURACY = 8, 1e-3
-"""Where variances are sampled: draws at most, and the relative accuracy of the mean square at which they end."""
+"""For sampled variances: maximum number of draws, and the relative accuracy of the mean square at which they stop."""
 
 
 def check_prior(prior: Any) -> None:
-    """A ``ValueError`` unless ``prior`` is a positive number, "learn" or None."""
+    """Raise ``ValueError`` unless ``prior`` is a positive number, "learn" or None."""
     if prior is None or prior == LEARN:
         return
     if isinstance(prior, str) or not 0 < prior < math.inf:
@@ -34,9 +34,9 @@ def check_prior(prior: Any) -> None:
 def learn_width(mean_square: Callable[[float], tuple[float, float]], start: float = 1.0, max_iter: int = 40) -> float:
     """The width w at which ``mean_square(w)`` is w^2, within [NARROWEST, WIDEST_PRIOR].
 
-    ``mean_square(w)``: E[theta' theta] / (n - 1) under the posterior with a prior of width w, and how its logarithm
-    grows with log w, which may be rough.  The first step on log w is Newton's, the others are secants in a bracket;
-    where the data are many the mean square hardly depends on w, and one call is enough.
+    ``mean_square(w)`` returns E[theta' theta] / (n - 1) under the posterior with a prior of width w, and the (possibly
+    rough) derivative of its logarithm in log w.  The first step on log w is a Newton step, the others are bracketed
+    secant steps; with many data the mean square hardly depends on w, and one call is enough.
 
     >>> square = lambda w: (1 / (1 / w**2 + 1) + (2 / (1 + 1 / w**2)) ** 2, 0.5)  # x = 2 +- 1: w^2 = 3
     >>> round(learn_width(square), 2)
@@ -54,7 +54,7 @@ def learn_width(mean_square: Callable[[float], tuple[float, float]], start: floa
         step = -excess / min(slope, -0.02)
         before = (u, excess)
         new = u + step
-        if not low < new < high:  # the bound itself where it has not been tried yet, else the middle
+        if not low < new < high:  # the bound itself if not tried yet, else the midpoint
             new = high if new >= high and high == math.log(WIDEST_PRIOR) else 0.5 * (low + high)
         elif first and 0 <= growth < 0.5 and growth * step**2 <= ACCURACY:  # growth falls off as 1 / w^2
             return math.exp(new)
@@ -65,7 +65,7 @@ def learn_width(mean_square: Callable[[float], tuple[float, float]], start: floa
 
 
 def prior_note(width: float, learnt: bool) -> str:
-    """What the notes say about the prior of the scores."""
+    """Note on the prior of the scores."""
     how = ""
     if learnt:
         how = ", learnt from the data"

@@ -1,15 +1,15 @@
 """The Rasch model: an item of ability theta solves a question of difficulty d with probability expit(theta - d).
 
-Questions, right or wrong: difficulties are normal with mean 0 and a standard deviation sigma that is learnt, and are
-integrated out (Bock and Aitkin, Marginal maximum likelihood estimation of item parameters, Psychometrika 1981) by
+For questions answered right or wrong, difficulties are normal with mean 0 and a learned standard deviation sigma, and
+are integrated out (Bock and Aitkin, Marginal maximum likelihood estimation of item parameters, Psychometrika 1981) by
 Gauss-Hermite quadrature:
 
     log L = sum over columns c of w_c log sum_k q_k prod_i p_ik^x_ic (1 - p_ik)^(1 - x_ic),
     p_ik = expit(theta_i - sigma z_k)
 
-Estimating every question's difficulty beside the abilities would spread abilities too far, by n / (n - 1) with n items,
-however many questions there are.  Tasks with shares of many questions solved tell their difficulty well: there it is
-free, and the cost is the cross-entropy of shares and probabilities.
+Estimating every question's difficulty jointly with the abilities would spread the abilities too far, by n / (n - 1)
+with n items, however many questions there are.  For tasks with shares of many questions solved, difficulties are well
+determined: there they are free parameters, and the cost is the cross-entropy of shares and probabilities.
 """
 
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from placet.data.room import refuse_square
 
 NODES = 31
 SIGMA_WIDTH = 1.5
-"""Standard deviation of log sigma beforehand, so that it stays finite where the data do not tell."""
+"""Standard deviation of the prior of log sigma, which keeps it finite if the data do not determine it."""
 
 
 @dataclass(frozen=True)
 class RaschFit:
-    """``theta`` (n,) with mean 0, and ``influence`` (n, columns): how theta moves with the columns' weights.
+    """``theta`` (n,) with mean 0, and ``influence`` (n, columns): the derivative of theta in the columns' weights.
 
-    ``sigma``: the standard deviation of difficulties, None where they are free.
+    ``sigma``: the standard deviation of difficulties, None if they are free.
     """
 
     theta: Floats
@@ -42,8 +42,8 @@ class RaschFit:
 def fit_rasch(share: Floats, weight: Floats, prior: float | None) -> RaschFit:
     """Abilities from shares (n, columns) in 0..1, NaN where missing, and weights (columns,).
 
-    ``prior``: the standard deviation of the abilities about their mean beforehand, or None.  Newton's method with the
-    exact Hessian (Louis 1982); O(n^2 columns nodes) a step.
+    ``prior``: the prior standard deviation of the abilities around their mean, or None.  Newton's method with the exact
+    Hessian (Louis 1982); O(n^2 columns nodes) per step.
     """
     n = len(share)
     if not are_questions(share):
@@ -58,14 +58,14 @@ def fit_rasch(share: Floats, weight: Floats, prior: float | None) -> RaschFit:
 
 
 def are_questions(share: Floats) -> bool:
-    """Whether all scores are 0 or 1, right or wrong."""
+    """Whether all scores are 0 or 1 (wrong or right)."""
     return bool(np.isin(share[~np.isnan(share)], (0.0, 1.0)).all())
 
 
 def _fit_free(share: Floats, weight: Floats, prior: float | None) -> RaschFit:
-    """Difficulties are free, and eliminated from every Newton step; O(n^2 columns) a step.
+    """Fit with free difficulties, eliminated from every Newton step; O(n^2 columns) per step.
 
-    Columns on which all items are all right or all wrong have no finite difficulty and say nothing.
+    Columns that all items solve completely, or not at all, have no finite difficulty and are skipped.
     """
     n, m = share.shape
     there = ~np.isnan(share)
@@ -87,7 +87,7 @@ def _fit_free(share: Floats, weight: Floats, prior: float | None) -> RaschFit:
         B = w * np.maximum(p * (1 - p), 1e-12)
         column = B.sum(axis=0)
         S = np.diag(B.sum(axis=1)) + center - (B / column) @ B.T
-        return S + np.full((n, n), column.sum() / n**2), B, column  # abilities are known but for their mean: make it 0
+        return S + np.full((n, n), column.sum() / n**2), B, column  # abilities have an arbitrary mean: make it 0
 
     def solve(z: Floats, g: Floats) -> Floats:
         S, B, column = parts(z)
@@ -102,7 +102,7 @@ def _fit_free(share: Floats, weight: Floats, prior: float | None) -> RaschFit:
 
 
 class _Marginal:
-    """Minus the log posterior of (theta, log sigma), divided by the number of columns."""
+    """Negative log posterior of (theta, log sigma), divided by the number of columns."""
 
     def __init__(self, share: Floats, weight: Floats, prior: float | None):
         there = ~np.isnan(share)
@@ -142,7 +142,9 @@ class _Marginal:
         return float(cost) / self.scale, grad / self.scale
 
     def hessian(self, z: Floats) -> Floats:
-        """(n + 1, n + 1) of the cost times ``scale``: minus the mean second derivative and covariance of the first."""
+        """Hessian (n + 1, n + 1) of the cost times ``scale``: minus the posterior mean of the second derivatives of the
+        log likelihood, and minus the covariance of the first.
+        """
         _, share, p = self._posterior(z)
         n, sigma = len(z) - 1, float(np.exp(z[-1]))
         H, mean = np.zeros((n + 1, n + 1)), np.zeros((n + 1, len(self.weight)))
@@ -163,7 +165,7 @@ class _Marginal:
         return H
 
     def solve(self, z: Floats, g: Floats) -> Floats:
-        """The Newton step; where the Hessian is not positive its eigenvalues are made so."""
+        """The Newton step; eigenvalues of the Hessian that are not positive are made so."""
         values, vectors = np.linalg.eigh(self.hessian(z) / self.scale)
         values = np.maximum(np.abs(values), 1e-6 * max(float(np.abs(values).max()), 1e-12))
         return vectors @ ((vectors.T @ g) / values)

@@ -1,9 +1,8 @@
-"""Scores that move, seen by raters who differ: rater n sees  d = a_n (theta[i, t] - theta[j, t]) + b_n + z . gamma.
+"""Drifting scores with individual raters: rater n sees  d = a_n (theta[i, t] - theta[j, t]) + b_n + z . gamma.
 
-The model of `placet.aggregate.vote_raters` with a score for every item and step of time in place of one for every item,
-and the random walk of `placet.aggregate.drift` as their prior.  What is unknown of a rater ties all steps to one
-another, so the Hessian of what raters share is dense: O(scores^3) for each Newton step, and at most MOST_SIMULATED
-scores.
+The model of `placet.aggregate.vote_raters` with a score for every item and time step instead of one for every item, and
+the random walk of `placet.aggregate.drift` as their prior.  The unknowns of a rater couple all time steps, so the
+Hessian of the shared unknowns is dense: O(scores^3) per Newton step, and at most MOST_SIMULATED scores.
 """
 
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ DRIFT = "drift"
 
 
 class RatedWalk(RaterVotes):
-    """Minus the log posterior in x = (scores at steps, tie parameter, effects of controls, raters)."""
+    """Negative log posterior in x = (scores at steps, tie parameter, effects of controls, raters)."""
 
     def __init__(self, walk: Walk, c: Comparisons, steps: Steps, family: str, kinds: tuple[str, ...], order: bool):
         assert c.time is not None
@@ -42,7 +41,7 @@ class RatedWalk(RaterVotes):
         self.walk = walk
 
     def set_widths(self, prior: float, widths: Mapping[str, float]) -> None:
-        """Standard deviations of first scores, of a step, and of what raters differ in."""
+        """Set the prior standard deviations of initial scores, of a step, and of the differences between raters."""
         super().set_widths(prior, widths)
         walk = self.walk
         walk.set_widths(prior, widths[DRIFT])
@@ -53,8 +52,8 @@ class RatedWalk(RaterVotes):
         self.prior_matrix = (sparse.diags(self.precision) - links - links.T).tocsr()
 
     def spread(self, C: Floats) -> Spread:
-        """Posterior variances of scores, of steps, and covariances with the next ones, from that of all (shared,
-        shared); the mode is taken as mean.
+        """Posterior variances of scores and steps, and covariances of consecutive scores, from the covariance
+        (shared, shared) of all; the mode is taken as the mean.
         """
         walk = self.walk
         own, link = np.diag(C)[: self.n].copy(), np.zeros(self.n)
@@ -63,14 +62,14 @@ class RatedWalk(RaterVotes):
         return Spread(own, link, np.maximum(moves, 0.0), np.zeros(self.n))
 
     def scores_width(self, x: Floats, arrow: Arrow, width: float) -> float:
-        """The next width of first scores."""
+        """The next estimate of the width of initial scores."""
         first = self.walk.chains.first
         return next_width(
             x[: self.n][first], self.spread(arrow.covariance).own[first], width, max(int(first.sum()) - 1, 1)
         )
 
     def more_widths(self, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> dict[str, float]:
-        """The next width of a step."""
+        """The next estimate of the width of a step."""
         walk = self.walk
         if not len(walk.linked):
             return {}
@@ -82,7 +81,7 @@ class RatedWalk(RaterVotes):
 
 @dataclass(frozen=True)
 class _Dense:
-    """H^-1 as a dense matrix, in the units in which a walk solves."""
+    """H^-1 as a dense matrix, scaled like the solves of `Walk`."""
 
     inverse: Floats
     border: Floats
@@ -93,7 +92,7 @@ class _Dense:
 
 @dataclass(frozen=True)
 class RatedWalkFit:
-    """Votes of raters with dates, fitted."""
+    """Fit of dated votes by individual raters."""
 
     v: RatedWalk
     steps: Steps
@@ -103,7 +102,7 @@ class RatedWalkFit:
     widths: Mapping[str, float]
 
     def results(self, c: Comparisons, *, uncertain: bool) -> tuple[History, Floats | None]:
-        """Scores over time, their mean at the end 0; and the covariance at the end."""
+        """Scores over time, with mean 0 at the end, and the covariance at the end."""
         v, walk = self.v, self.v.walk
         shared, _ = v.final_errors(self.arrow)
         dense = _Dense(shared * walk.p.scale, np.zeros((v.n_shared - v.n, v.n)))
@@ -118,7 +117,7 @@ class RatedWalkFit:
         return history, with_mean_zero(walk.at_end(shared[np.ix_(known, known)], c.n_items), c.n_items)
 
     def notes(self, *, learnt: bool) -> list[str]:
-        """What the drift is, and when the scores are those of."""
+        """Notes on the drift and on the date of the scores."""
         return walk_notes(self.v.walk, self.steps, learnt=learnt)
 
 
@@ -126,7 +125,7 @@ def fit_rated_walk(
     c: Comparisons, start: WalkFit, kinds: tuple[str, ...], given: tuple[float | None, float | None], order: bool,
     *, max_iter: int, tol: float,
 ) -> RatedWalkFit:  # fmt: skip
-    """Fit dated votes of raters, from the fit ``start`` in which raters are alike; ``given`` as in `fit_walk`."""
+    """Fit dated votes of raters, starting from the fit ``start`` with identical raters; ``given`` as in `fit_walk`."""
     walk = start.walk
     v = RatedWalk(walk, c, start.steps, walk.p.model, kinds, order)
     x = np.zeros(len(v.precision))
@@ -139,12 +138,12 @@ def fit_rated_walk(
     v.set_widths(prior, widths)
     fit, arrow = v.fit_normalized(x, max_iter, tol)
     prior, widths[DRIFT] = prior * v.factor, widths[DRIFT] * v.factor
-    walk.set_widths(prior, widths[DRIFT])  # of the scores as they are now
+    walk.set_widths(prior, widths[DRIFT])  # for the rescaled scores
     return RatedWalkFit(v, start.steps, fit, arrow, prior, widths)
 
 
 def refuse_many(c: Comparisons, step: str | float) -> None:
-    """A ``ValueError`` where scores at steps are more than can be fitted with raters."""
+    """Raise ``ValueError`` if there are more scores at steps than can be fitted with raters."""
     assert c.time is not None
     when = Steps(step, c.time).number(c.time)
     n = len(chains_of(np.concatenate([c.i, c.j]), np.tile(when, 2))[0].item)

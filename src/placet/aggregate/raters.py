@@ -1,8 +1,8 @@
-"""Raters who differ: how sharply each tells items apart, how readily it calls a tie, and which side it favors.
+"""Individual raters: how sharply each tells items apart, how readily it calls a tie, and which side it favors.
 
-Of votes, rater n sees  d = a_n (theta_i - theta_j) + b_n + z . gamma  and ties by the parameter  tie + t_n  (see
-`placet.aggregate.vote_raters`); of ballots, the score  a_n theta[item] + z . gamma  of each row (see
-`placet.aggregate.ballot_raters`).  a_n ~ N(1, w_a^2), b_n ~ N(0, w_b^2), t_n ~ N(0, w_t^2), the widths learnt.
+For votes, rater n sees  d = a_n (theta_i - theta_j) + b_n + z . gamma  and has the tie parameter  tie + t_n  (see
+`placet.aggregate.vote_raters`); for ballots, it sees the score  a_n theta[item] + z . gamma  of each row (see
+`placet.aggregate.ballot_raters`).  a_n ~ N(1, w_a^2), b_n ~ N(0, w_b^2), t_n ~ N(0, w_t^2), with learned widths.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -21,7 +21,7 @@ KINDS = ("sharpness", "ties", "side")
 
 
 def parse_kinds(agents: Any) -> tuple[str, ...]:
-    """The kinds of difference asked for: ``"sharpness+ties+side"``, ``"all"``, any subset; () for None."""
+    """Parse the requested kinds of difference: ``"sharpness+ties+side"`` or any subset, ``"all"``; () for None."""
     if agents is None or agents == "":
         return ()
     asked = KINDS if agents == "all" else tuple(part.strip() for part in str(agents).replace(",", "+").split("+"))
@@ -33,10 +33,10 @@ def parse_kinds(agents: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Raters:
-    """What each rater is like: (raters,) sharpness around 1, tie parameter, side (what the first gains), and errors.
+    """Parameters of each rater: (raters,) sharpness around 1, tie parameter, side (advantage of the first), and errors.
 
-    ``votes`` (raters,): how many votes, or ballots (``unit``), each gave.  ``widths``: how much raters differ, as
-    standard deviations; ``typical_tie`` and ``order`` (the effect of coming first) are those of the typical rater.
+    ``votes`` (raters,): number of votes, or ballots (``unit``), from each.  ``widths``: standard deviations between
+    raters; ``typical_tie`` and ``order`` (the effect of coming first) are those of the typical rater.
     """
 
     agents: Names
@@ -51,9 +51,9 @@ class Raters:
     unit: str = "votes"
 
     def probabilities(self, agents: Sequence[Hashable], gap: Floats) -> tuple[Floats, Floats, Floats]:
-        """Probabilities that each vote is for the first, for the second, or a tie; ``gap`` (votes,) of their scores.
+        """Probabilities that each vote is for the first, for the second, or a tie, given score gaps ``gap`` (votes,).
 
-        An agent who is not known is taken as typical.
+        An unknown agent is treated as typical.
         """
         index = {name: k for k, name in enumerate(self.agents)}
         code = np.array([index.get(name, len(index)) for name in agents], np.int64)
@@ -67,8 +67,8 @@ class Raters:
         return out[0], out[1], out[2]
 
     def to_frame(self) -> "pl.DataFrame":
-        """A Polars frame, most votes first: agent, votes (or ballots), sharpness, tie_rate, side with standard errors,
-        and a word.
+        """A Polars frame, most votes first: agent, votes (or ballots), sharpness, tie_rate and side with standard
+        errors, and a note.
 
         ``tie_rate`` is the probability that the rater calls two items of equal score a tie.
         """
@@ -93,11 +93,11 @@ class Raters:
         return pl.DataFrame(frame | {"note": [words[k] for k in order]})
 
     def tie_rates(self) -> Floats:
-        """(raters,) the probability of a tie between items of equal score."""
+        """(raters,): probability of a tie between items of equal score."""
         return np.array([float(outcome_probabilities(0.0, self.family, float(t))[2]) for t in self.tie])
 
     def words(self) -> list[str]:
-        """What stands out about each rater beyond chance, in a few words."""
+        """A few words on what is unusual about each rater beyond chance."""
         z = 1.645
         found = []
         sharpness, side = self.columns.get("sharpness"), self.columns.get("side")
@@ -127,7 +127,7 @@ class Raters:
         return found
 
     def notes(self) -> list[str]:
-        """How much raters differ, and how many stand out."""
+        """Notes on how much raters differ, and on those who stand out."""
         spread = ", ".join(f"{kind} {self.widths[kind]:.2g}" for kind in self.columns)
         found = [f"raters differ by these standard deviations, learnt from the data: {spread}"]
         words = self.words()

@@ -1,4 +1,4 @@
-"""The record of a count, round by round."""
+"""Round-by-round record of an election count."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ STATUS = ("hopeful", "elected", "eliminated")
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """Votes (n,) and exhausted votes at the start of a round, the status (n,) of items after it, and what they did."""
+    """Votes (n,) and exhausted votes at the start of a round, the status (n,) of items after it, and its actions."""
 
     votes: Floats
     exhausted: float
@@ -27,10 +27,10 @@ class Round:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Record:
-    """The rounds of one count, or of several where ties can be broken in several ways.
+    """The rounds of one count, or of several if ties can be broken in several ways.
 
     ``elected`` items are elected in every count, ``tied`` ones in some, or tie for the last seats; ``ways`` is the
-    number of all counts, of which ``counts`` are kept; ``quota`` is that of the first round, None where there is none.
+    total number of counts, of which ``counts`` are kept; ``quota`` is that of the first round, or None.
     """
 
     items: Names
@@ -41,7 +41,7 @@ class Record:
     quota: float | None = None
 
     def rows(self) -> list[dict[str, object]]:
-        """count, round, item, votes, status, action of every item that stands when a round starts, most votes first.
+        """Count, round, item, votes, status and action of every item standing as a round starts, most votes first.
 
         The last row of a round has no item; it holds the exhausted votes.
         """
@@ -66,7 +66,7 @@ class Record:
         return rows
 
     def to_dict(self) -> dict[str, object]:
-        """The record as JSON has it."""
+        """The record as a dict for JSON."""
         head = {name: getattr(self, name) for name in ("elected", "tied", "quota", "ways")}
         return head | {"rounds": self.rows()}
 
@@ -78,7 +78,7 @@ class Record:
         return pl.DataFrame(self.rows(), schema_overrides=kinds, infer_schema_length=None)
 
     def renamed(self, items: Sequence[Hashable]) -> "Record":
-        """The same record for items of other names."""
+        """The same record with other item names."""
         code = {name: k for k, name in enumerate(self.items)}
         names = tuple(items)
         elected, tied = (tuple(names[code[x]] for x in group) for group in (self.elected, self.tied))

@@ -1,4 +1,4 @@
-"""Bootstrap by multinomial counts: the same ballots or votes, counted anew."""
+"""Bootstrap by multinomial counts: the same ballots or votes with resampled weights."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ MOST_COUNTS = 2**53
 
 
 def resample(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings | Comparisons:
-    """The data with counts drawn anew: one multinomial draw over ballots (of each instance), or over wins, losses and
+    """The data with resampled counts: one multinomial draw over ballots (of each instance), or over wins, losses and
     ties of pairs.
     """
     if isinstance(data, Rankings):
@@ -28,8 +28,8 @@ def resample(data: Rankings | Comparisons, rng: np.random.Generator) -> Rankings
 def resampled_counts(weight: Floats, rng: np.random.Generator) -> Floats:
     """Counts of a sample of the same size with replacement.
 
-    Whole weights are counts: sum(weight) draws in proportion to them.  Other weights (and sums beyond 2^53) belong to
-    the rows: each row with a positive weight is one unit, and is drawn as a unit with its weight.
+    Integer weights are counts: sum(weight) draws in proportion to them.  With other weights (or sums beyond 2^53), rows
+    with a positive weight are resampled as units that keep their weight.
     """
     total = weight.sum()
     if are_counts(weight):
@@ -41,5 +41,5 @@ def resampled_counts(weight: Floats, rng: np.random.Generator) -> Floats:
 
 
 def are_counts(weight: Floats) -> bool:
-    """Whether weights are whole numbers, so that a row of weight 3 stands for three alike; else rows are units."""
+    """Whether weights are integers, so that a row of weight 3 represents three identical ones; else rows are units."""
     return bool(weight.sum() <= MOST_COUNTS and np.array_equal(weight, np.floor(weight)))
