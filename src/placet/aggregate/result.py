@@ -1,4 +1,4 @@
-"""What every method answers: scores, how sure they are, and how they were found; for one problem or for many."""
+"""The result of every method: scores, their uncertainty, and how they were found; for one problem or for many."""
 
 import copy
 import re
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Win = Callable[[ArrayLike, ArrayLike], Floats]
-"""``win(x, y)``: the probability that an item of score x strictly beats one of score y; arrays broadcast."""
+"""``win(x, y)``: probability that an item of score x strictly beats one of score y; arrays broadcast."""
 
 NO_UNCERTAINTY = "{method!r} gives no standard errors; consensus(data, {method!r}, bootstrap=200) adds resampled scores"
 RELATIVE_TOLERANCE = 1e-9
@@ -31,14 +31,14 @@ MEASURED = ("score", "stderr", "support")  # columns of decimals in the table of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Consensus:
-    """Scores of items, higher is better, with their uncertainty where the method has one.
+    """Scores of items, higher is better, with their uncertainty if the method provides it.
 
-    ``scores`` and ``stderr`` (n_items,); ``covariance`` (n_items, n_items) of the scores where it is kept, else
-    differences are taken as if scores were independent; ``draws`` (rounds, n_items) are bootstrap scores and, where
-    present, answer in place of the normal approximation.  ``win(x, y)`` is the probability that an item of score x
-    strictly beats one of score y.  Scores closer than ``tolerance`` tie (default: 1e-9 of the largest score's size).
-    ``support`` (n_items,) is the weight of the ballots that list an item, or of the votes on it.  ``spread`` (n_items,)
-    where a model has a variance for every item: both scores are divided by the sum of their spreads before ``win``.
+    ``scores`` and ``stderr`` (n_items,); ``covariance`` (n_items, n_items) of the scores if it is kept, else scores are
+    treated as independent; ``draws`` (rounds, n_items) are bootstrap scores and, if present, are used instead of the
+    normal approximation.  ``win(x, y)`` is the probability that an item of score x strictly beats one of score y.
+    Scores closer than ``tolerance`` tie (default: 1e-9 of the largest absolute score).  ``support`` (n_items,) is the
+    weight of the ballots that list an item, or of the votes on it.  ``spread`` (n_items,) is set by models with a
+    variance for every item: both scores are divided by the sum of their spreads before ``win``.
 
     >>> c = Consensus(("ant", "bee", "cat", "dog"), [1.0, 3.0, 2.0, 2.0], method="borda")
     >>> c.ranking
@@ -58,7 +58,7 @@ class Consensus:
     fit: Fit | None = None
     notes: tuple[str, ...] = ()
     extras: Mapping[str, object] = field(default_factory=dict)
-    tolerance: float = None  # type: ignore[assignment]  # 1e-9 of the largest score's size
+    tolerance: float = None  # type: ignore[assignment]  # 1e-9 of the largest absolute score
     support: Floats | None = None
     spread: Floats | None = None
 
@@ -88,7 +88,7 @@ class Consensus:
         put("extras", dict(self.extras))
         put("notes", tuple(self.notes))
 
-    # The ranking
+    # Ranking
 
     @cached_property
     def order(self) -> Ints:
@@ -104,7 +104,7 @@ class Consensus:
 
     @property
     def ranking(self) -> list[Hashable]:
-        """Items best first: single names, and tuples of names that tie, as ``Rankings.from_orders`` takes them."""
+        """Items best first: single names, and tuples of names that tie, as ``Rankings.from_orders`` accepts them."""
         tier = self._tiers[0][self.order]
         groups = np.split(self.order, np.flatnonzero(np.diff(tier)) + 1) if len(tier) else []
         return [self.items[g[0]] if len(g) == 1 else tuple(self.items[k] for k in g) for g in groups]
@@ -114,10 +114,10 @@ class Consensus:
         """Tier of every item (0 is best) and every tier's size: a new tier starts where a gap exceeds ``tolerance``."""
         return tied_groups(self.scores, self.tolerance)
 
-    # How sure it is
+    # Uncertainty
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Ends of each score's interval: quantiles of the bootstrap draws, else score -+ z stderr."""
+        """Lower and upper bounds of each score: quantiles of the bootstrap draws, else score -+ z stderr."""
         self._need_uncertainty()
         return uncertainty.score_interval(self.scores, self.stderr, self.draws, level)
 
@@ -126,10 +126,10 @@ class Consensus:
     ) -> tuple[Ints, Ints]:
         """Best and worst rank of each item.
 
-        ``kind``: "simultaneous": with probability ``level`` at least, all items' true ranks lie in their sets at once;
-        "marginal": the same for one item that was named beforehand, so the sets are narrower; "simulated": quantiles of
-        the ranks of simulated scores (or bootstrap draws), which say how the ranks would vary, and which cover less
-        than ``level`` where items are nearly tied.  See `placet.aggregate.separation`.
+        ``kind``: "simultaneous": with probability at least ``level``, the true ranks of all items lie in their sets at
+        once; "marginal": the same for a single item chosen beforehand, so the sets are narrower; "simulated": quantiles
+        of the ranks of simulated scores (or bootstrap draws), which show how the ranks would vary, but cover less than
+        ``level`` if items are nearly tied.  See `placet.aggregate.separation`.
         """
         self._need_uncertainty()
         one_of(kind, ("simultaneous", "marginal", "simulated"), "kind")
@@ -160,9 +160,9 @@ class Consensus:
         return low, np.array([n - below.sum() for _, below in sets], np.int64)
 
     def separated(self, level: float = 0.95, *, random_state: int = 0) -> NDArray[np.bool_]:
-        """(n_items, n_items): whether row is above column beyond chance, all pairs at once with probability ``level``.
+        """(n_items, n_items): whether row is above column beyond chance, jointly for all pairs at confidence ``level``.
 
-        What the rank sets and tiers rest on: up to 1,000 items by the joint law of all differences (covariance or
+        The basis of rank sets and tiers: up to 1,000 items by the joint distribution of all differences (covariance or
         bootstrap draws), beyond by Holm's correction; up to 4,096 items.
         """
         self._need_uncertainty()
@@ -190,16 +190,16 @@ class Consensus:
         return [tuple(self.items[k] for k in group) for group in groups]
 
     def tier_numbers(self, level: float = 0.95, *, random_state: int = 0) -> Ints:
-        """(n_items,) the number of each item's tier, 1 is the best."""
+        """(n_items,): the number of each item's tier, 1 is the best."""
         return separation.tiers(self.scores, self.separated(level, random_state=random_state)) + 1
 
     def enough(
         self, goal: str = "order", *, k: int = 1, item: Hashable = None, level: float = 0.95, random_state: int = 0
     ) -> bool:
-        """Whether the data are enough for a goal: every pair that matters for it is separated at ``level``.
+        """Whether the data suffice for a goal: every pair that matters for it is separated at ``level``.
 
-        ``goal``: "order" (the whole order), "top" (which items are the best ``k``), "best" (whether ``item`` is the
-        best, yes or no; the first of the ranking unless given).
+        ``goal``: "order" (the whole order), "top" (which items are the best ``k``), "best" (whether or not ``item`` is
+        the best; by default the first of the ranking).
         """
         one_of(goal, ("order", "top", "best"), "goal")
         if goal == "top" and not 1 <= k <= len(self.items):
@@ -219,14 +219,14 @@ class Consensus:
         return uncertainty.prob_above(self.scores, self.stderr, self.covariance, self.draws, i, j)
 
     def top_k_probability(self, k: int, *, random_state: int = 0) -> Floats:
-        """The probability of each item to be among the best ``k``, by simulation or from the bootstrap draws."""
+        """The probability that each item is among the best ``k``, by simulation or from the bootstrap draws."""
         self._need_uncertainty()
         if not 1 <= k <= len(self.items):
             raise ValueError(f"k must be in 1..{len(self.items)}, the number of items, not {k}")
         return uncertainty.top_k_probability(self._simulated(random_state), k)
 
     def at(self, when: Any) -> "Consensus":
-        """The scores at another time (a date such as "2024-06-01"), where they move (``drift=``)."""
+        """The scores at another time (a date such as "2024-06-01"), for scores that drift (``drift=``)."""
         history = self._history()
         scores, stderr = history.at(when)
         note = f"scores at {when}; differences between items leave correlations out"
@@ -235,7 +235,7 @@ class Consensus:
         return replace(self, scores=scores, stderr=stderr, notes=(*self.notes, note), **known)
 
     def history(self, *items: Hashable) -> "pl.DataFrame":
-        """A Polars frame of how scores moved (``drift=``): item, time, score, stderr; of all items or those named."""
+        """A Polars frame of scores over time (``drift=``): item, time, score, stderr; of all items or those named."""
         which = [self._number(item) for item in items] if items else range(len(self.items))
         frame: pl.DataFrame = self._history().to_frame(which)
         return frame
@@ -247,16 +247,16 @@ class Consensus:
         return found
 
     def win_probability(self, a: Hashable, b: Hashable, at: Any = None) -> float:
-        """The model's probability that ``a`` strictly beats ``b`` in one comparison of the two.
+        """The model's probability that ``a`` strictly beats ``b`` in a single comparison.
 
-        ``at``: on that date, where scores move: the mean over what is not known of both scores then.
+        ``at``: the date, for scores that drift; the result is averaged over the uncertainty of both scores on it.
         """
         if at is not None:
             return float(self._history().probability(self._win(), self._number(a), self._number(b), at))
         return float(self.win_between(self._number(a), self._number(b)))
 
     def win_probabilities(self) -> Floats:
-        """(n_items, n_items): the model's probability that row beats column strictly; NaN on the diagonal."""
+        """(n_items, n_items): the model's probability that row strictly beats column; NaN on the diagonal."""
         every = np.arange(len(self.items))
         table = self.win_between(every[:, None], every)
         np.fill_diagonal(table, np.nan)
@@ -271,10 +271,10 @@ class Consensus:
     def next_pairs(
         self, n: int = 10, *, goal: str | None = None, k: int = 1, item: Hashable = None, level: float = 0.95
     ) -> list[tuple[Hashable, Hashable]]:
-        """The ``n`` pairs to ask about next, most useful first; none where the data are `enough` for the ``goal``.
+        """The ``n`` pairs to ask about next, most useful first; none if the data are `enough` for the ``goal``.
 
-        Usefulness is how far one more answer is expected to lower p (1 - p), p the probability of being above, summed
-        over the pairs that involve either item; pairs are chosen in turn, each given what those before will tell.
+        Usefulness is the expected decrease of p (1 - p) from one more answer, where p is the probability of being
+        above, summed over the pairs that involve either item; pairs are chosen greedily, each given those before it.
         """
         self._need_uncertainty()
         if goal is not None and self.enough(goal, k=k, item=item, level=level):
@@ -282,7 +282,7 @@ class Consensus:
         pairs = uncertainty.next_pairs(self.scores, self.stderr, self._covariance_or_draws(), self.win_between, n)
         return [(self.items[i], self.items[j]) for i, j in pairs]
 
-    # How it is shown
+    # Display and export
 
     def to_frame(
         self,
@@ -294,15 +294,15 @@ class Consensus:
     ) -> "pl.DataFrame":
         """A Polars frame, best first: item, score, stderr, rank, its set rank_low..rank_high, tier, support.
 
-        Null where nothing is known.  ``scale="elo"`` gives scores and standard errors in points, see `in_points`.
+        Unknown values are null.  ``scale="elo"`` gives scores and standard errors in points, see `in_points`.
         """
         shown = self if scale is None else self.in_points(scale, anchor, anchor_value)
         return _frame([shown], level)
 
     def in_points(self, scale: str = "elo", anchor: Hashable = None, value: float | None = None) -> "Consensus":
-        """The same result in points, such as those of Elo: 400 are odds of 10 to 1.
+        """The same result in points, such as Elo points: 400 points mean odds of 10 to 1.
 
-        The item ``anchor`` has ``value`` points; without an anchor the mean item has, 1000 unless given.
+        The item ``anchor`` has ``value`` points (default 1000); without an anchor, the mean over items does.
         """
         from placet.aggregate.scales import rescale
 
@@ -313,8 +313,8 @@ class Consensus:
     def controls(self) -> "pl.DataFrame":
         """A Polars frame of the controls' effects: name, coefficient, stderr, points, typical, typical_points.
 
-        ``coefficient`` is what one unit of the control adds to the difference of two scores, and ``points`` the same on
-        the scale of Elo ratings; ``typical`` is the root mean square of the control, and ``typical_points`` its worth.
+        ``coefficient`` is the effect of one unit of the control on the difference of two scores, and ``points`` the
+        same in Elo points; ``typical`` is the root mean square of the control, and ``typical_points`` its effect.
         """
         found = self.extras.get("controls")
         if found is None:
@@ -323,7 +323,7 @@ class Consensus:
         return frame
 
     def agents_frame(self) -> "pl.DataFrame":
-        """A Polars frame of what was learnt about each agent (rater, voter): what ``agents="sharpness"`` asks for."""
+        """A Polars frame of what was learned about each agent (rater, voter), as with ``agents="sharpness"``."""
         import polars as pl
 
         found = self.extras.get("agents")
@@ -336,11 +336,11 @@ class Consensus:
         return pl.DataFrame({"agent": _plain(list(adherence)), "adherence": list(adherence.values())})
 
     def to_rankings(self) -> Rankings:
-        """The consensus as one ballot with its scores; tied items share the mean of theirs."""
+        """The consensus as one ballot with its scores; tied items share their mean score."""
         return _as_ballots([self], None)
 
     def with_min_support(self, minimum: float) -> "Consensus":
-        """The same scores without the items whose support is below ``minimum``; ranks are among those that are left.
+        """The same scores without the items whose support is below ``minimum``; ranks are among the remaining items.
 
         >>> c = Consensus(("ant", "bee", "cat"), [3.0, 2.0, 1.0], method="m", support=[1.0, 9.0, 8.0])
         >>> c.with_min_support(5).ranking
@@ -351,10 +351,10 @@ class Consensus:
         return subset(self, self.support >= minimum, f"with support below {minimum:g}")
 
     def renamed(self, items: Sequence[Hashable]) -> "Consensus":
-        """The same result for items of other names; what was simulated for the ranks is shared by both."""
+        """The same result with other item names; both share the cached simulations of ranks."""
         if len(items) != len(self.items):
             raise ValueError(f"{len(items)} names for {len(self.items)} items")
-        _ = self._computed, self._relations  # made here, so that both hold the same
+        _ = self._computed, self._relations  # created here so that both share them
         twin = copy.copy(self)
         twin.__dict__.pop("_index", None)
         object.__setattr__(twin, "items", tuple(items))
@@ -366,7 +366,7 @@ class Consensus:
         return showing.html_table(self)
 
     def plot(self, level: float = 0.95, most: int = 30, axes: Any = None) -> Any:
-        """The best ``most`` items with their intervals by matplotlib, on ``axes`` or new ones; gives the axes."""
+        """Plot the best ``most`` items with intervals by matplotlib, on ``axes`` or new ones; returns the axes."""
         return showing.plot(self, level, most, axes)
 
     def __repr__(self) -> str:
@@ -378,7 +378,7 @@ class Consensus:
         notes = f", {len(self.notes)} notes" if self.notes else ""
         return f"Consensus({self.method}: {', '.join(shown)}{more}{notes})"
 
-    # Inside
+    # Internals
 
     def _number(self, name: Hashable) -> int:
         try:
@@ -400,7 +400,7 @@ class Consensus:
         return self.win
 
     def _errors(self, random_state: int) -> tuple[Floats, Floats]:
-        """Draws of the scores' errors (draws, n), none for very many items, and standard errors of differences."""
+        """Draws of the scores' errors (draws, n), empty for very many items, and standard errors of differences."""
         if self.draws is not None:
             errors = self.draws - self.scores
             return errors, separation.difference_errors(None, None, errors)
@@ -437,9 +437,9 @@ class Consensus:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConsensusSet(Mapping[Hashable, Consensus]):
-    """One `Consensus` for every instance, as a mapping of instances' names to them.
+    """A mapping from the name of each instance to its `Consensus`.
 
-    ``set_notes`` are about the data as a whole; ``notes`` adds those of the instances, each kind once.  ``by`` is what
+    ``set_notes`` concern the data as a whole; ``notes`` adds those of the instances, each kind once.  ``by`` is what
     instances are called in tables: slices of votes have the name of their column.
 
     >>> one = Consensus(("a", "b"), [1.0, 0.0], method="borda")
@@ -486,7 +486,7 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return showing.html_tables(self)
 
     def plot(self, level: float = 0.95, most: int = 10) -> Any:
-        """The best ``most`` items of the first six instances, drawn by matplotlib; gives their axes."""
+        """Plot the best ``most`` items of the first six instances by matplotlib; returns their axes."""
         return showing.plot_many(self, level, most)
 
     @property
@@ -496,9 +496,9 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the whole, then those of instances: one that holds for all once, others with how often they occur.
+        """Notes on the whole, then on instances: a note common to all once, others with the number of their instances.
 
-        Notes that differ only in numbers, or in names after a colon, are of one kind, and the first of them is shown.
+        Notes that differ only in numbers, or in names after a colon, count as one kind, and only the first is shown.
         """
         kinds: Counter[str] = Counter()
         first: dict[str, tuple[Hashable, str]] = {}
@@ -525,7 +525,7 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return frame.insert_column(0, pl.Series(self.by, _plain(names)))
 
     def with_min_support(self, minimum: float) -> "ConsensusSet":
-        """Every instance without the items whose support in it is below ``minimum``, none where no item is left."""
+        """Every instance without items whose support in it is below ``minimum``; instances left empty are dropped."""
         enough = {name: c for name, c in self.items() if c.support is None or (c.support >= minimum).any()}
         notes = self.set_notes
         if len(enough) < len(self):
@@ -533,12 +533,12 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return replace(self, results={name: c.with_min_support(minimum) for name, c in enough.items()}, set_notes=notes)
 
     def to_rankings(self) -> Rankings:
-        """One ballot for each instance, with its scores: what is written as a TREC run."""
+        """One ballot with scores for each instance, as written to a TREC run."""
         return _as_ballots(list(self.values()), list(self))
 
 
 def subset(c: Consensus, keep: NDArray[np.bool_], why: str) -> Consensus:
-    """The result for the items of a mask alone: their scores and errors as they are, their ranks among themselves."""
+    """The result for the items of a mask only: scores and errors are unchanged, ranks are among these items."""
     left_out = np.flatnonzero(~keep)
     if not len(left_out):
         return c
@@ -570,8 +570,8 @@ def tied_groups(scores: Floats, tolerance: float) -> tuple[Ints, Ints]:
 
 
 def table_columns(results: Sequence[Consensus], level: float) -> dict[str, Any]:
-    """The columns of `Consensus.to_frame`, the rows of one result after those of the other: names as a list, numbers as
-    an array with NaN where nothing is known, or None where nothing is known of any.
+    """The columns of `Consensus.to_frame`, results one after another: names as a list, numbers as an array with NaN for
+    unknown values, or None if all are unknown.
     """
     columns: dict[str, list[Floats | Ints]] = {
         name: [] for name in ("score", "stderr", "rank", "rank_low", "rank_high", "tier", "support")
@@ -596,9 +596,9 @@ def table_columns(results: Sequence[Consensus], level: float) -> dict[str, Any]:
 
 
 def table_rows(c: Consensus, level: float) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The names of the columns of `Consensus.to_frame` and its rows, without a data frame; None where nothing is known.
+    """Column names and rows of `Consensus.to_frame` without a data frame, with None for unknown values.
 
-    What prints a few numbers need not wait for Polars.
+    Printing a few numbers then need not wait for the import of Polars.
     """
     columns = table_columns([c], level)
     shown: list[list[Any]] = [list(columns.pop("item"))]
@@ -609,7 +609,7 @@ def table_rows(c: Consensus, level: float) -> tuple[list[str], list[tuple[Any, .
 
 
 def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
-    """The rows of one result after those of the other."""
+    """A Polars frame of `table_columns`."""
     import polars as pl
 
     columns = table_columns(results, level)
@@ -623,7 +623,7 @@ def _frame(results: Sequence[Consensus], level: float) -> "pl.DataFrame":
 
 
 def _as_ballots(results: Sequence[Consensus], instance: Sequence[Hashable] | None) -> Rankings:
-    """Every result as a ballot: its tiers, and scores that are equal inside a tier."""
+    """Every result as a ballot with its tiers, and scores that are equal within a tier."""
     names: dict[Hashable, int] = {}
     item = [names.setdefault(c.items[k], len(names)) for c in results for k in c.order]
     tier, score = [], []
@@ -643,5 +643,5 @@ def _as_ballots(results: Sequence[Consensus], instance: Sequence[Hashable] | Non
 
 
 def _plain(names: list[Hashable]) -> list[Hashable]:
-    """Names as one column holds them: as they are where their type is one, else as text."""
+    """Names for one column: unchanged if they have a single type, else as text."""
     return names if len({type(name) for name in names}) <= 1 else [str(name) for name in names]

@@ -1,4 +1,4 @@
-"""Ballots whose rows have controls: the score of a row is theta[item] + z . gamma, with gamma one more unknown each."""
+"""Ballots whose rows have controls z: the score of a row is theta[item] + z . gamma, with gamma unknown too."""
 
 import numpy as np
 
@@ -13,15 +13,15 @@ from placet.data.arrays import Floats
 from placet.data.room import refuse_square
 
 LEAST_DIFFERENCE = 1e-12
-"""Differences of a control inside ballots that are a smaller share of its largest value are rounding."""
+"""Differences of a control within ballots smaller than this, relative to its largest value, are rounding errors."""
 
 
 class ControlledBallots(Ballots):
-    """Minus the log posterior in x = (scores, effects of controls in units of typical differences).
+    """Negative log posterior in x = (scores, effects of controls in units of typical differences).
 
-    ``Z`` (rows, k): controls less their means in each ballot, which change nothing, divided by ``unit`` (k,), the root
-    mean square of their differences between two rows of a ballot.  Rows of one item have different scores, so the
-    closed Hessian does not hold: all goes by Hessian products of the loss.
+    ``Z`` (rows, k): controls minus their ballot means, which have no effect, divided by ``unit`` (k,), the root mean
+    square of their differences between two rows of a ballot.  Rows of one item have different scores, so the
+    closed-form Hessian does not apply: Hessian products of the loss are used throughout.
     """
 
     def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
@@ -79,17 +79,17 @@ class ControlledBallots(Ballots):
         return Controls(self.names, x[n:] / self.unit, stderr, self.unit)
 
     def _untold(self, x: Floats) -> str:
-        """Names of controls about which x leaves next to no information, the scores and other controls unknown too."""
+        """Names of controls with almost no information at x, given that scores and other controls are unknown too."""
         n, H, first = self.n_items, self.dense(x), self.dense(np.zeros(self.n))
-        own = np.sqrt(np.maximum(np.diag(first)[n:], 1e-6))  # of the order of 1 where a control differs at all
+        own = np.sqrt(np.maximum(np.diag(first)[n:], 1e-6))  # of order 1 if a control varies at all
         left = H[n:, n:] - H[n:, :n] @ np.linalg.pinv(H[:n, :n], rcond=1e-12, hermitian=True) @ H[:n, n:]
         return untold_names(left, own, self.names)
 
 
 def typical_differences(ballots: Rankings, weight: Floats) -> Floats:
-    """Root mean square (k,) of the difference of each control between two rows of a ballot; 1 where there is none.
+    """Root mean square (k,) of the difference of each control between two rows of a ballot; 1 if it does not vary.
 
-    Every ballot counts its weight: 2 m / (m - 1) times the variance of its m rows.
+    The mean square of a ballot, 2 m / (m - 1) times the variance of its m rows, is weighted by the ballot's weight.
     """
     Z, sizes = np.asarray(ballots.control), np.diff(ballots.offsets)
     top = np.abs(Z).max(axis=0, initial=0.0)
@@ -101,7 +101,7 @@ def typical_differences(ballots: Rankings, weight: Floats) -> Floats:
 
 
 def within_ballots(ballots: Rankings) -> Floats:
-    """The controls (rows, k) less their means in each ballot."""
+    """The controls (rows, k) minus their means in each ballot."""
     Z, n, row = np.asarray(ballots.control), len(ballots), ballots.ballot
     sizes = np.maximum(np.diff(ballots.offsets), 1)
     means = [np.bincount(row, z / sizes[row], n) for z in Z.T]

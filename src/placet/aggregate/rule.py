@@ -1,4 +1,4 @@
-"""What a rule is: a function from ballots (or pairs) to scores, with what is known about it."""
+"""The `Rule` record: a function from ballots (or pairs) to scores, with its properties."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -16,9 +16,9 @@ Data = Rankings | Comparisons
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores (n_items,), what to note about them, and how close two scores tie (default: 1e-9 of the largest).
+    """Scores (n_items,), notes, and the tolerance within which two scores tie (default: 1e-9 of the largest).
 
-    ``extras`` go to the `Consensus`; those that hold names of items have a method ``renamed(items)``.
+    ``extras`` are passed on to the `Consensus`; those that hold names of items have a method ``renamed(items)``.
     """
 
     scores: Floats
@@ -29,13 +29,13 @@ class Scored:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of the table `RULES`; calling it gives the scores, higher is better, and equal scores tie.
+    """A rule of the table `RULES`; calling it returns the scores, higher is better, and equal scores tie.
 
-    ``function(data, **params)`` gives scores or `Scored`.  ``reference``: where it was published.  ``of_pairs``:
-    whether it needs only pairs, and so takes `Comparisons` too.  ``reads_scores``: whether it looks at the ballots' own
-    scores.  ``power``: how its time grows with the number of items.  ``tolerance``: how close two scores tie, where the
-    scale of the scores is known; else 1e-9 of the largest.  ``adds``: whether the scores of two sets of ballots add up
-    to those of both.  ``beyond_pairs``: whether it looks at ballots for more than their pairs, though it takes pairs.
+    ``function(data, **params)`` returns scores or `Scored`.  ``reference``: where it was published.  ``of_pairs``:
+    whether it accepts `Comparisons` too.  ``reads_scores``: whether it uses the scores on ballots.  ``power``: exponent
+    of its running time in the number of items.  ``tolerance``: the difference within which two scores tie, if the scale
+    of the scores is known; else 1e-9 of the largest.  ``adds``: whether the scores of two sets of ballots add up to
+    those of their union.  ``beyond_pairs``: whether, though it accepts pairs, it uses more of ballots than their pairs.
     """
 
     name: str
@@ -50,11 +50,11 @@ class Rule:
 
     @property
     def pairs_suffice(self) -> bool:
-        """Whether the pairs of ballots say all that the rule looks at."""
+        """Whether the rule uses nothing of ballots but their pairs."""
         return self.of_pairs and not self.beyond_pairs
 
     def run(self, data: Data, *args: object, **params: object) -> Scored:
-        """Scores, notes and tolerance; scores that are equal but for rounding are made equal."""
+        """Scores, notes and tolerance; scores that differ only by rounding are made equal."""
         if not isinstance(data, Rankings | Comparisons):
             raise TypeError(f"{self.name!r} needs Rankings, not {type(data).__name__}; Rankings.from_orders makes them")
         if isinstance(data, Comparisons) and not self.of_pairs:
@@ -67,7 +67,7 @@ class Rule:
         return self._levelled(answer if isinstance(answer, Scored) else Scored(answer))
 
     def points(self, data: Rankings, params: Mapping[str, object]) -> tuple[Floats, float, list[str]]:
-        """Scores of a part, its share of the tolerance, and notes: they add up to those of all parts."""
+        """Scores of a part, its share of the tolerance, and notes; summed over parts they give those of all."""
         answer = self.function(data, **params)
         found = answer if isinstance(answer, Scored) else Scored(answer)
         return found.scores, found.tolerance or 0.0, list(found.notes)
@@ -87,7 +87,7 @@ class Rule:
         return self.run(data, *args, **params).scores
 
     def seconds(self, rows: int, items: int) -> float:
-        """A rough estimate of the time for ballots of so many rows over so many items."""
+        """A rough estimate of the running time for ballots with ``rows`` rows over ``items`` items."""
         pairs = 1e-9 * rows * items if self.of_pairs else 0.0
         return 1e-4 + 1e-7 * rows + pairs + 1e-8 * float(items) ** self.power
 
@@ -98,7 +98,7 @@ class Rule:
 
 
 def _levelled(scores: Floats, close: float) -> Floats:
-    """Scores of a tied group replaced by the middle of the group, so that equal scores are equal to the last bit."""
+    """Replace the scores of each tied group by the middle of the group, so that ties are equal to the last bit."""
     tier, size = tied_groups(scores, close)
     if (size == 1).all():
         return scores

@@ -1,4 +1,4 @@
-"""Rules: functions from ballots (or pairs) to scores, higher is better, equal scores tie; no rule draws lots.
+"""Rules: functions from ballots (or pairs) to scores, higher is better; ties are never broken at random.
 
 See also ``positional`` for positional rules, ``kemeny``, ``footrule``, and ``markov`` for random walks.
 """
@@ -18,7 +18,7 @@ from placet.data.errors import one_of
 
 
 def copeland(data: Rankings | Comparisons) -> Floats:
-    """Opponents beaten by a majority of those who compared the two, minus opponents lost to.  O(pairs + n^2).
+    """Number of opponents beaten by a majority of those who compared the two, minus opponents lost to.  O(pairs + n^2).
 
     >>> copeland(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]]))
     array([ 1.,  1., -2.])
@@ -27,9 +27,9 @@ def copeland(data: Rankings | Comparisons) -> Floats:
 
 
 def median_rank(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> Floats:
-    """Minus the weighted median place (the middle of all medians where there are several).
+    """Minus the weighted median place (the midpoint if there are several medians).
 
-    ``"absent"``: over ballots that list the item, with its expected place among all n; an item that nobody lists gets
+    ``"absent"``: over ballots that list the item, using its expected place among all n; an item that nobody lists gets
     the middle place.  ``"last"``: unlisted items share places m + 1 .. n.  O(rows log rows), O(ballots n) with
     ``"last"``.
 
@@ -56,9 +56,9 @@ def median_rank(data: Rankings, unlisted: Literal["absent", "last"] = "absent") 
 
 
 def mode(data: Rankings) -> Scored:
-    """The most frequent ballot: minus its places; where several are as frequent, the mean of their places.
+    """Minus the places on the most frequent ballot, averaged if several ballots are equally frequent.
 
-    Items it leaves out tie for the places after it.  Ballots that differ in the items they list differ.  O(rows).
+    Items not on it tie for the places after it.  Ballots that list different items are different.  O(rows).
 
     >>> mode(Rankings.from_orders([["a", "b"], ["b", "a"], ["a", "b"]])).scores
     array([-1., -2.])
@@ -82,8 +82,8 @@ NORMALIZATIONS: dict[str, Callable[[Floats, Floats, Floats, Floats], Floats]] = 
     "sum": lambda x, low, high, mean: np.divide(x - low, mean - low, out=np.ones(len(x)), where=mean > low),
     "none": lambda x, low, high, mean: x,
 }
-"""Name -> scores of one ballot made comparable: to 0..1 (0.5 where all are equal); from 0 with mean 1 (1 where all
-are equal); as they are."""
+"""Name -> normalization of the scores on a ballot: to 0..1 (0.5 if all are equal); to minimum 0 and mean 1 (1 if all
+are equal); none."""
 
 
 def combsum(data: Rankings, normalize: str = "min-max") -> Floats:

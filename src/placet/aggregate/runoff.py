@@ -1,8 +1,8 @@
 """Runoffs: the last item is eliminated, round by round.  Transferable votes are in ``stv``.
 
-A ballot counts for its best standing items, shared equally where it ties them (the mean over all orders of the tie); a
-ballot without standing items is exhausted.  Ties for the last place are broken in every possible way
-(``ties="parallel"``), and an item's place is the best that it reaches; or equals are eliminated together
+A ballot counts for its best standing item, divided equally among several that tie (the mean over all orders of the
+tie); a ballot without standing items is exhausted.  Ties for the last place are broken in every possible way
+(``ties="parallel"``), and an item's place is the best that it reaches; or tied items are eliminated together
 (``ties="together"``).
 """
 
@@ -26,17 +26,17 @@ from placet.kernels import elections as kernels
 
 Ties = Literal["parallel", "together"]
 MOST_STATES = 4096
-"""Sets of standing items that are followed beyond one for each item; with more, equals are eliminated together."""
+"""Maximum number of sets of standing items, beyond one per item; with more, tied items are eliminated together."""
 MOST_RECORDED = 8
-"""Counts whose rounds are recorded, where ties lead to several."""
+"""Maximum number of counts that are recorded if ties lead to several."""
 
 
 @dataclass(frozen=True)
 class Eliminations:
-    """``places`` (n,): how many items outlast each, at best; ``next_out``: who can go next, by the items that stand.
+    """``places`` (n,): how many items outlast each, at best; ``next_out``: standing items -> choices of the next out.
 
-    Items that go together are one array.  ``complete`` says that ties were broken in every way that was asked for, else
-    there were too many, and equals were eliminated together.
+    A choice is an array of items eliminated together.  ``complete`` is False if there were too many ways to break ties
+    in parallel, so tied items were eliminated together.
     """
 
     places: Ints
@@ -52,7 +52,7 @@ class Eliminations:
         return ("ties for the last place are broken in every way: an item's place is the best that it reaches",)
 
     def paths(self) -> Iterator[tuple[tuple[Ints, Ints], ...]]:
-        """Every way to the end, each a sequence of who stands and who goes."""
+        """Every elimination sequence, as (standing items, eliminated items) of each round."""
         waiting: list[tuple[Ints, tuple[tuple[Ints, Ints], ...]]] = [(np.arange(len(self.places)), ())]
         while waiting:
             standing, path = waiting.pop()
@@ -66,10 +66,10 @@ class Eliminations:
 
 
 def eliminate(n: int, last: Callable[[Ints], tuple[Ints, bool]], ties: Ties) -> Eliminations:
-    """Eliminate until nobody is left.
+    """Eliminate items until none is left.
 
-    ``last(standing)`` gives the items that tie for the last place among ``standing`` (sorted codes), and whether they
-    go together in any case, because the order among them does not matter.
+    ``last(standing)`` returns the items that tie for the last place among ``standing`` (sorted codes), and whether to
+    eliminate them together in any case, because their order does not matter.
     """
     one_of(ties, ("parallel", "together"), "ties")
     if ties == "parallel":
@@ -102,8 +102,9 @@ def _eliminate(n: int, last: Callable[[Ints], tuple[Ints, bool]], parallel: bool
 
 
 def irv(data: Rankings, ties: Ties = "parallel") -> Scored:
-    """Instant runoff (ranked choice, alternative vote): the item with the fewest first choices is eliminated, again and
-    again.  The score is minus the number of items that outlast it, 0 for the winner.  O(n rows), times the tied sets.
+    """Instant runoff (ranked choice, alternative vote): repeatedly eliminate the item with the fewest first choices.
+
+    The score is minus the number of items that outlast it, 0 for the winner.  O(n rows), times the tied sets.
 
     >>> irv(Rankings.from_orders([["a", "b", "c"]] * 4 + [["b", "c", "a"]] * 3 + [["c", "b", "a"]] * 2)).scores
     array([-1.,  0., -2.])
@@ -113,7 +114,7 @@ def irv(data: Rankings, ties: Ties = "parallel") -> Scored:
     tallies: dict[bytes, tuple[Floats, float]] = {}
 
     def last(standing: Ints) -> tuple[Ints, bool]:
-        """Items without any first choice go together, since nothing is transferred from them."""
+        """The last items; those without first choices are eliminated together, as they have no votes to transfer."""
         tallies[standing.tobytes()] = tally = first_choices(rankings, standing)
         votes = tally[0][standing]
         low = float(votes.min())
@@ -129,7 +130,7 @@ def irv(data: Rankings, ties: Ties = "parallel") -> Scored:
 
 
 def _round(votes: Floats, exhausted: float, standing: Ints, gone: Ints) -> Round:
-    """A round of the record; those who go when nobody else stands are elected, or tie for it."""
+    """A round of the record; items that leave in the final round are elected, or tie for the seat."""
     status = np.full(len(votes), ELIMINATED)
     status[standing] = HOPEFUL
     final = len(gone) == len(standing)
@@ -139,7 +140,7 @@ def _round(votes: Floats, exhausted: float, standing: Ints, gone: Ints) -> Round
 
 
 def first_choices(rankings: Rankings, standing: Ints) -> tuple[Floats, float]:
-    """Weight (n,) of the ballots whose best standing item it is, and of those that are exhausted."""
+    """Weight (n,) of the ballots that rank each item best among those standing, and weight of exhausted ballots."""
     votes, stands = np.zeros(rankings.n_items), np.zeros(rankings.n_items, np.bool_)
     stands[standing] = True
     columns = rankings.item, rankings.tier, rankings.offsets, rankings.weight
@@ -147,10 +148,10 @@ def first_choices(rankings: Rankings, standing: Ints) -> tuple[Floats, float]:
 
 
 def baldwin(data: Rankings | Comparisons, ties: Ties = "parallel") -> Scored:
-    """Baldwin: the item with the lowest Borda count among those that stand is eliminated, again and again.
+    """Baldwin: repeatedly eliminate the item with the lowest Borda count among those standing.
 
-    An item that beats every other one against one always wins.  The score is minus the number of items that outlast it.
-    O(n^2), times the tied sets.
+    A Condorcet winner always wins.  The score is minus the number of items that outlast it.  O(n^2), times the tied
+    sets.
 
     >>> baldwin(Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)).scores
     array([ 0., -1., -2.])
@@ -159,7 +160,7 @@ def baldwin(data: Rankings | Comparisons, ties: Ties = "parallel") -> Scored:
     stood, net = np.ones(len(margin), np.bool_), margin.sum(axis=1)
 
     def last(standing: Ints) -> tuple[Ints, bool]:
-        """By net wins: an item's Borda count is half of them plus a constant; they differ little from the last ones."""
+        """The last items by net wins (a Borda count is half of them plus a constant), updated from the last call."""
         nonlocal stood, net
         stands = np.zeros(len(margin), np.bool_)
         stands[standing] = True
@@ -174,10 +175,10 @@ def baldwin(data: Rankings | Comparisons, ties: Ties = "parallel") -> Scored:
 
 
 def nanson(data: Rankings | Comparisons) -> Floats:
-    """Nanson: all items with less than the average Borda count among those that stand are eliminated, again and again.
+    """Nanson: repeatedly eliminate all items with a Borda count below the average among those standing.
 
-    Items that go in one round tie, and so do those that are left when nobody is below the average.  The score is minus
-    the number of items that outlast it.  O(n^3).
+    Items eliminated in the same round tie, and so do those remaining when none is below the average.  The score is
+    minus the number of items that outlast it.  O(n^3).
 
     >>> nanson(Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2))
     array([ 0., -1., -2.])

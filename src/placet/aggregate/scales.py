@@ -1,6 +1,4 @@
-"""Scales that people read: scores of a model of pairs as points, such as those of Elo, in which 400 points are odds of
-10 to 1.
-"""
+"""Scores of pair models as rating points, such as Elo points, where a difference of 400 means odds of 10 to 1."""
 
 import math
 from collections.abc import Hashable
@@ -18,7 +16,7 @@ from placet.data.errors import one_of
 
 @dataclass(frozen=True)
 class Scale:
-    """``points`` for odds of ``base`` to 1, and the ``value`` of the mean item where no other anchor is given."""
+    """``points`` for odds of ``base`` to 1, and the default ``value`` of the anchor."""
 
     points: float
     base: float
@@ -39,9 +37,9 @@ def rescale(
 ) -> Any:
     """The same result in points: x -> unit (x - x_anchor) + value.
 
-    ``anchor``: the item that has ``value`` points; without one the mean of all items has (1000 unless given).  Only the
-    zero moves with the anchor: standard errors, rank sets and tiers stay those of the scores.  Methods whose scores are
-    no log odds (rules, models with a variance for every item) are refused.
+    ``anchor``: the item that has ``value`` points (default 1000); without one, the mean over all items has.  The anchor
+    only shifts the zero: rank sets, tiers and the errors of differences do not depend on it.  Methods whose scores are
+    not log odds (rules, models with a variance for every item) raise ``ValueError``.
 
     >>> c = Consensus(("a", "b"), [math.log(10), 0.0], method="m", win=lambda x, y: 1 / (1 + np.exp(y - x)))
     >>> rescale(c, "elo", anchor="b", value=1500).scores
@@ -79,7 +77,7 @@ def rescale(
 
 
 def in_log_odds(found: Consensus) -> Consensus:
-    """A result that `rescale` gave, as it was before."""
+    """The inverse of `rescale`; other results are returned unchanged."""
     scale: Any = found.extras.get("scale")
     if scale is None:
         return found
@@ -97,5 +95,5 @@ def in_log_odds(found: Consensus) -> Consensus:
 
 
 def _win_in_points(x: ArrayLike, y: ArrayLike, *, win: Win, unit: float) -> Floats:
-    """The probability of winning by scores in points."""
+    """The probability of winning, from scores in points."""
     return win(np.asarray(x) / unit, np.asarray(y) / unit)
