@@ -1,4 +1,4 @@
-"""Tracking with ranked signals: an ocean float from the first few unlabeled arrivals."""
+"""Tracking with ranked signals: locate an ocean float from the first few unlabeled arrivals of each day."""
 
 from placet.tracking.data import Arrivals, Beacons
 from placet.tracking.estimate import Estimate, NotIdentified, estimate_by_em, estimate_on_grid

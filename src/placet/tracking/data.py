@@ -1,4 +1,4 @@
-"""What is observed: the moored sources and what the float stored."""
+"""Observations: the moored sources and the arrivals that the float stored."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ UNKNOWN, CLUTTER = -1, -2
 
 @dataclass(frozen=True)
 class Beacons:
-    """Sources of signals; every column has one entry for each beacon, or one number for all.
+    """Sources of signals; every column has one entry per beacon, or a single number for all.
 
     Parameters
     ----------
-    position : (n, 2), (x, y) in the plane, (lat, lon) in degrees when geographic
-    emission : seconds after the start of listening at which the beacon sounds
-    drift : seconds per day by which it sounds later, counted from ``since`` (from day 0 when that is minus infinity)
-    speed : of sound on the way from this beacon, distance units (km) per second
-    since : first day on which it sounds
-    until : last day on which it sounds
-    names : one for each beacon; "0", "1", ... by default
+    position : (n, 2), (x, y) in the plane, (lat, lon) in degrees if geographic
+    emission : time of emission, in seconds after the start of listening
+    drift : delay of the emission in seconds per day, counted from ``since`` (from day 0 if that is minus infinity)
+    speed : speed of sound on the path from this beacon, in distance units (km) per second
+    since : first day on which the beacon sounds
+    until : last day on which the beacon sounds
+    names : one per beacon; "0", "1", ... by default
     geometry : "plane" or "geographic"
 
     >>> Beacons([[0, 0], [3, 4]], speed=1.0).names
@@ -86,15 +86,15 @@ class Arrivals:
 
     Parameters
     ----------
-    day : (steps,), strictly rising.  A step without signals is a day on which the float listened and heard nothing; a
-        day that is not there at all was not observed, and the track passes over it
-    time : (signals,), seconds on the float's clock, never falling within a step
+    day : (steps,), strictly increasing.  A step without signals is a day on which the float listened and heard nothing;
+        a day without a step was not observed, and the track skips it
+    time : (signals,), seconds on the float's clock, nondecreasing within a step
     offsets : (steps + 1,)
-    capacity : how many signals the float can store in one step; when a step is full, later signals may have been lost
-    window : (first, last) second of listening; an end of infinity stands for the last recorded time of all
-    confidence : (signals,), optional, finite, larger is surer
-    source : (signals,), optional labels made by hand: the index of the beacon, -1 unknown, -2 clutter
-    clock : float clock minus true time at the first and at the last day, in seconds; linear between them
+    capacity : number of signals the float can store in one step; if a step is full, later signals may have been lost
+    window : (first, last) second of listening; an infinite end means the latest recorded time
+    confidence : (signals,), optional, finite; larger means more certain
+    source : (signals,), optional manual labels: the index of the beacon, -1 unknown, -2 clutter
+    clock : float clock minus true time on the first and on the last day, in seconds; linear between them
     epoch : ISO date of day 0, for files
     """
 
@@ -138,8 +138,9 @@ class Arrivals:
 
     @classmethod
     def from_lists(cls, times: Sequence[Sequence[float]], day: np.ndarray | None = None, **columns: Any) -> "Arrivals":
-        """Arrivals from one list of times per step; the days are 1, 2, ... and the capacity the longest list unless
-        given.
+        """Create arrivals from one list of times per step.
+
+        By default the days are 1, 2, ... and the capacity is the length of the longest list.
 
         >>> Arrivals.from_lists([[3.0, 4.5], []]).offsets.tolist()
         [0, 2, 2]
@@ -153,7 +154,7 @@ class Arrivals:
         return len(self.day)
 
     def clock_offset(self) -> np.ndarray:
-        """Float clock minus true time (steps,), linear between the offsets at the first and the last day."""
+        """Float clock minus true time (steps,), linear between the offsets on the first and the last day."""
         if len(self) == 1:
             return np.full(1, float(self.clock[0]))
         return np.interp(self.day, [self.day[0], self.day[-1]], self.clock)

@@ -1,6 +1,4 @@
-"""Parameters from the data: maximum likelihood over a grid, or stochastic EM; and whether the data say anything about
-them.
-"""
+"""Parameter estimation by maximum likelihood over a grid or by stochastic EM, with a check of identifiability."""
 
 import warnings
 from collections.abc import Sequence
@@ -21,20 +19,20 @@ from placet.tracking.motion import end_moments, free_motion
 from placet.tracking.tracker import RankedSignalTracker, Sample
 
 PARAMETERS = ("detection", "clutter_rate", "sigma", "diffusion")
-LONGER = 1.9  # steps of the first half of stochastic EM, in units of plain EM steps
+LONGER = 1.9  # step length in the first half of stochastic EM, relative to plain EM
 DROP = 2.0  # a parameter is identified when the log-likelihood falls by this much on both sides of the estimate
 
 
 class NotIdentified(UserWarning):
-    """The data hardly tell the values of a parameter apart."""
+    """The data contain little information about the value of a parameter."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What was found.
+    """Result of an estimation.
 
-    ``tracker``: the one given, with the estimated parameters; ``history``: parameters and log-likelihood of every run;
-    ``identified``: for each parameter whether the data tell its value from smaller and larger ones.
+    ``tracker`` is the given tracker with the estimated parameters; ``history`` the parameters and log-likelihood of
+    every run; ``identified`` tells for each parameter whether the data rule out smaller and larger values.
     """
 
     tracker: RankedSignalTracker
@@ -43,7 +41,7 @@ class Estimate:
     identified: dict[str, bool]
 
     def summary(self) -> str:
-        """The parameters in one line each."""
+        """The parameters, one per line."""
         words = [f"log-likelihood {self.log_likelihood:.1f} with"]
         for name, known in self.identified.items():
             value = np.round(getattr(self.tracker, name), 6).tolist()
@@ -55,10 +53,10 @@ def estimate_on_grid(
     tracker: RankedSignalTracker, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *,
     grid: dict[str, Sequence[float]], start_day: float | None = None, end_day: float | None = None,
 ) -> Estimate:  # fmt: skip
-    """The best of all combinations of the values in ``grid`` ({"sigma": [1, 2, 5], ...}).
+    """Find the best combination of the values in ``grid`` ({"sigma": [1, 2, 5], ...}).
 
     The criterion is the filter's log-likelihood; every run uses the same random numbers.  A parameter whose profile
-    is flat, or highest at an edge of its grid, is not identified, and a warning says so.  O(product of the grid's
+    likelihood is flat, or peaks at an end of its grid, is not identified and raises a warning.  O(product of the grid
     sizes) filter runs.
     """
     unknown = set(grid) - set(PARAMETERS)
@@ -74,7 +72,7 @@ def estimate_on_grid(
     for name in grid:
         profile = [max(r["log_likelihood"] for r in history if r[name] == float(v)) for v in grid[name]]
         k = int(np.argmax(profile))
-        # The lowest point on each side: a peak inside the grid that falls by DROP both ways.
+        # The lowest point on each side: the peak must be inside the grid and fall by DROP in both directions.
         sides = [min(part, default=np.inf) for part in (profile[:k], profile[k + 1 :])]
         identified[name] = max(sides) <= profile[k] - DROP
     _warn(identified, "or are best at the edge of the grid; widen it, ")
@@ -87,10 +85,10 @@ def estimate_by_em(
     parameters: Sequence[str] = PARAMETERS, n_rounds: int = 40, start_day: float | None = None,
     end_day: float | None = None,
 ) -> Estimate:  # fmt: skip
-    """Stochastic EM from the tracker's own parameters: draw whole tracks, set every parameter to its best given them.
+    """Stochastic EM starting from the tracker's parameters: draw whole tracks, maximize over each parameter given them.
 
-    The associations are summed out exactly for each track drawn, signals that were heard but not recorded included.
-    The first half of the iterations takes longer steps (EM is slow far from its end); the answer is the geometric
+    The associations are marginalized exactly for each track drawn, including signals that were heard but not recorded.
+    The first half of the iterations takes longer steps (EM is slow far from convergence); the estimate is the geometric
     mean (of the odds, for P_D) over the last quarter.
     """
     if set(parameters) - set(PARAMETERS):
@@ -129,7 +127,7 @@ def _log_likelihood(
     tracker: RankedSignalTracker, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None, start_day: float | None,
     end_day: float | None,
 ) -> float:  # fmt: skip
-    """The filter's log-likelihood, or minus infinity where no particle explains the data."""
+    """The filter's log-likelihood, or minus infinity if no particle explains the data."""
     from placet.data import DataError
 
     try:
@@ -143,8 +141,9 @@ def _log_likelihood(
 def _profile(
     tracker: RankedSignalTracker, parameters: Sequence[str], *data: Any
 ) -> tuple[float, dict[str, bool], list[str]]:
-    """Log-likelihood at the estimate; for each parameter whether halving and doubling change it; which would be
-    better.
+    """The log-likelihood at the estimate, and its response to halving and doubling each parameter.
+
+    Also returns, for each parameter, whether both changes matter, and the parameters for which one is an improvement.
     """
     value = _log_likelihood(tracker, *data)
     identified, better = {}, []
@@ -175,7 +174,7 @@ def _warn(identified: dict[str, bool], where: str) -> None:
 
 
 def _to_free_scale(name: str, value: Any) -> Floats:
-    """A parameter on the scale on which it is averaged: log odds, logarithm, or (a full covariance) itself."""
+    """Transform a parameter to the scale on which it is averaged: log odds, logarithm, or (full covariance) itself."""
     value = np.asarray(value, dtype=np.float64)
     if name == "detection":
         return np.asarray(logit(np.clip(value, 1e-6, 1 - 1e-6)))
@@ -189,7 +188,7 @@ def _from_free_scale(name: str, value: Floats) -> Any:
 
 
 def _extrapolate(name: str, old: Any, new: Any, stretch: float) -> Any:
-    """``stretch`` times the way from old to new (all of it, no more, for a full covariance)."""
+    """Move ``stretch`` times the distance from old to new (exactly to new for a full covariance)."""
     a, b = _to_free_scale(name, old), _to_free_scale(name, new)
     return _from_free_scale(name, a + (stretch if b.ndim < 2 else 1.0) * (b - a))
 
@@ -220,7 +219,7 @@ def _maximize(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
         heard += (matched.sum() + unseen.sum()) / n
         chances += mean.shape[1]
         clutter += len(step.time) - matched.sum() / n
-        # Clutter after the cut was there too: lambda less what the step expected before it.
+        # Plus the clutter expected after the cut: lambda minus the amount expected before it.
         clutter += tracker.clutter_rate + float(step.log_level[0])
     return {
         "detection": np.clip(heard / max(chances, 1.0), 1e-4, 1 - 1e-4),
@@ -231,10 +230,11 @@ def _maximize(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
 
 
 def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Floats:
-    """Best diffusion given the drawn tracks, in the shape (one number, two, a matrix) of the tracker's own.
+    """Best diffusion given the drawn tracks, in the shape of the tracker's diffusion (one number, two, or a matrix).
 
-    The noise of a move, (position) or (position, velocity), has the covariance q x D with q known: whitened by q, every
-    part of it has the covariance D.  So have the first move, whose velocity is not known, and the last one to the end.
+    The noise of a move, (position) or (position, velocity), has the covariance q x D with q known; after whitening by
+    q, each component has the covariance D.  This includes the first move, whose initial velocity is unknown, and the
+    last move to the end.
     """
     state, plan = drawn.state, drawn.plan
     geometry, one = tracker.beacons.geometry, np.eye(2)

@@ -1,4 +1,4 @@
-"""Beacons and arrivals from tables and to tables; tracks as CSV, GeoJSON, and netCDF by the CF conventions."""
+"""Read and write beacons and arrivals as tables; write tracks as CSV, GeoJSON, or netCDF with the CF conventions."""
 
 import json
 from datetime import UTC, datetime
@@ -20,12 +20,12 @@ DATE_WAY_OUT = "write a day number or an ISO date such as 2009-01-25"
 
 
 def read_beacons(source: Any, *, speed: float = SOUND_KM_PER_S, epoch: str = EPOCH) -> Beacons:
-    """Beacons from a table with the columns
+    """Read beacons from a table.
 
-    ``id``; ``lat, lon`` in degrees, or ``x, y`` in the plane; and, if there are any, ``ping_offset_s`` (seconds
-    after the start of listening, else 0), ``clock_drift_s_per_day`` (positive: sounds later each day, else 0),
-    ``speed_km_s`` (else ``speed``),
-    ``deployed`` and ``recovered`` (day numbers or ISO dates).  ``epoch`` is the date of day 0.
+    Its columns are ``id``; ``lat, lon`` in degrees, or ``x, y`` in the plane; and, optionally, ``ping_offset_s``
+    (seconds after the start of listening, default 0), ``clock_drift_s_per_day`` (positive: sounds later each day,
+    default 0), ``speed_km_s`` (default ``speed``), ``deployed`` and ``recovered`` (day numbers or ISO dates).
+    ``epoch`` is the date of day 0.
     """
     table = read_table(source, "raise").rows()
     geographic = "lat" in table.names
@@ -49,12 +49,12 @@ def read_arrivals(
     source: Any, *, capacity: int | None = None, window: tuple[float, float] = (0.0, np.inf),
     clock: tuple[float, float] = (0.0, 0.0), epoch: str = EPOCH, beacons: Beacons | None = None, labels: bool = False,
 ) -> Arrivals:  # fmt: skip
-    """Arrivals from a table with one row for each recorded signal, sorted by day and time, with the columns
+    """Read arrivals from a table with one row per recorded signal, sorted by day and time.
 
-    ``day`` (a number, or an ISO date); ``arrival_s`` (seconds on the float's clock; a day with one row and no time
-    is a day on which nothing was heard); ``confidence`` if there is any; ``source`` if ``labels``: a name of
-    ``beacons``, ``clutter``, or nothing.  ``capacity``, the most signals the float stores in a day, is by default
-    the most it did store.
+    Its columns are ``day`` (a number, or an ISO date); ``arrival_s`` (seconds on the float's clock; a single row
+    without a time means that nothing was heard that day); optionally ``confidence``; and, with ``labels``, ``source``:
+    a name in ``beacons``, ``clutter``, or empty.  ``capacity``, the number of signals the float can store in a day, is
+    by default the largest number it did store.
     """
     table = read_table(source, "raise").rows()
     way_out = "arrivals need the columns day and arrival_s"
@@ -92,7 +92,7 @@ def read_arrivals(
 
 
 def cell_text(table: Rows, name: str, row: int) -> str:
-    """A cell as it stands in the table."""
+    """The text of a cell, as written in the table."""
     column = table.column(name)
     return str(column.values[column.code[row]])
 
@@ -108,7 +108,7 @@ def _time(table: Rows, row: int, cell: Any) -> float:
 
 
 def _numbers(table: Rows, name: str, default: float) -> np.ndarray:
-    """A column of numbers; an empty cell, or no column at all, stands for the default."""
+    """A column of numbers; empty cells or a missing column give the default."""
     out = np.full(len(table), float(default))
     if name in table.names:
         for row, cell in enumerate(table.column(name, "")):
@@ -121,7 +121,7 @@ def _numbers(table: Rows, name: str, default: float) -> np.ndarray:
 
 
 def _days(table: Rows, name: str, default: float | None, epoch: str) -> np.ndarray:
-    """A column of day numbers or ISO dates, as days after ``epoch``; without ``default`` every row must have one."""
+    """A column of day numbers or ISO dates, as days after ``epoch``; without ``default`` no cell may be empty."""
     zero = _parse_date(epoch)
     if zero is None:
         raise ValueError(f"epoch {epoch!r} is not an ISO date such as 1970-01-01")
@@ -166,7 +166,7 @@ def _labels(table: Rows, beacons: Beacons | None) -> np.ndarray:
 
 
 def write_track(track: Track, target: str | Path) -> None:
-    """The track as ``target``'s suffix says: .csv, .geojson or .nc."""
+    """Write the track in the format given by the suffix of ``target``: .csv, .geojson or .nc."""
     path = Path(target)
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
@@ -175,17 +175,17 @@ def write_track(track: Track, target: str | Path) -> None:
 
 
 def write_csv(track: Track, target: str | Path) -> None:
-    """One row for each step, as ``Track.to_frame`` has them."""
+    """Write one row per step, with the columns of ``Track.to_frame``."""
     write_table(target, track.to_frame().to_dict(as_series=False), "csv")
 
 
 def write_associations(track: Track, target: str | Path) -> None:
-    """One row for each signal, as ``Track.associations_frame`` has them."""
+    """Write one row per signal, with the columns of ``Track.associations_frame``."""
     write_table(target, track.associations_frame().to_dict(as_series=False), "csv")
 
 
 def write_geojson(track: Track, target: str | Path) -> None:
-    """A line and one point for each step (RFC 7946): longitude first, the line cut where it crosses the date line."""
+    """Write a line and one point per step (RFC 7946): longitude first, the line cut where it crosses the date line."""
     if track.geometry != "geographic":
         raise ValueError("GeoJSON holds longitude and latitude; this track is in the plane: write .csv or .nc")
     lines = _cut(track.position[:, ::-1])
@@ -204,7 +204,7 @@ def write_geojson(track: Track, target: str | Path) -> None:
 
 
 def write_netcdf(track: Track, target: str | Path) -> None:
-    """CF-1.8, ``featureType = trajectory``: coordinates by time, covariance, and the association of every signal."""
+    """Write CF-1.8, ``featureType = trajectory``: coordinates by time, covariance, and association of every signal."""
     try:
         from netCDF4 import Dataset
     except ImportError as error:
@@ -236,7 +236,7 @@ def write_netcdf(track: Track, target: str | Path) -> None:
 
 
 def write_beacons(beacons: Beacons, target: str | Path) -> None:
-    """Beacons as a table that ``read_beacons`` reads."""
+    """Write beacons as a table that ``read_beacons`` can read."""
     first, second = AXES[beacons.geometry]
     columns: dict[str, Any] = {
         "id": list(beacons.names),
@@ -252,7 +252,7 @@ def write_beacons(beacons: Beacons, target: str | Path) -> None:
 
 
 def write_arrivals(arrivals: Arrivals, target: str | Path, source: list[str] | None = None) -> None:
-    """Arrivals as a table that ``read_arrivals`` reads; a step without signals is a row without a time."""
+    """Write arrivals as a table that ``read_arrivals`` can read; a step without signals is a row without a time."""
     rows: list[tuple[float, float | None, int]] = []
     for k, day in enumerate(arrivals.day.tolist()):
         signals = range(arrivals.offsets[k], arrivals.offsets[k + 1])
@@ -269,7 +269,7 @@ WRITERS = {".csv": write_csv, ".geojson": write_geojson, ".json": write_geojson,
 
 
 def _cut(points: np.ndarray) -> list[list[list[float]]]:
-    """(lon, lat) points as lines that never jump over the date line."""
+    """Split (lon, lat) points into lines that do not cross the date line."""
     lines: list[list[list[float]]] = [[points[0].tolist()]]
     for (lon, lat), (next_lon, next_lat) in zip(points[:-1].tolist(), points[1:].tolist()):
         if abs(next_lon - lon) > 180:
@@ -287,7 +287,7 @@ def _names(track: Track) -> tuple[str, str]:
 
 
 def _coordinates(data: Any, track: Track) -> None:
-    """Time, the two coordinates of the position, and the name of the trajectory."""
+    """Add time, the two coordinates of the position, and the name of the trajectory."""
     units = f"days since {track.epoch}"
     _variable(data, "time", ("time",), track.day, standard_name="time", units=units, calendar="standard", axis="T")
     geographic = track.geometry == "geographic"
@@ -302,7 +302,7 @@ def _coordinates(data: Any, track: Track) -> None:
 
 
 def _associations(data: Any, track: Track) -> None:
-    """For every signal its step, the probability of each beacon, and that of clutter."""
+    """Add, for every signal, its step, the probability of each beacon, and that of clutter."""
     step = np.repeat(np.arange(len(track)), np.diff(track.offsets)).astype("i4")
     _variable(data, "step", ("signal",), step, long_name="index of the time at which the signal was recorded")
     _variable(data, "beacon_name", ("beacon",), np.array(track.beacons.names, dtype=object), long_name="beacon")

@@ -1,4 +1,4 @@
-"""Where things are: a plane with coordinates of one unit, or latitude and longitude on the WGS 84 ellipsoid."""
+"""Geometry: a plane with both coordinates in the same unit, or latitude and longitude on the WGS 84 ellipsoid."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,12 +9,12 @@ from placet.data.errors import one_of
 from placet.kernels import tracking_distance
 
 GEOMETRIES = ("plane", "geographic")
-POLE = 85.0  # degrees; beyond it a tangent plane in latitude and longitude no longer serves
+POLE = 85.0  # degrees; beyond it a tangent plane in latitude and longitude is too inaccurate
 AXES = {"plane": ("x", "y"), "geographic": ("lat", "lon")}
 
 
 def checked_points(points: ArrayLike, geometry: str, what: str) -> Floats:
-    """Points (n, 2) as floats, columns (x, y) or (lat, lon), or a ``DataError`` that names the first bad one."""
+    """Points (n, 2) as floats, columns (x, y) or (lat, lon); the first invalid one raises a ``DataError``."""
     one_of(geometry, GEOMETRIES, "geometry")
     points = np.array(points, dtype=np.float64, ndmin=2)
     if points.ndim != 2 or points.shape[1] != 2:
@@ -43,14 +43,15 @@ def checked_points(points: ArrayLike, geometry: str, what: str) -> Floats:
 
 
 def wrap_longitude(lon: ArrayLike) -> Floats:
-    """Longitudes in [-180, 180]."""
+    """Wrap longitudes to [-180, 180]."""
     lon = np.asarray(lon, dtype=np.float64)
     return lon - 360.0 * np.round(lon / 360.0)
 
 
 def distances(position: Floats, beacon: Floats, geometry: str, out: Floats | None = None) -> Floats:
-    """Distance (n, beacons) of positions and beacons; on the ellipsoid within about 10 m per 1,000 km (fast, for
-    particles).
+    """Distances (n, beacons) between positions and beacons.
+
+    On the ellipsoid a fast approximation for particles, accurate to about 10 m per 1,000 km.
     """
     out = np.empty((len(position), len(beacon))) if out is None else out
     kernel = tracking_distance.ellipsoid if geometry == "geographic" else tracking_distance.plane
@@ -59,21 +60,19 @@ def distances(position: Floats, beacon: Floats, geometry: str, out: Floats | Non
 
 
 def exact_distance(a: ArrayLike, b: ArrayLike, geometry: str) -> Floats:
-    """Distance of point and point, row by row: Euclidean, or the geodesic (pyproj) in kilometers."""
+    """Rowwise distance between points: Euclidean, or geodesic (pyproj) in kilometers."""
     a, b = np.broadcast_arrays(np.array(a, dtype=np.float64, ndmin=2), np.array(b, dtype=np.float64, ndmin=2))
     if geometry == "plane":
         return np.hypot(a[:, 0] - b[:, 0], a[:, 1] - b[:, 1])
     from pyproj import Geod
 
-    # As lists: pyproj takes an array of one element for a number, which NumPy no longer likes.
+    # As lists: pyproj converts arrays of one element to scalars, which NumPy has deprecated.
     meters = Geod(ellps="WGS84").inv(a[:, 1].tolist(), a[:, 0].tolist(), b[:, 1].tolist(), b[:, 0].tolist())[2]
     return np.asarray(meters) / 1000
 
 
 def displacements(points: Floats, origin: Floats, geometry: str) -> Floats:
-    """Points (..., 2) as seen from ``origin`` (2,) or (..., 2): differences, in kilometers north and east when
-    geographic.
-    """
+    """Differences of points (..., 2) from ``origin`` (2,) or (..., 2), in kilometers north and east if geographic."""
     gap = points - origin
     if geometry == "plane":
         return gap
@@ -91,7 +90,7 @@ def points_at(origin: Floats, displacement: Floats, geometry: str) -> Floats:
 
 
 def weighted_mean(points: Floats, weight: Floats, geometry: str) -> Floats:
-    """Mean position; longitudes are averaged as differences from the first, so that the date line does no harm."""
+    """Mean position; longitudes are averaged as differences from the first, to be safe at the date line."""
     if geometry == "plane":
         return np.einsum("n,na->a", weight, points)
     gap = points - points[0]
@@ -101,18 +100,18 @@ def weighted_mean(points: Floats, weight: Floats, geometry: str) -> Floats:
 
 
 def moments(points: Floats, weight: Floats, geometry: str) -> tuple[Floats, Floats]:
-    """Weighted mean (2,) and covariance (2, 2) of positions; the covariance is in km^2 when geographic."""
+    """Weighted mean (2,) and covariance (2, 2) of positions; the covariance is in km^2 if geographic."""
     mean = weighted_mean(points, weight, geometry)
     gap = displacements(points, mean, geometry)
-    # Not by BLAS, whose own threads would both slow this down and let the last digits depend on their number.
+    # Not by BLAS, whose threads would slow this down and make the last digits depend on their number.
     return mean, np.einsum("na,nb->ab", gap * weight[:, None], gap)
 
 
 def two_clouds(points: Floats, geometry: str) -> float:
-    """How far equally weighted positions are two clouds: the share of the variance that a cut at the mean explains.
+    """Bimodality of equally weighted positions: the share of the variance explained by a split at the mean.
 
-    The cut is across the best of four axes from the longest on.  2 / pi for a normal distribution, 3 / 4 for a
-    uniform one, near 1 for two clouds apart, 0 for a single point.
+    The split is across the best of four axes, the principal axes and their diagonals.  2 / pi for a normal
+    distribution, 3 / 4 for a uniform one, near 1 for two separate clouds, 0 for a single point.
     """
     weight = np.full(len(points), 1 / len(points))
     mean, covariance = moments(points, weight, geometry)
@@ -121,7 +120,7 @@ def two_clouds(points: Floats, geometry: str) -> float:
     along = displacements(points, mean, geometry) @ axes
     above = along > 0
     right = above.mean(axis=0)
-    moment = (along * above).mean(axis=0)  # the same on both sides of the mean: the cut explains m^2 / (p (1 - p))
+    moment = (along * above).mean(axis=0)  # equal on both sides of the mean: the split explains m^2 / (p (1 - p))
     variance = ((covariance @ axes) * axes).sum(axis=0)
     cut = (variance > 0) & (right > 0) & (right < 1)
     split = moment[cut] ** 2 / (right[cut] * (1 - right[cut]) * variance[cut])

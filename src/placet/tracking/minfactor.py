@@ -1,22 +1,22 @@
 """High-order min factors with clutter (dissertation, sections 5.2.2 and 5.4.1): messages by symmetric polynomials.
 
-Signal k is clutter (J_k = 1) or the arrival of a source (J_k = 0).  With m = J_1 + ... + J_{k-1}, factor k says
+Signal k is clutter (J_k = 1) or the arrival of a source (J_k = 0).  With m = J_1 + ... + J_{k-1}, factor k requires
 
     J_k = 0:  T_k is the (k - m)-th smallest of t_1, ..., t_s
     J_k = 1:  exactly k - 1 - m of t_1, ..., t_s are below T_k
 
-Equation 5.68 has 1 in the second line, which forgets the sources that would have come before a last signal that is
+Equation 5.68 has 1 in the second line, which ignores sources that would have arrived before a last signal that is
 clutter; with the line above, the product of all factors is the sum over associations of ``placet.tracking.model`` (a
-test enumerates both).  Where the record is not full, one more count stands at the end of the window.
+test enumerates both).  If the record is not full, there is one more count at the end of the window.
 
 With below_l, at_l, above_l the mass below T_k, the density at T_k and the mass above T_k of the message from t_l, let
-plain_c and chosen_c be the coefficients of x^c and of x^c y in prod_l (above_l + below_l x + at_l y), without the
-source the message goes to.  The J enter through m alone, so a sum over counts replaces the 2^r terms of equations 5.70
-and 5.71.  A source may be missed: it is then above every T_k.  The messages from t_i are a density on each interval
-between the recorded times and an atom at each of them, so a handful of numbers carries them all.
+plain_c and chosen_c be the coefficients of x^c and of x^c y in prod_l (above_l + below_l x + at_l y), excluding the
+source that receives the message.  The J enter only through m, so a sum over counts replaces the 2^r terms of equations
+5.70 and 5.71.  A source may be missed: it is then above every T_k.  The messages from t_i consist of a density on each
+interval between the recorded times and an atom at each of them, so a handful of numbers represents them.
 
-The graph has short loops.  Where signals compete, its Bethe free energy is a few tenths below the exact sum, and the
-messages may not settle; the tracker uses the exact sum, or the bipartite graph (``placet.kernels.tracking_bethe``).
+The graph has short loops.  If signals compete, its Bethe free energy is a few tenths below the exact sum, and the
+messages may not converge; the tracker uses the exact sum, or the bipartite graph (``placet.kernels.tracking_bethe``).
 """
 
 from typing import NamedTuple
@@ -28,8 +28,10 @@ from placet.data.arrays import Floats
 
 
 class MinFactorResult(NamedTuple):
-    """``log_likelihood`` by the Bethe free energy (exact for one signal in a full record); ``probability`` (signals,
-    sources) and ``clutter`` (signals,): where each signal came from.
+    """Result of belief propagation.
+
+    ``log_likelihood`` is from the Bethe free energy (exact for one signal in a full record); ``probability`` (signals,
+    sources) and ``clutter`` (signals,) are the probabilities of each signal's origin.
     """
 
     log_likelihood: float
@@ -40,7 +42,7 @@ class MinFactorResult(NamedTuple):
 
 
 class FactorMessages(NamedTuple):
-    """What a factor sends: ``to_source`` (sources, 3) for t_i at, below and above T_k; ``to_clutter`` (k, 2) for J_1,
+    """Outgoing messages: ``to_source`` (sources, 3) for t_i at, below and above T_k; ``to_clutter`` (k, 2) for J_1,
     ..., J_k at 0 and 1; ``total``, the sum over everything.
     """
 
@@ -50,7 +52,7 @@ class FactorMessages(NamedTuple):
 
 
 def polynomials(below: Floats, at: Floats, above: Floats, degree: int) -> tuple[Floats, Floats]:
-    """plain_c and chosen_c (degree + 1,) of the product over all sources given.  O(sources x degree)."""
+    """plain_c and chosen_c (degree + 1,) of the product over all given sources.  O(sources x degree)."""
     plain, chosen = np.zeros(degree + 1), np.zeros(degree + 1)
     plain[0] = 1.0
     for k in range(len(below)):
@@ -60,7 +62,7 @@ def polynomials(below: Floats, at: Floats, above: Floats, degree: int) -> tuple[
 
 
 def factor_messages(below: Floats, at: Floats, above: Floats, clutter: Floats) -> FactorMessages:
-    """Messages of factor k from those of the sources and, ``clutter`` (k, 2), those of J_1, ..., J_k.
+    """Messages of factor k, given those of the sources and those of J_1, ..., J_k in ``clutter`` (k, 2).
 
     O(sources^2 k + k^2).
 
@@ -99,21 +101,21 @@ def min_factor_inference(
     Parameters
     ----------
     mean, sigma, detection : (sources,)
-    time : (signals,), rising
+    time : (signals,), increasing
     clutter : (signals,), clutter intensity lambda p_N(T_j); none by default
     expected_clutter : mean number of clutter signals before the last recorded one (before ``end`` if that is given)
     low : start of the window
     end : end of the window if the record is not full; None for a full record
-    max_iter, tolerance : iterations at the most, and the change of a message at which they stop
+    max_iter, tolerance : maximum number of iterations, and the change in messages at which they stop
 
-    O(signals^2 sources^2) for each iteration.
+    O(signals^2 sources^2) per iteration.
     """
     r, s = len(time), len(mean)
     prior = np.column_stack([np.ones(r), np.zeros(r) if clutter is None else clutter])
     cut = time if end is None else np.append(time, end)
     z = (cut[:, None] - mean) / sigma
     density = detection * norm.pdf(z) / sigma  # (factors, sources): at each T_k
-    if end is not None:  # nothing is recorded at the end: a count alone
+    if end is not None:  # nothing is recorded at the end: only a count
         density[-1] = 0.0
         prior = np.vstack([prior, [0.0, 1.0]])
     before = detection * norm.cdf((low - mean) / sigma)
@@ -142,14 +144,14 @@ def min_factor_inference(
 
 
 def _send(density: Floats, interval: Floats, prior: Floats, h: Floats, g: Floats) -> list[FactorMessages]:
-    """The messages of every factor."""
+    """Messages of every factor."""
     return [
         factor_messages(*_from_sources(density, interval, h, k), _from_clutter(prior, g, k)) for k in range(len(prior))
     ]
 
 
 def _shift(polynomial: Floats) -> Floats:
-    """x times the polynomial, the highest power dropped."""
+    """x times the polynomial, with the highest power dropped."""
     return np.concatenate([[0.0], polynomial[:-1]])
 
 
@@ -162,15 +164,13 @@ def _counts(messages: Floats) -> Floats:
 
 
 def _from_clutter(prior: Floats, g: Floats, k: int) -> Floats:
-    """Messages (k + 1, 2) of J_1, ..., J_k to factor k, scaled to a sum of 1: the prior and the other factors."""
+    """Messages (k + 1, 2) of J_1, ..., J_k to factor k: prior times the other factors' messages, scaled to sum 1."""
     out = np.array([prior[i] * np.prod(np.delete(g[i:, i], k - i, axis=0), axis=0) for i in range(k + 1)])
     return out / out.sum(axis=1, keepdims=True)
 
 
 def _products(h: Floats, skip: int) -> tuple[Floats, Floats]:
-    """Product of all messages but ``skip``, on each interval (factors + 1, sources) and at each atom (factors,
-    sources).
-    """
+    """Products of all messages except ``skip``: on intervals (factors + 1, sources) and at atoms (factors, sources)."""
     n, s = h.shape[:2]
     others = [k for k in range(n) if k != skip]
     on, at = np.ones((n + 1, s)), np.ones((n, s))
@@ -184,7 +184,7 @@ def _products(h: Floats, skip: int) -> tuple[Floats, Floats]:
 
 
 def _from_sources(density: Floats, interval: Floats, h: Floats, k: int) -> tuple[Floats, Floats, Floats]:
-    """Mass below T_k, density at T_k and mass above T_k of the message from each source, scaled to a sum of 1."""
+    """Mass below T_k, density at T_k and mass above T_k of the message from each source, scaled to sum 1."""
     on, atom = _products(h, k)
     mass, point = interval * on, density * atom
     below = mass[: k + 1].sum(axis=0) + point[:k].sum(axis=0)
@@ -194,7 +194,7 @@ def _from_sources(density: Floats, interval: Floats, h: Floats, k: int) -> tuple
 
 
 def _bethe(density: Floats, interval: Floats, prior: Floats, h: Floats, g: Floats) -> tuple[float, Floats, Floats]:
-    """Bethe free energy (variables plus factors less edges), P(signal from source), P(signal is clutter)."""
+    """Bethe free energy (variables plus factors minus edges), P(signal from source), P(signal is clutter)."""
     n = len(h)
     on, atom = _products(h, skip=-1)
     variable = (interval * on).sum(axis=0) + (density * atom).sum(axis=0)

@@ -1,7 +1,7 @@
-"""The observation model: from recorded signals and a position to a likelihood.
+"""The observation model: the likelihood of recorded signals given a position.
 
 Given the position x of the float, beacon i is heard with probability P_D at a time t_i ~ N(shift_i + |x - b_i| /
-speed_i, sigma^2), and clutter comes as a Poisson process of intensity lambda p_N(t).  Of all that comes inside the
+speed_i, sigma^2), and clutter arrives as a Poisson process of intensity lambda p_N(t).  Of all signals inside the
 window the float keeps the r earliest.  With n signals T_1 <= ... <= T_n recorded, let cut = T_n if the store is full
 (n = r), else the end of the window.  Then
 
@@ -9,9 +9,9 @@ window the float keeps the r earliest.  With n signals T_1 <= ... <= T_n recorde
                prod_{clutter} lambda p_N(T_j)  prod_{matched} P_D p_i(T_j | x)  prod_{others} (1 - P_D P(low < t_i <
                cut | x))
 
-which is a density: it integrates to 1 over all records of at most r signals.  When the r *strongest* are kept
-instead, each signal (true or not) has a strength from one unknown distribution; with u the share of strengths below
-the weakest kept one, the factor of the others becomes 1 - P_D P(in window) (1 - u), the clutter factor exp(-lambda
+which is a density: it integrates to 1 over all records of at most r signals.  If the r *strongest* are kept instead,
+each signal (clutter or not) has a strength from a common unknown distribution; with u the share of strengths below
+the weakest one kept, the factor of the others becomes 1 - P_D P(in window) (1 - u), the clutter factor exp(-lambda
 (1 - u)), and u is integrated out against r (1 - u)^(r - 1).
 """
 
@@ -30,7 +30,7 @@ from placet.tracking.data import UNKNOWN, Arrivals, Beacons
 from placet.tracking.geometry import distances
 
 EXACT_LIMIT = 10
-LEVELS = 16  # Gauss-Legendre nodes over the unknown strength level
+LEVELS = 16  # Gauss-Legendre nodes for the unknown share u of weaker strengths
 METHODS = ("auto", "exact", "bethe")
 KEEP = ("earliest", "strongest")
 
@@ -50,10 +50,10 @@ def clutter_rate(probability: float) -> float:
 
 
 class Evidence(NamedTuple):
-    """A step together with the beacons that sound in it."""
+    """A step together with the beacons active in it."""
 
     beacon: np.ndarray  # indices of the active beacons
-    position: Floats  # theirs
+    position: Floats  # of the active beacons
     step: Step
     exact: bool
 
@@ -64,16 +64,16 @@ class SignalModel:
 
     Parameters
     ----------
-    detection : P_D, one number or one for each beacon
-    clutter_rate : lambda, the mean number of clutter signals in a step
-    sigma : standard deviation of an arrival in seconds, one number or one for each beacon
+    detection : P_D, one number or one per beacon
+    clutter_rate : lambda, the mean number of clutter signals per step
+    sigma : standard deviation of an arrival in seconds, one number or one per beacon
     clutter : distribution of clutter times, an object with ``pdf`` and ``cdf`` (a frozen ``scipy.stats`` distribution);
         uniform over the window by default
     keep : "earliest" or "strongest"
-    ranked : False for the baseline of equation 5.72: a source without a signal counts 1 - P_D whatever its time
-    confidence_ratio : function of the recorded confidences that gives p(confidence | clutter) / p(confidence | signal);
-        without it confidences are not used
-    method : "exact", "bethe" or "auto" (exact up to 10 signals in a step)
+    ranked : False for the baseline of equation 5.72: a source without a signal contributes 1 - P_D whatever its time
+    confidence_ratio : function that maps recorded confidences to p(confidence | clutter) / p(confidence | signal);
+        without it confidences are ignored
+    method : "exact", "bethe" or "auto" (exact up to 10 signals per step)
     """
 
     detection: ArrayLike = 0.9
@@ -103,7 +103,7 @@ class SignalModel:
 
 
 def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[Evidence]:
-    """Every step of ``arrivals`` made ready for the kernels, or a ``DataError`` for what the model cannot explain."""
+    """Prepare every step of ``arrivals`` for the kernels; data that the model cannot explain raise a ``DataError``."""
     per_beacon = [
         np.broadcast_to(np.asarray(v, dtype=np.float64), (len(beacons),)) for v in (model.sigma, model.detection)
     ]
@@ -145,16 +145,14 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
 
 
 def log_likelihood(item: Evidence, position: Floats, geometry: str, out: Floats) -> Floats:
-    """log p(signals of the step | position) added to ``out`` (n,) for positions (n, 2)."""
+    """Add log p(signals of the step | position) to ``out`` (n,) for positions (n, 2)."""
     far = distances(position, item.position, geometry)
     association.log_likelihood(far, item.step, item.exact, out)
     return out
 
 
 def association_probabilities(item: Evidence, position: Floats, geometry: str) -> Floats:
-    """P(signal j from active beacon i | position p) as (n, signals, active beacons); what is left of each row is
-    clutter.
-    """
+    """P(signal j from active beacon i | position p), (n, signals, active beacons); the rest of each row is clutter."""
     far = distances(position, item.position, geometry)
     out = np.empty((len(position), len(item.step.time), len(item.beacon)))
     association.log_sums(far, item.step, item.exact, np.empty(len(far)), out)
@@ -162,7 +160,7 @@ def association_probabilities(item: Evidence, position: Floats, geometry: str) -
 
 
 def _clutter(model: SignalModel, arrivals: Arrivals) -> tuple[Floats, Callable[[float], float]]:
-    """Clutter intensity at every signal, and the function t -> P(clutter of the window comes before t)."""
+    """Clutter intensity at every signal, and the function t -> P(a clutter signal in the window arrives before t)."""
     low, high = arrivals.window
     if model.clutter is None:
         if model.clutter_rate > 0 and high <= low:
@@ -191,8 +189,9 @@ def _clutter(model: SignalModel, arrivals: Arrivals) -> tuple[Floats, Callable[[
 
 
 def _levels(n: int, strongest: bool, expected: float) -> tuple[Floats, Floats]:
-    """Shares of strengths below the weakest kept signal and their log weights; ``expected`` clutter signals before
-    the cut.
+    """Nodes for the share u of strengths below the weakest signal kept, and their log weights.
+
+    ``expected`` is the mean number of clutter signals before the cut.
     """
     if not strongest:
         return np.zeros(1), np.full(1, -expected)

@@ -1,4 +1,4 @@
-"""How the float moves between two steps, freely or towards a known end.
+"""Motion of the float between two steps, freely or towards a known end.
 
 Random walk: x' = x + N(0, D dt).  With ``persistence`` tau > 0 the velocity is an Ornstein-Uhlenbeck process, dv =
 -v dt / tau + noise, whose stationary covariance D / (2 tau) gives the same spread D t at long times.  Both are
@@ -16,8 +16,9 @@ from placet.data.arrays import Floats
 
 
 class Move(NamedTuple):
-    """One move as ``placet.kernels.tracking_motion`` takes it; ``ahead, reach_root`` tell where the end is seen from
-    before it.
+    """One move in the form required by ``placet.kernels.tracking_motion``.
+
+    ``ahead, reach_root`` describe the distribution of the end given the state before the move.
     """
 
     F: Floats
@@ -32,7 +33,7 @@ class Move(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Moves to every step from the one before (the first from the start), and the end they lead to."""
+    """Moves to every step from the previous one (the first from the start), and the end they lead to."""
 
     moves: list[Move]
     velocity_root: Floats  # (2, 2) Cholesky factor of the stationary velocity covariance
@@ -43,9 +44,7 @@ class Plan(NamedTuple):
 
 
 def checked_diffusion(diffusion: ArrayLike) -> Floats:
-    """Covariance (2, 2) gained per day from one variance, two, or a full matrix; a ``ValueError`` unless positive
-    definite.
-    """
+    """Covariance (2, 2) gained per day, given one variance, two, or a full matrix; it must be positive definite."""
     d = np.asarray(diffusion, dtype=np.float64)
     full = d * np.eye(2) if d.ndim == 0 else np.diag(d) if d.shape == (2,) else d
     if full.shape != (2, 2) or not np.isfinite(full).all() or not np.allclose(full, full.T):
@@ -60,7 +59,7 @@ def checked_diffusion(diffusion: ArrayLike) -> Floats:
 
 
 def free_motion(dt: float, diffusion: Floats, tau: float) -> tuple[Floats, Floats]:
-    """Matrix F and covariance Q of the state after ``dt`` days, seen from the position before."""
+    """Transition matrix F and covariance Q of the state after ``dt`` days, relative to the previous position."""
     if tau == 0:
         return np.eye(2), diffusion * dt
     a = np.exp(-dt / tau)
@@ -72,7 +71,7 @@ def free_motion(dt: float, diffusion: Floats, tau: float) -> tuple[Floats, Float
 
 
 def end_moments(days: float, diffusion: Floats, tau: float, end_sd: float) -> tuple[float, Floats]:
-    """Factor of the velocity in the mean of the end seen from ``days`` before it, and its covariance."""
+    """Coefficient of the velocity in the mean of the end, given the state ``days`` before it, and its covariance."""
     seen = end_sd**2 * np.eye(2)
     if tau == 0:
         return 0.0, diffusion * days + seen
@@ -83,10 +82,10 @@ def plan_moves(
     day: Floats, diffusion: ArrayLike, tau: float, end: Floats | None = None, *, start_day: float | None = None,
     end_day: float | None = None, end_sd: float = 0.0,
 ) -> Plan:  # fmt: skip
-    """The moves that lead to each ``day`` (n,); with ``end`` (2,), given that the float is there on ``end_day``.
+    """The moves that lead to each ``day`` (n,); with ``end`` (2,), conditional on the float being there on ``end_day``.
 
-    The start holds ``start_day``; by default it is one usual step before the first day, and ``end_day`` one after the
-    last.
+    The float is at the start on ``start_day``, by default one median step before the first day; ``end_day`` is by
+    default one median step after the last.
     """
     usual = float(np.median(np.diff(day))) if len(day) > 1 else 1.0
     start_day = day[0] - usual if start_day is None else start_day
@@ -122,7 +121,7 @@ def _root(covariance: Floats) -> Floats:
 
 
 def _spread(h: float) -> float:
-    """2h - 3 + 4 e^-h - e^-2h, the growth of the position's variance; by its series where the terms cancel."""
+    """2h - 3 + 4 e^-h - e^-2h, the growth of the position's variance; by its series if the terms cancel."""
     if h < 1e-2:
         return h**3 * (2 / 3 - h / 2 + 7 * h * h / 30)
     return 2 * h - 3 + 4 * np.exp(-h) - np.exp(-2 * h)

@@ -1,4 +1,4 @@
-"""The particle filter and the backward pass: arrays in, moments out; threads share fixed ranges of particles."""
+"""The particle filter and the backward pass; threads work on fixed ranges of particles."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,33 +16,33 @@ from placet.tracking.motion import Plan
 
 PARTICLES_PER_RANGE = 2048
 TRAJECTORIES_PER_RANGE = 50
-SHAPE_PARTICLES, ASSOCIATION_PARTICLES = 512, 128  # enough for what is told of a step beside its moments
+SHAPE_PARTICLES, ASSOCIATION_PARTICLES = 512, 128  # subsample sizes for bimodality and associations
 
 
 class Genealogy:
-    """The states of every step, each with the row of the state it came from one step earlier.
+    """The states of every step, each with the row of its parent state one step earlier.
 
-    ``candidate[k]`` are rows of step k drawn in proportion to its weights.  A state that is neither a candidate nor an
-    ancestor of one, or of the present cloud, is dropped from time to time, so that memory stays within about twice
-    what is needed: steps x n where nothing is resampled, a small part of it where every step is.
+    ``candidate[k]`` are rows of step k drawn in proportion to its weights.  States that are neither candidates nor
+    ancestors of candidates or of current particles are pruned from time to time, so that memory stays within about
+    twice what is needed: steps x n if nothing is resampled, a small fraction of it if every step is.
     """
 
     def __init__(self) -> None:
         self.state: list[Floats] = []
         self.parent: list[np.ndarray] = []
         self.candidate: list[np.ndarray] = []
-        self._row = np.empty(0, np.int32)  # of each particle, in the last step
+        self._row = np.empty(0, np.int32)  # row of each particle in the last step
         self._limit = 0
 
     def add(self, state: Floats, candidate: np.ndarray) -> None:
-        """One more step: particle p of ``state`` (n, d) came from particle p of the step before."""
+        """Append a step: particle p of ``state`` (n, d) came from particle p of the previous step."""
         self.parent.append(self._row)
         self.state.append(state.copy())
         self.candidate.append(candidate)
         self._row = np.arange(len(state), dtype=np.int32)
 
     def resample(self, index: np.ndarray) -> None:
-        """From now on particle p descends from particle ``index[p]``."""
+        """Let particle p descend from particle ``index[p]`` from now on."""
         self._row = self._row[index]
         if sum(len(rows) for rows in self.state) > self._limit:
             self._drop_the_childless()
@@ -63,11 +63,11 @@ class Genealogy:
 
 
 class FilterRun(NamedTuple):
-    """Moments after each step; ``genealogy`` is what the backward pass goes through (empty when none is wanted)."""
+    """Moments after each step; ``genealogy`` holds the states for the backward pass (empty if none is requested)."""
 
     mean: Floats  # (steps, 2)
     covariance: Floats  # (steps, 2, 2)
-    split: Floats  # (steps,): how far the particles are two clouds
+    split: Floats  # (steps,): bimodality of the particles
     ess: Floats  # (steps,)
     association: list[Floats]  # (signals, active beacons) for each step
     log_likelihood: float
@@ -75,7 +75,7 @@ class FilterRun(NamedTuple):
 
 
 def _over_ranges(work: Callable[[slice], object], n: int, size: int) -> None:
-    """``work(range)`` for ranges that depend on ``n`` alone, so that no result depends on the number of threads."""
+    """Call ``work(range)`` for ranges that depend only on ``n``, so that no result depends on the number of threads."""
     map_ordered(lambda k: work(slice(k * size, min((k + 1) * size, n))), -(-n // size))
 
 
@@ -85,8 +85,8 @@ def particle_filter(
 ) -> FilterRun:  # fmt: skip
     """Bootstrap filter with log weights.
 
-    Systematic resampling when the effective sample size falls below ``threshold * n``; ``keep`` states of each step
-    are kept for the backward pass, with their ancestors.  O(steps x n x likelihood).
+    Resample systematically when the effective sample size falls below ``threshold * n``; store ``keep`` states of each
+    step, with their ancestors, for the backward pass.  O(steps x n x likelihood).
     """
     geographic = geometry == "geographic"
     state = _initial(n, plan, start, start_sd, geographic, rng)
@@ -126,16 +126,16 @@ def particle_filter(
 
 
 def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: Generator) -> tuple[Floats, Floats]:
-    """``n`` trajectories (steps, n, d) drawn from the smoothing distribution, last step first; and the effective number
-    of different states among them in each step (steps,).
+    """Draw ``n`` trajectories (steps, n, d) from the smoothing distribution, last step first.
 
-    Each step back goes to a candidate, or to the very state that the next one came from: were there candidates alone,
-    few of many particles, none might lie where the motion can have come from.  O(steps x n x candidates).
+    Also returns the effective number of distinct states among them in each step (steps,).  Each step back goes to a
+    candidate or to the parent of the next state: the candidates are few of many particles, and possibly none of them
+    is a plausible predecessor.  O(steps x n x candidates).
     """
     steps = len(genealogy.state)
     out = np.empty((steps, n, plan.dimension))
     last = genealogy.candidate[-1]
-    row = last[np.arange(n) * len(last) // n]  # spread over the draws, which are sorted by ancestor
+    row = last[np.arange(n) * len(last) // n]  # evenly spaced over the draws, which are sorted by ancestor
     out[-1], different = genealogy.state[-1][row], np.empty(steps)
     different[-1] = _effective_number(row)
     end = plan.end if plan.end is not None else np.zeros(2)
@@ -158,10 +158,11 @@ def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: 
 
 
 def draw_paths(plan: Plan, start: Floats, geometry: str, n: int, rng: Generator) -> tuple[Floats, Floats]:
-    """``n`` ways (steps, n, 2) of the motion alone, and their weights (n,), which sum to 1.
+    """Draw ``n`` paths (steps, n, 2) from the motion model alone, with weights (n,) that sum to 1.
 
-    Without an end every way is a draw from the motion and the weights are equal.  With an end they are draws from the
-    motion towards it; the weights mend the tangent planes of the ellipsoid and the law of the first velocity.
+    Without an end every path is a draw from the motion and the weights are equal.  With an end the paths are draws from
+    the motion towards it; the weights correct for the tangent planes of the ellipsoid and the prior of the first
+    velocity.
     """
     geographic = geometry == "geographic"
     state = _initial(n, plan, start, 0.0, geographic, rng)
@@ -174,7 +175,7 @@ def draw_paths(plan: Plan, start: Floats, geometry: str, n: int, rng: Generator)
 
 
 def _initial(n: int, plan: Plan, start: Floats, start_sd: float, geographic: bool, rng: Generator) -> Floats:
-    """States at the start: the known position with its standard deviation, velocities from their stationary law."""
+    """States at the start: the known position with its standard deviation, and stationary velocities."""
     state = np.zeros((n, plan.dimension))
     state[:, :2] = start
     step = np.zeros((n, plan.dimension))
@@ -186,7 +187,7 @@ def _initial(n: int, plan: Plan, start: Floats, start_sd: float, geographic: boo
 
 
 def _log_end_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
-    """log density of the known end given each first state; zeros without an end."""
+    """Log density of the known end given each initial state; zeros without an end."""
     out = np.zeros(len(state))
     if plan.end is not None:
         first = plan.moves[0]
@@ -195,7 +196,7 @@ def _log_end_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
 
 
 def _move(state: Floats, log_weight: Floats, plan: Plan, k: int, geographic: bool, normal: Floats) -> None:
-    """Move ``k`` of every state, in place; on the way to an end its part of the log weight is added."""
+    """Apply move ``k`` to every state, in place; with an end, add its contribution to the log weight."""
     move = plan.moves[k]
     if plan.end is None:
         tracking_motion.move(state, normal, move.F, move.L, geographic)
@@ -209,7 +210,7 @@ def _move(state: Floats, log_weight: Floats, plan: Plan, k: int, geographic: boo
 def _advance(
     state: Floats, log_weight: Floats, plan: Plan, k: int, item: Evidence, geometry: str, normal: Floats
 ) -> None:
-    """One step of every particle, in place: the move, then the likelihood of the signals added to the log weights."""
+    """Advance every particle one step, in place: move it, then add the likelihood of the signals to its log weight."""
 
     def work(rows: slice) -> None:
         _move(state[rows], log_weight[rows], plan, k, geometry == "geographic", normal[rows])
@@ -219,7 +220,7 @@ def _advance(
 
 
 def _effective_number(row: np.ndarray) -> float:
-    """1 / sum of the squared shares of the different values: their number, if all are equally frequent."""
+    """1 / sum of the squared shares of the distinct values: their number, if all are equally frequent."""
     return float(len(row) ** 2 / np.square(np.unique(row, return_counts=True)[1]).sum())
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a track: the arrivals over time colored by association, and the way with its uncertainty."""
+"""Plots of a track: the arrivals over time colored by association, and the path with its uncertainty."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ COLORS = [0, 2, 4, 6, 8, 10, 12, 16, 18, 1, 3, 5, 7, 9, 11, 13, 17, 19]  # stron
 
 
 def plot_track(track: Track, target: str | Path, truth: Floats | None = None) -> None:
-    """Both pictures side by side, written to ``target`` (.png, .pdf, .svg)."""
+    """Write both plots side by side to ``target`` (.png, .pdf, .svg)."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 5.5), layout="constrained")
@@ -25,7 +25,7 @@ def plot_track(track: Track, target: str | Path, truth: Floats | None = None) ->
 
 
 def show_track(track: Track, truth: Floats | None = None) -> Any:
-    """Both pictures side by side in a new figure of pyplot; gives their axes."""
+    """Draw both plots side by side in a new pyplot figure; return their axes."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -37,7 +37,7 @@ def show_track(track: Track, truth: Floats | None = None) -> Any:
 
 
 def html_track(track: Track) -> str:
-    """The way in a notebook: a drawing of it with its ellipses and the beacons, and what it rests on in a sentence."""
+    """HTML for notebooks: a drawing of the path with its ellipses and the beacons, and a one-sentence summary."""
     way, beacons = track.on_map(track.position), track.on_map(track.beacons.position)
     outline = track.on_map(track.outline(0.95))
     every = np.concatenate([way, beacons, outline.reshape(-1, 2)])
@@ -64,7 +64,7 @@ def html_track(track: Track) -> str:
 
 
 def draw_arrivals(axes: Any, track: Track) -> None:
-    """Arrival times against days, each signal in the color of its most probable source; clutter is gray."""
+    """Plot arrival times against days, each signal in the color of its most probable source; clutter is gray."""
     day = np.repeat(track.day, np.diff(track.offsets))
     source = track.source
     junk = source < 0
@@ -79,7 +79,7 @@ def draw_arrivals(axes: Any, track: Track) -> None:
 
 
 def draw_way(axes: Any, track: Track, truth: Floats | None = None) -> None:
-    """Beacons, the track with ellipses of 95 %, each chain as a thin line, and the true way when it is known."""
+    """Plot the beacons, the track with 95 % ellipses, each chain as a thin line, and the true path if given."""
     geographic = track.geometry == "geographic"
 
     def xy(points: Floats) -> tuple[Floats, Floats]:

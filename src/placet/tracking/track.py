@@ -1,4 +1,4 @@
-"""What a tracker returns, and how its chains are put together."""
+"""The result of a tracker, and how its chains are combined."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,35 +11,35 @@ from placet.tracking.data import CLUTTER, Arrivals, Beacons
 from placet.tracking.geometry import AXES, displacements, exact_distance, points_at, weighted_mean, wrap_longitude
 from placet.tracking.particles import FilterRun
 
-LIKELY = 10.0  # a chain whose log-likelihood is lower than the best by more than this hardly counts
-APART = 3.0  # standard deviations of the wider chain between the means of two chains that disagree
-TWO_CLOUDS = 0.9  # share of variance explained by a cut in two (0.64 for a normal cloud) above which there are two
+LIKELY = 10.0  # a chain whose log-likelihood is below the best by more than this has hardly any weight
+APART = 3.0  # chains disagree if their means differ by this many standard deviations of the wider one
+TWO_CLOUDS = 0.9  # share of variance explained by a split in two (0.64 for a normal cloud) above which there are two
 RUN = 5  # after this many consecutive steps of disagreement the track is not determined
-COLLAPSED = 10.0  # effective particles below which a standard deviation says nothing
+COLLAPSED = 10.0  # effective particles below which a standard deviation is meaningless
 
 
 @dataclass(frozen=True)
 class Track:
-    """A float's positions and how sure they are.
+    """A float's positions and their uncertainty.
 
     Parameters
     ----------
     day : (steps,)
     position : (steps, 2), (x, y) or (lat, lon)
-    covariance : (steps, 2, 2), in km^2 north and east when geographic
-    ess : (steps,), effective number of particles behind a position: weighted particles of the filter or, when smoothed,
-        different states among the trajectories drawn, if those are fewer
-    association : (signals, beacons), P(signal from beacon | all that was used)
-    clutter : (signals,), the rest
+    covariance : (steps, 2, 2), in km^2 north and east if geographic
+    ess : (steps,), effective number of particles behind a position: weighted particles of the filter or, if smoothed,
+        distinct states among the trajectories drawn, if those are fewer
+    association : (signals, beacons), P(signal from beacon | all data used)
+    clutter : (signals,), P(signal is clutter | all data used)
     time : (signals,), recorded arrival times
     offsets : (steps + 1,); the signals ``offsets[k]:offsets[k + 1]`` belong to step k
-    log_likelihood : of the whole run (jointly with the end position when it was given)
+    log_likelihood : of the whole run (jointly with the end position if given)
     chain_position : (chains, steps, 2)
     chain_log_likelihood : (chains,)
     chain_lost : (chains,), whether a chain explains the signals far worse than the best one and is elsewhere
-    agree : (steps,), False where two chains that are not lost are apart, or one of them sees two clouds
-    beacons : the beacons that were listened to
-    smoothed : whether each position uses the later signals too
+    agree : (steps,), False if two chains that are not lost are apart, or one of them is bimodal
+    beacons : the beacons used
+    smoothed : whether each position also uses the later signals
     epoch : ISO date of day 0
     """
 
@@ -70,14 +70,14 @@ class Track:
 
     @property
     def determined(self) -> bool | None:
-        """False where chains disagree on five consecutive steps; None where only one chain is left to ask."""
+        """False if chains disagree on five consecutive steps; None if only one chain is left to compare."""
         if has_run(~self.agree):
             return False
         return True if np.sum(~self.chain_lost) > 1 else None
 
     @property
     def collapsed(self) -> np.ndarray:
-        """Steps (steps,) with so few particles left that their standard deviation says nothing."""
+        """Whether each step (steps,) has too few effective particles for a meaningful standard deviation."""
         return self.ess < COLLAPSED
 
     @property
@@ -98,20 +98,20 @@ class Track:
         return np.sqrt(np.trace(self.covariance, axis1=1, axis2=2) / 2)
 
     def error(self, truth: Floats) -> Floats:
-        """Distance (steps,) of the track from ``truth`` (steps, 2)."""
+        """Distance (steps,) between the track and ``truth`` (steps, 2)."""
         return exact_distance(self.position, truth, self.geometry)
 
     def inside(self, truth: Floats, level: float = 0.95) -> np.ndarray:
-        """Whether ``truth`` (steps, 2) lies in the ellipse that holds ``level`` of a normal distribution (steps,)."""
+        """Whether ``truth`` (steps, 2) lies in the ellipse containing ``level`` of a normal distribution (steps,)."""
         gap = displacements(np.asarray(truth, dtype=np.float64), self.position, self.geometry)
         variance, axes = np.linalg.eigh(self.covariance)
         along = np.einsum("ka,kab->kb", gap, axes)
-        with np.errstate(divide="ignore"):  # no variance at all: only the very same point is inside
+        with np.errstate(divide="ignore"):  # zero variance: only the identical point is inside
             square = np.divide(along**2, variance, out=np.zeros_like(along), where=along != 0).sum(axis=1)
         return square <= -2 * np.log1p(-level)
 
     def outline(self, level: float = 0.95, n_points: int = 48) -> Floats:
-        """The ellipse of each step that holds ``level`` of a normal distribution, as points (steps, n_points, 2)."""
+        """Ellipse containing ``level`` of a normal distribution for each step, as points (steps, n_points, 2)."""
         variance, axes = np.linalg.eigh(self.covariance)
         radius = np.sqrt(-2 * np.log1p(-level) * np.maximum(variance, 0.0))
         turn = np.linspace(0, 2 * np.pi, n_points, endpoint=False)
@@ -119,9 +119,10 @@ class Track:
         return points_at(self.position[:, None], np.einsum("kab,kb,nb->kna", axes, radius, circle), self.geometry)
 
     def on_map(self, points: Floats) -> Floats:
-        """Points (..., 2) as a map draws them, east or x first.
+        """Points (..., 2) in map coordinates, east or x first.
 
-        Longitudes are those nearest to the start of the track, so that one over the date line stays in one piece.
+        Longitudes are shifted to be nearest to the start of the track, so that a track across the date line stays
+        connected.
         """
         points = np.asarray(points, dtype=np.float64)
         if self.geometry == "plane":
@@ -130,7 +131,7 @@ class Track:
         return np.stack([middle + wrap_longitude(points[..., 1] - middle), points[..., 0]], axis=-1)
 
     def to_frame(self) -> Any:
-        """A Polars frame with one row for each step: day, date, position, sd, covariance, ess, agree."""
+        """A Polars frame with one row per step: day, date, position, sd, covariance, ess, agree."""
         import polars as pl
 
         first, second = AXES[self.geometry]
@@ -155,14 +156,15 @@ class Track:
         return html_track(self)
 
     def plot(self, truth: Floats | None = None) -> Any:
-        """Arrivals by source, and the way with its uncertainty, by matplotlib; gives both axes."""
+        """Plot arrivals by source, and the path with its uncertainty, with matplotlib; return both axes."""
         from placet.tracking.plot import show_track
 
         return show_track(self, truth)
 
     def associations_frame(self) -> Any:
-        """A Polars frame with one row for each signal: its day, date and time, most probable source, the probability of
-        that source, and the probability of clutter.
+        """A Polars frame with one row per signal.
+
+        Its columns are day, date and time, the most probable source, its probability, and the probability of clutter.
         """
         import polars as pl
 
@@ -181,7 +183,7 @@ class Track:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know before believing the track: chains that are lost, apart or alone, clouds that collapsed."""
+        """Caveats about the track: chains that are lost, disagree or are alone, and particles that collapsed."""
         chains, lost = len(self.chain_lost), int(self.chain_lost.sum())
         behind = self.chain_log_likelihood.max() - self.chain_log_likelihood
         notes = []
@@ -219,7 +221,7 @@ class Track:
         return tuple(notes)
 
     def summary(self) -> str:
-        """The run in a few plain sentences, and the notes."""
+        """Summary of the run in a few sentences, followed by the notes."""
         unit = " km" if self.geometry == "geographic" else ""
         words = [
             f"{len(self)} steps, day {self.day[0]:g} to {self.day[-1]:g}; {len(self.clutter)} signals, "
@@ -234,7 +236,7 @@ class Track:
 def combine_chains(
     runs: list[FilterRun], beacon: list[np.ndarray], arrivals: Arrivals, beacons: Beacons, smoothed: bool
 ) -> Track:
-    """Chains put together, each weighted by its likelihood: a mean over chains of an unbiased estimate each."""
+    """Combine chains, each weighted by its likelihood: a mean over chains of unbiased estimates."""
     geometry = beacons.geometry
     log_z = np.array([run.log_likelihood for run in runs])
     weight = np.exp(log_z - log_z.max())
@@ -274,13 +276,13 @@ def combine_chains(
 
 
 def has_run(mask: np.ndarray) -> bool:
-    """Whether RUN consecutive steps (all of them, where there are fewer) are True."""
+    """Whether RUN consecutive steps (all steps, if there are fewer) are True."""
     runs = np.convolve(mask.astype(int), np.ones(RUN, int)) if len(mask) else np.zeros(1, int)
     return bool(runs.max() >= min(RUN, max(len(mask), 1)))
 
 
 def _lost_chains(mean: Floats, covariance: Floats, log_z: Floats, geometry: str) -> np.ndarray:
-    """Chains (chains,) far less likely than the best one that are also somewhere else for a while."""
+    """Whether each chain (chains,) is far less likely than the best one and also elsewhere for several steps."""
     best = int(np.argmax(log_z))
     lost = log_z < log_z[best] - LIKELY
     for c in np.flatnonzero(lost).tolist():
@@ -292,7 +294,7 @@ def _lost_chains(mean: Floats, covariance: Floats, log_z: Floats, geometry: str)
 
 
 def _any_apart(place: Floats, covariance: Floats) -> bool:
-    """Whether any two of the places (chains, 2) are APART standard deviations from each other.
+    """Whether any two of the places (chains, 2) are more than APART standard deviations from each other.
 
     The standard deviation is that of the wider of the two chains, along the line between them.
     """

@@ -1,4 +1,4 @@
-"""From arrivals to a track."""
+"""The tracker: estimates a track from arrivals."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from placet.tracking.track import Track, combine_chains
 
 
 class Sample(NamedTuple):
-    """Trajectories (steps, n, 2 or 4), the evidence and the motion they were drawn with, and the log-likelihood."""
+    """Trajectories (steps, n, 2 or 4), the evidence and motion used to draw them, and the log-likelihood."""
 
     state: Floats
     steps: list[Evidence]
@@ -28,30 +28,30 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RankedSignalTracker:
-    """Tracks a float from the first few unlabeled arrival times of each step.
+    """Track a float from the first few unlabeled arrival times of each step.
 
-    The observation model is that of ``placet.tracking.model``, the motion that of ``placet.tracking.motion``.  The same
-    ``random_state`` gives the same track on any number of threads.
+    The observation model is defined in ``placet.tracking.model``, the motion in ``placet.tracking.motion``.  The same
+    ``random_state`` gives the same track with any number of threads.
 
     Parameters
     ----------
     beacons : the sources of the signals
-    detection : P_D, the chance to hear a beacon; one number, or one for each beacon
-    clutter_rate : lambda, the mean number of clutter signals in a step; P_C = lambda / (1 + lambda)
-    sigma : standard deviation of an arrival time, in seconds; one number, or one for each beacon
-    diffusion : variance gained per day (km^2 when geographic): one number, two, or a matrix
-    persistence : days over which velocity is remembered; 0 for a random walk
+    detection : P_D, the probability of hearing a beacon; one number, or one per beacon
+    clutter_rate : lambda, the mean number of clutter signals per step; P_C = lambda / (1 + lambda)
+    sigma : standard deviation of an arrival time, in seconds; one number, or one per beacon
+    diffusion : variance gained per day (km^2 if geographic): one number, two, or a matrix
+    persistence : correlation time of the velocity in days; 0 for a random walk
     clutter : distribution of clutter times, an object with ``pdf`` and ``cdf``; uniform over the window by default
-    keep : "earliest" or "strongest", the signals that are stored
-    ranked : False for the baseline that forgets the order (equation 5.72)
-    confidence_ratio : function of the confidences that gives p(confidence | clutter) / p(confidence | signal)
-    method : "exact", "bethe" or "auto", how associations are summed
-    particles : in each chain
-    chains : independent filters, to see whether they agree
+    keep : which signals the float stores, "earliest" or "strongest"
+    ranked : False for the baseline that ignores the order (equation 5.72)
+    confidence_ratio : function that maps confidences to p(confidence | clutter) / p(confidence | signal)
+    method : how to sum over associations: "exact", "bethe" or "auto"
+    particles : number of particles per chain
+    chains : number of independent filters, run to see whether they agree
     threshold : resample when the effective number of particles falls below this share
-    trajectories : drawn backwards in each chain when smoothing
-    candidates : states of each step that a trajectory may come from, beside its own ancestor
-    random_state : of everything random
+    trajectories : number of trajectories drawn backwards per chain when smoothing
+    candidates : number of states per step that a trajectory may come from, in addition to its own ancestor
+    random_state : seed of all random numbers
 
     >>> import numpy as np
     >>> from placet.tracking import Arrivals, Beacons
@@ -90,7 +90,7 @@ class RankedSignalTracker:
         if not 0 <= self.persistence < np.inf:
             raise ValueError(f"persistence {self.persistence} must be 0 (random walk) or a number of days")
         checked_diffusion(self.diffusion)
-        self.model  # noqa: B018 - its parameters are checked where they are made
+        self.model  # noqa: B018 - constructing it validates its parameters
 
     @property
     def model(self) -> SignalModel:
@@ -110,11 +110,11 @@ class RankedSignalTracker:
         self, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *, start_day: float | None = None,
         end_day: float | None = None, start_sd: float = 0.0, end_sd: float = 0.0, smooth: bool | None = None,
     ) -> Track:  # fmt: skip
-        """The track through ``arrivals`` from the known ``start`` (and, if known, to ``end``): (x, y), or (lat, lon).
+        """Estimate the track from the known ``start`` (and, if known, to ``end``): (x, y), or (lat, lon).
 
-        The start holds ``start_day`` and the end ``end_day`` (by default one step before the first and one after the
-        last), each with its standard deviation.  ``smooth``: whether each position uses the later signals too; by
-        default when ``end`` is given.
+        The float is at the start on ``start_day`` and at the end on ``end_day`` (by default one step before the first
+        and one after the last), each with its standard deviation.  With ``smooth``, the default if ``end`` is given,
+        each position also uses the later signals.
         """
         steps = evidence(self.model, self.beacons, arrivals)
         here = self._checked_start(arrivals, start)
@@ -128,7 +128,7 @@ class RankedSignalTracker:
         self, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *, start_day: float | None = None,
         end_day: float | None = None,
     ) -> Sample:  # fmt: skip
-        """``trajectories`` whole tracks drawn from their distribution given all signals, by one chain."""
+        """Draw ``trajectories`` whole tracks from their distribution given all signals, with one chain."""
         steps = evidence(self.model, self.beacons, arrivals)
         here = self._checked_start(arrivals, start)
         way = self._plan(arrivals, start_day, end, end_day, 0.0)
@@ -141,7 +141,7 @@ class RankedSignalTracker:
         self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, smooth: bool,
         rng: np.random.Generator,
     ) -> FilterRun:  # fmt: skip
-        """One chain; with ``smooth`` the moments and associations are those of the trajectories drawn backwards."""
+        """Run one chain; with ``smooth``, moments and associations are those of the trajectories drawn backwards."""
         geometry = self.beacons.geometry
         run = self._filter(steps, arrivals, way, here, start_sd, self.candidates if smooth else 0, rng)
         if not smooth:
@@ -173,7 +173,7 @@ class RankedSignalTracker:
         )
 
     def _checked_start(self, arrivals: Arrivals, start: ArrayLike) -> Floats:
-        """The start, or a ``DataError`` when no beacon of the first day could be heard from it inside the window."""
+        """The start; raises a ``DataError`` if no beacon of the first day could be heard from it within the window."""
         beacons = self.beacons
         here = checked_points(start, beacons.geometry, "start")[0]
         on = beacons.active_beacons(arrivals.day[0])
