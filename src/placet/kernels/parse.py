@@ -1,22 +1,22 @@
-"""LETOR / svmlight and multi-label text to columns, one block of whole lines at a time; numbers exact to the last bit.
+"""Parse LETOR / svmlight and multi-label text into columns, one block of whole lines at a time, with exact rounding.
 
-Every block ends with a newline, so no loop needs to look for the end of the text.
+Every block ends with a newline, so no loop needs to check for the end of the text.
 """
 
 import numpy as np
 
 from placet.kernels.jit import jit
 
-# What may be wrong with a line; placet.io.letor turns these into words.
+# Kinds of errors in a line; placet.io.letor turns these into messages.
 GRADE, QID, NO_QID, INDEX, VALUE, FEATURE_RANGE, LABEL, LABEL_RANGE = 1, 2, 3, 4, 5, 6, 7, 8
 
 SPACE, TAB, RETURN, NEWLINE, COLON, HASH, COMMA = 32, 9, 13, 10, 58, 35, 44
 
-MAX_TEN = 280  # powers of ten in the table; numbers beyond are read with care
+MAX_TEN = 280  # largest power of ten in the table; numbers beyond it are left to the slow parser
 
 
 def _truncated_powers():
-    """First 64 bits of 10^q and the binary exponent that goes with them: 10^q in [t, t + 1) 2^b, t in [2^63, 2^64)."""
+    """First 64 bits t of 10^q and the matching binary exponent b: 10^q in [t, t + 1) 2^b, t in [2^63, 2^64)."""
     top, exponent = [], []
     for q in range(-MAX_TEN, MAX_TEN + 1):
         if q >= 0:
@@ -38,7 +38,7 @@ TEN = 10.0 ** np.arange(23)  # exact in float64
 
 @jit()
 def count(text):
-    """Newlines and colons of a block: bounds on its rows and its values.  O(bytes), vectorised."""
+    """Number of newlines and colons in a block: upper bounds on its rows and values.  O(bytes), vectorized."""
     lines = 0
     colons = 0
     for c in text:
@@ -49,11 +49,11 @@ def count(text):
 
 @jit()
 def times_power_of_ten(m, ten):
-    """(m 10^ten correctly rounded, True), or (0, False) when 64 bits of the power do not settle the last bit.
+    """(m 10^ten correctly rounded, True), or (0, False) if 64 bits of the power do not determine the last bit.
 
-    m < 2^53 and abs(ten) <= 22: one exactly rounded operation (Clinger).  Otherwise h, the upper half of m (shifted to
-    64 bits) times the truncated power, is below the true product by less than 2, so the rounding is settled unless the
-    bits that are dropped are one half or one unit less (about 1 number in 1000).
+    If m < 2^53 and abs(ten) <= 22, one exactly rounded operation suffices (Clinger).  Otherwise h, the upper half of m
+    (shifted to 64 bits) times the truncated power, is below the true product by less than 2, so the rounding is certain
+    unless the dropped bits are exactly one half or one unit less (about 1 number in 1000).
     """
     if m < 9007199254740992:
         if ten == 0:
@@ -86,14 +86,14 @@ def times_power_of_ten(m, ten):
     power = np.int64(drop) + 64 - lead + TEN_EXPONENT[ten + MAX_TEN]
     if power < -1022 or power > 970:
         return 0.0, False
-    # kept < 2^54 and both factors of the power are normal, so each product below is exact
+    # kept < 2^54 and both factors of the power are normal numbers, so each product below is exact
     first = power // 2
     return kept * 2.0**first * 2.0 ** (power - first), True
 
 
 @jit()
 def number(text, p):
-    """Decimal at byte p: (value, byte after it, state); state 1: exact, 2: to be read with care, 0: no number.
+    """Decimal at byte p: (value, byte after it, state); state 1: exact, 2: left to the slow parser, 0: not a number.
 
     Grammar: [+-] digits [. digits] [e [+-] digits], at least one digit before the exponent.  O(digits).
     """
@@ -145,7 +145,7 @@ def number(text, p):
 
 @jit()
 def blank(text, p):
-    """The first byte from p on that is not a space, a tab or a carriage return."""
+    """Position of the first byte from p on that is not a space, tab or carriage return."""
     while text[p] == SPACE or text[p] == TAB or text[p] == RETURN:
         p += 1
     return p
@@ -153,7 +153,7 @@ def blank(text, p):
 
 @jit()
 def next_line(text, p):
-    """The byte after the next newline."""
+    """Position after the next newline."""
     while text[p] != NEWLINE:
         p += 1
     return p + 1
@@ -167,17 +167,17 @@ def ends(c):
 
 @jit()
 def is_null(text, p):
-    """Whether the word NULL stands at p."""
+    """Whether the word NULL is at p."""
     return text[p] == 78 and text[p + 1] == 85 and text[p + 2] == 76 and text[p + 3] == 76
 
 
 @jit()
 def pairs(text, p, base, limit, null, index, value, slow, nnz, n_slow):
-    """``index:value`` from byte p to the end of the line or a comment; ``base <= index < base + limit``.
+    """Parse ``index:value`` from byte p to the end of the line or a comment; ``base <= index < base + limit``.
 
-    With ``null`` the word NULL is NaN.  Returns the byte where it stopped, the numbers of values and of ``slow``
-    entries so far, the kind of problem (0: none) and where its token starts, the last column, and whether columns
-    rose.  O(bytes).
+    With ``null`` the word NULL is read as NaN.  Returns the byte where parsing stopped, the numbers of values and of
+    ``slow`` entries so far, the kind of error (0: none) and the start of its token, the largest column, and whether
+    columns ascend.  O(bytes).
     """
     last = -1
     rising = True
@@ -218,8 +218,9 @@ def pairs(text, p, base, limit, null, index, value, slow, nnz, n_slow):
 
 @jit()
 def query(text, p):
-    """``qid:name`` at byte p: (name as a canonical number of at most 18 digits, else -1; its start; its end).  Empty:
-    none.
+    """``qid:name`` at byte p: (name as a canonical number of at most 18 digits, else -1; its start; its end).
+
+    Start and end are equal if there is no name.
     """
     if text[p] != 113 or text[p + 1] != 105 or text[p + 2] != 100 or text[p + 3] != COLON:
         return -1, p, p
@@ -237,7 +238,7 @@ def query(text, p):
 
 @jit()
 def skip_empty(text, p, line):
-    """The next line that is neither blank nor a comment: (its first byte that is not blank, its number)."""
+    """Find the next line that is neither blank nor a comment: (its first nonblank byte, its number)."""
     while p < len(text):
         p = blank(text, p)
         if text[p] != NEWLINE and text[p] != HASH:
@@ -249,7 +250,7 @@ def skip_empty(text, p, line):
 
 @jit()
 def note(bad, n, line, kind, text, at):
-    """Record a bad line; the token at fault goes from ``at`` to the next space."""
+    """Record a bad line; the faulty token extends from ``at`` to the next space."""
     end = at
     while not ends(text[end]):
         end += 1
@@ -259,12 +260,13 @@ def note(bad, n, line, kind, text, at):
 
 @jit()
 def letor(text, base, limit, need_qid, null, grade, qid, token, indptr, index, value, slow, bad):
-    """Rows ``grade qid:name index:value ... # comment`` of a block.
+    """Parse the rows ``grade qid:name index:value ... # comment`` of a block.
 
-    Fills, per row: ``grade``; ``qid`` and ``token`` = (start and end of the query's name, end of the features, line
+    Fills, per row: ``grade``, ``qid`` and ``token`` = (start and end of the query's name, end of the features, line
     from 0); per value: ``index`` (column from 0) and ``value``, with ``indptr`` as in CSR.  ``slow``: (value number,
-    or -1 - row for a grade; start; end) of decimals to read with care.  ``bad``: (line, kind, start, end) of the
-    lines left out. Returns rows, slow, bad, lines, the largest column, whether every row holds the same columns 0, 1,
+    or -1 - row for a grade; start; end) of decimals left to the slow parser.  ``bad``: (line, kind, start, end) of
+    skipped lines. Returns the numbers of rows, slow entries, bad lines and lines, the largest column, whether every row
+    has the same columns 0, 1,
     ..., whether some row's columns do not rise.  O(bytes).
     """
     rows = n_bad = n_slow = nnz = 0
@@ -308,10 +310,10 @@ def letor(text, base, limit, need_qid, null, grade, qid, token, indptr, index, v
 
 @jit()
 def multilabel(text, limit, n_labels, label_ptr, label, line_of, indptr, index, value, slow, bad):
-    """Rows ``label,label,... index:value ...`` of a block, all counted from 0; a blank line is a point without either.
+    """Parse the rows ``label,label,... index:value ...`` of a block, indices from 0; a blank line is an empty point.
 
-    ``label`` with ``label_ptr``, and ``index``, ``value`` with ``indptr``, as in CSR; the rest and the answer as for
-    ``letor``.
+    ``label`` with ``label_ptr``, and ``index``, ``value`` with ``indptr``, are as in CSR; the other arguments and the
+    return value are as in ``letor``.
     """
     rows = n_bad = n_slow = nnz = n_label = line = 0
     top = -1
@@ -325,7 +327,7 @@ def multilabel(text, limit, n_labels, label_ptr, label, line_of, indptr, index, 
             at = p
             k = 0
             while 48 <= text[p] <= 57:
-                k = min(k * 10 + (text[p] - 48), 2147483647)  # no label, since int32 holds them all
+                k = min(k * 10 + (text[p] - 48), 2147483647)  # exceeds every label, since labels fit in int32
                 p += 1
             if text[p] == COLON and n_label == first_label:  # the first feature of a point without labels
                 p = at
@@ -358,7 +360,7 @@ def multilabel(text, limit, n_labels, label_ptr, label, line_of, indptr, index, 
 
 @jit()
 def scatter(indptr, index, value, X):
-    """Rows in CSR written into the dense rows of ``X``, which holds zeros.  O(values)."""
+    """Write CSR rows into the dense rows of ``X``, which must be zero.  O(values)."""
     for r in range(len(indptr) - 1):
         for k in range(indptr[r], indptr[r + 1]):
             X[r, index[k]] = value[k]

@@ -1,10 +1,10 @@
 """Exact Plackett-Luce likelihood of an ordered partition: stage k is "all of tier k before all of the tiers below it".
 
 With L_k and rest_k as in `plackett_luce`, stage k has log P_k = f(d_i = s_i - L_{k+1}, i in tier k) (`quadrature`).
-Its slopes g_i go to the tied rows, and minus their sum G_k to the rows below by their softmax shares: a row of tier t
-receives e^{s - L_t} B_t with B_{t+1} = rest_t B_t + G_t.  The lowest tier adds nothing.
+Its slopes g_i are added to the tied rows, and minus their sum G_k is split among the rows below by softmax shares: a
+row of tier t receives e^{s - L_t} B_t with B_{t+1} = rest_t B_t + G_t.  The lowest tier contributes no stage.
 ``stage`` (rows, or empty): the factor of each stage, at the first row of its tier.
-O(rows + nodes * tied rows), scratch O(rows of a list).
+O(rows + nodes * tied rows) time, O(rows of a list) scratch memory.
 """
 
 import math
@@ -20,7 +20,7 @@ from placet.kernels.ranges import longest, lowest_tier
 
 @njit(inline="always")
 def _stage(s, first, last, below, tol, item, node, exponent):
-    """log P of one stage and its number of nodes; d_i, a_i, nodes and weights stay in the scratch."""
+    """log P of one stage and its number of nodes; d_i, a_i, nodes and weights are left in the scratch arrays."""
     for r in range(first, last):
         item[0, r - first] = s[r] - below
     return quadrature.log_probability(
@@ -30,7 +30,7 @@ def _stage(s, first, last, below, tol, item, node, exponent):
 
 @jit()
 def _largest_tied(grade, offsets):
-    """Rows of the largest tier that is not the lowest of its list."""
+    """Number of rows of the largest tier that is not the lowest of its list."""
     largest = 0
     for q in range(len(offsets) - 1):
         first = offsets[q]
@@ -56,9 +56,9 @@ def _single(d):
 def partition(s, grade, offsets, weight, values, out, v, tol, stage):
     """- sum of log P_k over tiers k above the lowest, with its gradient in ``out``; or, given ``v``, Hessian times v.
 
-    With u = v - mean below, H the Hessian of log P: - H u at tied rows and p (1'Hu + G (v - mean)) at rows below.
-    ``v`` is empty for value and gradient; else ``values`` stay as they are.  One kernel for both, since they share the
-    quadrature, which takes longest to compile.
+    With u = v - mean of v below and H the Hessian of log P: - H u at tied rows and p (1'Hu + G (v - mean)) at rows
+    below.  An empty ``v`` requests value and gradient; otherwise ``values`` is left unchanged.  One kernel does both,
+    since they share the quadrature, which takes longest to compile.
     """
     n, tied, product = longest(offsets), _largest_tied(grade, offsets), len(v) > 0
     starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
@@ -159,11 +159,11 @@ def partition_curvature(s, grade, offsets, weight, out, tol, stage):
 
 @jit(error_model="numpy")
 def partition_hessian(s, item, grade, offsets, weight, tol, out):
-    """Half of the Hessian by item, added to ``out`` (n, n): with its transpose it is whole.
+    """Add half of the Hessian by item to ``out`` (n, n): adding the transpose completes it.
 
     With H the Hessian of log P in a stage, h = H 1 and p the shares of the rows below, the stage adds -H to tied rows,
     h p' between these and the rows below, and G diag(p) - (G + 1'h) p p' to the rows below.
-    O(sum over lists of rows^2, and of nodes times tied rows^2).
+    O(sum over lists of rows^2 + nodes times tied rows^2).
     """
     n, tied = longest(offsets), _largest_tied(grade, offsets)
     starts, exponent = np.empty(n + 1, np.int64), np.empty(quadrature.MAX_NODES, np.int64)
@@ -175,7 +175,7 @@ def partition_hessian(s, item, grade, offsets, weight, tol, out):
         if b - a < 2 or w == 0.0:
             continue
         n_tiers = tier_stages(s, grade, a, b, starts, e, own, left, share, rest)
-        pull, squares = 0.0, 0.0  # of the stages above, for shares of the rows from this tier on
+        pull, squares = 0.0, 0.0  # from the stages above, relative to shares among the rows from this tier on
         for t in range(n_tiers):
             first, last = starts[t], starts[t + 1]
             for r in range(first, last):

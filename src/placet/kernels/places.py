@@ -1,4 +1,4 @@
-"""The law of places under the Plackett-Luce model."""
+"""Distribution of ranks under the Plackett-Luce model."""
 
 import math
 
@@ -7,24 +7,24 @@ import numpy as np
 from placet.kernels.jit import jit
 
 LEFT, RIGHT = -37.0, 3.8  # beyond these, y e^-y at y = e^(x + s) is below 1e-16
-NEGLIGIBLE = 1e-25  # no probability of a count below this is followed further
+NEGLIGIBLE = 1e-25  # probabilities of counts below this are dropped
 
 
 @jit()
 def step_for(n):
     """Step of the trapezoid rule for n rows.
 
-    A row alone needs 1/4: its integrand is analytic for |Im x| < pi/2, an error of e^(-pi^2 / step).  The place of a
-    row among n alike settles within a Gaussian of width 1.24 / sqrt(n), an error of e^(-2 (pi width / step)^2).
+    A single row needs 1/4: its integrand is analytic for |Im x| < pi/2, so the error is e^(-pi^2 / step).  Among n
+    equal rows a rank is settled within a Gaussian of width 1.24 / sqrt(n): an error of e^(-2 (pi width / step)^2).
     """
     return min(0.25, 0.9 / math.sqrt(n))
 
 
 @jit()
 def counts_of(p, out, work):
-    """out[k] = probability that k of independent events with probabilities p happen.  O(N^2).
+    """out[k] = probability that k of the independent events with probabilities p happen.  O(N^2).
 
-    Returns the first and the last k at which it is not negligible; only there ``out`` is set.
+    Returns the first and last k whose probability is not negligible; ``out`` is set only there.
     """
     low = high = 0
     out[0] = 1.0
@@ -48,9 +48,9 @@ def counts_of(p, out, work):
 
 @jit()
 def add_without(count, low, high, p, scale, out):
-    """out[k] += scale * probability of k events when one, of probability p, is taken out of ``count``.  O(N).
+    """out[k] += scale * probability of k events after one of probability p is removed from ``count``.  O(N).
 
-    Divides the generating function by (1 - p + p z), from the end where the quotient of its coefficients is at most 1.
+    Divides the generating function by (1 - p + p z), from the end at which the ratio of its coefficients is at most 1.
     """
     rest = 0.0
     if p <= 0.5:
@@ -67,16 +67,16 @@ def add_without(count, low, high, p, scale, out):
 
 @jit()
 def place_law(s, out):
-    """out[i, r] += P(exactly r rows are above row i), e^s being rates of exponential times, the least first.
+    """out[i, r] += P(exactly r rows are above row i), where rows are ordered by exponential arrival times of rates e^s.
 
     Row i arrives at time e^x with density y e^-y in x, y = e^(x + s_i); by then row j has arrived with probability
-    1 - exp(-e^(x + s_j)), independently.  Trapezoid rule in x over the nodes where some row may arrive.
+    1 - exp(-e^(x + s_j)), independently.  Trapezoid rule in x over the nodes at which a row may arrive.
     O(nodes N^2), nodes = (41 + spread of s) / step.
     """
     n = len(s)
     p, count, work = np.empty(n), np.empty(n + 1), np.empty(n)
     step = step_for(n)
-    order = np.sort(-s)  # the middle of every row's arrival, in x
+    order = np.sort(-s)  # centers of the rows' arrival densities, in x
     first, last = 0, -1
     start = math.floor((order[0] + LEFT) / step)
     stop = math.ceil((order[n - 1] + RIGHT) / step)
@@ -87,7 +87,7 @@ def place_law(s, out):
             last += 1
         while first <= last and order[first] + RIGHT < x:
             first += 1
-        if first > last:  # no row arrives near here: go on where the next begins
+        if first > last:  # no row arrives near here: skip to where the next one may
             node = max(node + 1, math.floor((order[last + 1] + LEFT) / step)) if last + 1 < n else stop + 1
             continue
         for j in range(n):

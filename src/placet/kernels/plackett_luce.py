@@ -1,8 +1,8 @@
-"""Plackett-Luce stages: tiers leave from the top, and stage k costs ``count[k]`` draws against all rows that are left.
+"""Plackett-Luce stages: tiers are removed from the top; stage k makes ``count[k]`` draws from all remaining rows.
 
 With L_k the log-sum-exp over R_k (the rows of tiers k, k + 1, ...), l_k that over tier k alone, share_k = e^{l_k - L_k}
-and rest_k = e^{L_{k+1} - L_k}, every sum over stages is a recurrence whose terms lie in [0, 1] times counts:
-A_k = sum_{j <= k} count_j e^{L_k - L_j} = rest_{k-1} A_{k-1} + count_k.  So nothing overflows, in O(rows).
+and rest_k = e^{L_{k+1} - L_k}, every sum over stages is a recurrence with coefficients in [0, 1] times counts:
+A_k = sum_{j <= k} count_j e^{L_k - L_j} = rest_{k-1} A_{k-1} + count_k.  So nothing overflows, and the cost is O(rows).
 """
 
 import math
@@ -16,7 +16,7 @@ from placet.kernels.softmax import exponentials
 
 @jit()
 def suffixes(n_tiers, own, left, share, rest):
-    """L_k, share_k and rest_k from l_k, from the lowest tier upward."""
+    """Compute L_k, share_k and rest_k from l_k, from the lowest tier upward."""
     left[n_tiers - 1], share[n_tiers - 1], rest[n_tiers - 1] = own[n_tiers - 1], 1.0, 0.0
     for k in range(n_tiers - 2, -1, -1):
         gap = own[k] - left[k + 1]
@@ -28,7 +28,7 @@ def suffixes(n_tiers, own, left, share, rest):
 
 @jit()
 def shuffled(grade, a, b, uniform, order):
-    """Rows a..b with each run of equal grades in the random order that the rows' uniforms give (Fisher-Yates)."""
+    """Write rows a..b to ``order``, shuffling each run of equal grades by the rows' uniforms (Fisher-Yates)."""
     first = a
     for r in range(a, b):
         if r > a and grade[r] != grade[r - 1]:
@@ -40,7 +40,7 @@ def shuffled(grade, a, b, uniform, order):
 
 @jit()
 def places(grade, a, b, k):
-    """How many places are ordered: k, or with k < 0 all rows above the lowest tier."""
+    """Number of ordered places: k, or if k < 0, all rows above the lowest tier."""
     if k >= 0:
         return min(k, b - a)
     r = b
@@ -51,8 +51,9 @@ def places(grade, a, b, k):
 
 @jit()
 def ordered_stages(s, grade, a, b, uniform, k, order, x, e, own, starts):
-    """One tier per ordered place and one for the rest: scores ``x`` in that order, e^{x - max} of each tier;
-    number of tiers.
+    """Build one tier per ordered place and one for the rest; return the number of tiers and of ordered places.
+
+    ``x``: the scores in that order; ``e``: their softmax within each tier; ``own``: log-sum-exp of each tier.
     """
     shuffled(grade, a, b, uniform, order)
     top = places(grade, a, b, k)
@@ -75,13 +76,13 @@ def ordered_stages(s, grade, a, b, uniform, k, order, x, e, own, starts):
 
 @jit()
 def stage_factor(stage, row):
-    """What the stage at this row counts for: 1 unless ``stage`` says otherwise."""
+    """Factor of the stage that starts at this row: 1 if ``stage`` is empty."""
     return stage[row] if len(stage) else 1.0
 
 
 @jit()
 def ordered(s, grade, offsets, weight, values, grad, uniform, k, stage):
-    """sum over the first k places j of log sum_{l >= j} e^{s_l} - s_j, ties in the order of ``uniform``.  O(rows).
+    """sum over the first k places j of log sum_{l >= j} e^{s_l} - s_j, ties ordered by ``uniform``.  O(rows).
 
     ``stage`` (rows, or empty): factors of the places.
     """
@@ -129,7 +130,7 @@ def ordered_curvature(s, grade, offsets, weight, out, uniform, k, stage):
 
 @jit()
 def mean_below(n_tiers, share, rest, inner, mean):
-    """Mean of v under the softmax over R_k, from the means ``inner`` inside each tier."""
+    """Mean of v under the softmax over R_k, from the means ``inner`` within each tier."""
     mean[n_tiers - 1] = inner[n_tiers - 1]
     for k in range(n_tiers - 2, -1, -1):
         mean[k] = share[k] * inner[k] + rest[k] * mean[k + 1]
@@ -164,7 +165,10 @@ def ordered_hvp(s, grade, offsets, weight, out, v, uniform, k, stage):
 
 @jit()
 def tier_stages(s, grade, a, b, starts, e, own, left, share, rest):
-    """Tiers of a list, e = softmax inside each tier (written at the list's rows), L_k and shares; number of tiers."""
+    """Write the tiers of a list, the softmax within each tier (to e, at the list's rows), L_k and the shares.
+
+    Returns the number of tiers.
+    """
     n_tiers = find_tiers(grade, a, b, starts)
     for t in range(n_tiers):
         top, own[t] = exponentials(s, starts[t], starts[t + 1], e)

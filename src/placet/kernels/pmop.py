@@ -1,9 +1,9 @@
-"""Full-decomposition model over ordered partitions: a subset weighs the mean of its items' potentials e^{s_i}.
+"""Full-decomposition model over ordered partitions: a subset's weight is the mean of its items' potentials e^{s_i}.
 
-Stage k takes the tier X_k out of the items left, R_k.  The non-empty subsets of R_k weigh C_k sum_{R_k} e^s together,
-C_k = (2^N_k - 1) / N_k, N_k = |R_k|, so a stage costs  log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|).
-Rows count as unsigned where a loop over them should run in vector registers: a signed one is tested for counting from
-the end.  Every kernel runs over the stages of each list, the last one included: it, too, chose to leave nothing behind.
+Stage k removes the tier X_k from the remaining items R_k.  The nonempty subsets of R_k have total weight
+C_k sum_{R_k} e^s, C_k = (2^N_k - 1) / N_k, N_k = |R_k|, so a stage costs  log sum_{R_k} e^s - log sum_{X_k} e^s +
+log(C_k |X_k|).  The last stage counts too: it also chooses a subset, namely everything that remains.
+Loops that should vectorize use unsigned row indices: signed ones are checked for indexing from the end.
 """
 
 import math
@@ -16,22 +16,20 @@ from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
 LOG_2 = math.log(2.0)
-NARROW = (
-    150.0  # scores this close to the first row's need no other shift: e^{+-150} times any count is far from the limits
-)
+NARROW = 150.0  # scores this close to the first row's need no other shift: e^{+-150} times any count is representable
 PROPER = 1.0 - 0.5 ** np.arange(61)  # 2^n - 1 = 2^n PROPER[n]; from n = 54 on it is 1
-FOLD = 1e100  # factors are multiplied up to here before their logarithm is taken
+FOLD = 1e100  # products of factors are accumulated up to this size before taking the logarithm
 
 
 @jit()
 def log_subsets(n):
-    """log(2^n - 1), the number of non-empty subsets."""
+    """log(2^n - 1), the log number of nonempty subsets."""
     return n * LOG_2 + math.log(PROPER[min(n, 60)])
 
 
 @jit()
 def log_add(x, y):
-    """log(e^x + e^y), one of them finite."""
+    """log(e^x + e^y), where at least one is finite."""
     if x < y:
         x, y = y, x
     return x + math.log1p(math.exp(y - x))
@@ -39,9 +37,9 @@ def log_add(x, y):
 
 @jit()
 def is_narrow(s, a, b):
-    """Whether no score of rows a..b is further than NARROW from the first.
+    """Whether all scores of rows a..b are within NARROW of the first.
 
-    Counted, not searched, so that it runs in vector registers.
+    Counts violations instead of stopping at the first, so that the loop vectorizes.
     """
     far = 0
     for r in range(np.uint64(a), np.uint64(b)):
@@ -53,7 +51,7 @@ def is_narrow(s, a, b):
 def exp_rows(s, a, b, shift, out):
     """out = e^{s - shift} for rows a..b.
 
-    Apart from `row_sum`: its leave to reorder would undo the rounding inside `exp`.
+    Kept separate from `row_sum`, whose reordering flag would break the rounding inside `exp`.
     """
     for r in range(np.uint64(a), np.uint64(b)):
         out[r] = exp(s[r] - shift)
@@ -77,7 +75,7 @@ def scale_rows(x, a, b, factor):
 
 @jit(error_model="numpy")
 def fd_narrow(s, start, n_tiers, weight, grad, rest, tier):
-    """Value of one list of close scores; gradient into ``grad``.
+    """Return the value of one list of close scores; write the gradient to ``grad``.
 
     Plain sums with one shift: d / d s_i = e^{s_i} (sum_{k <= t} 1 / sum_{R_k} e^s - 1 / sum_{X_t} e^s), i in X_t.
     """
@@ -103,7 +101,7 @@ def fd_narrow(s, start, n_tiers, weight, grad, rest, tier):
 
 @jit()
 def tier_logs(s, start, n_tiers, rest, tier, scratch):
-    """log sum_{X_t} e^s into ``tier`` and log sum_{R_t} e^s into ``rest``, for scores of any size.  O(rows)."""
+    """Write log sum_{X_t} e^s to ``tier`` and log sum_{R_t} e^s to ``rest``, for scores of any size.  O(rows)."""
     left = -np.inf
     for t in range(n_tiers - 1, -1, -1):
         a, b = start[t], start[t + 1]
@@ -116,7 +114,7 @@ def tier_logs(s, start, n_tiers, rest, tier, scratch):
 
 @jit(fastmath={"contract"})
 def fd_wide(s, start, n_tiers, weight, grad, rest, tier):
-    """The same as `fd_narrow` for scores of any size: sums stay logarithms.
+    """`fd_narrow` for scores of any size, with sums kept in log space.
 
     ``share`` is sum_{k <= t} sum_{R_t} e^s / sum_{R_k} e^s, at most the number of stages.
     """
@@ -151,7 +149,7 @@ def pmop_fd(s, grade, offsets, weight, values, grad):
 
 @jit(fastmath={"contract"})
 def fd_curvature_list(s, start, n_tiers, weight, out, rest, tier):
-    """One list's diagonal: p sum_k a_k - p^2 sum_k a_k^2, p the share of R_t, a_k = sum_{R_t} e^s / sum_{R_k} e^s."""
+    """Diagonal for one list: p sum_k a_k - p^2 sum_k a_k^2, p the share in R_t, a_k = sum_{R_t} e^s / sum_{R_k} e^s."""
     tier_logs(s, start, n_tiers, rest, tier, out)
     first, second, before = 0.0, 0.0, np.inf
     for t in range(n_tiers):
@@ -178,7 +176,7 @@ def pmop_fd_curvature(s, grade, offsets, weight, out):
 
 @jit(fastmath={"contract"})
 def fd_hvp_list(s, start, n_tiers, weight, out, v, rest, tier, mean_rest, mean_tier):
-    """Hessian times v of one list; means of v under the softmax over R_t and X_t, then their sums over the stages."""
+    """Hessian times v for one list: means of v under the softmax over R_t and X_t, then their sums over the stages."""
     tier_logs(s, start, n_tiers, rest, tier, out)
     below = 0.0
     for t in range(n_tiers - 1, -1, -1):
@@ -211,7 +209,7 @@ def pmop_fd_hvp(s, grade, offsets, weight, out, v):
 
 @jit()
 def softmax_rows(s, scale, out):
-    """Softmax of scale * s into ``out``; returns log sum e^{scale s}."""
+    """Write the softmax of scale * s to ``out``; return log sum e^{scale s}."""
     shift = -np.inf
     for r in range(len(s)):
         shift = max(shift, scale * s[r])
@@ -224,8 +222,8 @@ def softmax_rows(s, scale, out):
 
 @jit()
 def pmop_fd_staged(s, grade, offsets, weight, values, grad, scale, stage):
-    """`pmop_fd` with e^{c_k s} in place of e^s at stage k, c_k = ``scale[min(k, last)]``, times the factor of
-    the stage (`stage_factor`, at the first row of its tier).  O(rows x tiers)."""
+    """`pmop_fd` with e^{c_k s} in place of e^s at stage k, c_k = ``scale[min(k, last)]``, each stage multiplied by its
+    factor (`stage_factor`, at the first row of its tier).  O(rows x tiers)."""
     rows = longest(offsets)
     start, p = np.empty(rows + 1, np.int64), np.empty(rows)
     for q in range(len(offsets) - 1):

@@ -1,17 +1,17 @@
-"""General-state model over ordered partitions: a subset weighs e^{mean of its scores}; all subsets are counted.
+"""General-state model over ordered partitions: a subset has weight e^{mean of its scores}; sums over all subsets.
 
-The subsets of size m weigh e_m(e^{s_1/m}, ..., e^{s_N/m}) together, e_m the elementary symmetric polynomial.  With
-scores in descending order let f_j(i) be e_j of the first i, divided by its greatest term, the product of the first j:
+The subsets of size m have total weight e_m(e^{s_1/m}, ..., e^{s_N/m}), e_m the elementary symmetric polynomial.  With
+scores in descending order let f_j(i) be e_j of the first i, divided by its largest term, the product of the first j:
 
     f_j(i) = f_j(i - 1) + w_ij f_{j-1}(i - 1),    w_ij = e^{(s_i - s_j)/m} <= 1  for i >= j.
 
-Positive terms, weights of at most 1, 1 <= f_j(i) <= binom(i, j): nothing can cancel, vanish or (up to 1,000 items)
-overflow, whatever the scores.  The same recurrence from the other end,
+Terms are positive, weights at most 1, and 1 <= f_j(i) <= binom(i, j), so nothing can cancel, underflow or (up to 1,000
+items) overflow, whatever the scores.  The same recurrence from the other end,
 
     g_j(i - 1) = g_j(i) + w_{i,j+1} g_{j+1}(i),
 
 gives the probability that item i is in a subset of size m:  sum_j f_{j-1}(i - 1) w_ij g_j(i) / f_m(N).
-One size costs O(m (N - m)), all sizes N^3 / 6 steps; memory O(N^2).
+One size costs O(m (N - m)), all sizes N^3 / 6 steps; memory is O(N^2).
 """
 
 import math
@@ -23,12 +23,12 @@ from placet.kernels.pmop import row_sum, scale_rows
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 
-MOST_ROWS = 1000  # binom(1000, 500) = 2.7e299 is the last round number of items that float64 can count
+MOST_ROWS = 1000  # binom(1000, 500) = 2.7e299 still fits in float64
 
 
 @jit(fastmath={"contract"})
 def weights_row(s, i, rate, low, high, w):
-    """w[j] = e^{(s_i - s_j) rate} for j in low..high; items count from 1, so s[i - 1] is item i."""
+    """w[j] = e^{(s_i - s_j) rate} for j in low..high; items are numbered from 1, so s[i - 1] is item i."""
     x, y, out = s[i - 1], s[low - 1 : high], w[low : high + 1]
     for j in range(len(out)):
         out[j] = exp((x - y[j]) * rate)
@@ -44,21 +44,21 @@ def forward_row(before, w, row, low, high):
 
 @jit()
 def forward_table(s, m, w, f):
-    """w[i, j] = w_ij, f[i, j] = f_j(i) for each cell on a way from (0, 0) to (N, m); returns log e_m.  O(m (N - m))."""
+    """w[i, j] = w_ij, f[i, j] = f_j(i) for all cells on paths from (0, 0) to (N, m); returns log e_m.  O(m (N - m))."""
     n = len(s)
     f[0, 0] = 1.0
     for i in range(1, n + 1):
         low, high = max(1, m - (n - i)), min(i, m)
         weights_row(s, i, 1.0 / m, low, high, w[i])
         f[i, 0] = 1.0
-        f[i - 1, i] = 0.0  # no i items among i - 1
+        f[i - 1, i] = 0.0  # i items cannot be chosen from i - 1
         forward_row(f[i - 1], w[i], f[i], low, high)
     return row_sum(s, 0, m) / m + math.log(f[n, m])
 
 
 @jit(fastmath={"reassoc", "contract"})
 def through(before, w, after, low, high):
-    """sum_j before[j - 1] w[j] after[j]: what the subsets with this item weigh."""
+    """sum_j before[j - 1] w[j] after[j]: total weight of the subsets that contain this item."""
     take, way, rest = before[low - 1 : high], w[low : high + 1], after[low : high + 1]
     total = 0.0
     for j in range(len(rest)):
@@ -84,16 +84,16 @@ def inclusions(n, m, w, f, after, row, out):
         low = max(0, m - (n - i) - 1)
         w[i, m + 1] = 0.0
         row[m + 1] = 0.0
-        row[max(low - 1, 0)] = 0.0  # too few items left to reach m
+        row[max(low - 1, 0)] = 0.0  # too few items remain to reach m
         backward_row(after, w[i], row, low, min(i - 1, m))
         after, row = row, after
 
 
 @jit()
 def subset_moments(s, first, second):
-    """log sum_S e^{mean of s over S}; E[1_i / |S|] into ``first``, E[1_i / |S|^2] into ``second``.
+    """Return log sum_S e^{mean of s over S}; write E[1_i / |S|] to ``first`` and E[1_i / |S|^2] to ``second``.
 
-    ``s`` descends.  The sizes are added as they come, relative to the heaviest so far.  O(N^3).
+    ``s`` must be descending.  Sizes are summed in turn, relative to the largest weight so far.  O(N^3).
     """
     n = len(s)
     w, f = np.empty((n + 1, n + 2)), np.empty((n + 1, n + 2))
@@ -161,7 +161,7 @@ def pmop_exact_curvature(s, grade, offsets, weight, out):
 
 @jit(fastmath={"contract"})
 def slope_row(before, turning, w, v, i, rate, low, high, row):
-    """row[j], the derivative of f_j(i) along v for j in low..high: w_ij turns by w_ij (v_i - v_j) rate."""
+    """row[j], the derivative of f_j(i) along v for j in low..high; that of w_ij is w_ij (v_i - v_j) rate."""
     stay, take = turning[low : high + 1], turning[low - 1 : high]
     kept, way, y, out = before[low - 1 : high], w[low : high + 1], v[low - 1 : high], row[low : high + 1]
     x = v[i - 1]
@@ -183,7 +183,7 @@ def forward_slopes(v, m, w, f, df):
 
 @jit(fastmath={"reassoc", "contract"})
 def through_slope(before, turning, w, v, i, rate, after, turned, low, high):
-    """The derivative of `through` along v: each of its three factors turns once."""
+    """The derivative of `through` along v, by the product rule for its three factors."""
     take, kept, way, y = turning[low - 1 : high], before[low - 1 : high], w[low : high + 1], v[low - 1 : high]
     rest, turn = after[low : high + 1], turned[low : high + 1]
     x = v[i - 1]

@@ -1,6 +1,6 @@
-"""Subsets drawn under the models over ordered partitions: Markov chains for learning, exact draws for simulation.
+"""Draw subsets under the models over ordered partitions: Markov chains for learning, exact draws for simulation.
 
-Every uniform number comes from the caller.
+The caller supplies all uniform random numbers.
 """
 
 import math
@@ -17,13 +17,13 @@ GIBBS, HASTINGS, AS_PUBLISHED = 0, 1, 2
 
 @jit()
 def log_binomial(n, m):
-    """log of n over m."""
+    """log of the binomial coefficient n over m."""
     return math.lgamma(n + 1.0) - math.lgamma(m + 1.0) - math.lgamma(n - m + 1.0)
 
 
 @jit()
 def subset_mean(s, inside):
-    """Number of rows inside and the mean of their scores."""
+    """Number of rows inside the subset and the mean of their scores."""
     count, total = 0, 0.0
     for r in range(len(s)):
         if inside[r]:
@@ -34,9 +34,9 @@ def subset_mean(s, inside):
 
 @jit()
 def gibbs_sweep(s, inside, u):
-    """One sweep: row by row, inside with probability Phi(S + r) / (Phi(S + r) + Phi(S - r)).
+    """One Gibbs sweep: each row in turn is included with probability Phi(S + r) / (Phi(S + r) + Phi(S - r)).
 
-    Phi(S) = e^{mean of s over S}.  The only row of a set stays: the empty set has no weight.  O(rows).
+    Phi(S) = e^{mean of s over S}.  The only row of a set is never removed: the empty set has no weight.  O(rows).
     """
     count, mean = subset_mean(s, inside)
     total = count * mean
@@ -55,10 +55,10 @@ def gibbs_sweep(s, inside, u):
 
 @jit()
 def metropolis_step(s, inside, pool, u, corrected):
-    """One step: a size m in 1..N and then m rows, each evenly; taken with probability min(1, ratio).
+    """One step: propose a uniform size m in 1..N and m uniform rows; accept with probability min(1, ratio).
 
     The proposal has probability 1 / (N binom(N, m)), so the ratio is Phi(S') binom(N, |S'|) / (Phi(S) binom(N, |S|)).
-    Without the binomials (not ``corrected``) the chain settles on Phi(S) / binom(N, |S|).  ``pool`` holds the rows in
+    Without the binomials (not ``corrected``) the chain converges to Phi(S) / binom(N, |S|).  ``pool`` holds the rows in
     any order.  O(rows).
     """
     n = len(s)
@@ -80,7 +80,7 @@ def metropolis_step(s, inside, pool, u, corrected):
 
 @jit()
 def uniforms_needed(grade, offsets, rule):
-    """Uniforms that one step of `contrast` takes in each list: N_k (Gibbs) or N_k + 2 per stage.  O(rows)."""
+    """Number of uniforms that one step of `contrast` uses in each list: N_k (Gibbs) or N_k + 2 per stage.  O(rows)."""
     start = np.empty(longest(offsets) + 1, np.int64)
     needed = np.zeros(len(offsets) - 1, np.int64)
     for q in range(len(needed)):
@@ -94,7 +94,7 @@ def uniforms_needed(grade, offsets, rule):
 def contrast(s, grade, offsets, weight, values, grad, uniforms, first, n_steps, rule):
     """sum_k (1/n) sum_l mean of s over S_l  -  mean of s over X_k, S_1..S_n a chain that starts at X_k.
 
-    ``uniforms[first[a]:]`` are those of the list that starts at row a.  O(n N_k) per stage.
+    ``uniforms[first[a]:]`` are used by the list that starts at row a.  O(n N_k) per stage.
     """
     rows = longest(offsets)
     start, pool, inside = np.empty(rows + 1, np.int64), np.empty(rows, np.int64), np.empty(rows, np.bool_)
@@ -125,10 +125,10 @@ def contrast(s, grade, offsets, weight, values, grad, uniforms, first, n_steps, 
 
 @jit()
 def draw_subset_fd(s, left, u):
-    """Move a subset drawn under P(S) ~ mean of e^s over S to the front of ``left``; returns its size.  O(N).
+    """Move a subset drawn with P(S) ~ mean of e^s over S to the front of ``left``; return its size.  O(N).
 
-    The sizes weigh binom(N, m); given the size one row leads with probability ~ e^s and the others are drawn evenly.
-    Takes 1 + size uniforms.
+    Sizes have weight binom(N, m); given the size, one leading row is drawn with probability ~ e^s and the others
+    uniformly.  Uses 1 + size uniforms.
     """
     n = len(left)
     m, mass = 1, math.exp(math.log(n) - log_subsets(n))
@@ -153,7 +153,7 @@ def draw_subset_fd(s, left, u):
 
 @jit()
 def draw_size_exact(s, w, f, sizes, u):
-    """A size drawn with the weight e_m(e^{s/m}) of all subsets of that size.  ``s`` descends.  O(N^3)."""
+    """Draw a size with the weight e_m(e^{s/m}) of all subsets of that size.  ``s`` must be descending.  O(N^3)."""
     n = len(s)
     for m in range(1, n + 1):
         sizes[m - 1] = forward_table(s, m, w, f)
@@ -171,10 +171,10 @@ def draw_size_exact(s, w, f, sizes, u):
 
 @jit()
 def draw_subset_exact(s, left, u, w, f, sizes, chosen):
-    """Move a subset drawn under P(S) ~ e^{mean of s over S} to the front of ``left``; returns its size.  O(N^3).
+    """Move a subset drawn with P(S) ~ e^{mean of s over S} to the front of ``left``; return its size.  O(N^3).
 
-    After the size, rows from the lowest score upwards: with j to choose among the first i rows, all of i'+1..i are
-    left out with probability f_j(i') / f_j(i), so one uniform finds the next row.  Takes 1 + size uniforms.
+    Given the size, rows are drawn from the lowest score upward: with j to choose among the first i rows, all of i'+1..i
+    are excluded with probability f_j(i') / f_j(i), so one uniform determines the next row.  Uses 1 + size uniforms.
     """
     n = len(left)
     left[:] = left[np.argsort(-s[left], kind="mergesort")]
@@ -188,14 +188,14 @@ def draw_subset_exact(s, left, u, w, f, sizes, chosen):
             i -= 1
         chosen[j - 1] = i - 1
         i, j = i - 1, j - 1
-    for j in range(m):  # chosen rows ascend, so a swap never moves one that is still to come
+    for j in range(m):  # chosen rows are ascending, so no swap moves a later one
         left[j], left[chosen[j]] = left[chosen[j]], left[j]
     return m
 
 
 @jit()
 def draw_partitions(s, uniforms, exact, tier):
-    """Fill each row of ``tier`` (draws, N) with an ordered partition; 2 N uniforms per draw are enough."""
+    """Fill each row of ``tier`` (draws, N) with an ordered partition; 2 N uniforms per draw suffice."""
     n = len(s)
     left, chosen = np.empty(n, np.int64), np.empty(n, np.int64)
     w, f, sizes = np.empty((n + 1, n + 2)), np.empty((n + 1, n + 2)), np.empty(n)
