@@ -64,7 +64,8 @@ def best_assignments(cost: Floats, allowed: NDArray[np.bool_]) -> tuple[Ints, ND
     """The column of every row in an optimal assignment over allowed pairs, and the pairs used by any optimal one.
 
     Let d(i, j) be the extra cost if row i takes the column of row j.  No cycle has a negative sum, so shortest
-    distances u give d(i, j) + u_i - u_j >= 0, and cycles of zeros among these lead to the other optimal assignments.  O(n^3).
+    distances u give d(i, j) + u_i - u_j >= 0, and cycles of zeros among these lead to the other optimal
+    assignments.  O(n^3).
     """
     n = len(cost)
     if not n:

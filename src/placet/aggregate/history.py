@@ -80,7 +80,7 @@ class History:
         return float(weight @ np.asarray(win(score[a] + spread * z, score[b])) / weight.sum())
 
     def to_frame(self, which: Sequence[int]) -> "pl.DataFrame":
-        """A Polars frame of item, time (start of the step), score and stderr, for steps with comparisons of the item."""
+        """One row per item and step in which it was compared: item, time (start of the step), score, stderr."""
         import polars as pl
 
         rows = [self.rows_of(k) for k in which]

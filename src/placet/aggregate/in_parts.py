@@ -1,8 +1,8 @@
-"""Consensus of ballots or votes in parts, of which any number may be larger than memory.
+"""Consensus of ballots or votes in parts, which together may be larger than memory.
 
-Votes are counted part by part and the counts united, so every method takes them.  Ballots give sums: of points, of
-pairs, of the values and derivatives of a likelihood.  What needs all ballots at once takes the different ballots with
-how often each occurs, where these fit in memory, and is refused with a word on what does not need them otherwise.
+Votes are counted part by part and the counts added, so every method works.  Ballots contribute to sums: of points, of
+pairs, of the values and derivatives of a likelihood.  Methods that need all ballots at once run on the distinct ballots
+with their multiplicities if these fit in memory; otherwise an error names the methods that work on sums.
 """
 
 import os
@@ -160,13 +160,13 @@ def _itself(data: Any) -> Any:
 
 
 def _named(parts: Parts, data: Any) -> Any:
-    """Data whose items and agents are numbers, under their names."""
+    """The data with numbered items and agents replaced by their names."""
     agents = {} if data.agent is None else {"agents": parts.agents}
     return replace(data, items=parts.items, notes=(), **agents)
 
 
 def _agent_factor(agent_weight: Any, parts: Parts) -> Floats | None:
-    """The factor of every agent's ballots; None for 1."""
+    """The weight of every agent's ballots; None if all are 1."""
     if agent_weight is None:
         return None
     agent = None if parts.agents is None else np.arange(len(parts.agents))
@@ -178,7 +178,7 @@ def _agent_factor(agent_weight: Any, parts: Parts) -> Floats | None:
 
 
 class BallotParts:
-    """`Ballots` in parts: the same sums, each over the parts."""
+    """The counterpart of `Ballots` for parts: every quantity is a sum over the parts."""
 
     def __init__(self, parts: Parts, factor: Floats | None, loss: str, prior: float | None, existence: str):
         together = not LOSSES[loss].convex
@@ -191,10 +191,10 @@ class BallotParts:
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.ballots, self.factor = parts, factor
         self.parts = parts.made(_bound_part, factor, loss, self.scale, self.closed)
-        self.last: list[tuple[float, Floats]] = []  # the best so far under the latest prior
+        self.last: list[tuple[float, Floats]] = []  # the best value and scores so far under the current prior
 
     def notes(self, items: Names, prior: float | None, existence: str) -> list[str]:
-        """What only the prior tells; without one, a ``DataError`` where no finite scores exist."""
+        """Notes on what only the prior determines; without a prior, a ``DataError`` if no finite scores exist."""
         if existence != "sums" or prior is not None:
             return notes_of_parts(self.graphs, items, prior)
         rows = self.ballots.made(_telling_rows, self.factor)
@@ -212,7 +212,7 @@ class BallotParts:
         return average_in_groups(theta, self.group)
 
     def effects(self, x: Floats, covariance: Floats | None) -> None:
-        """Ballots in parts have no controls."""
+        """None: ballots in parts have no controls."""
 
     def value(self, theta: Floats) -> tuple[float, Floats]:
         def with_prior(value: float, grad: Floats) -> tuple[float, Floats]:
@@ -247,7 +247,7 @@ class BallotParts:
         return products
 
     def noise(self, theta: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
-        """Draws as those of `Ballots`, each part's own by its number."""
+        """As `Ballots.noise`; the draws of each part are seeded by its number."""
         own, number = int(rng.integers(1 << 62)), 0
 
         def draw() -> Floats:
@@ -262,7 +262,7 @@ class BallotParts:
 def _facts(
     data: Rankings, factor: Floats | None, existence: str, together: bool
 ) -> tuple[float, float, float, list[PartGraph]]:
-    """Total weight, the work of a Hessian and of a product with it, and the graph of comparisons."""
+    """Total weight, the costs of a Hessian and of a Hessian product, and the graph of comparisons."""
     weight = _weight(data, factor)
     own = Ballots.part(data, weight, "pl-partition", 1.0, False)
     graph = graph_of_part(data, weight, existence, together)
@@ -282,7 +282,7 @@ class _BoundPart:
 
     def __init__(self, number: int, b: Ballots):
         self.number, self.b = number, b
-        self.rows: tuple[bytes, Floats] | None = None  # the last gradients by row, which draws ask for again
+        self.rows: tuple[bytes, Floats] | None = None  # cached row gradients for repeated draws
 
 
 def _bound_part(
@@ -290,7 +290,7 @@ def _bound_part(
 ) -> _BoundPart:
     b = Ballots.part(data, _weight(data, factor), loss, scale, closed)
     if not closed:
-        b.bound  # noqa: B018  made here, so that its memory is counted
+        b.bound  # noqa: B018  computed here so that its memory is counted
     return _BoundPart(number, b)
 
 
@@ -324,7 +324,7 @@ def _noise(part: _BoundPart, theta: Floats, entropy: tuple[int, int]) -> Floats:
 
 
 def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consensus, Again]:
-    """A likelihood of ballots: its value and derivatives are sums over parts."""
+    """Fit a ballot likelihood, whose value and derivatives are sums over parts."""
     model._check()
     if getattr(model, "agents", None):
         raise ValueError("agents= does not work on parts; load them (parts.load()) where they fit in memory")
@@ -352,11 +352,11 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
 
 
 def _of_different_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
-    """Any method, on the different ballots of all parts and how often each occurs."""
+    """Run any method on the distinct ballots of all parts with their multiplicities."""
     most = memory_limit() // PART_OF_MEMORY
     reads_scores = getattr(MODELS.get(run.method) or RULES[run.method], "reads_scores", False)
     reads_scores |= run.params.get("strength") == "rating"
-    agents = run.method in MODELS  # which may tell voters apart
+    agents = run.method in MODELS  # models may distinguish voters
     united = parts.sum(
         _Distinct, not reads_scores, agents, most, run.method, name="different ballots", merge=_Distinct.merged
     )
@@ -366,7 +366,7 @@ def _of_different_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
 
 
 class _Distinct:
-    """Ballots of some parts, equal ones as one."""
+    """Ballots of some parts, with equal ones merged."""
 
     def __init__(self, data: Rankings, collapse: bool, agents: bool, most: int, method: str):
         self.collapse, self.most, self.method = collapse, most, method

@@ -1,11 +1,11 @@
-"""Which ballots matter: how surprising each is, and what the result would be without it.
+"""Influence of voters: how surprising each one is, and the result without it.
 
-Surprise is a value per list: minus the log probability of what a voter said under the fitted model.  Evidence is how
-much likelier that is than under scores that are all equal, when every order is as likely as any other: below 0 the
-voter agrees with the rest less than one who votes at random does on average.
+Surprise is the negative log probability of a voter's ballots under the fitted model.  Evidence is the log ratio of that
+probability to the one with all scores equal, where every order is equally likely: if negative, the voter agrees with
+the others less than a random voter does on average.
 
-Leaving one out is exact for rules, which are counted again, and one Newton step for models with derivatives: with F the
-objective, g_n the gradient of voter n's log likelihood and H_n its part of the Hessian H at the fit,
+Leave-one-out is exact for rules, which are counted again, and a single Newton step for models with derivatives: with
+g_n the gradient of voter n's log likelihood and H_n its part of the Hessian H of the objective at the fit,
 
     theta without n = theta - (H - H_n)^-1 g_n.
 """
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_OWN = 128
-"""Unknowns up to which the Newton step without a voter has its own Hessian; beyond, the one with all voters."""
+"""Largest number of unknowns for which each leave-one-out step uses its own Hessian; beyond, that of all voters."""
 
 MOST_ROUNDS = 100
-"""Rounds of fits and shares in which voters at random are told from the others."""
+"""Maximum rounds of alternating fits and shares when identifying random voters."""
 
 DERIVED = ("plackett-luce", "bradley-terry", "pmop", "pmop-fd")
-"""Models for which leaving one out is a Newton step."""
+"""Models for which leave-one-out is a Newton step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Surprise:
-    """How each voter fits the fitted model; all columns are (voters,).
+    """How well each voter agrees with the fitted model; all columns are (voters,).
 
-    ``surprise``: minus the log probability of what the voter said.  ``evidence``: its log probability minus that with
-    all scores equal.  ``random``: the probability that the voter is one who votes at random, where ``share`` of all
-    voters do: by maximum likelihood, together with the scores of those who do not.  ``voters``: names of agents, or
-    None for ballots.
+    ``surprise``: negative log probability of the voter's ballots.  ``evidence``: log probability of the ballots minus
+    that with all scores equal.  ``random``: probability that the voter votes at random, as a ``share`` of all voters
+    does; both are estimated by maximum likelihood together with the scores of the others.  ``voters``: names of agents,
+    or None for ballots.
     """
 
     method: str
@@ -72,12 +72,12 @@ class Surprise:
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """The result without one voter at a time (or without one of those with the same ballot).
+    """The results with one voter left out at a time (or one of those with the same ballot).
 
-    ``scores`` (voters, n_items); ``first``: the items that come first without the voter, best of all ``items`` in
-    ``winners`` with everyone.  ``gap`` (voters,): how far the first item leads the second (or the best of the others)
-    without the voter, minus how far with it: below 0 the voter keeps the winner in its place.  ``shift`` (voters,): the
-    largest change of a score.  ``exact``: whether the scores are those of a new count or fit.
+    ``scores`` (voters, n_items); ``first``: the items that come first without the voter; ``winners``: those that come
+    first with all voters.  ``gap`` (voters,): change of the winners' lead over the best other item when the voter is
+    left out; if negative, the voter supports the winner.  ``shift`` (voters,): the largest change of a score.
+    ``exact``: whether the scores come from a new count or fit.
     """
 
     method: str
@@ -94,11 +94,11 @@ class LeaveOneOut:
 
     @property
     def decisive(self) -> list[int]:
-        """Numbers of the voters without whom other items come first."""
+        """Indices of the voters without whom the first items change."""
         return [n for n, first in enumerate(self.first) if self.count[n] > 0 and set(first) != set(self.winners)]
 
     def to_frame(self) -> "pl.DataFrame":
-        """A Polars frame, those first who hold the winner in its place most: voter, count, first, gap, shift."""
+        """A Polars frame, strongest supporters of the winner first: voter, count, first, gap, shift."""
         import polars as pl
 
         first = [" = ".join(map(str, names)) for names in self.first]
@@ -107,7 +107,7 @@ class LeaveOneOut:
 
 
 def surprise(data: Rankings | Comparisons, method: str = "plackett-luce", **params: Any) -> Surprise:
-    """How surprising every voter is under a model that is fitted to all: spam and misread scales stand out.
+    """How surprising every voter is under a model fitted to all; spam and misread scales stand out.
 
     ``method``: "plackett-luce", "bradley-terry", "pmop", "pmop-fd" or "mallows", with its parameters.  A voter is an
     agent where the data name agents, else a ballot.
@@ -129,7 +129,7 @@ def surprise(data: Rankings | Comparisons, method: str = "plackett-luce", **para
 
 
 def _random_and_others(family: Family, voters: Voters, state: Any, flat: Floats) -> tuple[float, Floats]:
-    """The share of voters at random and each one's probability, scores refitted to the others in turn."""
+    """The share of random voters and each voter's probability, alternating with refits to the others."""
     share, random = random_voters(family.log_likelihood(state) - flat, voters.count)
     for _ in range(MOST_ROUNDS):
         state = family.improve(voters.count * (1 - random), state)
@@ -141,10 +141,10 @@ def _random_and_others(family: Family, voters: Voters, state: Any, flat: Floats)
 
 
 def random_voters(evidence: Floats, count: Floats, max_iter: int = 1000) -> tuple[float, Floats]:
-    """The share of voters at random that makes all evidence most likely, and each voter's probability to be one.
+    """Maximum likelihood estimate of the share of random voters, and each voter's probability of being one.
 
-    A mixture of two known laws, p and the uniform one, with log p / uniform as evidence; its likelihood is concave in
-    the share.
+    The model is a mixture of p and the uniform distribution with evidence log(p / uniform); its likelihood is concave
+    in the share.
     """
     total, share = float(count.sum()), 0.5
     if total <= 0:
@@ -160,9 +160,9 @@ def random_voters(evidence: Floats, count: Floats, max_iter: int = 1000) -> tupl
 
 
 def leave_one_out(data: Rankings | Comparisons, method: str = "plackett-luce", **params: Any) -> LeaveOneOut:
-    """Scores and winners without each voter: counted anew for rules (and Mallows), by a Newton step for other models.
+    """Scores and winners without each voter: recomputed for rules (and Mallows), by a Newton step for other models.
 
-    The width of a prior that is learnt stays what it is with all voters.
+    The width of a learned prior stays fixed at its value for all voters.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"]] * 3 + [["b", "c", "a"]] * 2)
     >>> found = leave_one_out(votes, "plurality")
@@ -194,7 +194,7 @@ def _family(data: Any, method: str, params: dict[str, Any]) -> tuple[Family, Vot
 
 
 def _without_scores(family: Family, state: Any) -> Any:
-    """The same state with all scores equal, or all orders equally likely."""
+    """The state with all scores equal, or all orders equally likely."""
     if isinstance(family, Distances):
         return state._replace(dispersion=0.0)
     x = state.x.copy()
@@ -227,7 +227,7 @@ def _by_newton(family: Family, voters: Voters, method: str) -> LeaveOneOut:
 
 
 def _by_counts(data: Rankings | Comparisons, method: str, params: dict[str, Any]) -> LeaveOneOut:
-    """The method anew without each voter.  O(different voters) runs."""
+    """Rerun the method without each voter.  O(distinct voters) runs."""
     voters = voters_of(data, params.get("agent_weight"))
     rest = {name: value for name, value in params.items() if name != "agent_weight"}
     whole = consensus(voters.weighted(voters.count), method, **rest)
@@ -271,12 +271,12 @@ def _compared(
 
 
 def _lead(scores: Floats, best: Any) -> Floats:
-    """How far the items that are best with everyone lead all others; 0 where there are no others."""
+    """Lead of the overall winners over all other items; 0 if there are no others."""
     if best.all():
         return np.zeros(len(scores))
     return scores[:, best].max(axis=1) - scores[:, ~best].max(axis=1)
 
 
 def voter_names(names: tuple[Hashable, ...] | None, n: int) -> list[Any]:
-    """Names of agents as text, or numbers of ballots from 0."""
+    """Names of agents as text, or ballot numbers from 0."""
     return list(range(n)) if names is None else [str(name) for name in names]

@@ -1,21 +1,20 @@
-"""Kemeny's rule: the order with the least weight of disagreement with ballots, pair by pair, and a proof that it is
-least.
+"""Kemeny's rule: the order with the least weight of pairwise disagreement with the ballots, with a certificate.
 
-The distance of an order is the weight of (ballot, pair) where the ballot puts below what the order puts above; ties and
-absences on a ballot cost nothing.  With w(i, j) the weight of ballots that put i above j, no order is closer than the
-sum over pairs of min(w(i, j), w(j, i)).  Let i -> j where w(i, j) > w(j, i).  Some best order puts the strong
-components of this majority graph one after the other, so each is solved alone.
+The distance of an order is the total weight of (ballot, pair) on which the ballot orders the pair the other way; ties
+and absences on a ballot cost nothing.  With w(i, j) the weight of ballots that rank i above j, no order is closer than
+the sum over pairs of min(w(i, j), w(j, i)).  Let i -> j if w(i, j) > w(j, i).  Some optimal order puts the strongly
+connected components of this majority graph one after the other, so each is solved separately.
 
-Several orders can be equally close.  Which of them is the answer depends on the weights alone, never on the order of
-ballots or items:
+Several orders can be equally close.  Which one is returned depends only on the weights, never on the order of ballots
+or items:
 
-- inside a component, the order that is best at the top: its items' net wins (sum of w(i, j) - w(j, i) over all j), read
-  from the top, are lexicographically largest; items that change places among such orders tie;
-- components come in the order of the edges between them, and an item thus has a others above it and b below, and no
-  order with the rest; its place is (a + 1) (n + 1) / (a + b + 2), the expected place among all n of the (a + 1)-st of
-  a + b + 1; equal places tie.
+- within a component, the order that is best at the top: its items' net wins (sum of w(i, j) - w(j, i) over all j), read
+  from the top, are lexicographically largest; items whose places differ among such orders are tied;
+- components follow the edges between them, which puts some number a of items above an item and b below it, and leaves
+  its order with the rest open; its place is (a + 1) (n + 1) / (a + b + 2), the expected place among all n of the
+  (a + 1)-st of a + b + 1; equal places tie.
 
-So some way of breaking the ties gives a best order.
+So some way of breaking the ties gives an optimal order.
 """
 
 import weakref
@@ -35,22 +34,22 @@ from placet.data.room import refuse_square
 from placet.kernels import kemeny as kernels
 
 MOST_ITEMS = 20_000
-"""Tables of pairs beyond this many items do not fit in memory (3.2 GB each)."""
+"""Largest number of items for tables of pairs (3.2 GB each)."""
 
 MOST_KEPT = 1024
-"""Items up to which the tables of the last data are kept (8 MB each): an audit asks for them rule by rule."""
+"""Largest number of items for which the latest tables are cached (8 MB each): an audit uses them for every rule."""
 
 MOST_SUBSETS = 14
-"""Items up to which all orders are looked at, by the sets they start with."""
+"""Largest number of items for exact dynamic programming over subsets."""
 
 
 @dataclass(frozen=True)
 class KemenyOrder:
-    """An order, best first, its distance, and a bound that no order can beat; ``optimal`` where the two meet.
+    """An order, best first, its distance, and a lower bound on all distances; ``optimal`` if the two are equal.
 
-    ``components`` is how many groups the majority graph falls into; each was solved alone.  ``scores`` (n,) are minus
-    the place, from 0, where equally good places tie; ``best_orders`` is how many orders are known to be as close, and
-    ``counted`` whether there are no more.
+    ``components``: number of strongly connected components of the majority graph, each solved separately.  ``scores``
+    (n,): minus the place, from 0, with equally good places tied.  ``best_orders``: number of orders known to be equally
+    close; ``counted``: whether that is all of them.
     """
 
     order: Ints
@@ -67,7 +66,7 @@ class KemenyOrder:
         return f"KemenyOrder({len(self.order)} items, distance {self.distance:g}, {proof})"
 
     def notes(self) -> tuple[str, ...]:
-        """The certificate, and whether other orders are as good."""
+        """The certificate, and whether other orders are equally good."""
         known = "no order is closer" if self.optimal else f"not proved least; no order is below {self.lower_bound:g}"
         proof = f"Kemeny distance {self.distance:g}: {known}"
         if self.best_orders < 2:
@@ -76,16 +75,16 @@ class KemenyOrder:
 
 
 def several_orders(count: float, counted: bool, choice: str) -> str:
-    """The note on an answer that is not unique."""
+    """The note on a result that is not unique."""
     number = f"{count:,.0f}" if count < 1e6 else f"{count:.2g}"
     return f"{number if counted else f'at least {number}'} orders are equally close; chosen by {choice}, else tied"
 
 
-_last: list[tuple[weakref.ref[Any], tuple[Floats, Floats]]] = []  # the data that were counted last, and their tables
+_last: list[tuple[weakref.ref[Any], tuple[Floats, Floats]]] = []  # cache of the latest data and their tables
 
 
 def pair_tables(data: Rankings | Comparisons) -> tuple[Floats, Floats]:
-    """w(i, j), weight for i above j, and the weight of ties, both (n, n), read-only.  O(pairs on ballots + n^2)."""
+    """w(i, j), the weight for i above j, and the weight of ties, both (n, n), read-only.  O(pairs on ballots + n^2)."""
     if not isinstance(data, Rankings | Comparisons):
         raise TypeError(f"data must be Rankings or Comparisons, not {type(data).__name__}")
     n = data.n_items
@@ -114,7 +113,7 @@ def _count_pairs(data: Rankings | Comparisons) -> tuple[Floats, Floats]:
 
 
 def margins(wins: Floats) -> Floats:
-    """w(i, j) - w(j, i), and 0 where that is rounding: below 1e-9 of the largest weight."""
+    """w(i, j) - w(j, i), set to 0 if within rounding error: 1e-9 of the largest weight."""
     margin = wins - wins.T
     margin[np.abs(margin) <= RELATIVE_TOLERANCE * float(wins.max(initial=0.0))] = 0.0
     return margin
@@ -129,11 +128,11 @@ def kemeny_order(
 ) -> KemenyOrder:
     """The closest order, with its certificate.
 
-    Components of up to 14 items are solved by dynamic programming over sets of items.  Larger ones, with ``"exact"``:
-    linear programs over pairs with triangle inequalities added where they are violated, variables fixed by reduced cost
-    against a local search, then branch and bound (HiGHS) over what is left; `time_limit` seconds cap it, and the result
-    then carries the bound that was reached.  With ``"local"``: insertion moves from several starts, O(n^2) a sweep,
-    with the bound of pairs alone.
+    Components of up to 14 items are solved by dynamic programming over sets of items.  For larger ones, ``"exact"``
+    uses linear programs over pairs, adding violated triangle inequalities and fixing variables by reduced cost against
+    a local search, then branch and bound (HiGHS) over the rest; it stops after ``time_limit`` seconds with the bound
+    reached so far.  ``"local"`` uses insertion moves from several starts, O(n^2) per sweep, with only the pairwise
+    bound.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"], ["a", "b", "c"]])
     >>> kemeny_order(votes)
@@ -147,7 +146,7 @@ def kemeny_order(
     parts, above, below = _condensed(margin)
     largest = max(map(len, parts), default=0)
     if method == "exact" and largest > MOST_SUBSETS:
-        linear_order.refuse_many(largest)  # before the search, which takes half a minute for 3,000 items
+        linear_order.refuse_many(largest)  # before the local search, which takes half a minute for 3,000 items
     rng = np.random.default_rng(random_state)
     clock = linear_order.deadline(time_limit)
     position, tier = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -171,7 +170,7 @@ def kemeny_order(
     component = np.zeros(n, np.int64)
     for k, part in enumerate(parts):
         component[part] = k
-    if ((margin == 0) & (component[:, None] != component)).any():  # items of several components may change places
+    if ((margin == 0) & (component[:, None] != component)).any():  # items of different components may swap places
         counted = n <= MOST_SUBSETS
         orders = _count_orders(margin) if counted else orders * (1 + (above + below + _sizes(parts, tier) < n).any())
     order = np.lexsort((position, component, np.round(place, 12)))
@@ -191,8 +190,8 @@ def kemeny_order(
 
 
 def kemeny(data: Rankings | Comparisons, *, time_limit: float | None = None) -> Scored:
-    """Exact Kemeny order: the scores are minus the place, from 0; where several orders are best, places tie as stated
-    in `placet.aggregate.kemeny`, and a note says how many there are.
+    """Exact Kemeny order: scores are minus the place, from 0; if several orders are optimal, places tie as described in
+    `placet.aggregate.kemeny`, and a note says how many there are.
 
     >>> kemeny(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]])).scores
     array([-0.5, -0.5, -2. ])
@@ -202,7 +201,7 @@ def kemeny(data: Rankings | Comparisons, *, time_limit: float | None = None) -> 
 
 
 def kemeny_local(data: Rankings | Comparisons, *, random_state: int = 0) -> Scored:
-    """Kemeny order by local search: no move of one item improves it, for sets too large to be exact.  O(n^2) a sweep.
+    """Kemeny order by local search, for sets too large to solve exactly: no single move improves it.  O(n^2) per sweep.
 
     Places tie as in `kemeny`.
     """
@@ -211,18 +210,18 @@ def kemeny_local(data: Rankings | Comparisons, *, random_state: int = 0) -> Scor
 
 
 def majority_components(margin: Floats) -> list[Ints]:
-    """Strong components of i -> j where margin(i, j) > 0, in an order that every edge between them follows."""
+    """Strongly connected components of the graph i -> j if margin(i, j) > 0, in topological order."""
     return _condensed(margin)[0]
 
 
 def minus_places(scores: Floats) -> Floats:
-    """Minus the place, from 0, of every item in the order of scores; equal scores (to 12 digits) share the mean."""
+    """Minus the place, from 0, of every item by score; equal scores (to 12 digits) share their mean place."""
     _, group, size = np.unique(-np.round(scores, 12), return_inverse=True, return_counts=True)
     return 0.0 - (np.cumsum(size) - size + (size - 1) / 2)[group]
 
 
 def _condensed(margin: Floats) -> tuple[list[Ints], Ints, Ints]:
-    """Strong components in order; and of every item how many items its component is reached from, and reaches."""
+    """Strong components in order, and for every item how many items reach its component and how many it reaches."""
     n = len(margin)
     if not n:
         return [], np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -242,7 +241,7 @@ def _condensed(margin: Floats) -> tuple[list[Ints], Ints, Ints]:
 
 
 def _reach(beats: np.ndarray) -> Ints:
-    """Which node reaches which (1 or 0), in a graph without cycles.  O(nodes x edges / 8) bytes."""
+    """Reachability (1 or 0) between the nodes of an acyclic graph.  O(nodes x edges / 8) bytes."""
     count = len(beats)
     waiting = beats.sum(axis=0)
     ready = np.flatnonzero(waiting == 0).tolist()
@@ -262,7 +261,7 @@ def _reach(beats: np.ndarray) -> Ints:
 
 
 def _sizes(parts: list[Ints], tier: Ints) -> Ints:
-    """How many items share each item's component and tier."""
+    """Number of items in each item's component and tier."""
     size = np.ones(len(tier), np.int64)
     for part in parts:
         size[part] = np.bincount(tier[part])[tier[part]]
@@ -270,7 +269,7 @@ def _sizes(parts: list[Ints], tier: Ints) -> Ints:
 
 
 def _by_subsets(margin: Floats, net: Floats) -> tuple[Ints, Ints, float, float]:
-    """An order, the tier of every item, the least loss, and how many orders have it."""
+    """An optimal order, the tier of every item, the least loss, and the number of orders that attain it."""
     n = len(margin)
     above, order = np.zeros((n, n), bool), np.zeros(n, np.int64)
     close = RELATIVE_TOLERANCE * float(np.abs(margin).sum())
@@ -285,9 +284,9 @@ def _by_subsets(margin: Floats, net: Floats) -> tuple[Ints, Ints, float, float]:
 def _by_programs(
     margin: Floats, method: str, rng: np.random.Generator, clock: linear_order.Clock
 ) -> tuple[Ints, Ints, float, float]:
-    """As `_by_subsets`, for many items: searched in an order of items that follows from the margins alone.
+    """As `_by_subsets`, for many items, numbered in a canonical order that depends only on the margins.
 
-    Items that the margins cannot tell apart share their mean place.
+    Items that the margins do not distinguish share their mean place.
     """
     numbered, kind = _canonical(margin)
     inner = np.ascontiguousarray(margin[np.ix_(numbered, numbered)])
@@ -310,9 +309,9 @@ def _count_orders(margin: Floats) -> float:
 
 
 def _in_units(margin: Floats) -> tuple[Floats, float]:
-    """Margins as whole numbers of a unit where they have one, else as shares of the largest, to 12 digits.
+    """Margins as integer multiples of a unit if there is one, else as fractions of the largest, to 12 digits.
 
-    So the same margins, whatever their scale and the order in which weights were added, become the same numbers.
+    Equal margins thus become equal numbers, regardless of their scale and of the order in which weights were added.
     """
     size = np.abs(margin)
     largest = float(size.max(initial=0.0))
@@ -329,10 +328,10 @@ def _in_units(margin: Floats) -> tuple[Floats, float]:
 
 
 def _canonical(margin: Floats) -> tuple[Ints, Ints]:
-    """Numbers of the items in an order that follows from the margins alone, and each item's kind.
+    """Item numbers in a canonical order that depends only on the margins, and each item's kind.
 
-    Items of a kind have the same net wins and, for each kind, the same margins against its items: a refinement of
-    colors, as for isomorphism of graphs.  O(n^2) for each round.
+    Items of a kind have the same net wins and the same margins against the items of each kind: color refinement, as
+    for graph isomorphism.  O(n^2) per round.
     """
     n = len(margin)
     net = np.round(margin.sum(axis=1), 9) + 0.0
@@ -354,7 +353,7 @@ def _canonical(margin: Floats) -> tuple[Ints, Ints]:
 
 
 def _mix(x: np.ndarray) -> np.ndarray:
-    """Scatters 64-bit numbers (the finisher of splitmix64)."""
+    """Hash 64-bit numbers (the finalizer of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

@@ -1,7 +1,7 @@
 """The linear ordering problem: the order of n items that agrees most with a table of margins.
 
-With margin(i, j) = -margin(j, i), an order loses abs(margin) for every pair it puts against its margin.  Variables
-x_ij for i < j say that i is above j; orders are the 0/1 points with 0 <= x_ij + x_jk - x_ik <= 1 for all i < j < k.
+With margin(i, j) = -margin(j, i), an order loses abs(margin) for every pair ordered against its margin.  Variable x_ij
+for i < j is 1 if i is above j; orders are the 0/1 points with 0 <= x_ij + x_jk - x_ik <= 1 for all i < j < k.
 """
 
 import time
@@ -16,17 +16,17 @@ from placet.data.room import refuse_beyond_memory
 from placet.kernels import kemeny as kernels
 
 BYTES_OF_A_PAIR = 5_000
-"""What the linear programs take for each pair of items, measured on 3,000 items."""
+"""Memory that the linear programs use per pair of items, measured with 3,000 items."""
 
 
 LOOSE_ROUNDS = 3
-"""Rounds that a constraint may stay slack before it is left out again."""
+"""Number of rounds that a constraint may stay slack before it is removed."""
 
 Clock = Callable[[], float | None]
 
 
 def deadline(time_limit: float | None) -> Clock:
-    """A function that tells the seconds left (``None`` for no limit, never below 0)."""
+    """A function that returns the remaining seconds (``None`` for no limit, never below 0)."""
     if time_limit is None:
         return lambda: None
     end = time.monotonic() + time_limit
@@ -34,26 +34,26 @@ def deadline(time_limit: float | None) -> Clock:
 
 
 def lost(margin: Floats, order: Ints) -> float:
-    """Sum of abs(margin) over pairs that the order puts against their margin."""
+    """Sum of abs(margin) over pairs ordered against their margin."""
     against = np.triu(margin[np.ix_(order, order)], 1)
     return float(-against[against < 0].sum())
 
 
 def free_moves(margin: Floats, order: Ints) -> int:
-    """How many other orders that lose as much are one move of one item away.  O(n^2)."""
+    """Number of other orders with the same loss that differ by a move of one item.  O(n^2)."""
     m = margin[np.ix_(order, order)]
     n = len(m)
     close = 1e-9 * (1.0 + float(np.abs(m).max(initial=0.0)))
     free = 0
     for k in range(n):
-        free += int((np.abs(np.cumsum(m[k, k + 1 :])) <= close).sum())  # the item moves down past one after the other
+        free += int((np.abs(np.cumsum(m[k, k + 1 :])) <= close).sum())  # the item moves down one place at a time
         free += int((np.abs(np.cumsum(m[k, :k][::-1])) <= close).sum())
-        free -= int(k + 1 < n and abs(m[k, k + 1]) <= close)  # an exchange of neighbors is one order, not two
+        free -= int(k + 1 < n and abs(m[k, k + 1]) <= close)  # swapping neighbors gives one order, not two
     return free
 
 
 def search(margin: Floats, rng: np.random.Generator) -> Ints:
-    """An order that no move of one item improves, the best of an iterated local search from the sums of margins."""
+    """The best order of an iterated local search from the sums of margins; no move of one item improves it."""
     n = len(margin)
     order = np.argsort(-margin.sum(axis=1), kind="stable")
     kernels.insertion_search(margin, order)
@@ -64,7 +64,7 @@ def search(margin: Floats, rng: np.random.Generator) -> Ints:
 
 
 def refuse_many(n: int) -> None:
-    """A ``DataError`` where the linear programs of n items do not fit in memory."""
+    """Raise ``DataError`` if the linear programs of n items do not fit in memory."""
     refuse_beyond_memory(
         BYTES_OF_A_PAIR * n * (n - 1) / 2,
         f"the exact Kemeny order of a component of {n:,} items",
@@ -73,11 +73,11 @@ def refuse_many(n: int) -> None:
 
 
 def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
-    """The best order and a bound that no order's loss can be below; they meet unless the clock ran out.
+    """The best order and a lower bound on the loss of any order; they agree unless time ran out.
 
-    ``order`` is the best known.  Linear programs come first: their value bounds every order, and a variable whose
-    reduced cost exceeds the gap to the best known order is fixed.  Where the program ends in fractions, HiGHS
-    branches over what is left.
+    ``order`` is the best known.  Linear programs come first: their value bounds the loss of every order, and variables
+    whose reduced cost exceeds the gap to the best known order are fixed.  If the final solution is fractional, HiGHS
+    branches over the remaining variables.
     """
     n = len(margin)
     program = _Program(margin)
@@ -101,7 +101,7 @@ def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
 
 
 def _branch(program: "_Program", best: Ints, best_loss: float, step: float, clock: Clock) -> tuple[Ints, float]:
-    """Branch and bound with the triangles that matter so far, adding those that its answers violate."""
+    """Branch and bound with the active triangle inequalities, adding those that its solutions violate."""
     margin = program.margin
     bound = program.bound
     while True:
@@ -125,7 +125,7 @@ def _branch(program: "_Program", best: Ints, best_loss: float, step: float, cloc
 
 
 class _Program:
-    """Variables x_ij of the pairs i < j, the triangles in force, and bounds narrowed by reduced cost."""
+    """Variables x_ij of the pairs i < j, active triangle inequalities, and bounds tightened by reduced cost."""
 
     def __init__(self, margin: Floats) -> None:
         self.margin = margin
@@ -144,14 +144,14 @@ class _Program:
         self.cut()
 
     def table(self) -> Floats:
-        """x as (n, n): the share of i above j."""
+        """x as a table (n, n) of the degree to which i is above j."""
         x = np.zeros_like(self.margin)
         x[self.i, self.j] = self.x
         x[self.j, self.i] = 1 - self.x
         return x
 
     def cut(self) -> bool:
-        """Adds triangles that x violates; whether there were any."""
+        """Add triangle inequalities that x violates; returns whether there were any."""
         found = np.empty((20 * len(self.cost) + 100, 4), np.int64)
         count = kernels.violated_triangles(self.table(), 1e-6, 4 * len(self.margin), found)
         self.rows = np.concatenate([self.rows, found[:count]])
@@ -159,7 +159,7 @@ class _Program:
         return count > 0
 
     def matrix(self) -> tuple[Any, Floats]:
-        """A x <= b of the triangles in force."""
+        """A and b of the active triangle inequalities A x <= b."""
         i, j, k, side = self.rows.T
         sign = np.where(side == 1, 1.0, -1.0)
         columns = np.stack([self.number[i, j], self.number[j, k], self.number[i, k]], axis=1)
@@ -169,14 +169,14 @@ class _Program:
         return scipy.sparse.csr_matrix((values.ravel(), columns.ravel(), pointer), shape), side.astype(np.float64)
 
     def relax(self, clock: Clock) -> float | None:
-        """Value of the linear program, a bound on every loss; ``None`` when the clock ran out."""
+        """Solve the linear program; returns a lower bound on every loss, or ``None`` if time ran out."""
         A, b = self.matrix()
         left = clock()
         options = {} if left is None else {"time_limit": max(left, 1e-3)}
         result = scipy.optimize.linprog(
             self.cost, A, b, bounds=np.stack([self.low, self.high], axis=1), method="highs", options=options
         )
-        if result.status == 2:  # infeasible after fixing: nothing is better than the best known
+        if result.status == 2:  # infeasible after fixing: no order is better than the best known
             return np.inf
         if result.status != 0:
             return None
@@ -190,7 +190,7 @@ class _Program:
         return self.bound
 
     def fix(self, target: float) -> None:
-        """Fixes variables that must stay where they are in any order with a loss of at most ``target``."""
+        """Fix variables that keep their value in any order with a loss of at most ``target``."""
         if self.reduced is None:
             return
         gap = target - self.bound
@@ -199,7 +199,7 @@ class _Program:
         self.high[at_low], self.low[at_high] = 0.0, 1.0
 
     def branch(self, clock: Clock) -> tuple[Floats, float, bool] | None:
-        """HiGHS over the free variables: x, a bound and whether it finished; ``None`` where no order is left."""
+        """Run HiGHS over the free variables: x, a bound and whether it finished; ``None`` if infeasible."""
         A, b = self.matrix()
         left = clock()
         options = {"mip_rel_gap": 0.0} | ({} if left is None else {"time_limit": max(left, 1e-3)})
@@ -221,20 +221,20 @@ class _Program:
 
 
 def _rounded(margin: Floats, x: Floats) -> Ints:
-    """The order of the row sums of x, improved by insertion moves."""
+    """The order by row sums of x, improved by insertion moves."""
     order = np.argsort(-x.sum(axis=1), kind="stable")
     kernels.insertion_search(margin, order)
     return order
 
 
 def _step(margin: Floats) -> float:
-    """A number that divides the difference of any two losses: the common divisor of whole margins, else 0."""
+    """A divisor of the difference of any two losses: the greatest common divisor of integer margins, else 0."""
     if not np.array_equal(margin, np.floor(margin)) or np.abs(margin).max(initial=0.0) > 2**52:
         return 0.0
     return float(np.gcd.reduce(np.abs(margin).astype(np.int64), axis=None))
 
 
 def _reached(bound: float, loss: float, step: float) -> bool:
-    """Whether no order can be better than ``loss``: the bound is above the next smaller possible loss."""
+    """Whether no order can be better than ``loss``: the bound exceeds the next smaller possible loss."""
     slack = 1e-6 * max(1.0, loss) if step == 0 else min(step, 1.0) * 1e-3
     return bound > loss - step + slack if step else bound >= loss - slack
