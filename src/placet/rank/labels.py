@@ -1,9 +1,9 @@
-"""Extreme multi-label ranking: a document's labels are a ranking of all labels into tiers.
+"""Extreme multi-label ranking: a document's labels rank all labels into tiers.
 
-Every loss of ``LOSSES`` takes the whole (documents, labels) table as lists of its rows.  Where the lowest tier enters
-only by its log-sum-exp (``sums_lowest_tier`` of its record), one row stands for all the labels that a document does not
-have: the lists then have as many rows as labels occur, and what falls on that row is shared among the others by their
-softmax.
+Every loss in ``LOSSES`` accepts the whole (documents, labels) table, each row as a list.  If the lowest tier enters a
+loss only through its log-sum-exp (``sums_lowest_tier`` of its record), a single row represents all labels that a
+document does not have: a list then has one row per own label plus this one, and the gradient of this row is
+distributed over the labels it represents by their softmax.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,53 +29,53 @@ from placet.rank.validation import Best
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-SCORES_AT_ONCE = 1 << 22  # held in prediction: 16 MB
-CELLS_AT_ONCE = 1 << 18  # of the table in training: a megabyte, which stays in a core's cache between operations
+SCORES_AT_ONCE = 1 << 22  # scores in memory during prediction: 16 MB
+CELLS_AT_ONCE = 1 << 18  # block of the table in training: a megabyte, which stays in a core's cache between operations
 FEWER = "give fewer documents at a time, or ask for their best labels (top)"
-LARGE = 100_000  # documents from which on a tenth is enough for validation
+LARGE = 100_000  # number of documents from which a tenth is enough for validation
 
 
 class LabelRanker(Ranker):
-    """A network that scores every label for a document, fitted to a loss of the tiers: own labels above the others.
+    """A network that scores every label for a document, fitted to rank a document's own labels above the others.
 
-    ``fit(X, Y)`` takes features (documents, features) and grades (documents, labels), CSR matrices, or ``MultiLabel``;
-    stored grades are above 0, and more than one grade gives more than two tiers.  ``pl-partition`` is the exact
-    likelihood that all own labels come before all others.  No pairs are stored.  Documents without labels, or with all
-    of them in one tier, teach nothing and are left out of training (``fit_summary_["left_out"]``); documents without
-    features are scored by what all have in common.  The same ``random_state`` gives the same bytes with the same number
-    of threads of PyTorch.
+    ``fit(X, Y)`` accepts features (documents, features) and grades (documents, labels), CSR matrices, or
+    ``MultiLabel``; stored grades are above 0, and several distinct grades give more than two tiers.  ``pl-partition``
+    is the exact likelihood that all own labels come before all others.  No pairs are stored.  Documents without labels,
+    or with all labels in one tier, carry no information and are left out of training (``fit_summary_["left_out"]``);
+    documents without features are scored by the biases alone.  Results are bit-for-bit reproducible for the same
+    ``random_state`` and number of PyTorch threads.
 
     Parameters
     ----------
     loss : str
-        A name of ``LOSSES``.
+        A name in ``LOSSES``.
     hidden : int or sequence of int
         Widths of the hidden layers; () is a linear network.
     learning_rate : float or sequence of float
-        Of Adam; of several the one best on validation is kept.
+        Learning rate of Adam; of several, the best on validation is kept.
     l2 : float
         Penalty on the weights.
     batch : int
-        Documents of a batch.
+        Documents per batch.
     epochs : int
-        Passes over the documents at most.
+        Maximum number of passes over the documents.
     patience : int
-        Training stops after this many epochs without a better ``metric``; the best is kept.
+        Stop after this many epochs without a better ``metric``; the best epoch is kept.
     validation : float, optional
-        Share of the documents that is held out where ``fit`` is given no validation set; by default a quarter, of
-        100,000 and more a tenth.
+        Fraction of the documents to hold out if ``fit`` is given no validation set; by default a quarter, or a tenth
+        of 100,000 and more.
     metric : str
-        Judges on the validation set.
+        Metric on the validation set.
     negatives : int, optional
-        Scores only the labels of the batch and that many of the others, drawn evenly, and changes only what they touch.
-        For ``pl-partition`` and ``pl-lower-bound`` a label drawn stands for (others / negatives) labels: the sum over
-        the others is then right in the mean, its logarithm too small by about its relative variance / 2, so own labels
-        are pushed up a little less than they should be.  Other losses see the shorter list as it is, and labels that
-        are frequent in the batch count more among the others than they should.
+        Score only the labels of the batch and this many others, drawn uniformly, and update only their weights.
+        For ``pl-partition`` and ``pl-lower-bound`` each drawn label represents (others / negatives) labels: the sum
+        over the others is then unbiased, but its logarithm is too small by about half its relative variance, so own
+        labels are pushed up slightly too little.  Other losses use the shorter list as is, and labels that are
+        frequent in the batch are overrepresented among the others.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int
-        Seed of the split, the first weights, the batches and the draws.
+        Seed of the split, the initial weights, the batches and the draws.
 
     >>> from scipy.sparse import csr_matrix
     >>> X = csr_matrix(np.tile(np.eye(4), (50, 1)))
@@ -157,9 +157,9 @@ class LabelRanker(Ranker):
         self.fit_summary_ = training.summary() | about
 
     def top(self, X: Any, k: int = 5) -> "Top":
-        """The best k labels of every document and their scores, best first; of equal scores the lower label is first.
+        """The best k labels of every document and their scores, best first; ties go to the lower label.
 
-        Scores are computed for a few documents at a time: memory is O(documents * k + labels).
+        Scores are computed for a few documents at a time, in O(documents * k + labels) memory.
         """
         rows = self._rows_to_score(X, None).X
         n_labels = int(self.sizes_[-1])
@@ -168,15 +168,15 @@ class LabelRanker(Ranker):
         return best_labels(self._network(), rows, k)
 
     def predict(self, X: Any, k: int = 5) -> Ints:  # type: ignore[override]
-        """The best k labels (documents, k) of every document, best first, without holding a score for each label."""
+        """The best k labels (documents, k) of every document, best first, without storing the scores of all labels."""
         return self.top(X, k).label
 
     def score(  # type: ignore[override]
         self, X: Any, y: Any = None, metric: str | None = None, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Mean of ``metric`` (the ranker's own unless given) over the documents that have labels.
+        """Mean of ``metric`` (by default the ranker's own) over the documents that have labels.
 
-        Propensities are those of the documents at fit (``psp@5``, ``psndcg@5``).  ``sample_weight``: of each document.
+        Propensities (``psp@5``, ``psndcg@5``) come from the training documents.  ``sample_weight``: document weights.
         """
         return self.evaluate(X, y, [metric or self.metric], sample_weight)[0]
 
@@ -187,7 +187,7 @@ class LabelRanker(Ranker):
         metrics: Sequence[str] = ("p@1", "p@3", "p@5"),
         sample_weight: ArrayLike | None = None,
     ) -> list[float]:
-        """Means of several metrics over the documents that have labels, which are ranked once."""
+        """Means of several metrics over the documents that have labels; each document is ranked only once."""
         chosen = [metric_of(spec) for spec in metrics]
         data = self._documents(X, y)
         weight = None if sample_weight is None else numbers(sample_weight, "sample_weight", positive=True)
@@ -198,7 +198,7 @@ class LabelRanker(Ranker):
         return means_over_documents(chosen, judged, self.propensity(), weight)
 
     def propensity(self, a: float = 0.55, b: float = 1.5) -> Floats:
-        """Propensity (labels,) of every label, from its number of documents at fit."""
+        """Propensity (labels,) of every label, from its number of training documents."""
         return propensities(self.label_counts_, max(self.n_documents_, 3), a, b)
 
     def _rows_to_score(self, X: Any, qid: Ids | None) -> Queries:
@@ -223,7 +223,7 @@ class LabelRanker(Ranker):
         return self._rows_to_score(data.X, qid), Lists(data.Y.toarray().ravel(), n_labels * np.arange(n + 1))
 
     def _documents(self, X: Any, y: Any) -> Documents:
-        """Documents with as many labels as those at fit."""
+        """Return the documents, after checking that they have the number of labels seen in training."""
         self._check_fitted()
         data = as_documents(X, y)
         if data.Y.shape[1] != self.sizes_[-1]:
@@ -259,7 +259,7 @@ class LabelRanker(Ranker):
         return self.validation if self.validation is not None else 0.1 if n >= LARGE else 0.25
 
     def _search(self, train: Documents, valid: Documents) -> tuple[Best[Training], dict[str, float | None]]:
-        """The best training over the learning rates, from the same first weights, and the validation of each."""
+        """The best training over the learning rates, from the same initial weights, and the validation of each."""
         best: Best[Training] = Best(
             lambda training: -np.inf if training.best.quality is None else training.best.quality
         )
@@ -304,7 +304,7 @@ class LabelRanker(Ranker):
 
 
 def as_documents(X: Any, Y: Any) -> Documents:
-    """Features and labels, or ``MultiLabel`` (as ``read_xmc`` gives it) alone, checked."""
+    """Check features and labels, or ``MultiLabel`` (as returned by ``read_xmc``) alone."""
     if isinstance(X, MultiLabel | Documents):
         if Y is not None:
             raise ValueError(f"{type(X).__name__} holds its labels; give it alone, without Y")
@@ -322,7 +322,7 @@ class Top(NamedTuple):
     n_labels: int
 
     def matrix(self) -> "csr_matrix":
-        """Scores (documents, labels) as a CSR matrix that stores these alone, in this order."""
+        """Scores (documents, labels) as a CSR matrix that stores only these entries, in this order."""
         from scipy.sparse import csr_matrix
 
         n, k = self.label.shape
@@ -330,12 +330,12 @@ class Top(NamedTuple):
         return csr_matrix(entries, shape=(n, self.n_labels))
 
     def judge(self, Y: "csr_matrix") -> Judged:
-        """Met with the true labels, as metrics take it."""
+        """Pair with the true labels, in the form that metrics expect."""
         return judge_labels(self.matrix(), Y)
 
 
 def best_labels(network: Sequence[Layer], X: "csr_matrix", k: int) -> Top:
-    """The best k labels of every row, a block of rows at a time.  O(rows * labels) time."""
+    """The best k labels of every row, computed in blocks of rows.  O(rows * labels) time."""
     n_labels = len(network[-1][1])
     label, score = np.empty((X.shape[0], k), np.int64), np.empty((X.shape[0], k), np.float32)
     step = max(1, SCORES_AT_ONCE // n_labels)
@@ -347,7 +347,7 @@ def best_labels(network: Sequence[Layer], X: "csr_matrix", k: int) -> Top:
 def means_over_documents(
     metrics: Sequence[Any], judged: Judged, propensity: Floats, weight: Floats | None = None
 ) -> list[float]:
-    """Mean of each metric over the documents in which it is defined."""
+    """Mean of each metric over the documents for which it is defined."""
     of_row = propensity[judged.name] if judged.name is not None else None
     values = [m(judged.score, judged.grade, judged.offsets, propensity=of_row) for m in metrics]
     return [mean_defined(value, weight) for value in values]
@@ -357,7 +357,7 @@ def means_over_documents(
 
 
 def mean_loss(criterion: Criterion, table: Any, own: Own) -> Any:
-    """Loss per document as a PyTorch node of the table of scores and of what the loss learns."""
+    """Loss per document as a PyTorch node, a function of the table of scores and of the learned parameters."""
     value, grad, slopes = loss_of_labels(criterion, table, own)
     inputs = [table, *criterion.learnt.values()]
     return neural.torch_node(value, [grad, *neural.slopes_like(criterion.learnt, slopes)], inputs)
@@ -391,12 +391,12 @@ def draw_others(here: Ints, n_labels: int, n: int, rng: np.random.Generator) -> 
     [1, 4, 5]
     """
     n_others = n_labels - len(here)
-    number = rng.choice(n_others, min(n, n_others), replace=False)  # the k-th of the others, counted from 0
+    number = rng.choice(n_others, min(n, n_others), replace=False)  # index among the others, from 0
     return number + np.searchsorted(here - np.arange(len(here)), number, side="right")
 
 
 def loss_of_labels(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
-    """Value per document, gradient (a tensor like ``table``) and slopes of learnt parameters.
+    """Value per document, gradient (a tensor like ``table``), and derivatives with respect to learned parameters.
 
     ``table`` (documents, labels): a float32 tensor of scores.
     """
@@ -404,7 +404,7 @@ def loss_of_labels(criterion: Criterion, table: Any, own: Own) -> tuple[float, A
 
 
 def whole_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
-    """Every document is a list of all labels, its own first.  O(documents * labels) and what the loss costs."""
+    """Loss with every document as a list of all labels, its own first.  O(documents * labels) plus the loss itself."""
     n, n_labels = table.shape
     order = np.empty(n * n_labels, np.int64)
     kernels.own_labels_first(own.offsets, own.label, n_labels, order)
@@ -420,7 +420,7 @@ def whole_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, 
 
 
 def collapsed_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
-    """As `whole_loss`, for a loss that sums the lowest tier.  O(documents * labels), and the loss of the own labels."""
+    """Same as `whole_loss`, if the loss sums the lowest tier.  O(documents * labels) plus the loss of own labels."""
     torch = pytorch()
     table, document = table.detach(), own.document
     cell = torch.from_numpy(document), torch.from_numpy(own.label)
@@ -445,7 +445,7 @@ def others_exponentials(
 ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
     """e^{s - max} of the labels that a document does not have (0 at its own), their sums, and log sum e^s.
 
-    A document that has all labels has the sum 0, and -inf.
+    For a document that has all labels, these are 0 and -inf.
     """
     torch = pytorch()
     e = torch.empty_like(table)

@@ -21,61 +21,61 @@ from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.state import Array, Learnt, Number, holds
 from placet.rank.validation import Best
 
-LARGEST_WEIGHT = 1e100  # in units of the inverse deviation of a feature
-ROUNDS, SETTLED = 10, 0.01  # of weights of pairs that follow the places of the current scores
+LARGEST_WEIGHT = 1e100  # of a standardized feature
+ROUNDS, SETTLED = 10, 0.01  # maximum number of rounds and relative tolerance of `reweighted`
 SOLVERS: dict[str, tuple[str, ...]] = {
     "lbfgs": ("no sampling",),
     "newton": ("hvp", "no learnt parameters", "no sampling"),
     "sgd": (),
 }
-"""What each solver needs of a loss: "sgd" takes every one."""
+"""What each solver requires of a loss; "sgd" accepts any."""
 
 
 class LinearRanker(Ranker):
-    """``s = X @ w``, with ``w`` minimizing  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |w|^2.
+    """``s = X @ w``, where ``w`` minimizes  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |w|^2.
 
-    Scale-invariant losses have no penalty.  Parameters that a loss learns jointly are in ``learnt_``.  With a
-    validation set the weights of the step with the best ``metric`` on it are kept; after the first steps it is tried
-    less often, so that it costs a small share of the fit.
+    Scale-invariant losses have no penalty.  Parameters learned jointly with the weights are in ``learnt_``.  With a
+    validation set, the weights of the step with the best ``metric`` on it are kept; after the first steps it is
+    evaluated less often, so that it takes a small fraction of the time.
 
-    ``fit(..., control=Z)`` fits ``s = X @ w + Z @ gamma``; ``controls_`` maps the names of the columns of ``Z`` to
-    gamma, for one unit of each.  Scores, also those of a validation set, are at ``Z = 0``.
+    ``fit(..., control=Z)`` fits ``s = X @ w + Z @ gamma``; ``controls_`` maps the column names of ``Z`` to gamma, per
+    unit of each control.  All scores, including those of a validation set, are for ``Z = 0``.
 
     Parameters
     ----------
     loss : str
-        A name of ``LOSSES``.
+        A name in ``LOSSES``.
     l2 : float
         Penalty on the weights.
     solver : str
         "lbfgs", "newton" (for losses with Hessian products), or "sgd" (for losses that sample, or for batches).
     standardize : bool
-        The penalty is on weights of features brought to mean 0 and deviation 1, without copying them.
+        Penalize the weights of features scaled to mean 0 and deviation 1 (the features are not copied).
     second_order : float, optional
-        Adds products of standardized features whose absolute correlation with the grade exceeds this, such as 0.15;
-        they are held, so memory grows by their number.
+        Add products of standardized features whose absolute correlation with the grade exceeds this, such as 0.15;
+        products are computed on the fly, not stored.
     tol : float
-        "lbfgs" and "newton" stop when the largest component of the gradient is this share of what it was at the start
-        (all weights 0), whatever the scale of the loss; float32 features give gradients to about 1e-4.
+        "lbfgs" and "newton" stop when the largest component of the gradient is below this fraction of its value with
+        all weights 0, whatever the scale of the loss; float32 features give gradients to about 1e-4.
     rel_tol : float, optional
-        A second way to stop: an iteration that lowers the value by less than this share.  ``tol=1e-6, rel_tol=1e-5,
-        max_iter=100`` stops as in the PMOP paper.
+        Also stop when an iteration lowers the value by less than this fraction.  ``tol=1e-6, rel_tol=1e-5,
+        max_iter=100`` are the stopping criteria of the PMOP paper.
     max_iter : int
-        Iterations at most; "sgd" takes all of them.
+        Maximum number of iterations; "sgd" always uses all of them.
     step : str
-        The kind of step of "sgd": "adagrad", "adam" or "plain".
+        Step rule of "sgd": "adagrad", "adam" or "plain".
     learning_rate : float
-        The length of the steps of "sgd".
+        Learning rate of "sgd".
     batch : int, optional
         Queries drawn for each step of "sgd"; all of them if None.
     metric : str
-        Judges on the validation set.
+        Metric on the validation set.
     loss_params : mapping, optional
         Parameters of the loss.
     control_l2 : float, optional
         Penalty on the effects of controls; ``l2`` if None.
     monotone : mapping or sequence, optional
-        Signs of weights: 1, -1 or 0 (either) for every feature, or a mapping from names of features.  Solver "lbfgs".
+        Signs of weights: 1, -1 or 0 (either) for every feature, or a mapping from feature names.  For "lbfgs" only.
     random_state : int
         Seed of "sgd".
 
@@ -196,7 +196,7 @@ class LinearRanker(Ranker):
 
     @contextlib.contextmanager
     def _checkpoint(self, best: Best[Floats], objective: Objective) -> Iterator[None]:
-        """Where an engine gives up, the best weights so far are kept in a file."""
+        """If an engine fails, save the best weights so far in a file."""
         try:
             yield
         except EngineError as error:
@@ -222,17 +222,17 @@ class LinearRanker(Ranker):
                 objective, start, after, tol=self.tol, max_iter=self.max_iter, bounds=self._box(len(start))
             )
         common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
-        if self._start is not None:  # still a share of the gradient where all weights are 0
+        if self._start is not None:  # still relative to the gradient with all weights 0
             first = float(np.abs(objective(objective.zero)[1]).max(initial=0.0)) or 1.0
             common |= {"tol": self.tol * first, "relative": False}
         if self.solver == "newton":
             return newton(objective, by_products(objective.hvp), start, rel_tol=self.rel_tol, **common)
-        kinked = not objective.bound.loss.differentiable  # no gradient vanishes at a kink: stop by improvement as well
+        kinked = not objective.bound.loss.differentiable  # the gradient need not vanish at a kink
         rel_tol = 1e-6 if self.rel_tol is None and kinked else self.rel_tol
         return lbfgs(objective, start, rel_tol=rel_tol, bounds=self._box(len(start)), **common)
 
     def _box(self, n: int) -> tuple[Floats, Floats] | None:
-        """Bounds of the unknowns by the signs of ``monotone``; the scale of a feature is positive."""
+        """Bounds on the unknowns from the signs of ``monotone``; the scale of a feature is positive."""
         if self.monotone is None:
             return None
         sign = directions(self.monotone, self.features_, self.n_features_in_)
@@ -242,7 +242,7 @@ class LinearRanker(Ranker):
         return low, high
 
     def _after(self, best: Best[Floats]) -> Callable[[Floats, float], None]:
-        """What an optimizer calls after each step."""
+        """The optimizer's callback after each step."""
 
         def after(x: Floats, value: float) -> None:
             if not np.abs(x).max(initial=0.0) < LARGEST_WEIGHT:
@@ -277,7 +277,7 @@ class LinearRanker(Ranker):
         return s
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
-        """Why row i is above row j: what each column adds to s_i - s_j, largest first; the parts sum to it."""
+        """Why row i is above row j: the contributions of the columns to s_i - s_j, which sum to it, largest first."""
         pair = two_rows(self, X, i, j)
         pair = np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair, dtype=np.float64)
         pair = self._table(pair).dense() if len(self.pairs_) else pair
@@ -287,7 +287,7 @@ class LinearRanker(Ranker):
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What the solver needs of the loss."""
+        """What the solver requires of the loss."""
         return SOLVERS[self.solver]
 
     def _check_state(self) -> None:
@@ -316,11 +316,11 @@ def reweighted(
     max_iter: int,
     bounds: tuple[Floats, Floats] | None,
 ) -> Fit:
-    """Rounds of L-BFGS for a loss whose pairs weigh by the places of the current scores.
+    """Minimize a loss whose pair weights depend on the current ranks, by rounds of L-BFGS.
 
-    A round holds the weights of the last answer, which makes the loss smooth and convex.  It ends when a round moves
-    no weight by more than ``SETTLED`` of the largest, or after ``ROUNDS``: places that swap back and forth for ever
-    have no fixed point.  The start, where all rows tie, weighs a pair by its mean over all orders.
+    A round fixes the pair weights at the previous solution, which makes the loss smooth and convex.  Rounds end when
+    no unknown changes by more than ``SETTLED`` times the largest, or after ``ROUNDS``, since ranks that keep swapping
+    have no fixed point.  At the start, where all rows tie, a pair has its mean weight over all orders.
     """
     objective.bound.hold(objective.scores(x))
     unit = float(np.abs(objective(x)[1]).max(initial=0.0)) or 1.0

@@ -1,4 +1,4 @@
-"""Features of the whole list beside a row's own, for any ranker: where the row stands, how like the others it is."""
+"""Listwise features for any ranker: the position of a row in its list, and its similarity to the other rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,24 +18,24 @@ PARTS = ("deviation", "place", "similarity")
 
 
 class ListwiseFeatures(Ranker):
-    """Any ranker (linear, trees, network), fitted to features of a row and of its list; scores of whole lists.
+    """Any ranker (linear, trees, network), fitted to features of a row and of its list.
 
-    Beside x_k a row has, for each of ``parts``: "deviation", (x_k - mean) / deviation of feature k in the list;
-    "place", the share of the list's rows with a smaller x_k, ties by half; "similarity", the mean of each kernel
-    to the other rows.  All are exchangeable: rows in another order get the same features in that order.
+    In addition to x_k, a row has, for each of ``parts``: "deviation", (x_k - mean) / deviation of feature k in the
+    list; "place", the fraction of the list's rows with a smaller x_k, counting ties as half; "similarity", the mean of
+    each kernel over the other rows.  All are permutation-equivariant: reordering the rows only reorders the features.
 
     Parameters
     ----------
     base : Ranker, optional
-        Cloned and fitted; ``LinearRanker("pmop-fd")`` if None.
+        Ranker to clone and fit; ``LinearRanker("pmop-fd")`` if None.
     parts : sequence of str
         Which features to add.
     kernels : sequence
-        Of "similarity": see ``placet.rank.similarity``.
+        Kernels of "similarity": see ``placet.rank.similarity``.
     bandwidth : float
-        Of the kernel "gaussian".
+        Bandwidth of the kernel "gaussian".
     metric : str
-        Judges on the validation set, in the base too.
+        Metric on the validation set, also passed to the base.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -77,11 +77,11 @@ class ListwiseFeatures(Ranker):
 
     @property
     def controls_(self) -> dict[str, float]:
-        """Names of controls and their effects, as the base found them."""
+        """Effects of the controls by name, as fitted by the base."""
         return getattr(self.base_, "controls_", {})
 
     def _expand(self, queries: Queries) -> Queries:
-        """The queries with more columns, (rows, features (1 + deviation + place) + kernels)."""
+        """The queries with the additional columns, (rows, features (1 + deviation + place) + kernels)."""
         if not isinstance(queries.X, np.ndarray):
             raise DataError("listwise features need dense features; use X.toarray()")
         X = np.asarray(queries.X, np.float64)
@@ -107,7 +107,7 @@ class ListwiseFeatures(Ranker):
 
 
 def deviations(X: Floats, queries: Queries) -> Floats:
-    """(x - mean) / standard deviation of the list, by column; 0 where a list is flat.  O(rows features)."""
+    """(x - mean) / standard deviation within the list, by column; 0 if all values are equal.  O(rows features)."""
     query, n = list_of_rows(queries.offsets), np.maximum(np.diff(queries.offsets), 1)[:, None]
     full = np.diff(queries.offsets) > 0
     mean, square = np.zeros((2, len(queries), X.shape[1]))
@@ -121,7 +121,7 @@ def deviations(X: Floats, queries: Queries) -> Floats:
 
 
 def places(X: Floats, queries: Queries) -> Floats:
-    """Share of the other rows of the list with a smaller value, ties by half, by column; 0.5 for a row alone.
+    """Fraction of the list's other rows with a smaller value, ties counting half, by column; 0.5 for a single row.
 
     O(features rows log rows).
     """

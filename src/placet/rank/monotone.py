@@ -1,4 +1,4 @@
-"""Which way the score may move with each feature."""
+"""Monotonicity constraints: the direction in which the score may change with each feature."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from placet.data.errors import one_of
 def directions(monotone: Mapping[str, int] | Sequence[int] | None, names: Sequence[Any] | None, n: int) -> Ints:
     """(features,) 1, -1 or 0: whether the score may only rise, only fall, or do either, with each feature.
 
-    ``monotone`` gives all of them, or maps names of features (or their numbers, as text) to the ones that matter.
+    ``monotone`` lists all directions, or maps feature names (or column numbers, as text) to those that are not 0.
     """
     out = np.zeros(n, np.int64)
     if isinstance(monotone, Mapping):

@@ -1,8 +1,8 @@
-"""A neural score of the features, fitted to any loss: the network, its training, and the ranker.
+"""A neural ranker for any loss: the network, its training, and the ranker.
 
-The weights are one flat float32 array, and a layer is a view of it: (W, b).  The first W is (features, width), a vector
-per feature, so that sparse rows are sums of vectors; later ones are (width, width before).  ReLU between layers.
-PyTorch is loaded when a network is first trained; a fitted network is plain arrays.
+The weights are one flat float32 array, and a layer (W, b) is a pair of views of it.  The first W is (features, width),
+one vector per feature, so that a sparse row is a sum of vectors; later ones are (width, previous width).  ReLU between
+layers.  PyTorch is imported when a network is first trained; a fitted network consists of plain arrays.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,43 +32,43 @@ Layer = tuple[Any, Any]
 
 DRAWS_AT_ONCE = 1 << 20
 ROWS_AT_ONCE = 65_536
-LARGEST = 1e18  # of a gradient in single precision: Adam squares it
+LARGEST = 1e18  # limit on gradients in single precision, which Adam squares
 
 
 class NeuralRanker(Ranker):
-    """A fully connected network with ReLU, fitted to any loss by Adam: lists stay ragged, nothing is padded.
+    """A fully connected ReLU network, fitted to any loss by Adam; lists stay ragged, without padding.
 
-    Minimizes, over batches of queries,  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |W|^2.  The same
-    ``random_state`` gives the same bytes with the same number of threads of PyTorch.  Training needs PyTorch
+    Minimizes, over batches of queries,  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |W|^2.  Results are
+    bit-for-bit reproducible for the same ``random_state`` and number of PyTorch threads.  Training needs PyTorch
     (``pip install 'placet[neural]'``); a fitted ranker does not.
 
-    ``fit(..., control=Z)`` fits ``s = network + Z @ gamma``, gamma by Adam too and without a penalty; ``controls_``
-    maps the names of the controls to gamma, and `predict` gives the network alone.
+    ``fit(..., control=Z)`` fits ``s = network + Z @ gamma``, with gamma also fitted by Adam, without a penalty;
+    ``controls_`` maps the names of the controls to gamma, and `predict` returns the network's output alone.
 
     Parameters
     ----------
     loss : str
-        A name of ``LOSSES``.
+        A name in ``LOSSES``.
     hidden : int or sequence of int
         Widths of the hidden layers; () is a linear network.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     l2 : float
         Penalty on the weights.
     batch : int
-        Queries of a batch.
+        Queries per batch.
     epochs : int
-        Passes over the queries at most.
+        Maximum number of passes over the queries.
     patience : int
-        With a validation set, training stops after this many epochs without a better ``metric``; the best is kept.
+        With a validation set, stop after this many epochs without a better ``metric``; the best epoch is kept.
     standardize : bool
-        Brings dense features to mean 0 and deviation 1, sparse ones to deviation 1, so that zeros stay zeros.
+        Scale dense features to mean 0 and deviation 1, sparse ones to deviation 1 only, so that zeros stay zeros.
     metric : str
-        Judges on the validation set.
+        Metric on the validation set.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int
-        Seed of the first weights, the batches and the loss.
+        Seed of the initial weights, the batches and the loss.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -127,9 +127,9 @@ class NeuralRanker(Ranker):
         weights = first_weights(self.sizes_.tolist(), rng)
         fits_constant = not criterion.loss.shift_invariant
         if fits_constant:
-            weights[-1 - self.sizes_[-2] :] = 0.0  # scores mean something from the start: 0, not what chance gives
+            weights[-1 - self.sizes_[-2] :] = 0.0  # the shift matters: start from scores of 0
         else:
-            weights[-1] = 0.0  # a constant that the loss does not see; Adam would follow the noise of rounding
+            weights[-1] = 0.0  # the loss is shift-invariant; Adam would follow rounding errors
 
         effects = effects_of(self._control)
         gamma = {} if effects is None else zero_tensors(effects.names)
@@ -168,7 +168,7 @@ class NeuralRanker(Ranker):
         check_network(self.weights_, self.sizes_, self.n_features_in_, 1)
 
     def _standardize(self, X: Any) -> Any:
-        """Rows as the network takes them, float32."""
+        """Rows as input to the network, float32."""
         if isinstance(X, np.ndarray):
             return ((X - self.mean_) / self.scale_).astype(np.float32)
         out = X.astype(np.float32)
@@ -186,7 +186,7 @@ class NeuralRanker(Ranker):
 
 
 def pytorch() -> Any:
-    """PyTorch, or words on how to get it."""
+    """Import PyTorch, or raise an error that says how to install it."""
     try:
         import torch
     except ImportError:
@@ -197,7 +197,7 @@ def pytorch() -> Any:
 
 
 def widths(hidden: int | Sequence[int]) -> list[int]:
-    """Widths of the hidden layers; a number is one layer, () none."""
+    """Widths of the hidden layers; a number means one layer, () none."""
     found = [hidden] if isinstance(hidden, int | np.integer) else list(hidden)
     if not all(isinstance(width, int | np.integer) and width > 0 for width in found):
         raise ValueError(f"hidden {hidden!r} must be widths of layers above 0, such as 256 or (256, 64)")
@@ -205,7 +205,7 @@ def widths(hidden: int | Sequence[int]) -> list[int]:
 
 
 def check_network(weights: Weights, sizes: NDArray[np.int64], n_features: int, n_outputs: int) -> None:
-    """A ``DataError`` unless the weights are those of layers of these sizes, from the features to the outputs."""
+    """Raise a ``DataError`` unless the weights match layers of these sizes, from the features to the outputs."""
     widths = sizes.tolist()
     if len(widths) < 2 or widths[0] != n_features or widths[-1] != n_outputs or 0 in widths[1:]:
         raise DataError(f"layers of sizes {widths[:9]} do not lead from {n_features} features to {n_outputs} scores")
@@ -226,7 +226,7 @@ def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
 
 
 def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
-    """Weights and biases of a layer with n inputs uniform on (-1, 1) / sqrt(n)."""
+    """Initial weights and biases; those of a layer with n inputs are uniform on (-1, 1) / sqrt(n)."""
     ends = np.cumsum([0, *((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))])
     refuse_beyond_memory(
         4.0 * 5 * float(ends[-1]),  # float32: the weights, the best so far, their gradient and two moments
@@ -242,7 +242,7 @@ def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
 
 
 def network_scores(network: Sequence[Layer], X: Any) -> Weights:
-    """Outputs (rows, outputs) for dense or CSR rows, by NumPy and SciPy alone: a fitted network needs no PyTorch."""
+    """Outputs (rows, outputs) for dense or CSR rows, using only NumPy and SciPy: a fitted network needs no PyTorch."""
     (W, b), *later = network
     out = np.asarray(X.astype(np.float32, copy=False) @ W) + b
     for W, b in later:
@@ -253,7 +253,7 @@ def network_scores(network: Sequence[Layer], X: Any) -> Weights:
 
 
 def first_layer(rows: Any, layer: Layer, *, sparse: bool = False) -> Any:
-    """X W + b for rows from `as_input`; ``sparse`` asks for a gradient of W in the rows that occur alone."""
+    """X W + b for rows from `as_input`; with ``sparse``, the gradient of W is sparse, with only the rows used."""
     torch = pytorch()
     W, b = layer
     if not isinstance(rows, tuple):
@@ -265,7 +265,7 @@ def first_layer(rows: Any, layer: Layer, *, sparse: bool = False) -> Any:
 
 
 def hidden(inner: Sequence[Layer], rows: Any, *, sparse: bool = False) -> Any:
-    """What the last layer takes, given the layers before it (at least one)."""
+    """The input of the last layer, given the layers before it (at least one)."""
     torch = pytorch()
     out = first_layer(rows, inner[0], sparse=sparse).relu_()
     for W, b in inner[1:]:
@@ -274,7 +274,7 @@ def hidden(inner: Sequence[Layer], rows: Any, *, sparse: bool = False) -> Any:
 
 
 def forward(network: Sequence[Layer], rows: Any) -> Any:
-    """Outputs (rows, outputs) as a tensor that knows its way back."""
+    """Outputs (rows, outputs) as a differentiable tensor."""
     *inner, last = network
     if not inner:
         return first_layer(rows, last)
@@ -282,7 +282,7 @@ def forward(network: Sequence[Layer], rows: Any) -> Any:
 
 
 def as_input(X: Any) -> Any:
-    """Rows as PyTorch takes them: a dense tensor, or (columns, starts, values) of a CSR matrix."""
+    """Rows as PyTorch input: a dense tensor, or (columns, starts, values) of a CSR matrix."""
     torch = pytorch()
     if isinstance(X, np.ndarray):
         return torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
@@ -294,10 +294,10 @@ def as_input(X: Any) -> Any:
 
 
 def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
-    """A loss of ``LOSSES`` as a PyTorch number: for people who keep their own network and training loop.
+    """A loss from ``LOSSES`` as a PyTorch scalar, for use with your own network and training loop.
 
-    ``scores`` (rows,): a tensor; ``lists`` cut its rows, ragged, without padding.  Parameters that a loss learns
-    (``learnt`` of its record) may be tensors and receive gradients too.  Differentiable once.
+    ``scores`` (rows,): a tensor; ``lists`` splits its rows into ragged lists, without padding.  Learned parameters of
+    the loss (``learnt`` of its record) may be tensors and then receive gradients too.  Once differentiable.
 
     >>> s = pytorch().zeros(3, requires_grad=True)
     >>> value = torch_loss("pl-partition", s, Lists([1, 1, 0], [0, 3]))
@@ -313,7 +313,7 @@ def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
 
 
 def bound_node(bound: Bound, scores: Any, learnt: Mapping[str, Any], rng: np.random.Generator | None = None) -> Any:
-    """A bound loss of a tensor of scores, and of tensors of what it learns, as a PyTorch node."""
+    """Evaluate a bound loss as a PyTorch node, a function of the scores and of its learned parameters."""
     torch = pytorch()
     rows = scores.detach().to("cpu", torch.float64).numpy()
     value, grad, slopes = bound.value_grad_slopes(rows, numbers_of(learnt), rng)
@@ -322,28 +322,28 @@ def bound_node(bound: Bound, scores: Any, learnt: Mapping[str, Any], rng: np.ran
 
 
 def numbers_of(learnt: Mapping[str, Any]) -> dict[str, float]:
-    """The values of learnt parameters that are tensors."""
+    """The values of learned parameters given as tensors."""
     return {name: float(value.detach()) for name, value in learnt.items()}
 
 
 def zero_tensors(names: Sequence[str]) -> dict[str, Any]:
-    """A number to learn for each name; the names are told from those of a loss."""
+    """A scalar to learn for each name, with a prefix that keeps the names apart from those of a loss."""
     torch = pytorch()
     return {f"control {name}": torch.zeros((), dtype=torch.float32, requires_grad=True) for name in names}
 
 
 def slopes_like(learnt: Mapping[str, Any], slopes: Floats) -> list[Any]:
-    """Slopes in learnt parameters as tensors like these."""
+    """Derivatives with respect to learned parameters, as tensors like these."""
     return [tensor.new_tensor(slope) for tensor, slope in zip(learnt.values(), slopes.tolist())]
 
 
 def to_float32(grad: Floats) -> Weights:
-    """A gradient in single precision, limited to what can be squared."""
+    """Convert a gradient to single precision, clipped so that its square does not overflow."""
     return np.clip(grad, -LARGEST, LARGEST).astype(np.float32)
 
 
 def torch_node(value: float, gradients: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """Wrap a precomputed value and its gradients in ``inputs`` as a PyTorch node."""
+    """Wrap a precomputed value and its gradients with respect to ``inputs`` as a PyTorch node."""
     return _node_class().apply(value, gradients, *inputs)
 
 
@@ -353,7 +353,7 @@ def _node_class() -> Any:
     function: Any = autograd.Function
 
     class Node(function):
-        """A number that came with its gradients; used once in a sum, they are passed on without a copy."""
+        """A precomputed value with its gradients, which are passed on without a copy if the incoming gradient is 1."""
 
         @staticmethod
         def forward(ctx: Any, value: float, gradients: Sequence[Any], *inputs: Any) -> Any:
@@ -370,7 +370,7 @@ def _node_class() -> Any:
 
 
 class Criterion:
-    """A loss with its parameters: given, learnt jointly (as tensors), and a new seed per batch where it draws."""
+    """A loss with fixed parameters, jointly learned ones (tensors), and, if it draws, a new seed per batch."""
 
     def __init__(self, loss: str, params: Mapping[str, Any] | None, rng: np.random.Generator) -> None:
         torch = pytorch()
@@ -397,7 +397,7 @@ class Criterion:
 
 @dataclass
 class Training:
-    """How a training went; ``weights`` and ``learnt`` are those of the best epoch (of the last, without validation)."""
+    """Result of a training; ``weights`` and ``learnt`` are from the best epoch (without validation, the last)."""
 
     weights: Weights
     learnt: dict[str, float]
@@ -406,7 +406,7 @@ class Training:
     diverged: bool = False
 
     def summary(self) -> dict[str, Any]:
-        """What a ranker keeps of it."""
+        """The ranker's ``fit_summary_``."""
         return {
             "learning_rate": self.learning_rate,
             "epochs": self.best.steps,
@@ -434,10 +434,10 @@ def descend(
 ) -> Training:
     """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
 
-    With ``judge`` the best epoch is kept, and ``patience`` epochs without a better one end the training.  An interrupt
-    (Ctrl-C) after the first epoch and a value that is not finite end it too.  ``sparse``: the first and last W are
-    changed only in the rows that a batch touches (their moments stand still in between).  ``beside``: further tensors
-    to learn, each a number; their values stand among ``learnt``.
+    With ``judge`` the best epoch is kept, and training stops after ``patience`` epochs without a better one.  An
+    interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: the first and last W are
+    updated only in the rows that a batch uses (the other rows' moments do not decay).  ``beside``: additional scalar
+    tensors to learn; their values are reported in ``learnt``.
     """
     torch = pytorch()
     also = {**criterion.learnt, **beside}
@@ -471,7 +471,7 @@ def descend(
 
 
 def _adams(network: list[tuple[Any, ...]], learnt: list[Any], rate: float, l2: float, sparse: bool) -> list[Any]:
-    """Adam for all, or Adam and its sparse form; the penalty is on W, not on b or on what the loss learns."""
+    """Adam for all tensors, or Adam and SparseAdam; the penalty applies to W, not to b or to learned parameters."""
     torch = pytorch()
     tables = [network[0][0], network[-1][0]] if sparse else []
     outer = {id(tensor) for tensor in tables}
@@ -489,6 +489,6 @@ def check_positive(**numbers: float) -> None:
 
 
 def refuse_diverged(training: Training) -> None:
-    """Refuse a training that never had a finite epoch."""
+    """Raise if training diverged in its first epoch."""
     if training.diverged and training.best.steps == 0:
         raise ValueError(f"training diverged in its first epoch at learning_rate={training.learning_rate}; lower it")

@@ -1,4 +1,4 @@
-"""What rankers whose score is a forest of trees share: scores, and why a row is above another."""
+"""Base of rankers whose score is a forest of trees: scores, importances and explanations."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from placet.rank.ranker import Ranker, largest_first, two_rows
 
 
 class OfTrees(Ranker):
-    """A ranker whose fitted state is ``trees_``, Placet's own arrays of nodes."""
+    """Base of rankers whose fitted state is ``trees_``, a `Forest`."""
 
     trees_: Forest
 
@@ -20,21 +20,21 @@ class OfTrees(Ranker):
         return self.trees_.predict(queries.X)
 
     def _check_shares(self, *names: str) -> None:
-        """A ``ValueError`` unless these parameters are shares."""
+        """Raise a ``ValueError`` unless these parameters are fractions, above 0 and at most 1."""
         for name in names:
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} {getattr(self, name)} must be a share, above 0 and at most 1")
 
     @property
     def feature_importances_(self) -> Floats:
-        """Share (features,) of each feature in the variance that splits explain; see `Forest.importances`."""
+        """Fraction (features,) of the variance explained by splits on each feature; see `Forest.importances`."""
         self._check_fitted()
         return self.trees_.importances()
 
     def shapley(self, X: Any) -> Floats:
-        """What each feature adds to the score of each row, (rows, features): Shapley values over the trees.
+        """Shapley values (rows, features): the contribution of each feature to the score of each row.
 
-        They differ from those of LightGBM (``pred_contrib``) by rounding; their sum is the score less its mean over the
+        They equal those of LightGBM (``pred_contrib``) up to rounding, and sum to the score minus its mean over the
         training rows.
         """
         queries = self._rows_to_score(X, None)
@@ -44,7 +44,7 @@ class OfTrees(Ranker):
         return np.array(found).reshape(len(found), self.n_features_in_)
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
-        """Why row i is above row j: what each feature adds to s_i - s_j (Shapley values), largest first."""
+        """Why row i is above row j: the contributions (Shapley values) of the features to s_i - s_j, largest first."""
         pair = two_rows(self, X, i, j)
         pair = np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair)
         names = self.features_ if self.features_ is not None else range(self.n_features_in_)

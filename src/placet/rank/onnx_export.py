@@ -1,6 +1,6 @@
-"""Rankers as ONNX graphs: a table X (rows, features) of float64 in, scores (rows,) out.
+"""Rankers as ONNX graphs, from a float64 table X (rows, features) to scores (rows,).
 
-Linear rankers (with their products of features), trees and networks: the score of a row needs no other row.
+For linear rankers (with products of features), trees and networks, which score each row by itself.
 """
 
 import os
@@ -12,11 +12,11 @@ import numpy as np
 from placet.kernels.trees import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
 from placet.rank.forest import Forest
 
-OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # what runtimes since 2022 read
+OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # supported by runtimes since 2022
 
 
 def onnx() -> Any:
-    """The package onnx, or words on how to get it."""
+    """Import onnx, or raise an error that says how to install it."""
     try:
         import onnx
     except ImportError:
@@ -27,7 +27,7 @@ def onnx() -> Any:
 
 
 def write_onnx(ranker: Any, path: str | os.PathLike[str]) -> None:
-    """Write the fitted ranker's score as an ONNX model, whole or not at all; see ``Ranker.to_onnx``."""
+    """Write the fitted ranker's score atomically as an ONNX model; see ``Ranker.to_onnx``."""
     from placet.io.files import writing
 
     package = onnx()
@@ -57,22 +57,22 @@ def write_onnx(ranker: Any, path: str | os.PathLike[str]) -> None:
 
 
 class _Graph:
-    """Nodes and constants as they are added; names count up."""
+    """Collects nodes and constants, with consecutive names."""
 
     def __init__(self, package: Any) -> None:
         self.package = package
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.kind = package.TensorProto.DOUBLE  # of the scores
+        self.kind = package.TensorProto.DOUBLE  # type of the scores
 
     def constant(self, values: Any) -> str:
-        """The name of a constant array."""
+        """Add a constant array; return its name."""
         name = f"c{len(self.constants)}"
         self.constants.append(self.package.numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 
     def add(self, kind: str, inputs: list[str], output: str | None = None, **more: Any) -> str:
-        """The name of a node's output."""
+        """Add a node; return the name of its output."""
         name = output or f"t{len(self.nodes)}"
         self.nodes.append(self.package.helper.make_node(kind, inputs, [name], **more))
         return name
@@ -112,7 +112,7 @@ def _trees(graph: _Graph, ranker: Any) -> str:
     if (how & CATEGORY).any() or (how & ZERO_IS_MISSING).any():
         raise ValueError("trees that split by categories, or take zeros as missing, have no ONNX form")
     tree = np.searchsorted(forest.roots, np.arange(len(forest.feature)), side="right") - 1
-    # a NaN that is no value of its own is a zero
+    # NaN is treated as zero unless the split treats it as missing
     to_left = np.where(forest.how & NAN_IS_MISSING, forest.how & DEFAULT_LEFT, forest.threshold >= 0.0)
     value = forest.value / len(forest.roots) if forest.averaged else forest.value
     leaf = np.flatnonzero(~inner)

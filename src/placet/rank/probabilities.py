@@ -1,4 +1,4 @@
-"""What a score means under the fitted model: probabilities of orders and of pairs, and their calibration."""
+"""Probabilities under the fitted model: of orders, of pairs and of tiers, and their calibration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from placet.losses.pairwise import PAIR_MODELS, outcome_costs, outcome_probabili
 
 
 def refuse_unless_order(loss: str) -> None:
-    """A ``ValueError`` unless the loss gives a law of orders."""
+    """Raise a ``ValueError`` unless the loss defines a distribution over orders."""
     if law_of(loss) != "order":
         raise ValueError(
             f"loss {loss!r} gives no probability of an order; fit with one of {_losses_with('order')} for that"
@@ -27,7 +27,7 @@ def refuse_unless_order(loss: str) -> None:
 
 
 def refuse_unless_pairs(loss: str) -> None:
-    """A ``ValueError`` unless the loss gives the probability of a pair."""
+    """Raise a ``ValueError`` unless the loss defines the probability of a pair."""
     if law_of(loss) not in ("order", "pairs"):
         raise ValueError(
             f"loss {loss!r} gives no probability that one row is above another; "
@@ -36,7 +36,7 @@ def refuse_unless_pairs(loss: str) -> None:
 
 
 def law_of(loss: str) -> str | None:
-    """What the loss is a likelihood of; None also for what is not in ``LOSSES``."""
+    """What the loss is a likelihood of, or None; also None for a name that is not in ``LOSSES``."""
     return LOSSES[loss].law if loss in LOSSES else None
 
 
@@ -45,7 +45,7 @@ def _losses_with(*laws: str) -> list[str]:
 
 
 def top1(s: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Softmax of the scores of each list: the probability of each row to come first.
+    """Softmax of the scores of each list: the probability that each row comes first.
 
     >>> top1(np.array([0.0, 0.0, 1000.0, 0.0]), np.array([0, 2, 4])).round(6)
     array([0.5, 0.5, 1. , 0. ])
@@ -61,7 +61,7 @@ def above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
     """P(i above j) at ``gap`` = s_i - s_j.
 
     Plackett-Luce and Bradley-Terry: 1 / (1 + e^-gap).  Rao-Kupper: 1 / (1 + theta e^-gap), theta = 1 + e^tie.
-    Davidson: e^(gap / 2) / (e^(gap / 2) + e^(-gap / 2) + e^tie).  In the last two, ties take the rest.
+    Davidson: e^(gap / 2) / (e^(gap / 2) + e^(-gap / 2) + e^tie).  In the last two, the rest is P(tied).
 
     >>> above([0.0], "ranknet", {}), above([0.0], "davidson", {"tie": 0.0})
     (array([0.5]), array([0.33333333]))
@@ -77,18 +77,18 @@ def above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> F
 
 
 def refuse_unless_tiers(loss: str) -> None:
-    """A ``ValueError`` unless the loss gives a probability of ties."""
+    """Raise a ``ValueError`` unless the loss defines a probability of ties."""
     if loss not in _TIERS:
         raise ValueError(f"loss {loss!r} gives no probability of ties; fit with one of {list(_TIERS)} for that")
 
 
 def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> NDArray[np.int64]:
-    """The tier (rows,) of each row of one list, 0 the best, in the most probable partition that agrees with the scores.
+    """Tier (rows,) of each row of one list, 0 the best, in the most probable partition consistent with the scores.
 
-    Rows in falling order of score are cut by dynamic programming; equal scores share a tier.  PMOP: the product over
-    tiers X of P(X | the rows left).  Rao-Kupper and Davidson: the product over pairs of P(above) or P(tied).
-    A partition that puts a higher score below a lower one can be a little more probable under PMOP, and is never the
-    answer.  O(rows^2), for "pmop-exact" O(rows^4).
+    Rows in descending order of score are cut by dynamic programming; equal scores share a tier.  The probability is,
+    for PMOP, the product over tiers X of P(X | the remaining rows); for Rao-Kupper and Davidson, the product over pairs
+    of P(above) or P(tied).  Under PMOP a partition that puts a higher score below a lower one can be slightly more
+    probable, but is never returned.  O(rows^2), for "pmop-exact" O(rows^4).
 
     >>> most_probable_tiers([3.0, 0.0, 2.9], "davidson", {"tie": 1.0})
     array([0, 1, 0])
@@ -97,7 +97,7 @@ def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> N
     order = np.argsort(-s, kind="stable")
     n, t = len(s), s[order]
     refuse_table(n, n + 1, "a table of first and last rows of a tier", "take the first rows of the list", 6.0)
-    gain = _TIERS[loss](t, loss, params)  # (n, n + 1): of the tier of sorted rows a..b - 1, after those before a
+    gain = _TIERS[loss](t, loss, params)  # (n, n + 1): log gain of the tier of sorted rows a..b - 1
     best, cut = np.full(n + 1, -np.inf), np.zeros(n, np.int64)
     best[n] = 0.0
     joined = np.append(t[1:] == t[:-1], False)
@@ -114,11 +114,11 @@ def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> N
 
 
 def _stage_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
-    """log P(first tier is rows a..b - 1 | rows a.. are left) of the PMOP models."""
+    """log P(first tier is rows a..b - 1 | rows a.. remain) under the PMOP models."""
     n = len(t)
     rows = np.concatenate([np.arange(a, n) for a in range(n)]) if n else np.zeros(0, np.int64)
     offsets = np.append(0, np.cumsum(np.arange(n, 0, -1)))
-    whole = LOSSES[loss].per_list(t[rows], Lists(np.zeros(len(rows)), offsets))  # - log P(all of them are one tier)
+    whole = LOSSES[loss].per_list(t[rows], Lists(np.zeros(len(rows)), offsets))  # -log P(all of them form one tier)
     out = np.full((n, n + 1), -np.inf)
     for a in range(n):
         size = np.arange(1, n - a + 1)
@@ -128,7 +128,7 @@ def _stage_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
 
 
 def _pair_gains(t: Floats, loss: str, params: Mapping[str, Any]) -> Floats:
-    """Sum over pairs of rows a..b - 1 of log P(tied) - log P(in their order): what it is worth to tie them."""
+    """Sum over pairs of rows a..b - 1 of log P(tied) - log P(in this order): the gain from tying them."""
     n = len(t)
     win, _, tied = outcome_costs(t[:, None] - t[None, :], loss, params.get("tie", 0.0))
     below = np.cumsum(np.triu(win - tied, 1)[::-1], axis=0)[::-1]  # (a, b): pairs of b with rows a..b - 1
@@ -141,7 +141,7 @@ _TIERS = {"pmop-fd": _stage_gains, "pmop-exact": _stage_gains, "rao-kupper": _pa
 
 
 def _one_list(s: ArrayLike) -> Floats:
-    """Scores (rows,) of one list, finite, or a ``DataError``."""
+    """Return the scores (rows,) of one list; raise a ``DataError`` unless they are finite."""
     column: Floats = frozen(s, np.float64)
     bad = ~np.isfinite(column)
     if bad.any():
@@ -150,9 +150,9 @@ def _one_list(s: ArrayLike) -> Floats:
 
 
 def place_probabilities(s: ArrayLike) -> Floats:
-    """P(row i at place r) of one list under Plackett-Luce, (rows, places); rows and columns sum to 1.
+    """P(row i at position r) of one list under Plackett-Luce, (rows, positions); rows and columns sum to 1.
 
-    By quadrature over arrival times, to about 1e-13.  O(rows^2) times 200 nodes, or 50 sqrt(rows) if that is more.
+    Computed by quadrature over arrival times, to about 1e-13.  O(rows^2 nodes), with max(200, 50 sqrt(rows)) nodes.
 
     >>> place_probabilities([0.0, 0.0]).round(6)
     array([[0.5, 0.5],
@@ -170,12 +170,12 @@ def place_probabilities(s: ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Pairs by predicted probability of their order, and how often they came so.
+    """Pairs binned by the predicted probability of their order, and how often that order was observed.
 
-    ``predicted`` and ``observed`` (bins,): means over the pairs of the bin, a query counting as one whatever its number
-    of pairs; ``share`` (bins,): the share of pairs in it; ``n_pairs`` in all, of ``n_queries``.  ``error``: the mean of
-    abs(observed - predicted) by share.  ``slope``: the factor on all scores that would fit these pairs best; 1 if
-    calibrated, below 1 if the ranker is too sure.
+    ``predicted`` and ``observed`` (bins,): means over the pairs of the bin, with equal weight per query whatever its
+    number of pairs; ``share`` (bins,): the fraction of pairs in the bin; ``n_pairs``: the number of pairs in all
+    ``n_queries``.  ``error``: the mean of abs(observed - predicted), weighted by share.  ``slope``: the factor on all
+    scores that would fit these pairs best; 1 if calibrated, below 1 if the ranker is overconfident.
     """
 
     predicted: Floats
@@ -196,13 +196,13 @@ class Calibration:
 def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *, bins: int = 10) -> Calibration:
     """Compare P(i above j | not tied) >= 1/2 with how often grade i > grade j.  O(rows^2) per list.
 
-    Every query counts its weight; pairs of equal grades are left out; bins are equal parts of [1/2, 1].
+    Queries count by their weight; pairs of equal grades are left out; bins are equal parts of [1/2, 1].
     """
     if bins < 1:
         raise ValueError(f"bins must be at least 1, not {bins}")
     grade, offsets = np.asarray(lists.grade), np.asarray(lists.offsets)
     weight = np.ones(len(offsets) - 1) if lists.weight is None else np.asarray(lists.weight)
-    sums = np.zeros((3, bins))  # of the predicted, of the observed, of the weight
+    sums = np.zeros((3, bins))  # predicted, observed, weight
     per_query = np.zeros(len(weight))
     for q, (a, b) in enumerate(pairwise(offsets)):
         i, j = np.nonzero(grade[a:b, None] > grade[None, a:b])
@@ -227,9 +227,9 @@ def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *
 
 
 def best_slope(s: Floats, lists: Lists) -> float:
-    """The t >= 0 that minimizes the logistic loss of pairs at t s: one root of a falling function, by bisection.
+    """The t >= 0 that minimizes the logistic loss of pairs at t s, by root finding on its monotone derivative.
 
-    Infinite where every pair is in order, 0 where scores are no better than chance.
+    Infinite if every pair is in order, 0 if the scores are no better than chance.
     """
     from scipy.optimize import brentq
 

@@ -19,41 +19,41 @@ from placet.rank.additive import Additive, Made, Round, reason_no_edge
 
 
 class RankBoost(Additive):
-    """s = sum_t alpha_t h_t, which lowers Z = sum over pairs (i graded above j) of e^(s_j - s_i).
+    """s = sum_t alpha_t h_t, fitted to lower Z = sum over pairs (i graded above j) of e^(s_j - s_i).
 
-    Each round takes the weak ranking with the largest |r|, r = sum over pairs of D_ij (h_i - h_j), D_ij = e^(s_j -
-    s_i) / Z and h scaled to a range of 1 on the training rows.  Pairs are never made: a round is O(entries of the
-    features). ``rounds_`` has |r| (``gamma``) and log Z after the round, over that at the start (``value``).
+    Each round selects the weak ranking with the largest |r|, r = sum over pairs of D_ij (h_i - h_j), D_ij = e^(s_j -
+    s_i) / Z and h scaled to a range of 1 on the training rows.  Pairs are never enumerated: a round is O(entries of
+    the features).  ``rounds_`` records |r| (``gamma``) and log(Z / initial Z) after the round (``value``).
 
     Parameters
     ----------
     n_rounds : int
-        Rounds at most.
+        Maximum number of rounds.
     learners : str or sequence of str
-        Which compete in every round: "stump" (1 above a threshold, as published), "feature" (x_k), "tree", "listwise"
-        (x_k or 1, times exp(w T), T the sums of ``kernels`` over the other rows of the list).
+        Families that compete in every round: "stump" (1 above a threshold, as published), "feature" (x_k), "tree",
+        "listwise" (x_k or 1, times exp(w T), T the sums of ``kernels`` over the other rows of the list).
     step : str
-        "bound": alpha = 1/2 log((1 + r) / (1 - r)), which minimizes a bound on Z; or "line-search", Z itself.
+        "bound": alpha = 1/2 log((1 + r) / (1 - r)), which minimizes a bound on Z; "line-search": minimize Z itself.
     balance : str
-        "pairs" gives all pairs one weight, "queries" all queries (a query's weight is shared by its pairs).
+        "pairs": all pairs have equal weight; "queries": all queries do (a query's weight is split among its pairs).
     learning_rate : float
         Factor of alpha.
     kernels : sequence
         Similarities of the listwise learners: see ``placet.rank.similarity``.
     bandwidth : float
-        Of the kernel "gaussian".
+        Bandwidth of the kernel "gaussian".
     engine : str
-        What grows trees: "lightgbm" or "sklearn".
+        Library that grows trees: "lightgbm" or "sklearn".
     leaves : int
-        Leaves of a tree at most.
+        Maximum number of leaves of a tree.
     min_rows : int
-        Rows of a leaf at least.
+        Minimum number of rows in a leaf.
     min_edge : float
-        Training stops where no weak ranking has a larger |r|.
+        Stop when no weak ranking has a larger |r|.
     patience : int
-        Rounds without a better ``metric`` on the validation set before training stops.
+        Stop after this many rounds without a better ``metric`` on the validation set.
     metric : str
-        Judges on the validation set.
+        Metric on the validation set.
     random_state : int
         Seed of the trees.
 
@@ -124,7 +124,7 @@ class RankBoost(Additive):
         self.fit_summary_ = self._summary(best, stopped, 0.0)
 
     def _best_ranking(self, groups: dict[str, Any], potential: Floats) -> tuple[str, Any, Any, float, float]:
-        """(family, h, function, factor of the function, r) of the weak ranking with the largest |r|."""
+        """(family, h, function, its factor, r) of the weak ranking with the largest |r|."""
         found: tuple[str, Any, Any, float, float] = ("", None, None, 1.0, 0.0)
         for name, group in groups.items():
             proposal = group.propose_by_range(potential)
@@ -137,7 +137,7 @@ class RankBoost(Additive):
 
 
 class Pairs:
-    """The ordered pairs of lists, in the order of the caller's rows."""
+    """The ordered pairs of all lists; scores and potentials are in the caller's row order."""
 
     def __init__(self, queries: Queries, balance: str) -> None:
         self.n_rows, self.offsets = len(queries.grade), queries.offsets
@@ -154,20 +154,20 @@ class Pairs:
         self.log_weight[counts] = np.log(share[counts])
 
     def log_sum(self, s: Floats) -> tuple[float, Floats]:
-        """log Z, and the potential (rows,): weight of the pairs in which a row is above, less those in which below."""
+        """log Z, and the potential (rows,): the weight of pairs with the row above minus those with the row below."""
         sorted_potential, potential = np.empty(self.n_rows), np.empty(self.n_rows)
         log_z = kernels.pair_potential(s[self.order], self.grade, self.offsets, self.log_weight, sorted_potential)
         potential[self.order] = sorted_potential
         return float(log_z), potential
 
     def bound_step(self, r: float) -> float:
-        """The published alpha; where h orders all pairs, that with half a pair turned round."""
+        """The published alpha; if h orders all pairs, the value for half a pair out of order, which is finite."""
         most = 1.0 - 1.0 / self.n_pairs
         r = min(max(r, -most), most)
         return 0.5 * float(np.log((1.0 + r) / (1.0 - r)))
 
     def exact_step(self, s: Floats, h: Floats, r: float) -> float:
-        """The alpha with the least Z, at most that of ``bound_step`` for r = 1."""
+        """The alpha that minimizes Z, in absolute value at most ``bound_step(1)``."""
         direction = np.sign(r) * h
         slope = lambda alpha: float(self.log_sum(s + alpha * direction)[1] @ direction)  # noqa: E731
         high, most = abs(self.bound_step(r)), self.bound_step(1.0)
