@@ -1,4 +1,4 @@
-"""Optimizers: functions that return a `Fit`.  One criterion: the largest component of the gradient per unit weight."""
+"""Optimizers that return a `Fit`; the main criterion is the largest gradient component per unit weight."""
 
 import math
 import warnings
@@ -16,16 +16,16 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 Callback = Callable[[Floats, float], None]
 
 FIRST_STEPS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
-"""Longest first steps that L-BFGS tries, one after the other, until one of them lowers the value."""
+"""Maximum lengths of the first L-BFGS step, tried in turn until one lowers the value."""
 
 
 class ConvergenceWarning(UserWarning):
-    """An optimizer stopped before its criterion held; the message names what to raise."""
+    """An optimizer stopped before it converged; the message names the parameter to raise."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Where an optimizer stopped, and whether its criterion held there."""
+    """Final point of an optimizer, and whether it converged."""
 
     x: Floats
     value: float
@@ -48,11 +48,11 @@ def lbfgs(
 ) -> Fit:
     """Minimize ``fun(x) -> (value, gradient)`` by L-BFGS until max abs(gradient) <= ``tol``.
 
-    ``bounds``: least and largest values of x; where x is at one and the gradient leads beyond it, it counts as 0.
+    ``bounds``: lower and upper bounds of x; gradient components that point out of an active bound count as 0.
 
-    ``relative``: ``tol`` is a share of what max abs(gradient) was at ``x0``.  ``rel_tol`` adds a second way to stop: an
-    iteration that lowers the value by less than ``rel_tol`` of itself.  The first step has length 1 at most; where that
-    leads to values from which no line search comes back, it starts again with a shorter one.
+    ``relative``: ``tol`` is relative to max abs(gradient) at ``x0``.  ``rel_tol`` adds a second criterion: stop if an
+    iteration lowers the value by less than this fraction of it.  The first step has length at most 1; if the line
+    search fails from there, the optimizer restarts with a shorter one.
 
     >>> fit = lbfgs(lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3)), np.zeros(2))
     >>> fit.x.round(6), fit.converged
@@ -115,12 +115,12 @@ def newton(
     convex: bool = False,
     callback: Callback | None = None,
 ) -> Fit:
-    """Minimize ``fun(x) -> (value, gradient)`` by steps ``-solve(x, gradient)``, ``solve`` giving H(x)^-1 gradient.
+    """Minimize ``fun(x) -> (value, gradient)`` by steps ``-solve(x, gradient)``; ``solve`` returns H(x)^-1 gradient.
 
-    ``solve`` is called with the x and the gradient that ``fun`` saw last.  It stops when max abs(gradient) <= ``tol``
-    (``relative``: of what it was at ``x0``), or, where ``step_tol`` is given, when a step moves no unknown by more than
-    that.  ``rel_tol``: as in `lbfgs`.  ``convex``: steps are halved by the slopes along them alone, so ``fun`` may
-    leave the value out (NaN).
+    ``solve`` is called with x and the gradient of the most recent call of ``fun``.  Stops when max abs(gradient) <=
+    ``tol`` (``relative``: relative to its value at ``x0``) or, if ``step_tol`` is given, when a step moves no unknown
+    by more than that.  ``rel_tol``: as in `lbfgs`.  ``convex``: the line search uses gradients only, so ``fun`` may
+    return NaN as value.
 
     >>> square = lambda x: (float((x - 3) @ (x - 3)), 2 * (x - 3))
     >>> newton(square, lambda x, g: g / 2, np.zeros(2)).n_iter
@@ -157,11 +157,11 @@ def newton(
 
 
 def by_products(hvp: Callable[[Floats, Floats], Floats], tol: float = 0.0) -> Callable[[Floats, Floats], Floats]:
-    """A ``solve`` for `newton` by conjugate gradients on Hessian products ``hvp(x, v)``, cut short far off.
+    """A ``solve`` for `newton` by conjugate gradients on Hessian products ``hvp(x, v)``, truncated when far off.
 
-    Solved to a relative residual of min(1/2, sqrt(norm of the gradient)), so that the last steps converge
-    superlinearly, and to no less than half the ``tol`` at which `newton` stops, which is what the last step is for;
-    along a direction that is flat or bends down, what has been found so far is still a descent.
+    Solves to a relative residual of min(1/2, sqrt(norm of the gradient)), so that the last steps converge
+    superlinearly, but no further than half the ``tol`` at which `newton` stops.  In a direction without positive
+    curvature it stops early; the result is still a descent direction.
     """
 
     def solve(x: Floats, gradient: Floats) -> Floats:
@@ -183,8 +183,8 @@ def cg(
 ) -> Floats:
     """Solve A x = b by conjugate gradients to a relative residual of ``rtol``; ``times(v)`` is A v, A symmetric.
 
-    ``diagonal``: that of A, as preconditioner; or ``precondition(r)``, a symmetric stand-in for A^-1 r.  Where A
-    is flat or bends down along a direction, it stops before (at the first, with b itself).
+    Preconditioned by the ``diagonal`` of A, or by ``precondition(r)``, a symmetric approximation of A^-1 r.  Stops
+    before a direction without positive curvature (if it is the first, returns b itself).
     """
     goal = rtol * float(np.linalg.norm(b))
     if precondition is None:
@@ -219,11 +219,11 @@ def sgd(
     rel_tol: float | None = None,
     callback: Callback | None = None,
 ) -> Fit:
-    """Follow ``grad_fun(x, rng) -> (value, gradient)``, from a batch that ``rng`` draws, for ``max_iter`` steps.
+    """Stochastic gradient descent on ``grad_fun(x, rng) -> (value, gradient)``, which draws a batch at each step.
 
     ``method``: "plain" x -= rate g; "adagrad" x -= rate g / sqrt(sum g^2); "adam" with decay 0.9 and 0.999.  Without
-    ``tol`` and ``rel_tol`` there is no criterion: all steps are taken and ``converged`` is False.  Where values stop
-    being finite, the last x with a finite one is given back, with a warning.
+    ``tol`` and ``rel_tol`` there is no criterion: all ``max_iter`` steps are taken and ``converged`` is False.  If
+    the value or gradient becomes non-finite, returns the last x where both were finite, with a warning.
     """
     steps = {"plain": _plain, "adagrad": _adagrad, "adam": _adam}
     one_of(method, steps, "method")
@@ -267,17 +267,17 @@ def _adam(gradient: Floats, state: Floats, t: int) -> Floats:
 
 
 def _size(gradient: Floats) -> float:
-    """Largest component of a gradient."""
+    """Largest absolute component of a gradient."""
     return float(np.abs(gradient).max(initial=0.0))
 
 
 def _small(previous: float, value: float, rel_tol: float) -> bool:
-    """Whether a step lowered the value by less than ``rel_tol`` of it (a rise counts as no improvement)."""
+    """Whether a step lowered the value by less than the fraction ``rel_tol`` (or raised it)."""
     return math.isfinite(previous) and previous - value < rel_tol * abs(previous)
 
 
 def _slope_search(fun: Objective, x: Floats, gradient: Floats, step: Floats) -> tuple[Floats, float, Floats] | None:
-    """Halve the step while the slope along it has turned up by more than half of what it was; NaN counts as too far."""
+    """Halve the step while it overshoots: the slope at its end exceeds -1/2 times that at its start, or is NaN."""
     slope = float(gradient @ step)
     for _ in range(60):
         new_value, new_gradient = fun(x + step)
@@ -290,8 +290,8 @@ def _slope_search(fun: Objective, x: Floats, gradient: Floats, step: Floats) -> 
 def _line_search(
     fun: Objective, x: Floats, value: float, gradient: Floats, step: Floats
 ) -> tuple[Floats, float, Floats] | None:
-    """Halve the step until the value falls by 1e-4 of what the slope promises; near the last digits a smaller
-    gradient will do.
+    """Halve the step until the value falls by 1e-4 of the predicted decrease (Armijo); within rounding error, until the
+    gradient shrinks.
     """
     slope = float(gradient @ step)
     norm, rounding = np.abs(gradient).max(), 1e-13 * max(1.0, abs(value))
@@ -306,7 +306,7 @@ def _line_search(
 
 
 def _fit(x: Floats, value: float, gradient: Floats, steps: int, tol: float, max_iter: int, small_step: bool) -> Fit:
-    """The result, and the warning if the criterion does not hold."""
+    """The `Fit`, with a warning if not converged."""
     grad_norm = _size(gradient)
     if grad_norm <= tol:
         return Fit(x, float(value), grad_norm, steps, True, f"gradient {grad_norm:.2g} <= tol {tol:.2g}")

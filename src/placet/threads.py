@@ -1,4 +1,4 @@
-"""How many threads work, and how they share what there is to do."""
+"""Number of threads, and utilities to share work among them."""
 
 import math
 import os
@@ -17,20 +17,20 @@ import numpy as np
 T = TypeVar("T")
 
 SMALL_ALGEBRA = 2000
-"""Unknowns up to which dense algebra runs on one thread: more gain little, and their number changes last digits."""
+"""Largest number of unknowns for single-threaded linear algebra: more threads gain little and change last digits."""
 
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 def usable_cores() -> int:
-    """Cores that this process may use: its affinity, and the quota of its container, rounded up."""
+    """Number of cores available to this process: its affinity, limited by the container's quota (rounded up)."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota(_CGROUP)
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
 def cpu_quota(folder: Path) -> float | None:
-    """Cores that the control group grants (version 2 or 1); None where there is no limit."""
+    """CPU quota of the control group (version 2 or 1) in cores; None without a limit."""
     for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
             numbers = " ".join((folder / file).read_text() for file in files).split()
@@ -53,7 +53,7 @@ _threads = _first_threads()
 
 
 def set_threads(n: int) -> None:
-    """Use ``n`` threads from now on (default: the variable PLACET_THREADS, else every core that may be used)."""
+    """Use ``n`` threads from now on (default: environment variable PLACET_THREADS, else all usable cores)."""
     global _threads
     if n < 1:
         raise ValueError(f"threads must be at least 1, not {n}")
@@ -67,11 +67,11 @@ def get_threads() -> int:
 
 @contextmanager
 def algebra_threads(n: int = 0) -> Iterator[None]:
-    """Inside, NumPy's and SciPy's linear algebra uses one thread where there are at most SMALL_ALGEBRA unknowns, else
-    as many as Placet does.
+    """Context in which NumPy's and SciPy's linear algebra uses one thread for at most SMALL_ALGEBRA unknowns, else as
+    many threads as Placet.
 
-    The number is that of the process: while several threads are inside, the smallest that any of them asked for holds,
-    and the last to leave puts back what was there before the first came.
+    The setting is process-wide: while several threads are inside, the smallest requested number applies, and the last
+    one to leave restores the original setting.
     """
     wanted = 1 if n <= SMALL_ALGEBRA else _threads
     with _inside_lock:
@@ -93,15 +93,15 @@ def _limit(numbers: list[int]) -> None:
             library.set_num_threads(n)
 
 
-_inside: list[int] = []  # threads of algebra that were asked for, by all that are inside
-_before: list[int] = []  # those of each library before the first
+_inside: list[int] = []  # requested numbers of threads of all active contexts
+_before: list[int] = []  # original number of threads of each library
 _inside_lock = Lock()
 
 
 @cache
 def _libraries() -> tuple[Any, ...]:
-    """The libraries of linear algebra of NumPy and SciPy, which each bring their own."""
-    import scipy.linalg  # noqa: F401  for its library to be there
+    """The BLAS libraries of NumPy and SciPy, which each bundle their own."""
+    import scipy.linalg  # noqa: F401  so that its library is loaded
     from threadpoolctl import ThreadpoolController
 
     return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
@@ -118,8 +118,8 @@ _forked = False
 def forked() -> bool:
     """Whether this process was forked from one that had imported Placet.
 
-    A child has none of its parent's threads.  Placet starts a pool of its own; but OpenMP of GCC waits for the threads
-    of the parent for ever, so that LightGBM and PyTorch must do with one thread there.
+    A child has none of its parent's threads.  Placet starts a new pool, but GCC's OpenMP waits forever for the parent's
+    threads, so LightGBM and PyTorch are limited to one thread there.
     """
     return _forked
 
@@ -128,7 +128,7 @@ def _after_fork() -> None:
     global _forked, _inside_lock
     _forked = True
     _pool.cache_clear()
-    _inside_lock = Lock()  # a thread that the child does not have may have held it
+    _inside_lock = Lock()  # it may have been held by a thread that does not exist in the child
 
 
 if hasattr(os, "register_at_fork"):
@@ -136,10 +136,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def map_ordered(work: Callable[[int], T], n: int) -> list[T]:
-    """``[work(0), ..., work(n - 1)]``: the caller's thread starts at the front and the pool's at the back.
+    """``[work(0), ..., work(n - 1)]``: the calling thread works from the front and the pool from the back.
 
-    The caller works too, since to hand everything over and wait costs as much as a short piece does; and from the other
-    end, since two threads that touch new memory side by side wait for each other.
+    The caller works too, since handing everything over and waiting costs as much as a short task; and from the opposite
+    end, since threads that touch adjacent new memory wait for each other.
     """
     if _threads == 1 or n < 2:
         return [work(k) for k in range(n)]
@@ -158,23 +158,23 @@ def map_ordered(work: Callable[[int], T], n: int) -> list[T]:
     waits = True
     try:
         take(left.popleft)
-    except KeyboardInterrupt:  # what helpers are at may take long, and nobody wants it any more
+    except KeyboardInterrupt:  # helpers may still run for long, and their results are no longer needed
         waits = False
         raise
     finally:
         left.clear()
         for helper in helpers:
-            if not helper.cancel() and waits:  # one that has not started has nothing left to do
+            if not helper.cancel() and waits:  # helpers that have not started have nothing to do
                 helper.result()
     return values
 
 
 class Aside:
-    """Steps that run one after the other in a thread of their own, so that the main thread, which waits, hears a signal
-    at once: Python runs no handler inside a library that is at work.
+    """Run steps one after the other in a separate thread, so that the waiting main thread handles signals immediately:
+    Python runs no signal handler while the main thread is inside a library call.
 
-    Where ``wanted`` is false, or the caller is not the main thread (which alone gets signals), steps run as they are.
-    ``seconds`` is how long the last one took.
+    If ``wanted`` is false, or the caller is not the main thread (the only one to receive signals), steps run directly.
+    ``seconds`` is the duration of the last step.
     """
 
     def __init__(self, wanted: bool = True) -> None:
@@ -183,7 +183,7 @@ class Aside:
         self.seconds = 0.0
 
     def run(self, step: Callable[[], T]) -> T:
-        """What the step returns; an interrupt is raised here while the step goes on."""
+        """Run a step and return its result; an interrupt is raised here while the step continues in its thread."""
         start = time.monotonic()
         if self._pool is None:
             found = step()
@@ -194,16 +194,17 @@ class Aside:
         return found
 
     def settled(self, seconds: float) -> bool:
-        """Whether no step is at work, or the last one ends within so many seconds."""
+        """Whether no step is running, or the last one ends within ``seconds``."""
         return self._last is None or bool(wait([self._last], seconds).done)
 
 
 def sum_over_rows(
     work: Callable[[slice, Any], None], n_rows: int, size: int, rows_per_range: int, most_ranges: int = 16
 ) -> Any:
-    """Sum of what ``work(rows, out)`` adds to ``out`` (size,), zeros at first, over ranges of rows shared by threads.
+    """Sum, over ranges of rows shared by threads, of what ``work(rows, out)`` adds to ``out`` (size,), initially zero.
 
-    The ranges depend on the number of rows alone and are added in order: the number of threads does not change the sum.
+    The ranges depend only on the number of rows and are added in order, so the sum does not depend on the number of
+    threads.
     """
     n = min(most_ranges, -(-n_rows // rows_per_range))
     ends = [k * n_rows // n for k in range(n + 1)] if n else []

@@ -1,4 +1,4 @@
-"""The likelihood of ballots as a function of scores: a loss of row scores, each looked up as s = theta[item]."""
+"""The likelihood of ballots as a function of item scores: a loss applied to row scores s = theta[item]."""
 
 import math
 import warnings
@@ -33,41 +33,41 @@ from placet.losses import LOSSES, Bound
 Map = Callable[[Floats], Floats]
 
 WIDEST = 600.0
-"""Scores further apart than this are left to the losses, whose sums of exponentials stay logarithms."""
+"""Largest range of scores for the closed forms; beyond, the losses are used, which sum exponentials in log space."""
 
 ROUGH, GRADIENT = 1e-4, 10.0
-"""Largest gradient entries at which L-BFGS stops, and Newton's method by products, there in units of ``tol``."""
+"""Gradient tolerances of L-BFGS, and of Newton's method by Hessian products in units of ``tol``."""
 
 STEP_ACCURACY = 1e-4
-"""Relative residual to which a Newton step is solved: a step of sqrt(tol) then leaves an error of about tol."""
+"""Relative residual of Newton steps: a step of sqrt(tol) then has an error of about tol."""
 
 ROUGH_TOLERANCE = 1e-8
-"""Tolerance of the fits from which the prior's width is learnt."""
+"""Tolerance of the fits used to learn the prior's width."""
 
 PRODUCT_TOLERANCE = 1e-6
 MOST_SADDLES, MOST_BENDS = 5, 500
 MOST_INVERTED, MOST_COLUMNS = 1024, 24
-"""Unknowns up to which traces are exact, where the Hessian is closed or made by columns."""
+"""Largest numbers of unknowns for exact traces, with a closed Hessian and with one computed by columns."""
 
 MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 50
-"""Pairs of rows up to which the closed Hessian is made: by number, or by row, where a product with it costs as much."""
+"""Largest number of row pairs for a closed Hessian: in total, or per row of a Hessian product if that is more."""
 
 HESSIAN_ACCURACY = 1e-8
 """Relative accuracy of probabilities of tied stages in the Hessian."""
 
 NODES = 32
-"""Nodes that a tied stage takes, about."""
+"""Approximate number of integration nodes per tied stage."""
 
 MOST_PRODUCT_ROWS = 4_000_000
 
 
 class Ballots:
-    """Minus the log posterior of ballots, divided by ``scale`` so that neither the weights' sum nor the prior exceed 1.
+    """Negative log posterior of ballots, divided by ``scale`` so that total weight and prior precision are at most 1.
 
-    ``closed``: the Hessian of Plackett-Luce is made as a whole: of ballots that tie only in their lowest tier
-    (`placet.kernels.orders`), and of the others, ``rest`` (`placet.kernels.partition`).
-    Where the loss is not convex, items that always stand in the same tier of the same ballots (``group``) share one
-    score, the mean of theirs: the ballots do not tell them apart, and a prior alone might.
+    ``closed``: the Hessian of Plackett-Luce is computed in closed form, for ballots that tie only in their lowest tier
+    (`placet.kernels.orders`) and for the others, ``rest`` (`placet.kernels.partition`).  If the loss is not convex,
+    items that are always in the same tier of the same ballots (``group``) share their mean score: the ballots do not
+    distinguish them, but the prior alone might.
     """
 
     def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
@@ -82,7 +82,7 @@ class Ballots:
 
     @classmethod
     def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, closed: bool) -> "Ballots":
-        """Some of the ballots, without a prior, divided by the scale of all."""
+        """The objective of one part of the ballots, without a prior, divided by the overall scale."""
         if ballots.control is not None:
             raise DataError("ballots in parts are fitted without controls; load them (parts.load()) where they fit")
         own = cls.__new__(cls)
@@ -96,14 +96,14 @@ class Ballots:
         self.tops = orders.strict_places(self.tier, self.offsets)
 
     def with_prior(self, prior: float) -> "Ballots":
-        """The same ballots in the same units under another prior."""
+        """The same objective and scale with another prior."""
         other = copy(self)
         other.precision = precision_of(prior, self.scale)
         return other
 
     @property
     def n_items(self) -> int:
-        """The unknowns, from the first on, that are scores under the prior that is learnt."""
+        """Number of leading unknowns that are scores, to which the learned prior applies."""
         return self.n
 
     @property
@@ -111,7 +111,7 @@ class Ballots:
         return len(self.item)
 
     def work(self) -> tuple[float, float]:
-        """Pairs of rows that the closed Hessian goes through, and rows that a product with it does, at every node."""
+        """Costs of the closed Hessian (pairs of rows) and of a Hessian product (rows), counted at every node."""
         sizes = np.diff(self.offsets)
         each = np.where((sizes == self.n) & (self.tops >= 0), self.tops, sizes).astype(np.float64)
         pairs = float((each * each).sum())
@@ -122,12 +122,12 @@ class Ballots:
         starts[offsets[:-1]] = True
         first = np.flatnonzero(starts)
         tied = np.diff(np.append(first, len(tier))).astype(np.float64)
-        tied[np.searchsorted(first, offsets[1:]) - 1] = 0.0  # the lowest tier is no stage
+        tied[np.searchsorted(first, offsets[1:]) - 1] = 0.0  # the lowest tier is not a stage
         return pairs + NODES * float((tied * tied).sum()), self.n_rows + NODES * float(tied.sum())
 
     @cached_property
     def rest(self) -> "Ballots | None":
-        """The ballots that the closed forms pass over, without a prior; None if there are none."""
+        """The ballots with ties above the lowest tier, without a prior; None if there are none."""
         tied = np.flatnonzero(self.tops < 0)
         if not len(tied):
             return None
@@ -139,16 +139,16 @@ class Ballots:
         return own
 
     def average(self, theta: Floats) -> Floats:
-        """Every score replaced by the mean of those of its group."""
+        """Replace every score by the mean of its group."""
         return average_in_groups(theta, self.group)
 
     @cached_property
     def bound(self) -> Bound:
-        """The loss on the ballots, a ballot's weight divided by the scale."""
+        """The loss bound to the ballots, with weights divided by the scale."""
         return Bound(self.loss, Lists(-self.tier.astype(np.float64), self.offsets, self.weight), total=1.0)
 
     def value(self, theta: Floats) -> tuple[float, Floats]:
-        """Value and gradient by item.  O(rows), or O(places) where ballots are strict and complete."""
+        """Value and gradient by item.  O(rows), or O(places) if ballots are strict and complete."""
         top = theta.max(initial=-np.inf)
         grad = self.precisions * theta
         prior = 0.5 * float(theta @ grad)
@@ -169,14 +169,14 @@ class Ballots:
         return self.average(self.by_item(rows)) + self.precisions * v
 
     def hessian(self, theta: Floats) -> Floats:
-        """The dense Hessian, made as a whole."""
+        """The dense Hessian in closed form."""
         return information.with_precision(self.closed_hessian(theta), self.precision)
 
     def closed_hessian(self, theta: Floats) -> Floats:
-        """The same without a prior; scores far below the best count as WIDEST / 2 below it."""
+        """As `hessian`, without the prior; scores are clipped to WIDEST / 2 below the best."""
         refuse_square(self.n, information.WHAT, information.WAY_OUT)
         H = np.zeros((self.n, self.n))
-        shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # whose squares are still numbers
+        shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # squares do not underflow
         orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
         if self.rest is not None:
             s, grade = read_only(theta[self.rest.item]), read_only(-self.rest.tier.astype(np.float64))
@@ -187,11 +187,11 @@ class Ballots:
         return H
 
     def dense(self, theta: Floats) -> Floats:
-        """The dense Hessian, made column by column.  O(items x rows)."""
+        """The dense Hessian, computed column by column.  O(items x rows)."""
         return information.by_columns(partial(self.times, theta), self.n)
 
     def diagonal(self, theta: Floats) -> Floats:
-        """The Hessian's diagonal, or the bound that the loss states; 1 where it is 0."""
+        """The Hessian's diagonal, or the loss's bound on it; 1 where it is 0."""
         d = self.curvature(theta) + self.precisions
         return np.where(d > 0, d, 1.0)
 
@@ -200,7 +200,7 @@ class Ballots:
         return self.by_item(self.bound.curvature(theta[self.item]))
 
     def row_gradient(self, theta: Floats) -> Floats:
-        """Gradient (rows,) of every ballot as if its weight were 1."""
+        """Gradient (rows,) of every ballot with unit weight."""
         return Bound(self.loss, self.bound.lists._replace(weight=None), total=1.0).value_and_grad(self.to_rows(theta))[
             1
         ]
@@ -211,11 +211,11 @@ class Ballots:
 
     @property
     def precisions(self) -> float | Floats:
-        """The precision of the prior of every unknown, or the one of all."""
+        """The prior precision of every unknown, or one common to all."""
         return self.precision
 
     def effects(self, x: Floats, covariance: Floats | None) -> Controls | None:
-        """What the unknowns after the scores say about controls, where there are some."""
+        """Effects of controls, from the unknowns after the scores; None without controls."""
         return None
 
     def to_rows(self, theta: Floats) -> Floats:
@@ -226,7 +226,7 @@ class Ballots:
         return np.bincount(self.item, rows, self.n).astype(np.float64, copy=False)
 
     def noise(self, theta: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
-        """Draws by item with the outer products of the ballots' gradients (and the prior) as covariance."""
+        """A sampler with covariance equal to the outer products of the ballots' gradients plus the prior precision."""
         rows, root, sizes = self.row_gradient(theta), np.sqrt(self.weight), np.diff(self.offsets)
 
         def draw() -> Floats:
@@ -237,7 +237,7 @@ class Ballots:
 
 
 def scale_and_precision(total: float, prior: float | None) -> tuple[float, float]:
-    """What the weights are divided by, and the precision of the prior divided by it."""
+    """The divisor of the weights, and the precision of the prior divided by it."""
     precision = 0.0 if prior is None else 1.0 / prior**2
     scale = max(min(total, 1e308), precision) or 1.0
     return scale, precision_of(prior, scale)
@@ -254,17 +254,17 @@ def is_closed(loss: str, pairs: float, rows: float) -> bool:
 
 
 def average_in_groups(theta: Floats, group: Ints | None) -> Floats:
-    """Every score replaced by the mean of those of its group."""
+    """Replace every score by the mean of its group."""
     if group is None:
         return theta
     return (np.bincount(group, theta) / np.bincount(group))[group]
 
 
 def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
-    """Newton's method: with the closed Hessian; else by Hessian products, in units in which the Hessian is near to one.
+    """Newton's method with the closed Hessian, or by Hessian products in coordinates with a near-identity Hessian.
 
-    These units are the outer products of the ballots' gradients near the optimum, which L-BFGS finds first in the
-    units of the start; with many items, the Hessian's diagonal.
+    The coordinates come from the outer products of the ballots' gradients near the optimum, which L-BFGS first
+    approaches in the coordinates of the start; with many items, from the Hessian's diagonal.
     """
     if b.closed and b.n <= MOST_SIMULATED:
         solve = lambda x, g: information.solve(b.hessian(x), g, STEP_ACCURACY)  # noqa: E731
@@ -274,7 +274,7 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
         back, forward, y = (lambda y: y * unit), (lambda g: g * unit), theta / unit
     else:
         back, forward, y = _units(b, theta)
-        with warnings.catch_warnings():  # what matters is where Newton's method stops
+        with warnings.catch_warnings():  # only the convergence of Newton's method matters
             warnings.simplefilter("ignore", optim.ConvergenceWarning)
             theta = back(optim.lbfgs(_mapped(b, back, forward), y, tol=ROUGH, max_iter=max_iter).x)
         back, forward, y = _units(b, theta)
@@ -285,9 +285,10 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
 
 
 def leave_saddles(b: Ballots, found: optim.Fit, max_iter: int, tol: float) -> optim.Fit:
-    """Where the Hessian bends down along some direction, go down it and minimize again; a few times at the most.
+    """Descend along a direction of negative curvature, if any, and minimize again; up to MOST_SADDLES times.
 
-    The Hessian is made column by column, so only up to MOST_BENDS items: beyond, a saddle may be the answer.
+    The Hessian is computed column by column, so only for up to MOST_BENDS items: beyond, the result may be a saddle
+    point.
     """
     for _ in range(MOST_SADDLES):
         if LOSSES[b.loss].convex or not 1 < b.n <= MOST_BENDS:
@@ -305,7 +306,7 @@ def leave_saddles(b: Ballots, found: optim.Fit, max_iter: int, tol: float) -> op
 
 
 def _units(b: Ballots, theta: Floats) -> tuple[Map, Map, Floats]:
-    """back, forward, y with theta = back(y), gradient by y = forward(gradient), and outer products near to one in y."""
+    """back, forward, y: theta = back(y), gradient in y = forward(gradient), and near-identity outer products in y."""
     J = b.outer_products(theta)
     own = np.diag(J)
     J[np.arange(b.n), np.arange(b.n)] += 0.1 * own + max(
@@ -317,7 +318,7 @@ def _units(b: Ballots, theta: Floats) -> tuple[Map, Map, Floats]:
 
 
 def _mapped(b: Ballots, back: Map, forward: Map) -> Callable[[Floats], tuple[float, Floats]]:
-    """The objective in coordinates y with theta = back(y), whose gradient is forward(gradient)."""
+    """The objective in coordinates y with theta = back(y); its gradient is forward(gradient)."""
 
     def fun(y: Floats) -> tuple[float, Floats]:
         value, grad = b.value(back(y))
@@ -327,17 +328,17 @@ def _mapped(b: Ballots, back: Map, forward: Map) -> Callable[[Floats], tuple[flo
 
 
 def fit_ballots(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
-    """The minimum near ``theta``; no saddle, where the loss is not convex."""
+    """The minimum near ``theta``; not a saddle point, even if the loss is not convex."""
     return leave_saddles(b, minimize(b, theta, max_iter, tol), max_iter, tol)
 
 
 def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, float]:
-    """E[theta' theta] / (n - 1) under Laplace's posterior, and about how its logarithm grows with that of the width.
+    """E[theta' theta] / (n - 1) under the Laplace approximation, and the approximate slope of its log by log width.
 
-    (theta' theta + tr C - tr(C dH)) / (n - 1) with C = H^-1 and dH the derivative of H along C theta: the derivative
-    of Laplace's marginal likelihood in the prior's precision.  Where that is too much work traces are sampled, z' C z
-    with random signs z, the same ones in every call and given out in the order of the scores, so that the order of the
-    items does not matter.  The growth is then at most what is given.
+    (theta' theta + tr C - tr(C dH)) / (n - 1) with C = H^-1 and dH the derivative of H along C theta, from the
+    derivative of Laplace's marginal likelihood with respect to the prior's precision.  If that is too costly, traces
+    are estimated from z' C z with random signs z, the same in every call and assigned in the order of the scores, so
+    that the order of the items does not matter.  The slope is then an upper bound.
     """
     n, scale = b.n_items, b.scale
     scores = np.append(theta[:n], np.zeros(b.n - n))
@@ -366,7 +367,7 @@ def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, fl
 
 
 def _bend(b: Ballots, theta: Floats, v: Floats, at: Callable[[Floats], Floats], h: float = 1e-3) -> Floats:
-    """The derivative of ``at`` along v, by differences."""
+    """Directional derivative of ``at`` along v, by central differences."""
     size = float(np.abs(v).max(initial=0.0))
     if size == 0.0:
         return 0.0 * at(theta)
@@ -379,7 +380,7 @@ def _swapped_product(b: Ballots, v: Floats, theta: Floats) -> Floats:
 
 
 def _products(b: Ballots, theta: Floats) -> tuple[Map, Floats]:
-    """v to H v, and the diagonal of H; from the closed Hessian where there is one."""
+    """The function v -> H v and the diagonal of H; from the closed Hessian if there is one."""
     if b.closed and b.n <= MOST_SIMULATED:
         H = b.hessian(theta)
         return lambda v: H @ v, np.diag(H)
@@ -391,7 +392,7 @@ def _hessian(b: Ballots, theta: Floats) -> Floats:
 
 
 def _inverse(b: Ballots, H: Floats) -> Floats:
-    """H^-1; where the loss is not convex, no curvature counts as less than the prior's."""
+    """H^-1; if the loss is not convex, with eigenvalues of H raised to at least the prior's precision."""
     if LOSSES[b.loss].convex:
         return information.inverse_of(H)
     values, vectors = np.linalg.eigh(H)
@@ -399,7 +400,7 @@ def _inverse(b: Ballots, H: Floats) -> Floats:
 
 
 def learn_prior(b: Ballots, theta: Floats, max_iter: int, random_state: int) -> tuple[float, Floats]:
-    """The width of the scores' prior by the marginal likelihood, and scores near to the fit with it.  O(fits)."""
+    """Learn the width of the scores' prior by marginal likelihood; also returns scores close to the fit.  O(fits)."""
     if not b.n or not b.n_rows:
         return WIDEST_PRIOR, theta
     fits = 0
@@ -420,7 +421,7 @@ def learn_prior(b: Ballots, theta: Floats, max_iter: int, random_state: int) -> 
 
 
 def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.Generator) -> tuple[Any, Any, list[str]]:
-    """Covariance or standard errors, and what to note about how they were got."""
+    """Covariance or standard errors, and notes on how they were computed."""
     if kind is None or b.n == 0:
         return None, None, []
     if b.n > MOST_SIMULATED and b.n > b.n_items:
@@ -442,19 +443,19 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
     else:
         H = information.with_precision(b.outer_products(theta), b.precision)
         notes.append("standard errors are from the outer products of the ballots' gradients")
-    if b.group is not None:  # differences inside a group are no unknowns: any curvature will do for them
+    if b.group is not None:  # differences within a group are not free: any curvature will do for them
         H = H + (np.eye(b.n) - np.apply_along_axis(b.average, 0, np.eye(b.n))) * np.trace(H) / b.n
     try:
         covariance = information.covariance(H, robust, b.scale, b.n_items)
         if b.group is not None:
             covariance = np.apply_along_axis(b.average, 0, np.apply_along_axis(b.average, 1, covariance))
-            covariance[np.diag_indices(b.n)] = np.maximum(np.diag(covariance), 0.0)  # rounding, where all are one group
+            covariance[np.diag_indices(b.n)] = np.maximum(np.diag(covariance), 0.0)  # rounding, if all are one group
         return covariance, None, notes
     except np.linalg.LinAlgError:
         return None, None, [*notes, "no standard errors: the information matrix is not positive definite"]
 
 
 def _sampled(b: Ballots, theta: Floats, rng: np.random.Generator) -> Floats:
-    """Standard errors for many items; ballots' gradients times normal numbers are draws with their outer products."""
+    """Standard errors for many items, sampled from the ballots' gradients times normal numbers."""
     times = lambda v: b.times(theta, v)  # noqa: E731
     return information.sampled_stderr(times, b.diagonal(theta), b.noise(theta, rng)) / np.sqrt(b.scale)
