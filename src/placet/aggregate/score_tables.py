@@ -1,12 +1,12 @@
-"""Consensus of score tables: mean, mean win rate and Rasch, with errors from tasks or questions drawn anew, in pairs.
+"""Consensus of score tables: mean, mean win rate and Rasch, with errors from a paired bootstrap of tasks or questions.
 
 All items are measured on the same tasks, so a hard task is hard for all of them: tasks (or the questions within each
-task) are weighted anew for all items at once, by Dirichlet weights (Rubin, The Bayesian bootstrap, Annals of Statistics
-1981), and differences between items keep what the tasks have in common.  Draws are widened about the scores so that for
-plain means the standard error is the unbiased one, s / sqrt(n).
+task) are reweighted for all items at once, by Dirichlet weights (Rubin, The Bayesian bootstrap, Annals of Statistics
+1981), so that common effects of tasks cancel in differences between items.  Draws are stretched around the scores so
+that for plain means the standard error is the unbiased one, s / sqrt(n).
 
-A missing cell is missing: means are those of the two-way model x = item + task, fitted to the cells that are there,
-which is the plain mean where all are.
+With missing cells, means are those of the two-way model x = item + task fitted to the observed cells, which is the
+plain mean if all are observed.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,14 @@ from placet.data.scores import Scores
 
 Unit = Literal["task", "question"]
 FEW = 10
-"""Tasks or questions below which errors that are estimated from them deserve a warning."""
+"""Number of tasks or questions below which a note warns that errors estimated from them are uncertain."""
 
 
 @dataclass(frozen=True)
 class ScoreMethod:
-    """``fit(scores, weight, **params)`` gives scores (n_items,) for weights (n_columns,) of the columns.
+    """``fit(scores, weight, **params)`` returns scores (n_items,) for weights (n_columns,) of the columns.
 
-    ``prepare`` checks the table once and gives notes; ``reference``: where it comes from.
+    ``prepare`` checks the table once and returns notes; ``reference``: where it was published.
     """
 
     fit: Callable[..., Floats]
@@ -40,11 +40,11 @@ class ScoreMethod:
 
 
 ROUNDS = 1000
-"""Rounds of resampling where none are asked for."""
+"""Default number of resampling rounds."""
 
 
 def mean(scores: Scores, weight: Floats) -> Floats:
-    """The mean over tasks, each of equal weight; where cells are missing, of the model x = item + column.
+    """The mean over equally weighted tasks; with missing cells, that of the model x = item + column.
 
     O(items columns), or O(items^2 columns) with missing cells.
     """
@@ -63,9 +63,9 @@ def mean(scores: Scores, weight: Floats) -> Floats:
 
 
 def mean_win_rate(scores: Scores, weight: Floats) -> Floats:
-    """The share of the other items that an item beats on a task, ties one half, averaged over the tasks that it has.
+    """The share of other items that an item beats on a task, ties counting half, averaged over the tasks it has.
 
-    Weights of columns weigh questions within tasks, and tasks by the sum of theirs.
+    Column weights apply to questions within tasks, and their sums to tasks.
     """
     from scipy.stats import rankdata
 
@@ -86,7 +86,7 @@ def mean_win_rate(scores: Scores, weight: Floats) -> Floats:
 
 
 def rasch(scores: Scores, weight: Floats, prior: float | None = 3.0, top: float = 1.0) -> Floats:
-    """Ability in the Rasch model, see `placet.aggregate.rasch`; ``top`` is the score of an item that solves all."""
+    """Ability in the Rasch model, see `placet.aggregate.rasch`; ``top`` is the score for solving everything."""
     from placet.aggregate.rasch import fit_rasch
 
     return fit_rasch(scores.value / top, weight, prior).theta
@@ -138,11 +138,11 @@ SCORE_METHODS: dict[str, ScoreMethod] = {
     "mean-win-rate": ScoreMethod(mean_win_rate, _prepare_rates, "Liang et al. 2022, HELM"),
     "rasch": ScoreMethod(rasch, _prepare_rasch, "Rasch 1960; Bock and Aitkin 1981 (difficulties integrated out)"),
 }
-"""Name -> `ScoreMethod`; other methods take a table as one ballot for each task."""
+"""Name -> `ScoreMethod`; other methods treat a table as one ballot for each task."""
 
 
 def check_score_method(method: str, params: Any) -> None:
-    """A ``ValueError`` for parameters that a method of score tables has not."""
+    """Raise ``ValueError`` for parameters that a method of score tables does not have."""
     given = {name: v for name, v in params.items() if name != "unit"}
     check_parameters(SCORE_METHODS[method].fit, given, repr(method), skip=2)
     if "unit" in params:
@@ -152,9 +152,9 @@ def check_score_method(method: str, params: Any) -> None:
 def consensus_of_scores(
     scores: Scores, method: str, bootstrap: int, random_state: int, progress: Any = None, **params: Any
 ) -> Consensus:
-    """The consensus of a score table by a method of `SCORE_METHODS`; ``bootstrap`` 0: the method's own rounds.
+    """The consensus of a score table by a method of `SCORE_METHODS`; ``bootstrap=0`` uses `ROUNDS` rounds.
 
-    ``unit``: what is drawn anew, "task" or "question" (within each task); questions where the table has them.
+    ``unit``: what is resampled, "task" or "question" (within each task); by default questions if the table has them.
     """
     record = SCORE_METHODS[method]
     unit: str = params.pop("unit", None) or ("question" if scores.questions is not None else "task")
@@ -194,7 +194,7 @@ def consensus_of_scores(
 
 
 def _one_step(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> Callable[[Floats], Floats]:
-    """Abilities for other weights of the columns by one Newton step from the optimum, which is all that errors need."""
+    """A function from column weights to abilities, by one Newton step from the optimum, which suffices for errors."""
     from placet.aggregate.rasch import fit_rasch
 
     fit = fit_rasch(scores.value / top, np.ones(len(scores.task)), prior)
@@ -217,8 +217,8 @@ def _weights(scores: Scores, groups: Any, rng: np.random.Generator) -> Floats:
 
 
 def _widening(scores: Scores, groups: Any) -> float:
-    """sqrt((n + 1) / (n - 1)): a Dirichlet mean of n has variance s^2 (n - 1) / (n (n + 1)); of tasks of several sizes,
-    the mean over tasks.
+    """sqrt((n + 1) / (n - 1)), as a Dirichlet-weighted mean of n has variance s^2 (n - 1) / (n (n + 1)); averaged over
+    tasks of different sizes.
     """
     if groups is None:
         return float(np.sqrt((scores.n_tasks + 1) / (scores.n_tasks - 1)))
@@ -228,7 +228,7 @@ def _widening(scores: Scores, groups: Any) -> float:
 
 
 def _refuse_apart(scores: Scores) -> None:
-    """Items that share no task, not even through others, cannot be compared."""
+    """Raise `DataError` for items that share no task, even indirectly, and so cannot be compared."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 

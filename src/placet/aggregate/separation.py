@@ -1,9 +1,9 @@
-"""Ranks that may be believed: which items are separated beyond chance, and the sets of ranks that this leaves open.
+"""Confidence sets for ranks: which items are separated beyond chance, and the ranks that remain possible.
 
-Every hypothesis "i is not above j", over all ordered pairs, is tested by the studentized difference of scores, against
-the distribution of the largest one under the joint law of the scores' errors; pairs that are rejected leave, and the
-rest are tested again (stepdown).  So the probability of a single wrong separation is at most 1 - level.  An item that
-is separated from a above it and b below it among n has a rank in a + 1 .. n - b.
+Every hypothesis "i is not above j", over all ordered pairs, is tested by the studentized difference of scores against
+the distribution of the largest one under the joint distribution of the scores' errors; rejected hypotheses are removed
+and the rest are tested again (stepdown).  So the probability of any wrong separation is at most 1 - level.  An item
+among n with a items separated above it and b below it has a rank in a + 1 .. n - b.
 
 Mogstad, Romano, Shaikh and Wilhelm, Inference for ranks with applications to mobility across neighbourhoods and
 academic achievement across countries, Review of Economic Studies 2024; Romano and Wolf, JASA 2005.
@@ -25,10 +25,10 @@ Relation = NDArray[np.bool_]
 Kind = Literal["simultaneous", "marginal", "simulated"]
 
 MOST_JOINT = 1000
-"""Items up to which critical values come from draws of all differences; beyond, from Holm's correction."""
+"""Largest number of items for which critical values come from draws of all differences; beyond, Holm's correction."""
 
 MOST_PAIRED = 4096
-"""Items up to which every difference has its own standard error; beyond, intervals that do not overlap are apart."""
+"""Largest number of items for which every difference has a standard error; beyond, disjoint intervals are compared."""
 
 MOST_DRAWS = 2000
 SCORES_AT_ONCE = 100_000
@@ -36,16 +36,16 @@ MOST_STEPS = 20
 
 
 def check_level(level: float) -> None:
-    """Refuse a level that is no probability."""
+    """Raise ``ValueError`` unless ``level`` is between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, such as 0.95, not {level}")
 
 
 def separated(scores: Floats, errors: Floats, stderr: Floats, level: float, own: bool = False) -> Relation:
-    """(n, n): whether row is above column, all pairs at once with probability ``level``.
+    """(n, n): whether row is above column, jointly for all pairs at confidence ``level``.
 
-    ``errors`` (draws, n) are draws of scores minus their truth (centred), or (0, n) where only ``stderr`` (n, n) of the
-    differences is known.  ``own``: ``stderr`` is that of the draws themselves (`from_outside`).
+    ``errors`` (draws, n) are draws of the errors of the scores, or (0, n) if only ``stderr`` (n, n) of the differences
+    is known.  ``own``: ``stderr`` was computed from these draws (`from_outside`).
     """
     check_level(level)
     statistic = studentized(scores, stderr)
@@ -67,7 +67,7 @@ def separated(scores: Floats, errors: Floats, stderr: Floats, level: float, own:
 def separated_from(
     item: int, scores: Floats, errors: Floats, stderr: Floats, level: float, own: bool = False
 ) -> tuple[Relation, Relation]:
-    """(n,), (n,): whether each item is above, and below, one item that was named beforehand; over its pairs alone."""
+    """(n,), (n,): whether each item is above, and below, one item chosen beforehand; jointly over its pairs only."""
     check_level(level)
     statistic = studentized(scores, stderr)
     to, from_ = statistic[item], statistic[:, item]
@@ -99,8 +99,8 @@ def rank_sets(above: Relation) -> tuple[Ints, Ints]:
 def rank_sets_of_many(scores: Floats, stderr: Floats, level: float) -> tuple[Ints, Ints]:
     """Rank sets of very many items, whose errors are taken as independent.  O(n log n).
 
-    Items are apart where their intervals score -+ z stderr do not overlap, z by Bonferroni over all pairs: wider than
-    needed, never too narrow.
+    Items are separated if their intervals score -+ z stderr do not overlap, with z by Bonferroni over all pairs, which
+    is conservative.
     """
     check_level(level)
     n = len(scores)
@@ -125,7 +125,7 @@ def is_settled(scores: Floats, above: Relation, goal: str, k: int, item: int) ->
 
 
 def studentized(scores: Floats, stderr: Floats) -> Floats:
-    """(n, n) differences over their standard errors; infinite where they are known exactly and not 0."""
+    """(n, n) differences divided by their standard errors; infinite if nonzero and known exactly."""
     gap = scores[:, None] - scores[None, :]
     out = np.zeros_like(gap)
     np.divide(gap, stderr, out=out, where=stderr > 0)
@@ -152,8 +152,8 @@ def difference_errors(stderr: Floats | None, covariance: Floats | None, errors: 
 
 
 def largest_differences(errors: Floats, weight: Floats) -> Floats:
-    """Largest weighted difference of each draw, the draws shared by threads."""
-    errors = errors - errors.mean(axis=1, keepdims=True)  # a common shift says nothing and hides how small they are
+    """Largest weighted difference of each draw, with draws divided among threads."""
+    errors = errors - errors.mean(axis=1, keepdims=True)  # a common shift is irrelevant and costs precision
     size = np.sqrt(np.mean(errors**2, axis=0))
     size[size == 0.0] = 1.0
     most = (weight * np.hypot(size[:, None], size[None, :])).max(axis=1, initial=0.0)
@@ -169,24 +169,24 @@ def largest_differences(errors: Floats, weight: Floats) -> Floats:
 
 
 def from_outside(largest: Floats) -> Floats:
-    """Largest differences over the standard errors that the other draws have, from those over the errors of all.
+    """Convert largest differences studentized by all draws into ones studentized by the other draws only.
 
-    Among B draws, one at r standard deviations has part in them; over those of the others it is at
-    r sqrt((B - 2) / (B - 1 - r^2)).  The scores had no part either: with 200 draws of a hundred items, 4 are 4.2.
+    Each of B draws contributes to their standard deviation; a draw at r of these is at r sqrt((B - 2) / (B - 1 - r^2))
+    of the other draws.  The scores did not contribute either: with 200 draws of a hundred items, 4 becomes 4.2.
     """
     n = len(largest)
     return largest * np.sqrt(max(n - 2, 1) / np.maximum(n - 1 - largest**2, 1.0))
 
 
 def _quantile(largest: Floats, level: float) -> float:
-    """The smallest value that at least a share ``level`` of the draws, and the data themselves, do not exceed."""
+    """Quantile of the draws at ``level``, with the data themselves counted as one more draw."""
     n = len(largest)
     place = min(int(np.ceil(level * (n + 1))) - 1, n - 1)
     return float(np.partition(largest, place)[place])
 
 
 def _holm(statistic: Floats, alpha: float) -> Relation:
-    """Holm's stepdown over all ordered pairs, by normal tails: right for any dependence.  O(n^2 log n)."""
+    """Holm's stepdown over all ordered pairs, by normal tails; valid under any dependence.  O(n^2 log n)."""
     n = len(statistic)
     size = n * (n - 1)
     falling = np.sort(statistic, axis=None)[::-1][:size]

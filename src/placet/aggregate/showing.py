@@ -1,4 +1,4 @@
-"""A consensus where it is looked at: a table with bars in a notebook, a chart by matplotlib."""
+"""Display of a consensus: a table with bars in a notebook, or a matplotlib chart."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 30
 MOST_BOARDS, ROWS_OF_MANY, MOST_AXES = 20, 10, 6
-"""Boards of a set in a notebook, rows of each of them, and boards in a chart."""
+"""Maximum number of boards of a set in a notebook, of rows in each, and of boards in a chart."""
 
 LEVEL = 0.95
 
@@ -21,7 +21,7 @@ LEVEL = 0.95
 def html_table(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS) -> str:
     """The best items as an HTML table: rank, item, a bar for the interval with a tick at the score, and the number.
 
-    It takes its colors from where it stands, so that it is readable in light and dark notebooks.
+    Colors are inherited from the page, so it is readable in light and dark notebooks.
     """
     chosen = c.order[:most]
     if not len(chosen):
@@ -50,7 +50,7 @@ def html_table(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS) -> s
 
 
 def _bar(a: float, b: float, at: float, zero: float | None = None) -> str:
-    """A bar from a to b with a tick at a point, all in 0..100; ``zero``: where a line across it stands."""
+    """SVG bar from a to b with a tick at ``at``, all in 0..100; ``zero``: position of a vertical line."""
     line = "" if zero is None else f'<rect x="{zero - 0.15:.2f}" width=".3" y="0" height="10" opacity=".5"/>'
     return (
         f'<svg viewBox="-1 0 102 10" preserveAspectRatio="none" width="220" height="12" fill="currentColor">{line}'
@@ -60,7 +60,7 @@ def _bar(a: float, b: float, at: float, zero: float | None = None) -> str:
 
 
 def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:
-    """Ranks on both boards, and a bar for the interval of each change; those beyond chance are bold."""
+    """HTML table of ranks on both boards, and a bar for the interval of each change; those beyond chance are bold."""
     rows, shown = [], d.to_frame().head(most).to_dicts()
     z = -scipy.special.ndtri((1 - d.level) / 2)
     ends = [(row["change"] - z * row["stderr"], row["change"] + z * row["stderr"]) for row in shown if row["stderr"]]
@@ -83,7 +83,7 @@ def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:
 
 
 def html_tables(many: "ConsensusSet", level: float = LEVEL) -> str:
-    """The first boards of a set, each with its best items, to be opened one by one; the first is open."""
+    """The first boards of a set as collapsible HTML tables of their best items; the first one is expanded."""
     shown = list(many.items())[:MOST_BOARDS]
     parts = [
         f"<details{' open' if k == 0 else ''}><summary>{in_html(many.by)} {in_html(name)}</summary>"
@@ -95,7 +95,7 @@ def html_tables(many: "ConsensusSet", level: float = LEVEL) -> str:
 
 
 def score_text(score: float, stderr: float | None) -> str:
-    """A score rounded to two digits of its standard error.
+    """A score with its standard error, both rounded to two significant digits of the latter.
 
     >>> score_text(1.23456, 0.0321), score_text(-12.3, 4.0), score_text(0.5, None)
     ('1.235 ± 0.032', '-12.3 ± 4.0', '0.5')
@@ -107,7 +107,7 @@ def score_text(score: float, stderr: float | None) -> str:
 
 
 def decimals(stderr: float, most: int = 8) -> int:
-    """Digits after the point up to the second significant one of a standard error.
+    """Number of decimals that shows a standard error to two significant digits.
 
     >>> decimals(0.0321), decimals(0.0998), decimals(4.0), decimals(250.0)
     (3, 2, 1, 0)
@@ -117,7 +117,7 @@ def decimals(stderr: float, most: int = 8) -> int:
 
 
 def plot(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS, axes: Any = None) -> Any:
-    """The best items with their intervals, drawn by matplotlib; gives the axes."""
+    """Plot the best items with their intervals by matplotlib; returns the axes."""
     chosen = c.order[:most][::-1]
     if axes is None:
         _, axes = _pyplot().subplots(figsize=(6, 1 + 0.25 * len(chosen)), layout="constrained")
@@ -134,7 +134,7 @@ def plot(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS, axes: Any 
 
 
 def plot_many(many: "ConsensusSet", level: float = LEVEL, most: int = ROWS_OF_MANY) -> Any:
-    """The first boards of a set one below the other; gives their axes (boards,)."""
+    """Plot the first boards of a set below one another; returns their axes (boards,)."""
     shown = list(many.items())[:MOST_AXES]
     rows = [1 + 0.25 * min(most, len(c.items)) for _, c in shown]
     figure = _pyplot().figure(figsize=(6, sum(rows) or 1), layout="constrained")
@@ -146,7 +146,7 @@ def plot_many(many: "ConsensusSet", level: float = LEVEL, most: int = ROWS_OF_MA
 
 
 def plot_changes(d: "Difference", most: int = MOST_ROWS, axes: Any = None) -> Any:
-    """Changes with their intervals around zero, drawn by matplotlib; gives the axes."""
+    """Plot changes with their intervals around zero by matplotlib; returns the axes."""
     if d.change is None or d.stderr is None:
         raise ValueError("these boards have no scale in common, so that ranks alone are compared; to_frame() has them")
     number = {name: k for k, name in enumerate(d.items)}

@@ -1,4 +1,4 @@
-"""One board for each slice of the data: languages, dates, kinds of voters; and which items differ between slices."""
+"""One board for each slice of the data (languages, dates, groups of voters), and which items differ between slices."""
 
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def consensus_of_slices(data: Mapping[Hashable, Any], method: str, by: str, progress: Any, **options: Any) -> Any:
-    """The consensus of every slice as a `ConsensusSet`, whose column of names is ``by``."""
+    """The consensus of every slice as a `ConsensusSet`, with ``by`` as the name of the slice column."""
     from placet.aggregate.methods import consensus
 
     if not data:
@@ -36,11 +36,12 @@ def consensus_of_slices(data: Mapping[Hashable, Any], method: str, by: str, prog
 
 
 def compare_slices(found: ConsensusSet, level: float = 0.95) -> "pl.DataFrame":
-    """A row for each item, by its mean rank: its rank in every slice, and whether the slices differ beyond chance.
+    """A row for each item, by mean rank: its rank in every slice, and whether the slices differ beyond chance.
 
-    For an item in at least two slices with standard errors: Q = sum of (x_s - mean)^2 / stderr_s^2, the scores taken
-    from the mean over the items that all slices have, the mean weighted by 1 / stderr^2, against chi-square with one
-    less than the number of slices; p-values by Holm's correction over the items.  Null where that cannot be said.
+    For items in all slices, with standard errors: Q = sum of (x_s - mean)^2 / stderr_s^2, where scores x_s are relative
+    to the mean over the items common to all slices and the mean is weighted by 1 / stderr^2, is compared with
+    chi-square, its degrees of freedom one less than the number of slices; ``differs`` applies Holm's correction over
+    the items.  Null for other items.
     """
     import polars as pl
 
@@ -65,7 +66,7 @@ def compare_slices(found: ConsensusSet, level: float = 0.95) -> "pl.DataFrame":
 
 
 def _heterogeneity(boards: list[Consensus], names: list[Hashable]) -> Any:
-    """(items,) p-values, NaN where an item has fewer than two slices or nothing in common is known."""
+    """(items,): p-values; NaN for items that are not in all slices, or if fewer than two are or errors are unknown."""
     common = [name for name in boards[0].items if all(name in c._index for c in boards)]
     p = np.full(len(names), np.nan)
     if len(common) < 2 or any(c.stderr is None for c in boards):
