@@ -1,8 +1,8 @@
-"""Mallows' model with Spearman's distance: P(order) = e^{-t d} / Z, d the sum of squared differences of places.
+"""Mallows model with Spearman's distance: P(order) = e^{-t d} / Z, d the sum of squared differences of places.
 
-A ballot of m items is an order of those m, with the center's order of them; a tie has the probability of all its orders
-together.  Tiers take places of their own, so the sum over a ballot's orders is a product of sums over matchings, of the
-tier's places with the ranks that the center gives to its items; and Z is such a sum over all m places.
+A ballot of m items is compared with the center restricted to those m items; a tie has the total probability of all its
+orders.  Tiers occupy disjoint places, so the sum over a ballot's orders is a product over tiers of sums over matchings
+of the tier's places with the ranks of its items in the center; and Z is such a sum over all m places.
 """
 
 import itertools
@@ -21,24 +21,24 @@ from placet.data.room import refuse_square
 from placet.kernels import matchings as kernels
 
 MOST_EXACT = 12
-"""Items up to which sums over matchings are exact."""
+"""Largest number of items for which sums over matchings are exact."""
 
 MOST_TIED_PAIRS = 1_000_000
-"""Pairs of items in tiers of more than 12, over all ballots, up to which a fit takes seconds."""
+"""Limit on the pairs of items in tiers of more than 12, over all ballots, so that a fit takes seconds."""
 
 MOST_ENUMERATED = 6
-"""Items up to which every order is tried as the center, where ballots are tied or partial."""
+"""Largest number of items for which every order is tried as the center if ballots are tied or partial."""
 
 BAND, FROM_BAND = 8, 0.15
-"""Dispersion from which orders that move an item by more than 8 places are left out: e^-72 t each."""
+"""From this dispersion on, orders that move an item by more than 8 places are ignored: they weigh below e^-72 t."""
 
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 50.0, 21)])
-"""Dispersions at which the search starts; the last bounds it."""
+"""Dispersions from which the search starts; the last one is its upper bound."""
 
 
 @dataclass(frozen=True)
 class SpearmanFit:
-    """Minus the log likelihood, dispersion, mean place (n_items,) over centers that are equally likely, and notes."""
+    """Negative log likelihood, dispersion, mean place (n_items,) over equally likely centers, and notes."""
 
     value: float
     dispersion: float
@@ -47,11 +47,11 @@ class SpearmanFit:
 
 
 def log_sum(t: float, place: Floats, center: Floats) -> float:
-    """log of the sum over matchings of e^{-t sum (place_i - center_m(i))^2}, both sorted, whole numbers apart.
+    """Log of the sum over matchings of e^{-t sum (place_i - center_m(i))^2}, both sorted with integer differences.
 
-    Exact up to 12.  Beyond, orders that move an item by more than 8 places are left out for t >= 0.15; below, it is the
-    saddle-point approximation n! / n^n det(I + J / n - B'B)^{-1/2} of the permanent of B, the doubly stochastic
-    scaling, with its error at t = 0.15 taken off in proportion to t: the mean distance is then right to 0.5%.
+    Exact for up to 12 items.  Beyond, orders that move an item by more than 8 places are ignored for t >= 0.15; for
+    smaller t it is the saddle-point approximation n! / n^n det(I + J / n - B'B)^{-1/2} of the permanent of B, the
+    doubly stochastic scaling, minus its error at t = 0.15 in proportion to t: the mean distance is then within 0.5%.
     """
     n = len(place)
     if n <= MOST_EXACT:
@@ -63,7 +63,7 @@ def log_sum(t: float, place: Floats, center: Floats) -> float:
 
 @lru_cache(maxsize=10_000)
 def _error(place: bytes, center: bytes) -> float:
-    """Error of the saddle-point approximation at FROM_BAND, of arrays given by their bytes."""
+    """Error of the saddle-point approximation at FROM_BAND, for arrays passed as bytes."""
     columns = np.frombuffer(place), np.frombuffer(center)
     return _saddle_point(FROM_BAND, *columns) - _banded(FROM_BAND, *columns)
 
@@ -100,7 +100,7 @@ def _saddle_point(t: float, place: Floats, center: Floats, rounds: int = 500) ->
 
 @lru_cache(maxsize=10_000)
 def log_normalizer(t: float, n: int) -> float:
-    """log Z: the sum over orders of n items of e^{-t d}."""
+    """log Z, where Z is the sum over orders of n items of e^{-t d}."""
     places: Floats = np.arange(n, dtype=np.float64)
     return log_sum(t, places, places) if n > 1 else 0.0
 
@@ -163,7 +163,7 @@ class Ballots:
 
 @dataclass(frozen=True)
 class AtCenter:
-    """Minus the log likelihood of ballots at one center, as a function of the dispersion."""
+    """Negative log likelihood of ballots at one center, as a function of the dispersion."""
 
     distance: float
     small: tuple[Floats, Floats, Ints, Floats]
@@ -176,7 +176,7 @@ class AtCenter:
         return value - sum(w * log_sum(t, place, rank) for place, rank, w in self.large)
 
     def least(self) -> tuple[float, float]:
-        """The least value, and the dispersion where it is: from the best of a grid, refined between its neighbors."""
+        """The minimum and the dispersion that attains it: the best of a grid, refined between its neighbors."""
         values = [self.loss(float(t)) for t in GRID]
         k = int(np.argmin(values))
         ends = float(GRID[max(k - 1, 0)]), float(GRID[min(k + 1, len(GRID) - 1)])
@@ -187,11 +187,11 @@ class AtCenter:
 
 
 def fit(rankings: Rankings) -> SpearmanFit:
-    """Center and dispersion of largest likelihood.
+    """Maximum likelihood center and dispersion.
 
-    For complete ballots without ties the center is the order of mean places, whatever t, in any order where these tie.
-    For others all orders are tried up to 6 items; beyond, the center is the order of the Borda count that leaves absent
-    items out, and a note says so.
+    For complete ballots without ties the center orders items by mean place for every t, and equal means in any order.
+    For others all orders are tried for up to 6 items; beyond, the center is the order by the Borda count that skips
+    absent items, and a note says so.
     """
     ballots = Ballots(rankings)
     if (ballots.tied or ballots.partial) and rankings.n_items <= MOST_ENUMERATED:
@@ -216,7 +216,7 @@ def fit(rankings: Rankings) -> SpearmanFit:
 
 
 def _enumerated(ballots: Ballots) -> SpearmanFit:
-    """The best of all orders: no other is better at the dispersion that is the best for it."""
+    """The best of all orders: none has a higher likelihood at its optimal dispersion."""
     n = ballots.rankings.n_items
     centers = [np.array(order, np.int64) for order in itertools.permutations(range(n))]
     at = [ballots.at(center) for center in centers]
@@ -237,7 +237,7 @@ def _enumerated(ballots: Ballots) -> SpearmanFit:
 
 
 def _mean_places(scores: Floats) -> Floats:
-    """The place, from 0, of every item in the order of scores; scores equal but for rounding share the mean place."""
+    """Place of every item, from 0, by score; scores that differ only by rounding share the mean place."""
     size = float(np.abs(scores).max(initial=0.0)) or 1.0
     _, group, count = np.unique(-np.round(scores / size, 11), return_inverse=True, return_counts=True)
     return (np.cumsum(count) - count + (count - 1) / 2)[group]

@@ -1,4 +1,4 @@
-"""Singular value projection: scores whose differences best complete a skew table of mean rank differences (rank 2)."""
+"""Singular value projection: rank-2 completion of a skew-symmetric matrix of mean rank differences."""
 
 from collections.abc import Hashable
 
@@ -17,13 +17,13 @@ STRENGTHS = ("difference", "binary", "rating")
 
 
 class SingularValueProjection(BaseEstimator):
-    """Y_ij is the mean over ballots with both of place_j - place_i; scores are row means of X, the skew table of rank 2
-    that is closest to Y where Y is known (Gleich and Lim).
+    """Singular value projection (Gleich and Lim): scores are the row means of X, the skew-symmetric matrix of rank 2
+    closest to the known entries of Y, where Y_ij is the mean of place_j - place_i over ballots that list both.
 
-    X <- rank-2 part of X - P(X - Y) from 0, until a step changes X by less than ``tol`` of its size; P keeps known
-    pairs, and ``max_iter=1`` takes unknown ones as ties.  ``strength``: "difference" of places, "binary" (who is
-    above) or "rating" (differences of the ballots' own scores).  Where all pairs are known scores are the row means of
-    Y.  With instances ``consensus_`` is a `ConsensusSet`.  O(items^3) for each step.
+    X <- rank-2 part of X - P(X - Y), starting from 0, until a step changes X by less than ``tol`` relative to its norm;
+    P keeps known pairs, and ``max_iter=1`` treats unknown ones as ties.  ``strength``: "difference" of places, "binary"
+    (which is above) or "rating" (differences of the scores on ballots).  If all pairs are known, scores are the row
+    means of Y.  With instances, ``consensus_`` is a `ConsensusSet`.  O(items^3) per step.
 
     >>> votes = Rankings.from_orders([["a", "b", "c"], ["a", "c", "b"], ["b", "c"]])
     >>> SingularValueProjection().fit(votes).consensus_.ranking
@@ -66,7 +66,7 @@ class SingularValueProjection(BaseEstimator):
 
 
 def mean_differences(one: Instance, strength: str) -> tuple[Floats, Floats]:
-    """Y and which of its pairs are known (1.0 or 0.0).  O(ballots M^2)."""
+    """Y, and a mask of its known pairs (1.0 or 0.0).  O(ballots M^2)."""
     M = len(one.item)
     total, weight = np.zeros((M, M)), np.zeros((M, M))
     places = -one.score if strength == "rating" and one.score is not None else one.place
@@ -82,7 +82,7 @@ def mean_differences(one: Instance, strength: str) -> tuple[Floats, Floats]:
 
 
 def largest_difference(one: Instance, strength: str) -> float:
-    """The scale of the differences: the widest on any ballot."""
+    """The scale of the differences: the largest one on any ballot."""
     if strength == "binary" or not one.place.size:
         return 1.0
     places = one.score if strength == "rating" and one.score is not None else one.place
@@ -106,9 +106,10 @@ def projected(Y: Floats, known: Floats, max_iter: int, tol: float) -> tuple[Floa
 
 
 def rank_two(X: Floats) -> Floats:
-    """The closest table of rank 2; where several are as close, their mean, so that no item is preferred by its number.
+    """The closest matrix of rank 2, or the mean of several equally close ones, so that item numbers do not matter.
 
-    Singular values of a skew table come in pairs: tables of rank 2 are as close where the second pair equals the first.
+    Singular values of a skew-symmetric matrix come in pairs; the closest matrix is not unique if the second pair equals
+    the first.
     """
     U, s, V = np.linalg.svd(X)
     level = s[1] if len(s) > 1 else 0.0

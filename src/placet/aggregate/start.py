@@ -1,4 +1,4 @@
-"""Scores to start from: an earlier consensus, or the checkpoint of a fit that could not go on, matched by name."""
+"""Initial scores from an earlier consensus, or from the checkpoint of an interrupted fit, matched by name."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from placet.data.arrays import Floats
 
 
 def start_scores(start: Any, items: Sequence[Hashable]) -> Floats | None:
-    """(n_items,) scores by name, 0 for items that ``start`` does not have.
+    """(n_items,): scores by name, 0 for items that ``start`` does not have.
 
     ``start`` is a `Consensus`, a mapping of names to scores, a checkpoint's path, or scores in the order of the items.
     """
@@ -34,7 +34,7 @@ def start_scores(start: Any, items: Sequence[Hashable]) -> Floats | None:
 
 
 def write_checkpoint(path: str, items: Sequence[Hashable], scores: Floats) -> None:
-    """The last iterate as JSON: names and scores."""
+    """Write the last iterate as JSON: names and scores."""
     unfinished = f"{path}.part"
     with open(unfinished, "w", encoding="utf-8") as file:
         rows = [[name if isinstance(name, str | int) else str(name), float(x)] for name, x in zip(items, scores)]

@@ -1,8 +1,8 @@
-"""Single transferable vote: items that reach the quota are elected and pass on their surplus, or the last goes.
+"""Single transferable vote: items that reach the quota are elected and pass on their surplus; else the last is dropped.
 
-A ballot counts for its best hopeful items, shared equally where it ties them (the mean over all orders of the tie); a
-ballot without hopeful items is exhausted.  Ties among surpluses, or for the last place, are broken in every possible
-way (``ties="parallel"``), and an item's place is the best that it reaches in any count; or equals are treated alike
+A ballot counts for its best hopeful item, divided equally among several that tie (the mean over all orders of the tie);
+a ballot without hopeful items is exhausted.  Ties among surpluses, or for the last place, are broken in every possible
+way (``ties="parallel"``), and an item's place is the best that it reaches in any count; or tied items are treated alike
 (``ties="together"``).
 """
 
@@ -26,7 +26,7 @@ from placet.kernels import elections as kernels
 Quota = Literal["droop", "exact"]
 Transfer = Literal["gregory", "meek"]
 MOST_STEPS = 2000
-"""Steps in which the shares that elected items keep must settle (Meek)."""
+"""Maximum number of steps for the shares kept by elected items to converge (Meek)."""
 NODES, NODE_WEIGHTS = (x / 2 for x in np.polynomial.legendre.leggauss(32))
 NODES = NODES + 0.5
 LATE = 1 << 30
@@ -34,9 +34,9 @@ LATE = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class Election:
-    """What all counts say together: ``places`` (n,), how many items come before each at best, and the ``record``.
+    """The result over all counts: ``places`` (n,), how many items come before each at best, and the ``record``.
 
-    ``complete`` is False where there were too many ways of breaking ties, and equals were treated alike.
+    ``complete`` is False if there were too many ways of breaking ties, so tied items were treated alike.
     """
 
     places: Ints
@@ -62,11 +62,11 @@ def stv(
 
     Parameters
     ----------
-    seats : how many to elect
+    seats : number of items to elect
     transfer : "gregory", every ballot of the elected item passes on the same share of its value (weighted inclusive
-        Gregory, as in Scotland), largest surplus first; "meek", every elected item keeps just the quota of all ballots
-        that reach it, and the quota falls as ballots are exhausted (Hill, Wichmann and Woodall 1987)
-    quota : "droop", floor(weight / (seats + 1)) + 1 where all weights are whole numbers, else "exact": more than
+        Gregory, as in Scotland), largest surplus first; "meek", every elected item keeps exactly the quota of the
+        ballots that reach it, and the quota falls as ballots are exhausted (Hill, Wichmann and Woodall 1987)
+    quota : "droop", floor(weight / (seats + 1)) + 1 if all weights are integers; otherwise, or with "exact", more than
         weight / (seats + 1).  Meek's is always exact.
     ties : "parallel" or "together"
 
@@ -122,12 +122,12 @@ def count_votes(
 
 @dataclass
 class _Count:
-    """One count as it stands; copied where a tie can be broken in several ways.
+    """State of one count; copied when a tie can be broken in several ways.
 
-    ``status`` (n,); ``votes`` (n,) of the last tally; ``key`` (n,) orders items in the end, lower is better, and among
-    equals ``decided``, the votes when it was set; ``value`` (rows,) is what a row's item holds of the ballot's weight
-    (Gregory), ``keep`` (n,) what share an item keeps (Meek); ``surplus`` holds elected items that may still pass on
-    votes; ``unsettled`` (n,) items tie for the last seats; ``rounds`` is the record.
+    ``status`` (n,); ``votes`` (n,) of the last tally; ``key`` (n,) is the final order, lower is better, ties broken by
+    ``decided``, the votes when it was set; ``value`` (rows,) is the part of the ballot's weight held by a row's item
+    (Gregory), ``keep`` (n,) the share an item keeps (Meek); ``surplus`` holds elected items that may still pass on
+    votes; ``unsettled`` (n,) marks items that tie for the last seats; ``rounds`` is the record.
     """
 
     status: Ints
@@ -169,7 +169,7 @@ class _Counting:
         self.quota = np.floor(self.total / (seats + 1)) + 1 if self.whole else self.total / (seats + 1)
 
     def run(self, parallel: bool) -> list[_Count] | None:
-        """All counts; None where ties lead to too many."""
+        """All counts, or None if ties lead to too many."""
         waiting, done = [self._first()], []
         while waiting:
             count = waiting.pop()
@@ -183,7 +183,7 @@ class _Counting:
         return done
 
     def _first(self) -> _Count:
-        """Every ballot with its first tier."""
+        """The initial state: every ballot counts for its first tier."""
         n, tier, weight = self.rankings.n_items, self.rankings.tier, self.rankings.weight
         size = np.bincount(self.rankings.ballot[tier == 0], minlength=len(weight))
         value = np.where(tier == 0, (weight / np.maximum(size, 1))[self.rankings.ballot], 0.0)
@@ -199,7 +199,7 @@ class _Counting:
         )
 
     def _tally(self, count: _Count) -> None:
-        """Votes of every item; Meek's shares are adjusted until each elected item keeps just the quota."""
+        """Tally the votes of every item; Meek's shares are adjusted until each elected item keeps exactly the quota."""
         n = self.rankings.n_items
         if not self.meek:
             count.votes = np.bincount(self.rankings.item, count.value, n).astype(np.float64)
@@ -215,7 +215,7 @@ class _Counting:
             count.keep[elected] = np.minimum(count.keep[elected] * count.quota / held, 1.0)
 
     def _round(self, count: _Count, parallel: bool) -> list[_Count]:
-        """One round: the counts that it leads to, several where a tie is broken in every way."""
+        """Run one round and return the resulting counts, several if a tie is broken in every way."""
         self._tally(count)
         hopeful, left = count.hopeful, self.seats - len(count.elected)
         votes = count.votes[hopeful]
@@ -231,7 +231,7 @@ class _Counting:
         low = float(votes.min())
         tied = hopeful[votes <= low + self.close]
         if low <= self.close and len(hopeful) - len(tied) >= left:
-            return self._eliminate(count, tied)  # nothing is transferred from them: the order does not matter
+            return self._eliminate(count, tied)  # they have no votes to transfer, so their order does not matter
         if not parallel and len(hopeful) - len(tied) < left:
             count.unsettled[tied] = len(hopeful) > left
             return self._elect(count, tied, "ties for the last seats")
@@ -252,7 +252,7 @@ class _Counting:
         return self._note(count, winners, why)
 
     def _pass_on(self, count: _Count, givers: Ints) -> list[_Count]:
-        """The surplus of elected items goes to the next choices on their ballots."""
+        """Transfer the surplus of elected items to the next choices on their ballots."""
         self._note(count, givers, "passes on its surplus")
         for giver in givers.tolist():
             share = (count.votes[giver] - count.quota) / count.votes[giver]

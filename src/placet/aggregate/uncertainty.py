@@ -1,7 +1,7 @@
-"""How sure scores are: intervals, ranks by simulation, bootstrap by multinomial counts, and the pair to ask next.
+"""Uncertainty of scores: intervals, simulated ranks, and the pairs to ask about next.
 
-Scores are taken as normal around their estimate with the covariance that is given, or independent with ``stderr``
-where there is none; bootstrap draws (rounds, n_items), where there are some, are used as they are.
+Scores are taken as normal around their estimates with the given covariance, or independent with ``stderr`` without one;
+bootstrap draws (rounds, n_items), if any, are used directly.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from placet.data.arrays import Floats, Ints
 from placet.threads import algebra_threads
 
 MOST_SIMULATED = 4096
-"""Items up to which a covariance is kept and ranks are simulated jointly."""
+"""Largest number of items for which a covariance is kept and ranks are simulated jointly."""
 
 SIMULATED_NUMBERS = 4_000_000
 FEWEST_DRAWS, MOST_DRAWS = 100, 4000
@@ -32,7 +32,7 @@ def score_interval(scores: Floats, stderr: Any, draws: Floats | None, level: flo
 
 
 def simulated(scores: Floats, stderr: Any, covariance: Floats | None, rng: np.random.Generator) -> Floats:
-    """Draws (rounds, n_items) of the scores; rounds fall from 4000 to 100 as items grow.  O(n^3 + rounds n^2)."""
+    """Draws (rounds, n_items) of the scores, from 4000 rounds for few items to 100 for many.  O(n^3 + rounds n^2)."""
     n = len(scores)
     rounds = int(np.clip(SIMULATED_NUMBERS // max(n, 1), FEWEST_DRAWS, MOST_DRAWS))
     z = rng.standard_normal((rounds, n))
@@ -43,7 +43,7 @@ def simulated(scores: Floats, stderr: Any, covariance: Floats | None, rng: np.ra
 
 
 def _root(covariance: Floats) -> Floats:
-    """A root up to a common shift of all scores: a centred covariance is singular along it, and ranks do not see it."""
+    """A matrix root up to a common shift of scores, which ranks ignore: centered covariances are singular along it."""
     n = len(covariance)
     try:
         return np.linalg.cholesky(covariance + np.trace(covariance) / n)
@@ -53,7 +53,7 @@ def _root(covariance: Floats) -> Floats:
 
 
 def ranks_of(draws: Floats) -> NDArray[np.int32]:
-    """Rank of every item from 1 in every draw, ties sharing the middle rank rounded down."""
+    """Rank of every item from 1 in every draw; ties share the middle rank, rounded down."""
     order = np.argsort(-draws, axis=1, kind="stable")
     ranks = np.empty(draws.shape, np.int32)
     np.put_along_axis(ranks, order, np.arange(1, draws.shape[1] + 1, dtype=np.int32)[None, :], axis=1)
@@ -64,7 +64,7 @@ def ranks_of(draws: Floats) -> NDArray[np.int32]:
 
 
 def rank_quantiles(draws: Floats, level: float) -> tuple[Ints, Ints]:
-    """Best and worst rank of each item at ``level``: quantiles of the ranks of the draws, outwards to whole ranks."""
+    """Best and worst rank of each item at ``level``: quantiles of the ranks of the draws, rounded outward."""
     tail = _tail(level)
     ranks = ranks_of(draws)
     low = np.quantile(ranks, tail, axis=0, method="lower")
@@ -73,9 +73,9 @@ def rank_quantiles(draws: Floats, level: float) -> tuple[Ints, Ints]:
 
 
 def rank_interval_of_many(scores: Floats, stderr: Any, level: float, random_state: int) -> tuple[Ints, Ints]:
-    """Ranks of the interval's ends among pooled independent draws of all items.  O(n log n).
+    """Ranks of the ends of each score's interval among pooled independent draws of all items.  O(n log n).
 
-    The number of items above a given score is a sum of many independent events, so its spread is left out.
+    The number of items above a given score is a sum of many independent events, so its variance is neglected.
     """
     rng = np.random.default_rng(random_state)
     rounds = 8
@@ -87,7 +87,7 @@ def rank_interval_of_many(scores: Floats, stderr: Any, level: float, random_stat
 
 
 def rank_probabilities(draws: Floats) -> Floats:
-    """(n_items, n_items) share of the draws in which item i has rank r + 1."""
+    """(n_items, n_items): share of the draws in which item i has rank r + 1."""
     ranks = ranks_of(draws)
     n = draws.shape[1]
     cell = np.arange(n) * n + ranks - 1
@@ -105,7 +105,7 @@ def top_k_probability(draws: Floats, k: int) -> Floats:
 def prob_above(
     scores: Floats, stderr: Floats | None, covariance: Floats | None, draws: Floats | None, i: int, j: int
 ) -> float:
-    """P(score i > score j): share of the draws with ties as halves, else Phi(difference / its standard error)."""
+    """P(score i > score j): share of the draws, ties counting half, else Phi(difference / its standard error)."""
     if i == j:
         return 0.5
     if draws is not None:
@@ -116,18 +116,19 @@ def prob_above(
 
 
 def difference_variance(stderr: Any, covariance: Floats | None, i: Any, j: Any) -> Any:
-    """Variance of score i - score j; without a covariance the two are taken as independent."""
+    """Variance of score i - score j; without a covariance, the two are taken as independent."""
     if covariance is None:
         return stderr[i] ** 2 + stderr[j] ** 2
     return covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
 
 
 def order_variance_fall(gap: Any, variance: Any, learnt: Any) -> Any:
-    """Expected fall of p (1 - p), p the probability of being above, once ``learnt`` of the ``variance`` is resolved.
+    """Expected decrease of p (1 - p), p the probability of being above, once ``learnt`` of ``variance`` is resolved.
 
-    The difference is N(gap, variance) now; then its mean m ~ N(gap, learnt) and p = Phi(m / sd of the rest), so the
-    fall is the variance of p.  With h = gap / sd and r = learnt / variance, E p^2 is the probability that two normal
-    numbers of correlation r are below h: the fall is 2 T(h, 1) - 2 T(h, sqrt((1 - r) / (1 + r))), T Owen's function.
+    The difference is N(gap, variance) before; afterward its mean is m ~ N(gap, learnt) and p = Phi(m / remaining sd),
+    so the decrease is the variance of p.  With h = gap / sd and r = learnt / variance, E p^2 is the probability that
+    two normal variables of correlation r are below h, so the decrease is 2 T(h, 1) - 2 T(h, sqrt((1 - r) / (1 + r))),
+    T being Owen's function.
     """
     h, r = gap / np.sqrt(variance), np.clip(learnt / variance, 0.0, 1.0)
     exact = 2 * (scipy.special.owens_t(h, 1.0) - scipy.special.owens_t(h, np.sqrt((1 - r) / (1 + r))))
@@ -137,11 +138,11 @@ def order_variance_fall(gap: Any, variance: Any, learnt: Any) -> Any:
 def next_pairs(
     scores: Floats, stderr: Floats | None, covariance: Floats | None, win: Callable[..., Any], k: int
 ) -> list[tuple[int, int]]:
-    """The ``k`` pairs with the largest expected fall of p (1 - p), summed over all pairs that involve either item.
+    """The ``k`` pairs with the largest expected decrease of p (1 - p), summed over all pairs that involve either item.
 
-    One answer about (i, j) carries the information w = p_i p_j (p_i the probability that i wins) on s_i - s_j, so with
-    u = C (e_i - e_j) the covariance falls by w u u' / (1 + w (u_i - u_j)).  Candidates are cut to the best by the fall
-    of the pair itself.  O(k n^2) with a covariance; without, only near neighbours in score are asked: O(k n).
+    One answer about (i, j) has information w = p_i p_j on s_i - s_j (p_i the probability that i wins), so with
+    u = C (e_i - e_j) the covariance falls by w u u' / (1 + w (u_i - u_j)).  Candidates are preselected by the decrease
+    of the pair itself.  O(k n^2) with a covariance; without, only near neighbors in score are considered: O(k n).
     """
     left, right = _candidates(scores, covariance is not None)
     information = np.asarray(win(left, right) * win(right, left), dtype=np.float64)
@@ -173,7 +174,7 @@ def next_pairs(
 
 
 def _fall_around(scores: Floats, C: Floats, i: int, j: int, information: float) -> float:
-    """Expected fall of p (1 - p) over the pairs (i, x) and (j, x), all x, after one answer about (i, j).  O(n)."""
+    """Expected decrease of p (1 - p) over the pairs (i, x) and (j, x), all x, after one answer about (i, j).  O(n)."""
     u = C[:, i] - C[:, j]
     shrink = information / (1 + information * (u[i] - u[j]))
     diagonal = np.diag(C)

@@ -1,4 +1,4 @@
-"""Votes of raters who differ: rater n sees  d = a_n (theta_i - theta_j) + b_n + z . gamma  and ties by  tie + t_n."""
+"""Votes of individual raters: rater n sees  d = a_n (theta_i - theta_j) + b_n + z . gamma, tie parameter  tie + t_n."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from placet.losses.pairwise import PAIR_MODELS
 
 
 class Rows(NamedTuple):
-    """What the model says of each row at x: the difference of scores, d, and derivatives by d and the tie parameter."""
+    """The model at x for each row: the difference of scores, and derivatives in d and in the tie parameter."""
 
     gap: Floats
     slope: Floats
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
 
 
 class RaterVotes(RaterPosterior):
-    """Minus the log posterior of votes with agents, in x = (scores, tie parameter, effects of controls, raters)."""
+    """Negative log posterior of votes with agents, in x = (scores, tie parameter, effects of controls, raters)."""
 
     def __init__(self, c: Comparisons, family: str, kinds: tuple[str, ...], order: bool) -> None:
         assert c.agent is not None
@@ -49,7 +49,7 @@ class RaterVotes(RaterPosterior):
         return shared[: self.n], tie, shared[self.n + int(self.tied) :], self.own(x)
 
     def _advantage(self, x: Floats) -> tuple[Floats, Floats, list[tuple[slice, float]]]:
-        """The gap of scores and d of each row (rows,), and ranges of rows with the tie parameter in each."""
+        """Score gap and d of each row (rows,), and ranges of rows with the tie parameter of each range."""
         theta, tie, effect, own = self.split(x)
         gap = theta[self.c.i] - theta[self.c.j]
         d = self.control @ effect + gap
@@ -66,7 +66,7 @@ class RaterVotes(RaterPosterior):
         return self.c.wins_i[rows], self.c.wins_j[rows], self.c.ties[rows]
 
     def value(self, x: Floats) -> float:
-        """Minus the log posterior without constants.  O(votes)."""
+        """Negative log posterior up to a constant.  O(votes)."""
         _, d, ranges = self._advantage(x)
         total = 0.5 * float(x @ (self.prior_matrix @ x))
         for rows, tie in ranges:
@@ -77,13 +77,13 @@ class RaterVotes(RaterPosterior):
         return total
 
     def rows(self, x: Floats) -> Rows:
-        """Derivatives of each row by d and by the tie parameter.  O(votes)."""
+        """Derivatives of each row in d and in the tie parameter.  O(votes)."""
         gap, d, ranges = self._advantage(x)
         out = Rows(gap, *np.zeros((5, len(d))))
         for rows, tie in ranges:
             t = self.law.inner(tie) if self.tied else 0.0
             self.law.slopes(d[rows], t, *self._counts(rows), *(column[rows] for column in out[1:]))
-            if self.tied:  # from the number in which the model is convex to the tie parameter itself
+            if self.tied:  # from the convex parametrization to the tie parameter itself
                 _, first, second = self.law.outer(t)
                 out.tie_curvature[rows] = (out.tie_curvature[rows] - out.tie_slope[rows] * second / first) / first**2
                 out.tie_slope[rows] /= first
@@ -116,7 +116,7 @@ class RaterVotes(RaterPosterior):
         return np.asarray(of_d.T @ at.slope + of_tie.T @ at.tie_slope + self.prior_matrix @ x)
 
     def arrow(self, x: Floats) -> Arrow:
-        """The Hessian, or where it is not positive definite, without the terms that may make it so."""
+        """The Hessian, without its indefinite terms if they keep it from being positive definite."""
         at = self.rows(x)
         of_d, of_tie = self.jacobians(x, at.gap)
         mixed = of_d.T @ of_tie.multiply(at.cross[:, None]).tocsr()
@@ -126,18 +126,18 @@ class RaterVotes(RaterPosterior):
             try:
                 return Arrow.factored(H + self._bilinear(at.slope, len(x)), self.n_shared, self.r)
             except np.linalg.LinAlgError:
-                pass  # away from the optimum; what is left is convex in d
+                pass  # happens away from the optimum; the remaining terms are convex in d
         return Arrow.factored(H, self.n_shared, self.r)
 
     def _bilinear(self, slope: Floats, size: int) -> Any:
-        """The slope by d times the second derivatives of d: sharpness times score."""
+        """The slope in d times the second derivatives of d, in which sharpness multiplies scores."""
         column = self.n_shared + self.agent * self.r + self.kinds.index("sharpness")
         rows, columns = np.concatenate([self.c.i, self.c.j]), np.tile(column, 2)
         half = sparse.coo_matrix((np.concatenate([slope, -slope]), (rows, columns)), shape=(size, size))
         return (half + half.T).tocsr()
 
     def start(self, theta: Any = None) -> Floats:
-        """Scores as given or from the odds of winning, the tie parameter from the share of ties, raters alike."""
+        """Initial x: scores as given or by odds of winning, tie parameter from the share of ties, raters equal."""
         p = pairs.pair_counts(self.c, self.family, 1.0, False, (self.control[:, :0], np.zeros(0)))
         shared = pairs.start_of(p, theta)
         x = np.zeros(self.n_shared + self.m * self.r)
@@ -155,7 +155,7 @@ def _by_rows(values: list[Floats], columns: list[Any], size: int) -> Any:
 
 
 def raters_of(v: RaterVotes, x: Floats, arrow: Arrow, widths: Mapping[str, float]) -> Raters:
-    """What the fit says of each rater; side and tie parameter are sums with what raters share, as are their errors."""
+    """The fitted raters; side and tie parameter, and their errors, include the part that raters share."""
     c = v.c
     _, tie, effect, own = v.split(x)
     variances = v.final_errors(arrow)[1]
@@ -176,7 +176,7 @@ def raters_of(v: RaterVotes, x: Floats, arrow: Arrow, widths: Mapping[str, float
 
 
 def checked_votes(data: Any, kinds: tuple[str, ...], ties: str) -> Comparisons:
-    """Votes of which it is known who gave them, or an error that says what is missing."""
+    """The data if they are votes that name their agents, or else an error that says what is missing."""
     if not isinstance(data, Comparisons) or data.agent is None:
         raise ValueError("agents= needs votes that say who gave them: read_battles(agent=) or from_battles(agent=)")
     if "side" in kinds and not data.ordered:

@@ -1,8 +1,8 @@
-"""Voters: the parts from which mixtures and leave-one-out are made.
+"""Voters: the units of mixtures and of leave-one-out influence.
 
-A voter is an agent with all its ballots or votes where the data name agents, else one ballot.  A family holds the data
-of all voters and knows one model (`placet.aggregate.families`): weighted fits, one log likelihood per voter, gradients
-and information.
+A voter is an agent with all its ballots or votes if the data name agents, else one ballot.  A family holds the data of
+all voters and implements one model (`placet.aggregate.families`): weighted fits, one log likelihood per voter,
+gradients and information.
 """
 
 import math
@@ -24,12 +24,12 @@ from placet.data.breaking import equal_lists
 
 @dataclass(frozen=True, eq=False)
 class Voters:
-    """``data`` whose weights are those inside a voter, the voter (ballots or rows,) of each, and what each counts.
+    """``data`` with weights within voters, the voter ``of`` (ballots or rows,) each, and the ``count`` of each voter.
 
-    Without agents a ballot of weight 3 is three voters with this ballot: ``count`` is 3, and its weight inside is 1.
+    Without agents a ballot of weight 3 is three voters with this ballot: ``count`` is 3, and its weight within is 1.
     With agents every agent counts once (or ``agent_weight``), and the weights of its ballots are how often it cast
-    them.  Equal ballots are one voter that counts for all; ``unit`` is the voter of every ballot (or agent) as given,
-    and ``given`` what each of those counts.
+    them.  Equal ballots are merged into one voter; ``unit`` is the voter of every original ballot (or agent), and
+    ``given`` the count of each of those.
     """
 
     data: Rankings | Comparisons
@@ -66,7 +66,7 @@ class Voters:
 
 
 def voters_of(data: Rankings | Comparisons, agent_weight: Any = None) -> Voters:
-    """The voters of the data; votes must name theirs."""
+    """The voters of the data; pairwise votes must name their agents."""
     if isinstance(data, Comparisons) and (data.control is not None or data.time is not None):
         columns = (data.i, data.j, data.wins_i, data.wins_j, data.ties, data.agent)
         data = Comparisons(*columns, items=data.items, agents=data.agents, ordered=data.ordered)
@@ -75,7 +75,7 @@ def voters_of(data: Rankings | Comparisons, agent_weight: Any = None) -> Voters:
         count[data.agent] = agent_factor(agent_weight, data)
         return Voters(data, data.agent, count, data.agents, np.arange(len(count)), count)
     if agent_weight is not None:
-        agent_factor(agent_weight, data)  # says that there are no agents
+        agent_factor(agent_weight, data)  # raises, as there are no agents
     if isinstance(data, Comparisons):
         raise DataError(
             f"{len(data)} pairs of votes name no agents, and a single vote cannot tell kinds of voters apart; "
@@ -88,22 +88,22 @@ def voters_of(data: Rankings | Comparisons, agent_weight: Any = None) -> Voters:
 
 
 class Family(Protocol):
-    """One model on the data of all voters.  A state is what the model learnt; weights are (voters,)."""
+    """One model on the data of all voters.  A state holds the learned parameters; weights are (voters,)."""
 
     size: int
     n_parameters: int
 
     def start(self, weight: Floats) -> Any:
-        """The state from which a first fit starts."""
+        """The initial state of a first fit."""
 
     def improve(self, weight: Floats, state: Any) -> Any:
-        """A state whose weighted log posterior is no lower, and close to the highest."""
+        """A state whose weighted log posterior is no lower, and close to the maximum."""
 
     def log_likelihood(self, state: Any) -> Floats:
-        """(voters,) log probabilities of what each voter said."""
+        """(voters,): log probability of each voter's ballots or votes."""
 
     def log_prior(self, state: Any) -> float:
-        """Log density of the state's prior but for a constant."""
+        """Log prior density of the state up to a constant."""
 
     def gradient(self, state: Any) -> csr_matrix:
         """(voters, size): derivatives of the log likelihoods."""
@@ -115,25 +115,25 @@ class Family(Protocol):
         """(n_items,): the items' scores."""
 
     def vector(self, state: Any) -> Floats | None:
-        """The state as numbers that may be extrapolated; None where it is no vector."""
+        """The state as a vector that may be extrapolated; None if it is not one."""
 
     def from_vector(self, x: Floats, state: Any) -> Any:
-        """The state of such numbers, else as ``state``; None where there is none."""
+        """The state with vector ``x`` and otherwise like ``state``; None if there is none."""
 
     def score_covariance(self, covariance: Floats) -> Floats | None:
-        """That of the scores, from that of all unknowns; None where scores have none."""
+        """Covariance of the scores from that of all parameters; None if scores have none."""
 
     def own_information(self, state: Any, voter: int) -> Floats:
-        """(size, size): the part of one voter, counted once, without the prior."""
+        """(size, size): information of one voter, counted once, without the prior."""
 
     def refitted(self, weight: Floats, state: Any) -> tuple[Any, Any]:
         """The estimator fitted to the weighted data, and its state."""
 
 
 def seeding_table(voters: Voters) -> csr_matrix:
-    """(voters, n_items): how far above the middle a voter puts each item, in units of its list; 0 where it is silent.
+    """(voters, n_items): how far above the middle a voter places each item, 0 if not listed; rows have unit length.
 
-    A row for every voter; equal voters have equal rows, and items in another order permute the columns.
+    Equal voters have equal rows, and reordering the items permutes the columns.
     """
     data = voters.data
     shape = len(voters), data.n_items
@@ -157,6 +157,6 @@ def bounded_log(x: Floats) -> Floats:
 
 
 def plain_copy(model: BaseEstimator, **changes: Any) -> Any:
-    """A copy without weights of agents, which are in the counts of the voters already."""
+    """A copy without weights of agents, which are already included in the counts of the voters."""
     known = model.get_params(deep=False)
     return clone(model).set_params(**{k: v for k, v in ({"agent_weight": None} | changes).items() if k in known})
