@@ -38,7 +38,7 @@ class BradleyTerry(BaseEstimator):
         in "rao-kupper" P(i) = 1 / (1 + (1 + e^tie) e^-d) and ties have the remaining probability; in "davidson" the
         probabilities of i, j and a tie are proportional to e^{d/2}, e^{-d/2} and e^tie.
     order_effect : bool
-        Add a constant to d for the item that came first (``Comparisons`` with ``ordered=True``); equivalent to a
+        A constant is added to d for the item that came first (``Comparisons`` with ``ordered=True``); equivalent to a
         control "order" that is 1 in every row.
     prior : float, "learn" or None
         Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
