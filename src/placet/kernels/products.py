@@ -1,4 +1,4 @@
-"""Products of pairs of standardized features, made row by row as they are needed: none is held."""
+"""Products of pairs of standardized features, computed row by row on demand and never stored."""
 
 import numpy as np
 from numba import njit

@@ -1,4 +1,4 @@
-"""P(all n tied items before all the rest), exact to a tolerance, with a few dozen nodes.
+"""P(all n tied items come before all the rest), accurate to a tolerance, with a few dozen nodes.
 
 With a_i = e^{d_i}, d_i the score of a tied item minus the log-sum-exp of the rest,
 P = integral of e^{-v} prod_i (1 - e^{-a_i v}) dv over v > 0 = integral of g(x) dx with v = e^x and
@@ -7,13 +7,13 @@ g(x) = exp(x - v) prod_i (1 - e^{-a_i v}).
 log g is strictly concave: its slope is 1 - v + sum_i phi(a_i v) with phi(y) = y / (e^y - 1) falling from 1 to 0.  So
 the mode has 1 < v < n + 1, and g(x0 + t) <= g(x0) exp(-v0 (e^t - 1 - t)) bounds the window on both sides.  g is
 analytic and vanishes at both ends, so the trapezoid rule converges exponentially; x = x0 + c sinh(z) shortens tails.
-Where many items saturate together left of the mode, g ends in a cliff, and the nodes are made dense there too.
-Every level of nodes halves the step and squares the error, or more.  So three things say when to stop: what the last
-level changed, squared; what the level before would have changed, to the fourth power; what may have been stepped over.
-The four interleaved quarters of the nodes give the second one whatever the phase, S0 - S2 its real part and S1 - S3 its
-imaginary part, while what the last level changed, a real part alone, can be small by chance.
+If many items saturate together left of the mode, g drops sharply there, and the nodes are made dense there too.
+Every level of nodes halves the step and at least squares the error.  So the error estimate has three terms: the change
+made by the last level, squared; the change at the level before, to the fourth power; and mass missed between nodes.
+The four interleaved quarters of the nodes give the second term regardless of phase (S0 - S2 is its real part, S1 - S3
+its imaginary part), whereas the change of the last level is a real part only and can be small by chance.
 
-Derivatives are moments of phi under the normalised integrand: d log P / d d_i = E[phi_i].
+Derivatives are moments of phi under the normalized integrand: d log P / d d_i = E[phi_i].
 """
 
 import math
@@ -24,22 +24,20 @@ import placet.kernels.vector as vector
 from placet.kernels.jit import jit
 from placet.kernels.softmax import dot, total
 
-# Beyond it in either direction a factor is a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite.
+# Beyond this in either direction, a factor equals a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite.
 LARGEST = 600.0
 MAX_NODES = 2048
-ITEMS_BETWEEN_RESCALING = (
-    16  # a factor relative to the mode's is above e^-40 in the window: 16 of them cannot underflow
-)
+ITEMS_BETWEEN_RESCALING = 16  # in the window, a factor relative to that at the mode exceeds e^-40: 16 cannot underflow
 _EXPONENT_BIAS = 1023
 _MANTISSA = (1 << 52) - 1
 _ONE = _EXPONENT_BIAS << 52
 _LN2 = 0.6931471805599453
-_SAFETY = 3.0  # over 8,000 stages of all shapes the error then stays below tol for tol >= 1e-11
+_SAFETY = 3.0  # keeps the error below tol for tol >= 1e-11, in 8,000 test stages of all shapes
 
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def _mode(a, n, phi, bend):
-    """x at the peak of g (to a fiftieth of its width), and the curvature of log g there.  Newton inside a bracket.
+    """x at the peak of g (to a fiftieth of its width), and the curvature of log g there, by bracketed Newton steps.
 
     phi_i = y / (e^y - 1) and bend_i = - d phi_i / d log y, at y = a_i v.
     """
@@ -71,10 +69,10 @@ def _mode(a, n, phi, bend):
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def _end(a, n, scale, x0, cut, side, phi, ratio):
-    """x - x0 where log g has fallen by ``cut`` to 1.2 ``cut``, and the slope there.
+    """x - x0 at which log g has fallen by ``cut`` to 1.2 ``cut``, and the slope there.
 
-    Newton from outside, which concavity keeps outside: at the start t = x - x0 has v0 (e^t - 1 - t) >= cut, where g is
-    surely below e^-cut of its peak.  ``ratio``: factors 1 - e^{-a_i v} relative to those at the mode.
+    Newton's method from outside, where concavity keeps it: the start t = x - x0 has v0 (e^t - 1 - t) >= cut, so g is
+    certainly below e^-cut of its peak.  ``ratio``: factors 1 - e^{-a_i v} relative to those at the mode.
     """
     v0 = math.exp(x0)
     r = cut / v0
@@ -105,7 +103,7 @@ def _end(a, n, scale, x0, cut, side, phi, ratio):
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def _products(a, n, scale, v, product, exponent):
-    """prod_i (1 - e^{-a_i v}) / (the same at the mode) at the nodes v, as product * 2^exponent."""
+    """prod_i (1 - e^{-a_i v}) at the nodes v, relative to its value at the mode, as product * 2^exponent."""
     for t in range(len(v)):
         product[t] = 1.0
         exponent[t] = 0
@@ -122,7 +120,7 @@ def _products(a, n, scale, v, product, exponent):
 
 @jit()
 def _coordinate(x, width, x2, width2):
-    """z(x) and dz/dx, x counted from the mode: dense within ``width`` of it and, if > 0, within ``width2`` of x2."""
+    """z(x) and dz/dx, x relative to the mode: dense within ``width`` of it and, if > 0, within ``width2`` of x2."""
     z, slope = math.asinh(x / width), 1.0 / math.hypot(x, width)
     if width2 > 0:
         z += math.asinh((x - x2) / width2)
@@ -134,7 +132,7 @@ def _coordinate(x, width, x2, width2):
 def _place(x0, x_left, z0, step, width, x2, width2, v, weight):
     """Nodes v = e^{x0 + x} and weights e^x dx/dz at z0, z0 + step, ...
 
-    x is explicit with one center, found by Newton from the node before with two.
+    x is explicit for one center; for two, it is found by Newton's method from the previous node.
     """
     if width2 > 0:
         at = x_left
@@ -159,7 +157,7 @@ def _place(x0, x_left, z0, step, width, x2, width2, v, weight):
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def _weigh(v0, v, product, exponent, weight):
-    """g(x) dx/dz relative to g(x0): ``weight`` holds (v / v0) dx/dz before.  Returns the sums of even and odd nodes."""
+    """Turn ``weight`` from (v / v0) dx/dz into g(x) / g(x0) dx/dz; return its sums over even and odd nodes."""
     for t in range(len(v)):
         weight[t] *= product[t] * vector.exp((v0 - v[t]) + exponent[t] * _LN2)
     even, odd = 0.0, 0.0
@@ -171,10 +169,10 @@ def _weigh(v0, v, product, exponent, weight):
 
 @jit()
 def _unresolved(weight, logs):
-    """Mass that the rule may miss: sum of w exp(-6 pi^2 / bend), bend minus the second difference of log w.
+    """Mass that the rule may miss: sum of w exp(-6 pi^2 / bend), where bend is minus the second difference of log w.
 
-    A Gaussian of variance s^2 sampled at a step h has an error of 2 exp(-2 pi^2 s^2 / h^2), and h^2 / s^2 is that bend;
-    all levels together have half the step, which makes 8 of 2.  6 allows for tails longer than a Gaussian's.
+    A Gaussian of variance s^2 sampled at step h has an error of 2 exp(-2 pi^2 s^2 / h^2), and bend = h^2 / s^2; all
+    levels together have half the step, which turns the 2 in the exponent into 8.  6 allows for heavier tails.
     """
     for t in range(len(weight)):
         logs[t] = math.log(weight[t])
@@ -188,9 +186,9 @@ def _unresolved(weight, logs):
 
 @jit(error_model="numpy")
 def log_probability(d, n, tol, a, scale, phi, ratio, v, weight, product, exponent):
-    """(log P, number of nodes) for the n values ``d``; leaves a_i, the nodes v_t and their normalised weights.
+    """(log P, number of nodes) for the n values ``d``; fills a_i, the nodes v_t and their normalized weights.
 
-    O(n) per node; scratch of n (a, scale, phi, ratio) and of MAX_NODES (v, weight, product, exponent).
+    O(n) per node; scratch arrays of size n (a, scale, phi, ratio) and MAX_NODES (v, weight, product, exponent).
     """
     below = 0.0
     for i in range(n):
@@ -268,10 +266,10 @@ def diagonal(a, n, v, weight, last, term, slope, out):
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def hessian_product(a, n, v, weight, last, term, slope, u, out):
-    """out = H u and its sum, H the Hessian of log P in d: covariances of phi, and E[d phi_i / d d_i] on the diagonal.
+    """out = H u, H the Hessian of log P in d: covariances of phi, plus E[d phi_i / d d_i] on the diagonal.
 
     With along_t = sum_j u_j phi_j at node t and mean its expectation, out_i = E[phi_i (along - mean)] +
-    u_i E[phi_i (1 - y_i - phi_i)].  O(n nodes), scratch O(nodes).
+    u_i E[phi_i (1 - y_i - phi_i)].  Returns the sum of out.  O(n nodes), scratch O(nodes).
     """
     along = np.zeros(last)
     mean = 0.0
@@ -297,7 +295,7 @@ def hessian_product(a, n, v, weight, last, term, slope, u, out):
 
 @jit(fastmath={"contract"}, error_model="numpy")
 def hessian(a, n, v, weight, last, slope, out, sums):
-    """The lower triangle of H in ``out`` (n, n), and its row sums; returns the sum of these.
+    """Write the lower triangle of H to ``out`` (n, n) and the row sums of H to ``sums``; return the sum of ``sums``.
 
     O(n^2 nodes), scratch O(n nodes).
     """

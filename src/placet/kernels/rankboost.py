@@ -1,4 +1,4 @@
-"""RankBoost: exponential weights of the ordered pairs of lists, summed per row without making the pairs."""
+"""RankBoost: exponential weights of the ordered pairs of lists, summed per row without enumerating pairs."""
 
 import numpy as np
 
@@ -18,9 +18,9 @@ def log_add(a, b):
 def pair_potential(s, grade, offsets, log_weight, potential):
     """log Z, Z = sum over lists of w sum over pairs (i above j) of e^(s_j - s_i); rows in descending grade.
 
-    ``potential`` (rows,) becomes sum of D over the pairs in which the row is above, less those in which it is below,
-    D = w e^(s_j - s_i) / Z: minus the gradient of log Z.  ``log_weight`` (lists,).  O(rows), at any size of the
-    scores.
+    ``potential`` (rows,) receives the sum of D over the pairs in which the row is above minus that over the pairs in
+    which it is below, D = w e^(s_j - s_i) / Z: minus the gradient of log Z.  ``log_weight`` (lists,).  O(rows), for
+    scores of any size.
     """
     n = len(s)
     above, below = np.full(n, -np.inf), np.full(n, -np.inf)
@@ -55,9 +55,9 @@ def pair_potential(s, grade, offsets, log_weight, potential):
 
 @jit()
 def best_threshold(bins, n_bins, d, columns):
-    """Feature, bin and |sum of d over the rows with a bin <= it|, the largest of all thresholds.
+    """Feature and bin that maximize |sum of d over the rows in bins up to that bin|, and this maximum.
 
-    ``bins`` (features, rows) numbers the bins of each feature from 0.  O(rows columns + bins columns).
+    ``bins`` (features, rows) holds bin numbers from 0.  O(rows columns + bins columns).
     """
     best_feature, best_bin, best = -1, 0, 0.0
     sums = np.zeros(256)

@@ -1,4 +1,4 @@
-"""Maxima of studentized differences, over draws of the scores."""
+"""Maxima of studentized differences in each draw of the scores."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from placet.kernels.jit import jit
 
-ROUNDING = 1.0 + 1e-12  # a bound and what it bounds are rounded apart from each other
+ROUNDING = 1.0 + 1e-12  # margin for the different rounding of a bound and of the value it bounds
 
 
 @jit(fastmath={"reassoc", "nnan", "nsz"})
@@ -20,12 +20,12 @@ def largest_in_row(x_i, x, weight):
 
 @jit()
 def largest_differences(draws, weight, size, most, out):
-    """out[d] = max over i, j of (x_i - x_j) weight_ij at draw d, at least 0; a weight of 0 leaves a pair out.
+    """out[d] = max over i, j of (x_i - x_j) weight_ij in draw d, at least 0; a weight of 0 excludes a pair.
 
     With z_i = x_i / size_i and a the largest of -z_j and 0, (x_i - x_j) / sqrt(size_i^2 + size_j^2) is at most
-    sqrt(max(z_i, 0)^2 + a^2), whatever the sizes; so row i holds nothing above that times ``most``_i = max_j weight_ij
-    sqrt(size_i^2 + size_j^2), and rows whose bound is not above what is found are passed over.  O(draws n) where sizes
-    are the scores' own and these nearly independent, at most O(draws n^2).
+    sqrt(max(z_i, 0)^2 + a^2), whatever the sizes; so no entry of row i exceeds that times ``most``_i = max_j weight_ij
+    sqrt(size_i^2 + size_j^2), and rows whose bound does not exceed the maximum so far are skipped.  O(draws n) if sizes
+    are the scores' own and the scores nearly independent, at most O(draws n^2).
     """
     n = draws.shape[1]
     bound = np.empty(n)

@@ -1,4 +1,4 @@
-"""Features brought to [0, 1] inside each list, and sums of inner products with the other rows of a list."""
+"""Feature scaling to [0, 1] within each list, and sums of inner products with the other rows of a list."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from placet.kernels.jit import jit
 
 @jit()
 def to_unit_interval(X, offsets):
-    """In place, (x - min) / (max - min) of every column inside each list; 0 where a column is constant.  O(entries)."""
+    """Scale every column within each list to (x - min) / (max - min), or 0 if constant, in place.  O(entries)."""
     n_features = X.shape[1]
     low, high = np.empty(n_features), np.empty(n_features)
     for q in range(len(offsets) - 1):
@@ -22,7 +22,7 @@ def to_unit_interval(X, offsets):
 
 @jit()
 def to_unit_length(X):
-    """In place, every row divided by its Euclidean length; a row of zeros stays.  O(entries)."""
+    """Divide every row by its Euclidean norm, in place; rows of zeros are unchanged.  O(entries)."""
     for i in range(X.shape[0]):
         square = 0.0
         for f in range(X.shape[1]):

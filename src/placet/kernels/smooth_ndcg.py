@@ -1,6 +1,6 @@
-"""NDCG with places, or the order itself, made smooth: ApproxNDCG and NeuralNDCG.  Gains are over the ideal DCG.
+"""Smooth approximations of NDCG: ApproxNDCG (smooth places) and NeuralNDCG (smooth sorting).
 
-A list costs 1 - NDCG, one without gains nothing.
+Gains are divided by the ideal DCG.  The loss of a list is 1 - NDCG, or 0 without gains.
 """
 
 import math
@@ -28,7 +28,7 @@ def steps(x, s, temperature, share, slope):
 
 @jit()
 def discount_at(place):
-    """D = 1 / log2(1 + place) of a real place, and its first and second derivatives."""
+    """D = 1 / log2(1 + place) at a real-valued place, and its first and second derivatives."""
     size = math.log(1.0 + place)
     first = LN2 / (size * size * (1.0 + place))
     return LN2 / size, -first, first * (2.0 + size) / (size * (1.0 + place))
@@ -58,7 +58,7 @@ def approx_ndcg(s, gain, offsets, weight, values, grad, temperature):
 
 @jit()
 def approx_ndcg_curvature(s, gain, offsets, weight, out, temperature):
-    """A bound of the Hessian's diagonal: sum over pairs of g_i abs(D'_i) times the logistic's slope over temperature.
+    """A bound on the Hessian's diagonal: sum over pairs of g_i abs(D'_i) times the logistic's slope over temperature.
 
     The term in D'' is negative, and the logistic's second derivative is at most its slope over the temperature.
     """
@@ -80,8 +80,8 @@ def approx_ndcg_curvature(s, gain, offsets, weight, out, temperature):
 
 @jit()
 def approx_ndcg_hvp(s, gain, offsets, weight, out, v, temperature):
-    """Hessian times v: with m_i the change of place i along v and h_ij the logistic's second derivative,
-    - g_i (D''_i m_i slope_ij + D'_i h_ij (v_j - v_i)) at j and minus the sum of these at i.
+    """Hessian times v: with m_i the derivative of place i along v and h_ij the logistic's second derivative,
+    - g_i (D''_i m_i slope_ij + D'_i h_ij (v_j - v_i)) at j and minus the sum of these over j at i.
     """
     n = longest(offsets)
     share, slope = np.empty(n), np.empty(n)
@@ -105,7 +105,7 @@ def approx_ndcg_hvp(s, gain, offsets, weight, out, v, temperature):
 
 @jit()
 def distances(s, order, out, signs):
-    """out_i = sum_j abs(s_i - s_j), signs_i = sum_j sign(s_i - s_j); ``order`` puts s in ascending order.  O(rows)."""
+    """out_i = sum_j abs(s_i - s_j), signs_i = sum_j sign(s_i - s_j); ``order`` sorts s in ascending order.  O(rows)."""
     n = len(s)
     whole = 0.0
     for r in range(n):
@@ -179,16 +179,16 @@ def neural_ndcg(s, gain, offsets, weight, values, grad, discount, k, temperature
             grad[a + i] = weight[q] * back[i]
 
 
-SCALED = 1e-9  # how far from 1 a column of a scaled matrix may sum
+SCALED = 1e-9  # tolerance of the column sums of a scaled matrix
 
 
 @jit()
 def scale_to_sums_of_one(P, n, steps, columns, rows):
-    """Sinkhorn scaling of P (n, n) in place: columns over their sums, then rows, at most ``steps`` times.
+    """Sinkhorn scaling of P (n, n) in place: divide columns, then rows, by their sums, at most ``steps`` times.
 
-    It ends when all columns sum to 1.  The sums by which step t divided are ``columns[t]`` and ``rows[t]``.  No sum is
-    0: NeuralSort's largest entry of a row is at least 1 / n, and every column has such an entry.  Returns the steps
-    taken.  O(n^2) each.
+    Stops once all columns sum to 1.  ``columns[t]`` and ``rows[t]`` store the divisors of step t.  No sum is 0: the
+    largest entry of each row of NeuralSort's matrix is at least 1 / n, and every column has such an entry.  Returns the
+    number of steps taken.  O(n^2) each.
     """
     for t in range(steps):
         columns[t, :n] = 0.0
@@ -212,9 +212,9 @@ def scale_to_sums_of_one(P, n, steps, columns, rows):
 
 @jit()
 def pull_through_scaling(P, G, n, taken, columns, rows, inside):
-    """From the gradient G (n, n) in the scaled P to that in P before it, in place; P goes back as well.  O(n^2 taken).
+    """Backpropagate the gradient G (n, n) through the scaling of P, in place, and restore P itself.  O(n^2 taken).
 
-    P' = P / sum has dP = (dP' - sum dP' P') / sum, along rows and along columns.
+    For P' = P / sum, dP = (dP' - sum dP' P') / sum, along rows and along columns.
     """
     for t in range(taken - 1, -1, -1):
         inside[:n] = 0.0
@@ -234,7 +234,7 @@ def pull_through_scaling(P, G, n, taken, columns, rows, inside):
 
 @jit()
 def neural_ndcg_scaled(s, gain, offsets, weight, values, grad, discount, k, temperature, steps):
-    """As `neural_ndcg`, with NeuralSort's matrix brought to rows and columns that sum to 1.  O(N^2 steps) per list."""
+    """`neural_ndcg` with rows and columns of NeuralSort's matrix scaled to sum to 1.  O(N^2 steps) per list."""
     n = longest(offsets)
     apart, signs, pull, back, inside = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     P, G = np.empty((n, n)), np.empty((n, n))
@@ -273,7 +273,7 @@ def neural_ndcg_scaled(s, gain, offsets, weight, values, grad, discount, k, temp
 
 @jit()
 def neural_ndcg_curvature(s, gain, offsets, weight, out, discount, k, temperature):
-    """In place of second derivatives, which have either sign: sum over places of
+    """Positive substitute for the second derivatives, which have either sign: sum over places of
     D p_i abs(g_i - mean) (slope of row i's entry in s_i)^2.
     """
     n = longest(offsets)

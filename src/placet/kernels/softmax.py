@@ -1,4 +1,4 @@
-"""The softmax of a list, and the cross-entropy of two of them."""
+"""Softmax of a list, and cross-entropy of two such distributions."""
 
 import math
 
@@ -8,7 +8,7 @@ from placet.kernels.jit import jit
 
 @jit()
 def largest(x):
-    """Maximum of x, in four chains so that no comparison waits for the one before."""
+    """Maximum of x, in four chains so that no comparison waits for the previous one."""
     m0 = m1 = m2 = m3 = x[0]
     body = len(x) // 4 * 4
     for r in range(0, body, 4):
@@ -27,7 +27,7 @@ def fill_exp(x, top, out):
 
 @jit(fastmath={"reassoc"})
 def total(x):
-    """Sum of x in vector registers."""
+    """Vectorized sum of x."""
     t = 0.0
     for r in range(len(x)):
         t += x[r]
@@ -36,7 +36,7 @@ def total(x):
 
 @jit(fastmath={"reassoc", "contract"})
 def dot(x, y):
-    """Sum of x y in vector registers."""
+    """Vectorized dot product of x and y."""
     t = 0.0
     for r in range(len(x)):
         t += x[r] * y[r]
@@ -63,7 +63,7 @@ def softmax(s, a, b, out):
 
 @jit()
 def listnet(s, target, offsets, weight, values, grad):
-    """- sum target log softmax(s), the targets of a list summing to 1 (or all 0: nothing is said).  O(rows)."""
+    """- sum target log softmax(s); the targets of a list sum to 1, or are all 0 to skip the list.  O(rows)."""
     for q in range(len(weight)):
         a, b = offsets[q], offsets[q + 1]
         if b - a < 2:
@@ -114,7 +114,7 @@ def softmax_targets(grade, offsets, out):
 
 @jit()
 def attention_targets(grade, offsets, out):
-    """out = e^grade over its sum, over the rows of a list with a grade above 0; the others get nothing.  O(rows)."""
+    """out = softmax of the grades above 0 in each list; 0 for the other rows.  O(rows)."""
     for q in range(len(offsets) - 1):
         a, b = offsets[q], offsets[q + 1]
         if b - a < 2 or largest(grade[a:b]) <= 0.0:

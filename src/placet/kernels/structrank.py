@@ -1,7 +1,7 @@
 """StructRank: a cumulative distribution network over the preference edges of a list, with bivariate sigmoids.
 
 An edge e = (i, j) joins two rows of a list with grade_i > grade_j; its margin is r_e = s_i - s_j.  A pair of edges
-costs log(1 + e^(-w1 r_e) + e^(-w2 r_f)).  Edges are numbered by i, then j, and kept as one margin each: O(E) memory,
+costs log(1 + e^(-w1 r_e) + e^(-w2 r_f)).  Edges are numbered by i, then j, and stored as one margin each: O(E) memory,
 never O(E^2).
 """
 
@@ -26,9 +26,9 @@ def first_below(grade, i, hi):
 
 @jit()
 def disconnected(s, grade, offsets, weight, values, grad, slopes, w1, second):
-    """sum_e log(1 + e^(-w1 r_e)); the derivative in w1 goes to slopes[list, 0].  O(E) time, O(1) memory.
+    """sum_e log(1 + e^(-w1 r_e)); the derivative in w1 is added to slopes[list, 0].  O(E) time, O(1) memory.
 
-    ``second``: grad gets the diagonal of the Hessian instead.
+    With ``second``, the diagonal of the Hessian is added to grad instead of the gradient.
     """
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
@@ -54,7 +54,7 @@ def disconnected(s, grade, offsets, weight, values, grad, slopes, w1, second):
 
 @jit()
 def partner(seed, counter, n):
-    """A number below ``n``, a fixed function of the list's seed and the counter (SplitMix64), uniform over seeds."""
+    """Pseudorandom number below ``n``, determined by the list's seed and the counter (SplitMix64)."""
     z = seed + (np.uint64(counter) + np.uint64(1)) * GOLDEN
     z = (z ^ (z >> np.uint64(30))) * MIX_1
     z = (z ^ (z >> np.uint64(27))) * MIX_2
@@ -64,7 +64,7 @@ def partner(seed, counter, n):
 
 @jit()
 def some_pairs(a, b, n_partners, seed, ga, gb):
-    """As ``all_pairs`` with ``n_partners`` second edges f for every edge e, fixed by the seed.  O(n_partners E)."""
+    """``all_pairs`` restricted to ``n_partners`` edges f for every edge e, determined by the seed.  O(n_partners E)."""
     n = len(a)
     value = 0.0
     for e in range(n):
@@ -76,13 +76,13 @@ def some_pairs(a, b, n_partners, seed, ga, gb):
 
 @jit()
 def n_drawn(share, n):
-    """How many pairs of ``n`` edges a share of them is: at least one."""
+    """Number of pairs to draw: ``share`` times ``n`` edges, rounded, at least 1."""
     return max(1, int(share * n + 0.5))
 
 
 @jit()
 def drawn_pairs(a, b, share, seed, ga, gb):
-    """As ``all_pairs`` over pairs (e, f) of edges both drawn, share * E of them, fixed by the seed.  O(share E)."""
+    """``all_pairs`` over share * E random pairs (e, f) of edges, determined by the seed.  O(share E)."""
     value = 0.0
     for c in range(n_drawn(share, len(a))):
         e, f = partner(seed, 2 * c, len(a)), partner(seed, 2 * c + 1, len(a))
@@ -92,7 +92,7 @@ def drawn_pairs(a, b, share, seed, ga, gb):
 
 @jit()
 def row_above(start, edge):
-    """Row whose edges start[i]:start[i + 1] hold ``edge``.  O(log rows)."""
+    """Row i whose edges start[i]:start[i + 1] include ``edge``.  O(log rows)."""
     low, high = 0, len(start) - 2
     while low < high:
         middle = (low + high + 1) // 2
@@ -105,9 +105,9 @@ def row_above(start, edge):
 
 @jit()
 def sparsely(s, grade, offsets, weight, values, grad, slopes, w1, w2, share, seeds, second):
-    """As ``connected`` over the pairs of ``drawn_pairs``, their edges found by number: O(rows + share E log rows).
+    """``connected`` over the pairs of ``drawn_pairs``, looking edges up by number: O(rows + share E log rows).
 
-    Memory is O(rows): no edge is kept.
+    Memory is O(rows): no edge is stored.
     """
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]
@@ -159,11 +159,11 @@ def count_edges(grade, lo, hi):
 
 @jit()
 def connected(s, grade, offsets, weight, values, grad, slopes, w1, w2, n_partners, seeds, second):
-    """sum of log(1 + e^(-w1 r_e) + e^(-w2 r_f)) over all (e, f), or, if above 0, over ``n_partners`` f for each e.
+    """sum of log(1 + e^(-w1 r_e) + e^(-w2 r_f)) over all (e, f), or over ``n_partners`` f per e if ``n_partners`` > 0.
 
-    Derivatives in w1, w2 go to slopes[list]; ``seeds`` holds a list's seed at its first row.  ``second``: grad
-    gets a bound on the diagonal of the Hessian, the sum of w1^2 p_e + w2^2 p_f over the pairs whose edges touch the row
-    (a second moment in place of a variance).  As ``all_pairs``, or O(n_partners E); O(E) memory.
+    Derivatives in w1, w2 are added to slopes[list]; ``seeds`` holds a list's seed at its first row.  With ``second``,
+    grad receives a bound on the diagonal of the Hessian: the sum of w1^2 p_e + w2^2 p_f over the pairs with an edge at
+    the row (a second moment in place of a variance).  Costs as ``all_pairs``, or O(n_partners E); O(E) memory.
     """
     for k in range(len(offsets) - 1):
         lo, hi = offsets[k], offsets[k + 1]

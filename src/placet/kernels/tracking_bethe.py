@@ -1,4 +1,4 @@
-"""Belief propagation on the bipartite graph of sources and signals, for more signals than subsets can be counted."""
+"""Belief propagation on the bipartite graph of sources and signals, for too many signals to enumerate subsets."""
 
 import math
 
@@ -6,18 +6,19 @@ import numpy as np
 
 from placet.kernels.jit import jit
 
-FLOOR = 1e-200  # stands for "no clutter": keeps the messages of a signal that must be matched finite
+FLOOR = 1e-200  # replaces zero clutter: keeps the messages of a signal that must be matched finite
 
 
 @jit()
 def propagate(pair, unheard, clutter, to_signal, to_source, tolerance, max_iter):
-    """Messages at their fixed point, and the number of iterations; ``pair, unheard, clutter`` are plain factors, not
-    logarithms.
+    """Iterate the messages to their fixed point; return the number of iterations.
+
+    ``pair``, ``unheard`` and ``clutter`` are plain factors, not logarithms.
 
     to_signal_ij = pair_ij / (unheard_i + sum_{k != j} pair_ik to_source_ik)
     to_source_ij = 1 / (clutter_j + sum_{k != i} to_signal_kj)
 
-    The fixed point is unique (Williams and Lau).  O(sources x signals) for each iteration.
+    The fixed point is unique (Williams and Lau).  O(sources x signals) per iteration.
     """
     s, r = pair.shape
     before = np.empty(s)
@@ -26,8 +27,7 @@ def propagate(pair, unheard, clutter, to_signal, to_source, tolerance, max_iter)
         for i in range(s):
             to_source[i, j] = 1.0 / max(total, FLOOR)
     for iteration in range(max_iter):
-        # "All but this one" as what lies before plus what lies after: a difference from the whole sum would lose its
-        # digits.
+        # Sums over all but one as prefix plus suffix: subtracting from the total would lose precision.
         for i in range(s):
             total = unheard[i]
             for j in range(r):
@@ -57,7 +57,7 @@ def propagate(pair, unheard, clutter, to_signal, to_source, tolerance, max_iter)
 
 @jit()
 def bethe_free_energy(pair, unheard, clutter, to_signal, to_source):
-    """log Z by the Bethe free energy: node terms less edge terms, exact when the pairs that are not 0 form a forest."""
+    """log Z by the Bethe free energy: node terms minus edge terms, exact if the nonzero pairs form a forest."""
     s, r = pair.shape
     value = 0.0
     for i in range(s):
@@ -73,17 +73,17 @@ def bethe_free_energy(pair, unheard, clutter, to_signal, to_source):
 
 @jit()
 def sum_by_bethe(pair, unheard, log_clutter, messages, share):
-    """Log of the sum over all associations by the Bethe free energy; ``share[j, i]`` = belief that signal j came from
-    source i, to_signal_ij / (clutter_j + sum_k to_signal_kj), unless it has no rows.
+    """Log of the sum over all associations by the Bethe free energy.
 
-    ``pair`` (sources, signals), ``unheard`` (sources,), ``log_clutter`` (signals,): log factors; ``messages`` (3,
-    sources, signals) is overwritten.  O(iterations x sources x signals).
+    Unless it has no rows, ``share[j, i]`` receives the belief that signal j came from source i, to_signal_ij /
+    (clutter_j + sum_k to_signal_kj).  ``pair`` (sources, signals), ``unheard`` (sources,), ``log_clutter`` (signals,):
+    log factors; ``messages`` (3, sources, signals) is overwritten.  O(iterations x sources x signals).
     """
     s, r = pair.shape
     factor, to_signal, to_source = messages[0], messages[1], messages[2]
     clutter = np.empty(r)
     taken = 0.0
-    for j in range(r):  # plain factors with a largest entry of 1 for each signal
+    for j in range(r):  # plain factors, scaled to a largest entry of 1 for each signal
         top = max(pair[:, j].max(), log_clutter[j]) if s else log_clutter[j]
         if top == -np.inf:
             return -np.inf

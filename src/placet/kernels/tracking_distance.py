@@ -10,7 +10,7 @@ FLATTENING = 1 / 298.257223563
 
 @jit()
 def plane(position, beacon, out):
-    """``out[p, i]`` = Euclidean distance of particle ``p`` and beacon ``i``.  O(particles x beacons)."""
+    """``out[p, i]`` = Euclidean distance between particle ``p`` and beacon ``i``.  O(particles x beacons)."""
     for p in range(len(position)):
         for i in range(len(beacon)):
             out[p, i] = np.sqrt((position[p, 0] - beacon[i, 0]) ** 2 + (position[p, 1] - beacon[i, 1]) ** 2)
@@ -18,7 +18,7 @@ def plane(position, beacon, out):
 
 @jit()
 def reduced_vector(lat, lon):
-    """Unit vector of (lat, lon) in degrees, the latitude reduced: tan b = (1 - f) tan lat."""
+    """Unit vector of (lat, lon) in degrees, using the reduced latitude: tan b = (1 - f) tan lat."""
     sin_lat, cos_lat = np.sin(np.radians(lat)), np.cos(np.radians(lat))
     y = (1 - FLATTENING) * sin_lat
     norm = np.sqrt(cos_lat * cos_lat + y * y)
@@ -35,7 +35,7 @@ def ellipsoid(position, beacon, out):
 
     With the angle A between reduced vectors, d = a (A - f/2 (X + Y)), X = (A - sin A) (z1 + z2)^2 / (4 cos^2 A/2),
     Y = (A + sin A) (z1 - z2)^2 / (4 sin^2 A/2).  The error is of order f^2 d, about ten meters in a thousand
-    kilometers; near the antipode the formula does not hold.  O(particles x beacons), one arcsine each.
+    kilometers; the formula fails near the antipode.  O(particles x beacons), one arcsine each.
     """
     there = np.empty((len(beacon), 3))
     for i in range(len(beacon)):
@@ -43,7 +43,7 @@ def ellipsoid(position, beacon, out):
     for p in range(len(position)):
         x, y, z = reduced_vector(position[p, 0], position[p, 1])
         for i in range(len(beacon)):
-            # The chord keeps its digits when the points are close, where the cosine of the angle has none left.
+            # The chord stays accurate for close points, where the cosine of the angle has lost all precision.
             quarter = ((x - there[i, 0]) ** 2 + (y - there[i, 1]) ** 2 + (z - there[i, 2]) ** 2) / 4
             if quarter == 0.0:
                 out[p, i] = 0.0

@@ -1,9 +1,9 @@
-"""How particles move, are weighed against a known end, resampled, and traced backwards.
+"""Particle motion: moves, weights given a known end, resampling, and backward tracing.
 
-A state is (north or first coordinate, east or second coordinate[, velocity of both]).  On the ellipsoid positions
-are degrees and every displacement is in kilometers of the tangent plane where it starts.  A move from state z, seen
-from its own position (so z = (0, 0, v)), is z' = F z + K (end - position - A F z) + L n, n standard normal: with K =
-0 the free motion, else the motion that is to reach the known end (a Brownian bridge when there is no velocity).
+A state is (north or first coordinate, east or second coordinate[, velocity of both]).  On the ellipsoid, positions
+are in degrees and displacements in kilometers of the tangent plane at their start.  A move from state z, relative to
+its own position (so z = (0, 0, v)), is z' = F z + K (end - position - A F z) + L n, n standard normal: K = 0 gives
+free motion, any other K motion conditioned on the known end (a Brownian bridge if there is no velocity).
 """
 
 import math
@@ -29,7 +29,7 @@ def displacement(here, there, geographic):
 
 @jit()
 def log_normal(x, root, log_det):
-    """log density of N(0, L L') at ``x``, L lower triangular, ``log_det`` = log |L|; destroys ``x``."""
+    """log density of N(0, L L') at ``x``, L lower triangular, ``log_det`` = log |L|; overwrites ``x``."""
     square = 0.0
     for a in range(len(x)):
         for b in range(a):
@@ -41,9 +41,7 @@ def log_normal(x, root, log_det):
 
 @jit()
 def log_end_density(state, end, ahead, root, log_det, geographic):
-    """log density of the known end given a state: the position plus ``ahead`` x velocity, with covariance root
-    root'.
-    """
+    """log density of the known end given a state: mean position + ``ahead`` x velocity, covariance root root'."""
     gap = np.empty(2)
     gap[0], gap[1] = displacement(state, end, geographic)
     if len(state) == 4:
@@ -54,7 +52,7 @@ def log_end_density(state, end, ahead, root, log_det, geographic):
 
 @jit()
 def move(state, normal, F, L, geographic):
-    """Every state moved freely, in place.  O(particles)."""
+    """Move every state freely, in place.  O(particles)."""
     n, d = state.shape
     step = np.empty(d)
     for p in range(n):
@@ -69,7 +67,7 @@ def move(state, normal, F, L, geographic):
 
 @jit()
 def apply_step(state, step, geographic):
-    """``state`` moved by ``step``: its position by the first two entries, its velocity replaced by the others."""
+    """Move the position of ``state`` by the first two entries of ``step``; replace its velocity by the others."""
     north, east = 1.0, 1.0
     if geographic:
         north, east = km_per_degree(state[0])
@@ -83,7 +81,7 @@ def apply_step(state, step, geographic):
 
 @jit()
 def apply_steps(state, step, geographic):
-    """Every state moved by its own step, in place."""
+    """Move every state by its own step, in place."""
     for p in range(len(state)):
         apply_step(state[p], step[p], geographic)
 
@@ -100,10 +98,10 @@ def log_end_densities(state, end, ahead, root, geographic, out):
 def move_towards(
     state, normal, F, Q_root, K, AF, L, end, ahead, reach_root, next_ahead, next_root, geographic, log_weight
 ):
-    """Every state moved towards the known end, in place; adds log f(z'|z) h'(z') / (q(z'|z) h(z)) to ``log_weight``.
+    """Move every state towards the known end, in place; add log f(z'|z) h'(z') / (q(z'|z) h(z)) to ``log_weight``.
 
-    f is the free motion, q the motion used, h the density of the end given a state.  In the plane the sum is 0 for
-    every particle; on the ellipsoid it mends the tangent planes.  O(particles).
+    f is the free motion, q the motion used, h the density of the end given a state.  In the plane this is 0 for every
+    particle; on the ellipsoid it corrects for the tangent planes.  O(particles).
     """
     n, d = state.shape
     step, rest, gap = np.empty(d), np.empty(d), np.empty(2)
@@ -132,7 +130,7 @@ def move_towards(
 
 @jit()
 def systematic(weight, u, out):
-    """Indices drawn in proportion to ``weight`` at the points (k + u) / len(out).  O(particles + draws)."""
+    """Systematic resampling: indices in proportion to ``weight``, at (k + u) / len(out).  O(particles + draws)."""
     total = weight.sum()
     last = len(weight) - 1
     p, below = 0, weight[0]
@@ -146,15 +144,15 @@ def systematic(weight, u, out):
 
 @jit()
 def prepare_origin(state, p, F, whiten, has_end, end, ahead, reach_root, h_det, geographic, column):
-    """Column ``p`` of ``column`` (9, n): what ``trace_back`` needs of a state from which others may have come.
+    """Fill column ``p`` of ``column`` (9, n) with the data that ``trace_back`` needs of a possible ancestor state.
 
-    Its position; kilometers per degree there; the part of its log weight that does not depend on what follows; and its
-    mean move, whitened.
+    Its position; kilometers per degree there; the part of its log weight that does not depend on its successor; and its
+    whitened mean move.
     """
     north, east, fixed = 1.0, 1.0, 0.0
     if geographic:
         north, east = km_per_degree(state[0])
-        # Densities per square kilometer of different tangent planes, made densities per square degree.
+        # Convert densities per square kilometer of different tangent planes to densities per square degree.
         fixed = math.log(north * east)
     if has_end:
         fixed -= log_end_density(state, end, ahead, reach_root, h_det, geographic)
@@ -169,12 +167,12 @@ def prepare_origin(state, p, F, whiten, has_end, end, ahead, reach_root, h_det, 
 
 @jit()
 def trace_back(state, ancestor, following, u, F, Q_root, has_end, end, ahead, reach_root, geographic, out):
-    """``out[m]`` = index of one of the states, or ``len(state)`` for ``ancestor[m]``, the state that following[m] came
-    from; drawn in proportion to f(following[m] | state) / h(state).  O(draws x states).
+    """Draw an ancestor of each following[m] in proportion to f(following[m] | state) / h(state).  O(draws x states).
 
-    With states drawn from the cloud, this is iterated sampling importance resampling: it leaves the distribution of
-    the ancestor given what follows as it is, however few the states are, and never takes a step that the motion could
-    not take.
+    ``out[m]`` is the index of a state, or ``len(state)`` for ``ancestor[m]``, the state that following[m] came from.
+    With states drawn from the particle cloud, this is iterated sampling importance resampling: it leaves the
+    distribution of the ancestor given its successor invariant, even for few states, and never takes a step that is
+    impossible for the motion.
     """
     n, d = state.shape
     whiten = np.linalg.inv(Q_root)

@@ -1,19 +1,19 @@
-"""Regression trees kept as arrays: the leaf that each row reaches, and what each feature adds to it."""
+"""Regression trees stored as arrays: the leaf that each row reaches, and each feature's contribution."""
 
 import numpy as np
 
 from placet.kernels.jit import jit
 
-ZERO = float(np.float32(1e-35))  # up to which LightGBM takes a value for 0
+ZERO = float(np.float32(1e-35))  # LightGBM treats absolute values up to this as 0
 DEFAULT_LEFT, ZERO_IS_MISSING, NAN_IS_MISSING, CATEGORY = 1, 2, 4, 8
 
 
 @jit()
 def goes_left(x, threshold, how, bounds, bits):
-    """Whether a value goes to the left child of a node, as LightGBM decides it.
+    """Whether a value goes to the left child of a node, by LightGBM's rules.
 
-    ``how`` is a sum of the constants above.  A category goes left where its bit is set among ``bits``, from
-    ``bounds[threshold]`` to ``bounds[threshold + 1]``.  NaN is 0 unless NaN stands for a missing value.
+    ``how`` is a sum of the constants above.  A category goes left if its bit is set in ``bits``, from
+    ``bounds[threshold]`` to ``bounds[threshold + 1]``.  NaN counts as 0 unless NaN denotes a missing value.
     """
     if how & CATEGORY:
         if np.isnan(x) or x <= -1.0 or x >= 2147483648.0:
@@ -30,7 +30,7 @@ def goes_left(x, threshold, how, bounds, bits):
 
 @jit()
 def add_leaf_values(X, feature, threshold, left, right, how, value, roots, bounds, bits, out):
-    """Add the leaf values of all trees, in their order, to ``out`` (rows,); a node with feature -1 is a leaf.
+    """Add the leaf values of all trees, in order, to ``out`` (rows,); a node with feature -1 is a leaf.
 
     O(rows trees depth).
     """
@@ -47,7 +47,7 @@ def add_leaf_values(X, feature, threshold, left, right, how, value, roots, bound
 
 @jit()
 def add_rows_of_leaves(X, feature, threshold, left, right, how, roots, bounds, bits, count):
-    """Add 1 to ``count`` (nodes,) of the leaf of every tree that a row reaches, for all rows.  O(rows trees depth)."""
+    """For each row and tree, add 1 to ``count`` (nodes,) at the leaf reached.  O(rows trees depth)."""
     for i in range(X.shape[0]):
         for root in roots:
             node = root
@@ -61,11 +61,11 @@ def add_rows_of_leaves(X, feature, threshold, left, right, how, roots, bounds, b
 def add_shapley_values(x, feature, threshold, left, right, how, value, count, parent, bounds, bits, out):
     """Add the Shapley values of the features of one row ``x`` to ``out`` (features,).
 
-    The value of a set S of features at a leaf is v prod_{f in S} o_f prod_{f not in S} z_f: o_f says whether the row
-    passes all splits of f on the way there, z_f is the share of the training rows that do.  Their Shapley values have a
-    closed form in the coefficients of prod_g (z_g + o_g t).  O(leaves depth^3).
+    The value of a set S of features at a leaf is v prod_{f in S} o_f prod_{f not in S} z_f: o_f is 1 if the row passes
+    all splits of f on the path to the leaf, else 0; z_f is the share of training rows that do.  The Shapley values have
+    a closed form in the coefficients of prod_g (z_g + o_g t).  O(leaves depth^3).
     """
-    path = np.empty(len(feature), np.int64)  # different features on the way to the leaf
+    path = np.empty(len(feature), np.int64)  # distinct features on the path to the leaf
     zero, one = np.empty(len(feature)), np.empty(len(feature))
     for leaf in range(len(feature)):
         if feature[leaf] >= 0:
