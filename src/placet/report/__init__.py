@@ -1,4 +1,4 @@
-"""One self-contained page about a consensus: it works offline, without scripts too, on a phone and on paper."""
+"""A self-contained page about a consensus that works offline, without scripts, on a phone and on paper."""
 
 from placet.report.document import Origin
 from placet.report.page import consensus_page, write_consensus_page

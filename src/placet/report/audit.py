@@ -1,4 +1,4 @@
-"""The section "Audit" of the page: what the ranking keeps and breaks, as questions and answers."""
+"""The section "Audit" of the page: which axioms the ranking satisfies, as questions and answers."""
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
@@ -26,14 +26,14 @@ QUESTIONS = {
     "agreement": "Do other rules agree?",
     "instances": "What was looked at?",
 }
-"""What each check of an audit asks, in public words."""
+"""Check of an audit -> the question it answers, without jargon."""
 
 VERDICTS = {"kept": "yes", "broken": "no", "does not apply": "does not arise", "info": ""}
-"""What a verdict answers; others stand for themselves."""
+"""Verdict -> the answer shown; other verdicts are shown as they are."""
 
 
 def audit_one(c: Consensus, data: object) -> str:
-    """What the ranking keeps and breaks on these ballots or votes."""
+    """HTML: which axioms the ranking satisfies and violates on these ballots or votes."""
     known = c.method in MODELS or c.method in RULES
     if not known or not isinstance(data, Rankings | Comparisons) or not 2 <= len(c.items) <= MOST_AUDITED:
         return ""
@@ -43,7 +43,7 @@ def audit_one(c: Consensus, data: object) -> str:
 
 
 def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> str:
-    """What the rankings of the instances that are shown keep and break, summed up."""
+    """HTML: which axioms the rankings of the instances shown satisfy and violate, summarized."""
     audits = {}
     for name, part in split(data):
         c = shown.get(name)
@@ -58,13 +58,13 @@ def audit_many(shown: Mapping[Hashable, Consensus], data: Rankings) -> str:
 
 
 def question(check: str) -> str:
-    """The question that a check asks."""
+    """The question that a check answers."""
     axiom, theory, _ = check.partition(" in theory")
     return f"Always, on any ballots: {MEANING[axiom]}?" if theory else QUESTIONS.get(check) or capitalize(check)
 
 
 def findings_table(lines: Sequence[Finding], names: Sequence[object]) -> str:
-    """Questions, answers and sentences; lines that answer one question stand together."""
+    """A table of questions, answers and sentences; findings on the same question are grouped."""
     rows = []
     texts = iter(sentences_html([re.sub(r" \(epsilon [0-9.]+\)", "", line.text) for line in lines], names))
     for check, group in groupby(lines, key=lambda line: line.check):

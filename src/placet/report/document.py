@@ -1,4 +1,4 @@
-"""The page around its sections: one file that fetches nothing, runs one known script, and holds its data."""
+"""The page around its sections: one file that fetches nothing, runs only its own script, and embeds its data."""
 
 import io
 import json
@@ -21,7 +21,7 @@ from placet.report.style import CSS, PAGE_CSS
 STYLE = CSS + PAGE_CSS
 
 Sections = list[tuple[str, str]]
-"""Heads and HTML; a section without text is left out."""
+"""Headings and HTML; a section without text is omitted."""
 
 
 def _hash(text: str) -> str:
@@ -32,12 +32,12 @@ POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; "
     f"style-src-attr 'unsafe-inline'; style-src-elem {_hash(STYLE)}; script-src {_hash(SCRIPT)}"
 )
-"""What a browser may do for the page: apply its own style sheet, run its own script, and fetch nothing."""
+"""Content security policy: the page may apply its own style sheet, run its own script, and fetch nothing."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a page comes from: what was read, the command, the seed, and when (UTC).
+    """Provenance of a page: the files read, the command, the seed, and the date (UTC).
 
     >>> Origin(files=("votes.csv",), seed=0).facts()
     [('file', 'votes.csv'), ('seed', '0')]
@@ -49,7 +49,7 @@ class Origin:
     date: str = ""
 
     def facts(self) -> list[tuple[str, object]]:
-        """What is known, for a table."""
+        """The known facts, as rows of a table."""
         shown = list(self.files[:10]) + ([f"and {len(self.files) - 10} more"] if len(self.files) > 10 else [])
         known = [
             ("date", self.date),
@@ -61,14 +61,14 @@ class Origin:
 
 
 def now() -> str:
-    """The time to the minute, UTC; that of ``$SOURCE_DATE_EPOCH`` where the same bytes are wanted each time."""
+    """The current time to the minute, UTC; ``$SOURCE_DATE_EPOCH``, if set, makes the output reproducible."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH")
     at = datetime.fromtimestamp(int(fixed), UTC) if fixed else datetime.now(UTC)
     return at.strftime("%Y-%m-%d %H:%M UTC")
 
 
 def document(title: str, lead: str, sections: Sections, origin: Origin | None, files: Mapping[str, bytes]) -> str:
-    """HTML of the page; ``files``: what it holds to download, by name."""
+    """HTML of the page; ``files`` are the downloads it embeds, by name."""
     made = [*(origin.facts() if origin is not None else ()), ("made by", f"Placet {placet.__version__}")]
     sections = [*sections, ("How it was made", figures.key_values(made, code=("command",)))]
     body = "".join(f"<section><h2>{in_html(head)}</h2>{text}</section>" for head, text in sections if text)
@@ -96,7 +96,7 @@ def _downloads(files: Mapping[str, bytes]) -> str:
 
 
 def data_files(frame: Any, about: Mapping[str, object]) -> dict[str, bytes]:
-    """A Polars frame as CSV, and as JSON with what is known about it."""
+    """A Polars frame as CSV, and as JSON together with the metadata ``about``."""
     table = io.BytesIO()
     write_table(table, frame.to_dict(), "csv")
     rows = frame.to_dicts()
@@ -105,6 +105,6 @@ def data_files(frame: Any, about: Mapping[str, object]) -> dict[str, bytes]:
 
 
 def write_page(path: str | os.PathLike[str], page: str) -> None:
-    """Write a page; the file appears under its name only when it is whole."""
+    """Write a page; the file appears under its name only when it is complete."""
     with writing(path) as file:
         file.write(page.encode())

@@ -1,4 +1,4 @@
-"""Figures of the report as HTML tables and inline SVG: numbers in, text out."""
+"""Figures of the report as HTML tables and inline SVG."""
 
 import re
 import unicodedata
@@ -14,21 +14,21 @@ from placet.report.numbers import aligned, counts, decimals_for, decimals_of, fa
 __all__ = ["Column", "League", "fact_text", "heat_map", "key_values", "league", "number", "rank_strips", "table"]
 
 MOST_ON_SCREEN = 40
-"""Rows beyond which a table scrolls in a box of its own."""
+"""Number of rows beyond which a table scrolls in its own box."""
 
 
 def name_html(name: object) -> str:
-    """A name that is written in any direction, without turning what stands beside it."""
+    """HTML of a name in any writing direction, isolated so as not to reorder the surrounding text."""
     return f"<bdi>{in_html(name)}</bdi>"
 
 
 def names_html(names: Iterable[object]) -> list[str]:
-    """The same for a column."""
+    """`name_html` for a column of names."""
     return [f"<bdi>{text}</bdi>" for text in each_in_html(names)]
 
 
 def sentences_html(texts: Sequence[str], names: Iterable[object]) -> list[str]:
-    """Sentences in which those of ``names`` that run from right to left stand apart from their surroundings."""
+    """HTML of sentences in which right-to-left ``names`` are isolated from the surrounding text."""
     turned = {str(name) for name in names if any(unicodedata.bidirectional(c) in ("R", "AL") for c in str(name))}
     sentences = each_in_html(texts)
     if not turned:
@@ -39,8 +39,8 @@ def sentences_html(texts: Sequence[str], names: Iterable[object]) -> list[str]:
 
 
 class Column(NamedTuple):
-    """A column: its head (HTML), how the script sorts it ("text", "up" or "down" at first, "" not at all), the class of
-    its cells, and its width in digits of the head where it is fixed (0: what is left)."""
+    """A column: its heading (HTML), how the script sorts it ("text", "up" or "down" initially, "" not at all), the CSS
+    class of its heading, and its fixed width in digits (0: share the remaining width)."""
 
     head: str
     sort: str = ""
@@ -49,10 +49,10 @@ class Column(NamedTuple):
 
 
 def table(columns: Sequence[Column], rows: Sequence[str], label: str, kind: str = "ranking", last: float = 0) -> str:
-    """Rows of HTML under heads, in a box that scrolls by itself where the table is wide or long.
+    """An HTML table with headings, in its own scrolling box if it is wide or long.
 
-    Where a column sorts, the script of the page adds buttons, and a search over the cells that head the rows.
-    ``last``: the width, in digits, of the last of three columns on a phone.
+    If a column is sortable, the script of the page adds buttons, and a search over the row headings.
+    ``last`` is the width, in digits, of the last of three columns on a phone.
     """
     sortable = " sortable" if any(column.sort for column in columns) else ""
     heads = []
@@ -71,7 +71,7 @@ def table(columns: Sequence[Column], rows: Sequence[str], label: str, kind: str 
 
 
 class League(NamedTuple):
-    """What a ranking shows of its items, best first: arrays over items, None where a method does not have it."""
+    """The columns of a ranking table: arrays over items, best first, or None if the method does not provide them."""
 
     names: Sequence[Hashable]
     scores: Floats
@@ -86,8 +86,8 @@ class League(NamedTuple):
 
 
 def league(rows: League, label: str, level: float = 0.95) -> str:
-    """A ranking: rank, the ranks that are left open, tier, name, a dot at the score with its interval as a bar, the
-    numbers, and the support.  A rule is drawn where a new tier starts."""
+    """A ranking table: rank, rank interval, tier, name, a dot at the score with its interval as a bar, the numbers, and
+    the support.  A line separates the tiers."""
     n = len(rows.names)
     decimals = [decimals_of(rows.scores)] * n if rows.stderr is None else decimals_for(rows.stderr)
     score = aligned(rows.scores, decimals)
@@ -127,13 +127,13 @@ def league(rows: League, label: str, level: float = 0.95) -> str:
 
 
 def is_clipped(rows: League) -> bool:
-    """Whether some interval is longer than the chart."""
+    """Whether some interval extends beyond the chart."""
     left, right = _axis(rows)
     return rows.low is not None and rows.high is not None and bool((rows.low < left).any() or (rows.high > right).any())
 
 
 def _axis(rows: League) -> tuple[float, float]:
-    """The ends of the chart: all scores, and intervals as far as a few very long ones do not flatten the others."""
+    """The range of the chart: all scores, and intervals, clipped lest a few very long ones dwarf the others."""
     left, right = float(np.min(rows.scores)), float(np.max(rows.scores))
     if rows.low is not None and rows.high is not None:
         room = max(0.25 * (right - left), 1.5 * float(np.median(rows.high - rows.low)))
@@ -155,7 +155,7 @@ def _widest(texts: Sequence[str], head: str) -> int:
 
 
 def heat_map(names: Sequence[object], table: Floats, label: str) -> str:
-    """Square table of probabilities that the row beats the column; the color says who wins more often of the two."""
+    """Square table of probabilities that the row beats the column; the color shows which of the two wins more often."""
     caption, *texts = each_in_html([label, *names])
     head = "".join(f'<th class="tilt" scope="col" title="{name}"><span><bdi>{name}</bdi></span></th>' for name in texts)
     rows = []
@@ -179,7 +179,7 @@ def _cell(win: float, loss: float) -> str:
 
 
 def rank_strips(names: Sequence[object], probability: Floats) -> str:
-    """For each item a strip of its possible ranks, darker where more probable."""
+    """A strip of the possible ranks of each item, darker where more probable."""
     n = probability.shape[1]
     rows = []
     for name, row in zip(names_html(names), probability):
@@ -205,7 +205,7 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
 
 
 def key_values(pairs: Sequence[tuple[str, object]], code: Sequence[str] = ()) -> str:
-    """A two-column table of facts; those named in ``code`` are what was typed."""
+    """A two-column table of facts; those named in ``code`` are set as code."""
     rows = []
     heads, texts = each_in_html(key for key, _ in pairs), each_in_html([fact_text(fact) for _, fact in pairs])
     for (key, _), head, text in zip(pairs, heads, texts):

@@ -7,11 +7,11 @@ from placet.report.figures import Column, name_html, table
 from placet.report.numbers import fixed, number
 
 BINS = (0.5, 0.7, 0.9, 0.99)
-"""Probabilities of the likeliest group at which voters are counted."""
+"""Thresholds on the probability of a voter's likeliest group at which voters are counted."""
 
 
 def lead(found: Groups) -> str:
-    """How many kinds, and how well voters are told apart."""
+    """Lead paragraph: the number of groups, and how well they are separated."""
     voters = float(found.count.sum())
     return (
         f'<p class="lead"><strong>{len(found):,} kinds of voters</strong> among {number(voters, 6)}; the likeliest '
@@ -20,7 +20,7 @@ def lead(found: Groups) -> str:
 
 
 def kinds(found: Groups) -> str:
-    """Shares with their standard errors, the best items of each group, how sure memberships are, and what was tried."""
+    """Shares with standard errors, the best items of each group, the certainty of memberships, and what was tried."""
     rows = []
     for row in found.summary():
         voters = number(float(str(row["voters"])), 6)
@@ -39,7 +39,7 @@ def kinds(found: Groups) -> str:
 
 
 def _sure(found: Groups) -> str:
-    """How many voters have a likeliest group of at least so much probability."""
+    """Shares of voters whose likeliest group has at least the probability of each threshold in `BINS`."""
     best, total = found.membership.max(axis=1), max(float(found.count.sum()), 1e-300)
     parts = [f"{float(found.count @ (best >= bound)) / total:.0%} at {bound:g} or more" for bound in BINS]
     return f"<p>Voters by the probability of their likeliest group: {', '.join(parts)}.</p>"

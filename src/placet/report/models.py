@@ -1,4 +1,4 @@
-"""Sections of the report on what a model has beside the items: how scores moved, controls, raters."""
+"""Sections of the report on model components other than items: score histories, controls, raters."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ from placet.report.numbers import decimals_for, decimals_of, fixed, number
 
 
 def controls_table(c: Consensus) -> str:
-    """The effects of controls, their standard errors, and what they are worth in Elo points."""
+    """The effects of controls, with standard errors and in Elo points."""
     found = c.extras.get("controls")
     if not isinstance(found, Controls):
         return ""
@@ -35,7 +35,7 @@ def controls_table(c: Consensus) -> str:
 
 
 def with_error(value: float, error: float | None) -> tuple[str, str]:
-    """A value to the digits that its standard error allows, and the error.
+    """A value rounded to the precision of its standard error, and the error.
 
     >>> with_error(1.23456, 0.0321), with_error(2.0, None)
     (('1.235', '± 0.032'), ('2', ''))
@@ -50,7 +50,7 @@ MOST_RATERS = 5000
 
 
 def raters_table(c: Consensus) -> str:
-    """What each rater is like: votes, sharpness, tie rate, side and a word, most votes first."""
+    """A table of raters: votes, sharpness, tie rate, side bias and a description, most votes first."""
     found = c.extras.get("agents")
     if not isinstance(found, Raters):
         return ""
@@ -83,7 +83,7 @@ HUES = (210, 20, 140, 280, 45, 330, 180, 100)
 
 
 def history_chart(c: Consensus) -> str:
-    """Lines of the best items' scores over time, with bands of two standard errors where an item was compared."""
+    """Line chart of the best items' scores over time, with bands of two standard errors while an item was compared."""
     marks, best = history_lines(c)
     if not marks:
         return ""
@@ -106,7 +106,7 @@ def line_color(n: int) -> str:
 
 
 def history_lines(c: Consensus) -> tuple[list[str], list[int]]:
-    """What the chart is made of, in 800 x 320, and the items of its lines; nothing where scores do not move."""
+    """The SVG elements of the chart, 800 x 320, and the items of its lines; both empty if scores are constant."""
     history = c.extras.get("history")
     if not isinstance(history, History) or len(history.step) < 2 or history.step.min() == history.step.max():
         return [], []

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: the digits that the error allows, thousands apart, one below the other."""
+"""Numbers formatted for people: rounded to their errors, with thousands separators, aligned in columns."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from placet.data.arrays import Floats
 
 MOST_DECIMALS = 12
 FIGURE_SPACE, POINT_SPACE = "\u2007", "\u2008"
-"""Blanks as wide as a digit and as a point, with which numbers of unlike length are brought in line."""
+"""Spaces as wide as a digit and as a decimal point, used to align numbers of different lengths."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number by itself: ``digits`` significant digits, thousands apart, a true minus sign, never 2.06e+03.
+    """A single number: ``digits`` significant digits, thousands separators, a true minus sign, never 2.06e+03.
 
     >>> number(2056.4), number(-0.00123456), number(0.5), number(3.0), number(12345678.0), number(1e-12)
     ('2,056', '−0.00123', '0.5', '3', '12,345,678', '1 × 10⁻¹²')
@@ -30,7 +30,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with so many decimals.
+    """A number with ``decimals`` decimals.
 
     >>> fixed(1234.5, 2), fixed(-0.001, 2)
     ('1,234.50', '0.00')
@@ -40,9 +40,9 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def percent(share: float, *, sampled: bool = False) -> str:
-    """A probability; one that is not quite certain is not shown as certain.
+    """A probability as a percentage; values close to 0 or 1 are not shown as 0% or 100%.
 
-    ``sampled``: a share of random draws, of which even "all" and "none" leave a doubt.
+    ``sampled`` is for shares of random draws, where even "all" and "none" are not certain.
 
     >>> percent(0.8521), percent(0.99999), percent(1.0), percent(0.0001), percent(0.0)
     ('85.2%', 'more than 99.9%', '100%', 'less than 0.1%', '0%')
@@ -57,7 +57,7 @@ def percent(share: float, *, sampled: bool = False) -> str:
 
 
 def decimals_for(errors: Floats) -> list[int]:
-    """Decimals of each number: as many as show two digits of its error; an error of 0 takes those of the others.
+    """Number of decimals that shows two digits of each error; for an error of 0, that of the others.
 
     >>> decimals_for(np.array([0.0312, 0.5, 35.0, 0.0]))
     [3, 2, 0, 3]
@@ -71,7 +71,7 @@ def decimals_for(errors: Floats) -> list[int]:
 
 
 def decimals_of(values: Floats, digits: int = 5) -> int:
-    """Decimals of numbers without errors: ``digits`` significant ones of the largest, none that are all zeros.
+    """Number of decimals for numbers without errors: ``digits`` significant digits of the largest, no trailing zeros.
 
     >>> decimals_of([3.0, 12.0]), decimals_of([0.5, 0.25]), decimals_of([2056.3333, 1.0]), decimals_of([1e-9])
     (0, 2, 1, 9)
@@ -85,7 +85,7 @@ def decimals_of(values: Floats, digits: int = 5) -> int:
 
 
 def aligned(values: Floats, decimals: Sequence[int]) -> list[str]:
-    """Numbers of a column that ends at one edge, with blanks behind them so that their points stand in one line."""
+    """Numbers of a right-aligned column, padded with spaces so that their decimal points are aligned."""
     most = max(decimals, default=0)
     texts = []
     for value, own in zip(values, decimals):
@@ -95,7 +95,7 @@ def aligned(values: Floats, decimals: Sequence[int]) -> list[str]:
 
 
 def counts(values: Floats) -> list[str]:
-    """Weights and counts of a column: whole where all are.
+    """Weights or counts of a column, without decimals if all are integers.
 
     >>> counts([1200.0, 3.0]), counts([1.5, 20.0])
     (['1,200', '3'], ['1.5', '20.0'])
@@ -106,7 +106,7 @@ def counts(values: Floats) -> list[str]:
 
 
 def fact_text(value: object) -> str:
-    """A fact: yes or no, four digits, thousands apart."""
+    """A fact as text: yes or no, four significant digits, thousands separators."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, float):
@@ -115,5 +115,5 @@ def fact_text(value: object) -> str:
 
 
 def _power(value: float) -> int:
-    """The power of ten of a number's first digit."""
+    """The power of ten of a number's leading digit."""
     return int(np.floor(np.log10(abs(value)))) if value else 0

@@ -1,4 +1,4 @@
-"""The page: what was asked, the answer, how sure it is, and what it rests on."""
+"""The page: the question, the answer, its uncertainty, and the data it rests on."""
 
 import inspect
 import os
@@ -40,17 +40,17 @@ def consensus_page(
 ) -> str:
     """HTML of one self-contained page.
 
-    It lists all items (20,000 at most), with search and sort where scripts run, compares the best 40, and says what it
-    leaves out.  Of a `ConsensusSet` it names the winner of every instance, lists the best 20 items of 30, and audits
-    these.  What it lists can be downloaded from it, all items of all instances, with all digits.
+    It lists all items (at most 20,000), with search and sort if scripts run, compares the best 40, and says what it
+    omits.  For a `ConsensusSet` it names the winner of every instance, and lists the best 20 items of 30 instances and
+    audits these.  All items of all instances can be downloaded from it in full precision.
 
     Parameters
     ----------
     consensus : the result
-    data : what it came from
+    data : the data it was computed from
     title : the heading
-    level : confidence of intervals
-    origin : files, command, seed and date, which the page states where it is given
+    level : confidence level of intervals
+    origin : files, command, seed and date to state on the page, if given
     """
     if isinstance(consensus, Groups):
         lead, sections = groups.lead(consensus), _of_groups(consensus, level)
@@ -69,7 +69,7 @@ def consensus_page(
 def write_consensus_page(
     path: str | os.PathLike[str], consensus: Consensus | ConsensusSet, data: Data, **options: Any
 ) -> None:
-    """Write the page; the file appears under its name only when it is whole."""
+    """Write the page; the file appears under its name only when it is complete."""
     write_page(path, consensus_page(consensus, data, **options))
 
 
@@ -88,7 +88,7 @@ def _of_one(c: Consensus, data: Data, level: float) -> Sections:
 
 
 def _of_groups(found: Groups, level: float) -> Sections:
-    """Kinds of voters, then the ranking of each."""
+    """The groups of voters, then the ranking of each."""
     sections = [("Kinds of voters", groups.kinds(found)), ("What to know", _notes(found))]
     shown = list(found.items())[:MOST_INSTANCES]
     return sections + [(f"Group {g}", _ranking(c, level, MOST_OF_AN_INSTANCE, f"Group {g}")) for g, c in shown]
@@ -119,7 +119,7 @@ def _instances_summary(found: ConsensusSet) -> str:
 
 
 def _winners(found: ConsensusSet) -> str:
-    """Which item comes first in each instance."""
+    """A table of the item that comes first in each instance."""
     rows = [
         f'<tr><th scope="row">{name_html(name)}</th><td class="num">{len(c.items):,}</td><td>{_first(c)[0]}</td></tr>'
         for name, c in list(found.items())[:MOST_LISTED]
@@ -130,7 +130,7 @@ def _winners(found: ConsensusSet) -> str:
 
 
 def _first(c: Consensus) -> tuple[str, bool]:
-    """The item that comes first, or those that tie for it, as HTML, and whether they tie."""
+    """The item that comes first, or those tied for first place, as HTML, and whether there is a tie."""
     first = c.order[c.ranks[c.order] == 1] if len(c.items) else []
     shown = [name_html(c.items[k]) for k in first[:5]] + ([f"{len(first) - 5:,} more"] if len(first) > 5 else [])
     text = ", ".join(shown[:-1]) + " and " + shown[-1] if len(shown) > 1 else "".join(shown) or "nothing"
@@ -217,7 +217,7 @@ def _notes(c: Consensus | ConsensusSet) -> str:
 
 
 def _count(c: Consensus) -> str:
-    """The rounds of a count: a row for each item, a column for each round, up to the round in which it goes."""
+    """The rounds of a count: a row per item, a column per round, up to the round in which the item is eliminated."""
     record = c.extras.get("record")
     if not isinstance(record, Record) or not record.counts:
         return ""
@@ -239,7 +239,7 @@ def _count(c: Consensus) -> str:
 
 
 def _method(c: Consensus | ConsensusSet) -> str:
-    """What the method does, in public words, the settings that are not its defaults, and how the answer was reached."""
+    """What the method does, without jargon, its non-default settings, and how the answer was computed."""
     words = f"<p>{in_html(METHODS[c.method][1])}</p>" if c.method in METHODS else ""
     rule = RULES.get(c.method) or SCORE_METHODS.get(c.method)
     facts: list[tuple[str, object]] = [("method", method_name(c.method))]
@@ -252,7 +252,7 @@ def _method(c: Consensus | ConsensusSet) -> str:
 
 
 def _defaults(method: str) -> dict[str, object]:
-    """The settings of a method where nobody sets them."""
+    """The default settings of a method."""
     rule = RULES.get(method)
     source = MODELS.get(method) if rule is None else rule.function
     if source is None:

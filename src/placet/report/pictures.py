@@ -1,4 +1,4 @@
-"""Pictures that stand alone: boards side by side, raters, and scores over time, as SVG without scripts or fonts."""
+"""Standalone pictures: boards side by side, raters, and scores over time, as SVG without scripts or fonts."""
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -25,9 +25,9 @@ STYLE = (
 
 
 def boards_picture(boards: Mapping[str, Consensus], level: float = 0.95) -> str:
-    """Items in the order of the last board; for each board a dot at the score and a bar for its interval.
+    """Items in the order of the last board; for each board, a dot at the score and a bar for its interval.
 
-    Dashed lines part the tiers of the last board.
+    Dashed lines separate the tiers of the last board.
     """
     names, found = list(boards), list(boards.values())
     last = found[-1]
@@ -58,7 +58,7 @@ def boards_picture(boards: Mapping[str, Consensus], level: float = 0.95) -> str:
 
 
 def raters_picture(c: Consensus) -> str:
-    """Sharpness of raters, the least sharp first, with two standard errors; those who answer like a coin stand out."""
+    """Sharpness of raters, least sharp first, with two standard errors; those who answer at random are highlighted."""
     found = c.extras.get("agents")
     if not isinstance(found, Raters) or "sharpness" not in found.columns:
         raise DataError('this result says nothing about the sharpness of raters; fit it with agents="sharpness"')
@@ -86,7 +86,7 @@ def raters_picture(c: Consensus) -> str:
 
 
 def history_picture(c: Consensus) -> str:
-    """Scores over time of the best items of today, with bands of two standard errors."""
+    """Scores over time of the items that are best at the end, with bands of two standard errors."""
     marks, best = history_lines(c)
     if not marks:
         raise DataError('the scores of this result do not move; fit it with drift="learn"')
@@ -97,7 +97,7 @@ def history_picture(c: Consensus) -> str:
 
 
 def write_picture(path: str | os.PathLike[str], picture: str) -> None:
-    """Write a picture; the file appears under its name only when it is whole."""
+    """Write a picture; the file appears under its name only when it is complete."""
     with writing(path) as file:
         file.write(picture.encode() + b"\n")
 
@@ -108,7 +108,7 @@ def _ends(c: Consensus, level: float) -> tuple[Floats, Floats]:
 
 
 def _first_of_tiers(c: Consensus, level: float) -> set[Hashable]:
-    """The item that begins each tier, where there are standard errors."""
+    """The first item of each tier; empty if there are no standard errors."""
     return {tier[0] for tier in c.tiers(level)} if c.stderr is not None else set()
 
 
@@ -122,7 +122,7 @@ def _dot(at: float, a: float, b: float, y: float, hue: int, said: str) -> list[s
 
 
 def _grid(low: float, high: float, bottom: float, x: Callable[[float], float]) -> list[str]:
-    """Upright lines at round numbers, named below."""
+    """Vertical grid lines at round numbers, labeled below."""
     marks = []
     for value in _round_numbers(low, high):
         place = x(value)

@@ -1,4 +1,4 @@
-"""The script of the page: search and sort of its tables.  Without it the page is all there, in its first order."""
+"""The script of the page: search and sort for its tables.  Without it the page is complete, in its original order."""
 
 SCRIPT = """
 "use strict";

@@ -19,7 +19,7 @@ MOST_SLICES = 30
 def slices_page(
     found: ConsensusSet, *, title: str = "Slices", level: float = 0.95, origin: Origin | None = None
 ) -> str:
-    """HTML of one self-contained page: 5,000 items by 30 slices at most, and it says so."""
+    """HTML of one self-contained page with at most 5,000 items and 30 slices; it says if any are omitted."""
     frame = compare_slices(found, level)
     shown = list(found)[:MOST_SLICES]
     places = {name: {str(item): k for k, item in enumerate(found[name].items)} for name in shown}
@@ -48,7 +48,7 @@ def slices_page(
 
 
 def write_slices_page(path: str | os.PathLike[str], found: ConsensusSet, **options: Any) -> None:
-    """Write the page; the file appears under its name only when it is whole."""
+    """Write the page; the file appears under its name only when it is complete."""
     write_page(path, slices_page(found, **options))
 
 
@@ -82,7 +82,7 @@ def _row(
 
 
 def _place(board: Consensus, k: int, level: float) -> str:
-    """An item's rank and those that are left open."""
+    """An item's rank and its rank interval."""
     text = str(board.ranks[k])
     if board.stderr is not None:
         low, high = board.rank_interval(level)
@@ -91,7 +91,7 @@ def _place(board: Consensus, k: int, level: float) -> str:
 
 
 def _slices(found: ConsensusSet) -> str:
-    """What each slice holds."""
+    """A table of the slices: items, support and winner."""
     rows = []
     for name, board in found.items():
         support = "" if board.support is None or not len(board.support) else number(float(board.support.mean()), 3)

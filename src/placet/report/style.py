@@ -1,4 +1,4 @@
-"""The look of the report, light and dark, narrow, wide and on paper."""
+"""Style sheets of the report: light and dark, narrow, wide and in print."""
 
 CSS = """
 :root{--ink:#1b2430;--soft:#56616e;--paper:#fff;--line:#d9dfe6;--accent:37,99,170;--other:190,84,40;--deep:.7}
@@ -32,7 +32,7 @@ footer{margin-top:3rem}code{font-size:.9em}
 @media (max-width:40rem){th,td{padding:.15rem .25rem}.num .soft{display:none}.ranking .plot{min-width:5rem}}
 @media print{.wide{overflow:visible}}
 """
-"""What the page shares with the studio."""
+"""Styles that the page shares with the studio."""
 
 PAGE_CSS = """
 :root{--link:#1d568f;color-scheme:light dark}
@@ -79,4 +79,4 @@ background:var(--paper)}
 .league .span,.league .support{font-size:.85rem}}
 @media print{.tall{overflow:visible;max-height:none}.search{display:none}.tall thead th{position:static}}
 """
-"""What the page alone has: tables that are searched and sorted, long names, a phone."""
+"""Styles of the page only: searchable and sortable tables, long names, phones."""

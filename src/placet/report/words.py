@@ -1,4 +1,4 @@
-"""What the page says of methods and data, in words for those who read a ranking and not its manual."""
+"""Descriptions of methods and data for people who read a ranking but not its manual."""
 
 from collections.abc import Mapping
 
@@ -156,7 +156,7 @@ METHODS: Mapping[str, tuple[str, str]] = {
         "difference of the two.",
     ),
 }
-"""Method -> its name and what it does."""
+"""Method -> its name and a description of what it does."""
 
 KINDS = {"comparisons": "votes on pairs", "rankings": "ballots", "scores": "a table of scores"}
 
@@ -170,16 +170,16 @@ DATA = {
     "strongly connected components": "groups that no chain of wins leads both into and out of",
     "agents": "voters",
 }
-"""What facts about data are called; others are called what they are."""
+"""Fact about data -> its label; other facts keep their names."""
 
 
 def method_name(method: str) -> str:
-    """What people call a method."""
+    """The common name of a method."""
     return METHODS[method][0] if method in METHODS else method
 
 
 def data_facts(described: Mapping[str, object]) -> list[tuple[str, object]]:
-    """Facts about data for those who did not collect them; one that is not known is left out."""
+    """Facts about data with readable labels; unknown facts are omitted."""
     found: list[tuple[str, object]] = []
     for name, fact in described.items():
         if fact is None:
