@@ -1,4 +1,4 @@
-"""The command ``placet``: reads, calls, writes.  Data on stdout, words on stderr, exit code 2 on bad data."""
+"""The command ``placet``: data on stdout, messages on stderr, exit code 2 on bad data."""
 
 import os
 import sys
@@ -42,10 +42,10 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 def main() -> None:
-    """Run the command; what is wrong with data or parameters is said in one line, and the exit code is 2."""
+    """Run the command; errors in data or parameters are reported in one line, with exit code 2."""
     warnings.showwarning = _say_warning  # type: ignore[assignment]
     tell_when_compiling(_say_compiling)
-    if sys.argv[1:2] == ["serve"]:  # the server has handlers of its own, and ends what it has begun
+    if sys.argv[1:2] == ["serve"]:  # the server has its own signal handlers and finishes what it has begun
         stopping.refuse_little_space()
         _run()
     else:
@@ -63,14 +63,14 @@ def _run() -> None:
 
 
 def _words(error: Exception) -> str:
-    """What an error says; of the system's, the file first and no number."""
+    """The message of an error; for errors of the operating system, the file first and no error number."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{os.fsdecode(error.filename)}: {error.strerror[0].lower()}{error.strerror[1:]}"
     return str(error)
 
 
 def _errors_of_engines() -> tuple[type[Exception], ...]:
-    """What an engine raises; nothing where no module of data was needed, for they take a while to import."""
+    """The exceptions of engines; empty if no data module was imported, since importing them takes a while."""
     engines = sys.modules.get("placet.data.engine")
     return () if engines is None else (engines.EngineError,)
 

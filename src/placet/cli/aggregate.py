@@ -1,4 +1,4 @@
-"""``placet aggregate``: from files of votes, ballots, rank lists or ratings to a consensus."""
+"""``placet aggregate``: compute a consensus from files of votes, ballots, rank lists or ratings."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -73,12 +73,12 @@ def aggregate(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Rank the items of files by consensus, with standard errors and rank intervals.
+    """Rank the items in files by consensus, with standard errors and rank intervals.
 
     Without --method: Bradley-Terry for votes, Plackett-Luce for ballots and ratings (MPM for more than 100,000 ratings
     or 2,000 rated items), the mean for score tables.
     Ballots that belong to instances (the topics of TREC runs, the queries of LETOR files) are ranked instance by
-    instance.  A board that was written with --out board.json goes on: placet aggregate board.json new.csv
+    instance.  To update a board written with --out board.json: placet aggregate board.json new.csv
     """
     from placet.aggregate import consensus
     from placet.aggregate.methods import check_method, expected_seconds
@@ -122,7 +122,7 @@ def aggregate(
     mixture = mixture_of(groups, chosen, params, mixed, seed) if groups else None
     kept = data
     if isinstance(data, Scores) and chosen not in SCORE_METHODS:
-        data = replace(data.to_rankings(), notes=data.notes)  # a ballot for each task
+        data = replace(data.to_rankings(), notes=data.notes)  # one ballot per task
     if not isinstance(data, Mapping | Scores) and (seconds := expected_seconds(data, chosen, bootstrap, params)) > LONG:
         say(f"{chosen} on {_size(data)}: about {_time(seconds)}")
     with progress_bar(chosen) as bar:
@@ -133,7 +133,7 @@ def aggregate(
         result = result.with_min_support(min_support) if min_support else result
         result = _in_points(result, scale, anchor) if scale else result
     said = data.values() if isinstance(data, Mapping) else [data]
-    known = {note for part in said for note in part.notes}  # said when the files were read
+    known = {note for part in said for note in part.notes}  # already reported when the files were read
     say_groups(result, members)
     if report is not None:  # before stdout, which may be a pipe that is closed early
         with progress_bar("report"):
@@ -143,7 +143,7 @@ def aggregate(
 
 
 def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, level: float, data: Any, show: Any) -> None:
-    """Notes that were not said when the files were read on stderr; the result where it is wanted."""
+    """Report notes that are not in ``known`` on stderr, and write the result where it is requested."""
     from placet.io.files import bare_suffix
 
     for note in result.notes:
@@ -161,7 +161,7 @@ def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, leve
 
 
 def check_scale(scale: str, anchor: str) -> None:
-    """A ``ValueError`` for a scale that there is not, or an anchor without one."""
+    """Raise a ``ValueError`` for an unknown scale, or an anchor without a scale."""
     from placet.aggregate.scales import SCALES
     from placet.data.errors import one_of
 
@@ -191,7 +191,7 @@ def _in_points(result: Any, scale: str, anchor: str) -> Any:
 
 
 def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) -> "tuple[Any, Any, Board | None]":
-    """The data, the scores to start from, and the board that goes on, where one is given."""
+    """The data, the scores to start from, and the board to continue, if one is given."""
     from placet.data import DataError, concat
 
     boards, others = read_boards(files)
@@ -214,7 +214,7 @@ def _read(files: "list[Path]", by: str, format: str, options: dict[str, Any]) ->
 
 
 def _as_before(data: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """The options with the controls of a board that goes on, where none are given and their names say what they are."""
+    """The options with the controls of the board to continue, unless some are given or their names are not plain."""
     known = getattr(data, "controls", None) or ()
     if not known or "control" in options or any("=" in name for name in known):
         return options

@@ -1,4 +1,4 @@
-"""``placet audit``: what a consensus keeps and breaks, on a file of ballots or in theory alone."""
+"""``placet audit``: which axioms a consensus satisfies, on a file of ballots or in theory."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,10 +35,10 @@ def audit(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Say which axioms a consensus keeps, which it breaks, how badly, and on which ballots.
+    """Show which axioms a consensus satisfies, which it violates, how badly, and on which ballots.
 
-    Of positional rules (borda, plurality, anti-plurality, log, squared) the theory is exact; other rules are searched.
-    A file with instances is audited instance by instance, and the table sums up.
+    For positional rules (borda, plurality, anti-plurality, log, squared) the theory is exact; for other rules it
+    rests on a search.  A file with instances is audited instance by instance, and the table summarizes them.
     """
     from placet.aggregate.methods import check_method
     from placet.axioms import MethodAudit
@@ -72,7 +72,7 @@ def audit(
 
 
 def _value(found: "Audit | AuditSet | MethodAudit") -> Any:
-    """What JSON holds of an audit."""
+    """The content of an audit for JSON."""
     from placet.axioms import AuditSet, MethodAudit
 
     if isinstance(found, MethodAudit):
@@ -88,7 +88,7 @@ def _read(file: Path, format: str, options: dict[str, Any]) -> Any:
     from placet.io import read
 
     data = read(file, format or None, **options)
-    data = data.to_rankings() if isinstance(data, Scores) else data  # a ballot for each task
+    data = data.to_rankings() if isinstance(data, Scores) else data  # one ballot per task
     data = getattr(data, "rankings", data)  # rank lists of engines, with their queries as instances
     if not isinstance(data, Rankings | Comparisons):
         raise DataError(f"{file}: {type(data).__name__} cannot be audited; votes, ballots or ratings can")
@@ -96,7 +96,7 @@ def _read(file: Path, format: str, options: dict[str, Any]) -> Any:
 
 
 def _name(data: Any, instance: str) -> Any:
-    """The name of the instance as the data have it, text or number; none where none is asked for."""
+    """The name of the instance as it is in the data, text or number; None if none is requested."""
     named = {str(name): name for name in getattr(data, "instances", None) or ()}
     return named.get(instance, instance or None)
 

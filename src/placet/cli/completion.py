@@ -1,4 +1,4 @@
-"""``placet completion``: what makes a shell complete commands, options, and names of methods and formats."""
+"""``placet completion``: shell completion of commands, options, and names of methods and formats."""
 
 from typing import Annotated, Literal
 

@@ -11,7 +11,7 @@ from placet.cli.output import check_suffix, deliver, progress_bar, say
 
 
 def read_files(files: Sequence[Path], format: str, options: dict[str, Any]) -> Any:
-    """What the files hold, read as one; what they were read as is said on stderr."""
+    """Read the files as one dataset; the format they were read as is reported on stderr."""
     from placet.io import read
 
     source = files[0] if len(files) == 1 else list(files)
@@ -35,9 +35,9 @@ def describe(
     *,
     reading: dict[str, Any],
 ) -> None:
-    """Say what is in files: counts, ties, coverage, connectedness, lists that teach nothing.
+    """Describe the contents of files: counts, ties, coverage, connectedness, uninformative lists.
 
-    With --surprise: a row for each voter, those that agree least with the rest first.
+    With --surprise: one row per voter, those who agree least with the rest first.
     """
     check_suffix(out)
     if method and not surprise:

@@ -1,4 +1,4 @@
-"""The method that is taken where none is named."""
+"""The default method for data if none is named."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -7,17 +7,17 @@ if TYPE_CHECKING:
     from placet.data import Rankings
 
 DEFAULTS = ("bradley-terry", "plackett-luce", "mpm", "mean")
-"""Every method that `default_method` may answer with."""
+"""Every method that `default_method` may return."""
 
 MOST_RATINGS, MOST_RATED = 100_000, 2_000
-"""Ratings, and items with ratings, up to which Plackett-Luce with a learnt prior takes a few seconds."""
+"""Numbers of ratings and of rated items up to which Plackett-Luce with a learned prior takes a few seconds."""
 
 
 def default_method(data: Any) -> str:
     """Bradley-Terry for votes, the mean for score tables, Plackett-Luce for ballots and ratings; MPM for many ratings.
 
-    Both models of ratings hold items with few of them near the middle.  Plackett-Luce conditions on what each user
-    rated; MPM, in which items gain by being rated often, takes time in proportion to the ratings.
+    Both models shrink items with few ratings towards the middle.  Plackett-Luce conditions on which items each user
+    rated; MPM, in which items gain by being rated often, takes time proportional to the number of ratings.
     """
     from placet.data import Comparisons, Scores
 
@@ -30,7 +30,7 @@ def default_method(data: Any) -> str:
 
 
 def default_note(data: Any) -> str:
-    """Why ratings are ranked by another model than the usual one; empty where they are not."""
+    """Explain why ratings are ranked by a model other than the usual one; empty if they are not."""
     parts = _parts(data)
     if not all(map(_are_ratings, parts)):
         return ""
@@ -48,14 +48,14 @@ def _parts(data: Any) -> list[Any]:
 
 
 def _are_ratings(data: Any) -> "TypeGuard[Rankings]":
-    """Whether ballots were read from ratings: agents gave scores, and all to one set of items."""
+    """Whether ballots were read from ratings: agents gave scores, and there are no instances."""
     from placet.data import Rankings
 
     return isinstance(data, Rankings) and data.score is not None and data.agent is not None and data.instance is None
 
 
 def check_defaults(params: Mapping[str, Any]) -> None:
-    """Refuse parameters, before any file is read, that no method takes which might be the default."""
+    """Reject parameters that no possible default method accepts, before any file is read."""
     from placet.aggregate.methods import check_method
 
     refused = []

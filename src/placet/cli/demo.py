@@ -1,4 +1,4 @@
-"""``placet demo``: the whole way on simulated data, from files to a ranking, a report and a trained ranker."""
+"""``placet demo``: a complete workflow on simulated data, from files to a ranking, a report and a trained ranker."""
 
 import sys
 from pathlib import Path
@@ -44,7 +44,7 @@ def _votes(out: Path, seed: int) -> None:
 
 
 def _ballots(out: Path, seed: int) -> None:
-    """A consensus of ballots with ties that stop early, by a model and by rules."""
+    """A consensus of incomplete ballots with ties, by a model and by rules."""
     from placet import simulate
     from placet.aggregate import consensus
     from placet.io import read, write
@@ -67,7 +67,7 @@ def _place(place: object) -> str:
 
 
 def _search(out: Path, seed: int) -> None:
-    """Rankers trained on graded search results, measured on queries they have not seen."""
+    """Rankers trained on graded search results, evaluated on held-out queries."""
     from placet import simulate
     from placet.io import read, write
     from placet.metrics import evaluate, summary

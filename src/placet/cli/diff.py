@@ -23,7 +23,7 @@ def diff(
 ) -> None:
     """Compare two boards (dates, methods, slices): ranks, scores, and which changes are beyond chance.
 
-    Boards with slices are compared slice by slice.  The boards are taken as independent of each other.
+    Boards with slices are compared slice by slice.  The boards are assumed to be independent of each other.
     """
     from placet.aggregate.boards import read_board
     from placet.aggregate.difference import difference
@@ -48,7 +48,7 @@ def diff(
 def _pairs(
     first: "Consensus | ConsensusSet", second: "Consensus | ConsensusSet", slices: str, one_file: bool, name: Path
 ) -> "list[tuple[Hashable, Consensus, Consensus]]":
-    """What is compared with what, under which name."""
+    """The pairs of boards to compare, each with a name."""
     from placet.aggregate import ConsensusSet
 
     chosen = [part.strip() for part in slices.split(",")] if slices else []

@@ -1,4 +1,4 @@
-"""``placet evaluate``: how good is a ranking, by metrics over lists."""
+"""``placet evaluate``: the quality of a ranking, by metrics over lists."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,7 +38,7 @@ def evaluate(
 ) -> None:
     """Score a run or a file of scores against graded labels.
 
-    The mean is over the queries in which a metric is defined; how many were left out is said.
+    The mean is over the queries in which a metric is defined; the number of queries left out is reported.
     """
     from placet.io import read_judged
     from placet.metrics import evaluate as evaluate_all
@@ -79,7 +79,7 @@ def evaluate(
 
 
 def subtopics(judged: "Judged", specs: list[Any], labels: Path) -> Any:
-    """The grades of subtopics, where a metric asks for them; refused where the labels have none."""
+    """The grades of subtopics, if a metric needs them; an error if the labels have none."""
     from placet.data import DataError
     from placet.metrics.table import BY_SUBTOPIC
 
@@ -90,7 +90,7 @@ def subtopics(judged: "Judged", specs: list[Any], labels: Path) -> Any:
 
 
 def value_per_query(spec: Any, judged: "Judged", labels: Path) -> Any:
-    """One metric of one system: a value for each query, by grades or, where it asks for them, by subtopics."""
+    """One metric of one system: a value per query, from grades or, if the metric needs them, from subtopics."""
     from placet.metrics import evaluate as evaluate_all
 
     lists = judged.score, judged.grade, judged.offsets
@@ -115,7 +115,7 @@ def row_propensities(judged: "Judged", labels: Path, train: Path | None) -> Any:
 
 
 def split_specs(text: str) -> list[str]:
-    """Specifications separated by commas, commas inside brackets left alone."""
+    """Split specifications at commas that are not inside parentheses."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -127,7 +127,7 @@ def split_specs(text: str) -> list[str]:
 
 
 def with_compat(spec: str, compat: str) -> str:
-    """The specification with the conventions added."""
+    """The specification with the conventions ``compat`` added."""
     if not compat:
         return spec
     return f"{spec[:-1]},compat={compat})" if spec.endswith(")") else f"{spec}(compat={compat})"

@@ -1,4 +1,4 @@
-"""``placet aggregate --groups``: kinds of voters."""
+"""``placet aggregate --groups``: groups of similar voters."""
 
 import inspect
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def split_parameters(
     groups: str, members: Path | None, by: str, params: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters of the model, and those that are the mixture's own."""
+    """Split parameters into those of the model and those of the mixture."""
     if not groups:
         if members is not None:
             raise ValueError("--members needs --groups: a number of groups, or auto")
@@ -32,7 +32,7 @@ def split_parameters(
 
 
 def mixture_of(groups: str, method: str, params: dict[str, Any], own: dict[str, Any], seed: int) -> "Mixture":
-    """The mixture that --groups asks for."""
+    """The mixture specified by --groups."""
     from placet.aggregate import Mixture
     from placet.aggregate.mixture import MIXED
     from placet.data.errors import one_of
@@ -42,7 +42,7 @@ def mixture_of(groups: str, method: str, params: dict[str, Any], own: dict[str, 
 
 
 def say_groups(result: "Consensus | ConsensusSet", members: Path | None) -> None:
-    """Shares and favorites of the groups, in words; who belongs to which goes to the file ``members``."""
+    """Report shares and favorites of the groups; write the memberships to the file ``members``."""
     from placet.aggregate import Groups
 
     if not isinstance(result, Groups):

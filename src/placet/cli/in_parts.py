@@ -1,4 +1,4 @@
-"""``--parts`` and ``--dask``: files that need not fit in memory, worked on part by part, here or by a cluster."""
+"""``--parts`` and ``--dask``: process files larger than memory part by part, locally or on a cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,7 +23,7 @@ OnDask = Annotated[
 def scanned(
     sources: Sequence[Sequence[Path]], format: str, options: dict[str, Any], dask: str, words: str
 ) -> "Iterator[list[Parts]]":
-    """Each of the sources as parts, their passes shown on a terminal; how much was read is said at the end."""
+    """Yield each source as parts; passes are shown on a terminal, and the amount read is reported at the end."""
     from placet.io import scan
 
     if dask:
@@ -44,7 +44,7 @@ def scanned(
 
 
 def _show(bar: Callable[..., None] | None) -> Callable[[Any], None] | None:
-    """What tells a terminal of every pass: what for, objective, gradient, bytes read."""
+    """A callback that shows every pass on a terminal: its purpose, objective, gradient, bytes read."""
     if bar is None:
         return None
     total = 0

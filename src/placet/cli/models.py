@@ -1,4 +1,4 @@
-"""Options of ``placet aggregate`` for models with more than items, and what they add to its answer."""
+"""Options of ``placet aggregate`` for controls, raters and drift, and what they add to its result."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ STEP_HELP = 'Inside a step scores stand still: "1y", "6m", "2w", "30d", or a num
 
 
 def model_options(control: Sequence[str], agents: str, drift: str, step: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the reader and parameters of the model; what is given by -r and -p comes before both."""
+    """Options of the reader and parameters of the model; those given by -r and -p take precedence."""
     reading: dict[str, Any] = {"control": list(control)} if control else {}
     moving = {"drift": value_of(drift)} if drift else {}
     if step:
@@ -36,7 +36,7 @@ def model_options(control: Sequence[str], agents: str, drift: str, step: str) ->
 
 
 def check_drift(drift: str, method: str) -> None:
-    """A ``ValueError`` for a method without scores that move."""
+    """Raise a ``ValueError`` for a method whose scores cannot change over time."""
     if drift and method != "bradley-terry":
         raise ValueError(
             f"--drift {drift} is for votes on pairs (--method bradley-terry); scores of {method} do not move"
@@ -44,7 +44,7 @@ def check_drift(drift: str, method: str) -> None:
 
 
 def beside(result: "Consensus | ConsensusSet") -> dict[str, object]:
-    """What a result says beside the ranking, for JSON."""
+    """The parts of a result other than the ranking, for JSON."""
     extras = getattr(result, "extras", {})
     found = {name: extras[name].to_frame().to_dicts() for name in ("controls", "agents") if name in extras}
     if "history" in extras:

@@ -1,4 +1,4 @@
-"""The options that several commands have, each written once and checked before any work is done."""
+"""Options shared by several commands, checked before any work is done."""
 
 import functools
 import inspect
@@ -15,7 +15,7 @@ READ_HELP = "name=value, passed to the reader of --format, such as the name of a
 
 
 def check_level(value: float) -> float:
-    """A level of confidence as a share; percents are answered with the share that is meant."""
+    """Check that a confidence level is a share; for a percentage, the error suggests the share that is meant."""
     if not 0 < value < 1:
         meant = f"; for {value:g} % say --level {value / 100:g}" if 1 < value < 100 else ""
         raise ValueError(f"--level {value:g} is not between 0 and 1{meant}")
@@ -23,14 +23,14 @@ def check_level(value: float) -> float:
 
 
 def from_stdin(value: Any) -> Any:
-    """``-``, alone or among files, as the file that standard input is, which can be opened by its name."""
+    """Replace ``-``, alone or among files, by the path of standard input, which can be opened by name."""
     if isinstance(value, list):
         return [from_stdin(one) for one in value]
     return Path("/dev/stdin") if str(value) == "-" and os.path.exists("/dev/stdin") else value
 
 
 def check_target(value: Path | None) -> Path | None:
-    """A file that can be written: its folder is there, or that of what a link leads to, and it is no folder itself."""
+    """Check that a file can be written: its folder (or that of a link's target) exists, and it is not a folder."""
     if value is None:
         return value
     path = Path(os.path.realpath(value))
@@ -47,28 +47,28 @@ def check_target(value: Path | None) -> Path | None:
 
 
 def complete_methods(incomplete: str) -> list[str]:
-    """Names of methods that begin so."""
+    """Names of methods that begin with ``incomplete``."""
     from placet.aggregate import MODELS, RULES
 
     return [name for name in (*MODELS, *RULES) if name.startswith(incomplete)]
 
 
 def complete_formats(incomplete: str) -> list[str]:
-    """Names of formats that begin so."""
+    """Names of formats that begin with ``incomplete``."""
     from placet.io.formats import FORMATS
 
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 def complete_losses(incomplete: str) -> list[str]:
-    """Names of losses that begin so."""
+    """Names of losses that begin with ``incomplete``."""
     from placet.losses import LOSSES
 
     return [name for name in LOSSES if name.startswith(incomplete)]
 
 
 def complete_rankers(incomplete: str) -> list[str]:
-    """Names of rankers that begin so."""
+    """Names of rankers that begin with ``incomplete``."""
     from placet.rank import RANKERS
 
     return [name for name in (*RANKERS, "auto") if name.startswith(incomplete)]
@@ -106,7 +106,7 @@ _COLUMNS = {
     "agent": "Column of who judged or voted.",
     "time": "Column of dates (2024-06-01) or numbers.",
 }
-"""Options of readers that every command that reads has, under the same names."""
+"""Options of readers, available under the same names in every command that reads files."""
 
 
 def _panel(*names: str, help: str) -> Any:
@@ -121,9 +121,9 @@ READING = {
 
 
 def reads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of readers; it gets those that were said as one dict, its argument ``reading``.
+    """Add the options of readers to a command, which receives those given as a dict in its argument ``reading``.
 
-    An option that the command itself has by the same name stays the command's own.
+    An option that the command itself defines under the same name takes precedence.
     """
     own = inspect.signature(command).parameters
     added = [name for name in READING if name not in own]
@@ -145,7 +145,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def reading_options(said: dict[str, Any]) -> dict[str, Any]:
-    """Options of ``placet.io.read`` from those of the command line; names of items and columns become lists."""
+    """Convert command-line options to those of ``placet.io.read``; names of items and columns become lists."""
     from placet.io.columns import split_names
 
     options = {name: said[name] for name in _COLUMNS if said.get(name)}
@@ -164,7 +164,7 @@ def reading_options(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def ranked_formats() -> list[str]:
-    """The formats that hold something to aggregate."""
+    """The formats whose data can be aggregated."""
     from placet.data import Comparisons, Rankings, Scores
     from placet.io import LetorAgg
     from placet.io.formats import FORMATS
@@ -173,7 +173,7 @@ def ranked_formats() -> list[str]:
 
 
 def check_reading(options: Mapping[str, Any], formats: list[str], who: str) -> None:
-    """A ``ValueError`` for an option of readers that none of ``formats``, which ``who`` reads, takes."""
+    """Raise a ``ValueError`` for a reader option that none of the ``formats`` read by ``who`` accepts."""
     from placet.data.errors import one_of
     from placet.io.formats import FORMATS
 

@@ -1,4 +1,4 @@
-"""Where a page comes from, as its reader is told: files, command, seed and date."""
+"""Provenance stated on a page: files, command, seed and date."""
 
 import shlex
 import sys
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def origin(files: Sequence[Path], seed: int | None) -> "Origin":
-    """The files by their names, the command as it was typed, the seed and the time."""
+    """The names of the files, the command as typed, the seed and the time."""
     from placet.report import Origin
     from placet.report.document import now
 
@@ -20,5 +20,5 @@ def origin(files: Sequence[Path], seed: int | None) -> "Origin":
 
 
 def page_title(files: Sequence[Path]) -> str:
-    """The heading of a page that is given none."""
+    """The default heading of a page."""
     return "Consensus of " + ", ".join(file.name for file in files[:3]) + (", ..." if len(files) > 3 else "")

@@ -1,4 +1,4 @@
-"""How options come in and results leave: name=value texts; tables and JSON on stdout or in a file, words on stderr."""
+"""Command-line input and output: name=value texts; tables and JSON on stdout or in a file, messages on stderr."""
 
 import json
 import sys
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from placet.cli.terminal import Bar
 
 LONG = 2.0
-"""Seconds after which work shows that it goes on."""
+"""Seconds after which progress is shown."""
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
 def say(words: str) -> None:
-    """A sentence for the person at the terminal, in the words of the command line."""
+    """Print a message on stderr, with Python arguments written as command-line options."""
     from placet.cli.wording import in_options
     from placet.io.escaping import visible_lines
 
@@ -27,9 +27,9 @@ def say(words: str) -> None:
 
 @contextmanager
 def progress_bar(words: str, after: float = LONG) -> Iterator[Callable[..., None] | None]:
-    """``update(done, total, words=None)`` moves a bar on stderr; None where stderr is not a terminal.
+    """Yield ``update(done, total, words=None)``, which moves a bar on stderr; None if stderr is not a terminal.
 
-    The bar is drawn when the work has taken ``after`` seconds; without updates it shows the time that has passed.
+    The bar appears after ``after`` seconds; without updates it shows the elapsed time.
     """
     if not sys.stderr.isatty():
         yield None
@@ -57,19 +57,19 @@ def progress_bar(words: str, after: float = LONG) -> Iterator[Callable[..., None
 
 
 def show_json(value: Any) -> None:
-    """JSON on stdout; NaN is null."""
+    """Print JSON on stdout; NaN becomes null."""
     print(json_text(value))
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON; NaN is null."""
+    """A value as JSON text; NaN becomes null."""
     from placet.io.escaping import in_json
 
     return in_json(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def check_suffix(out: Path | None, suffixes: Sequence[str] = TABLE_SUFFIXES) -> None:
-    """A ``ValueError`` unless a result can be written to a file of this suffix."""
+    """Raise a ``ValueError`` unless a result can be written to a file with this suffix."""
     from placet.io.files import bare_suffix
 
     if out is not None and bare_suffix(out) not in suffixes:
@@ -79,9 +79,9 @@ def check_suffix(out: Path | None, suffixes: Sequence[str] = TABLE_SUFFIXES) -> 
 def deliver(
     out: Path | None, as_json: bool, head: Sequence[str], rows: Sequence[Sequence[Any]], value: Any = None
 ) -> None:
-    """The one way out of a table: to a file as its suffix says, else as JSON or as a table on stdout.
+    """Write a table to a file in the format of its suffix, or to stdout as JSON or as a table.
 
-    ``value``: what JSON holds; a list of the rows as objects unless given.
+    ``value`` is the content of the JSON; by default a list of the rows as objects.
     """
     objects = [dict(zip(head, row)) for row in rows] if value is None else value
     if out is None:
@@ -99,7 +99,7 @@ def deliver(
 
 
 def _one_kind(cells: list[Any]) -> list[Any]:
-    """Cells of one kind as they are, of several as text."""
+    """The cells unchanged if they are of one type, else as text."""
     kinds = {
         bool if isinstance(c, bool) else float if isinstance(c, int | float) else type(c)
         for c in cells
@@ -112,7 +112,7 @@ def _one_kind(cells: list[Any]) -> list[Any]:
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequence[Bar | None]" = ()) -> None:
-    """A table: drawn on a terminal, with ``bars`` where there is room; tab-separated into a pipe or file."""
+    """Print a table: drawn on a terminal, with ``bars`` if there is room; tab-separated to a pipe or file."""
     from placet.io.escaping import tsv_line
 
     if not sys.stdout.isatty():
@@ -130,12 +130,12 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequen
 
 
 def _text(value: Any) -> str:
-    """A value in full precision; nothing where there is none."""
+    """A value in full precision; empty for None."""
     return "" if value is None else str(value)
 
 
 def plain(value: Any) -> Any:
-    """Only what JSON has: NumPy numbers become numbers, NaN becomes null, keys become text."""
+    """Convert to JSON types: NumPy numbers become numbers, NaN becomes null, keys become text."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -148,7 +148,7 @@ def plain(value: Any) -> Any:
 
 
 def parameters(pairs: list[str]) -> dict[str, Any]:
-    """``name=value`` texts as values: numbers, true/false/none, or text."""
+    """Parse ``name=value`` texts; values are numbers, true/false/none, or text."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")

@@ -141,11 +141,11 @@ def train(
 
 
 def _deliver_model(model: Any, save: Path, about: dict[str, Any], n_queries: int, as_json: bool) -> None:
-    """Save a fitted ranker, and say what it is."""
+    """Save a fitted ranker and report what it is."""
     model.save(save)
     if about.get("interrupted"):
         say(f"interrupted: {save} holds the best model so far")
-    one = getattr(model, "loss", None)  # the members of a blend each have their own
+    one = getattr(model, "loss", None)  # a blend has none: each member has its own
     summary = {"model": str(save), "ranker": type(model).__name__, "loss": one, "queries": n_queries, **about}
     present = {key: value for key, value in summary.items() if value is not None}
     effects = getattr(model, "controls_", {})
@@ -170,7 +170,7 @@ def score(
 ) -> None:
     """Score rows: one number per line, in the order of the file; higher is better.
 
-    With --run TAG the scores are a TREC run, which placet evaluate takes with qrels.  A ranker of labels writes a
+    With --run TAG the scores are a TREC run, which placet evaluate accepts with qrels.  A ranker of labels writes a
     header ``points labels``, then for each point ``label:score ...``, best first.
     """
     from placet.io import write_label_scores
@@ -197,7 +197,7 @@ def score(
 
 
 def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[str]:
-    """``topic Q0 document rank score tag``, best first in every query."""
+    """Lines ``topic Q0 document rank score tag``, best first in every query."""
     import numpy as np
 
     from placet.data import DataError
@@ -236,9 +236,8 @@ def compare(
 ) -> None:
     """Compare systems on the same queries: means, and the difference of each from the first.
 
-    The interval is by bootstrap over queries, the p-value by flipping signs of the paired differences.  With
-    --all-pairs
-    files may be named (name=path), and files of one name are runs (seeds) of one system.
+    Intervals are by bootstrap over queries, p-values by randomly flipping signs of the paired differences.  With
+    --all-pairs, files may be named (name=path), and files with the same name are runs (seeds) of one system.
     """
     from placet.cli.systems import named_systems, show_all_pairs
     from placet.metrics import compare as paired
@@ -282,7 +281,7 @@ def read_queries(
     relations: "Mapping[str, Path] | None" = None,
     options: Mapping[str, Any] = NO_OPTIONS,
 ) -> "Queries":
-    """Graded rows with features; sparse text that omits its last features is widened to ``n_features``."""
+    """Read graded rows with features; sparse text that omits its last features is widened to ``n_features``."""
     from dataclasses import replace
 
     from scipy.sparse import csr_matrix
@@ -314,7 +313,7 @@ def read_subtopics(
     *,
     judged: Path,
 ) -> "tuple[Queries, csr_matrix]":
-    """Rows with features, and what their documents are judged for (rows, subtopics)."""
+    """Read rows with features, and the judgments of their documents (rows, subtopics)."""
     from placet.io import read_qrels
     from placet.io.judged import judge_subtopics
     from placet.io.letor import read_document_names
@@ -325,7 +324,7 @@ def read_subtopics(
 
 
 def files_of(relation: list[str] | None) -> dict[str, Path]:
-    """name=FILE, each name once."""
+    """Parse name=FILE texts; each name may be given only once."""
     found: dict[str, Path] = {}
     for text in relation or ():
         name, equals, file = text.partition("=")
@@ -336,7 +335,7 @@ def files_of(relation: list[str] | None) -> dict[str, Path]:
 
 
 def read_documents(path: Path, n_features: int | None = None, options: Mapping[str, Any] = NO_OPTIONS) -> "MultiLabel":
-    """Points with features and labels from extreme classification text, which says its own numbers of both."""
+    """Read points with features and labels from extreme classification text, which states the numbers of both."""
     from placet.data import DataError
     from placet.io import read_xmc
 
@@ -347,7 +346,7 @@ def read_documents(path: Path, n_features: int | None = None, options: Mapping[s
 
 
 def read_rank_lists(path: Path, n_engines: int | None = None, options: Mapping[str, Any] = NO_OPTIONS) -> "Queries":
-    """Ranks by engines, NaN where an engine did not list a document, from LETOR rank aggregation text."""
+    """Read ranks by engines from LETOR rank aggregation text; NaN if an engine did not list a document."""
     from placet.data import DataError, Queries
     from placet.io import LetorAgg, read
 
@@ -364,16 +363,16 @@ READERS: dict[str, Callable[..., Any]] = {
     "labels": read_documents,
     "rank lists": read_rank_lists,
 }
-"""How the files of a ranker are read, by what it learns from."""
+"""What a ranker learns from -> the function that reads its files."""
 
 FORMATS_READ = {"labels": ["xmc"], "rank lists": ["letor-agg"]}
-"""The formats of these files, where they are not rows with features."""
+"""The formats of these files, if they are not rows with features."""
 
 NO_READER = {
     "subtopics": "rows that are judged for subtopics; give TREC diversity qrels with --judged FILE",
     "rankers": "rankers to blend; use --ranker auto with --param blend=K, or placet.rank.Blend in Python",
 }
-"""What the other rankers need, that no file gives."""
+"""What the other rankers need that cannot be read from one file."""
 
 
 def _reader(
@@ -395,7 +394,7 @@ def _reader(
 def _rows_reader(
     learns_from: str, relations: dict[str, Path], options: Mapping[str, Any] = NO_OPTIONS
 ) -> Callable[[Path, int | None], Any]:
-    """What reads the files of a ranker, with the options that its formats take."""
+    """The function that reads the files of a ranker, with the options that its formats accept."""
     read_rows = READERS.get(learns_from, read_queries)
     formats = FORMATS_READ.get(learns_from, ["letor"] if relations else ["letor", "features"])
     check_reading(options, formats, f"a ranker of {learns_from}" + (" with --relation" if relations else ""))
@@ -415,7 +414,7 @@ def _n_queries(rows: Any) -> int:
 
 
 def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: int) -> Any:
-    """An unfitted ranker; an unknown parameter is a ``ValueError`` that lists those there are."""
+    """An unfitted ranker; an unknown parameter raises a ``ValueError`` that lists the known ones."""
     from placet.data.parameters import check_parameters
     from placet.rank.ranker import ranker_class
 
@@ -435,7 +434,7 @@ def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: 
 
 
 def _value(name: str, value: Any, default: Any) -> Any:
-    """A parameter from the command line: values with commas between them are several; a base may be a saved model."""
+    """A parameter from the command line: commas separate several values; a base may be a saved model."""
     from placet.rank import load
 
     if name == "base" and isinstance(value, str) and Path(value).is_file():
@@ -448,7 +447,7 @@ def _value(name: str, value: Any, default: Any) -> Any:
 def _chosen(
     rows: "Queries", valid: "Queries | None", metric: str, given: dict[str, Any], loss: str, seed: int, progress: Any
 ) -> tuple[dict[str, Any], Any]:
-    """The best of the short list, and what was tried."""
+    """Select the best of a short list of rankers; also return what was tried."""
     from placet.data.parameters import check_parameters
     from placet.rank.auto import autorank
 
@@ -465,7 +464,7 @@ def _chosen(
 
 
 def _judged(path: Path, labels: Path, relations: dict[str, Path]) -> "Judged":
-    """Scores met with labels, whether they are in a file or a model computes them."""
+    """Scores matched with labels, read from a file or computed by a model."""
     from placet.io.judged import read_judged, score_rows
     from placet.rank import load
     from placet.rank.files import is_saved
@@ -484,7 +483,7 @@ def _judged(path: Path, labels: Path, relations: dict[str, Path]) -> "Judged":
 
 @contextmanager
 def showing_progress(metric: str) -> Iterator[Callable[[int, int, float | None], None] | None]:
-    """A callback that draws a bar with the current metric on stderr; None where stderr is not a terminal."""
+    """A callback that draws a bar with the current metric on stderr; None if stderr is not a terminal."""
     with progress_bar("training", after=0.0) as update:
 
         def advance(step: int, steps: int, value: float | None) -> None:

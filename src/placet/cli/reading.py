@@ -1,4 +1,4 @@
-"""Files of votes, ballots and ratings as one set of data, and boards that grow by new votes."""
+"""Read files of votes, ballots and ratings as one dataset, and boards to update with new votes."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -22,7 +22,7 @@ def read_boards(files: Sequence[Path]) -> "tuple[list[Board], list[Path]]":
 
 
 def read_parts(files: Sequence[Path], by: str, format: str, options: dict[str, Any]) -> "dict[Hashable, Any]":
-    """The slices of all files by a column."""
+    """Read all files in slices by the values of a column."""
     from placet.data import Comparisons, DataError, Rankings, Scores
     from placet.io import read_slices
 
@@ -37,7 +37,7 @@ def read_parts(files: Sequence[Path], by: str, format: str, options: dict[str, A
 
 
 def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons | Scores":
-    """All files as one set of ballots or votes, or one table of scores."""
+    """Read all files as one set of ballots or votes, or one table of scores."""
     from placet.data import Comparisons, DataError, Rankings, Scores, concat
     from placet.io import LetorAgg, read
 
@@ -58,7 +58,7 @@ def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Ra
     if len(parts) == 1:
         return parts[0]
     try:
-        return concat(cast("list[Rankings]", _distinct_agents(files, parts)))  # or all of another kind
+        return concat(cast("list[Rankings]", _distinct_agents(files, parts)))  # or all of another type
     except DataError as error:
         raise DataError(f"{', '.join(map(str, files))}: {error}") from error
 
@@ -66,7 +66,7 @@ def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Ra
 def _distinct_agents(
     files: Sequence[Path], parts: "Sequence[Rankings | Comparisons | Scores]"
 ) -> "Sequence[Rankings | Comparisons | Scores]":
-    """Rank lists for the same topics come from different engines, so that equal tags are told apart by file."""
+    """Distinguish equal tags by file: rank lists for the same topics come from different engines."""
     import numpy as np
 
     from placet.data import Rankings
@@ -97,5 +97,5 @@ def _distinct_agents(
 
 
 def _name(file: Path, files: Sequence[Path]) -> str:
-    """The file's name, or its path where another file has the same name."""
+    """The file's name, or its path if another file has the same name."""
     return file.name if sum(other.name == file.name for other in files) == 1 else str(file)

@@ -1,4 +1,4 @@
-"""How a consensus leaves: a table, JSON that can be gone on from, a TREC run."""
+"""Output of a consensus: a table, JSON that can be updated later, a TREC run."""
 
 import sys
 from collections.abc import Callable
@@ -17,7 +17,7 @@ SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
 
 
 def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = None) -> dict[str, object]:
-    """A result as JSON: the table, the notes, and what `placet.aggregate.boards` needs to go on from it."""
+    """A result as JSON: the table, the notes, and what `placet.aggregate.boards` needs to update it."""
     from placet.aggregate import Groups
     from placet.aggregate.boards import board_dict
 
@@ -34,7 +34,7 @@ def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = No
 
 
 def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
-    """All on a pipe; on a terminal the best items of the first instances, and how many more there are."""
+    """Print all items to a pipe; on a terminal, the best items of the first instances and the number omitted."""
     from placet.aggregate import Consensus, ConsensusSet, Groups
     from placet.aggregate.result import table_rows
 
@@ -63,7 +63,7 @@ def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
 
 
 def interval_ends(result: "Consensus | ConsensusSet", level: float) -> "list[Bar | None]":
-    """For each row of the table the ends of its interval and its score between; None where they are not known."""
+    """For each row of the table, the score between the ends of its interval; None if unknown."""
     from placet.aggregate import ConsensusSet
 
     if isinstance(result, ConsensusSet):
@@ -75,7 +75,7 @@ def interval_ends(result: "Consensus | ConsensusSet", level: float) -> "list[Bar
 
 
 def show_tiers(result: "Consensus | ConsensusSet", level: float) -> None:
-    """A row for each tier: its number, the ranks that it holds, and its items; no tier holds a separated pair."""
+    """Print one row per tier: its number, its ranks, and its items; no tier contains a separated pair."""
     from placet.aggregate import ConsensusSet
 
     boards = list(result.items()) if isinstance(result, ConsensusSet) else [(None, result)]
@@ -119,4 +119,4 @@ WRITERS: "dict[str, Callable[..., None]]" = {
     ".jsonl": _write_table,
     ".parquet": _write_table,
 }
-"""Suffix -> what writes a result: a TREC run, or the table."""
+"""Suffix -> the function that writes a result: a TREC run, or the table."""

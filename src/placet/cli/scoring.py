@@ -1,4 +1,4 @@
-"""Tables of rows: to train on with controls, and to score, where features are found by the names the ranker knows."""
+"""Read tables of rows: to train on with controls, or to score, with features matched to the ranker's by name."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ CONTROL_HELP = (
 
 
 def check_control(ranker: str, control: Sequence[str], file: Path, *others: tuple[str, object]) -> None:
-    """A ``ValueError`` where controls cannot be fitted by this ranker, from this file, or with ``others`` (options)."""
+    """Raise a ``ValueError`` if this ranker, file or set of other options (``others``) does not allow controls."""
     from placet.rank.ranker import RANKERS, ranker_class
 
     said = f"--control {shlex.quote(control[0])}"
@@ -51,7 +51,7 @@ def check_control(ranker: str, control: Sequence[str], file: Path, *others: tupl
 def read_table_to_train(
     file: Path, valid: Path | None, control: Sequence[str], options: Mapping[str, Any]
 ) -> "tuple[Queries, dict[str, Any], Queries | None]":
-    """The rows of a table as queries, their controls by name, and validation rows with the same features."""
+    """Read the rows of a table as queries, their controls by name, and validation rows with the same features."""
     from placet.io.features import read_controlled
 
     rows, controls = read_controlled(str(file), control, **options)
@@ -65,7 +65,7 @@ def read_table_to_train(
 
 
 def read_table_to_score(file: Path, ranker: Any, options: Mapping[str, Any], run: str = "") -> "Queries":
-    """The rows of a table as queries with the features of a fitted ranker, in its order; other columns are ignored."""
+    """Read a table as queries with the features of a fitted ranker, in its order; other columns are ignored."""
     if run:
         raise ValueError(f"--run {run} names documents by #docid of LETOR text; {file} is a table: leave --run out")
     return read_known_features(file, [str(name) for name in ranker.features_ or ()], options, graded=False)
@@ -74,7 +74,7 @@ def read_table_to_score(file: Path, ranker: Any, options: Mapping[str, Any], run
 def read_known_features(
     file: Path, known: Sequence[str], options: Mapping[str, Any], *, graded: bool = True
 ) -> "Queries":
-    """The rows of a table as queries with the features that a ranker knows, in its order; other columns are ignored."""
+    """Read a table as queries with the features in ``known``, in that order; other columns are ignored."""
     from placet.data import DataError
     from placet.io.features import read_features
     from placet.io.tables import read_table

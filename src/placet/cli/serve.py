@@ -20,9 +20,9 @@ def serve(
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
     most: Annotated[int, typer.Option(help="The largest upload, in MB.")] = 1024,
 ) -> None:
-    """Open the studio: bring data, ask boards, compare methods, make polls, train rankers, in a browser.
+    """Open the studio in a browser: load data, create boards, compare methods, make polls, train rankers.
 
-    One line on stdout is its address, with a token.  Ctrl-C ends it; the workspace stays.
+    Its address, with a token, is printed on stdout.  Ctrl-C stops it; the workspace remains.
     """
     for file in files or []:
         if not file.is_file():

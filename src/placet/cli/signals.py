@@ -1,4 +1,4 @@
-"""``placet simulate ranked-signals``: calls, writes."""
+"""``placet simulate ranked-signals``: simulated signals of a float."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ def simulate_ranked_signals(
     sigma: Annotated[float, typer.Option(help="Standard deviation of an arrival time, s.")] = 0.02,
     seed: Seed = 0,
 ) -> None:
-    """Draw the signals of a float in the plane (speed 1), with the true sources and positions beside them."""
+    """Simulate the signals of a float in the plane (speed 1), with the true sources and positions."""
     import numpy as np
 
     from placet.io.tables import write_table

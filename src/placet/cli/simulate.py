@@ -1,4 +1,4 @@
-"""``placet simulate``: data drawn from a model, to try things on."""
+"""``placet simulate``: data drawn from a model, for experiments."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -109,12 +109,12 @@ def queries(
 
 
 def names(n: int) -> list[str]:
-    """item-1, item-2, ..."""
+    """Names item-1, item-2, ..."""
     return [f"item-{k + 1}" for k in range(n)]
 
 
 def truth(n: int, spread: float, seed: int) -> Any:
-    """True scores that fall with the item's number."""
+    """True scores, decreasing in the item's number."""
     import numpy as np
 
     return spread * np.sort(np.random.default_rng(seed).standard_normal(n))[::-1]

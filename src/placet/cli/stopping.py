@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM end a command within two seconds, wherever it is.
+"""Ctrl-C and SIGTERM end a command within two seconds, whatever it is doing.
 
-Python runs a handler between two of its own instructions, so a long step inside a kernel, a solver or LightGBM would
-not notice a signal.  A small process beside the command does: every signal is written to a pipe at the moment it comes
-(``signal.set_wakeup_fd``), and unless the command has taken notice of it soon, or a second one comes, it is ended from
-outside.  Files are written under another name first, so none is left half.
+Python runs signal handlers between bytecode instructions, so a long step inside a kernel, a solver or LightGBM would
+not notice a signal.  A small watcher process does: every signal is written to a pipe as soon as it arrives
+(``signal.set_wakeup_fd``), and if the command does not handle it soon, or a second one arrives, the watcher kills the
+command.  Files are first written under another name, so none is left incomplete.
 """
 
 import os
@@ -17,10 +17,10 @@ from types import FrameType
 from typing import Any
 
 GRACE = 1.5
-"""Seconds in which a command must have noticed a signal."""
+"""Seconds within which a command must handle a signal."""
 
 LEAST_SPACE = 3 << 30
-"""Bytes of addresses (ulimit -v) below which the libraries that Placet calls end the process in ways of their own."""
+"""Bytes of address space (ulimit -v) below which libraries used by Placet may abort the process."""
 
 CRASHED = (
     b"placet: the process ended without a word: it was killed, or a library failed; where memory is limited, that is "
@@ -31,7 +31,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked the command to end; fits that know Ctrl-C keep the best so far."""
+    """A signal asked the command to end; fits that handle Ctrl-C keep the best model so far."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -40,7 +40,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopping() -> Iterator[list[int]]:
-    """Inside, SIGINT and SIGTERM raise ``Stopped``; yields the list of the signals that came."""
+    """Context in which SIGINT and SIGTERM raise ``Stopped``; yields the list of signals received."""
     came: list[int] = []
     if not hasattr(os, "fork"):
         yield came
@@ -67,19 +67,19 @@ def stopping() -> Iterator[list[int]]:
             handlers[number] = signal.signal(number, notice)
         yield came
     finally:
-        over = True  # what comes now finds the work done, and must not interrupt the end
+        over = True  # signals from now on find the work done and must not interrupt the cleanup
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         for number, handler in handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(before)
-        os.kill(watcher, signal.SIGKILL)  # before the pipe is closed, which is how a crash looks
+        os.kill(watcher, signal.SIGKILL)  # before closing the pipe, which would look like a crash
         os.waitpid(watcher, 0)
         os.close(start)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 def _watch(end: int, parent: int) -> None:
-    """The small process: never returns."""
+    """Body of the watcher process; never returns."""
     try:
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
@@ -98,7 +98,7 @@ def _watch(end: int, parent: int) -> None:
                     break
                 continue
             said = os.read(end, 1)
-            if not said:  # a command that comes to its end ends this process first
+            if not said:  # a crash: a command that ends normally kills this process first
                 os.write(2, CRASHED)
                 break
             if said == NOTICED:
@@ -123,7 +123,7 @@ def exit_code(came: list[int], code: int) -> int:
 
 
 def say_memory() -> None:
-    """What to do when memory ran out."""
+    """Print advice on what to do when memory ran out."""
     from placet.cli.output import say
 
     space = limit_of_space()
@@ -135,7 +135,7 @@ def say_memory() -> None:
 
 
 def limit_of_space() -> int | None:
-    """The bytes of addresses that this process may have (ulimit -v); None where there is no limit."""
+    """The limit on the address space of this process in bytes (ulimit -v); None if there is no limit."""
     try:
         import resource
     except ImportError:  # a system without such limits
@@ -145,7 +145,7 @@ def limit_of_space() -> int | None:
 
 
 def refuse_little_space() -> None:
-    """Exit with words where the limit of addresses is too low to begin."""
+    """Exit with a message if the limit on the address space is too low to start."""
     space = limit_of_space()
     if space is not None and space < LEAST_SPACE:
         os.write(
@@ -158,7 +158,7 @@ def refuse_little_space() -> None:
 
 
 def run(command: object) -> None:
-    """Run a command of no arguments to its end, under the rules above; exits."""
+    """Run a command without arguments under the rules above, then exit."""
     refuse_little_space()
     code = 0
     came: list[int] = []
@@ -173,7 +173,7 @@ def run(command: object) -> None:
                 code = 2
     except KeyboardInterrupt as stop:
         came, code = came or [getattr(stop, "number", signal.SIGINT)], 1
-    if came:  # at once: threads may be at work that nobody waits for any more
+    if came:  # immediately, without waiting for threads that may still be running
         sys.stdout.flush()
         os._exit(exit_code(came, code))
     sys.exit(exit_code(came, code))

@@ -13,7 +13,7 @@ SHOWN = 20
 
 
 def surprise_table(data: Any, method: str) -> "pl.DataFrame":
-    """A row for every voter, the most surprising first; what it means is said on stderr."""
+    """A table with one row per voter, the most surprising first; its meaning is explained on stderr."""
     import polars as pl
 
     from placet.aggregate.influence import leave_one_out, surprise, voter_names
@@ -48,7 +48,7 @@ def _names(names: Any) -> str:
 
 
 def _said(data: "Rankings | Comparisons") -> list[str] | None:
-    """The ballots in words, where a voter is a ballot."""
+    """The ballots as text, if each ballot is a voter."""
     from placet.data import Rankings
 
     if not isinstance(data, Rankings) or data.agent is not None:

@@ -9,7 +9,7 @@ from placet.cli.output import deliver, progress_bar, say, show_table
 
 
 def named_systems(given: Sequence[Path]) -> dict[str, list[Path]]:
-    """Files of each system: ``name=path`` gives a name, and files of one name are runs of one system."""
+    """The files of each system: ``name=path`` gives a name, and files with the same name are runs of one system."""
     out: dict[str, list[Path]] = {}
     for path in given:
         name, sign, rest = str(path).partition("=")
@@ -35,7 +35,7 @@ def show_all_pairs(
 ) -> None:
     """Print systems in tiers and all pairs (to ``out``, if given) by each metric.
 
-    ``systems``: name -> runs, met with the ``labels`` of this file.
+    ``systems`` maps names to runs, matched with the judgments in the file ``labels``.
     """
     from placet.metrics import compare_systems
 

@@ -1,4 +1,4 @@
-"""Tables as a person at a terminal reads them: rounded to what is known, aligned, with bars for intervals, in color."""
+"""Tables for a terminal: rounded to the precision of the estimates, aligned, with bars for intervals, in color."""
 
 import math
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 Bar = tuple[float, float, float]
-"""The low end of an interval, the estimate, the high end."""
+"""The lower end of an interval, the estimate, the upper end."""
 
 ESTIMATES = ("score", "mean", "change", "score_a", "score_b", "stderr")
-"""Columns of which a column ``stderr`` is the error."""
+"""Columns whose error is in the column ``stderr``."""
 
 DIFFERENCES = ("minus first", "a minus b", "low", "high")
-"""Columns of which ``low`` and ``high`` tell the error."""
+"""Columns whose error is derived from the columns ``low`` and ``high``."""
 
 P_VALUES = ("p", "p holm", "p max-t")
 STYLES = {"item": "bold", "system": "bold", "metric": "bold", "stderr": "dim", "rank_low": "dim", "rank_high": "dim"}
@@ -29,13 +29,13 @@ def drawn_table(
     bars: Sequence[Bar | None] = (),
     marks: str = MARKS,
 ) -> tuple[Any, int]:
-    """A table for a terminal, and the width that it needs at least.
+    """A table for a terminal, and its minimum width.
 
-    Numbers are never broken; where the table is too wide, long texts wrap first and the first column of names last.
-    ``bars``: for each row an interval, drawn where there is room; ``marks``: the characters of a line and of a dot.
+    Numbers are never wrapped; if the table is too wide, long texts wrap first and the first column of names last.
+    ``bars`` holds an interval for each row, drawn if there is room; ``marks`` the characters for a line and a dot.
     """
     from rich.table import Table
-    from rich.text import Text  # text as it is, where a string would be markup
+    from rich.text import Text  # literal text; a plain string would be parsed as markup
 
     texts = aligned(head, rows)
     longest = [max([len(name), *(len(row[k]) for row in texts)]) for k, name in enumerate(head)]
@@ -63,7 +63,7 @@ def drawn_table(
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[str]]:
-    """The cells as text: estimates to two digits of their standard errors, points under points.
+    """The cells as text: estimates to two digits of their standard errors, decimal points aligned.
 
     >>> aligned(["score", "stderr"], [[1.23456, 0.0321], [-12.3, 4.0], [-1e-17, 0.5]])
     [['  1.235', '0.032'], ['-12.3  ', '4.0  '], ['  0.00 ', '0.50 ']]
@@ -89,7 +89,7 @@ def _column(head: Sequence[str], rows: Sequence[Sequence[Any]], k: int) -> list[
 
 
 def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:
-    """A number, rounded by the error that its row tells; four digits where it tells none."""
+    """A number, rounded by the error in its row; four decimals if there is none."""
     from placet.aggregate.showing import decimals
 
     value, name = row[k], head[k]
@@ -102,7 +102,7 @@ def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:
         error = row[head.index("stderr")]
     elif name in DIFFERENCES and "low" in head and "high" in head:
         low, high = row[head.index("low")], row[head.index("high")]
-        error = None if low is None or high is None else (high - low) / 4  # 95 % are four standard errors wide
+        error = None if low is None or high is None else (high - low) / 4  # 95 % is four standard errors wide
     text = f"{value:.4f}" if error is None or not 0 < error < math.inf else f"{value:.{decimals(error)}f}"
     return text.removeprefix("-") if not text.strip("-0.") else text  # no minus before a zero
 
@@ -112,7 +112,7 @@ def _is_numeric(values: Sequence[Any]) -> bool:
 
 
 def interval_bars(bars: Sequence[Bar | None], cells: int, marks: str = MARKS) -> "list[Text]":
-    """Intervals on one scale, each a line with a dot at the estimate.
+    """Draw intervals on a common scale, each as a line with a dot at the estimate.
 
     >>> [text.plain for text in interval_bars([(0.0, 1.0, 2.0), (1.0, 2.0, 4.0), None], 9, "-o")]
     ['--o--    ', '  --o----', '         ']

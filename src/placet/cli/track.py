@@ -1,4 +1,4 @@
-"""``placet track``: reads, calls, writes."""
+"""``placet track``: track a float from recorded arrivals."""
 
 import sys
 from pathlib import Path

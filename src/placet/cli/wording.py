@@ -1,4 +1,4 @@
-"""Words of Python in the words of the command line: ``on_error="skip"`` becomes ``--on-error skip``."""
+"""Translate Python arguments in messages to command-line options: ``on_error="skip"`` becomes ``--on-error skip``."""
 
 import ast
 import inspect
@@ -12,7 +12,7 @@ _NOT_AFTER = "".join(f"(?<!{text})" for text in (r"[\w.\-/]", r"\w\(", "--read "
 _VALUE = rf"(?:{_QUOTED})(?: \| (?:{_QUOTED}))*|\[[^\]\n]*\]|True|False|[0-9.]*[0-9]"
 _ARGUMENT = re.compile(
     rf"{_NOT_AFTER}(?P<name>[a-z][a-z_]*)=(?P<value>{_VALUE})?(?![\w/{{(\[\"'=<>~]|\.\w)"
-    rf"|(?<![\w=])(?:{_QUOTED})"  # what is quoted is the user's, and stays
+    rf"|(?<![\w=])(?:{_QUOTED})"  # quoted text is the user's and is left unchanged
 )
 _BETWEEN = re.compile(r"(--[a-z-]+ [^\s,;]+), (?=--)")
 _PHRASES = {
@@ -28,14 +28,14 @@ _PHRASES = {
     "read_ballots(agent=) or from_orders(agent=)": "name their column with --agent",
     "read_battles(..., time=) or from_battles(..., time=)": "name the column of dates with --time",
 }
-_OTHERS = ("format", "by", "control", "agents", "drift", "step")  # beside those of every command that reads
+_OTHERS = ("format", "by", "control", "agents", "drift", "step")  # in addition to those of every command that reads
 
 
 def in_options(message: str) -> str:
-    """A message in which arguments of Python functions are options of the command; what else is in it stays.
+    """Rewrite arguments of Python functions in a message as options of the command; the rest is unchanged.
 
-    Arguments with an option of their own become that option, other arguments of readers ``--read name=value``, and
-    parameters of methods ``--param name=value``.
+    Arguments that have a corresponding option become that option, other arguments of readers become
+    ``--read name=value``, and parameters of methods ``--param name=value``.
 
     >>> in_options('correct it, or read with on_error="skip" to leave such lines out')
     'correct it, or read with --on-error skip to leave such lines out'
@@ -62,7 +62,7 @@ def _option(match: re.Match[str]) -> str:
 
 
 def _text(value: str) -> str:
-    """A value of Python as a word of a shell; names in a list are joined by commas, choices by bars."""
+    """A Python value as a shell word; names in a list are joined by commas, choices by vertical bars."""
     if '" | "' in value:
         return value.replace(" ", "").replace('"', "")
     found = ast.literal_eval(value)
