@@ -1,6 +1,6 @@
-"""More than one machine: parts worked on by a Dask cluster, with the bytes that one process gives.
+"""Computation on several machines: a Dask cluster processes parts, with the same bytes as a single process.
 
-Importing this costs nothing; `distributed` (extra ``dask``) is imported when a client is given or a cluster started.
+Importing this is cheap; `distributed` (extra ``dask``) is imported when a client is given or a cluster started.
 """
 
 from placet.data.engine import EngineError

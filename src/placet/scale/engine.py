@@ -1,8 +1,8 @@
-"""The engine that works on parts through a Dask cluster; nothing but ``Client.submit`` is asked of it.
+"""The engine that processes parts on a Dask cluster, using little more than ``Client.submit``.
 
 A pass submits x once, one task for each block of parts, and a fixed tree of additions that run on the workers, up to
-`FAN_IN` results in one task; only the sum comes back.  Workers keep parts in their own memory, so a task that another
-worker takes over reads its files anew: a lost worker changes nothing but time.
+`FAN_IN` results in one task; only the sum is returned.  Workers cache parts in their own memory, so a task taken over
+by another worker reads its files again: losing a worker costs time but does not change the result.
 """
 
 import contextlib
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 TASKS_PER_WORKER = 4
-"""Blocks of parts for each worker, about: fewer would leave workers idle, more cost as much as they save."""
+"""Approximate number of blocks of parts per worker: fewer would leave workers idle, more cost as much as they save."""
 
 FAN_IN = 8
-"""Results that one task adds: a power of 2, so that the tree stays the same.  Every step up the tree is a round trip by
-way of the scheduler, and every task costs it milliseconds.
+"""Number of results added by one task: a power of 2, so that the tree stays the same.  Every level of the tree is a
+round trip through the scheduler, and every task costs it milliseconds.
 """
 
 PATIENCE = 60.0
-"""Seconds without any worker after which a fit gives up; a cluster may be starting new ones."""
+"""Seconds without any worker after which a fit gives up, as a cluster may be starting new ones."""
 
 _ABOUT = "(__import__('placet').__version__, __import__('sys').version_info[:2], __import__('numpy').__version__)"
 _NUMBER = count()
 
 
 class Share(NamedTuple):
-    """What workers may use of their hosts: by address, threads and workers of the host, and the worker's own limit."""
+    """Resources of workers by address: threads and workers on the host, and the worker's memory limit."""
 
     threads_of_host: dict[str, int]
     workers_of_host: dict[str, int]
@@ -44,10 +44,10 @@ class Share(NamedTuple):
 
 
 class Dask:
-    """An engine for `Parts`: the tasks of a pass go to a ``distributed.Client``.
+    """An engine for `Parts` that submits the tasks of a pass to a ``distributed.Client``.
 
-    The workers are asked once whether they have this version of Placet; `EngineError` names one that has not.
-    ``patience``: seconds without any worker after which a pass gives up with an `EngineError`.
+    The versions of Placet, Python and NumPy on the workers are checked once; an `EngineError` names a worker that
+    differs.  ``patience``: seconds without any worker after which a pass gives up with an `EngineError`.
     """
 
     def __init__(self, client: "Client", *, patience: float = PATIENCE) -> None:
@@ -88,9 +88,9 @@ class Dask:
     def together(
         self, f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], *, prepare: Callable[[str], Any]
     ) -> list[Any]:
-        """``f(own pieces, own number, prepared of all, *x)`` on all workers at once, which talk to one another.
+        """Run ``f(own pieces, own number, prepared of all, *x)`` on all workers at once, so that they can communicate.
 
-        ``prepare(host)`` runs on each worker before.  A worker that is lost cannot be replaced: an `EngineError`.
+        ``prepare(host)`` runs on each worker first.  A lost worker cannot be replaced and raises an `EngineError`.
         """
         workers = self._workers()
         addresses = sorted(workers)[: len(pieces)]
@@ -134,7 +134,7 @@ class Dask:
             return [self._result(future, "together") for future in futures]
 
     def _submitted(self, block: tuple[Piece, ...], where: dict[str, Any]) -> "Future":
-        """The description of a block of parts, sent once; what it describes is loaded where a task needs it."""
+        """The description of a block of parts, sent once; workers load the data when a task needs it."""
         keys = tuple(piece.key for piece in block)
         with self._lock:
             future = self._blocks.get(keys)
@@ -146,7 +146,7 @@ class Dask:
         return future
 
     def _result(self, future: "Future", name: str) -> Any:
-        """The result, or an `EngineError` once there has been no worker for as long as patience lasts."""
+        """The result, or an `EngineError` after ``patience`` seconds without any worker."""
         from asyncio import CancelledError
         from concurrent.futures import CancelledError as Cancelled
 
@@ -178,7 +178,7 @@ class Dask:
                 raise EngineError(f"a worker cannot import what it needs ({error}); install Placet there") from error
 
     def _workers(self) -> dict[str, Any]:
-        """What the scheduler knows of its workers, by address."""
+        """The scheduler's information on its workers, by address."""
         try:
             found: dict[str, Any] = dict(self.client.scheduler_info(n_workers=-1)["workers"])
         except (OSError, TypeError):
@@ -186,7 +186,7 @@ class Dask:
         return found
 
     def _refuse_others(self) -> dict[str, Any]:
-        """All workers, after asking each for its version of Placet, Python and NumPy."""
+        """All workers, after checking that each has the same versions of Placet, Python and NumPy as this process."""
         deadline = time.monotonic() + self.patience
         while not (workers := self._workers()):
             if time.monotonic() > deadline:
@@ -222,7 +222,7 @@ def dask(client: "Client", *, patience: float = PATIENCE) -> Dask:
 
 @contextlib.contextmanager
 def connect(where: str) -> Iterator["Client"]:
-    """A client of the scheduler at ``where`` (``tcp://host:port``); ``local`` starts workers here, one for a core."""
+    """A client of the scheduler at ``where`` (``tcp://host:port``); ``local`` starts one worker per core here."""
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
@@ -245,7 +245,7 @@ def connect(where: str) -> Iterator["Client"]:
         yield client
 
 
-# What runs on workers
+# Functions that run on workers
 
 
 def _hold(value: Any) -> Any:
@@ -253,7 +253,7 @@ def _hold(value: Any) -> Any:
 
 
 def _work(f: Function, pieces: tuple[Piece, ...], x: tuple[Any, ...], merge: Merge, share: Share) -> tuple[Any, int]:
-    """A block of parts on a worker, within its share of threads and memory."""
+    """Process a block of parts on a worker, within its share of threads and memory."""
     _take_share(share)
     return run(f, pieces, x, merge)
 
@@ -269,7 +269,7 @@ def _merge(merge: Merge, results: list[tuple[Any, int]]) -> tuple[Any, int]:
 
 
 def _take_share(share: Share) -> None:
-    """PLACET_THREADS and PLACET_MEMORY of this worker: its cores and memory, divided among those on the host."""
+    """Set this worker's limits of threads and memory: those of the host, divided among its workers."""
     import os
 
     from distributed import get_worker
@@ -286,7 +286,7 @@ def _take_share(share: Share) -> None:
 
 
 def _share(workers: dict[str, Any]) -> Share:
-    """How workers share their hosts, from what the scheduler says."""
+    """How workers share their hosts, from the scheduler's information."""
     threads: dict[str, int] = {}
     number: dict[str, int] = {}
     for about in workers.values():
@@ -302,7 +302,7 @@ def _share(workers: dict[str, Any]) -> Share:
 
 
 def _block_size(n_parts: int, n_workers: int) -> int:
-    """Parts for one task: a power of 2, so that the tree over blocks is that over parts."""
+    """Number of parts for one task: a power of 2, so that the tree over blocks matches the tree over parts."""
     size = 1
     while n_parts / (2 * size) >= TASKS_PER_WORKER * n_workers:
         size *= 2

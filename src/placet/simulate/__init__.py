@@ -1,4 +1,4 @@
-"""Data drawn from every model, seeded: the same ``random_state`` gives the same bytes."""
+"""Simulated data from every model; the same ``random_state`` gives the same bytes."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``ranked_signals`` is loaded when used: tracking is heavier than all the rest."""
+    """Import ``ranked_signals`` on first use, as tracking takes longer to load than everything else."""
     if name == "ranked_signals":
         from placet.simulate.signals import ranked_signals
 

@@ -1,4 +1,4 @@
-"""Graded queries with features, and ratings that are mostly missing."""
+"""Simulated graded queries with features, and sparse ratings."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,11 +25,11 @@ def queries(
     density: float | None = None,
     random_state: Seed = 0,
 ) -> Queries:
-    """Queries whose rows are graded by X w + noise: normal features, a linear truth, few grades and so many ties.
+    """Queries whose rows are graded by X w + noise: normal features, a linear truth, and few grades, hence many ties.
 
-    ``n_rows`` of each query, or a pair to draw between.  ``grades``: their number, each half as common as the one
-    below, or the share of each from 0 up.  ``w``: the truth, drawn with length about 1 unless given; ``noise``: the
-    standard deviation beside it.  ``density``: the share of features that are not 0 (X is then a CSR matrix).
+    ``n_rows``: rows per query, or a range to draw from.  ``grades``: their number, each half as common as the one
+    below, or the share of each from 0 up.  ``w``: the true weights, by default random with norm about 1; ``noise``: its
+    standard deviation.  ``density``: the share of nonzero features (X is then a CSR matrix).
 
     >>> queries(3, 10, 4)
     Queries(3 queries, 30 rows, 4 features)
@@ -55,7 +55,7 @@ def queries(
 
 
 def _sparse(n: int, n_features: int, density: float, rng: np.random.Generator) -> "csr_matrix":
-    """Normal entries where a coin of the given density falls."""
+    """CSR matrix whose entries are nonzero with probability ``density``, and then normal."""
     from scipy.sparse import csr_matrix
 
     if not 0 < density <= 1:
@@ -80,9 +80,9 @@ def ratings(
 ) -> Rankings:
     """Ratings 1..``levels`` of the items each user has seen; equal ratings tie, unseen items are absent.
 
-    A rating is the middle of the scale + theta_item + a user's bias + noise, rounded and held inside the scale;
-    ``bias`` and ``noise`` are standard deviations.  A user sees 1 + Poisson items, about the share ``observed`` of all,
-    without repeats, by weight k^-``popularity`` (k an item's place in a random order: few items are seen by most).
+    A rating is the middle of the scale + theta_item + a user's bias + noise, rounded and clipped to the scale; ``bias``
+    and ``noise`` are standard deviations.  A user sees 1 + Poisson items, about the share ``observed`` of all, drawn
+    without replacement with weight k^-``popularity`` (k an item's place in a random order: few items are seen by most).
     Users are the agents, ratings the scores.
 
     >>> ratings(50, 100)

@@ -1,4 +1,4 @@
-"""Clicks on ranked lists of graded queries."""
+"""Simulated clicks on ranked lists of graded queries."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,12 +20,12 @@ def clicks(
     one_click: bool = False,
     random_state: int | np.random.Generator = 0,
 ) -> Clicks:
-    """Position-based clicks on the ``shown`` rows of the highest ``score``, ``n_sessions`` times per query.
+    """Position-based clicks on the ``shown`` rows with the highest ``score``, in ``n_sessions`` sessions per query.
 
     The row at position k is examined with probability k^-eta and, if so, clicked with probability noise + (1 - noise)
-    (2^grade - 1) / (2^highest grade - 1).  ``trust`` adds trust / k to the noise of position k, in place of what it
-    leaves: users who click what stands high though they see that it is wrong.  ``one_click``: only sessions with
-    one click are kept.  Documents are named by their row in ``queries``.
+    (2^grade - 1) / (2^highest grade - 1).  ``trust`` raises the noise at position k to noise + (1 - noise) trust / k:
+    users click high positions even when they see that the document is irrelevant.  ``one_click``: keep only sessions
+    with exactly one click.  Documents are named by their row in ``queries``.
 
     >>> import placet
     >>> data = placet.simulate.queries(3, 5, 2, random_state=0)

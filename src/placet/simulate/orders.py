@@ -11,7 +11,7 @@ from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes, refuse_
 
 Seed = int | np.random.Generator
 
-# Random numbers are drawn for this many (ballot, item) pairs at once; a part of the definition of every draw.
+# Random numbers are drawn for this many (ballot, item) pairs at once; changing it changes every draw.
 CELLS = 1 << 21
 
 
@@ -27,12 +27,13 @@ def plackett_luce(
     items: Sequence[Hashable] | None = None,
     random_state: Seed = 0,
 ) -> Rankings:
-    """Ballots of P(order) = prod_k e^theta_k / sum_{l >= k} e^theta_l: items by falling theta + Gumbel noise.
+    """Ballots of P(order) = prod_k e^theta_k / sum_{l >= k} e^theta_l: items sorted by theta + Gumbel noise.
 
-    ``top`` keeps the order of the first so many; the others share the last tier, or are left out with
-    ``unlisted="absent"``.  ``partition`` forgets the order inside tiers: a number M cuts each ballot at M - 1 places
-    drawn from its first ``at_most``; sizes give the tiers before the last.  ``subset`` ranks only so many items of each
-    ballot, drawn uniformly (a pair: between so many and so many).  O(n_ballots n_items log n_items).
+    ``top`` keeps the order of the first ``top`` items; the others share the last tier, or are omitted with
+    ``unlisted="absent"``.  ``partition`` drops the order within tiers: a number M cuts each ballot into M tiers at
+    M - 1 places drawn from its first ``at_most``; a sequence gives the sizes of all tiers but the last.  ``subset`` is
+    the number of items ranked on each ballot, drawn uniformly; a pair is a range of numbers.
+    O(n_ballots n_items log n_items).
 
     >>> plackett_luce([2.0, 0.0, -2.0], 2, items="abc", random_state=1).orders()
     [['a', 'c', 'b'], ['b', 'a', 'c']]
@@ -71,7 +72,7 @@ def _subset_sizes(subset: int | tuple[int, int] | None, n_items: int) -> tuple[i
 
 
 def _gumbel_orders(theta: Floats, size: Ints, rng: np.random.Generator) -> Ints:
-    """(ballots, largest size): ``size`` random items of each ballot, best first; what follows them has no meaning."""
+    """(ballots, largest size): ``size`` random items of each ballot, best first; entries after them are arbitrary."""
     key = theta + rng.gumbel(size=(len(size), len(theta)))
     if (size < len(theta)).any():
         chosen_first = np.argsort(rng.random(key.shape), axis=1)
@@ -81,7 +82,7 @@ def _gumbel_orders(theta: Floats, size: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _cuts(partition: int | Sequence[int], size: Ints, at_most: int, rng: np.random.Generator) -> Ints:
-    """(ballots, tiers - 1) places that start a tier: running sums of given sizes, or distinct random ones (Floyd)."""
+    """(ballots, tiers - 1): where tiers start, cumulative sums of given sizes or distinct random places (Floyd)."""
     if not isinstance(partition, (int, np.integer)):
         given = np.asarray(partition, np.int64)
         if given.ndim != 1 or (given < 1).any():
@@ -111,7 +112,7 @@ def mallows(
     """Full orders with P(order) proportional to phi^d, d the number of pairs ordered against ``center`` (best first).
 
     0 <= phi <= 1: at 0 every ballot is the center, at 1 all orders are equally likely.  Repeated insertion: the k-th
-    item of the center goes d places before the end with probability proportional to phi^d.  O(n_ballots n_items^2).
+    item of the center is put d places before the end with probability proportional to phi^d.  O(n_ballots n_items^2).
 
     >>> mallows("abc", 0.0, 2).orders()
     [['a', 'b', 'c'], ['a', 'b', 'c']]
@@ -128,7 +129,7 @@ def mallows_mixture(
     items: Sequence[Hashable] | None = None,
     random_state: Seed = 0,
 ) -> Rankings:
-    """Each ballot from one of several Mallows models, chosen with probabilities ``share`` (equal unless given).
+    """Ballots from several Mallows models, each chosen with probability ``share`` (equal by default).
 
     ``phi`` is one number, or one for each center.  See ``mallows``.
     """
@@ -152,7 +153,7 @@ def mallows_mixture(
 def _centers(
     centers: Sequence[Sequence[Hashable]] | NDArray[np.int64], items: Sequence[Hashable] | None
 ) -> tuple[Ints, tuple[Hashable, ...]]:
-    """(centers, n_items) codes, and names: 0..n-1 where the centers are such numbers, else as in the first."""
+    """(centers, n_items) codes, and names: 0..n-1 if the centers are such numbers, else those of the first center."""
     orders = [list(center) for center in centers]
     if not orders:
         raise ValueError("a mixture needs at least one center")
@@ -184,7 +185,7 @@ def _inserted(phi: Floats, n_items: int, rng: np.random.Generator) -> Ints:
 
 
 def chunks(n_ballots: int, n_items: int) -> list[int]:
-    """Numbers of ballots to draw at once."""
+    """Numbers of ballots in each chunk of draws."""
     if n_ballots < 0:
         raise ValueError(f"the number of ballots must not be negative, not {n_ballots}")
     step = max(1, CELLS // max(n_items, 1))
@@ -192,12 +193,12 @@ def chunks(n_ballots: int, n_items: int) -> list[int]:
 
 
 def joined(parts: list[Ints]) -> Ints:
-    """The parts end to end; no parts give no rows."""
+    """Concatenate the parts; no parts give an empty array."""
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
 def finite_column(values: ArrayLike, what: str) -> Floats:
-    """(n,) finite floats, at least one of them, or a ``ValueError``."""
+    """``values`` as a nonempty array (n,) of finite floats, or a ``ValueError``."""
     refuse_masked_or_complex(values)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
@@ -208,7 +209,7 @@ def finite_column(values: ArrayLike, what: str) -> Floats:
 
 
 def names(given: Sequence[Hashable] | None, n: int) -> tuple[Hashable, ...]:
-    """The names given, or 0, 1, ..., n - 1."""
+    """The given names, by default 0, 1, ..., n - 1."""
     result = tuple(range(n) if given is None else given)
     if len(result) != n:
         raise ValueError(f"{len(result)} names for {n} items")

@@ -1,4 +1,4 @@
-"""Ballots with ties drawn from the models over ordered partitions, exactly: no Markov chain."""
+"""Ballots with ties drawn from models over ordered partitions, exactly, without a Markov chain."""
 
 from collections.abc import Hashable, Sequence
 
@@ -21,10 +21,10 @@ def ordered_partitions(
 ) -> Rankings:
     """Ballots of all items: the first tier is a subset S of them, the next a subset of the rest, until none is left.
 
-    ``form`` "fd": P(S) ~ mean of e^theta over S.  Its size weighs binom(N, m); one item leads with weight e^theta, the
-    others are drawn evenly.  O(n_items tiers) for each ballot.
-    ``form`` "exact": P(S) ~ e^{mean of theta over S}.  Its size weighs an elementary symmetric polynomial, whose
-    recurrence, read backwards, gives the items.  O(n_items^3 tiers) for each ballot.
+    ``form`` "fd": P(S) ~ mean of e^theta over S.  Its size m has weight binom(N, m); one item is drawn with weight
+    e^theta, the others uniformly.  O(n_items tiers) for each ballot.
+    ``form`` "exact": P(S) ~ e^{mean of theta over S}.  The weight of its size is an elementary symmetric polynomial,
+    whose recurrence, traced backward, gives the items.  O(n_items^3 tiers) for each ballot.
 
     >>> ordered_partitions([3.0, 0.0, -3.0], 3, items="abc", random_state=1).orders()
     [[('a', 'b'), 'c'], [('a', 'c'), 'b'], ['a', 'b', 'c']]

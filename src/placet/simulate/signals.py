@@ -1,4 +1,4 @@
-"""Signals as a float would record them: beacons heard or not, clutter, only the first few kept."""
+"""Simulated signals recorded by a float: beacons may be missed, clutter is added, and only a few signals are kept."""
 
 from typing import Any, NamedTuple
 
@@ -28,12 +28,12 @@ def ranked_signals(
     day: ArrayLike | None = None, clock: tuple[float, float] = (0.0, 0.0), epoch: str = "1970-01-01",
     random_state: int | np.random.Generator = 0,
 ) -> RankedSignals:  # fmt: skip
-    """Draw what a float at ``position`` (steps, 2) records on each ``day`` (by default 1, 2, ...).
+    """Draw the signals that a float at ``position`` (steps, 2) records on each ``day`` (by default 1, 2, ...).
 
     Beacon i is heard with probability ``detection`` at N(emission + drift + distance / speed + clock offset,
     sigma^2); a Poisson number (``clutter_rate``) of clutter signals comes from ``clutter`` (uniform over the window
-    by default); of all that falls inside the window the ``capacity`` earliest are kept, or, with
-    ``keep="strongest"``, those with the largest of independent uniform strengths.
+    by default).  Of all signals inside the window, the ``capacity`` earliest are kept, or, with ``keep="strongest"``,
+    those with the largest independent uniform strengths.
 
     >>> beacons = Beacons([[0, 0], [3, 4]], speed=1.0)
     >>> drawn = ranked_signals(beacons, [[0, 0], [1, 1]], sigma=0.01, detection=1, clutter_rate=0, window=(-1, 9),
@@ -75,7 +75,7 @@ def ranked_signals(
 
 
 def _clutter(n: int, clutter: Any, window: tuple[float, float], rng: np.random.Generator) -> Floats:
-    """``n`` clutter times inside the window, by inversion when a distribution is given."""
+    """``n`` clutter times inside the window, by inversion if a distribution is given."""
     if clutter is None:
         return rng.uniform(*window, n)
     low, high = clutter.cdf(window[0]), clutter.cdf(window[1])
@@ -88,8 +88,8 @@ PATHS = ("line", "spiral", "walk")
 def simulated_path(
     kind: str, steps: int, rng: np.random.Generator, size: float = 10.0, diffusion: float = 0.01
 ) -> Floats:
-    """A way (steps, 2) through a square of side ``size``: a diagonal line, an outward spiral, or a random walk from
-    its middle.
+    """A path (steps, 2) in a square of side ``size``: a diagonal line, an outward spiral, or a random walk from its
+    center.
     """
     t = np.linspace(0, 1, steps)
     if kind == "line":
@@ -107,9 +107,9 @@ def simulated_drift(
     geometry: str = "plane", start_day: float | None = None, end_day: float | None = None, n_paths: int = 4000,
     random_state: int | np.random.Generator = 0,
 ) -> Floats:  # fmt: skip
-    """Where a float that drifts as the tracker's motion says is on each ``day``: (steps, 2).
+    """Positions (steps, 2) on each ``day`` of a float that drifts according to the tracker's motion model.
 
-    With ``end`` the way is that of a float known to come there on ``end_day``: one of ``n_paths`` drawn towards the
+    With ``end``, the path is conditioned on reaching ``end`` on ``end_day``: one of ``n_paths`` paths drawn toward the
     end, chosen by its weight (``placet.tracking.particles.draw_paths``).
 
     >>> way = simulated_drift([1, 2, 3], (0, 0), (8, 4), diffusion=0.01, random_state=0)

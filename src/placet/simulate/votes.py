@@ -1,4 +1,4 @@
-"""Pairwise results drawn from Bradley-Terry, Rao-Kupper, Davidson and the multinomial preference model."""
+"""Simulated pairwise results from Bradley-Terry, Rao-Kupper, Davidson and the multinomial preference model."""
 
 from collections.abc import Hashable, Sequence
 
@@ -23,14 +23,14 @@ def battles(
     items: Sequence[Hashable] | None = None,
     random_state: Seed = 0,
 ) -> Comparisons:
-    """Votes on ordered pairs drawn uniformly; with d = theta_i + ``first`` - theta_j for the pair (i, j):
+    """Votes on uniformly drawn ordered pairs (i, j), with d = theta_i + ``first`` - theta_j.
 
     "bradley-terry": P(i wins) = 1 / (1 + e^-d), and no ties.
     "rao-kupper": P(i) = 1 / (1 + theta e^-d), P(j) = 1 / (1 + theta e^d), theta = 1 + e^tie; the rest are ties.
-    "davidson": i, j and a tie weigh e^(d/2), e^(-d/2) and e^tie.
+    "davidson": i, j and a tie have weights e^(d/2), e^(-d/2) and e^tie.
 
-    ``tie`` is the parameter that ``BradleyTerry(ties=model)`` finds again; at -inf there are no ties.  The one that
-    came first is kept where ``first`` is not 0.  O(n_votes).
+    ``tie`` is the parameter that ``BradleyTerry(ties=model)`` estimates; at -inf there are no ties.  Which item came
+    first is recorded unless ``first`` is 0.  O(n_votes).
 
     >>> battles([0.0, 0.0], 1000, model="davidson", tie=0.0).ties  # about one in three
     array([330.])
@@ -59,10 +59,10 @@ def multinomial_preferences(
 ) -> Comparisons:
     """Counts of preferences i > j: P(i > j) ~ exp(a (theta_i - theta_j) / (gamma_i + gamma_j)) over all i != j.
 
-    ``adherence``: a number a >= 0 for each agent (one agent with a = 1, and no agent column, unless given; at 0 an
-    agent answers at random).  ``n_draws``: in all, an agent drawn uniformly for each, or one number for each agent.
+    ``adherence``: a number a >= 0 for each agent (by default one agent with a = 1, and no agent column); at 0 an agent
+    answers at random.  ``n_draws``: the total number, each from a uniformly drawn agent, or one number for each agent.
     ``gamma``: the items' variances; without them gamma_i + gamma_j is 1 and a draw costs O(log n_items), because winner
-    and loser are independent but for not being equal; with them O(n_items^2) for each agent.
+    and loser are independent given that they differ; with them O(n_items^2) for each agent.
     """
     theta = finite_column(theta, "theta")
     if len(theta) < 2:
@@ -91,7 +91,7 @@ def multinomial_preferences(
 
 
 def _pairs(s: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-    """n draws of (winner, loser) with weight e^(s_i - s_j), i != j: two independent draws, again where they agree."""
+    """n draws of (winner, loser) with weight e^(s_i - s_j), i != j: two independent draws, repeated if they agree."""
     up, down = _cumulative(s), _cumulative(-s)
     winner, loser = np.zeros(n, np.int64), np.zeros(n, np.int64)
     left = np.arange(n)
@@ -109,7 +109,7 @@ def _cumulative(s: Floats) -> Floats:
 
 
 def _table(a: float, theta: Floats, gamma: ArrayLike, n: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-    """n draws as counts over the table of all pairs."""
+    """n draws as counts over all pairs."""
     variance = finite_column(gamma, "gamma")
     if variance.shape != theta.shape or (variance <= 0).any():
         raise ValueError(f"gamma must be a number above 0 for each of the {len(theta)} items")
