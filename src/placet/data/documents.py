@@ -53,11 +53,11 @@ class Documents:
         return Own(self.Y.indices.astype(np.int64), self.Y.data, self.Y.indptr.astype(np.int64))
 
     def has_labels(self) -> NDArray[np.bool_]:
-        """Mask of the documents that have labels."""
+        """Mask of documents that have labels."""
         return np.diff(self.Y.indptr) > 0
 
     def useful(self) -> NDArray[np.bool_]:
-        """Mask of the documents that have at least two tiers, and so an order to learn."""
+        """Mask of documents with at least two tiers, and so an order to learn."""
         own = self.own()
         counts = np.diff(own.offsets)
         steps = np.zeros(len(self), bool)
@@ -72,7 +72,7 @@ class Documents:
         return self[np.sort(order[n:])], self[np.sort(order[:n])]
 
     def refuse_unlike(self, other: "Documents") -> None:
-        """Raise a ``DataError`` unless ``other`` has the same numbers of features and labels."""
+        """Refuse documents with other numbers of features or labels."""
         for what, a, b in (("features", self.X, other.X), ("labels", self.Y, other.Y)):
             if a.shape[1] != b.shape[1]:
                 raise DataError(

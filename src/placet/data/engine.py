@@ -63,9 +63,7 @@ class Serial:
 
 
 def run(f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], merge: Merge) -> tuple[Any, int]:
-    """Merge ``f`` over consecutive pieces; return the result and the bytes read.  Pieces that do not fit in memory are
-    read but not cached.
-    """
+    """Merge ``f`` over the pieces; return the result and the bytes read.  Pieces that do not fit are not cached."""
 
     def one(piece: Piece) -> tuple[Any, int]:
         data, read = KEPT.fetch(piece)

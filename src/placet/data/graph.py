@@ -1,9 +1,8 @@
 """Tests of whether finite scores exist.
 
-For the Plackett-Luce family they exist if and only if the "beats" graph is strongly connected; other models have other
+For the Plackett-Luce family they do if and only if the "beats" graph is strongly connected; other models have other
 conditions.  An item beats the items of lower tiers on the same ballot.  Tiers are linked through one node each: items
-of tier k -> node k -> items of tier k + 1, and node k -> node k + 1.  So a ballot of n rows needs at most 3 n edges,
-not n^2.
+of tier k -> node k -> items of tier k + 1, and node k -> node k + 1.  So n rows need at most 3 n edges, not n^2.
 """
 
 from collections.abc import Callable, Sequence

@@ -404,7 +404,7 @@ def _numbered(n: int) -> Names:
 
 
 def _refuse_mixed(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
-    """Refuse parts that differ in kind, features, or whether they have agents or order; and ballots with instances."""
+    """Refuse parts that differ in kind, agents, features or order, and ballots with instances."""
     for piece, one in zip(pieces, found):
         for what, own, first in (
             ("holds", one.kind.__name__, found[0].kind.__name__),

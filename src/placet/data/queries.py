@@ -231,7 +231,7 @@ class Queries:
         return list_of_rows(self.offsets)
 
     def lists(self) -> Lists:
-        """The grades, offsets and weights that losses use."""
+        """Grades, offsets and weights, for losses."""
         return Lists(self.grade, self.offsets, self.weight)
 
     def restore(self, values: ArrayLike) -> NDArray[Any]:

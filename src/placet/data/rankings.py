@@ -334,7 +334,7 @@ class Rankings:
         return frozen(list_of_rows(self.offsets), np.int64)
 
     def lists(self) -> Lists:
-        """The grades, offsets and weights that losses use; the grade is minus the tier."""
+        """Grades (minus the tiers), offsets and weights, for losses."""
         return Lists(-self.tier.astype(np.float64), self.offsets, self.weight)
 
     def __len__(self) -> int:
@@ -422,7 +422,7 @@ class Rankings:
 
     def heads_note(self) -> tuple[str, ...]:
         """A note if the ballots may be the top of longer lists: all of one length, with at most half of the items, and
-        not always the same ones.  Pairs count as votes, not as tops of lists.
+        not always the same ones.  Pairs are votes, not tops of lists.
 
         >>> data = Rankings.from_orders([["a", "b", "c"], ["d", "e", "f"]])
         >>> data.heads_note()[0][:64], data.completed().heads_note()
@@ -583,7 +583,7 @@ def _order(ballot: Ints, tier: Ints, item: Ints) -> Ints | None:
 
 
 def _refuse_duplicates(ballot: Ints, item: Ints, items: Names, before: int) -> None:
-    """Refuse items that occur twice on a ballot; ``before`` is the number of ballots before this block."""
+    """Refuse items that occur twice on a ballot; ``before`` ballots precede this block."""
     place = ballot * len(items) + item
     ordered = np.sort(place)
     twice = ordered[1:] == ordered[:-1]
@@ -597,7 +597,7 @@ def _refuse_duplicates(ballot: Ints, item: Ints, items: Names, before: int) -> N
 
 
 def _refuse_scores(ballot: Ints, tier: Ints, score: Floats, before: int) -> None:
-    """Refuse scores that contradict the tiers: they must be lower in a later tier and equal within a tier."""
+    """Refuse scores that are not equal within a tier or not lower in a later tier."""
     wrong = np.where(tier[1:] > tier[:-1], score[1:] >= score[:-1], score[1:] != score[:-1]) & (
         ballot[1:] == ballot[:-1]
     )

@@ -53,7 +53,7 @@ def refuse_dense(X: Any, way_out: str) -> None:
 
 
 def gigabytes(n_bytes: float) -> str:
-    """Format a number of bytes in gigabytes.
+    """Format bytes in gigabytes.
 
     >>> gigabytes(2.5e9), gigabytes(3e6)
     ('2.5 GB', '0.003 GB')

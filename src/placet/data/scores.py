@@ -157,7 +157,7 @@ class Scores:
         return Rankings.from_scores(columns, ballot="task", item="item", score="score")
 
     def describe(self) -> dict[str, Any]:
-        """Counts of items, tasks, questions, scores and missing cells, and the range of scores."""
+        """Counts, including missing cells, and the range of scores."""
         there = ~np.isnan(self.value)
         return {
             "items": self.n_items,

@@ -45,7 +45,7 @@ def _has_zones(column: NDArray[Any]) -> bool:
 
 
 def _as_dates(column: NDArray[Any]) -> Times | None:
-    """The whole column as dates, or None if NumPy cannot parse it."""
+    """The column as dates, or None if NumPy cannot parse it."""
     try:
         return column.astype("datetime64[s]")
     except (ValueError, TypeError):

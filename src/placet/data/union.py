@@ -170,7 +170,7 @@ def _column(parts: Sequence[Any], name: str) -> Any:
 
 
 def _column_of_all(parts: Sequence[Any], name: str) -> Any:
-    """An optional column, concatenated; None if no part has it, and an error if only some do."""
+    """Concatenate a column that all parts have; None if none has it."""
     missing = [k for k, part in enumerate(parts) if getattr(part, name) is None]
     if len(missing) == len(parts):
         return None
