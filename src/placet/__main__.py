@@ -1,8 +1,8 @@
-"""``placet`` and ``python -m placet``: the command."""
+"""Entry point of the command ``placet`` and of ``python -m placet``."""
 
 import signal
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C among the imports below ends it without a word
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C during the imports below exits silently
 
 from placet.cli import main  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""Reading and writing what people have: readers check, name the line that is wrong, and drop nothing silently."""
+"""Readers and writers of common file formats; readers validate, name the bad line, and drop nothing silently."""
 
 from placet.io.ballots import read_ballots, write_ballots
 from placet.io.battles import read_battles, write_battles

@@ -1,11 +1,12 @@
 """Controls of the rows of ballots, from the columns of a table.
 
-In a long table (a row per ballot and item) a control is a column as it is for votes (`placet.io.controls`):
-"position", "one-hot(position)", "shown - seen".  In a wide one there is a column for each item: "shown" is the columns
+In a long table (a row per ballot and item) a control is written as for votes (`placet.io.controls`): "position",
+"one-hot(position)", "shown - seen".  In a wide table a control has one column per item: "shown" means the columns
 "shown_tea", "shown_milk", ...  (or "tea shown", "shown [tea]").
 
-A column that is the same for all rows of a ballot, such as the age of the voter, moves no order by itself; it may move
-items: "age * tea" is the age in the rows of tea and 0 elsewhere, "age * items" that for each item but the first.
+A column that is constant within each ballot, such as the voter's age, has no effect on the order by itself, but may
+have one on items: "age * tea" is the age in the rows of tea and 0 elsewhere, "age * items" that for each item but the
+first.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ _TIMES = " * "
 
 @dataclass
 class Wanted:
-    """A control that was asked for: columns of the table, and the item whose rows it is for (``EVERY``: each)."""
+    """A requested control: columns of the table, and the item whose rows it applies to (``EVERY``: each item)."""
 
     name: str
     term: Term | None  # None: a column for each item
@@ -34,7 +35,7 @@ class Wanted:
 
 
 def find_controls(names: Sequence[str], control: str | Sequence[str] | None, wide: bool) -> list[Wanted]:
-    """The controls asked for in terms of the columns of a table; text may name several with commas between them."""
+    """The requested controls in terms of the columns of a table; text may name several, separated by commas."""
     return [_wanted(names, text, wide) for text in split_names(control or ())]
 
 
@@ -48,7 +49,7 @@ def _wanted(names: Sequence[str], text: str, wide: bool) -> Wanted:
 
 
 def item_columns(names: Sequence[str], stem: str) -> dict[str, str]:
-    """Columns of one control by the plain name of their item: ``shown_tea``, ``Tea shown`` and ``shown [tea]``."""
+    """Columns of one control, keyed by the plain name of their item: ``shown_tea``, ``Tea shown``, ``shown [tea]``."""
     plain = plain_name(stem)
     found: dict[str, str] = {}
     for name in names:
@@ -63,7 +64,7 @@ def item_columns(names: Sequence[str], stem: str) -> dict[str, str]:
 
 
 def columns_of(names: Sequence[str], control: str | Sequence[str] | None, wide: bool) -> list[str]:
-    """The columns of the table that controls are made of."""
+    """The columns of the table that the controls use."""
     found: list[str] = []
     for one in find_controls(names, control, wide):
         found += item_columns(names, one.name).values() if one.term is None else one.term.columns
@@ -72,7 +73,7 @@ def columns_of(names: Sequence[str], control: str | Sequence[str] | None, wide: 
 
 @dataclass
 class RowControls:
-    """Numbers of the controls in the rows of a table, read before bad rows are reported."""
+    """Values of the controls in the rows of a table, read before bad rows are reported."""
 
     rows: Rows
     wanted: list[Wanted]
@@ -81,7 +82,7 @@ class RowControls:
         self.values = [{} if one.term is None else row_terms(self.rows, [one.term]) for one in self.wanted]
 
     def beside(self, ballots: Rankings, row: Ints) -> Rankings:
-        """The ballots with their controls; ``row``: where in the table each row of the ballots stands."""
+        """The ballots with their controls added; ``row`` is the table row of each row of the ballots."""
         if not self.wanted:
             return ballots
         found: dict[str, Floats] = {}
@@ -115,7 +116,7 @@ class RowControls:
         return {f"{name}{_TIMES}{names[k]}": np.where(ballots.item == k, value, 0.0) for k in chosen}
 
     def _by_item(self, stem: str, ballots: Rankings, row: Ints) -> Floats:
-        """A column for each item; where an item is on a ballot its cell holds a number."""
+        """Values of a control with one column per item; items on the ballot must have a number."""
         columns, found = item_columns(list(self.rows.cells), stem), np.zeros(len(row))
         by_item = np.split(np.argsort(ballots.item, kind="stable"), np.cumsum(np.bincount(ballots.item))[:-1])
         for item, own in zip(ballots.items, by_item):

@@ -1,4 +1,4 @@
-"""Ballots in tables: long (a row per ballot and item), wide (a column per item or per place), or orders in text."""
+"""Ballots in tables: long (a row per ballot and item), wide (a column per item or place), or one column of orders."""
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -19,7 +19,7 @@ from placet.io.text import quote
 
 Layout = Literal["long", "ranks", "scores", "places", "orders"]
 LAYOUTS: tuple[Layout, ...] = ("long", "ranks", "scores", "places", "orders")
-# Names of columns that need not be given.
+# Column names that are recognized by default.
 BALLOTS = ("ballot", "ballot_id", "voter", "voter_id", "respondent", "respondent_id", "judge", "judge_id", "agent")
 ITEMS = ("item", "candidate", "option", "alternative", "item_id", "candidate_id", "name")
 RANKS = ("rank", "ranking", "place", "position", "preference", "pos")
@@ -35,7 +35,7 @@ ORDERS = (
     "votes",
     "choices",
 )
-NO_CHOICE = ("skipped", "undervote", "overvote", "blank", "exhausted")  # words in cells that name no item
+NO_CHOICE = ("skipped", "undervote", "overvote", "blank", "exhausted")  # words in cells that do not name an item
 _ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
 _PLACE = re.compile(
     r"(?:(?:rank|place|choice|preference|pref|position|option|number|no|top)_?)?"
@@ -52,10 +52,10 @@ _LONG = "name the columns with ballot=, item=, rank="
 
 @dataclass
 class Columns:
-    """Which columns of a table hold what."""
+    """The columns of a table by role."""
 
     layout: Layout
-    main: list[str]  # ballot, item and rank; or one column per item or place; or the one of orders
+    main: list[str]  # ballot, item and rank; or one column per item or place; or the column of orders
     special: dict[str, str] = field(default_factory=dict)  # weight, agent, instance
     control: list[str] = field(default_factory=list)
 
@@ -64,11 +64,11 @@ class Columns:
 
 
 MANY_COLUMNS = 16
-"""Columns from which on a table is looked at as a whole."""
+"""Tables with more columns are loaded whole, not column by column, to look for orders."""
 
 
 def place_number(name: str) -> int | None:
-    """The place that a name or cell stands for: ``1``, ``2nd``, ``Choice 3``, ``Fourth choice``; else ``None``.
+    """The place that a name or cell denotes: ``1``, ``2nd``, ``Choice 3``, ``Fourth choice``; else ``None``.
 
     >>> [place_number(name) for name in ("1", "2nd", "Choice 3", "Fourth choice", "rank5", "Apple")]
     [1, 2, 3, 4, 5, None]
@@ -87,14 +87,14 @@ def find_columns(
     items: Sequence[Hashable] | None,
     ignore: Sequence[str],
 ) -> Columns | None:
-    """The columns of ballots: those given, else by their names and cells; ``None`` where there are none."""
+    """The columns of ballots: those given, or else found by names and cells; ``None`` if there are none."""
     names = [name for name in table.names if name not in ignore]
     chosen = {what: name or find_column(names, known) for (what, name), known in zip(special.items(), _SPECIAL)}
     extra = {what: name for what, name in chosen.items() if name is not None}
     rest = [name for name in names if name not in extra.values()]
     if layout in (None, "long"):
         found = [key or find_column(rest, known) for key, known in zip(keys, (BALLOTS, ITEMS, RANKS))]
-        found[0] = found[0] or special.get("agent")  # a voter without a column of ballots has one
+        found[0] = found[0] or special.get("agent")  # without a ballot column, each voter has one ballot
         if layout == "long" or all(found):
             default = zip(found, ("ballot", "item", "rank"))
             return Columns("long", [name or key for name, key in default], extra)
@@ -122,7 +122,7 @@ _SPECIAL = (COUNTS, ("agent",), ("instance",))
 
 
 def _columns_of(table: Table, layout: Layout, rest: list[str], items: Sequence[Hashable] | None) -> list[str]:
-    """The columns of a layout that was named."""
+    """The columns of a given layout."""
     if layout == "places":
         return _place_columns(rest) or rest
     if layout == "orders":
@@ -134,14 +134,14 @@ def _columns_of(table: Table, layout: Layout, rest: list[str], items: Sequence[H
 
 
 def _place_columns(rest: list[str]) -> list[str]:
-    """Columns that are numbered places; one alone, or numbers without 1, are none."""
+    """Columns named by places, including place 1; a single one must be the only column."""
     found = [name for name in rest if place_number(bracketed(name)) is not None]
     numbers = {place_number(bracketed(name)) for name in found}
     return found if 1 in numbers and (len(found) > 1 or len(rest) == 1) else []
 
 
 def _rank_columns(table: Table, rest: list[str], items: Sequence[Hashable] | None) -> list[str]:
-    """Columns whose cells are all ranks 1..k or blank, k their number, with a 1 in every row that is not blank."""
+    """Columns, k in number, whose cells are all ranks 1..k or blank, with a 1 in every row that is not blank."""
     wanted = _columns_of(table, "ranks", rest, items)
     if not wanted:
         return []
@@ -152,13 +152,13 @@ def _rank_columns(table: Table, rest: list[str], items: Sequence[Hashable] | Non
     some = [name for name in wanted if within[name].any()]
     whole = [name for name in some if (within[name] | ~filled[name]).all()]
     highest = {name: float(np.nanmax(ranks[name])) for name in whole}
-    by_rank = sorted(whole, key=highest.__getitem__)  # the largest k of these such that none is beyond k
+    by_rank = sorted(whole, key=highest.__getitem__)  # keep the largest k of these with no rank above k
     while by_rank and highest[by_rank[-1]] > len(by_rank):
         by_rank.pop()
     kept = set(by_rank)
     whole = [name for name in whole if name in kept]
     sides = tuple(map(plain_name, whole))
-    if len(whole) < 2 or (sides in SIDES and sides != ("a", "b")):  # two sides without a winner are no items
+    if len(whole) < 2 or (sides in SIDES and sides != ("a", "b")):  # two sides without a winner are not items
         return []
     partly = [name for name in some if name not in kept]
     if partly:
@@ -179,7 +179,7 @@ def _rank_columns(table: Table, rest: list[str], items: Sequence[Hashable] | Non
 
 
 def _rank(cell: Any) -> float:
-    """A cell as a rank: a number, or a place in words; NaN where it is neither."""
+    """A cell as a rank: a number, or a place in words; NaN if it is neither."""
     number = as_number(cell)
     if number is None and isinstance(cell, str) and "_" not in cell and any(map(str.isalpha, cell)):
         number = place_number(cell)
@@ -187,9 +187,9 @@ def _rank(cell: Any) -> float:
 
 
 def _order_columns(table: Table, rest: list[str]) -> list[str]:
-    """Columns of text in which every cell is an order such as ``A > B``; other separators by the column's name."""
+    """Text columns of orders such as ``A > B``, known by their names, or by ``>`` or ``;`` in every cell."""
     found = []
-    at_once = table.rows(*rest) if len(rest) > MANY_COLUMNS else None  # column by column, a wide file is read as often
+    at_once = table.rows(*rest) if len(rest) > MANY_COLUMNS else None  # a wide file would be read once per column
     for name in rest:
         rows = at_once or table.rows(name, distinct=True)
         cells = [cell for cell in rows.column(name).values if cell is not None]
@@ -214,7 +214,7 @@ def read_columns(
     parse: Callable[[str], Any],
     control: str | Sequence[str] | None = None,
 ) -> Rankings:
-    """The ballots of a table; ``parse`` reads a line of ballots in text."""
+    """The ballots of a table; ``parse`` parses a ballot in text."""
     for name in columns.used():
         table.require(name, _LONG if columns.layout == "long" else "name the columns with weight=, agent=, instance=")
     rows = table.rows(*columns.used())
@@ -235,13 +235,13 @@ def read_columns(
 
 @dataclass
 class Special:
-    """What is said of each row beside its items."""
+    """Weights, agents and instances of the rows."""
 
     weight: NDArray[np.float64] | None
     names: dict[str, Column]  # agent, instance
 
     def of(self, rows: Ints) -> dict[str, Any]:
-        """The arguments of ``Rankings.from_codes`` for ballots that stand in ``rows``."""
+        """Keyword arguments of ``Rankings.from_codes`` for the ballots in ``rows``."""
         chosen: dict[str, Any] = {what: list(column.take(rows)) for what, column in self.names.items()}
         return chosen | {"weight": None if self.weight is None else self.weight[rows]}
 
@@ -254,7 +254,7 @@ def _special(rows: Rows, special: dict[str, str]) -> Special:
 def _from_long(
     rows: Rows, keys: list[str], others: dict[str, str], items: Sequence[Hashable] | None
 ) -> tuple[Rankings, Ints]:
-    """The ballots, and the row of the table that each of their rows stands in."""
+    """The ballots, and the table row of each of their rows."""
     who, what = rows.labels(keys[0]), rows.labels(keys[1])
     ranks = rows.numbers(keys[2])
     special = _special(rows, others)
@@ -300,7 +300,7 @@ def _same_in_ballot(rows: Rows, name: str, values: NDArray[Any], cells: Sequence
 def _from_ranks(
     rows: Rows, names: list[str], special: Special, items: Sequence[Hashable] | None, scores: bool
 ) -> Rankings:
-    """A column per item; cells are ranks, or scores of which the highest is best."""
+    """Ballots from a column per item; cells are ranks, or scores (higher is better)."""
     what = "score" if scores else "rank"
     numbers = np.empty((len(rows), len(names)))
     for k, name in enumerate(names):
@@ -334,7 +334,7 @@ def _ballots(rows: Rows) -> Ints:
 
 
 def _from_places(rows: Rows, names: list[str], special: Special, items: Sequence[Hashable] | None) -> Rankings:
-    """A column per place; cells are items."""
+    """Ballots from a column per place; cells are items."""
     places = []
     for name in names:
         place = place_number(bracketed(name))
@@ -367,7 +367,7 @@ def _from_places(rows: Rows, names: list[str], special: Special, items: Sequence
 def _from_orders(
     rows: Rows, name: str, special: Special, items: Sequence[Hashable] | None, parse: Callable[[str], Any]
 ) -> Rankings:
-    """One column of orders in text: ``A > B = C``, or names with ; | or , between them."""
+    """Ballots from one column of orders in text: ``A > B = C``, or names separated by ; | or ,"""
     column = rows.column(name)
     separator = _separator([cell for cell in column.values if isinstance(cell, str)]) or ">"
     parsed = [_parse_order(cell, separator, parse) for cell in column.values]

@@ -1,4 +1,4 @@
-"""Ballots as people write them down: ``12: A > B = C`` in text, or a table, long or wide."""
+"""Ballots as text, such as ``12: A > B = C``, or as a long or wide table."""
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
@@ -27,7 +27,7 @@ _SHAPE = 'a line is: count: A > B = C, with quotes around names that hold one of
 
 
 def looks_like_ballots(sample: Sample) -> dict[str, Any] | None:
-    """A table with the columns of ballots, or text whose first line is an order or follows a list of items."""
+    """Match a table with ballot columns, or text whose first line is an order or that has a list of items."""
     if sample.table is not None:
         none = {"weight": None, "agent": None, "instance": None}
         aside = _control_columns(sample.table.names, sample.control)
@@ -53,38 +53,39 @@ def read_ballots(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Rankings:
-    """Ballots from text or from a table (file or frame).
+    """Read ballots from text or from a table (file or frame).
 
     Parameters
     ----------
-    layout : how the ballots are written; without it text, unless the suffix says table, ``separator`` or ``format`` is
-        given, or ``source`` is a frame: then the columns tell, and where they may be read in two ways that is an error.
+    layout : how the ballots are written.  The default is text, unless the suffix is that of a table, ``separator`` or
+        ``format`` is given, or ``source`` is a frame: then the layout is inferred from the columns, and ambiguity is an
+        error.
 
-        "text": a ballot per line, best first, ``>`` between tiers and ``=`` inside one, an optional count and colon
+        "text": a ballot per line, best first, ``>`` between tiers and ``=`` within one, an optional count and colon
         before it, ``#`` before a comment; a line ``# items: A = B = C`` fixes the items and their order.
 
         "long": a row per ballot and item, with a rank (lower is better, equal ranks tie).
 
         "ranks": a row per ballot, a column per item, cells are ranks or empty.
 
-        "scores": the same with scores, of which the highest is best.
+        "scores": the same with scores, higher is better.
 
         "places": a row per ballot, columns ``1``, ``2``, ... (or ``rank1``, ``choice 2``, ``Third choice``), cells
         are items or empty.
 
-        "orders": a row per ballot, one column with ``A > B = C`` (or names with ``;`` between them).
+        "orders": a row per ballot, one column with ``A > B = C`` (or names separated by ``;``).
     ballot, item, rank : columns of the long layout.
-    weight, agent, instance : columns of how often a ballot counts, who cast it, and to which problem it belongs; those
-        with these names are found (``count`` for the weight, too).
-    control : columns of numbers that may have helped a row (`placet.io.ballot_controls`): ``"position"`` or
-        ``"one-hot(position)"`` of a long table; ``"shown"`` for columns ``shown_tea``, ``shown_milk``, ... beside wide
-        ones; ``"age * tea"`` (or ``"age * items"``) for a number of the ballot that may help that item (or each).
-    items : names of all items, in order; else those of the table.
-    ignore : columns to pass over.
+    weight, agent, instance : columns with how often a ballot counts, who cast it, and which problem it belongs to; by
+        default the columns with these names (or ``count`` for the weight).
+    control : numeric columns that may have helped a row (`placet.io.ballot_controls`): ``"position"`` or
+        ``"one-hot(position)"`` in a long table; ``"shown"`` for columns ``shown_tea``, ``shown_milk``, ... in a wide
+        one; ``"age * tea"`` (or ``"age * items"``) for a number per ballot that may help that item (or each item).
+    items : names of all items, in order; by default those in the data.
+    ignore : columns to ignore.
     unlisted : "last" puts the items that a ballot leaves out in one last tier.
-    separator, format : of the file, where its first lines and its suffix do not tell.
+    separator, format : of the file, if they cannot be inferred from its first lines and suffix.
 
-    Columns of a grid (``Question [item]``) are called by what stands in brackets.
+    Columns of a grid (``Question [item]``) are named by the text in brackets.
     """
     one_of(unlisted, ("absent", "last"), "unlisted")
     if layout is not None:
@@ -113,7 +114,7 @@ def read_ballots(
 
 
 def _control_columns(names: Sequence[str], control: str | Sequence[str] | None) -> list[str]:
-    """The columns of controls, whatever the layout turns out to be; none of them is a ballot, an item or a rank."""
+    """The columns of controls, whatever the layout; they are not considered as ballots, items or ranks."""
     return columns_of(names, control, wide=True) if control else []
 
 
@@ -127,7 +128,7 @@ _MEANING = {
 
 
 def is_table(source: Any, told: str | None) -> bool:
-    """Whether the source is a table: a layout is told, or it is a frame, or its suffix says so."""
+    """Whether the source is a table: a separator or format is given, or it is a frame, or its suffix says so."""
     return told is not None or in_memory(source) or bare_suffix(source) in SUFFIXES
 
 
@@ -209,10 +210,10 @@ def parse_tiers(text: str) -> list[tuple[str, ...]] | str:
 
 
 def write_ballots(rankings: Rankings, target: Source, *, format: str | None = None) -> None:
-    """Ballots as text (``12: A > B = C``), or as a long table where the suffix or ``format`` says so.
+    """Write ballots as text (``12: A > B = C``), or as a long table if the suffix or ``format`` says so.
 
-    Text fixes the items in its first line and reads back equal, where names are text; agents and instances need a
-    table, which reads back equal with ``items=rankings.items`` (and ``agent="agent"``, ``instance="instance"``,
+    Text lists the items in its first line and reads back equal if names are text; agents and instances need a table,
+    which reads back equal with ``items=rankings.items`` (and ``agent="agent"``, ``instance="instance"``,
     ``control=rankings.controls``).  Scores are not written.
     """
     if format is not None or is_table(target, None):
@@ -232,7 +233,7 @@ def _lines(rankings: Rankings) -> Iterator[str]:
 
 
 def quoted_name(name: str) -> str:
-    """A name as text writes it, in quotes where it holds a sign of the format."""
+    """A name as it is written in text, in quotes if it contains a special character of the format."""
     if not name.strip() or "\n" in name or "\r" in name:
         raise DataError(f"item name {name!r} cannot be written as text: a name is one line, not blank")
     plain = name == name.strip() and not any(c in name for c in '>=#:"')

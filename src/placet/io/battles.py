@@ -1,4 +1,4 @@
-"""Battles: two items and who won, from delimited text, JSON, Parquet or any data frame."""
+"""Battles: pairs of items and who won, from delimited text, JSON, Parquet or any data frame."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
@@ -17,7 +17,7 @@ from placet.io.text import OnError
 Outcome = Literal["a", "b", "tie"]
 OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
 
-# What the winner's column may say, in any case; else it may hold the name of the item that won.
+# Words that the winner column may contain, in any case; otherwise it contains the name of the winning item.
 WORDS: dict[Outcome, tuple[str, ...]] = {
     "a": ("a", "model_a", "model a", "a wins", "left", "x", "model_x", "first", "1", "1.0", "win", "w", "1-0"),
     "b": ("b", "model_b", "model b", "b wins", "right", "y", "model_y", "second", "0", "0.0", "loss", "l", "0-1"),
@@ -55,7 +55,7 @@ _NAME_THEM = "name the columns with a=, b= and winner= (or scores=), or with win
 
 
 class Layout(NamedTuple):
-    """The columns of battles: two sides, and one way to say who won (none: the first side always did)."""
+    """The columns of battles: two sides, and one way to tell who won (if none, the first side always won)."""
 
     a: str
     b: str
@@ -69,7 +69,7 @@ class Layout(NamedTuple):
 
 
 def looks_like_battles(sample: Sample) -> dict[str, Any] | None:
-    """A table with the columns of battles."""
+    """Match a table with the columns of battles."""
     return {} if sample.table is not None and find_layout(sample.table) is not None else None
 
 
@@ -81,7 +81,7 @@ def find_layout(
     loser: str | None = None,
     scores: str | Sequence[str] | None = None,
 ) -> Layout | None:
-    """The columns of battles in a table: those given, and else those whose names are known."""
+    """The columns of battles in a table: those given, or else those with known names; None if there are none."""
     columns = () if winner is None else tuple(split_names(winner))
     flags = columns if len(columns) > 1 else None
     said = None if winner is None or flags else cast(str, winner)
@@ -130,33 +130,33 @@ def read_battles(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Comparisons:
-    """Comparisons from a table with a row per battle: a path, an open file, or a frame.
+    """Read comparisons from a table with a row per battle: a path, an open file, or a frame.
 
-    Columns that are not named are found by their names: two sides (``SIDES``, such as ``model_a, model_b`` or
+    Columns that are not given are found by their names: two sides (``SIDES``, such as ``model_a, model_b`` or
     ``white, black``) with a winner (``WINNERS``), a pair of scores (``SCORES``: the higher wins, equal ones tie) or a
     column of 0 and 1 for each outcome (``winner_model_a, winner_model_b, winner_tie``); or ``winner, loser``.
-    Columns called ``agent`` and ``weight`` (or ``count``) are read too.  ``notes`` of the result say which were taken.
+    Columns named ``agent`` and ``weight`` (or ``count``) are read too.  ``notes`` list the columns used.
 
     Parameters
     ----------
     a, b : columns of the two sides.
-    winner : column that says who won: a word of ``WORDS`` (in any case), the name of a side's column, or the name of
-        the item that won; or the names of two or three columns of 0 and 1 (a, b, tie).
-    loser : column of the item that lost, ``winner`` being the column of the one that won.
-    scores : columns of two numbers.
-    agent, weight : columns of who judged, and of how often a row counts.
-    outcomes : what other words mean, {"word": "a" | "b" | "tie"}; or whether the winner's column holds "words" or
-        "names", where it may be read as both.
-    control : columns of numbers that may have helped ``a`` against ``b`` (`placet.io.controls`): ``"bold"``, the
-        difference ``"length_a - length_b"`` (or ``"length"``, where there is no such column), ``"one-hot(slot_a -
-        slot_b)"`` for a column per value.  Votes are then kept one by one where these differ.
+    winner : column that says who won: a word from ``WORDS`` (in any case), the name of a side's column, or the name of
+        the winning item; or the names of two or three columns of 0 and 1 (a, b, tie).
+    loser : column of the losing item; ``winner`` is then the column of the winning one.
+    scores : two numeric columns.
+    agent, weight : columns with who judged, and with how often a row counts.
+    outcomes : the meaning of other words, {"word": "a" | "b" | "tie"}; or "words" or "names" to say what the winner
+        column contains, if it could be either.
+    control : numeric columns that may have helped ``a`` against ``b`` (`placet.io.controls`): ``"bold"``, the
+        difference ``"length_a - length_b"`` (or ``"length"``, if there is no such column), ``"one-hot(slot_a -
+        slot_b)"`` for a column per value.  Votes with different controls are then kept apart.
     time : column of dates (2024-06-01) or numbers.
-    items : names of all items, in order; else those of the table, by first appearance.
-    ignore : columns to pass over when the others are found.
-    ordered : keep who was ``a``.
-    separator, format : of the file, where its first lines and its suffix do not tell.
+    items : names of all items, in order; by default those in the table, by first appearance.
+    ignore : columns to ignore when finding the others.
+    ordered : record who was ``a``.
+    separator, format : of the file, if they cannot be inferred from its first lines and suffix.
 
-    Names are text where the file is text.
+    Names are text if the file is text.
     """
     table = read_table(source, on_error, format, separator=separator).without(split_names(ignore))
     layout = find_layout(table, a, b, winner, loser, scores)
@@ -177,7 +177,7 @@ def read_battles(
         table.require(name, _NAME_THEM if name in layout.used() else "name it with agent=, weight=, time= or control=")
     rows = table.rows(*dict.fromkeys(used), distinct=not (agent or terms or time))
     first, second = rows.labels(layout.a), rows.labels(layout.b)
-    both = join_columns([first, second])  # codes of one list of names
+    both = join_columns([first, second])  # codes into one list of names
     x, y = both.code[: len(rows)], both.code[len(rows) :]
     rows.reject(x == y, "self", lambda row: f"{both.values[x[row]]!r} meets itself", "a battle has two different items")
     won = _outcomes(rows, layout, both, x, y, outcomes)
@@ -206,7 +206,7 @@ def read_battles(
 
 
 def _refuse_one_sided(name: str, layout: Layout, controls: Mapping[str, NDArray[Any]]) -> None:
-    """A ``DataError`` for a control of winners and losers whose sign tells the winner in every row."""
+    """Raise a ``DataError`` for a control of winners and losers whose sign reveals the winner in every row."""
     for control, values in controls.items():
         if len(values) > 1 and values.any() and ((values >= 0).all() or (values <= 0).all()):
             sign = "negative" if (values >= 0).all() else "positive"
@@ -225,7 +225,7 @@ def _outcomes(
     y: NDArray[Any],
     outcomes: Mapping[str, Outcome] | Literal["words", "names"] | None,
 ) -> NDArray[np.int8]:
-    """The number of each row's outcome in ``OUTCOMES``; rows that have none are noted."""
+    """The index of each row's outcome in ``OUTCOMES``; rows without one are rejected."""
     if layout.scores is not None:
         of_a, of_b = (rows.numbers(name, "name the columns with scores=") for name in layout.scores)
         return np.where(of_a > of_b, 0, np.where(of_a < of_b, 1, 2)).astype(np.int8)
@@ -237,7 +237,7 @@ def _outcomes(
 
 
 def _by_flags(rows: Rows, names: tuple[str, ...]) -> NDArray[np.int8]:
-    """One column of 0 and 1 for each outcome; one of them is 1."""
+    """Outcomes from one 0/1 column per outcome, exactly one of which is 1."""
     flags = np.stack([rows.column(name, "name two or three columns with winner=").map(_flag, float) for name in names])
     wrong = np.isnan(flags).any(axis=0) | (flags.sum(axis=0) != 1)
     said = ", ".join(names)
@@ -265,7 +265,7 @@ def _by_winner(
     y: NDArray[Any],
     outcomes: Mapping[str, Outcome] | Literal["words", "names"] | None,
 ) -> NDArray[np.int8]:
-    """By words for the sides and by names of items; where a column may be read as both, it must be said which."""
+    """Outcomes from words for the sides or names of items; if a column could be either, ``outcomes`` must say which."""
     winner = cast(str, layout.winner)
     said = rows.column(winner)
     explained = outcomes if isinstance(outcomes, Mapping) else {}
@@ -300,7 +300,7 @@ def _by_winner(
 
 
 def _words(cells: Sequence[Any], layout: Layout) -> dict[str, int]:
-    """What each word of a winner's column stands for, as a number in ``OUTCOMES``."""
+    """The meaning of each word in a winner column, as an index into ``OUTCOMES``."""
     words = {word: OUTCOMES.index(outcome) for word, outcome in _MEANING.items()}
     found = {str(cell).lower() for cell in cells if cell is not None}
     for side, name in enumerate((layout.a, layout.b)):
@@ -317,10 +317,10 @@ def _words(cells: Sequence[Any], layout: Layout) -> dict[str, int]:
 
 
 def write_battles(comparisons: Comparisons, target: Source, *, format: str | None = None) -> None:
-    """Comparisons as rows ``model_a, model_b, winner, weight`` (``agent``, controls, ``time``), one per outcome.
+    """Write comparisons as rows ``model_a, model_b, winner, weight`` (``agent``, controls, ``time``), one per outcome.
 
-    Read back with ``items=comparisons.items`` (and ``ordered``) they are equal, where names are text (CSV, JSON lines)
-    or all of one type (Parquet); pairs without any outcome are not written.
+    Read back with ``items=comparisons.items`` (and ``ordered``) they are equal if names are text (CSV, JSON lines) or
+    all of one type (Parquet); pairs without any outcome are not written.
     """
     c = comparisons
     wins = np.stack([c.wins_i, c.wins_j, c.ties], axis=1)

@@ -1,4 +1,4 @@
-"""Sparse text read in blocks of whole lines: parsed by threads, checked, and put together as a dense or CSR matrix."""
+"""Sparse text in blocks of whole lines: parsed by threads, checked, and assembled into a dense or CSR matrix."""
 
 import io
 import os
@@ -19,15 +19,15 @@ from placet.kernels import interpreted, parse
 from placet.threads import get_threads
 
 BLOCK = 1 << 20
-SMALL_TEXT = 1 << 15  # bytes that plain Python parses before a kernel is compiled,
-MIDDLE_TEXT = 1 << 19  # and before Numba is imported
+SMALL_TEXT = 1 << 15  # bytes that plain Python parses faster than a kernel compiles,
+MIDDLE_TEXT = 1 << 19  # and faster than Numba is imported
 MAX_FEATURES = 1 << 24
 DENSE_FROM = 0.25
 Sparse = Literal["auto"] | bool
 
 
 class Bad(NamedTuple):
-    """One line that cannot be read: its number in the block from 0, and what to say."""
+    """A line that cannot be read: its number in the block, from 0, and the message."""
 
     line: int
     kind: str
@@ -37,8 +37,8 @@ class Bad(NamedTuple):
 
 @dataclass
 class Block:
-    """Rows of one block: per-row ``columns`` (``line`` among them) and CSR values; ``index`` is None where every row
-    is full.
+    """Rows of one block: per-row ``columns`` (``line`` among them) and CSR values; ``index`` is None if every row is
+    full.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -48,10 +48,10 @@ class Block:
     top: int
     lines: int
     bad: list[Bad]
-    slot: int | None = None  # its first row in the dense table, once its values are there
+    slot: int | None = None  # its first row in the dense table, once its values have been moved there
 
     def copy(self) -> "Block":
-        """The block on memory of its own, so that the buffers it was parsed in may be used again."""
+        """Move the arrays out of the buffers they were parsed into, so that these can be reused."""
         self.columns = {name: column.copy() for name, column in self.columns.items()}
         self.indptr = self.indptr.copy()
         self.index = None if self.index is None else self.index.copy()
@@ -72,21 +72,21 @@ class Block:
 
 
 def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """float32 or float64; the values of a matrix have no other type."""
+    """Return the dtype, which must be float32 or float64."""
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype {np.dtype(dtype)} is not possible; choose from [float32, float64]")
     return np.dtype(dtype)
 
 
 def kernels_for(size: int) -> Any:
-    """The kernels that parse text of ``size`` bytes: plain Python where it is done before Numba is ready."""
+    """The kernels to parse text of ``size`` bytes with: plain Python if it finishes before Numba is ready."""
     return interpreted("parse") if size <= (SMALL_TEXT if "numba" in sys.modules else MIDDLE_TEXT) else parse
 
 
 class Buffers:
     """Reusable buffers for parsing one block: its text and the arrays that the kernel fills.
 
-    Fresh memory would cost more than the parsing itself, a page fault at a time.
+    Page faults in fresh memory would cost more than the parsing itself.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Buffers:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def fill(self, file: IO[bytes], rest: bytes) -> tuple[bool, bytes]:
-        """Read ``rest`` and the next whole lines; returns whether there is more, and what is left of a line."""
+        """Read the next whole lines after ``rest``; return whether there is more, and the incomplete last line."""
         filled, cut, n = len(rest), 0, 1
         self._reserve(filled, rest)
         while n and cut == 0:
@@ -115,13 +115,13 @@ class Buffers:
         return n > 0, bytes(self.buffer[cut:filled])
 
     def _reserve(self, size: int, content: bytes | bytearray) -> None:
-        """Make room for BLOCK + 1 bytes beyond ``size``, ``content`` in front; a buffer in use cannot grow."""
+        """Make room for BLOCK + 1 bytes after ``size`` and put ``content`` first; a buffer in use cannot be resized."""
         if len(self.buffer) < size + BLOCK + 1:
             self.buffer = bytearray(size + BLOCK + 1)
         self.buffer[: len(content)] = content
 
     def array(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """An array with arbitrary content."""
+        """A reusable, uninitialized array."""
         size = int(np.prod(shape))
         array = self._arrays.get(name)
         if array is None or len(array) < size:
@@ -129,27 +129,27 @@ class Buffers:
         return array[:size].reshape(shape)
 
     def csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        """Row pointers, indices and values, as many as the text can hold."""
+        """Arrays of row pointers, indices and values, large enough for the text."""
         indptr = self.array("indptr", (self.lines + 1,), np.int64)
         return indptr, self.array("index", (self.colons,), np.int32), self.array("value", (self.colons,), np.float64)
 
     def count(self, first: bool) -> None:
-        """Choose the kernels for this text, the first of its file or not, and let them count its lines and colons."""
+        """Choose the kernels for this text (``first``: it begins its file) and count its lines and colons."""
         self.kernels = kernels_for(len(self.text)) if first else parse
         self.lines, self.colons = self.kernels.count(self.content)
 
     @property
     def content(self) -> Any:
-        """The text as the kernels take it; Python is quicker, and its numbers wider, with bytes than with an array."""
+        """The text as the kernels expect it: bytes for those in Python, which are then faster and do not overflow."""
         return self.text if self.kernels is parse else self.text.tobytes()
 
     def token(self, start: int, end: int) -> bytes:
-        """Some bytes of the text."""
+        """Bytes ``start`` to ``end`` of the text."""
         return self.text[start:end].tobytes()
 
 
 class DenseTable:
-    """One dense table that full rows go into as they are parsed; made after the first block, if its rows are full."""
+    """A dense table that full rows are moved into as they are parsed; allocated if the first block's rows are full."""
 
     def __init__(self, wanted: bool, size: int | None, dtype: DTypeLike) -> None:
         self.size = size if wanted else None
@@ -157,7 +157,7 @@ class DenseTable:
         self.X: NDArray[Any] | None = None
 
     def reserve(self, buffers: Buffers, block: "Block") -> None:
-        """Make room for the whole text, estimated from its first block; memory is used only where it is written."""
+        """Allocate rows for the whole text, estimated from its first block; pages are used only once written."""
         rows = len(block.indptr) - 1
         if self.size is None or block.index is not None or rows == 0 or block.top < 0:
             return
@@ -168,7 +168,7 @@ class DenseTable:
             return
 
     def put(self, block: "Block", slot: int) -> None:
-        """Move the values of a block of full rows into the rows from ``slot`` on, if they are as wide and fit."""
+        """Move the values of a block of full rows into the rows from ``slot`` on, if the width matches and they fit."""
         rows = len(block.indptr) - 1
         if self.X is None or block.index is not None or slot + rows > len(self.X) or block.top + 1 != self.X.shape[1]:
             return
@@ -187,13 +187,13 @@ class DenseTable:
             block.value = self.X[:0].reshape(-1)
             at += n
         X, self.X = self.X, None
-        X.resize((at, X.shape[1]), refcheck=False)  # every view of it was let go above
+        X.resize((at, X.shape[1]), refcheck=False)  # all views of it were released above
         return X
 
 
 def read_blocks(file: IO[bytes], name: str) -> Iterator[Buffers]:
-    """Blocks of whole lines, each ended by a newline, of about BLOCK bytes, in buffers that are used in turn; no byte
-    order mark.
+    """Yield blocks of whole lines, each ending in a newline, of about BLOCK bytes, in rotating buffers; a byte order
+    mark is removed.
     """
     all_buffers = [Buffers() for _ in range(get_threads() + 2)]
     rest, slot, turn, more = b"", 0, 0, True
@@ -211,7 +211,7 @@ def read_blocks(file: IO[bytes], name: str) -> Iterator[Buffers]:
 
 
 def _read_into(file: IO[bytes], view: memoryview) -> int:
-    """Bytes read into ``view``; 0 only at the end of the file."""
+    """Read into ``view``; return the number of bytes, 0 only at the end."""
     if hasattr(file, "readinto"):
         return file.readinto(view) or 0
     chunk = file.read(len(view))
@@ -220,7 +220,7 @@ def _read_into(file: IO[bytes], view: memoryview) -> int:
 
 
 def plain_size(file: IO[bytes]) -> int | None:
-    """Bytes still to read, where that is known without reading."""
+    """Number of bytes left to read, or None if that is not known without reading."""
     if not isinstance(file, io.BufferedReader | io.BytesIO) or not file.seekable():
         return None
     at = file.tell()
@@ -230,8 +230,8 @@ def plain_size(file: IO[bytes]) -> int | None:
 
 
 def parse_blocks(parse: Callable[[Buffers], Block], texts: Iterator[Buffers], table: DenseTable) -> list[Block]:
-    """Parse every block, several threads at a time, and return the blocks in order; never more than
-    ``get_threads() + 1`` buffers are in use.
+    """Parse all blocks in several threads and return them in order; at most ``get_threads() + 1`` buffers are in use
+    at a time.
     """
 
     def one(buffers: Buffers) -> Block:
@@ -267,7 +267,7 @@ def build_block(
     base: int,
     dtype: DTypeLike,
 ) -> Block:
-    """What a kernel filled, as a block: rare decimals read with care, columns sorted, repeated features found."""
+    """Make a block from the output of a kernel: reparse rare decimals exactly, sort columns, find repeated features."""
     rows, n_slow, _, lines, top, regular, unsorted = answer
     indptr, index, value = csr
     indptr = indptr[: rows + 1]
@@ -295,12 +295,12 @@ def build_block(
         block = block.drop(drop)
     block.value = block.value.astype(dtype, copy=False)
     if regular and not drop:
-        block.index = None  # columns 0, 1, ... of every row need not be kept
+        block.index = None  # columns 0, 1, ... of every row need not be stored
     return block
 
 
 def explain_pair(kind: int, token: str, low: int, high: int) -> str:
-    """What is wrong with ``token``, which should be ``feature:value`` with a feature in ``low..high``."""
+    """Explain what is wrong with ``token``, which should be ``feature:value`` with a feature in ``low..high``."""
     kinds = interpreted("parse")
     index, _, value = token.partition(":")
     if kind == kinds.INDEX:
@@ -311,7 +311,7 @@ def explain_pair(kind: int, token: str, low: int, high: int) -> str:
 
 
 def _overflows(block: Block, dtype: DTypeLike) -> set[int]:
-    """Rows with a value that is finite in float64 but not in float32; they are noted and returned."""
+    """Record and return the rows with a value that is finite in float64 but not in float32."""
     wide = np.flatnonzero(np.abs(block.value) > np.finfo(np.float32).max)
     rows = np.searchsorted(block.indptr, wide, side="right") - 1
     for k, row in zip(wide.tolist(), rows.tolist()):
@@ -321,7 +321,7 @@ def _overflows(block: Block, dtype: DTypeLike) -> set[int]:
 
 
 def _sort_columns(block: Block, base: int) -> set[int]:
-    """Put the columns of every row in order, in place; rows that name a column twice are noted and returned."""
+    """Sort the columns of every row in place; record and return the rows that have a column twice."""
     index, value = block.index, block.value
     assert index is not None
     row = np.repeat(np.arange(len(block.indptr) - 1), np.diff(block.indptr))
@@ -339,8 +339,8 @@ def _sort_columns(block: Block, base: int) -> set[int]:
 
 
 def report_bad_lines(blocks: list[Block], problems: Problems) -> None:
-    """Hand every bad line to ``problems``, numbered from 1 in the whole text; line columns become whole-text numbers
-    too.
+    """Add every bad line to ``problems``, numbered from 1 in the whole text; ``line`` columns are renumbered the same
+    way.
     """
     before = 0
     for block in blocks:
@@ -352,14 +352,14 @@ def report_bad_lines(blocks: list[Block], problems: Problems) -> None:
 
 
 def column(blocks: list[Block], name: str) -> NDArray[Any]:
-    """One per-row column of all blocks."""
+    """One per-row column, concatenated over all blocks."""
     return np.concatenate([block.columns[name] for block in blocks])
 
 
 def matrix(blocks: list[Block], n_features: int, sparse: Sparse, table: DenseTable) -> Any:
-    """All values as a dense table or as CSR; blocks are emptied on the way, so that little is held twice.
+    """All values as a dense table or as CSR; blocks are emptied along the way, so that little is in memory twice.
 
-    ``sparse="auto"`` is dense when at least a quarter of the cells are in the text.
+    ``sparse="auto"`` gives a dense table when at least a quarter of the cells are in the text.
     """
     rows = sum(len(block.indptr) - 1 for block in blocks)
     nnz = sum(len(block.value) for block in blocks)
@@ -408,7 +408,7 @@ def _csr(blocks: list[Block], rows: int, nnz: int, n_features: int, dtype: DType
 
 
 def format_rows(X: Any, base: int) -> Iterator[str]:
-    """Each row of a dense or CSR matrix as ``index:value index:value ...``, columns counted from ``base``.
+    """Format each row of a dense or CSR matrix as ``index:value index:value ...``, counting columns from ``base``.
 
     Dense rows are written with their zeros, CSR rows as they are stored.
     """

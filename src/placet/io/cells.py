@@ -1,4 +1,4 @@
-"""Columns of tables as codes of their distinct cells, so that each distinct cell is judged once."""
+"""Columns of tables as codes of their distinct cells, so that each distinct cell is interpreted once."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 SHORT = 1000
-"""Rows below which Python codes a column of text sooner than Polars plans to: a wide table has many such columns."""
+"""With fewer rows, Python encodes a column of text before Polars has planned to; wide tables have many of them."""
 
 
 @dataclass(frozen=True)
 class Column:
     """Cells as codes (rows,) of ``values``, the distinct cells in order of first appearance; a missing one is None.
 
-    It iterates as the cells themselves.  Text is stripped of blanks around it, and is missing where nothing is left.
+    Iterating yields the cells themselves.  Text is stripped, and counts as missing if it is then empty.
     """
 
     code: NDArray[Any]
@@ -35,32 +35,32 @@ class Column:
         return len(self.code)
 
     def map(self, judge: Callable[[Any], Any], dtype: Any) -> NDArray[Any]:
-        """``judge`` of every cell, called once for each distinct one."""
+        """Apply ``judge`` to every cell, calling it once per distinct cell."""
         return np.array([judge(value) for value in self.values], dtype=dtype)[self.code]
 
     @property
     def coded(self) -> tuple[NDArray[Any], list[Any]]:
-        """Codes and what they stand for."""
+        """The codes and the values."""
         return self.code, self.values
 
     def take(self, rows: NDArray[Any]) -> "Column":
-        """The chosen rows."""
+        """The selected rows."""
         return Column(self.code[rows], self.values)
 
     def is_missing(self) -> NDArray[np.bool_]:
-        """Which cells are missing."""
+        """Mask of the missing cells."""
         return self.map(lambda value: value is None, bool)
 
 
 def strip(value: Any) -> Any:
-    """A cell without blanks around its text; ``None`` where there is nothing."""
+    """A cell with its text stripped; ``None`` if it is missing or empty."""
     if isinstance(value, str):
         return value.strip() or None
     return None if is_missing(value) else value
 
 
 def as_number(value: Any) -> float | None:
-    """A cell as a finite number, else ``None``; true and false are not numbers."""
+    """A cell as a finite number, or ``None``; booleans are not numbers."""
     if isinstance(value, str):
         return parse_decimal(value)
     if value is None or isinstance(value, bool | np.bool_):
@@ -83,14 +83,14 @@ def code_cells(cells: Any) -> Column:
 def _code_numbers(cells: NDArray[Any]) -> Column:
     if cells.dtype.kind in "iu" and len(cells):
         low, high = int(cells.min()), int(cells.max())
-        if high - low <= 4 * len(cells) and high < 2**63:  # whole numbers in a small range need no sorting
+        if high - low <= 4 * len(cells) and high < 2**63:  # integers in a small range need no sorting
             return _in_order(cells.astype(np.int64) - low, list(range(low, high + 1)))
     values, code = np.unique(cells, return_inverse=True)
     return _in_order(code, [strip(value) for value in values.tolist()])
 
 
 def _in_order(code: Ints, values: list[Any]) -> Column:
-    """The column with its values in order of first appearance, equal ones as one."""
+    """The column with its values in order of first appearance and equal ones merged."""
     order = first_appearance(code, len(values))
     place: dict[Any, int] = {}
     new = np.zeros(len(values), np.int32)
@@ -100,14 +100,14 @@ def _in_order(code: Ints, values: list[Any]) -> Column:
 
 
 def _code_objects(cells: list[Any]) -> Column:
-    """Cells of any type; values that are equal, such as 1 and 1.0, are one."""
+    """Encode cells of any type; equal values such as 1 and 1.0 share a code."""
     index: dict[Any, int] = {}
     try:
         code = np.fromiter((index.setdefault(cell, len(index)) for cell in cells), np.int64, len(cells))
-    except TypeError:  # lists, dictionaries: no names, shown as text where they must be shown
+    except TypeError:  # lists and dictionaries are not names; they become text for messages
         return _code_objects([cell if isinstance(cell, str | int | float | None) else str(cell) for cell in cells])
     types = set(map(type, index))
-    if bool in set(map(type, cells)) and (int in types or float in types):  # True equals 1, but is no number
+    if bool in set(map(type, cells)) and (int in types or float in types):  # True equals 1, but is not a number
         return _code_objects([str(cell) if isinstance(cell, bool) else cell for cell in cells])
     return _in_order(code, [strip(value) for value in index])
 
@@ -136,20 +136,20 @@ def _code_series(series: "pl.Series") -> Column:
 
 
 def as_numbers(cells: Any) -> Floats | None:
-    """A column as numbers, NaN where a cell is none; ``None`` for columns whose cells must be looked at one by one."""
+    """A column as numbers, NaN for other cells; ``None`` if the cells must be converted one by one."""
     if isinstance(cells, np.ndarray):
         return cells.astype(np.float64) if cells.dtype.kind in "iuf" else None
     if not type(cells).__module__.startswith("polars"):
         return None
     import polars as pl
 
-    if cells.dtype == pl.String:  # Polars reads what ``parse_decimal`` does, and nan and inf, which are not finite
+    if cells.dtype == pl.String:  # Polars parses what ``parse_decimal`` does, plus nan and inf, which are not finite
         cells = cells.str.strip_chars().cast(pl.Float64, strict=False)
     return cells.cast(pl.Float64).fill_null(np.nan).to_numpy().copy() if cells.dtype.is_numeric() else None
 
 
 def join_columns(columns: list[Column]) -> Column:
-    """Columns of several parts as one."""
+    """Concatenate the columns of several parts."""
     if len(columns) == 1:
         return columns[0]
     index: dict[Any, int] = {}

@@ -1,4 +1,4 @@
-"""Logs of clicks: a row per document shown, with query, document, position and whether it was clicked."""
+"""Click logs: a row per document shown, with query, document, position and whether it was clicked."""
 
 from typing import Any
 
@@ -32,10 +32,10 @@ def read_clicks(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Clicks:
-    """A log of clicks from a table: a path, an open file, or a frame; one row per document shown.
+    """Read a click log from a table: a path, an open file, or a frame; one row per document shown.
 
     Columns are found by their names unless given.  ``position`` counts from 1, ``clicked`` is 0 or 1.  Rows of one
-    ``session`` (and query) were shown together; without one see ``Clicks.from_columns``.
+    ``session`` (and query) were shown together; see ``Clicks.from_columns`` for logs without sessions.
     """
     table = read_table(source, on_error, format, separator=separator)
     found = {}

@@ -1,4 +1,4 @@
-"""Names of columns as people write them: ``Model A``, ``model_a`` and ``modelA`` are one name."""
+"""Column names in their various spellings: ``Model A``, ``model_a`` and ``modelA`` are the same name."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,8 +10,8 @@ from placet.data import DataError
 if TYPE_CHECKING:
     from placet.io.tables import Table
 
-COUNTS = ("weight", "count")  # columns that say how often a row counts, when they are there
-# Columns that describe a row, and are neither items nor features.
+COUNTS = ("weight", "count")  # optional columns that say how often a row counts
+# Columns that describe a row and are neither items nor features.
 ABOUT = frozenset(
     "id index row row_id unnamed0 timestamp date time datetime day month year created created_at updated_at "
     "submitted_at submit_date start_date end_date start_time end_time completion_time duration age gender sex email "
@@ -29,7 +29,7 @@ _BRACKETS = re.compile(r".*\[\s*(.*?)\s*\]\s*", re.DOTALL)
 
 @lru_cache(maxsize=4096)
 def plain_name(name: str) -> str:
-    """A name in lower case with one underscore for what is neither letter nor digit.
+    """A name in lower case, with an underscore for each run of characters that are not letters or digits.
 
     >>> [plain_name(name) for name in ("Model A", "modelA", "HomeTeam", "player_1", "Choice 2", "FTHG")]
     ['model_a', 'model_a', 'home_team', 'player1', 'choice2', 'fthg']
@@ -40,7 +40,7 @@ def plain_name(name: str) -> str:
 
 
 def bracketed(name: str) -> str:
-    """The part of a name that stands in brackets, as in the columns of Google Forms' grids; else the whole name.
+    """The part of a name in brackets, as in the columns of Google Forms grids; else the whole name.
 
     >>> bracketed("Rank the fruit [Apple]"), bracketed("Apple")
     ('Apple', 'Apple')
@@ -50,18 +50,18 @@ def bracketed(name: str) -> str:
 
 
 def split_names(names: str | Iterable[str]) -> list[str]:
-    """Names of columns, given one by one or with commas between them."""
+    """Column names as a list, from an iterable or from text separated by commas."""
     return [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
 
 
 def find_column(names: Sequence[str], known: Iterable[str]) -> str | None:
-    """The column that has the first of the ``known`` names that any has."""
+    """The column with the first of the ``known`` names that occurs, or None."""
     own = {plain_name(name): name for name in reversed(names)}
     return next((own[name] for name in known if name in own), None)
 
 
 def find_pair(table: "Table", pairs: Iterable[tuple[str, str]], way_out: str) -> tuple[str, str] | None:
-    """The two columns of a table that make up one of ``pairs``; several such pairs are a ``DataError``."""
+    """The two columns of a table that match one of ``pairs``, or None; several matches are a ``DataError``."""
     own = {plain_name(name): name for name in reversed(table.names)}
     found = [(own[a], own[b]) for a, b in pairs if a in own and b in own]
     if len(found) > 1:

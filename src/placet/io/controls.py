@@ -1,9 +1,9 @@
-"""Controls and times of tables: columns of numbers, differences of two columns, one column per whole number.
+"""Controls and times of tables: numeric columns, differences of two columns, and one-hot columns.
 
 "bold"                      the column of that name; else the difference of "bold_a" and "bold_b"
 "length_a - length_b"       the difference of two columns
-"one-hot(slot_a - slot_b)"  for each value v but the least, 1 where slot_a is v, less 1 where slot_b is v
-"one-hot(slot)"             for each value v, 1 where slot is v; of two columns slot_a, slot_b as above
+"one-hot(slot_a - slot_b)"  for each value v except the smallest, 1 where slot_a is v, minus 1 where slot_b is v
+"one-hot(slot)"             for each value v, 1 where slot is v; for two columns slot_a, slot_b as above
 """
 
 import re
@@ -29,7 +29,7 @@ _SIDES = (
 
 
 class Term(NamedTuple):
-    """One control as it was asked for: its name, one column or the two whose difference it is, and whether one-hot."""
+    """A requested control: its name, one column or the two whose difference it is, and whether it is one-hot."""
 
     name: str
     columns: tuple[str, ...]
@@ -37,7 +37,7 @@ class Term(NamedTuple):
 
 
 def find_terms(names: Sequence[str], control: str | Sequence[str] | None) -> list[Term]:
-    """The controls asked for, in terms of the columns of a table; text may name several with commas between them."""
+    """The requested controls in terms of the columns of a table; text may name several, separated by commas."""
     if control is None:
         return []
     asked = [part.strip() for part in control.split(",")] if isinstance(control, str) else list(control)
@@ -68,7 +68,7 @@ def _term(names: Sequence[str], text: str) -> Term:
 
 
 def control_table(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
-    """The columns (rows,) of the controls by name; rows without a number are noted."""
+    """The columns (rows,) of the controls by name; rows without a number are rejected."""
     found: dict[str, Floats] = {}
     for term in terms:
         values = [_numbers(rows, name) for name in term.columns]
@@ -80,8 +80,8 @@ def control_table(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
 
 
 def row_terms(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
-    """As `control_table`, for rows that are compared with one another: of a one-hot column the least value is left out,
-    for with it the columns would add up to 1 in every row.
+    """`control_table` for rows that are compared with one another: the smallest value of a one-hot column is left out,
+    since the columns would otherwise add up to 1 in every row.
     """
     found: dict[str, Floats] = {}
     for term in terms:
@@ -93,7 +93,7 @@ def row_terms(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
 
 
 def _numbers(rows: Rows, name: str) -> Floats:
-    """A column as numbers; true and false are 1 and 0."""
+    """A column as numbers, with 1 and 0 for true and false."""
     words = {"true": 1.0, "false": 0.0}
     said = rows.column(name).values
     if all(str(value).lower() in words for value in said if value is not None):
@@ -104,7 +104,7 @@ def _numbers(rows: Rows, name: str) -> Floats:
 
 
 def _one_hot(rows: Rows, term: Term, values: Sequence[Floats]) -> dict[str, Floats]:
-    """A column per whole number; of a difference the least one is left out, for its effect is that of the others."""
+    """One-hot columns of whole numbers; for a difference, the smallest is left out, as it is implied by the others."""
     for name, column in zip(term.columns, values):
         say = partial(_not_whole, rows, name)
         rows.reject(column != np.floor(column), name, say, "round it, or use the number itself")
@@ -127,7 +127,7 @@ def _not_whole(rows: Rows, name: str, row: int) -> str:
 
 
 def read_times(rows: Rows, name: str) -> Times:
-    """A column of dates or numbers; rows without one are noted, and hold some other time here."""
+    """A column of dates or numbers; rows without one are rejected, and get an arbitrary time."""
     column = rows.column(name, "name the column with time=")
     rows.reject(column.is_missing(), name, f"{name} is missing", "fill it in")
     told = [value for value in column.values if value is not None]

@@ -1,4 +1,4 @@
-"""Where files are cut into pieces: between row groups, rows or lines, and always between lists."""
+"""Splitting of files into pieces: between rows or lines, and always between lists."""
 
 import io
 from itertools import pairwise
@@ -10,7 +10,7 @@ from placet.io.sources import Delimited, Lazy
 
 
 def spans_of(piece: FilePiece, part_bytes: int) -> list[Span]:
-    """The spans of a file; none where it stays whole."""
+    """The spans of a file; empty if it stays whole."""
     if plain_path(piece.path) is None or piece.bytes_in_file <= part_bytes:
         return []
     if piece.is_table:
@@ -26,7 +26,7 @@ def spans_of(piece: FilePiece, part_bytes: int) -> list[Span]:
 
 
 def _row_spans(piece: FilePiece, part: Lazy, part_bytes: int) -> list[Span]:
-    """Rows of Parquet, about as many as make ``part_bytes``, cut at the next row of another list."""
+    """Spans of Parquet rows of about ``part_bytes``, each extended to the end of its last list."""
     rows = parquet_rows(piece.path)
     step = max(1, int(rows * part_bytes / piece.bytes_in_file))
     cuts = [0]
@@ -39,7 +39,7 @@ def _row_spans(piece: FilePiece, part: Lazy, part_bytes: int) -> list[Span]:
 
 
 def _next_list(part: Lazy, key: str, at: int, rows: int) -> int:
-    """The first row from ``at`` on whose list is not that of the row before."""
+    """The first row from ``at`` on whose list differs from that of row ``at - 1``."""
     column = part.query.select(key)
     last = column.slice(at - 1, 1).collect().item()
     size = 1 << 12
@@ -53,19 +53,19 @@ def _next_list(part: Lazy, key: str, at: int, rows: int) -> int:
 
 
 def _table_spans(piece: FilePiece, part: Delimited, part_bytes: int) -> list[Span]:
-    """Bytes of delimited text after the header, cut at line ends outside quotes, and between lists."""
+    """Byte ranges of delimited text after the header, split at line ends outside quotes and between lists."""
     with open(piece.path, "rb") as file:
         while (line := file.readline()) and not line.strip():
             pass
         start = file.tell()
     key = None if piece.key_column is None else part.names.index(piece.key_column)
     if key is not None and _has_quotes(piece.path):
-        return []  # keys are found by separators alone: a file with quotes stays whole
+        return []  # keys are found by splitting at separators, so a file with quotes stays whole
     return _cut_lines(piece, start, part_bytes, None if key is None else _field(part.separator.encode(), key))
 
 
 def _letor_spans(piece: FilePiece, part_bytes: int) -> list[Span]:
-    """Bytes of LETOR text, cut where the query changes."""
+    """Byte ranges of LETOR text, split where the query changes."""
     return _cut_lines(piece, 0, part_bytes, _letor_query)
 
 
@@ -81,7 +81,7 @@ def _letor_query(line: bytes) -> bytes:
 
 
 def _cut_lines(piece: FilePiece, start: int, part_bytes: int, key: Any) -> list[Span]:
-    """Ranges of whole lines; with ``key``, a range ends where the key of the line changes."""
+    """Byte ranges of whole lines; with ``key``, a range ends where the key of the line changes."""
     end = piece.bytes_in_file
     cuts, inside = [start], False
     with open(piece.path, "rb") as file:
@@ -97,7 +97,7 @@ def _cut_lines(piece: FilePiece, start: int, part_bytes: int, key: Any) -> list[
 
 
 def _line_end(file: io.BufferedReader, start: int, size: int, end: int, inside: bool | None) -> tuple[int, bool]:
-    """The first line end at least ``size`` bytes on (outside quotes, where ``inside`` counts them)."""
+    """The first line end at least ``size`` bytes after ``start`` (outside quotes, unless ``inside`` is None)."""
     quoted = False
     if inside is not None:
         file.seek(start)
@@ -117,7 +117,7 @@ def _line_end(file: io.BufferedReader, start: int, size: int, end: int, inside: 
 
 
 def _next_key(file: io.BufferedReader, at: int, end: int, key: Any) -> int:
-    """The start of the first line from ``at`` on whose key differs from that of the line before."""
+    """The start of the first line from ``at`` on whose key differs from that of the line before ``at``."""
     back = max(0, at - (1 << 16))
     file.seek(back)
     before = file.read(at - back).rstrip(b"\r\n")

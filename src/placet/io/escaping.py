@@ -1,7 +1,7 @@
-"""Names are text everywhere: how they are written so that a terminal, a table, a spreadsheet or a page shows them.
+"""Escaping of names for terminals, tables, spreadsheets and web pages.
 
-A name may hold anything: tabs and newlines, control characters that move the cursor, marks that turn the direction of
-writing, markup, formulas.  Each target has one function here, and nothing else escapes.
+A name may contain anything: tabs and newlines, control characters that move the cursor, marks that change the text
+direction, markup, formulas.  Each target has one function here, and no other module does any escaping.
 """
 
 import html
@@ -13,11 +13,11 @@ _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 UNQUOTE = r"^'('*[=+\-@\t\r])"
-"""What ``in_sheet`` puts before a name, as a regular expression whose first group stays."""
+"""Regular expression to undo ``in_sheet``: replace a match by its first group."""
 
 
 def visible(text: str) -> str:
-    r"""Text for a line on a terminal: control characters and marks of direction as escapes.
+    r"""Text for a line on a terminal, with control characters and direction marks escaped.
 
     >>> print(visible("a\tb\x1b[2J \u202ename"))
     a\tb\x1b[2J \u202ename
@@ -26,12 +26,12 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Text of several lines for a terminal."""
+    """Escape several lines of text for a terminal."""
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def in_tsv(text: str) -> str:
-    r"""A field of tab-separated text, as PostgreSQL writes it: a backslash is doubled, so that no two names look alike.
+    r"""A field of tab-separated text, as PostgreSQL writes it: backslashes are doubled, so that names stay distinct.
 
     >>> print(in_tsv("a\tb"), in_tsv("a\\tb"))
     a\tb a\\tb
@@ -49,7 +49,7 @@ def tsv_line(texts: Iterable[str]) -> str:
 
 
 def in_json(text: str) -> str:
-    """JSON whose strings show what they hold; every value stays what it was.
+    """JSON with invisible characters escaped; all values are unchanged.
 
     >>> in_json('["\u202e"]')
     '["\\\\u202e"]'
@@ -58,7 +58,7 @@ def in_json(text: str) -> str:
 
 
 def in_html(value: object) -> str:
-    """Text between tags or inside an attribute in quotes.
+    """Escape text for use between tags or in a quoted attribute.
 
     >>> in_html("<b>\u202e")
     '&lt;b&gt;\\\\u202e'
@@ -67,14 +67,14 @@ def in_html(value: object) -> str:
 
 
 def each_in_html(values: Iterable[object]) -> list[str]:
-    """`in_html` of a column."""
+    """`in_html` of each value."""
     return [in_html(value) for value in values]
 
 
 def in_sheet(text: str) -> str:
-    """A cell of a table that a spreadsheet may open: an apostrophe before what it would take for a formula.
+    """A cell of a table that a spreadsheet may open, with an apostrophe before anything that looks like a formula.
 
-    Readers of tables take it off again.
+    Readers of tables remove it again.
 
     >>> in_sheet("=cmd()"), in_sheet("-5"), in_sheet("'=x"), in_sheet("a=b")
     ("'=cmd()", '-5', "''=x", 'a=b')
@@ -83,7 +83,7 @@ def in_sheet(text: str) -> str:
 
 
 def from_sheet(text: str) -> str:
-    """What ``in_sheet`` was given."""
+    """Undo ``in_sheet``."""
     return re.sub(UNQUOTE, r"\1", text)
 
 

@@ -1,4 +1,4 @@
-"""Queries as tables: a row per document with a query, a grade and a column for each feature (or one list of all)."""
+"""Queries as tables: a row per document with a query, a grade and a column per feature (or one column of lists)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,14 +16,14 @@ from placet.io.files import Source
 from placet.io.tables import Rows, Sample, Table, read_table, write_table
 from placet.io.text import OnError, parse_whole, plural
 
-# Names of columns that need not be given.
+# Column names that are recognized by default.
 QIDS = ("qid", "query_id", "queryid", "query", "search_id", "srch_id", "topic", "topic_id", "group", "group_id")
 LABELS = ("label", "grade", "relevance", "relevance_label", "rel", "target", "judgment", "judgement", "y")
 _NAME_THEM = "name the columns with qid=, label= and features="
 
 
 def looks_like_features(sample: Sample) -> dict[str, Any] | None:
-    """A table with a query, a label, and other columns."""
+    """Match a table with a query, a label, and other columns."""
     if sample.table is None:
         return None
     qid, label = find_column(sample.table.names, QIDS), find_column(sample.table.names, LABELS)
@@ -48,20 +48,20 @@ def read_features(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Queries:
-    """Queries from a table with a row per document: a path, an open file, or a frame.
+    """Read queries from a table with a row per document: a path, an open file, or a frame.
 
     Parameters
     ----------
-    qid, label : columns of the query and of the grade; else found by their names (``QIDS``, ``LABELS``).
-    features : columns of the features, or one column of lists; else all columns of numbers but those that describe a
-        row (``id``, ``date``, ...).  ``notes`` of the result say which columns were not taken.
-    weight : column of the weight of a row's query.
-    ignore : columns to pass over.
+    qid, label : columns of the query and of the grade; by default found by their names (``QIDS``, ``LABELS``).
+    features : columns of the features, or one column of lists; by default all numeric columns except those that
+        describe a row (``id``, ``date``, ...).  ``notes`` list the columns that were not used.
+    weight : column with the weight of a row's query.
+    ignore : columns to ignore.
     missing : "keep" reads empty cells as NaN (for trees); "error" refuses them.
-    graded : False for rows to score, which need no grades: without a column of them they are 0.
-    separator, format : of the file, where its first lines and its suffix do not tell.
+    graded : False for rows to score, which need no grades: they are 0 if there is no column of grades.
+    separator, format : of the file, if they cannot be inferred from its first lines and suffix.
 
-    Features that are all float32 stay float32.  Queries named by whole numbers are ``int``.
+    Features that are all float32 stay float32.  Query names that are whole numbers become ``int``.
     """
     return read_controlled(
         source,
@@ -94,10 +94,10 @@ def read_controlled(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> tuple[Queries, dict[str, Floats]]:
-    """Queries as `read_features` gives them, and columns (rows,) of controls by name, in the order of their rows.
+    """Queries as from `read_features`, and columns (rows,) of controls by name, in the order of the queries' rows.
 
-    ``control``: columns that may have moved the grades ("position", "one-hot(position)", "shown - seen"); they are no
-    features, unless they are named as such too.
+    ``control``: columns that may have affected the grades ("position", "one-hot(position)", "shown - seen"); they are
+    not features, unless ``features`` names them too.
     """
     table = read_table(source, on_error, format, separator=separator)
     qid = qid or find_column(table.names, QIDS) or "qid"
@@ -142,14 +142,14 @@ def read_controlled(
 
 
 def _names(values: list[Any]) -> tuple[Any, ...]:
-    """Names of queries; whole numbers where all are, as in LETOR text."""
+    """Names of queries; as in LETOR text, they become ``int`` if all are whole numbers."""
     numbers = [parse_whole(value) if isinstance(value, str) else value for value in values]
     same = all(isinstance(n, int) and str(n) == str(value) for n, value in zip(numbers, values))
     return tuple(numbers if same else values)
 
 
 def _matrix(rows: Rows, chosen: list[str], given: bool, missing: Missing) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """The features (rows, features) and their names; columns without any number are passed over, unless given."""
+    """The features (rows, features) and their names; columns without any number are skipped, unless ``given``."""
     if len(chosen) == 1 and (lists := _lists(rows, chosen[0])) is not None:
         return lists, tuple(f"{chosen[0]}{k + 1}" for k in range(lists.shape[1]))
     columns, names = [], []
@@ -165,7 +165,7 @@ def _matrix(rows: Rows, chosen: list[str], given: bool, missing: Missing) -> tup
 
 
 def _lists(rows: Rows, name: str) -> NDArray[Any] | None:
-    """A column of lists of numbers, all of one length, as a matrix; ``None`` where it is none."""
+    """A column of equally long lists of numbers as a matrix; ``None`` if it is not a column of lists."""
     import polars as pl
 
     parts = []
@@ -181,8 +181,10 @@ def _lists(rows: Rows, name: str) -> NDArray[Any] | None:
 
 
 def write_features(queries: Queries, target: Source, *, format: str | None = None) -> None:
-    """Queries as rows ``qid, label`` and a column for each feature, in the caller's order; read back they are equal,
-    where the features have names (else they are called ``feature1``, ...), and weights are 1 or read with ``weight``.
+    """Write queries as rows ``qid, label`` and a column per feature, in the caller's order.
+
+    Read back they are equal if the features have names (else they are called ``feature1``, ...) and weights are 1 or
+    read with ``weight``.
     """
     order = np.argsort(queries.row, kind="stable")
     X = queries.X[order]

@@ -1,4 +1,4 @@
-"""Opening what people have: paths and open files, plain or compressed, as bytes, text or lines; writing by rename."""
+"""Reading of paths and open files, plain or compressed, as bytes, text or lines; atomic writing by rename."""
 
 import bz2
 import contextlib
@@ -38,7 +38,7 @@ LIMIT_VARIABLE = "PLACET_MAX_DECOMPRESSED"
 
 
 def _zstandard() -> Any:
-    """The package of Zstandard, or words on how to get it."""
+    """The zstandard package, or an error that says how to install it."""
     try:
         import zstandard
     except ImportError:
@@ -49,7 +49,7 @@ def _zstandard() -> Any:
 
 
 class _ZstdReader(io.RawIOBase):
-    """Decompressed bytes of a Zstandard stream; unlike the library's own reader it notices a truncated last frame."""
+    """Decompressed bytes of a Zstandard stream; unlike the library's own reader, it detects a truncated last frame."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         zstandard = _zstandard()
@@ -77,7 +77,7 @@ class _ZstdReader(io.RawIOBase):
 
     def _decompress_some(self) -> None:
         zstandard = _zstandard()
-        # a few bytes at a time: four bytes may stand for a block of 128 KiB
+        # a few bytes at a time: four bytes can expand to a block of 128 KiB
         some, self._packed, self._started = self._packed[:2048], self._packed[2048:], True
         try:
             self._ready = memoryview(self._frame.decompress(some))
@@ -90,7 +90,7 @@ class _ZstdReader(io.RawIOBase):
 
 
 class _Bounded(io.RawIOBase):
-    """Decompressed bytes, up to a limit; more are a ``DataError``."""
+    """Decompressed bytes up to a limit, beyond which a ``DataError`` is raised."""
 
     def __init__(self, file: IO[bytes], name: str, limit: int) -> None:
         self._file, self._name, self._limit, self._left = file, name, limit, limit
@@ -111,9 +111,9 @@ class _Bounded(io.RawIOBase):
 
 
 def decompression_limit(packed: int) -> int:
-    """Bytes that an archive of ``packed`` bytes may expand to.
+    """The number of bytes that an archive of ``packed`` bytes may expand to.
 
-    This is 2 GiB or 100 times its size, whichever is more, unless the environment variable PLACET_MAX_DECOMPRESSED
+    This is 2 GiB or 100 times its size, whichever is larger, unless the environment variable PLACET_MAX_DECOMPRESSED
     gives a number of bytes, such as 500M or 64G.
     """
     said = os.environ.get(LIMIT_VARIABLE, "")
@@ -139,7 +139,7 @@ def _decompress(raw: IO[bytes], kind: str | None) -> IO[bytes]:
 
 
 def name_of(source: Source) -> str:
-    """What messages call a source."""
+    """The name of a source in messages."""
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     name = getattr(source, "name", None)
@@ -147,14 +147,14 @@ def name_of(source: Source) -> str:
 
 
 def bare_suffix(source: Source) -> str:
-    """The suffix of a name without that of the compression, in lower case: ``votes.CSV.gz`` has ``.csv``."""
+    """The suffix of a name before any compression suffix, in lower case: ``.csv`` for ``votes.CSV.gz``."""
     path = Path(name_of(source))
     return (Path(path.stem) if path.suffix.lower() in COMPRESSED else path).suffix.lower()
 
 
 @contextlib.contextmanager
 def _raw(source: Source) -> Iterator[IO[bytes]]:
-    """A seekable binary file at the start of ``source``; only paths opened here are closed here."""
+    """A seekable binary file at the start of ``source``; only files opened here are closed here."""
     if isinstance(source, str | os.PathLike):
         if is_pipe(os.fspath(source)):
             yield spooled(os.fspath(source))
@@ -163,7 +163,7 @@ def _raw(source: Source) -> Iterator[IO[bytes]]:
             yield file
         return
     if isinstance(source, NamedBytes):
-        yield io.BytesIO(source.getvalue())  # always from the start: it may be looked at several times
+        yield io.BytesIO(source.getvalue())  # always from the start: it may be read several times
         return
     if not hasattr(source, "read"):
         raise TypeError(f"expected a path or an open file, not {type(source).__name__}")
@@ -180,9 +180,9 @@ def _raw(source: Source) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def open_bytes(source: Source) -> Iterator[IO[bytes]]:
-    """The bytes of a path or open file, decompressed; the kind of compression is read from its first bytes.
+    """The decompressed bytes of a path or open file; the compression is recognized by its first bytes.
 
-    Truncated and damaged archives, and those that expand beyond ``decompression_limit``, are a ``DataError``.
+    Truncated and damaged archives, and those that expand beyond ``decompression_limit``, raise a ``DataError``.
     """
     with _raw(source) as raw:
         at = raw.tell()
@@ -202,7 +202,7 @@ def open_bytes(source: Source) -> Iterator[IO[bytes]]:
 
 
 class NamedBytes(io.BytesIO):
-    """Bytes that were read already, with the name of the source they came from."""
+    """Bytes that have already been read, with the name of their source."""
 
     def __init__(self, data: bytes, name: str) -> None:
         super().__init__(data)
@@ -210,7 +210,7 @@ class NamedBytes(io.BytesIO):
 
 
 def is_pipe(path: str) -> bool:
-    """Whether a path is something that can be read but once: a named pipe, ``<(...)`` of a shell, a terminal."""
+    """Whether a path can be read only once: a named pipe, a shell's ``<(...)``, a terminal."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -219,13 +219,13 @@ def is_pipe(path: str) -> bool:
 
 
 PATIENCE = 3.0
-"""Seconds to wait for the other side of a pipe without a word."""
+"""Seconds to wait silently for the other end of a pipe."""
 
 
 def spooled(path: str) -> NamedBytes:
-    """Everything that comes out of a pipe, held so that it can be looked at and then read; says when it has to wait.
+    """Read a pipe into memory, so that it can be inspected and then read; warns if it has to wait.
 
-    What a shell names ``/dev/fd/63`` comes once: whoever opens it again gets the same bytes.
+    A pipe that a shell names ``/dev/fd/63`` can be read only once: opening it again returns the same bytes.
     """
     if not path.startswith(("/dev/fd/", "/proc/self/fd/", "/dev/stdin")):
         return NamedBytes(_out_of(path), path)
@@ -246,11 +246,11 @@ def _out_of(path: str) -> bytes:
 
 
 def spooled_stdin() -> NamedBytes:
-    """The same for standard input."""
+    """Read standard input into memory, like `spooled`."""
     name, file = "<stdin>", sys.stdin.buffer
     try:
         file.fileno()
-    except (OSError, AttributeError):  # a stand-in that is no file of the system
+    except (OSError, AttributeError):  # a substitute without a file descriptor
         return NamedBytes(file.read(), name)
     if os.name == "posix":
         _wait_for_bytes(file, name)
@@ -264,7 +264,7 @@ def _wait_for_bytes(file: IO[bytes] | io.FileIO, name: str) -> None:
 
 
 def _whole(file: IO[bytes] | io.FileIO, name: str) -> bytes:
-    """All bytes to the end, refused once the rest of memory could not hold them joined."""
+    """Read to the end; an error as soon as the remaining memory could not hold the joined bytes."""
     parts: list[bytes] = []
     size, looked = 0, 0
     while some := file.read(1 << 20):
@@ -277,7 +277,7 @@ def _whole(file: IO[bytes] | io.FileIO, name: str) -> bytes:
 
 
 def peek(source: Source, size: int = 1 << 16) -> tuple[bytes, Source]:
-    """The first bytes, decompressed, and the source to read from the start (open files are read whole and held)."""
+    """The first bytes, decompressed, and a source to read from the start (open files are read into memory)."""
     if isinstance(source, str | os.PathLike):
         with open_bytes(source) as file:
             return file.read(size), source
@@ -286,7 +286,7 @@ def peek(source: Source, size: int = 1 << 16) -> tuple[bytes, Source]:
 
 
 def plain_path(source: Source) -> str | None:
-    """The path of a regular file that is not compressed, which others may read by its name; else ``None``."""
+    """The path of a regular, uncompressed file, which other libraries can read directly; else ``None``."""
     if not isinstance(source, str | os.PathLike) or not os.path.isfile(source):
         return None
     with open(source, "rb") as file:
@@ -294,19 +294,19 @@ def plain_path(source: Source) -> str | None:
 
 
 def first_lines(head: bytes, n: int) -> list[str]:
-    """Up to ``n`` lines at the start that are neither blank nor comments."""
+    """The first ``n`` lines that are neither blank nor comments."""
     lines = head.decode("utf-8-sig", errors="replace").split("\n")
     return [line.strip("\r") for line in lines if line.strip() and not line.lstrip().startswith("#")][:n]
 
 
 def read_bytes(source: Source) -> bytes:
-    """Everything, decompressed."""
+    """The whole source, decompressed."""
     with open_bytes(source) as file:
         return file.read()
 
 
 def refuse_wide(name: str, data: bytes) -> None:
-    """A ``DataError`` where the bytes are plainly UTF-16 or UTF-32, or are binary."""
+    """Raise a ``DataError`` if the bytes are clearly UTF-16, UTF-32 or binary."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{name}: the text is UTF-16, not UTF-8; {_other_encoding('utf-16')}")
     at = data.find(b"\0")
@@ -323,7 +323,7 @@ def _other_encoding(encoding: str) -> str:
 
 
 def decode(name: str, data: bytes) -> str:
-    """UTF-8 text, without its byte order mark; other encodings are a ``DataError`` that names the line."""
+    """Decode UTF-8 text, without its byte order mark; other encodings raise a ``DataError`` that names the line."""
     refuse_wide(name, data)
     try:
         return data.decode("utf-8-sig")
@@ -335,7 +335,7 @@ def decode(name: str, data: bytes) -> str:
 
 
 def read_text(source: Source) -> str:
-    """Everything as text; empty sources are a ``DataError``."""
+    """The whole source as text; an empty one raises a ``DataError``."""
     name = name_of(source)
     text = decode(name, read_bytes(source))
     if not text.strip():
@@ -344,7 +344,7 @@ def read_text(source: Source) -> str:
 
 
 def read_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """(line number from 1, line without its end) of everything; blank lines too."""
+    """(line number from 1, line without its line end) of all lines, including blank ones."""
     return enumerate((line.rstrip("\r") for line in read_text(source).split("\n")), start=1)
 
 
@@ -360,11 +360,11 @@ def _compress(raw: IO[bytes], suffix: str) -> IO[bytes]:
 
 @contextlib.contextmanager
 def writing(target: Source) -> Iterator[IO[bytes]]:
-    """A binary file to write to; ``target`` changes only when all is written, and is compressed as its suffix says.
+    """A binary file to write to; ``target`` changes only once everything is written, and its suffix sets compression.
 
-    A path is written under a temporary name beside it and renamed; a symbolic link stays one, and what it leads to is
-    written.  A file that was there keeps its mode and owner.  Anything but a regular file (a device, a pipe), and an
-    open file (text or binary), gets the bytes once they are complete; an open file stays open.
+    A path is written under a temporary name in the same folder and renamed; a symbolic link is followed and stays a
+    link.  An existing file keeps its mode and owner.  Anything but a regular file (a device, a pipe), and an open file
+    (text or binary), receives the bytes once they are complete; an open file stays open.
     """
     if not isinstance(target, str | os.PathLike):
         buffer = io.BytesIO()
@@ -397,7 +397,7 @@ def writing(target: Source) -> Iterator[IO[bytes]]:
 
 
 def _opened_to_write(path: str, flags: int) -> int:
-    """A file that is no regular one, opened; says when a pipe has nobody who reads from it."""
+    """Open a file that is not a regular one for writing; warns if a pipe has no reader."""
     end = time.monotonic() + PATIENCE
     while stat.S_ISFIFO(os.stat(path).st_mode):
         try:
@@ -415,13 +415,13 @@ def _opened_to_write(path: str, flags: int) -> int:
 
 
 def _with_mode(before: os.stat_result | None) -> Callable[[str, int], int]:
-    """An opener of new files: whoever could not read the file that was there cannot read the new one either."""
+    """An opener for new files: anyone who could not read the existing file cannot read the new one either."""
     mode = 0o666 if before is None else 0o600
     return lambda path, flags: os.open(path, flags, mode)
 
 
 def _put_in_place(unfinished: str, path: str, before: os.stat_result | None) -> None:
-    """Rename, with the mode and owner of the file that was there; copy where a rename cannot keep them."""
+    """Rename, keeping the mode and owner of an existing file; copy if a rename cannot keep them."""
     try:
         if before is not None:
             now = os.stat(unfinished)
@@ -430,7 +430,7 @@ def _put_in_place(unfinished: str, path: str, before: os.stat_result | None) -> 
             os.chmod(unfinished, stat.S_IMODE(before.st_mode))
         os.replace(unfinished, path)
     except OSError as error:
-        # another's file in a shared folder, or a single file mounted into a container
+        # another user's file in a shared folder, or a single file mounted into a container
         if before is None or error.errno not in (errno.EPERM, errno.EACCES, errno.EBUSY, errno.EXDEV):
             raise
         shutil.copyfile(unfinished, path)
@@ -446,7 +446,7 @@ def _compressing(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 def write_lines(target: Source, lines: Iterator[str]) -> None:
-    """Lines of text, each ended by a newline, as UTF-8."""
+    """Write lines of text as UTF-8, each ending in a newline."""
     with writing(target) as file:
         block: list[str] = []
         for line in lines:

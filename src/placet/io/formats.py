@@ -1,4 +1,4 @@
-"""Every format in one table; one way in and one way out, by a format that is named or guessed."""
+"""The registry of formats, and `read` and `write` for a format that is given or guessed."""
 
 import errno
 import glob
@@ -50,10 +50,10 @@ from placet.io.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
 class Format:
     """How one format is read, written and recognized.
 
-    ``read(source, *, on_error=..., **options)`` returns a ``kind``, and ``write(data, target)`` takes one.
-    ``looks_like(sample)`` returns the options to read the sample with, or ``None`` where it is of another format.
-    Among formats of text that share a suffix of ``suffixes`` the first that the sample looks like is taken.  For
-    tables, ``hint`` is how a message names their columns; ``by_cells`` formats must read the table to recognize it.
+    ``read(source, *, on_error=..., **options)`` returns a ``kind``, and ``write(data, target)`` accepts one.
+    ``looks_like(sample)`` returns the options to read the sample with, or ``None`` if it has another format.  Among
+    text formats that share a suffix in ``suffixes``, the first that matches the sample is used.  For tables, ``hint``
+    shows in messages how to name their columns; ``by_cells`` formats must read the cells of a table to recognize it.
     """
 
     read: Callable[..., Any]
@@ -109,20 +109,20 @@ FORMATS: dict[str, Format] = {
 
 
 def read(source: Any, format: str | None = None, *, on_error: OnError = "raise", **options: Any) -> Any:
-    """Read anything that Placet knows; ``format`` is a key of ``FORMATS``, or is guessed.
+    """Read data in any supported format; ``format`` is a key of ``FORMATS``, or is guessed.
 
     ``source`` is a path, a pattern (``votes/*.parquet``), a folder, ``-`` (standard input), an open file, a data frame
     (pandas, Polars, Arrow, DuckDB) or mapping of columns, or a list of these, which are read as one.  ``options`` are
-    those of the reader, such as the names of columns; without ``format`` they narrow the guess to the readers that have
-    them.  ``notes`` of the result say what was read as what.
+    those of the reader, such as the names of columns; without ``format`` they narrow the guess to the readers that
+    accept them.  The ``notes`` of the result say how the data were read.
 
-    A suffix (before that of the compression) leaves the formats of ``FORMATS`` that have it; without a known suffix
-    all are possible.  Text tells by its first lines: PrefLib by its header; ``1 qid:.. 1:..`` is LETOR, with ``:NULL``
-    LETOR-agg; three whole numbers are the header of extreme classification text; six fields with a score are a TREC
-    run; four fields are ratings when tabs lie between numbers, else qrels; ``12: A > B`` or ``A > B`` are ballots.
-    Tables tell by their columns, and ballots by their cells too; where they may be read in two ways that is a
-    ``DataError`` which says how to choose.  LETOR text without ``qid:`` takes the sizes of its queries from
-    ``FILE.query`` beside it (LightGBM), if that is there.
+    A suffix (before any compression suffix) restricts the guess to the formats that have it; without a known suffix all
+    are possible.  Text is recognized by its first lines: PrefLib by its header; ``1 qid:.. 1:..`` is LETOR, with
+    ``:NULL`` LETOR-agg; three whole numbers are the header of extreme classification text; six fields with a score are
+    a TREC run; four fields are ratings if they are numbers separated by tabs, else qrels; ``12: A > B`` or ``A > B``
+    are ballots.  Tables are recognized by their columns, and ballots also by their cells; ambiguity is a ``DataError``
+    that says how to choose.  LETOR text without ``qid:`` takes the sizes of its queries from the file ``FILE.query``
+    next to it (LightGBM), if there is one.
     """
     possible = formats_with(options, format)
     sources = expand(source)
@@ -143,7 +143,7 @@ def read(source: Any, format: str | None = None, *, on_error: OnError = "raise",
 
 
 def _with_note(name: str, data: Any) -> Any:
-    """The data, with a note of the format they were read as."""
+    """The data, with a note of their format if they have no notes."""
     if getattr(data, "notes", None) == ():
         heads = data.heads_note() if isinstance(data, Rankings) else ()
         set_columns(data, notes=(f"read as {name}", *heads))
@@ -151,7 +151,7 @@ def _with_note(name: str, data: Any) -> Any:
 
 
 def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
-    """The formats whose readers have the given options."""
+    """The formats whose readers accept the given options."""
     if format is not None:
         one_of(format, FORMATS, "format")
     names = list(FORMATS) if format is None else [format]
@@ -171,7 +171,7 @@ def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
 
 
 def _refuse_options_of_others(sample: Sample, possible: list[str], options: Mapping[str, Any]) -> None:
-    """A ``DataError`` where a sample has a format that some of the options are not for."""
+    """Raise a ``DataError`` if the sample has a format whose reader does not accept some of the options."""
     for name in () if sample.table is not None else FORMATS:
         if name not in possible and FORMATS[name].looks_like(sample) is not None:
             foreign = [key for key in options if key not in inspect.signature(FORMATS[name].read).parameters]
@@ -189,9 +189,9 @@ def _refuse_options_of_others(sample: Sample, possible: list[str], options: Mapp
 def choose_format(
     sample: Sample, possible: list[str], options: Mapping[str, Any] | None = None
 ) -> tuple[str, dict[str, Any], Table | None]:
-    """The format of a sample, the options to read it with, and the table where it is one.
+    """The format of a sample, the options to read it with, and the table if it is one.
 
-    ``options`` are those that were given, which left the formats that are ``possible``.
+    ``options`` are the given ones, which restricted the formats to those in ``possible``.
     """
     options = options or {}
     tables = [name for name in possible if TABLES[0] in FORMATS[name].suffixes]
@@ -215,7 +215,7 @@ def choose_format(
 def _choose_table(
     sample: Sample, table: Table, possible: list[str], options: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """The format that the columns tell; formats that must look at cells, too, are tried where no other fits."""
+    """The format of a table by its columns; formats that must look at cells are tried only if no other matches."""
     found: dict[str, dict[str, Any]] = {}
     for by_cells in (False, True):
         if not found:
@@ -239,7 +239,7 @@ def _choose_table(
 
 
 def expand(source: Any) -> list[Any]:
-    """The sources that are meant: the files of a pattern or folder, standard input for ``-``, the members of a list."""
+    """List the sources: the files of a pattern or folder, standard input for ``-``, the members of a list."""
     if isinstance(source, list | tuple):
         found = [one for part in source for one in expand(part)]
         if not found:
@@ -267,14 +267,14 @@ def expand(source: Any) -> list[Any]:
 
 
 def write(data: Any, target: Source, format: str | None = None) -> None:
-    """Write data to ``target``; ``format`` is a key of ``FORMATS``, else the suffix says, else the type of the data."""
+    """Write data to ``target``; ``format`` is a key of ``FORMATS``, by default chosen by suffix, then by data type."""
     own = [name for name, record in FORMATS.items() if isinstance(data, record.kind)]
     if not own:
         raise DataError(f"{type(data).__name__} cannot be written; only what the readers return can")
     if format is None:
         suffix = bare_suffix(target)
         named = [name for name, record in FORMATS.items() if suffix in record.suffixes]
-        # ballots before ratings, which want scores, and before the formats that lose ties or weights
+        # ballots before ratings, which need scores, and before the formats that lose ties or weights
         format = next((name for name in reversed(own) if name in named), named[0] if named else own[-1])
     one_of(format, FORMATS, "format")
     if format not in own:

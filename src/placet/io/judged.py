@@ -1,5 +1,5 @@
-"""Scores met with labels: a TREC run with judgements, one score per line with the rows of a LETOR file, or scores of
-labels with extreme classification text.
+"""Scores matched with labels: a TREC run with judgments, one score per line with the rows of a LETOR file, or scores
+of labels with extreme classification text.
 """
 
 from collections.abc import Hashable, Sequence
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judged:
-    """Scores met with labels: rows ``offsets[q]:offsets[q + 1]`` are query ``qid[q]``, as metrics take them.
+    """Scores matched with labels, in the form metrics expect: rows ``offsets[q]:offsets[q + 1]`` are query ``qid[q]``.
 
-    ``score`` (rows,), -inf where a judged row was not retrieved; ``grade`` (rows,), 0 where a retrieved row was not
-    judged; ``name`` (rows,) documents, where they have names; ``judged`` (rows, subtopics of a topic) CSR of grades,
-    where judgements have subtopics: then ``grade`` is the largest.
+    ``score`` (rows,) is -inf where a judged row was not retrieved; ``grade`` (rows,) is 0 where a retrieved row was not
+    judged; ``name`` (rows,) holds the documents, if they have names; ``judged`` (rows, subtopics of a topic) is a CSR
+    matrix of grades, if judgments have subtopics: then ``grade`` is the largest of them.
     """
 
     score: NDArray[np.float64]
@@ -41,11 +41,11 @@ class Judged:
 
 
 def read_judged(scores: Source, labels: Source, *, on_error: OnError = "raise", **options: Any) -> Judged:
-    """Scores and labels from files.
+    """Read scores and labels from files.
 
     A TREC run goes with qrels, scores (one per line) with LETOR text or a table with features, and scores of labels
-    (``label:score ...``) with extreme classification text.  ``on_error`` and ``options`` are those of the labels'
-    reader.
+    (``label:score ...``) with extreme classification text.  ``on_error`` and ``options`` are passed to the reader of
+    the labels.
     """
     head, scores = peek(scores)
     run = [len(line.split()) for line in first_lines(head, 1)] == [6]
@@ -66,10 +66,10 @@ def read_judged(scores: Source, labels: Source, *, on_error: OnError = "raise", 
 
 
 def judge(run: Rankings, qrels: Qrels) -> Judged:
-    """Meet a run with judgements, over the topics that have any; a topic that the run lacks retrieved nothing.
+    """Match a run with judgments, over the topics that have any; nothing was retrieved for topics that the run lacks.
 
-    Topics of the run without judgements are left out, as ``trec_eval`` does.  A run with several tags, without
-    topics, or without any judged topic is a ``DataError``.  O(rows).
+    Topics of the run without judgments are left out, as in ``trec_eval``.  A run with several tags, without topics, or
+    without any judged topic is a ``DataError``.  O(rows).
     """
     scores = _retrieved(run, qrels)
     grades, parts = _by_topic(qrels)
@@ -94,7 +94,7 @@ def judge(run: Rankings, qrels: Qrels) -> Judged:
 
 
 def _retrieved(run: Rankings, qrels: Qrels) -> dict[Hashable, dict[Hashable, float]]:
-    """Score of every retrieved document of every topic."""
+    """Scores of the retrieved documents of each topic."""
     if run.instance is None or run.instances is None or run.score is None:
         raise DataError("a run has topics and scores; read it with read_trec_run")
     if run.agents is not None and len(run.agents) > 1:
@@ -115,7 +115,7 @@ def _retrieved(run: Rankings, qrels: Qrels) -> dict[Hashable, dict[Hashable, flo
 def _by_topic(
     qrels: Qrels,
 ) -> tuple[list[dict[Hashable, float]], dict[tuple[Hashable, Hashable], list[tuple[int, float]]]]:
-    """Largest grade of each document of each topic, and its (subtopic number within the topic, grade)."""
+    """The largest grade of each document of each topic, and its list of (subtopic index within the topic, grade)."""
     grades: list[dict[Hashable, float]] = [{} for _ in qrels.topics]
     parts: dict[tuple[Hashable, Hashable], list[tuple[int, float]]] = {}
     columns: dict[tuple[int, int], int] = {}
@@ -141,7 +141,7 @@ def _cells(cells: list[tuple[int, int, float]], rows: int) -> "csr_matrix":
 
 
 def read_score_lines(source: Source) -> NDArray[np.float64]:
-    """Scores, one finite number per line, in the order of the rows they belong to; a bad line cannot be left out."""
+    """Read scores, one finite number per line, in the order of the rows they belong to; bad lines cannot be skipped."""
     problems = Problems(name_of(source), may_skip=False)
     values = []
     for number, line in read_lines(source):
@@ -159,7 +159,7 @@ def read_score_lines(source: Source) -> NDArray[np.float64]:
 
 
 def score_rows(scores: ArrayLike, queries: Queries) -> Judged:
-    """Meet scores (one for each row, in the caller's order) with queries."""
+    """Match scores (one per row, in the caller's order) with queries."""
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != queries.grade.shape:
         raise DataError(f"{values.size} scores for {len(queries.grade)} rows; give one score for each row, in order")
@@ -170,8 +170,8 @@ def score_rows(scores: ArrayLike, queries: Queries) -> Judged:
 def judge_subtopics(queries: Queries, doc: Sequence[str | None], qrels: Qrels) -> "csr_matrix":
     """Grades (rows, subtopics of a topic) of rows whose documents (rows,) are judged for subtopics.
 
-    Topics are matched with queries by name; rows that are not judged serve no subtopic.  No judged row at all, rows
-    without names, and judgments without subtopics are a ``DataError``.
+    Topics are matched with queries by name; rows that are not judged have no subtopics.  It is a ``DataError`` if no
+    row is judged, rows have no names, or judgments have no subtopics.
     """
     if qrels.subtopic is None:
         raise DataError("these judgments have no subtopics; diversity needs them (TREC Web diversity qrels)")
@@ -194,9 +194,9 @@ def judge_subtopics(queries: Queries, doc: Sequence[str | None], qrels: Qrels) -
 
 
 def judge_labels(scores: "csr_matrix", Y: "csr_matrix") -> Judged:
-    """Meet proposed labels with true ones: a list per point, a row per label proposed or true; ``name`` is the label.
+    """Match proposed labels with true ones: a list per point, a row per proposed or true label; ``name`` is the label.
 
-    True labels that were not proposed have the score -inf; labels proposed that are not true have grade 0.
+    True labels that were not proposed have score -inf; proposed labels that are not true have grade 0.
     """
     if scores.shape != Y.shape:
         raise DataError(

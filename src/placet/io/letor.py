@@ -1,5 +1,5 @@
 """LETOR / svmlight text, ``grade qid:query feature:value ... # comment``, and LETOR rank aggregation text, whose
-features are the ranks that engines gave, NULL where an engine did not rank the document.
+features are the ranks given by engines, NULL where an engine did not rank the document.
 """
 
 import os
@@ -31,20 +31,20 @@ _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 
 
 def looks_like_letor(sample: Sample) -> dict[str, Any] | None:
-    """``1 qid:..`` or ``1 1:..``; without ``qid:`` the sizes of the queries are in ``FILE.query`` beside it."""
+    """Match ``1 qid:..`` or ``1 1:..``; without ``qid:``, the sizes of the queries are in ``FILE.query`` next to it."""
     if not _LINE.match(sample.first):
         return None
     return {} if " qid:" in sample.first else {"group": _sizes_beside(sample.source)}
 
 
 def looks_like_letor_agg(sample: Sample) -> dict[str, Any] | None:
-    """LETOR text with a NULL."""
+    """Match LETOR text with a NULL."""
     ranks = _LINE.match(sample.first) and any(_NULL.search(line.partition("#")[0]) for line in sample.lines)
     return {} if ranks or sample.suffix == ".agg" else None
 
 
 def _sizes_beside(source: Source) -> str | None:
-    """``FILE.query`` beside ``FILE``, compressed or not."""
+    """The path of ``FILE.query`` next to ``FILE``, compressed or not, or None."""
     if not isinstance(source, str | os.PathLike):
         return None
     path = Path(source)
@@ -64,17 +64,17 @@ def read_letor(
     relations: Mapping[str, Source] | None = None,
     on_error: OnError = "raise",
 ) -> Queries:
-    """Queries from LETOR / svmlight text; rows of a query may lie apart, and grades may be any finite numbers.
+    """Read queries from LETOR / svmlight text; rows of a query need not be adjacent, and grades are any finite numbers.
 
-    ``group``: sizes of consecutive queries (an array, or a file with one size per line, as LightGBM's ``.query``
+    ``group``: sizes of consecutive queries (an array, or a file with one size per line, such as LightGBM's ``.query``
     files), for text without ``qid:``.  Features are numbered from 1 (``zero_based``: from 0); an index beyond
-    ``n_features``, or ``max_features`` where that is not given, is an error.  ``sparse="auto"`` gives a dense table
+    ``n_features``, or beyond ``max_features`` if that is not given, is an error.  ``sparse="auto"`` gives a dense table
     when at least a quarter of its cells are in the text, else CSR.  Numbers are correctly rounded to float64;
-    ``dtype=np.float32`` halves the memory. Queries named by whole numbers are ``int``, unless any name in the file is
-    not one: then all are text.
+    ``dtype=np.float32`` halves the memory.  Query names are ``int`` if all names in the file are whole numbers, else
+    text.
 
-    ``relations``: files of "similarity", "links" and "sitemap" as LETOR 3.0 has them (``placet.io.relations`` states
-    their lines); rows are named by ``#docid = name``.  They become ``Queries.relations``.
+    ``relations``: files of "similarity", "links" and "sitemap" as in LETOR 3.0 (see ``placet.io.relations`` for their
+    lines); rows are named by ``#docid = name``.  They become ``Queries.relations``.
     """
     problems = Problems(name_of(source), on_error)
     dtype = blocks.checked_dtype(dtype)
@@ -103,7 +103,7 @@ def read_letor(
 
 
 def read_document_names(source: Source) -> list[str | None]:
-    """The document of every row of LETOR text, from ``#docid = name``, in the order of the file; None without one."""
+    """The document of each row of LETOR text, from ``#docid = name``, in file order; None for rows without one."""
     return _document_names(_read(source, 1, MAX_FEATURES, False, False, np.float64, dense=False, comments=True)[0])
 
 
@@ -130,7 +130,7 @@ def _read(
     dense: bool,
     comments: bool = False,
 ) -> tuple[list[Block], DenseTable]:
-    """Every block of LETOR text, parsed; nothing is raised for bad lines yet."""
+    """Parse all blocks of LETOR text, without raising errors for bad lines yet."""
     name = name_of(source)
     parse = partial(
         _parse, name=name, base=base, limit=limit, need_qid=need_qid, null=null, dtype=dtype, comments=comments
@@ -148,7 +148,7 @@ def _parse(
     token, bad = buffers.array("token", (lines, 4), np.int64), buffers.array("bad", (lines, 4), np.int64)
     csr = buffers.csr()
     slow = buffers.array("slow", (colons + lines, 3), np.int64)
-    with np.errstate(over="ignore"):  # a mantissa of 20 digits wraps around, and is then read with care
+    with np.errstate(over="ignore"):  # a mantissa of 20 digits overflows, and is then reparsed exactly
         answer = buffers.kernels.letor(buffers.content, base, limit, need_qid, null, grade, qid, token, *csr, slow, bad)
     rows, n_bad = answer[0], answer[2]
     columns: dict[str, NDArray[Any]] = {"grade": grade, "qid": qid, "line": token[:, 3]}
@@ -178,7 +178,7 @@ def _comments(buffers: Buffers, ends: NDArray[np.int64]) -> NDArray[Any]:
 
 
 def _explain(buffers: Buffers, base: int, limit: int, line: int, kind: int, start: int, end: int) -> Bad:
-    """A bad line in words."""
+    """Describe a bad line."""
     kinds = interpreted("parse")
     token = buffers.token(start, end).decode(errors="replace")
     index = token.partition(":")[0]
@@ -199,13 +199,13 @@ def _explain(buffers: Buffers, base: int, limit: int, line: int, kind: int, star
 
 
 def _query_names(parsed: list[Block]) -> NDArray[Any]:
-    """The query of every row: whole numbers, or text where any name in the file is not a whole number."""
+    """The query of every row: integers, or text if any name in the file is not a whole number."""
     qid = blocks.column(parsed, "qid")
     return np.array([str(name) for name in qid.tolist()], dtype=object) if qid.dtype == object else qid
 
 
 def _query_numbers(group: Source | ArrayLike, line: NDArray[Any], parsed: list[Block], name: str) -> NDArray[np.int64]:
-    """The query number of every row from the sizes of consecutive queries; lines left out count in their query."""
+    """The query index of every row, from the sizes of consecutive queries; skipped lines count toward their query."""
     named = isinstance(group, str | os.PathLike) or hasattr(group, "read")
     sizes = read_sizes(cast(Source, group)) if named else np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
@@ -215,14 +215,14 @@ def _query_numbers(group: Source | ArrayLike, line: NDArray[Any], parsed: list[B
         left_out += [before + bad.line + 1 for bad in block.bad]
         before += block.lines
     every = np.union1d(line, left_out)
-    total = sum(sizes.tolist())  # in Python numbers, which do not wrap
+    total = sum(sizes.tolist())  # Python integers do not overflow
     if total != len(every):
         raise DataError(f"{name}: {len(every)} rows, but group sizes add up to {total}; give the sizes of this file")
     return np.repeat(np.arange(len(sizes)), sizes)[np.searchsorted(every, line)]
 
 
 def read_sizes(source: Source) -> NDArray[np.int64]:
-    """Sizes of consecutive queries, one whole number per line."""
+    """Read the sizes of consecutive queries, one whole number per line."""
     problems = Problems(name_of(source), may_skip=False)
     sizes = []
     for number, text in read_lines(source):
@@ -237,10 +237,10 @@ def read_sizes(source: Source) -> NDArray[np.int64]:
 
 
 def write_letor(queries: Queries, target: Source) -> None:
-    """Queries as LETOR text, rows in the caller's order; read back with ``n_features`` and ``sparse`` they are equal.
+    """Write queries as LETOR text in the caller's order; read back with ``n_features`` and ``sparse`` they are equal.
 
-    Dense tables are written with their zeros, CSR without what it does not store.  Weights and relations have no
-    place in this format: other weights than 1 are a ``DataError``.
+    Dense tables are written with their zeros, CSR matrices as they are stored.  The format has no place for weights and
+    relations: weights other than 1 are a ``DataError``.
     """
     if not (queries.weight == 1).all():
         raise DataError("LETOR text has no place for query weights; set them to 1 before writing")
@@ -266,10 +266,9 @@ class LetorAgg:
     """Documents ranked by engines; rows ``offsets[q]:offsets[q + 1]`` are the documents of query ``qid[q]``.
 
     ``rank`` (rows, engines) float64: lower is better, NaN where the engine did not rank the document.  ``grade``
-    (rows,) relevance.  ``doc`` (rows,) document names.  ``row`` (rows,) the line of each, counted from 0, where the
-    rows come from a file.  ``rankings``: one ballot for each query and engine that
-    ranked anything in it (instance = query, agent = engine 1, 2, ...); item ``r`` is row ``r``, so ``grade[item]`` is
-    its relevance.
+    (rows,): relevance.  ``doc`` (rows,): document names.  ``row`` (rows,): the index of each row in the file, from 0,
+    if the rows come from one.  ``rankings``: one ballot for each query and engine that ranked any of its documents
+    (instance = query, agent = engine 1, 2, ...); item ``r`` is row ``r``, so ``grade[item]`` is its relevance.
     """
 
     rankings: Rankings
@@ -300,7 +299,7 @@ class LetorAgg:
     __hash__ = None  # type: ignore[assignment]
 
     def describe(self) -> dict[str, Any]:
-        """Counts of queries, documents, engines and ballots, and documents that no engine ranked."""
+        """Counts of queries, documents, engines, ballots and grades, and of documents that no engine ranked."""
         values, counts = np.unique(self.grade, return_counts=True)
         listed = ~np.isnan(self.rank)
         return {
@@ -316,9 +315,9 @@ class LetorAgg:
 
 
 def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError = "raise") -> LetorAgg:
-    """Rank lists of engines and relevance grades from LETOR rank aggregation text; ranks are numbers, lower is better.
+    """Read rank lists of engines and relevance grades from LETOR rank aggregation text; lower ranks are better.
 
-    An engine that a line does not name did not rank that document, as with NULL.
+    An engine that is missing from a line did not rank that document, as with NULL.
     """
     problems = Problems(name_of(source), on_error)
     parsed, _ = _read(source, 1, max_engines, True, True, np.float64, dense=False, comments=True)
@@ -339,7 +338,7 @@ def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError
 
 
 def _ranks(parsed: list[Block], rows: int, engines: int, name: str) -> NDArray[np.float64]:
-    """(rows, engines), NaN where there is no rank."""
+    """Ranks (rows, engines), NaN where there is none."""
     if rows * engines > 1 << 28:
         raise DataError(
             f"{name}: {rows} rows x {engines} engines are too many for a table; number the engines 1, 2, ..."
@@ -356,7 +355,7 @@ def _ranks(parsed: list[Block], rows: int, engines: int, name: str) -> NDArray[n
 
 
 def _ballots(grouped: Queries, docs: tuple[str, ...], name: str) -> Rankings:
-    """One ballot for each query and engine with a rank in it, in that order."""
+    """One ballot for each query and engine with a rank in it, sorted by query, then engine."""
     items = tuple(f"{grouped.qid[q]}:{doc}" for q, doc in zip(grouped.query.tolist(), docs))
     try:
         unique_names(items, "document")
@@ -370,7 +369,7 @@ def _ballots(grouped: Queries, docs: tuple[str, ...], name: str) -> Rankings:
     ballot = grouped.query[row] * engines + engine
     order = np.lexsort((row, rank, ballot))
     present, start = np.unique(ballot[order], return_index=True)
-    tier = np.unique(rank, return_inverse=True)[1]  # Rankings renumbers them inside each ballot
+    tier = np.unique(rank, return_inverse=True)[1]  # Rankings renumbers them within each ballot
     return Rankings(
         row[order],
         tier[order],
@@ -385,7 +384,7 @@ def _ballots(grouped: Queries, docs: tuple[str, ...], name: str) -> Rankings:
 
 
 def write_letor_agg(data: LetorAgg, target: Source) -> None:
-    """Rank lists as LETOR rank aggregation text, queries one after the other; a written file reads back equal."""
+    """Write rank lists as LETOR rank aggregation text, query by query; a written file reads back equal."""
 
     def lines() -> Any:
         for q, name in enumerate(data.qid):

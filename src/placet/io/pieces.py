@@ -1,4 +1,4 @@
-"""Pieces of files that any process can read: a whole file, rows of Parquet or a range of text."""
+"""Pieces of files that any process can load: a whole file, rows of Parquet or a range of text."""
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
@@ -20,7 +20,7 @@ from placet.io.text import Problems
 
 @dataclass(frozen=True)
 class Span:
-    """Part of a file: rows of Parquet, or bytes of text (without the header), from ``start`` up to ``end``."""
+    """Part of a file: rows of Parquet, or bytes of text (without the header), from ``start`` to before ``end``."""
 
     unit: str
     start: int
@@ -29,7 +29,7 @@ class Span:
 
 @dataclass(frozen=True)
 class FilePiece:
-    """A file or a span of one, how it is read, and what the file was like when it was scanned."""
+    """A file or a span of one, how to read it, and the file's size and modification time when it was scanned."""
 
     path: str
     bytes_in_file: int
@@ -62,7 +62,7 @@ class FilePiece:
         return int(self.bytes_in_file * (self.span.end - self.span.start) / rows)
 
     def load(self) -> Any:
-        """The data, where the file is what it was."""
+        """Load the data, after checking that the file has not changed."""
         self.check()
         reader = FORMATS[self.format].read
         try:
@@ -70,14 +70,14 @@ class FilePiece:
         except DataError:
             if self.span is None or self.span.unit != "bytes" or self.is_table:
                 raise
-            # blank lines in place of those before the range, so that the message names the right line
+            # put blank lines in place of those before the range, so that the message names the right line
             before = NamedBytes(b"\n" * self.lines_before() + self._range(), self.path)
             return reader(before, **self.options)
         self.check()
-        return getattr(data, "rankings", data)  # LETOR for aggregation holds its ballots
+        return getattr(data, "rankings", data)  # the ballots of LETOR rank aggregation data
 
     def check(self) -> None:
-        """A ``DataError`` where the file is gone or another."""
+        """Refuse a file that is missing or has changed."""
         try:
             now = os.stat(self.path)
         except FileNotFoundError:
@@ -95,7 +95,7 @@ class FilePiece:
         return SUFFIXES[0] in FORMATS[self.format].suffixes
 
     def source(self) -> Any:
-        """What the reader reads."""
+        """The source to pass to the reader."""
         if self.span is None:
             return self.path
         return self.table() if self.is_table else NamedBytes(self._range(), self.path)
@@ -125,7 +125,7 @@ class FilePiece:
             return file.read(self.span.end - self.span.start)
 
     def lines_before(self) -> int:
-        """Lines of the file before the range."""
+        """Number of lines of the file before the range."""
         assert self.span is not None
         count, left = 0, self.span.start
         with open(self.path, "rb") as file:
@@ -136,7 +136,7 @@ class FilePiece:
     # Lists
 
     def list_names(self, data: Any) -> list[Any]:
-        """The names of the ballots or queries in it, where rows of one might stand elsewhere."""
+        """The names of its ballots or queries, if other pieces might contain rows of them."""
         if isinstance(data, Queries):
             return list(data.qid)
         if self.format == "ratings":
@@ -147,7 +147,7 @@ class FilePiece:
         return [name for name in column.values if name is not None]
 
     def list_named(self, key: int) -> str:
-        """The list whose name has this hash."""
+        """A description of the list whose name has this hash."""
         names = self.list_names(self.load())
         found = [name for name, own in zip(names, hashes(names).tolist()) if own == key]
         what = {"features": "query", "letor": "query", "ratings": "user"}.get(self.format, "ballot")
@@ -156,7 +156,7 @@ class FilePiece:
 
 @dataclass
 class TextRange(Delimited):
-    """A range of delimited text, whose lines count from the start of the file."""
+    """A range of delimited text whose lines are numbered from the start of the file."""
 
     piece: FilePiece
 
@@ -167,7 +167,7 @@ class TextRange(Delimited):
 
 @dataclass(frozen=True)
 class Survey:
-    """The first pass over a piece: it loads as a summary."""
+    """The first pass over a piece, which loads as its summary."""
 
     piece: FilePiece
 
@@ -190,7 +190,7 @@ class Survey:
 
 
 def hashes(names: Sequence[Hashable]) -> NDArray[np.uint64]:
-    """A hash of every name that is the same in every process."""
+    """A hash of each name that is the same in every process."""
     import polars as pl
 
     return pl.Series([str(name) for name in names], dtype=pl.String).hash(seed=0).to_numpy()

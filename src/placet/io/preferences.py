@@ -1,4 +1,4 @@
-"""Preferences of any shape, "this over that", list by list: text ``list: a > b > c``, or a table of pairs."""
+"""Arbitrary pairwise preferences, grouped in lists: text ``list: a > b > c``, or a table of pairs."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ from placet.io.files import Source, name_of, read_lines, write_lines
 from placet.io.tables import Sample, read_table, write_table
 from placet.io.text import OnError, Problems
 
-# Names of columns that need not be given.
+# Column names that are recognized by default.
 KNOWN = {
     "ballot": ("ballot", "list", "voter", "agent", "query", "qid", "user", "session"),
     "better": ("over",),
@@ -23,11 +23,11 @@ KNOWN = {
 }
 _SHAPE = 'a line is: list: A > B (or a chain A > B > C), with quotes around names that hold one of > = # : "'
 
-Edge = tuple[Any, Any, int]  # what is over what, and the place of that: a line of text, a row of a table
+Edge = tuple[Any, Any, int]  # the preferred item, the other, and the line of text or row of the table
 
 
 def looks_like_preferences(sample: Sample) -> dict[str, Any] | None:
-    """A table with a column of each kind in ``KNOWN``; text says so by its suffix alone."""
+    """Match a table with a column of each kind in ``KNOWN``; text is recognized only by its suffix."""
     if sample.table is None:
         return None
     return {} if all(find_column(sample.table.names, known) for known in KNOWN.values()) else None
@@ -44,11 +44,11 @@ def read_preferences(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Rankings:
-    """One ballot for each list of preferences: its finest sound ordered partition (`Rankings.from_preferences`).
+    """Read one ballot per list of preferences: its finest consistent ordered partition (`Rankings.from_preferences`).
 
-    Text has an edge or a chain on each line, ``anna: tea > milk``; lines of one list may stand anywhere.  A table has
-    a column of lists, one of what is preferred and one of what it is preferred to, named or the first of ``KNOWN``
-    that is there.  A list whose preferences go round in a cycle is an error that shows it, or is left out.
+    Text has an edge or a chain on each line, ``anna: tea > milk``; lines of one list need not be adjacent.  A table has
+    columns for the list, the preferred item and the other item, given or found by the names in ``KNOWN``.  A list whose
+    preferences form a cycle is an error that shows it, or is skipped.
 
     >>> import io
     >>> read_preferences(io.StringIO("anna: tea > milk > water\\nbert: milk > tea\\nanna: tea > water")).orders()
@@ -98,7 +98,7 @@ def _edges_of_text(source: Source, on_error: OnError) -> dict[Hashable, list[Edg
 
 
 def _split(line: str) -> tuple[str, str, str]:
-    """The list's name, the colon and the chain; a name with a colon stands in quotes."""
+    """The list's name, the colon and the chain; a name with a colon must be quoted."""
     text = line.lstrip()
     if not text.startswith('"'):
         name, colon, chain = text.partition(":")
@@ -113,7 +113,7 @@ def _split(line: str) -> tuple[str, str, str]:
 def _ballots(
     edges: dict[Hashable, list[Edge]], items: Sequence[Hashable] | None, problems: Problems, note: str
 ) -> Rankings:
-    """Ballots of the lists whose preferences hold no cycle and no strange item."""
+    """Ballots of the lists whose preferences contain no cycle and no unknown item."""
     known = None if items is None else set(items)
     orders: list[list[tuple[Hashable, ...]]] = []
     lists: list[Hashable] = []
@@ -147,9 +147,9 @@ def _ballots(
 
 
 def write_preferences(rankings: Rankings, target: Source, *, format: str | None = None) -> None:
-    """Every item over those of the next tier, as text or as a table; ballots of one tier have no preferences.
+    """Write each item over those of the next tier, as text or as a table; ballots of one tier are an error.
 
-    Read back with ``items=rankings.items`` the ballots are equal, where weights are 1 and names are text.
+    Read back with ``items=rankings.items``, the ballots are equal if weights are 1 and names are text.
     """
     lists: list[Hashable] = list(range(1, len(rankings) + 1))
     if rankings.agent is not None and rankings.agents is not None:

@@ -25,16 +25,16 @@ _SHAPE = "a line is: count: 3,1,{2,4}"
 
 
 def looks_like_preflib(sample: Sample) -> dict[str, Any] | None:
-    """Text with the header of PrefLib."""
+    """Match text with a PrefLib header."""
     return {} if _ALTERNATIVES.search(sample.text) else None
 
 
 def read_preflib(source: Source, *, unlisted: Unlisted = "absent", on_error: OnError = "raise") -> Rankings:
-    """Ballots of a PrefLib file, each order once, its count as weight; items in the order of the header.
+    """Read the ballots of a PrefLib file, with the count of each order as its weight; items are in header order.
 
-    ``unlisted="last"`` puts what an order leaves out in one last tier.  The header's counts of voters and orders, and
-    that the orders are strict or complete where the data type says so, are checked.  Alternatives that share a name
-    get their number after it; those without one are called by their number.
+    ``unlisted="last"`` puts the items that an order leaves out in one last tier.  The header's counts of voters and
+    orders are checked, and that orders are strict or complete if the data type says so.  Alternatives that share a name
+    get their number appended; those without a name are named by their number.
     """
     problems = Problems(name_of(source), on_error)
     header, names, lines = _split(source)
@@ -80,7 +80,7 @@ def _split(source: Source) -> tuple[dict[str, str], dict[int, str], list[tuple[i
 
 
 def _items(header: dict[str, str], names: dict[int, str], name: str) -> tuple[str, ...]:
-    """Names of alternatives 1 .. n, made different where they are not."""
+    """Names of alternatives 1 .. n, made unique."""
     said = header.get("NUMBER ALTERNATIVES")
     n = None if said is None else parse_whole(said)
     if n is None or not 1 <= n <= MAX_ALTERNATIVES:
@@ -129,10 +129,10 @@ def _check_counts(header: dict[str, str], weight: list[float], name: str) -> Non
 
 
 def write_preflib(rankings: Rankings, target: Source, *, title: str = "") -> None:
-    """Ballots as PrefLib text, each order once; the data type follows from the ballots (or must fit the suffix).
+    """Write ballots as PrefLib text, each order once; the data type is inferred (and must fit the suffix).
 
-    Weights must be whole numbers; agents, instances and scores have no place in this format.  Read back, the ballots
-    are those of ``rankings`` without repeats (``collapsed``), where item names are text.
+    Weights must be whole numbers; the format has no place for agents, instances and scores.  Read back, the ballots are
+    those of ``rankings`` without repeats (``collapsed``) if item names are text.
     """
     for what in ("agent", "instance"):
         if getattr(rankings, what) is not None:

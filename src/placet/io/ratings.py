@@ -1,4 +1,4 @@
-"""Ratings: who rated what how high, from MovieLens files, delimited text, JSON, Parquet or any data frame."""
+"""Ratings of items by users, from MovieLens files, delimited text, JSON, Parquet or any data frame."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from placet.io.sources import in_memory
 from placet.io.tables import Sample, Table, read_table, write_table
 from placet.io.text import OnError, parse_decimal
 
-# Names of columns that need not be given.
+# Column names that are recognized by default.
 KNOWN = {
     "user": (
         *("user", "user_id", "userid", "agent", "rater", "rater_id", "worker", "worker_id", "reviewer", "reviewer_id"),
@@ -29,7 +29,7 @@ _MOVIELENS = ("user", "item", "rating", "timestamp")
 
 
 def looks_like_ratings(sample: Sample) -> dict[str, Any] | None:
-    """A table with a column of each kind in ``KNOWN``, or lines of MovieLens."""
+    """Match a table with a column of each kind in ``KNOWN``, or MovieLens text."""
     if sample.table is not None:
         return {} if all(find_column(sample.table.names, known) for known in KNOWN.values()) else None
     fields = sample.first.split()
@@ -50,12 +50,12 @@ def read_ratings(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Rankings:
-    """One ballot per user from a table of ratings; equal ratings tie, and the ratings stay in ``score``.
+    """Read one ballot per user from a table of ratings; equal ratings tie, and the ratings are kept in ``score``.
 
-    Text whose first line is numbers has no header: its columns are user, item, rating and perhaps a time stamp, with
-    tabs, ``::`` or commas between them (MovieLens ``u.data``, ``ratings.dat``).  Otherwise the columns are those
-    named, or the first of ``KNOWN`` that is there; ``ignore`` names columns to pass over.  Names are text where the
-    file is text.  ``control``: columns of numbers that may have helped a row, as in `read_ballots`.
+    Text whose first line has a numeric rating has no header: its columns are user, item, rating and optionally a
+    timestamp, separated by tabs, ``::`` or commas (MovieLens ``u.data``, ``ratings.dat``).  Otherwise the columns are
+    given, or found by the names in ``KNOWN``; ``ignore`` names columns to ignore.  Names are text if the file is text.
+    ``control``: numeric columns that may have helped a row, as in `read_ballots`.
     """
     table = _table(source, format, separator, on_error).without(split_names(ignore))
     given = {"user": user, "item": item, "rating": rating}
@@ -96,7 +96,7 @@ def read_ratings(
 
 
 def _table(source: Any, format: str | None, separator: str | None, on_error: OnError) -> Table:
-    """The source as a table; text of MovieLens has no header, and perhaps ``::`` between its fields."""
+    """The source as a table; MovieLens text has no header, and may have ``::`` between its fields."""
     if isinstance(source, list) or in_memory(source) or format in ("json", "jsonl", "parquet"):
         return read_table(source, on_error, format, separator=separator)
     head, source = peek(source)
@@ -119,10 +119,10 @@ def _find(what: str, table: Table) -> str:
 
 
 def write_ratings(rankings: Rankings, target: Source, *, format: str | None = None) -> None:
-    """Ballots with scores as rows ``user, item, rating``; without agents the ballots are numbered from 1.
+    """Write ballots with scores as rows ``user, item, rating``; without agents, the ballots are numbered from 1.
 
-    With the suffix ``.data`` the text has no header, as in MovieLens.  Read back with ``items=rankings.items`` the
-    ballots are equal, where every agent has one ballot, weights are 1 and names are text.
+    With the suffix ``.data`` the text has no header, as in MovieLens.  Read back with ``items=rankings.items``, the
+    ballots are equal if every agent has one ballot, weights are 1 and names are text.
     """
     if rankings.score is None:
         raise DataError("these ballots have no scores; only ballots made from ratings can be written as ratings")

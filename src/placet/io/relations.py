@@ -1,4 +1,4 @@
-"""Relations between documents of a query, from the files beside LETOR sets: similarities, links and sitemaps."""
+"""Relations between documents of a query, from the files that accompany LETOR sets: similarities, links, sitemaps."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ _SHAPES = {
 
 
 class Rows:
-    """Where documents stand: (query, document) -> row, and the queries of each document."""
+    """Index of documents: (query, document) -> row, and the queries of each document."""
 
     def __init__(self, qid: Sequence[Hashable], query: NDArray[np.int64], doc: Sequence[str | None]) -> None:
         self.query_of = {str(name): q for q, name in enumerate(qid)}
@@ -40,7 +40,7 @@ class Rows:
             self.queries.setdefault(name, []).append(q)
 
     def pairs(self, a: str, b: str, value: float) -> list[Entry]:
-        """Entries of a pair of documents in every query that holds both."""
+        """Entries for a pair of documents in every query that contains both."""
         both = [q for q in self.queries.get(a, ()) if (q, b) in self.row]
         return [(self.row[q, a], self.row[q, b], value) for q in both]
 
@@ -48,12 +48,12 @@ class Rows:
 def read_relations(
     sources: Mapping[str, Source], qid: Sequence[Hashable], query: NDArray[np.int64], doc: Sequence[str | None]
 ) -> tuple["dict[str, csr_matrix]", tuple[str, ...]]:
-    """(rows, rows) matrices by name, and sentences on how many entries joined rows of one query.
+    """(rows, rows) matrices by name, and notes on how many entries join rows of one query.
 
-    ``query`` (rows,) numbers the queries ``qid``; ``doc`` (rows,) names the documents, None where a row has no name.
-    "similarity" is symmetric (an entry that is given one way holds both ways, and the larger of two different ones);
-    "links" has entry (source, destination); "sitemap" has entry (parent, child).  Documents that are not in a list, and
-    pairs that no query holds together, are counted and left out.
+    ``query`` (rows,) holds indices into ``qid``; ``doc`` (rows,) names the documents, None for rows without a name.
+    "similarity" is symmetric (an entry given in one direction holds in both, and the larger of two different ones is
+    used); "links" has entry (source, destination); "sitemap" has entry (parent, child).  Documents that are not in a
+    list, and pairs that occur together in no query, are left out.
     """
     from scipy.sparse import csr_matrix
 
@@ -69,7 +69,7 @@ def read_relations(
         if name == "similarity":
             matrix = matrix.maximum(matrix.T).tocsr()
         else:
-            matrix.data[:] = 1.0  # a link that is given twice is one link
+            matrix.data[:] = 1.0  # a link that is given twice counts once
         if not matrix.nnz:
             raise DataError(
                 f"{name_of(source)}: none of {lines} lines joins two documents of one query; give the file of this set"
@@ -82,7 +82,7 @@ def read_relations(
 def _entries(
     source: Source, name: str, read: "Callable[[list[str], Rows], list[Entry]]", rows: Rows
 ) -> tuple[list[Entry], int]:
-    """Entries of a file, and its number of lines."""
+    """The entries of a file, and its number of lines."""
     problems = Problems(name_of(source), may_skip=False)
     entries: list[Entry] = []
     lines = 0
@@ -111,7 +111,7 @@ def _similarity(words: list[str], rows: Rows) -> list[Entry]:
 
 
 def _numbered(words: list[str], rows: Rows) -> list[Entry]:
-    """``qid:10 qdid:1 3:0.7 2:0.5``: documents by their number in the query, from 1."""
+    """Entries of ``qid:10 qdid:1 3:0.7 2:0.5``, where documents are numbered from 1 within the query."""
     q = rows.query_of.get(words[0].removeprefix("qid:"))
     own = parse_whole(words[1].removeprefix("qdid:")) if len(words) > 1 and words[1].startswith("qdid:") else None
     if own is None:
@@ -152,4 +152,4 @@ _READERS: dict[str, Callable[[list[str], Rows], list[Entry]]] = {
     "sitemap": _page,
 }
 RELATIONS = tuple(_READERS)
-"""Names of the relations that files can give."""
+"""Names of the relations that can be read from files."""

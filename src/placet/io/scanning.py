@@ -1,4 +1,4 @@
-"""Files in parts: which pieces there are, and what a first pass over them finds."""
+"""Reading of files in parts: the pieces they are split into, and a first pass over them."""
 
 import inspect
 import os
@@ -21,7 +21,7 @@ from placet.io.tables import Sample, Table, take_sample
 from placet.io.text import Problems
 
 PART_BYTES = 1 << 26
-"""Bytes of a file that make one part, about."""
+"""Approximate bytes of a file per part."""
 
 _KINDS = (Rankings, Comparisons, Queries)
 
@@ -35,14 +35,14 @@ def scan(
     engine: Any = None,
     **options: Any,
 ) -> Parts:
-    """Files as `Parts`, which are read when they are needed and may together be larger than memory.
+    """Open files as `Parts`, which are read when needed and may together be larger than memory.
 
     ``source`` is a path, a pattern (``votes/*.parquet``), a folder or a list of these; ``format`` and ``options`` are
-    those of `placet.read`, found by the first part where they are not given.  Files are cut into parts of about
-    ``part_bytes``: Parquet between row groups, delimited tables and LETOR text between lines, and always
-    between ballots or queries; compressed and other files are one part each.  Rows of a ballot or query that stand in
-    two files are a ``DataError`` that names it; a file in which they lie apart becomes one part.  A first pass (done by
-    ``engine``) finds the names of all items.  A file that changes afterwards is a ``DataError`` that names it.
+    those of `placet.read`, inferred from the first part if not given.  Files are split into parts of about
+    ``part_bytes``: Parquet between rows, delimited tables and LETOR text between lines, and always between ballots or
+    queries; compressed and other files are one part each.  A ballot or query with rows in two files is a ``DataError``
+    that names it; a file in which its rows are not adjacent becomes one part.  A first pass (done by ``engine``)
+    collects the names of all items.  A file that changes afterwards is a ``DataError`` that names it.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -63,7 +63,7 @@ def scan(
     pieces = _first_pieces(paths, format, options, items, part_bytes, unlisted == "last")
     found = _survey(worker, pieces, log)
     while (span := first_span(found)) is not None and pieces[span[0]].path == pieces[span[1]].path:
-        # rows of a list lie apart in this file: it is read as one
+        # the rows of a list are not adjacent in this file, so it is read as one part
         path = pieces[span[0]].path
         at = next(k for k, piece in enumerate(pieces) if piece.path == path)
         whole = replace(pieces[at], span=None)
@@ -90,7 +90,7 @@ def _itself(value: Any) -> Any:
 def _same_features(
     engine: Engine, pieces: list[FilePiece], found: list[Summary], log: Log
 ) -> tuple[list[FilePiece], list[Summary]]:
-    """Queries with the same columns in all parts: those of any part, or as many as the most."""
+    """Give all parts the same features: the union of their names, or for LETOR text the largest number."""
     if len({(one.n_features, one.features) for one in found}) == 1:
         return pieces, found
     if pieces[0].format == "letor":
@@ -112,7 +112,7 @@ def _first_pieces(
     part_bytes: int,
     completes: bool,
 ) -> list[FilePiece]:
-    """All files cut into pieces, of the format that the first shows."""
+    """Split all files into pieces; the format is given or inferred from the first file."""
     possible = formats_with(options, format)
     sample = take_sample(paths[0], options.get("on_error", "raise"))
     if len(possible) == 1:
@@ -136,7 +136,7 @@ def _first_pieces(
 
 
 def _head_of(sample: Sample, path: str, part_bytes: int) -> Sample:
-    """The sample with only the first part of a long table, so that cells to guess by are few."""
+    """The sample with only the first rows of a long table, so that few cells are read to guess the format."""
     part = sample.table.parts[0] if sample.table is not None and len(sample.table.parts) == 1 else None
     if isinstance(part, Lazy):
         sample.table = Table([replace(part, query=part.query.head(10_000))], Problems(path, sample.on_error))
@@ -150,7 +150,7 @@ def _head_of(sample: Sample, path: str, part_bytes: int) -> Sample:
 
 
 def _key_column(piece: FilePiece) -> str | None:
-    """The column that names the ballot or query of a row; None where every row is on its own."""
+    """The column that names the ballot or query of a row; None if rows are independent."""
     table, options = piece.table(), piece.options
     if piece.format == "ratings":
         return options.get("user") or find_column(table.names, KNOWN["user"])

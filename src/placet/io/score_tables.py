@@ -1,4 +1,4 @@
-"""Score tables: a row for each model and a column for each task, or a row for each score."""
+"""Score tables: a row per model and a column per task, or a row per score."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,7 @@ QUESTIONS = (
     "prompt_id",
     "problem",
 )
-# Columns that are made of the others, or describe the model.
+# Columns that are derived from the others or describe the model.
 DERIVED = frozenset(
     "average avg mean mean_score overall total rank borda params parameters size n_params size_b license organization "
     "org precision type architecture revision likes downloads release price cost".split()
@@ -38,7 +38,7 @@ _NAME_THEM = "name the columns with item=, task=, score=, or with item= and task
 
 
 def looks_like_scores(sample: Sample) -> dict[str, Any] | None:
-    """A table with a column of models and of tasks and scores, or with one of models and two or more of numbers."""
+    """Match a table with columns of models, tasks and scores, or of models and two or more numeric columns."""
     table = sample.table
     if table is None or (item := find_column(table.names, ITEMS)) is None:
         return None
@@ -63,19 +63,18 @@ def read_scores(
     format: str | None = None,
     on_error: OnError = "raise",
 ) -> Scores:
-    """Scores of items (models, systems) on tasks: a path, an open file, or a frame.
+    """Read scores of items (models, systems) on tasks from a path, an open file, or a frame.
 
-    Wide: a row for each item and a column for each task.  Long: a row for each score with columns of the item, the task
-    and perhaps the question.  Columns that are not named are found by their names (``ITEMS``, ``TASKS``, ``SCORES``,
-    ``QUESTIONS``); averages, ranks and descriptions of models (``DERIVED``) are no tasks.  ``notes`` say what was
-    taken.
+    Wide: a row per item and a column per task.  Long: a row per score with columns for item, task and optionally
+    question.  Columns that are not given are found by their names (``ITEMS``, ``TASKS``, ``SCORES``, ``QUESTIONS``);
+    averages, ranks and descriptions of models (``DERIVED``) are not tasks.  ``notes`` list the columns used.
 
     Parameters
     ----------
     item, task, score, question : columns.
-    tasks : columns of the tasks in a wide table; else all columns of numbers.
-    lower : tasks of which a lower score is better, such as errors or seconds; they change their sign.
-    ignore : columns to pass over.
+    tasks : columns of the tasks in a wide table; by default all numeric columns.
+    lower : tasks for which lower scores are better, such as errors or seconds; their signs are flipped.
+    ignore : columns to ignore.
 
     An empty cell, ``-`` and ``n/a`` are missing, never 0; ``71.3%`` is 71.3.
     """
@@ -96,7 +95,7 @@ def read_scores(
 
 
 def task_columns(table: Table, item: str, passed: Sequence[str]) -> list[str]:
-    """Columns of numbers that are neither derived nor about the model."""
+    """Numeric columns that are neither derived nor descriptions of the model."""
     rows = table.rows()
     names = [name for name in table.names if name != item and name not in passed]
     names = [name for name in names if plain_name(name) not in DERIVED | ABOUT]
@@ -109,7 +108,7 @@ def _is_numeric(rows: Rows, name: str) -> bool:
 
 
 def number_of(cell: Any) -> float | None:
-    """A score as a number, NaN where it is missing, None where it is something else.
+    """A score as a number, NaN if it is missing, None if it is something else.
 
     >>> number_of("71.3%"), number_of("n/a"), number_of(True), number_of("good")
     (71.3, nan, 1.0, None)
@@ -122,7 +121,7 @@ def number_of(cell: Any) -> float | None:
 
 
 def _values(rows: Rows, name: str) -> Floats:
-    """A column of scores; cells that are no numbers are noted."""
+    """A column of scores; rows whose cells are not numbers are rejected."""
     column = rows.column(name, _NAME_THEM)
     wrong = column.map(lambda cell: number_of(cell) is None, bool)
     rows.reject(
@@ -177,7 +176,7 @@ def _long(table: Table, item: str, task: str, score: str, question: str | None) 
 
 
 def _turned(found: Scores, lower: list[str]) -> Scores:
-    """The table with the signs of some tasks changed, so that higher is better for all."""
+    """The table with the signs of the tasks in ``lower`` flipped, so that higher is better for all."""
     if not lower:
         return found
     if unknown := [name for name in lower if name not in found.tasks]:
@@ -189,7 +188,7 @@ def _turned(found: Scores, lower: list[str]) -> Scores:
 
 
 def write_scores(scores: Scores, target: Source, *, format: str | None = None) -> None:
-    """A wide table, or where there are questions a row for each score that is there."""
+    """Write a wide table, or if there are questions, a row per score that is not missing."""
     if scores.questions is None:
         columns: dict[str, Any] = {"model": list(scores.items)}
         columns |= {str(name): _cells(scores.value[:, k]) for k, name in enumerate(scores.tasks)}

@@ -1,4 +1,4 @@
-"""Slices of a table: the rows with one value of a column, read as the whole would be."""
+"""Slices of a table: the rows with one value of a column, read like a table of their own."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ NO_VALUE = "(none)"
 
 @dataclass
 class _Slice(Table):
-    """The rows of a table in which the column ``by`` holds a value; that column is none of its own."""
+    """The rows of a table with one value in the column ``by``, without that column."""
 
     whole: Table = None  # type: ignore[assignment]
     by: str = ""
@@ -46,9 +46,10 @@ class _Slice(Table):
 def read_slices(
     source: Any, by: str, format: str | None = None, *, on_error: OnError = "raise", **options: Any
 ) -> dict[Hashable, Any]:
-    """Every value of the column ``by`` -> what its rows hold, as `placet.read` reads them.
+    """Map each value of the column ``by`` to the data in its rows, as read by `placet.read`.
 
-    `placet.consensus` takes such a mapping and gives one board for each.  Rows without a value are the slice "(none)".
+    `placet.consensus` accepts such a mapping and returns one board per slice.  Rows without a value form the slice
+    "(none)".
 
     >>> votes = {"a": ["x", "y"], "b": ["y", "x"], "winner": ["a", "a"], "language": ["en", "fr"]}
     >>> read_slices(votes, by="language")
@@ -76,7 +77,7 @@ def read_slices(
 
 
 def _codes(rows: Rows, by: str) -> tuple[Any, list[Hashable]]:
-    """The number of each row's value, and the values by first appearance in the table."""
+    """The code of each row's value, and the values by first appearance in the table."""
     column = rows.column(by)
     values = [NO_VALUE if value is None else value for value in column.values]
     first = np.full(len(values), np.iinfo(np.int64).max)

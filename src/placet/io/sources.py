@@ -1,7 +1,7 @@
-"""Where the rows of a table come from: delimited text, JSON, Parquet, and data frames of any kind.
+"""Sources of table rows: delimited text, JSON, Parquet, and data frames of any kind.
 
-Files are read by Polars in streaming mode; equal rows are counted on the way where the reader needs no more, and the
-file is read again for the number of a line only when something is wrong with it.
+Files are read by Polars in streaming mode; equal rows are merged and counted if the reader allows it, and a file is
+read again to find line numbers only if some line is bad.
 """
 
 import contextlib
@@ -38,15 +38,15 @@ FORMAT_OF = {
 }
 FORMATS = tuple(dict.fromkeys(FORMAT_OF.values()))
 SEPARATORS = (",", ";", "\t", "|")
-WIDE = 200  # columns from which rows are filtered column by column
+WIDE = 200  # with more columns, rows are filtered column by column
 _ROW, _COUNT = "\0row", "\0count"  # columns added to those of a file
 
 
 class Part:
-    """One source of rows: ``names`` of its columns, ``load`` some of them, ``lines`` where rows stand.
+    """A source of rows: ``names`` are its columns, ``load`` loads some of them, ``lines`` are the line numbers of rows.
 
-    ``load(names, distinct)`` returns the cells of each column, the record number of every row, and how often each row
-    occurs (``None``: once); with ``distinct`` equal rows may be one, in order of first appearance.
+    ``load(names, distinct)`` returns the cells of each column, the record number of each row, and how often each row
+    occurs (``None``: once); with ``distinct``, equal rows may be merged, in order of first appearance.
     """
 
     name: str
@@ -61,10 +61,10 @@ class Part:
 
 @dataclass
 class InMemory(Part):
-    """Columns that are there already.
+    """Columns in memory.
 
-    ``records`` are the record numbers of the rows (default: 0, 1, ...); record ``k`` stands in line ``line_of[k]``, or
-    where there are no lines in row ``k + first``.
+    ``records`` are the record numbers of the rows (default: 0, 1, ...); record ``k`` is in line ``line_of[k]``, or in
+    row ``k + first`` if there are no lines.
     """
 
     name: str
@@ -88,7 +88,7 @@ class InMemory(Part):
 
 @dataclass
 class Lazy(Part):
-    """A Polars query: Parquet files, and frames of Polars and Arrow."""
+    """A Polars query, for Parquet files and for Polars and Arrow frames."""
 
     name: str
     names: list[str]
@@ -111,14 +111,14 @@ class Lazy(Part):
 
 @dataclass
 class Delimited(Part):
-    """CSV and its like, read by Polars; record by record where it is malformed, so that lines can be named."""
+    """CSV and similar text, read by Polars, or record by record if it is malformed, so that bad lines can be named."""
 
     name: str
     source: str | bytes  # the path of a plain file, or the text itself
     separator: str
     header: Sequence[str] | None
     problems: Problems
-    base: int  # where the numbers of its rows begin among those of the table
+    base: int  # the number of its first row in the table
 
     @cached_property
     def names(self) -> list[str]:  # type: ignore[override]
@@ -145,7 +145,7 @@ class Delimited(Part):
             if len(found) != len(self.names):
                 raise pl.exceptions.ShapeError("the columns differ")
             query = query.rename(dict(zip(found, self.names))).with_row_index(_ROW)
-            # drops blank lines, and makes Polars look at all fields, so that it notices lines with too many
+            # drop blank lines, and make Polars look at all fields, so that it notices lines with too many
             if len(self.names) > WIDE:
                 query = _without_blank_rows(query.collect(), self.names).lazy()
             else:
@@ -156,7 +156,7 @@ class Delimited(Part):
 
     @cached_property
     def _slowly(self) -> InMemory:
-        """All records one by one; those with another number of fields are noted."""
+        """All records, read one by one; those with a wrong number of fields are reported as problems."""
         decode(self.name, read_bytes(self.source) if isinstance(self.source, str) else self.source)
         rows: list[list[str]] = []
         records: list[int] = []
@@ -188,7 +188,7 @@ class Delimited(Part):
 
     @contextlib.contextmanager
     def _records(self) -> Iterator[Iterator[tuple[int, list[str]]]]:
-        """(first line, fields) of every record from the first that is not blank."""
+        """(first line, fields) of each record, starting with the first that is not blank."""
         limit = csv.field_size_limit(1 << 30)
         try:
             with (
@@ -214,7 +214,7 @@ def _records(text: io.TextIOBase, separator: str, name: str) -> Iterator[tuple[i
 
 
 def _without_blank_rows(frame: "pl.DataFrame", names: Sequence[str]) -> "pl.DataFrame":
-    """The rows in which some cell is not empty.  Column by column, for Polars plans a filter of n columns in O(n^2)."""
+    """The rows with a non-empty cell, found column by column since Polars plans a filter of n columns in O(n^2)."""
     blank: NDArray[np.bool_] | None = None
     for name in names:
         column = frame[name]
@@ -230,9 +230,9 @@ def _without_blank_rows(frame: "pl.DataFrame", names: Sequence[str]) -> "pl.Data
 def _collect(
     query: "pl.LazyFrame", names: Sequence[str], distinct: bool, *, unquote: bool = False
 ) -> "tuple[list[Any], Ints, Ints | None]":
-    """The cells of columns, the number of each row, and its count; ``unquote``: as spreadsheets were given them.
+    """The cells of columns, the number of each row, and its count; ``unquote`` undoes `in_sheet`.
 
-    Rows are counted as they stand in the file, and looked at more closely afterwards, when there are few of them.
+    Rows are merged as written in the file, and merged again after unquoting, when there are fewer of them.
     """
     import polars as pl
 
@@ -257,7 +257,7 @@ def _not_parquet(name: str, error: BaseException) -> DataError:
 
 
 def in_memory(source: Any) -> bool:
-    """Whether ``source`` is a table already: a mapping of columns, a data frame, a ``Table``; no path or open file."""
+    """Whether ``source`` is a table in memory (mapping of columns, data frame, ``Table``), not a path or open file."""
     return not (isinstance(source, str | os.PathLike) or hasattr(type(source), "read"))
 
 
@@ -291,7 +291,7 @@ def _text_format(head: bytes) -> str:
 
 
 def sniff_separator(head: bytes) -> str | None:
-    """The separator that gives the first two records of a text the same number of fields, and the most; else None."""
+    """The separator that splits the first two records into equally many fields, and into the most; else None."""
     text = head.decode("utf-8-sig", errors="replace")
     lines = [line for line in text.splitlines() if line.strip()][:2]
     best, most = None, 1
@@ -326,7 +326,7 @@ def from_frame(frame: Any) -> Part:
 
 
 def _cells(values: Any) -> Any:
-    """The cells of a column as an array of numbers, or as a list."""
+    """The cells of a column as a numeric array if possible, else as a list."""
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iufb":
         refuse_masked_or_complex(values)
         return values
@@ -367,7 +367,7 @@ def _from_json(text: str, name: str, problems: Problems, base: int) -> Part:
         value = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         if isinstance(_first_json(text), dict):
-            return _from_jsonl(text, name, problems, base)  # one object per line under another name
+            return _from_jsonl(text, name, problems, base)  # JSON lines with the suffix of JSON
         raise DataError(f"{name}:{error.lineno}: not JSON ({error.msg}); {way_out}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{name}: not JSON ({str(error)[:80]}); {way_out}") from None
@@ -393,7 +393,7 @@ def _note_other(value: Any, place: int, problems: Problems, way_out: str) -> Non
 
 
 def _from_objects(values: list[Any], name: str, lines: list[int] | None) -> Part:
-    """A row for each object; what is no object has been noted, and is passed over."""
+    """A row per object; other values have already been reported, and are skipped."""
     rows = [value for value in values if isinstance(value, dict)]
     records = np.array([k for k, value in enumerate(values) if isinstance(value, dict)], np.int64)
     names = list(dict.fromkeys(key for row in rows for key in row))
@@ -402,7 +402,7 @@ def _from_objects(values: list[Any], name: str, lines: list[int] | None) -> Part
 
 
 def _plain(value: Any) -> Any:
-    """Lists and objects inside a JSON row are no names; shown as text where they must be shown."""
+    """Lists and objects inside a JSON row as text, since they cannot be names."""
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 

@@ -1,4 +1,4 @@
-"""Tables: named columns of files and frames, read by distinct cells, whose bad rows are named by their lines."""
+"""Tables: named columns of files and frames, encoded by distinct cells, with bad rows reported by line."""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +17,9 @@ from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, wri
 from placet.io.sources import FORMAT_OF, FORMATS, Delimited, Part, from_frame, in_memory, open_part
 from placet.io.text import MOST_LISTED, OnError, Problems, plural, quote
 
-SUFFIXES = tuple(FORMAT_OF)  # of tables
+SUFFIXES = tuple(FORMAT_OF)  # suffixes of table files
 FIRST_CELLS = 100
-_PART_BITS = 44  # a row of part k has the number (k << _PART_BITS) + its record
+_PART_BITS = 44  # a row of part k has the number (k << _PART_BITS) + its record number
 
 
 @dataclass
@@ -28,13 +28,13 @@ class Table:
 
     parts: list[Part]
     problems: Problems
-    hidden: tuple[str, ...] = field(default=(), kw_only=True)  # columns to pass over
+    hidden: tuple[str, ...] = field(default=(), kw_only=True)  # columns to ignore
 
     def __post_init__(self) -> None:
         self.problems.locate = self.locate
 
     def without(self, names: Sequence[str]) -> "Table":
-        """The table without some columns, which must be there."""
+        """The table without some columns, which must exist."""
         for name in names:
             self.require(name, "ignore= names columns to pass over")
         return replace(self, hidden=(*self.hidden, *names)) if names else self
@@ -48,7 +48,7 @@ class Table:
         return [name for name in self.parts[0].names if name not in self.hidden]
 
     def require(self, name: str, way_out: str) -> None:
-        """A ``DataError`` unless there is such a column."""
+        """Raise a ``DataError`` unless there is such a column."""
         for part, known in zip(self.parts, self._names_in_parts):
             if name not in known:
                 raise DataError(f"{part.name}: column {name!r} is not there; the columns are {part.names}; {way_out}")
@@ -58,7 +58,7 @@ class Table:
         return [frozenset(part.names) for part in self.parts]
 
     def rows(self, *names: str, distinct: bool = False) -> "Rows":
-        """The rows, with the columns named (all where none are); ``distinct``: equal rows may be one, counted."""
+        """The rows with the given columns (default: all); ``distinct``: equal rows may be merged and counted."""
         wanted = list(names or self.names)
         loaded = [part.load(wanted, distinct) for part in self.parts]
         place = np.concatenate([records + (k << _PART_BITS) for k, (_, records, _) in enumerate(loaded)])
@@ -67,9 +67,9 @@ class Table:
         return Rows(self, cells, place, np.concatenate(counts))
 
     def note(self, kind: str, used: Sequence[str], words: Sequence[str] | None = None) -> str:
-        """What was read as what: "read as votes: model_a, model_b, winner; ignored: date, judge".
+        """A note on how columns were read: "read as votes: model_a, model_b, winner; ignored: date, judge".
 
-        ``words`` are said instead of the names of the columns used.
+        ``words`` replace the names of the columns used.
         """
         taken = set(used)
         ignored = [name for name in (*self.names, *self.hidden) if name not in taken]
@@ -77,7 +77,7 @@ class Table:
         return f"{said}; ignored: {_list(ignored)}" if ignored else said
 
     def locate(self, places: Sequence[int]) -> list[tuple[str, int]]:
-        """The source and line of rows."""
+        """The source and line of each row."""
         result: dict[int, tuple[str, int]] = {}
         for k, part in enumerate(self.parts):
             own = sorted({place for place in places if place >> _PART_BITS == k})
@@ -93,7 +93,7 @@ def _list(names: Sequence[str], most: int = 8) -> str:
 
 @dataclass
 class Rows:
-    """Some columns of a table.  Row ``r`` stands for ``count[r]`` equal rows, the first of them at ``place[r]``."""
+    """Some columns of a table.  Row ``r`` represents ``count[r]`` equal rows, the first of them at ``place[r]``."""
 
     table: Table
     cells: dict[str, list[Any]]
@@ -116,18 +116,18 @@ class Rows:
         return list(self.cells)
 
     def line(self, row: int) -> int:
-        """The line (or number) of a row."""
+        """The line (or row number) of a row."""
         return self.table.locate([int(self.place[row])])[0][1]
 
     def column(self, name: str, way_out: str = "") -> Column:
-        """One column, text stripped of blanks around it, missing values ``None``."""
+        """One column, with text stripped and missing values as ``None``."""
         self.table.require(name, way_out)
         if name not in self._columns:
             self._columns[name] = join_columns([code_cells(cells) for cells in self.cells[name]])
         return self._columns[name]
 
     def labels(self, name: str, way_out: str = "") -> Column:
-        """One column as names; rows without one are noted."""
+        """One column as names; rows without one are rejected."""
         column = self.column(name, way_out)
         self.reject(column.is_missing(), name, f"{name} is missing", "fill it in")
         zero = column.map(lambda value: isinstance(value, str) and "\0" in value, bool)
@@ -135,9 +135,9 @@ class Rows:
         return column
 
     def numbers(self, name: str, way_out: str = "", *, positive: bool = False, optional: bool = False) -> Floats:
-        """One column as finite numbers; rows with anything else are noted, and hold 0 here.
+        """One column as finite numbers; rows with anything else are rejected, and get 0 here.
 
-        Where it is ``optional``, an empty cell is NaN.
+        If ``optional``, an empty cell is NaN.
         """
         self.table.require(name, way_out)
         values = self._numbers(name)
@@ -152,7 +152,7 @@ class Rows:
         return values
 
     def _numbers(self, name: str) -> Floats:
-        """One column as numbers, NaN where a cell is none."""
+        """One column as numbers, NaN where a cell is not a number."""
         parts = [as_numbers(cells) for cells in self.cells[name]]
         if any(part is None for part in parts):
             return self.column(name).map(_number_or_nan, float)
@@ -160,7 +160,7 @@ class Rows:
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def holds_numbers(self, name: str) -> bool:
-        """Whether a column holds any number; the first cells mostly tell."""
+        """Whether a column contains any number; the first cells usually suffice."""
         first = (as_numbers(cells[:FIRST_CELLS]) for cells in self.cells[name])
         return any(part is not None and np.isfinite(part).any() for part in first) or bool(
             np.isfinite(self._numbers(name)).any()
@@ -177,7 +177,7 @@ class Rows:
         return "(missing)" if value is None else quote(value)
 
     def reject(self, where: Any, kind: str | None, text: str | Callable[[int], str], way_out: str) -> None:
-        """Note that rows (a mask, or one row) cannot be used; a row is noted once."""
+        """Mark rows (a mask, or one row) as bad and report the problem; each row is reported once."""
         rows = np.flatnonzero(where) if isinstance(where, np.ndarray) else np.array([where])
         rows = rows[~self.bad[rows]]
         if not len(rows):
@@ -190,17 +190,17 @@ class Rows:
             self.table.problems.list_line(int(self.place[row]), text if isinstance(text, str) else text(row), way_out)
 
     def good_rows(self) -> Ints:
-        """The rows that can be used, after reporting the others."""
+        """The rows that are not bad, after raising or warning about the others."""
         self.table.problems.close()
         return np.flatnonzero(~self.bad)
 
 
 @dataclass
 class Sample:
-    """What a format is recognized by: the suffix and first lines of a text, or the columns of a table.
+    """The evidence for recognizing a format: the suffix and first lines of a text, or the columns of a table.
 
-    ``source`` is what to read from the start; ``lines`` are the first that are neither blank nor comments, and
-    ``text`` is the head of the file.  ``control``: controls asked for, whose columns are nothing else.
+    ``source`` can be read from the start; ``lines`` are the first lines that are neither blank nor comments, and
+    ``text`` is the head of the file.  ``control``: the requested controls, whose columns have no other role.
     """
 
     source: Any
@@ -214,7 +214,7 @@ class Sample:
 
     @property
     def sources(self) -> list[Any]:
-        """All sources, each to be read from the start."""
+        """All sources, each readable from the start."""
         return self.source if isinstance(self.source, list) else [self.source]
 
     @property
@@ -224,7 +224,7 @@ class Sample:
 
 
 def take_sample(source: Any, on_error: OnError) -> Sample:
-    """A sample of a path, an open file, a frame, or a list of these."""
+    """Take a sample of a path, an open file, a frame, or a list of these."""
     first = source[0] if isinstance(source, list) else source
     if isinstance(first, Table) or in_memory(first):
         return Sample(source, "<frame>", "", [], "", read_table(source, on_error), on_error)
@@ -249,10 +249,10 @@ def read_table(
     header: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Table:
-    """A path, open file, mapping of columns or data frame as a table; a list of these as one table.
+    """Open a path, open file, mapping of columns or data frame, or a list of these, as one table.
 
-    ``format`` is one of FORMATS (default: by the suffix, else CSV).  ``header`` names the columns of text that has no
-    header.  ``separator`` is found among SEPARATORS by the first lines, unless given.
+    ``format`` is one of FORMATS (default: by the suffix, else by the content).  ``header`` names the columns of text
+    without a header.  ``separator`` is by default the one of SEPARATORS that fits the first lines.
     """
     if isinstance(source, Table):
         return source
@@ -272,7 +272,7 @@ def read_table(
 
 
 def write_table(target: Source, columns: Mapping[str, Any], format: str | None = None, *, header: bool = True) -> None:
-    """Columns as CSV, tab-separated text, JSON or Parquet, as ``format`` or the suffix of ``target`` says."""
+    """Write columns as CSV, tab-separated text, JSON or Parquet, by ``format`` or the suffix of ``target``."""
     import polars as pl
 
     kind = format or FORMAT_OF.get(bare_suffix(target), "csv")

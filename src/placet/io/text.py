@@ -1,5 +1,5 @@
-"""What readers of text share: numbers as people write them, values as messages show them, and bad lines gathered by
-kind, then raised as one error or reported as one warning.
+"""Shared parts of text readers: parsing and formatting of numbers, quoting of values in messages, and bad lines, which
+are collected by kind and then raised as one error or reported as one warning.
 """
 
 import math
@@ -19,7 +19,7 @@ _WHOLE = re.compile(r"[0-9]{1,18}")
 
 
 def parse_decimal(text: str) -> float | None:
-    """The finite number that ``text`` writes as a plain decimal; ``None`` for ``1_000``, ``0x10``, ``nan``, ``inf``.
+    """Parse a finite number in plain decimal notation; ``None`` for ``1_000``, ``0x10``, ``nan``, ``inf``.
 
     >>> parse_decimal("-1.5e3"), parse_decimal("1_000"), parse_decimal("nan")
     (-1500.0, None, None)
@@ -31,7 +31,7 @@ def parse_decimal(text: str) -> float | None:
 
 
 def parse_whole(text: str) -> int | None:
-    """The number that ``text`` writes with 1 to 18 digits, else ``None``."""
+    """Parse a whole number of 1 to 18 digits; ``None`` for anything else."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
@@ -47,27 +47,27 @@ def format_number(value: float) -> str:
 
 
 def quote(value: object, limit: int = 60) -> str:
-    """A value as it appears in a message: in quotes, and cut where it is long."""
+    """A value as it appears in a message: quoted, and truncated if it is long."""
     text = value if isinstance(value, str) else str(value)
     return repr(text if len(text) <= limit else text[:limit] + "...")
 
 
 def plural(n: int, unit: str) -> str:
-    """``1 line``, ``2 lines``."""
+    """A count with its unit: ``1 line``, ``2 lines``."""
     return f"{n} {unit}" if n == 1 else f"{n} {unit}s"
 
 
 class DataWarning(UserWarning):
-    """Something was left out of what was read: the message says what, where and how much.
+    """Some input was skipped: the message says what, where and how much.
 
-    ``lines`` are the first of the lines left out, as in `DataError`.
+    ``lines`` are the first of the skipped lines, as in `DataError`.
     """
 
     lines: tuple[tuple[str, int, str, str], ...] = ()
 
 
 MOST_LISTED = 100
-"""Bad lines that an error or warning lists one by one; all are counted."""
+"""Maximum number of bad lines that an error or warning lists individually; all are counted."""
 
 
 @dataclass
@@ -80,9 +80,9 @@ class _Kind:
 
 @dataclass
 class Problems:
-    """Bad lines of one source.  ``add`` them while reading, ``close`` once: nothing is dropped without a word.
+    """Bad lines of one source.  ``add`` them while reading, then ``close``: nothing is dropped silently.
 
-    ``locate`` turns places into (source, line); without it a place is the number of a line of ``name``.
+    ``locate`` converts places into (source, line); without it, a place is a line number of ``name``.
     """
 
     name: str
@@ -97,8 +97,8 @@ class Problems:
         one_of(self.on_error, ("raise", "skip"), "on_error")
 
     def add(self, place: int, kind: str | None, text: str, way_out: str, count: int = 1) -> None:
-        """Note ``count`` bad lines of a ``kind`` (default: the ``text`` up to the value that it quotes), and the
-        place of the first.
+        """Record ``count`` bad lines of a ``kind`` (default: the ``text`` before the value that it quotes), the first
+        of them at ``place``.
         """
         kind = _QUOTE.split(text, maxsplit=1)[0] if kind is None else kind
         self.list_line(place, text, way_out)
@@ -111,12 +111,12 @@ class Problems:
             known.place, known.text = place, text
 
     def list_line(self, place: int, text: str, way_out: str) -> None:
-        """List a bad line, up to the first ``MOST_LISTED``; it is not counted."""
+        """List a bad line, if fewer than ``MOST_LISTED`` are listed, without counting it."""
         if len(self.listed) < MOST_LISTED:
             self.listed.append((place, text, way_out))
 
     def _lines(self) -> tuple[tuple[str, int, str, str], ...]:
-        """(source, line, text, way out) of the lines listed, in the order of the source."""
+        """(source, line, text, remedy) of the listed lines, in the order of the source."""
         ordered = sorted(self.listed)
         places = [place for place, _, _ in ordered]
         found = self.locate(places) if self.locate else [(self.name, place) for place in places]
@@ -127,7 +127,7 @@ class Problems:
         return sum(kind.count for kind in self.kinds.values())
 
     def close(self) -> None:
-        """Raise the first problem as a ``DataError``, or warn with a ``DataWarning`` of all that was left out."""
+        """Raise the first problem as a ``DataError``, or issue a ``DataWarning`` about everything that was skipped."""
         if not self.kinds:
             return
         ordered = sorted(self.kinds.values(), key=lambda kind: kind.place)

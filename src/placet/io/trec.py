@@ -1,6 +1,4 @@
-"""TREC files: runs (``topic Q0 document rank score tag``) and relevance judgements, with subtopics where there are
-any.
-"""
+"""TREC files: runs (``topic Q0 document rank score tag``) and relevance judgments, with or without subtopics."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -20,15 +18,15 @@ _QRELS = "a line is: topic iteration document grade, or topic subtopic document 
 
 
 def looks_like_trec_run(sample: Sample) -> dict[str, Any] | None:
-    """Six fields, the fifth a number."""
+    """Match text with six fields, the fifth a number."""
     fields = sample.first.split()
     return {} if len(fields) == 6 and parse_decimal(fields[4]) is not None else None
 
 
 def read_trec_run(source: Source, *, on_error: OnError = "raise") -> Rankings:
-    """One ballot per topic and run: instance = topic, agent = tag, items = documents, by falling score.
+    """Read one ballot per topic and run: instance = topic, agent = tag, items = documents, by descending score.
 
-    The rank column is ignored, as ``trec_eval`` does, and equal scores tie.  A document occurs once in a topic of a
+    The rank column is ignored, as in ``trec_eval``, and equal scores tie.  A document may occur only once per topic and
     run.
     """
     problems = Problems(name_of(source), on_error)
@@ -72,10 +70,9 @@ def _fields(source: Source, n: int, problems: Problems, shape: str) -> Iterator[
 
 
 def write_trec_run(rankings: Rankings, target: Source, *, tag: str = "placet") -> None:
-    """Ballots as a TREC run: topic = instance, tag = agent (else ``tag``), score = score, else minus the tier.
+    """Write ballots as a TREC run: topic = instance, tag = agent (else ``tag``), score = score (else minus the tier).
 
-    Runs with scores read back equal when their ballots come in order and items, topics and tags in order of first
-    appearance.
+    Runs with scores read back equal if ballots, items, topics and tags are in order of first appearance.
     """
     names = [str(name) for name in (*rankings.items, *(rankings.instances or ()), *(rankings.agents or ()), tag)]
     for name in names:
@@ -95,7 +92,7 @@ def write_trec_run(rankings: Rankings, target: Source, *, tag: str = "placet") -
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Qrels:
-    """Relevance judgements as frozen columns (rows,): codes of ``topics``, ``docs`` and, where there are any,
+    """Relevance judgments as read-only columns (rows,): codes of ``topics``, ``docs`` and, if there are any,
     ``subtopics``.
     """
 
@@ -126,7 +123,7 @@ class Qrels:
     __hash__ = None  # type: ignore[assignment]
 
     def describe(self) -> dict[str, Any]:
-        """Counts of topics, documents and judgements, by grade."""
+        """Counts of topics, documents, judgments, subtopics and grades."""
         values, counts = np.unique(self.grade, return_counts=True)
         pairs = None
         if self.subtopic is not None and self.subtopics is not None:
@@ -142,7 +139,7 @@ class Qrels:
 
 
 def looks_like_qrels(sample: Sample) -> dict[str, Any] | None:
-    """Four fields, the last a number, unless they are the ratings of MovieLens: numbers between tabs."""
+    """Match text with four fields, the last a number, but not MovieLens ratings: four numbers separated by tabs."""
     fields = sample.first.split()
     if len(fields) != 4 or parse_decimal(fields[3]) is None:
         return None
@@ -150,10 +147,10 @@ def looks_like_qrels(sample: Sample) -> dict[str, Any] | None:
 
 
 def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on_error: OnError = "raise") -> Qrels:
-    """Relevance judgements; grades are any finite numbers, and negative ones stay negative.
+    """Read relevance judgments; grades are any finite numbers, and negative ones stay negative.
 
-    The second column is a subtopic (diversity judgements) or an iteration nobody uses; ``"auto"`` takes it for a
-    subtopic unless it is ``0`` or ``Q0`` on every line.  A document is judged once for a topic (and subtopic).
+    The second column is a subtopic (diversity judgments) or an unused iteration; ``"auto"`` treats it as a subtopic
+    unless it is ``0`` or ``Q0`` on every line.  A document may be judged only once per topic (and subtopic).
     """
     problems = Problems(name_of(source), on_error)
     rows = []
@@ -193,7 +190,7 @@ def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on
 def _once(
     rows: list[tuple[str, str, str, float]], lines: dict[tuple[str, str, str], int], problems: Problems
 ) -> list[tuple[str, str, str, float]]:
-    """Rows that judge a document once for a topic, whatever the second column says; others are noted."""
+    """The first judgment of each document per topic, whatever the second column; others are reported as problems."""
     kept: dict[tuple[str, str], tuple[str, str, str, float]] = {}
     for row in rows:
         if (row[0], row[2]) in kept:
@@ -206,7 +203,7 @@ def _once(
 
 
 def write_qrels(qrels: Qrels, target: Source) -> None:
-    """Judgements as text, in order; a written file reads back equal (where subtopics are not all named 0)."""
+    """Write judgments as text, in order; a written file reads back equal (unless all subtopics are named 0)."""
 
     def lines() -> Iterator[str]:
         for r in range(len(qrels)):

@@ -1,5 +1,5 @@
-"""Extreme classification text: a header ``points features labels``, then ``label,label,... feature:value ...``, all
-from 0; and scores of labels: a header ``points labels``, then ``label:score ...`` for each point.
+"""Extreme classification text: a header ``points features labels``, then ``label,label,... feature:value ...``, with
+numbering from 0; and scores of labels: a header ``points labels``, then ``label:score ...`` for each point.
 """
 
 from collections.abc import Iterator
@@ -27,9 +27,7 @@ _SHAPE = "a line is: label,label,... feature:value feature:value ..., all counte
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MultiLabel:
-    """Points with sparse features and sets of labels: ``X`` (points, features) and ``Y`` (points, labels), CSR; Y
-    holds ones.
-    """
+    """Points with features and sets of labels, CSR: ``X`` (points, features) and ``Y`` (points, labels) of ones."""
 
     X: "csr_matrix"
     Y: "csr_matrix"
@@ -49,7 +47,7 @@ class MultiLabel:
     __hash__ = None  # type: ignore[assignment]
 
     def describe(self) -> dict[str, Any]:
-        """Counts of points, features and labels, and how many a point has."""
+        """Counts of points, features and labels, and means per point."""
         features, labels = np.diff(self.X.indptr), np.diff(self.Y.indptr)
         return {
             "kind": "multi-label",
@@ -70,13 +68,13 @@ def is_xmc(first: str, suffix: str = "") -> bool:
 
 
 def looks_like_xmc(sample: Sample) -> dict[str, Any] | None:
-    """A header of three whole numbers, then a line with features."""
+    """Match a header of three whole numbers, followed by a line with features."""
     header = is_xmc(sample.first) and (len(sample.lines) < 2 or ":" in sample.lines[1])
     return {} if header else None
 
 
 def read_xmc(source: Source, *, dtype: DTypeLike = np.float64, on_error: OnError = "raise") -> MultiLabel:
-    """Points, features and labels from extreme classification text; the header's counts are checked."""
+    """Read points, features and labels from extreme classification text; the header's counts are checked."""
     name = name_of(source)
     problems = Problems(name, on_error)
     dtype = blocks.checked_dtype(dtype)
@@ -137,7 +135,7 @@ def _parse(buffers: Buffers, *, features: int, labels: int, dtype: DTypeLike) ->
 
 
 def _drop_repeats(block: Block) -> Block:
-    """The block without the rows that name a label twice, which are noted."""
+    """Drop the rows that have a label twice, and record them as bad."""
     twice = {r for r, own in enumerate(block.columns["labels"]) if len(own) > 1 and (own[1:] == own[:-1]).any()}
     for r in sorted(twice):
         block.bad.append(
@@ -159,7 +157,7 @@ def _explain(buffers: Buffers, features: int, labels: int, line: int, kind: int,
 
 
 def _matrices(parsed: list[Block], points: int, features: int, labels: int, dtype: DTypeLike, name: str) -> MultiLabel:
-    """The matrices, if there are as many points as the header says; blank lines after the last point are none."""
+    """The matrices, if there are as many points as the header says; blank lines after the last point do not count."""
     from scipy.sparse import csr_matrix
 
     sets = blocks.column(parsed, "labels") if parsed else np.empty(0, dtype=object)
@@ -176,7 +174,7 @@ def _matrices(parsed: list[Block], points: int, features: int, labels: int, dtyp
 
 
 def write_xmc(data: MultiLabel, target: Source) -> None:
-    """Points as extreme classification text; a written file reads back equal."""
+    """Write points as extreme classification text; a written file reads back equal."""
 
     def lines() -> Iterator[str]:
         X, Y = data.X, data.Y
@@ -192,14 +190,14 @@ def write_xmc(data: MultiLabel, target: Source) -> None:
 
 
 def read_label_scores(source: Source) -> "csr_matrix":
-    """Scores (points, labels) as a CSR matrix whose stored entries are the labels proposed; a 0 is stored too."""
+    """Read scores (points, labels) as a CSR matrix whose stored entries, including zeros, are the proposed labels."""
     from scipy.sparse import csr_matrix
 
     name = name_of(source)
     problems = Problems(name, may_skip=False)
     (number, header), *lines = read_lines(source)
     if lines and not lines[-1][1]:
-        lines.pop()  # what follows the last end of line
+        lines.pop()  # the empty string after the last line end
     shape = [parse_whole(token) for token in header.split()]
     if len(shape) != 2 or None in shape:
         raise DataError(
@@ -211,7 +209,7 @@ def read_label_scores(source: Source) -> "csr_matrix":
     sizes: list[int] = []
     for number, line in lines:
         if len(sizes) == points and not line.strip():
-            continue  # blank lines after the last point are none
+            continue  # blank lines after the last point do not count
         seen: set[int] = set()
         for token in line.split():
             index, _, text = token.partition(":")
@@ -238,7 +236,7 @@ def read_label_scores(source: Source) -> "csr_matrix":
 
 
 def write_label_scores(scores: "csr_matrix", target: Source) -> None:
-    """Stored entries as text, in their order; a written file reads back equal."""
+    """Write the stored entries as text, in their order; a written file reads back equal."""
 
     def lines() -> Iterator[str]:
         yield f"{scores.shape[0]} {scores.shape[1]}"
