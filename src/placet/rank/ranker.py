@@ -1,4 +1,4 @@
-"""What every ranker has in common: queries in, scores out in the caller's order, probabilities, and saved files."""
+"""The base class of rankers: fitting, scores in the caller's row order, probabilities, and saved files."""
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -28,7 +28,7 @@ from placet.threads import algebra_threads
 Scores = NDArray[np.float64]
 Ids = Sequence[Hashable] | NDArray[Any]
 Progress = Callable[[int, int, float | None], None]
-"""Called as ``progress(step, steps at most, metric on the validation set or None)`` while a ranker is fitted."""
+"""Called as ``progress(step, maximum number of steps, metric on the validation set or None)`` during a fit."""
 
 
 RANKERS = Classes(
@@ -53,35 +53,35 @@ RANKERS = Classes(
         "labels": "labels:LabelRanker",
     },
 )
-"""All rankers by their short names, for saved files, the command line and ``autorank``."""
+"""All rankers by short name, for saved files, the command line and ``autorank``."""
 
 
 def ranker_class(name: str, what: str = "ranker") -> "type[Ranker]":
-    """The class of a short name; ``what`` is the word for it in the error."""
+    """The class with this short name; ``what`` is what the error message calls it."""
     return RANKERS[one_of(name, RANKERS, what)]
 
 
 class Ranker(BaseEstimator):
-    """Base of rankers.  A subclass fits by ``_fit(queries, valid)`` and scores rows by ``_scores(queries)``.
+    """Base of rankers.  A subclass implements ``_fit(queries, valid)`` and ``_scores(queries)``.
 
-    ``fit(X, y, qid=...)`` takes rows in any order; ``fit(queries)`` takes ``Queries``.  ``predict`` answers in the
-    order of the rows it is given.  ``qid`` is metadata in the sense of scikit-learn, requested by default: with
+    ``fit(X, y, qid=...)`` accepts rows in any order; ``fit(queries)`` accepts ``Queries``.  ``predict`` returns scores
+    in the order of the rows given.  ``qid`` is scikit-learn metadata, requested by default: with
     ``sklearn.set_config(enable_metadata_routing=True)``, ``GridSearchCV(ranker, grid, cv=GroupKFold()).fit(X, y,
-    groups=qid, qid=qid)`` works, also where the ranker ends a ``Pipeline``; without it the search is refused.
+    groups=qid, qid=qid)`` works, also if the ranker is the last step of a ``Pipeline``; without it the search raises.
     """
 
-    # the fitted attributes that a saved model keeps and what each is (placet.rank.state), beside those of every ranker
+    # fitted attributes to save, with their specifications (placet.rank.state), besides those common to all rankers
     _state: Mapping[str, Part] = holds()
-    _missing: Missing = "error"  # "keep" where the ranker knows what to do with NaN
+    _missing: Missing = "error"  # "keep" if the ranker handles NaN
     _progress: Progress | None = None
     _start: Any = None
     _control: Controls | None = None
-    takes_parts: ClassVar[bool] = False  # whether it can be fitted to queries in parts,
-    takes_start: ClassVar[bool] = False  # start from another fit,
-    takes_control: ClassVar[bool] = False  # and fit effects that are left out of the scores
-    needs: tuple[str, ...] = ()  # what the loss must have, in the words of ``placet.losses.needs``
-    own_losses: ClassVar[tuple[str, ...]] = ()  # what may be named as the loss beside ``LOSSES``
-    learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": what fit takes
+    takes_parts: ClassVar[bool] = False  # whether it can be fitted to queries in parts
+    takes_start: ClassVar[bool] = False  # whether it can start from another fit
+    takes_control: ClassVar[bool] = False  # whether it can fit controls, which are left out of the scores
+    needs: tuple[str, ...] = ()  # what the loss must provide, in the terms of ``placet.losses.needs``
+    own_losses: ClassVar[tuple[str, ...]] = ()  # names of losses accepted in addition to ``LOSSES``
+    learns_from: ClassVar[str] = "queries"  # or "labels", "rank lists", "subtopics", "rankers": the input of fit
 
     __metadata_request__fit: ClassVar = {"qid": True}
     __metadata_request__predict: ClassVar = {"qid": True}
@@ -101,15 +101,16 @@ class Ranker(BaseEstimator):
         control: Any = None,
         **others: Any,
     ) -> Self:
-        """Fit on ``Queries``, on features, grades and query of every row, or on `Parts` of queries (`placet.scan`).
+        """Fit to ``Queries``, to features, grades and query ids of rows, or to `Parts` of queries (`placet.scan`).
 
-        ``weight``: one per query, or one per row that is equal inside a query.  ``valid`` is ``Queries`` or (X, y,
-        qid): what is kept is the state of the ranker that was best on it.  An interrupt (Ctrl-C) keeps the best so
-        far.  ``progress`` is called after each step.  ``start``: for linear rankers, a fitted one or a checkpoint's
-        path to start from.  ``engine``: what works on parts, a `distributed.Client` or None for this process.
-        ``control``: for rankers with ``takes_control``, a table of numbers, rows as those of ``X``, that may have moved
-        the grades (the place at which a row was shown); their effects are fitted beside the scores (``controls_``) and
-        left out by `predict`.  ``others`` are refused: arguments of other libraries, with what to give instead.
+        ``weight``: one per query, or one per row, constant within a query.  ``valid`` is ``Queries`` or (X, y, qid):
+        the ranker keeps the state that was best on it.  An interrupt (Ctrl-C) keeps the best state so far.
+        ``progress`` is called after each step.  ``start``: for linear rankers, a fitted ranker or the path of a
+        checkpoint to start from.  ``engine``: what processes parts, a `distributed.Client` or None for this process.
+        ``control``: for rankers with ``takes_control``, a numeric table with the rows of ``X`` of covariates that may
+        have affected the grades (such as the position at which a row was shown); their effects (``controls_``) are
+        fitted along with the scores and left out by `predict`.  ``others``: arguments of other libraries raise an error
+        that names the equivalent.
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
@@ -136,7 +137,7 @@ class Ranker(BaseEstimator):
             self.fit_summary_ = {"interrupted": False, **self.fit_summary_}
             refuse_infinite(self)
         except BaseException:
-            self.__dict__.pop("n_features_in_", None)  # what failed is not fitted
+            self.__dict__.pop("n_features_in_", None)  # after a failure, the ranker is not fitted
             raise
         finally:
             self.__dict__.pop("_control", None)
@@ -144,7 +145,7 @@ class Ranker(BaseEstimator):
         return self
 
     def check_names(self) -> None:
-        """A ``ValueError`` where the metric or loss is unknown: `fit` says so before it looks at data."""
+        """Raise a ``ValueError`` if the metric or loss is unknown; `fit` calls this before it processes data."""
         metric_of(self._metric())
         if self._loss():
             one_of(self._loss(), (*self.own_losses, *LOSSES), "loss")
@@ -152,10 +153,10 @@ class Ranker(BaseEstimator):
     def predict(self, X: Any, qid: Ids | None = None) -> Scores:
         """A score for every row of ``X``, in the order given; higher is better.
 
-        ``X`` is a table, or ``Queries``: then scores stand beside their ``grade``, and their ``restore`` puts them in
-        the order of the rows that the queries were made from.  Where a score depends on the other rows of the list,
-        give ``qid``: without it the rows are one list.  Relations between rows come with ``Queries``.  The scores of
-        `Parts` are in the order of the rows of their files.
+        ``X`` is a table, or ``Queries``: then scores are in the order of its ``grade``, and its ``restore`` puts them
+        in the order of the original rows.  If a score depends on the other rows of the list, pass ``qid``: without it
+        all rows form one list.  Relations between rows require ``Queries``.  The scores of `Parts` are in the order of
+        the rows in their files.
         """
         if isinstance(X, Parts):
             from placet.rank.in_parts import scores_of_parts
@@ -175,9 +176,10 @@ class Ranker(BaseEstimator):
         metric: str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Mean of ``metric`` (the ranker's own unless given) over the queries in which it is defined.
+        """Mean of ``metric`` (by default the ranker's own) over the queries for which it is defined.
 
-        ``sample_weight``, by scikit-learn's name: a weight of each query in the mean, given as ``weight`` is to `fit`.
+        ``sample_weight`` (scikit-learn's name): the weight of each query in the mean, in the form of ``weight`` in
+        `fit`.
         """
         chosen = metric_of(metric or self._metric())
         if isinstance(X, Parts):
@@ -189,7 +191,7 @@ class Ranker(BaseEstimator):
     def top1_probability(self, X: Any, qid: Ids | None = None) -> Scores:
         """Probability (rows,) that the row is first in its list, under the fitted model; sums to 1 in each list.
 
-        For losses whose law is one of orders, those of the Plackett-Luce family: softmax of the scores.
+        For losses that define a distribution over orders (Plackett-Luce family): softmax of the scores.
         """
         probabilities.refuse_unless_order(self._loss())
         queries = self._rows_to_score(X, qid)
@@ -199,8 +201,8 @@ class Ranker(BaseEstimator):
     def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike, qid: Ids | None = None) -> Scores:
         """Probability that row ``i`` of ``X`` is above row ``j`` of the same list (numbers, or arrays of them).
 
-        For losses whose law is one of orders, logistic(s_i - s_j), and of pairs, whose ties take their share of the
-        probability.
+        For losses that define a distribution over orders, logistic(s_i - s_j), or over the outcomes of a pair, which
+        may include ties.
         """
         probabilities.refuse_unless_pairs(self._loss())
         queries = self._rows_to_score(X, qid)
@@ -209,7 +211,7 @@ class Ranker(BaseEstimator):
         return probabilities.above(gap, self._loss(), self._loss_parameters())
 
     def predict_tiers(self, X: Any, qid: Ids | None = None) -> NDArray[np.int64]:
-        """The tier of every row in its list, 0 the best: the most probable partition that agrees with the scores.
+        """Tier of every row in its list, 0 the best, in the most probable partition consistent with the scores.
 
         For losses with a probability of ties: PMOP (stage by stage), Rao-Kupper and Davidson (pair by pair).
         """
@@ -222,9 +224,10 @@ class Ranker(BaseEstimator):
         return in_order_of(X, queries, tiers)
 
     def rank_distribution(self, X: Any, qid: Ids | None = None) -> list[Scores]:
-        """For each list a table (rows, places): the probability of each row at each place.  O(rows^2) per list.
+        """For each list a table (rows, positions): the probability of each row at each position.  O(rows^2) per list.
 
-        For losses whose law is one of orders.  Lists come in order of first appearance, rows in the order given.
+        For losses that define a distribution over orders.  Lists are in order of first appearance, rows in the order
+        given.
         """
         probabilities.refuse_unless_order(self._loss())
         s, offsets = self._strengths(self._rows_to_score(X, qid))
@@ -234,9 +237,9 @@ class Ranker(BaseEstimator):
     def calibration(
         self, X: Any, y: Any = None, qid: Ids | None = None, *, bins: int = 10
     ) -> probabilities.Calibration:
-        """Do pairs that are predicted to come in an order with probability p do so in a share p of cases?
+        """Compare predicted probabilities p of the order of pairs with the fraction of pairs in that order.
 
-        Over the pairs with different grades of queries that should not be those of the fit.
+        Uses pairs with different grades; the queries should not be those of the fit.
         """
         probabilities.refuse_unless_pairs(self._loss())
         queries, lists = self._rows_and_grades(X, y, qid)
@@ -244,15 +247,15 @@ class Ranker(BaseEstimator):
         return probabilities.calibration(s.ravel(), lists, self._loss(), self._loss_parameters(), bins=bins)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted ranker, with all rankers it holds, to one file, which ``placet.load`` reads."""
+        """Write the fitted ranker, with all rankers it contains, to one file, to be read by ``placet.load``."""
         self._check_fitted()
         files.save(path, self, RANKERS)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write the score as an ONNX model: ``X`` (rows, features) of float64 in, ``scores`` (rows,) out.
+        """Write the score as an ONNX model, from float64 ``X`` (rows, features) to ``scores`` (rows,).
 
-        For linear rankers, trees and networks, whose score of a row needs no other row.  Needs the package onnx
-        (``pip install 'placet[onnx]'``); onnxruntime gives the scores of `predict` to about seven digits.
+        For linear rankers, trees and networks, which score each row by itself.  Needs the package onnx
+        (``pip install 'placet[onnx]'``); onnxruntime reproduces the scores of `predict` to about seven digits.
         """
         from placet.rank.onnx_export import write_onnx
 
@@ -261,14 +264,14 @@ class Ranker(BaseEstimator):
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the features, where ``fit`` was given a data frame whose columns are all named by text."""
+        """Names of the features, if ``fit`` was given a data frame whose column names are all strings."""
         names = getattr(self, "features_", None)
         if names is None or not all(isinstance(name, str) for name in names):
             raise AttributeError(f"{type(self).__name__} has no feature_names_in_: it was not fitted to named columns")
         return np.array(names, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks: grades are needed, sparse features taken, NaN where the ranker knows what to do."""
+        """Tags for scikit-learn: grades are required, sparse features accepted, and NaN if the ranker handles it."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
@@ -276,13 +279,13 @@ class Ranker(BaseEstimator):
         return tags
 
     def saved_state(self) -> dict[str, Any] | None:
-        """The fitted attributes that a file keeps; None if the ranker is not fitted."""
+        """The fitted attributes to save; None if the ranker is not fitted."""
         names = stated(type(self)) if hasattr(self, "n_features_in_") else ()
         return {name: getattr(self, name) for name in names} or None
 
     @classmethod
     def from_saved(cls, params: dict[str, Any], state: dict[str, Any] | None) -> Self:
-        """The ranker with these parameters, fitted unless ``state`` is None, or a ``DataError``."""
+        """A ranker with these parameters, fitted unless ``state`` is None; raise a ``DataError`` if invalid."""
         check_params(cls, params)
         ranker = cls(**params)
         if state is not None:
@@ -296,10 +299,10 @@ class Ranker(BaseEstimator):
         return ranker
 
     def _check_state(self) -> None:
-        """A ``DataError`` where parameters and fitted attributes, each as stated, do not fit together."""
+        """Raise a ``DataError`` if parameters and fitted attributes, though valid on their own, are inconsistent."""
 
     def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> Any:
-        """What ``fit`` was given, checked, as ``_fit`` takes it; sets the number and names of the features."""
+        """Check the data given to ``fit`` and convert it for ``_fit``; set the number and names of the features."""
         if isinstance(X, Parts):
             self._check_parts(X)
             self.n_features_in_, self.features_ = X.n_features, X.features
@@ -310,7 +313,7 @@ class Ranker(BaseEstimator):
         return queries
 
     def _check_parts(self, parts: Parts) -> None:
-        """Refuse parts that hold no queries, teach nothing, or that this ranker does not take."""
+        """Raise if the parts hold no queries or nothing to learn from, or if this ranker does not support parts."""
         if parts.kind is not Queries:
             raise DataError(f"these parts hold {parts.kind.__name__}; rankers are fitted to queries")
         if not self.takes_parts:
@@ -325,7 +328,7 @@ class Ranker(BaseEstimator):
             )
 
     def _validation_data(self, valid: Any, data: Any) -> Any:
-        """The validation set, checked: same columns, and the metric is defined somewhere."""
+        """Return the validation set, after checking its columns and that the metric is defined for some query."""
         if isinstance(valid, Parts):
             if (valid.n_features, valid.features) != (data.n_features, data.features) or not self.takes_parts:
                 raise DataError(
@@ -355,23 +358,23 @@ class Ranker(BaseEstimator):
         raise NotImplementedError
 
     def _scores(self, queries: Queries) -> Scores:
-        """Scores (rows,) of the rows of queries; a ranker of labels gives (rows, labels)."""
+        """Scores (rows,) of the rows of queries; a ranker of labels returns (rows, labels)."""
         raise NotImplementedError
 
     def _strengths(self, queries: Queries) -> tuple[Scores, Ints]:
-        """Scores as the fitted model means them, and the offsets of their lists: a row of a table is a list."""
+        """Scores on the scale of the fitted model, and the offsets of their lists; a row of a 2-D table is a list."""
         s = self._scores(queries)
         return s, queries.offsets if s.ndim == 1 else s.shape[1] * np.arange(len(s) + 1)
 
     def _judge(self, valid: Queries | None, scores: Callable[[Any], Scores]) -> Callable[[Any], float] | None:
-        """state -> mean of the metric on the validation set, where ``scores(state)`` are those of its rows."""
+        """The function state -> mean metric on the validation set, given ``scores(state)`` of its rows."""
         if valid is None:
             return None
         metric = metric_of(self._metric())
         return lambda state: mean_defined(metric(scores(state), valid.grade, valid.offsets))
 
     def _rows_and_grades(self, X: Any, y: Any, qid: Ids | None) -> tuple[Queries, Lists]:
-        """Rows to score, and the grades of what is scored."""
+        """Rows to score, and their grades as lists."""
         queries = self._rows_to_score(as_queries(X, y, qid, None, self._missing), None)
         return queries, queries.lists()
 
@@ -383,15 +386,15 @@ class Ranker(BaseEstimator):
         instead: Callable[[Any], float] | None = None,
         **options: Any,
     ) -> Best[Any]:
-        """Keeps the best state of a training of at most ``n_steps`` steps, and tells the caller of each.
+        """A tracker of the best state over at most ``n_steps`` training steps, which also reports progress.
 
-        ``judge`` is the metric on the validation set; where there is none, ``instead`` judges (None: the last is best).
+        ``judge`` is the metric on the validation set; without one, ``instead`` is used (None: the last state is best).
         """
         tell = lambda step, quality: self._tell(step, n_steps, None if judge is None else quality)  # noqa: E731
         return Best(judge or instead, validates=judge is not None, tell=tell, **options)
 
     def _tell(self, step: int, steps: int, value: float | None) -> None:
-        """For ``_fit`` to call after each step; ``value`` is the metric on the validation set, where it is known."""
+        """Report progress; called by ``_fit`` after each step.  ``value``: metric on the validation set, if known."""
         if self._progress is not None:
             self._progress(step, steps, value)
 
@@ -402,11 +405,11 @@ class Ranker(BaseEstimator):
         return str(getattr(self, "loss", ""))
 
     def _loss_record(self) -> Loss:
-        """The record of the loss, refused where it lacks what the ranker needs."""
+        """The record of the loss; raise if it lacks what the ranker needs."""
         return check_needs(self._loss(), *self.needs, who=type(self).__name__)
 
     def _loss_parameters(self) -> dict[str, Any]:
-        """Parameters of the loss: given, and learnt in the fit."""
+        """Parameters of the loss, both given and learned in the fit."""
         return {**(getattr(self, "loss_params", None) or {}), **getattr(self, "learnt_", {})}
 
     def _check_fitted(self) -> None:
@@ -419,7 +422,7 @@ class Ranker(BaseEstimator):
         self.features_ = queries.features
 
     def _rows_to_score(self, X: Any, qid: Ids | None) -> Queries:
-        """Rows to score, as queries whose columns are those at fit; without ``qid`` they are one list."""
+        """Rows to score, as queries with the columns of the fit; without ``qid`` they form one list."""
         self._check_fitted()
         if isinstance(X, Queries):
             if qid is not None:
@@ -440,7 +443,7 @@ class Ranker(BaseEstimator):
 
 
 def as_queries(X: Any, y: Any, qid: Any, weight: ArrayLike | None = None, missing: Missing = "error") -> Queries:
-    """``Queries`` as they are, or made from columns; says what is missing."""
+    """Return ``Queries`` unchanged, or build them from columns; raise if something is missing."""
     if isinstance(X, Queries):
         if y is not None or qid is not None or weight is not None:
             raise ValueError("Queries hold their grades, query ids and weights; give them alone")
@@ -454,14 +457,14 @@ def as_queries(X: Any, y: Any, qid: Any, weight: ArrayLike | None = None, missin
 
 
 def in_order_of(X: Any, queries: Queries, values: NDArray[Any]) -> NDArray[Any]:
-    """Values of the rows of ``queries``, which were made from ``X``, in the order of the rows of ``X``."""
+    """Put values of the rows of ``queries``, which were built from ``X``, in the row order of ``X``."""
     if isinstance(X, Queries) or bool((queries.row[1:] > queries.row[:-1]).all()):
         return values
     return queries.restore(values)
 
 
 def check_columns(X: Any, names: Any, n_features: int, expected: Any) -> None:
-    """Refuse a table whose columns are not the ones that the ranker was fitted on."""
+    """Raise if the columns of a table are not those of the fit."""
     if names is not None and expected is not None and tuple(names) != tuple(expected):
         missing = [name for name in expected if name not in names]
         unseen = [name for name in names if name not in expected]
@@ -476,7 +479,7 @@ def check_columns(X: Any, names: Any, n_features: int, expected: Any) -> None:
 
 
 def refuse_uninformative(queries: Queries) -> None:
-    """Refuse queries without features, none of which has two different grades, or none of which counts."""
+    """Raise if the queries have no features, if all weights are 0, or if no query has two different grades."""
     if not queries.n_features:
         raise DataError(f"the table of {len(queries.grade)} rows has no features; there is nothing to learn from")
     if len(queries) and not queries.weight.any():
@@ -493,7 +496,7 @@ def refuse_uninformative(queries: Queries) -> None:
 
 
 def refuse_infinite_scores(s: Scores) -> None:
-    """Refuse scores that are NaN or infinite: they have no place in an order."""
+    """Raise if scores are NaN or infinite: they cannot be ordered."""
     if not np.isfinite(s).all():
         bad = ~np.isfinite(s)
         raise DataError(
@@ -503,7 +506,7 @@ def refuse_infinite_scores(s: Scores) -> None:
 
 
 def refuse_infinite(ranker: Ranker) -> None:
-    """Refuse a fit that ended in numbers that are not finite."""
+    """Raise if the fitted state contains non-finite numbers."""
     for name in ranker._state:
         value = getattr(ranker, name)
         if isinstance(value, np.ndarray | np.floating | float) and not np.isfinite(value).all():
@@ -514,7 +517,7 @@ def refuse_infinite(ranker: Ranker) -> None:
 
 
 def mean_defined(values: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> float:
-    """Mean of the values that are not NaN; NaN if there are none, or none has a weight."""
+    """Mean of the values that are not NaN; NaN if there are none, or all have weight 0."""
     defined = ~np.isnan(values)
     if weight is not None:
         total = weight[defined].sum()
@@ -523,7 +526,7 @@ def mean_defined(values: NDArray[np.float64], weight: NDArray[np.float64] | None
 
 
 def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Any:
-    """Rows i and j of a table or of ``Queries``, checked against the columns at fit."""
+    """Rows i and j of a table or of ``Queries``, after checking its columns against those of the fit."""
     queries = ranker._rows_to_score(X, None)
     n_rows = queries.X.shape[0]
     for k in (i, j):
@@ -533,10 +536,10 @@ def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Any:
 
 
 def largest_first(names: Sequence[Any], parts: Scores) -> list[tuple[Any, float]]:
-    """Names with their parts, the largest in absolute value first."""
+    """(name, part) pairs, the largest in absolute value first."""
     return [(names[k], float(parts[k])) for k in np.argsort(-np.abs(parts), kind="stable")]
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Any saved ranker; it predicts as the one that was saved.  Nothing is unpickled."""
+    """Load any saved ranker, which predicts as it did when saved.  Nothing is unpickled."""
     return files.load(path, RANKERS)

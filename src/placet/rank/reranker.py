@@ -1,4 +1,4 @@
-"""A ranking function of the whole list: a base ranker's score times a product over the other rows."""
+"""A listwise ranking function: a base ranker's score times a product over the other rows."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -16,55 +16,55 @@ from placet.rank.boosting import best_constant
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Base, holds
 
-LARGEST_EXPONENT = 300.0  # of a term in training: e^300 can be squared
+LARGEST_EXPONENT = 300.0  # limit on exponents in training: e^300 can be squared
 
 Terms = tuple[Floats, Floats]
 """(v, w): sum_t (v_t0 + v_t1 b) exp(T w_t); v is (terms, 2), w is (terms, kernels)."""
 
 
 class ListwiseReranker(Ranker):
-    """f_i = b(x_i) exp(sum_k w_k T_ik): a base score b, and sums T_ik of similarities S_k to the other rows.
+    """f_i = b(x_i) exp(sum_k w_k T_ik), with a base score b and sums T_ik of similarities S_k to the other rows.
 
-    T_ik = sum_{j != i} S_k(x_i, x_j), less its mean over the list, which is a factor common to all rows of the list and
-    changes no order.  The sums are computed once per list (``placet.rank.similarity`` says which kernels there are and
-    what they cost), so each evaluation in training costs as much as one of a pointwise function.  ``w_`` = 0 is the
-    base ranking.  The function is exchangeable: rows in another order get the same scores in that order.  In a list so
-    long that some f_i would overflow or underflow, the scores are sign(f_i) (log|f_i| - c) with one c for the list:
-    the same order.
+    T_ik = sum_{j != i} S_k(x_i, x_j), minus its mean over the list, a factor common to all rows of the list that does
+    not change the order.  The sums are computed once per list (``placet.rank.similarity`` describes the kernels and
+    their cost), so each evaluation in training costs as much as one of a pointwise function.  ``w_`` = 0 is the base
+    ranking.  The function is permutation-equivariant: reordering the rows only reorders the scores.  In a list so
+    long that some f_i would overflow or underflow, the scores are sign(f_i) (log|f_i| - c), with one c per list, which
+    gives the same order.
 
-    Training minimizes loss(c_0 + c_1 f) per unit weight + l2 / 2 |w|^2, w in units of the sums' deviations; c_0 and c_1
-    > 0 bring f to the level that the loss expects and change no order; they are ``level_`` and count where
-    probabilities are asked for.  The objective is not convex; it starts at w = 0.
+    Training minimizes loss(c_0 + c_1 f) per unit weight + l2 / 2 |w|^2, w for sums scaled to unit deviation.  c_0 and
+    c_1 > 0 (``level_``) give f the shift and scale that the loss expects; they do not change the order, and matter for
+    probabilities.  The objective is not convex; training starts at w = 0.
 
     Parameters
     ----------
     base : Ranker, model, int or str
-        A ranker of Placet (an unfitted one is cloned and fitted first), anything else with ``predict(X)`` such as
-        LightGBM's, fitted; or the number or name of a column of scores.
+        A Placet ranker (an unfitted one is cloned and fitted first); any other fitted model with ``predict(X)``, such
+        as LightGBM's; or the number or name of a column of scores.
     kernels : sequence
         Names, functions or relations: see ``placet.rank.similarity``.
     loss : str
-        A name of ``LOSSES`` without learnt parameters.
+        A name in ``LOSSES`` without learned parameters.
     terms : int
-        More than 1 adds terms (v_0 + v_1 b(x_i)) exp(...) with weights of their own by gradient boosting (the sum of
-        products that every exchangeable function is).
+        More than 1 adds terms (v_0 + v_1 b(x_i)) exp(...), each with its own weights, by gradient boosting (every
+        permutation-equivariant function is such a sum of products).
     l2 : float or sequence of float
-        Penalty on the weights; of several the validation set chooses one, or the base itself, by ``metric``.
+        Penalty on the weights; of several, the best by ``metric`` on the validation set is kept, or the base alone.
     learning_rate : float
-        Factor of further terms.
+        Factor of additional terms.
     positive : bool
-        Subtracts the smallest b of each list first, which leaves the base ranking as it is; else the product turns
-        round for rows with b < 0.
+        First subtract the smallest b of each list, which does not change the base ranking; otherwise the effect of the
+        product is reversed for rows with b < 0.
     average : bool
-        Means over j in place of sums.
+        Use means over j instead of sums.
     bandwidth : float
-        Of the kernel "gaussian".
+        Bandwidth of the kernel "gaussian".
     folds : int
-        From 2 on, the training scores of an unfitted base are those of fits on the other folds.
+        If at least 2, the training scores of an unfitted base are out-of-fold.
     metric : str
-        Judges on the validation set.
+        Metric on the validation set.
     max_iter : int
-        Iterations for each term at most.
+        Maximum number of iterations per term.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int
@@ -148,7 +148,7 @@ class ListwiseReranker(Ranker):
         }
 
     def _path(self, problem: "_Problem", l2: float) -> Any:
-        """Yields (v, w) of one term, two terms, ...; ends early when a further term does not lower the loss."""
+        """Yield (v, w) with one term, two terms, ...; stop early when another term does not lower the loss."""
         v, w = np.array([[0.0, 1.0]]), problem.first_term(l2, self.max_iter)[None]
         yield v, w
         for _ in range(1, self.terms):
@@ -159,7 +159,7 @@ class ListwiseReranker(Ranker):
             yield v, w
 
     def _parts(self, queries: Queries, b: Floats) -> tuple[Floats, Floats]:
-        """Base scores (rows,) and centered sums (rows, kernels) as the formula takes them."""
+        """Base scores (rows,) and centered sums (rows, kernels), as used in the formula."""
         sizes = np.diff(queries.offsets)
         if self.positive and len(b):
             full = sizes > 0
@@ -195,15 +195,15 @@ class ListwiseReranker(Ranker):
 
 
 def check_kernels(kernels: Any, n: int) -> None:
-    """A ``DataError`` unless there are ``n`` kernels, named."""
+    """Raise a ``DataError`` unless there are ``n`` kernels, at least one."""
     if len(kernels) != n or not n:
         raise DataError(f"weights of {n} kernels do not fit {len(kernels)} of them")
 
 
 def list_scores(b: Floats, T: Floats, terms: Terms, offsets: Ints) -> Floats:
-    """sum_t (v_t0 + v_t1 b) exp(T w_t), (rows,), or in lists where that is too large or small sign (log|.| - c).
+    """sum_t (v_t0 + v_t1 b) exp(T w_t), (rows,), or sign (log|.| - c) of it in lists with over- or underflow.
 
-    The c of a list is a little less than its smallest logarithm, so that signs and order stay.
+    The c of a list is slightly below its smallest logarithm, which preserves signs and order.
     """
     v, w = terms
     exponent = T @ w.T
@@ -228,7 +228,7 @@ def list_scores(b: Floats, T: Floats, terms: Terms, offsets: Ints) -> Floats:
 
 
 class _Problem:
-    """The loss as a function of the weights: of one term with its level, or of one term more."""
+    """The loss as a function of the weights: of the first term with its level, or of an additional term."""
 
     def __init__(self, b: Floats, z: Floats, bound: Bound) -> None:
         self.b, self.z, self.bound, self.offsets = b, z, bound, bound.offsets
@@ -238,8 +238,8 @@ class _Problem:
     def fit_level(self, f: Floats) -> Floats:
         """(c_0 / unit, log(c_1 spread), unit, spread) that minimize the loss of c_0 + c_1 f.
 
-        Losses differ by orders of magnitude in the level that they expect and can be flat away from it, so c_0 starts
-        at the best constant, whose size is the unit, and c_1 at the best power of 2.
+        Losses differ by orders of magnitude in the scale they expect and can be flat away from it, so c_0 starts at the
+        best constant, whose absolute value is the unit, and c_1 at the best power of 2.
         """
         spread, c0 = float(f.std()) or 1.0, self.constant
         steps = 2.0 ** np.arange(-14, 8)
@@ -255,7 +255,7 @@ class _Problem:
         return np.array([x[0], x[1], unit, spread])
 
     def first_term(self, l2: float, max_iter: int) -> Floats:
-        """w of the first term; c_0 and c_1 move along and are kept as the level for further terms."""
+        """w of the first term, fitted jointly with c_0 and c_1, which become the level for additional terms."""
         z, unit, b = self.z, self.start[2], self.b / self.start[3]
 
         def fun(x: Floats) -> tuple[float, Floats]:
@@ -271,10 +271,10 @@ class _Problem:
         return x[2:]
 
     def next_term(self, found: Terms, l2: float, max_iter: int, learning_rate: float) -> Terms | None:
-        """(v, w) of one term more, or None if it does not lower the loss.
+        """(v, w) of another term, or None if it does not lower the loss.
 
-        Starts from the weights, among 0 and one deviation either way in every kernel, whose term has the largest
-        projection on the gradient.
+        The initial weights are those, among 0 and plus or minus one deviation in every kernel, whose term has the
+        largest projection on the gradient.
         """
         z, n_kernels = self.z, self.z.shape[1]
         constant, log_factor, unit, spread = self.level
@@ -304,7 +304,7 @@ class _Problem:
         return np.array([[v[0], v[1] / spread]]), x[None, 2:]
 
     def best_level(self, found: Terms) -> tuple[float, Floats]:
-        """The loss per unit weight at the best c_0 + c_1 f for these weights, and (c_0, c_1)."""
+        """The loss per unit weight of the best c_0 + c_1 f for these weights, and (c_0, c_1)."""
         f = list_scores(self.b, self.z, found, self.offsets)
         constant, log_factor, unit, spread = self.fit_level(f)
         level = np.array([unit * constant, np.exp(log_factor) / spread])
@@ -312,13 +312,13 @@ class _Problem:
 
 
 def _minimize(fun: Callable[[Floats], tuple[float, Floats]], start: Floats, max_iter: int) -> Floats:
-    """L-BFGS; a few weights need no warning when it stops at ``max_iter``."""
+    """Run L-BFGS without a warning if it stops at ``max_iter``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return lbfgs(fun, start, tol=1e-6, max_iter=max_iter, rel_tol=1e-10, relative=True).x
 
 
-# --- scores of a base: a ranker of Placet, LightGBM's, anything with ``predict``, or a column of the features --------
+# --- scores of a base: a Placet ranker, a LightGBM model, anything with ``predict``, or a column of the features -----
 
 
 def fit_base(
@@ -326,8 +326,8 @@ def fit_base(
 ) -> tuple[Any, Floats, bool]:
     """The fitted base, its scores of the training rows, and whether its training was interrupted.
 
-    An unfitted ranker of Placet is cloned and fitted; with ``folds`` >= 2 its scores are out of fold, so that what
-    is learnt on top of them does not lean on an overfitted base.
+    An unfitted Placet ranker is cloned and fitted; with ``folds`` >= 2 its scores are out-of-fold, so that a model
+    trained on them does not rely on an overfitted base.
     """
     if not (isinstance(base, Ranker) and not hasattr(base, "n_features_in_")):
         return base, base_scores(base, queries), False
@@ -349,7 +349,7 @@ def fit_base(
 
 
 def base_scores(base: Any, queries: Queries) -> Floats:
-    """Scores (rows,) of the base, checked."""
+    """Compute and check the scores (rows,) of the base."""
     if isinstance(base, (int, np.integer, str)) and not isinstance(base, bool):
         column = queries.X[:, [_column(base, queries)]]
         found = np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0]

@@ -2,16 +2,16 @@
 
 A kernel is one of
 
-- "cosine": of features brought to [0, 1] inside the list (LETOR's query normalization).  O(rows features): an inner
-  product with all others is one with their sum.
-- "gaussian": exp(-mean_f (x_if - x_jf)^2 / (2 bandwidth^2)) of the same features; block by block, O(rows^2 features)
-  time and memory of a block, not of rows^2.
+- "cosine": the cosine of features scaled to [0, 1] in the list (LETOR's query normalization).  O(rows features): the
+  inner products with all other rows sum to one with their sum.
+- "gaussian": exp(-mean_f (x_if - x_jf)^2 / (2 bandwidth^2)) of the same features, computed in blocks: O(rows^2
+  features) time, and memory for one block, not O(rows^2).
 - a function (A, B) -> (rows of A, rows of B) of raw features, such as those of ``sklearn.metrics.pairwise``; called on
   blocks of at most ``BLOCK`` rows.
-- the name of a relation of the ``Queries``: row i sums its entries A_ij; with ".T" after it, A_ji (a child's parents
-  beside a parent's children).  A relation need not be symmetric.
+- the name of a relation of the ``Queries``: the sum over j of A_ij, or, with ".T" appended, of A_ji (a child's parents
+  instead of a parent's children).  A relation need not be symmetric.
 
-Sparse features are not brought to [0, 1]: their zeros stay zeros.
+Sparse features are not scaled to [0, 1], so zeros stay zeros.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ FEATURE_KERNELS = ("cosine", "gaussian")
 
 
 def normalize(X: Any, offsets: Ints) -> Floats:
-    """Dense features as a new table in which every column runs from 0 to 1 inside each list (constant ones are 0).
+    """Copy dense features, scaling every column to the range 0 to 1 in each list (constant columns become 0).
 
     >>> normalize(np.array([[1.0], [3.0], [2.0], [7.0]]), np.array([0, 3, 4])).ravel()
     array([0. , 1. , 0.5, 0. ])
@@ -43,7 +43,7 @@ def normalize(X: Any, offsets: Ints) -> Floats:
 
 
 def unit_rows(X: Any, offsets: Ints) -> Any:
-    """Rows whose inner products are the cosines; CSR for sparse features."""
+    """Rows scaled so that inner products are cosines; CSR for sparse features."""
     if isinstance(X, np.ndarray):
         Z = normalize(X, offsets)
         kernels.to_unit_length(Z)
@@ -55,7 +55,7 @@ def unit_rows(X: Any, offsets: Ints) -> Any:
 
 
 def cosine_product(U: Any, offsets: Ints, v: Floats) -> Floats:
-    """sum_{j != i} cos(x_i, x_j) v_j inside each list, (rows,), given ``unit_rows``.  O(entries)."""
+    """sum_{j != i} cos(x_i, x_j) v_j in each list, (rows,), given ``unit_rows``.  O(entries)."""
     if isinstance(U, np.ndarray):
         out = np.empty(len(U))
         kernels.inner_sums(U, offsets, v, out)
@@ -72,7 +72,7 @@ def cosine_product(U: Any, offsets: Ints, v: Floats) -> Floats:
 def sums(
     chosen: Sequence[Kernel], X: Any, offsets: Ints, relations: Relations = None, *, bandwidth: float = 0.25
 ) -> Floats:
-    """sum_{j != i} S_k(x_i, x_j) for every kernel k, (rows, kernels).  A row alone in its list has sums of 0."""
+    """sum_{j != i} S_k(x_i, x_j) for every kernel k, (rows, kernels); 0 for the only row of a list."""
     out = np.zeros((X.shape[0], len(chosen)))
     for k, kernel in enumerate(chosen):
         if callable(kernel):
@@ -87,7 +87,7 @@ def sums(
 
 
 def center(T: Floats, offsets: Ints) -> Floats:
-    """A table (rows, columns) less the mean of every column inside each list.
+    """Subtract the mean of every column of a table (rows, columns) in each list.
 
     >>> center(np.array([[1.0], [3.0], [7.0]]), np.array([0, 2, 3])).ravel()
     array([-1.,  1.,  0.])
@@ -113,7 +113,7 @@ def gaussian(bandwidth: float) -> Pairwise:
 
 
 def cosine(A: Floats, B: Floats) -> Floats:
-    """Inner products of rows that have length 1 already."""
+    """Inner products of rows that already have length 1."""
     return np.asarray(A @ B.T)
 
 
@@ -124,7 +124,7 @@ def dense(X: Any) -> Floats:
 
 
 def relation(relations: Relations, name: str) -> Any:
-    """The named relation as CSR, turned round if the name ends with ".T"."""
+    """The named relation as CSR, transposed if the name ends with ".T"."""
     known = relations or {}
     if name in known:
         return known[name]
@@ -159,7 +159,7 @@ def _block_sums(kernel: Pairwise, X: Any, offsets: Ints) -> Floats:
 
 
 def _table(kernel: Pairwise, A: Any, B: Any) -> Floats:
-    """What a kernel gives for two blocks, checked: a caller's function may give anything."""
+    """Evaluate a kernel on two blocks and check the result, since a user's function may return anything."""
     found = np.asarray(kernel(A, B), dtype=np.float64)
     if found.shape != (A.shape[0], B.shape[0]):
         raise ValueError(

@@ -1,9 +1,9 @@
-"""What a fitted ranker holds, as each class states it: type, shape, range; and parameters, by their annotations.
+"""Specifications of fitted attributes (type, shape, range), and checks of parameters against their annotations.
 
 ``Ranker._state`` maps the name of each fitted attribute to one of these.  A file is checked against them before a
-ranker is made of it, so that damage is an error of the file and never of a kernel; what cannot be told from one
-attribute alone is checked by ``Ranker._check_state``.  Sizes have names: the same name is the same number throughout a
-ranker, and "features" is the number of its features.
+ranker is built from it, so that damage is reported as an error in the file and never reaches a kernel; consistency
+between attributes is checked by ``Ranker._check_state``.  Sizes have names: the same name stands for the same number
+throughout a ranker, and "features" for the number of its features.
 """
 
 import math
@@ -22,17 +22,17 @@ Sizes = dict[str, int]
 
 
 class Part(Protocol):
-    """What one fitted attribute may be."""
+    """Specification of one fitted attribute."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
-        """Words for what is wrong with a value, or None."""
+        """Describe what is wrong with a value; None if it is valid."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """An array of this shape (numbers, or names of sizes) and type, finite, from ``low`` to ``high``.
+    """A finite array of this shape (numbers, or names of sizes) and type, with values from ``low`` to ``high``.
 
-    ``above`` excludes the lowest value itself.
+    ``above`` is an exclusive lower bound.
 
     >>> Array("rows", 2).refuse(np.zeros((3, 2)), {"rows": 4})
     'has shape (3, 2), not (4, 2)'
@@ -93,7 +93,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Learnt:
-    """Parameters that a loss has learnt, or effects of controls: names with finite numbers."""
+    """Learned parameters of a loss, or effects of controls: a mapping from names to finite numbers."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         if not isinstance(value, dict):
@@ -103,7 +103,7 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted ranker of Placet."""
+    """A fitted Placet ranker."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         return None if is_fitted(value) else f"is {_kind(value)}, not a fitted ranker"
@@ -111,7 +111,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Base:
-    """What gives scores to rows: a fitted ranker, trees, or the number or name of a column of the features."""
+    """A source of base scores: a fitted ranker, trees, or the number or name of a feature column."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         if isinstance(value, str):
@@ -127,7 +127,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees of all features."""
+    """Trees over all features."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         if not isinstance(value, Forest):
@@ -189,7 +189,7 @@ class ColumnNames:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a fit says of itself: names with plain values, and whether it was interrupted."""
+    """The summary of a fit: a mapping from names to plain values, including whether it was interrupted."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         if not isinstance(value, dict) or not isinstance(value.get("interrupted"), bool):
@@ -198,7 +198,7 @@ class Summary:
 
 
 def holds(**parts: Part) -> Mapping[str, Part]:
-    """What a class states as its ``_state``: the names of its fitted attributes, each with what it is.
+    """The ``_state`` of a class: the names of its fitted attributes, each with its specification.
 
     >>> sorted(holds(coef_=Array("features"), intercept_=Number()))
     ['coef_', 'intercept_']
@@ -211,16 +211,16 @@ COMMON: dict[str, Part] = {
     "features_": Maybe(ColumnNames()),
     "fit_summary_": Summary(),
 }
-"""What every ranker holds."""
+"""Fitted attributes of every ranker."""
 
 
 def is_fitted(value: Any) -> bool:
-    """Whether this is a fitted ranker of Placet."""
+    """Whether this is a fitted Placet ranker."""
     return hasattr(type(value), "from_saved") and hasattr(value, "n_features_in_")
 
 
 def stated(kind: type) -> dict[str, Part]:
-    """Every fitted attribute of a class of rankers with what it may be."""
+    """All fitted attributes of a ranker class, with their specifications."""
     own = getattr(kind, "_state", None)
     if not isinstance(own, Mapping) or not all(hasattr(part, "refuse") for part in own.values()):
         raise TypeError(
@@ -232,7 +232,7 @@ def stated(kind: type) -> dict[str, Part]:
 
 
 def check_state(kind: type, state: Mapping[str, Any]) -> None:
-    """A ``DataError`` unless the values are what the class states."""
+    """Raise a ``DataError`` unless the values match the specifications of the class."""
     expected = stated(kind)
     if set(state) != set(expected):
         raise DataError(f"the state of a {kind.__name__} is {sorted(expected)}, not {sorted(map(str, state))}")
@@ -246,7 +246,7 @@ def check_state(kind: type, state: Mapping[str, Any]) -> None:
 
 
 def check_params(kind: type, params: Mapping[str, Any]) -> None:
-    """A ``DataError`` where the class has no such parameter, or its annotation is not that of the value."""
+    """Raise a ``DataError`` if the class lacks a parameter, or if a value does not match its annotation."""
     hints = typing.get_type_hints(kind.__init__)  # type: ignore[misc]
     known: list[str] = kind._get_param_names()  # type: ignore[attr-defined]
     unknown = sorted(set(map(str, params)) - set(known))
@@ -258,7 +258,7 @@ def check_params(kind: type, params: Mapping[str, Any]) -> None:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether plain data are what an annotation says; a whole number is a float, a float that is whole an int.
+    """Whether plain data match an annotation; an int counts as a float, and a float with a whole value as an int.
 
     >>> fits((1, 2.5), float | Sequence[float]), fits("ab", Sequence[str]), fits(True, int), fits(None, str | None)
     (True, False, False, True)

@@ -1,4 +1,4 @@
-"""Choosing the surrogate itself: weights of a dictionary of convex functions, by the metric on held-out queries."""
+"""Selection of the surrogate itself: weights of a dictionary of convex functions, by the metric on held-out queries."""
 
 import math
 import warnings
@@ -22,12 +22,12 @@ from placet.rank.state import Array, Fitted, Maybe, Number, holds
 State = tuple[Floats, Floats, float, Ranker | None]
 """alpha, linear weights, their constant, and the final ranker."""
 
-GRID = 1 / 64  # points of the search are multiples of it, so that the same point is never fitted twice
+GRID = 1 / 64  # search points are multiples of it, so that no point is fitted twice
 
 
 @dataclass
 class Search:
-    """Where a pattern search ended: the best point, its value, and every point tried with its value, in order."""
+    """Result of a pattern search: the best point, its value, and all points tried with their values, in order."""
 
     x: Floats
     value: float
@@ -44,9 +44,9 @@ def pattern_search(
 ) -> Search:
     """Maximize ``fun`` over x >= 0 without derivatives, from every start; ``fun`` may be piecewise constant.
 
-    From a point, one coordinate is moved by the step up or down; the first better point is taken and the step doubled
-    (up to its first length), and when none is better the step is halved, until it is below ``least_step``.  Points are
-    rounded to multiples of ``GRID`` and remembered.  ``max_evaluations`` are shared among the starts.
+    From a point, one coordinate at a time is moved up or down by the step; the first better point is accepted and the
+    step doubled (up to its initial length), and if none is better the step is halved, until it is below ``least_step``.
+    Points are rounded to multiples of ``GRID`` and cached.  ``max_evaluations`` is shared among the starts.
 
     >>> found = pattern_search(lambda x: -abs(x[0] - 0.75) - abs(x[1]), [np.ones(2)])
     >>> found.x, len(found.tried) < 30
@@ -66,7 +66,7 @@ def pattern_search(
         return values[key]
 
     limit = max_evaluations
-    for start in points:  # no start goes without a look
+    for start in points:  # every start is evaluated
         value_at(_on_grid(start))
     for k, start in enumerate(points):
         limit = len(tried) + (max_evaluations - len(tried)) // (len(points) - k)
@@ -105,38 +105,38 @@ class SurrogateSearch(Ranker):
 
     For each alpha the weights minimize the Bregman surrogate of psi on the training queries, starting from the weights
     of the nearest alpha tried so far; alpha maximizes ``metric`` on held-out queries.  The search is ``pattern_search``
-    from each psi_k alone, all ones, and a small random point.  With a validation set, what is judged is what is kept,
-    so the result is never less on it than any psi_k alone.
+    from each psi_k alone, all ones, and a small random point.  With a validation set, the ranker returned is the one
+    evaluated on it, so its metric there is at least that of any psi_k alone.
 
-    All positive alpha are consistent with NDCG; they differ on finite data.  The scale of alpha changes nothing but the
-    strength of ``l2``: beta psi has the surrogate beta D(p, s / beta), and a linear score takes up the factor.
+    All positive alpha are consistent with NDCG; they differ on finite data.  The scale of alpha affects only the
+    strength of ``l2``: beta psi has the surrogate beta D(p, s / beta), and a linear score absorbs the factor.
 
     Parameters
     ----------
     psi : sequence of str
-        The dictionary, names of ``placet.losses.bregman.PSI``.
+        The dictionary, names in ``placet.losses.bregman.PSI``.
     l2 : float
         Penalty on the weights.
     beta : float
         The factor of "ce".
     validation : float
-        Share of the queries that is held out, by ``random_state``, where ``fit`` is given no validation set; the last
-        fit takes all of them.
+        Fraction of the queries to hold out at random if ``fit`` is given no validation set; the final fit uses all
+        queries.
     final : Ranker, optional
-        An unfitted ranker with ``loss`` and ``loss_params``, such as ``ConsistentBooster``, that is fitted to the
-        surrogate of every alpha in place of the linear one, and judged by its own scores.
+        An unfitted ranker with ``loss`` and ``loss_params``, such as ``ConsistentBooster``, to fit to the surrogate of
+        every alpha instead of the linear one; it is evaluated by its own scores.
     step : float
-        First step of the search in alpha.
+        Initial step of the search over alpha.
     least_step : float
-        The search stops below it.
+        The search stops below this step.
     max_evaluations : int
-        Values of alpha at most; one for each psi_k at least.
+        Maximum number of values of alpha; at least one per psi_k.
     tol : float
-        Each fit stops when the gradient is this share of what it is at weights 0.
+        Each fit stops when the gradient is below this fraction of its value at weights 0.
     max_iter : int
-        Iterations of a fit at most.
+        Maximum number of iterations of a fit.
     metric : str
-        Chooses alpha.
+        Metric that selects alpha.
     random_state : int
         Seed of the held-out queries and of the random point.
 
@@ -217,7 +217,7 @@ class SurrogateSearch(Ranker):
                 max_evaluations=self.max_evaluations,
             )
         self.alpha_, self.coef_, self.intercept_, self.final_ = best.state
-        with best:  # an interrupt leaves what was judged
+        with best:  # an interrupt keeps the ranker that was evaluated
             if not best.interrupted and train is not queries:
                 whole = Path(queries, self.psi, self.l2, self.beta, self.tol, self.max_iter) if path else None
                 if whole is not None and path is not None:
@@ -233,7 +233,7 @@ class SurrogateSearch(Ranker):
             self.fit_summary_["interrupted"] = True
 
     def _fit_at(self, alpha: Floats, queries: Queries, valid: Queries | None, path: "Path | None") -> "State":
-        """The ranker of one alpha: weights along the path, or the final ranker; one psi alone by its own name."""
+        """The state for one alpha: weights from the path, or a final ranker; a single psi_k uses its own loss."""
         if path is not None:
             return (alpha, *path.at(alpha), None)
         used = np.flatnonzero(alpha)
@@ -284,7 +284,7 @@ def starts(n: int, rng: np.random.Generator) -> list[Floats]:
 
 
 class Path:
-    """Linear weights for one alpha after the other, each started from those of the nearest alpha before."""
+    """Linear weights for a sequence of alpha, each warm-started from the nearest previous alpha."""
 
     def __init__(self, queries: Queries, psi: Sequence[str], l2: float, beta: float, tol: float, max_iter: int) -> None:
         self.tol, self.max_iter, self.lists = tol, max_iter, queries.lists()
@@ -293,7 +293,7 @@ class Path:
         self.points: list[tuple[Floats, Floats]] = []
 
     def nearest(self, alpha: Floats) -> Floats:
-        """Where to start: the weights of the nearest direction, brought to the scale of this alpha."""
+        """Initial weights: those of the alpha nearest in direction, scaled to this alpha."""
         if not self.points:
             return self.objective.start
         gap = lambda point: float(np.abs(point[0] / point[0].sum() - alpha / alpha.sum()).sum())  # noqa: E731
@@ -301,11 +301,11 @@ class Path:
         return x * (alpha.sum() / before.sum())
 
     def at(self, alpha: Floats) -> tuple[Floats, float]:
-        """Weights and constant that minimize the surrogate of alpha."""
+        """Weights and constant that minimize the surrogate for alpha."""
         self.objective.bind(Bound("bregman", self.lists, {**self.params, "alpha": alpha}))
         unit = float(np.abs(self.objective(self.objective.start)[1]).max(initial=0.0)) or 1.0  # not at a warm start
         steps: dict[str, Any] = {"tol": self.tol * unit, "max_iter": self.max_iter, "rel_tol": 1e-7}
-        with warnings.catch_warnings():  # an alpha that is not fitted to the end is judged by its metric all the same
+        with warnings.catch_warnings():  # a fit that has not converged is still evaluated by its metric
             warnings.simplefilter("ignore", ConvergenceWarning)
             x = lbfgs(self.objective, self.nearest(alpha), **steps).x
         self.points.append((alpha, x))
