@@ -1,4 +1,4 @@
-"""StructRank: a joint distribution of all preferences of a list, and a score fitted to it by constrained steps.
+"""StructRank: a joint distribution over all preferences of a list, and a score fitted to it by constrained descent.
 
 Huang and Frey, Structured ranking learning using cumulative distribution networks, NIPS 2008.
 """
@@ -23,7 +23,7 @@ from placet.rank.ranker import Ranker
 from placet.rank.state import Array, holds
 
 HALVINGS = 60
-STILL = 1e-7  # of the norm: a rate under which an epoch moves theta by less has come to its end
+STILL = 1e-7  # fraction of the norm; a run ends when an epoch moves theta by less
 SCORERS = ("nadaraya-watson", "linear", "network")
 HALVING = ("loss", "rate", "vector", "coordinate")
 ROWS_AT_ONCE = 512
@@ -36,10 +36,11 @@ def cumulative_network(
 ) -> tuple[float, Floats]:
     """-log F of a cumulative distribution network with multivariate sigmoids, and its gradient.
 
-    Function c holds the edges offsets[c]:offsets[c + 1], each "row above[e] over row below[e]" with margin r_e =
-    s_above - s_below:  sum_c weight_c log(1 + sum_{e in c} e^(-r_e)).  O(edges).  RankNet is one function per edge;
-    ListMLE one per row, over the rows after it; ListNet one per row, over all others, weighted by its share of the
-    labels' softmax; fully connected StructRank (w1 = w2 = 1) one per ordered pair of edges.
+    The value is sum_c weight_c log(1 + sum_{e in c} e^(-r_e)).  Function c contains the edges
+    offsets[c]:offsets[c + 1]; edge e means "row above[e] over row below[e]" and has margin r_e = s_above - s_below.
+    O(edges).  RankNet has one function per edge; ListMLE one per row, over the rows after it; ListNet one per row, over
+    all others, weighted by its softmax over the labels; fully connected StructRank (w1 = w2 = 1) one per ordered pair
+    of edges.
 
     >>> value, grad = cumulative_network([0.0, 0.0, 0.0], [0, 0, 1], [1, 2, 2], [0, 2, 3])  # ListMLE: log 3 + log 2
     >>> round(value, 6)
@@ -86,7 +87,7 @@ class Graph:
     def loss(
         self, s: Floats, w: Floats, connections: str | float, random_state: int, reduction: str = "sum"
     ) -> tuple[float, Floats, Floats]:
-        """Sum or mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); gradients in s and in w."""
+        """Sum or mean over pairs of edges of log(1 + e^(-w1 r_e) + e^(-w2 r_f)), and its gradients in s and in w."""
         terms = _n_terms(self.n_edges, connections) if reduction == "mean" else 1
         if self.above is None:
             lists = Lists(self.grade, np.array([0, len(s)]))
@@ -122,10 +123,10 @@ class StructRank(Ranker):
     """A score fitted to -log F of all preferences of a list, F a product of sigmoids over pairs of edges.
 
     Every edge (row i preferred to j) has the margin r_e = s_i - s_j; a pair of edges costs log(1 + e^(-w1 r_e) +
-    e^(-w2 r_f)).  Constraints: w1, w2 and bandwidths are not negative, and |theta|_1 <= ``norm``, theta = (parameters
-    of the scorer, w1, w2).  What has the best ``metric`` on the validation set (without one: training loss) is kept,
-    over all starts and norms.  ``fit_summary_`` has the mean loss of the training lists before, at the random start,
-    and after, at what is kept.
+    e^(-w2 r_f)).  Constraints: w1, w2 and bandwidths are nonnegative, and |theta|_1 <= ``norm``, theta = (parameters of
+    the scorer, w1, w2).  Over all starts and norms, the parameters with the best ``metric`` on the validation set (or
+    else the lowest training loss) are kept.  ``fit_summary_`` reports the mean loss of the training lists before, at
+    the random start, and after, at the final parameters.
 
     Parameters
     ----------
@@ -133,43 +134,42 @@ class StructRank(Ranker):
         "nadaraya-watson": s(x) = sum_i K(x_i, x) y_i / sum_i K(x_i, x) over all training rows, K = exp(-1/2 sum_f a_f^2
         (x_f - x_if)^2) with bandwidths a >= 0; "linear"; or "network", one layer of tanh units.
     connections : str or float
-        "full" (all pairs of edges), "none" (edges alone), a number of random partners for each edge, or a share below 1
-        (as many random pairs as that share of the edges).  They are drawn again in every epoch, so that training
-        averages over random networks.
+        "full" (all pairs of edges), "none" (single edges), a number of random partners for each edge, or a fraction
+        below 1 (the number of random pairs, relative to the number of edges).  Pairs are drawn anew in every epoch, so
+        that training averages over random networks.
     reduction : str
-        The loss of a list is the "sum" over its pairs of edges, as published, or their "mean", whose steps have one
-        size for short lists and long ones and need a larger ``learning_rate``.
+        The loss of a list is the "sum" over its pairs of edges, as published, or their "mean", whose steps are
+        comparable between short and long lists and need a larger ``learning_rate``.
     norm : float or sequence of float
-        Bound of |theta|_1, or several to choose among.
+        Bound on |theta|_1, or several to choose from.
     learning_rate : float
-        A step down the gradient of one list; divided by sqrt(2) after each epoch.
+        Factor of a gradient step on one list; divided by sqrt(2) after each epoch.
     epochs : int
-        Passes over the lists.
+        Number of passes over the lists.
     starts : int
-        Random starts.
+        Number of random starts.
     hidden : int
-        Units of the network.
+        Number of hidden units of the network.
     own_list : bool
-        False leaves the rows of a list out of the sum over i while it trains on that list; the paper keeps them in, so
-        that a training row sees its own label.
+        If False, training on a list leaves its rows out of the sum over i; the paper includes them, so that a training
+        row sees its own label.
     halving : str
-        How a step becomes feasible.  "loss" halves first each coordinate's own step until it is not negative, then all
-        of them until the norm is kept and the loss of the list is not raised; after such a step the rate is halved.
-        "rate", as published, halves the rate until all constraints are kept, and it stays halved: a rate too long for
-        a sum over millions of pairs finds its size in the first steps, and a run ends where w1 or w2 comes to 0; with
-        keep="run" it ranked better than "loss" on OHSUMED (NDCG@10 0.456 against 0.434).
-        "vector" halves one step alone, and so does "coordinate", each coordinate first; under a rate far too long
-        these two end on the bound of the norm and stay there.
+        How a step is made feasible.  "loss" first halves the step of each coordinate that would become negative, then
+        the whole step until the norm constraint holds and the loss of the list does not rise; if it had to, the
+        learning rate is halved.  "rate", as published, halves the learning rate permanently until all constraints hold:
+        a rate too large for a sum over millions of pairs is corrected in the first steps, and a run ends when w1 or w2
+        reaches 0; with keep="run" it ranked better than "loss" on OHSUMED (NDCG@10 0.456 versus 0.434).
+        "vector" halves only the current step, as does "coordinate", after halving coordinates as in "loss"; with a rate
+        that is far too large, these two end on the norm bound and stay there.
     keep : str
-        "epoch": the best of all epochs; "run", as published: the last epoch of each start and norm, and of these the
-        best.
+        "epoch": the best of all epochs; "run", as published: the best of the last epochs of all starts and norms.
     precision : str
-        "single" computes the kernels of "nadaraya-watson" with four bytes a number, in half the time of "double".
+        "single" computes the kernels of "nadaraya-watson" in float32, in half the time of "double".
     preferences : str, optional
-        A relation of the ``Queries`` whose entries i, j above 0 say that row i is preferred to row j; edges come from
+        A relation of the ``Queries`` whose entries i, j above 0 mean that row i is preferred to row j; edges come from
         grades if None.
     metric : str
-        Judges on the validation set.
+        Metric on the validation set.
     random_state : int
         Seed of the starts, the order of lists and the connections.
 
@@ -248,7 +248,7 @@ class StructRank(Ranker):
         self.fit_summary_ = {**about, **ends, **best.summary()}
 
     def _of_kept(self, judge: Callable[[Any], float] | None) -> Callable[[Any], float] | None:
-        """``judge``, with NaN, the worst, for an epoch that ``keep`` passes by."""
+        """``judge``, but NaN (the worst value) for epochs that ``keep`` excludes."""
         if judge is None or self.keep == "epoch":
             return judge
         return lambda state: judge(state) if state[1]["epoch"] == self.epochs else np.nan
@@ -262,7 +262,7 @@ class StructRank(Ranker):
         norm: float,
         rng: np.random.Generator,
     ) -> Any:
-        """Yields (epoch, theta, mean loss of the epoch)."""
+        """Yield (epoch, theta, mean loss of the epoch)."""
         rate = self.learning_rate
         X = np.asarray(queries.X, dtype=np.float64)
         informative = [q for q in range(len(queries)) if graphs[q].n_edges]
@@ -289,7 +289,7 @@ class StructRank(Ranker):
     def _lowers(
         self, scorer: Any, graph: Graph, X: Floats, own: tuple[int, int] | None, random_state: int, value: float
     ) -> Callable[[Floats], bool]:
-        """theta -> whether the loss of a list there is at most ``value``."""
+        """The function theta -> whether the loss of a list at theta is at most ``value``."""
 
         def lowers(theta: Floats) -> bool:
             s, _ = scorer.forward(theta[:-2], X, own)
@@ -298,7 +298,7 @@ class StructRank(Ranker):
         return lowers
 
     def _training_loss(self, scorer: Any, queries: Queries, graphs: list[Graph], theta: Floats) -> float:
-        """Mean loss of the lists at fixed parameters; connections are drawn by ``random_state``."""
+        """Mean loss of the lists at fixed parameters; connections are drawn with seed ``random_state``."""
         X, total, weight = np.asarray(queries.X, dtype=np.float64), 0.0, 0.0
         for q, graph in enumerate(graphs):
             if graph.n_edges:
@@ -349,11 +349,11 @@ def feasible_step(
     halving: str = "coordinate",
     lowers: Callable[[Floats], bool] | None = None,
 ) -> tuple[Floats, float]:
-    """theta - rate gradient with the rate halved until |theta|_1 <= norm and no entry that must not be negative is.
+    """theta - rate gradient, with the rate halved until |theta|_1 <= norm and constrained entries are nonnegative.
 
-    These are the first ``n_nonnegative`` and the last two.  ``halving``: "coordinate" and "loss" halve first the steps
-    of entries that would be negative by themselves.  ``lowers(theta)`` must hold too, where given.  Returns theta and
-    the rate of the step; where no step is feasible, both as they were.
+    The constrained entries are the first ``n_nonnegative`` and the last two.  With ``halving`` "coordinate" and "loss",
+    the steps of entries that would become negative are first halved individually.  ``lowers(theta)``, if given, must
+    also hold.  Returns the new theta and the rate used; if no step is feasible, both unchanged.
     """
     bound = np.zeros(len(theta), bool)
     bound[:n_nonnegative] = bound[-2:] = True
@@ -377,7 +377,7 @@ def feasible_step(
 
 
 def order_graphs(queries: Queries, preferences: str | None) -> list[Graph]:
-    """The order graph of each query: by grades, or the entries above 0 of a relation."""
+    """The order graph of each query: from its grades, or from the entries above 0 of a relation."""
     bounds = list(zip(queries.offsets[:-1].tolist(), queries.offsets[1:].tolist()))
     if preferences is None:
         return [Graph(np.ascontiguousarray(queries.grade[a:b])) for a, b in bounds]
@@ -397,30 +397,30 @@ def order_graphs(queries: Queries, preferences: str | None) -> list[Graph]:
     return graphs
 
 
-# --- scores of rows by small parametric functions, with gradients by hand --------------------------------------------
+# --- small parametric scorers, with analytic gradients ---------------------------------------------------------------
 #
-# A scorer has ``start(rng, norm)``, the first parameters with w1, w2 at the end; ``forward(a, X, own)``, scores of the
-# rows of one list and the function that brings a gradient in scores back to a gradient in ``a``; and ``n_nonnegative``,
-# how many of the parameters must not be negative.
+# A scorer has ``start(rng, norm)``, which returns initial parameters with w1, w2 at the end; ``forward(a, X, own)``,
+# which returns the scores of the rows of one list and a function that maps a gradient in scores to a gradient in ``a``;
+# and ``n_nonnegative``, the number of parameters that must be nonnegative.
 
 
 def all_scores(scorer: Any, a: Floats, X: Any) -> Floats:
-    """Scores of any number of rows, block by block."""
+    """Scores of any number of rows, computed in blocks."""
     parts = [scorer.forward(a, X[k : k + ROWS_AT_ONCE], None)[0] for k in range(0, len(X), ROWS_AT_ONCE)]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def shrink_to_norm(theta: Floats, norm: float) -> Floats:
-    """theta, scaled to half the norm where it is longer."""
+    """theta, scaled to half the norm if its L1 norm exceeds it."""
     length = float(np.abs(theta).sum())
     return theta if length <= norm else theta * (0.5 * norm / length)
 
 
 class NadarayaWatson:
-    """s(x) = sum_i K_i y_i / sum_i K_i,  K_i = exp(-1/2 sum_f a_f^2 (x_f - x_if)^2), over the rows kept.
+    """s(x) = sum_i K_i y_i / sum_i K_i,  K_i = exp(-1/2 sum_f a_f^2 (x_f - x_if)^2), over the training rows.
 
-    O(rows kept x rows x features) by matrix products, in blocks of rows; d s / d a_f = -a_f sum_i p_i (y_i - s) (x_if -
-    x_f)^2 with p = K / sum K.
+    O(training rows x rows x features) by matrix products, in blocks of rows; d s / d a_f = -a_f sum_i p_i (y_i - s)
+    (x_if - x_f)^2 with p = K / sum K.
     """
 
     def __init__(self, rows: Floats, labels: Floats, dtype: Any = np.float64) -> None:
@@ -441,8 +441,8 @@ class NadarayaWatson:
         s = np.concatenate([part[1] for part in parts]) if parts else np.zeros(0)
 
         def back(g: Floats) -> Floats:
-            # sum_ri W_ri (x_if - x_rf)^2 with W_ri = g_r p_ri (y_i - s_r), never made: its rows sum to 0, so the
-            # squares of x_rf drop out, and the rest are products of K with a few columns
+            # sum_ri W_ri (x_if - x_rf)^2 with W_ri = g_r p_ri (y_i - s_r), without forming W: its rows sum to 0, so
+            # the squares of x_rf cancel, and the other terms are products of K with a few columns
             out, at, n = np.zeros(len(a)), 0, len(a)
             for block, (K, own_s, total) in zip(blocks, parts):
                 share = g[at : at + len(block)].astype(self.dtype) / total
@@ -457,9 +457,9 @@ class NadarayaWatson:
         return s.astype(np.float64), back
 
     def _block(self, a: Any, X: Any, own: tuple[int, int] | None) -> tuple[Any, Any, Any]:
-        """Kernels K (rows of X, rows kept) over their largest, scores, and sums of K."""
+        """Kernels K (rows of X, training rows) divided by the largest of each row, scores, and row sums of K."""
         exponent = (X * a**2) @ self.rows.T
-        exponent -= self.squares @ (self.dtype(0.5) * a**2)  # |x|^2 is the same for all i and drops out
+        exponent -= self.squares @ (self.dtype(0.5) * a**2)  # |x|^2 is the same for all i and cancels
         if own is not None:
             exponent[:, own[0] : own[1]] = -np.inf
         exponent -= exponent.max(axis=1, keepdims=True)
@@ -485,7 +485,7 @@ class Linear:
 
 
 class Network:
-    """s = tanh(X V + c) u, parameters (V, c, u) in one row."""
+    """s = tanh(X V + c) u, with parameters (V, c, u) in one flat array."""
 
     n_nonnegative = 0
 

@@ -10,18 +10,18 @@ from placet.rank.torch_losses import NATIVE, native_loss
 
 
 class CrossEncoderLoss(torch.nn.Module):
-    """A listwise loss for the cross-encoders of sentence-transformers, in the place of their ``ListNetLoss``.
+    """A listwise loss for sentence-transformers cross-encoders, a replacement for their ``ListNetLoss``.
 
     Parameters
     ----------
     model : CrossEncoder
-        With one output per pair (``num_labels=1``); it is called as ``model(**tokens)[0]``.
+        A model with one output per pair (``num_labels=1``), called as ``model(**tokens)[0]``.
     loss : str
-        A name of ``NATIVE``.
+        A name in ``NATIVE``.
     activation : callable
-        Applied to the outputs; the identity unless given.
+        Applied to the outputs; the identity by default.
     mini_batch_size : int, optional
-        Pairs encoded at once; all of them if None.
+        Number of pairs encoded at once; all of them if None.
     params
         Parameters of the loss.
     """
@@ -46,7 +46,7 @@ class CrossEncoderLoss(torch.nn.Module):
         self.mini_batch_size = mini_batch_size
 
     def forward(self, inputs: Sequence[Any], labels: Sequence[Any], **unused: Any) -> Any:
-        """Mean over queries; ``inputs`` are the queries and their documents, ``labels`` a tensor of grades for each."""
+        """Mean loss over queries; ``inputs``: queries and their documents, ``labels``: a tensor of grades per query."""
         queries, documents = inputs[0], inputs[1]
         sizes = [len(texts) for texts in documents]
         if len(queries) != len(sizes) or [len(grade) for grade in labels] != sizes:
@@ -68,7 +68,7 @@ class CrossEncoderLoss(torch.nn.Module):
         return self.model(**tokens.to(self.model.device))[0].view(-1)
 
     def get_config_dict(self) -> dict[str, Any]:
-        """What a model card says."""
+        """Settings for the model card."""
         return {"loss": self.loss, "mini_batch_size": self.mini_batch_size, **self.params}
 
 
@@ -84,11 +84,11 @@ def preference_loss(
     reduction: str = "mean",
     **params: Any,
 ) -> Any:
-    """Preference optimization over k graded answers: a listwise loss at the scores beta (log p - log p_reference).
+    """Preference optimization over k graded answers: a listwise loss of the scores beta (log p - log p_reference).
 
     ``policy_logps`` and ``reference_logps``: log probabilities of the answers to each prompt, summed over tokens,
-    (prompts, k), or (answers,) cut by ``offsets``; ``grade`` alike, higher is better, and equal grades tie: with
-    "pl-partition" neither order of a tie is preferred.  Two answers of different grades are the loss of DPO.
+    (prompts, k), or (answers,) split by ``offsets``; ``grade``: the same shape, higher is better, equal grades tie
+    ("pl-partition" prefers neither order of a tie).  For two answers with different grades this is the DPO loss.
 
     >>> policy, reference = torch.tensor([[-3.0, -4.0]]), torch.tensor([[-3.5, -3.5]])
     >>> value = preference_loss(policy, reference, torch.tensor([[1, 0]]), beta=1.0)
@@ -106,9 +106,9 @@ def preference_loss(
 
 
 def permutation_grades(order: Sequence[Any], n: int) -> Any:
-    """Grades (n,) from a permutation, best first, such as a language model gives: to distil it into a ranker.
+    """Grades (n,) from a permutation, best first, for instance to distill a language model's ranking into a ranker.
 
-    Entries are rows, or groups of rows that tie.  Rows that are not named tie below all that are.
+    Entries are rows, or groups of tied rows.  Rows that are not listed tie below all others.
 
     >>> permutation_grades([3, (0, 2)], 5)
     tensor([1, 0, 1, 2, 0])

@@ -1,8 +1,8 @@
-"""Losses written in PyTorch operations: any device, differentiable any number of times, no loop over data.
+"""Losses in PyTorch operations, for any device, differentiable any number of times, without loops over data.
 
-Lists are rows of a padded table (lists, rows) with a mask, or one column cut by offsets (it is padded here).  The
-values are those of the kernels of ``LOSSES``; scores of float16 or bfloat16 are taken as float32.
-`torch_loss` (``placet.rank.neural``) has every loss, for scores that come to the CPU; these stay where the network is.
+Lists are rows of a padded table (lists, rows) with a mask, or one column split by offsets (padded here).  The values
+are those of the kernels of ``LOSSES``; float16 and bfloat16 scores are converted to float32.
+`torch_loss` (``placet.rank.neural``) supports every loss but copies scores to the CPU; these stay on the device.
 """
 
 import math
@@ -15,8 +15,8 @@ from placet.data.errors import one_of
 from placet.rank.neural import pytorch
 
 NODES = 128
-CUT = 34.0  # the integrand is followed down to e^-34 of its peak
-SATURATED = 6.5  # beyond it 1 - exp(-e^u) is 1 to the last bit of a float64
+CUT = 34.0  # the integrand is cut off at e^-34 of its peak
+SATURATED = 6.5  # above this u, 1 - exp(-e^u) rounds to 1 in float64
 
 
 def native_loss(
@@ -30,11 +30,11 @@ def native_loss(
     reduction: str = "sum",
     **params: Any,
 ) -> Any:
-    """A loss of ``NATIVE`` as a tensor: "pl-partition", "pmop-fd", "listnet", "ranknet" or "lambdaloss".
+    """A loss from ``NATIVE`` as a tensor: "pl-partition", "pmop-fd", "listnet", "ranknet" or "lambdaloss".
 
-    ``scores`` and ``grade`` are (lists, rows) with ``mask`` (True: a row of the list; all, if None), or (rows,) with
-    ``offsets`` (lists + 1,) that cut them.  Higher grades are better and equal ones tie.  ``weight`` (lists,).
-    ``reduction``: "sum", "mean" (per unit weight) or "none" (one value per list).  ``params`` are those of the loss.
+    ``scores`` and ``grade`` are (lists, rows) with ``mask`` (True for rows of the list; None: all), or (rows,) split
+    by ``offsets`` (lists + 1,).  Higher grades are better, and equal grades tie.  ``weight`` (lists,).
+    ``reduction``: "sum", "mean" (per unit weight) or "none" (one value per list).  ``params``: parameters of the loss.
 
     >>> torch = pytorch()
     >>> s = torch.zeros(1, 3, requires_grad=True)
@@ -69,7 +69,7 @@ def native_loss(
 
 
 def pad(column: Any, offsets: Any) -> tuple[Any, Any]:
-    """A column (rows,) as a table (lists, rows of the longest), and its mask; offsets (lists + 1,) cut the column.
+    """Pad a column (rows,), split by offsets (lists + 1,), to a table (lists, longest list); return it with its mask.
 
     >>> torch = pytorch()
     >>> table, mask = pad(torch.tensor([1.0, 2.0, 3.0]), [0, 2, 3])
@@ -77,7 +77,7 @@ def pad(column: Any, offsets: Any) -> tuple[Any, Any]:
     ([[1.0, 2.0], [3.0, 0.0]], [[True, True], [True, False]])
     """
     torch = pytorch()
-    given = offsets if isinstance(offsets, torch.Tensor) else np.array(offsets)  # a copy: ours cannot be written to
+    given = offsets if isinstance(offsets, torch.Tensor) else np.array(offsets)  # a copy: Placet's are read-only
     cut = torch.as_tensor(given, device=column.device, dtype=torch.int64)
     if cut.ndim != 1 or len(cut) < 1 or int(cut[0]) != 0 or int(cut[-1]) != len(column) or bool((cut.diff() < 0).any()):
         raise ValueError(f"offsets must rise from 0 to the number of rows, {len(column)}")
@@ -107,7 +107,7 @@ def _ranknet(s: Any, grade: Any, mask: Any) -> Any:
 
 
 def _lambdaloss(s: Any, grade: Any, mask: Any, *, k: int | None = None, sigma: float = 1.0, mu: float = 10.0) -> Any:
-    """NDCG-Loss2++ with gains 2^r - 1 and discounts 1 / log2(1 + place); see ``placet.losses.ndcg.lambdaloss``."""
+    """NDCG-Loss2++ with gains 2^r - 1 and discounts 1 / log2(1 + rank); see ``placet.losses.ndcg.lambdaloss``."""
     torch = pytorch()
     with torch.no_grad():
         weight = _swap_weights(s, grade, mask, k, mu)
@@ -117,9 +117,9 @@ def _lambdaloss(s: Any, grade: Any, mask: Any, *, k: int | None = None, sigma: f
 
 
 def _swap_weights(s: Any, grade: Any, mask: Any, k: int | None, mu: float) -> Any:
-    """(lists, rows, rows): the mean over all orders of tied scores of rho + mu delta, times the gain gap.
+    """(lists, rows, rows): the mean over all orders of tied scores of rho + mu delta, times the difference in gain.
 
-    As in ``placet.kernels.lambdas``: a tied block at places low..high has the prefix sums of the discounts at hand.
+    As in ``placet.kernels.lambdas``, by prefix sums of the discounts over the ranks low..high of a tied block.
     """
     torch = pytorch()
     n = s.shape[1]
@@ -171,8 +171,8 @@ def _pmop_fd(s: Any, grade: Any, mask: Any) -> Any:
 def _pl_partition(s: Any, grade: Any, mask: Any, *, nodes: int = NODES) -> Any:
     """Exact likelihood of the ordered partition, by the trapezoid rule in x = x0 + c sinh(z) around the mode.
 
-    Stage by stage - log of the integral of exp(x - e^x) prod_i (1 - exp(-a_i e^x)), log a_i = s_i - log sum of e^s
-    over the rows below (``placet.kernels.quadrature``), here with a fixed number of nodes.
+    The sum over stages of -log of the integral of exp(x - e^x) prod_i (1 - exp(-a_i e^x)), log a_i = s_i - log sum of
+    e^s over the rows below (as in ``placet.kernels.quadrature``, but with a fixed number of nodes).
     """
     torch = pytorch()
     s, mask, tier, first, _ = _sorted_tiers(s, grade, mask)
@@ -181,7 +181,7 @@ def _pl_partition(s: Any, grade: Any, mask: Any, *, nodes: int = NODES) -> Any:
     stage = mask & ~is_last
     start = _start_of_next(tier, mask)
     d = torch.where(stage, s - torch.gather(left, 1, start), 0.0)
-    tier = torch.where(stage, tier, s.shape[1] - 1)  # a slot that no stage uses: there is a tier below every stage
+    tier = torch.where(stage, tier, s.shape[1] - 1)  # unused by stages: a tier is below each of them
     with torch.no_grad():
         x, log_weight = _nodes(d.detach(), stage, tier, nodes)
     terms = torch.where(stage[:, :, None], _log_factor(d[:, :, None] + _rows_of(x, tier)), 0.0)
@@ -197,21 +197,21 @@ NATIVE: dict[str, Callable[..., Any]] = {
     "ranknet": _ranknet,
     "lambdaloss": _lambdaloss,
 }
-"""Name -> ``f(scores, grade, mask, **params) -> (lists,)`` of padded tables."""
+"""Losses by name: ``f(scores, grade, mask, **params) -> (lists,)`` of padded tables."""
 
 
 # --- tiers of padded tables -------------------------------------------------------------------------------------------
 
 
 def _hidden(x: Any, mask: Any) -> Any:
-    """x with a number at padded rows that no exponential sees."""
+    """x with padded rows set to a value so low that its exponential vanishes."""
     torch = pytorch()
     return torch.where(mask, x, torch.finfo(x.dtype).min / 8)
 
 
 def _sorted_tiers(s: Any, grade: Any, mask: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Rows best grade first, padded ones last: scores, mask, tier of each row, whether a tier starts there, and the
-    rows of each tier (lists, tiers).
+    """Sort rows by descending grade, padding last; return scores, mask, tier of each row, whether a tier starts
+    there, and the number of rows in each tier (lists, tiers).
     """
     torch = pytorch()
     order = torch.argsort(_hidden(grade, mask), dim=1, descending=True, stable=True)
@@ -224,13 +224,13 @@ def _sorted_tiers(s: Any, grade: Any, mask: Any) -> tuple[Any, Any, Any, Any, An
 
 
 def _log_sums_below(s: Any, mask: Any) -> Any:
-    """log sum of e^s over this row and all after it."""
+    """log sum of e^s over each row and all rows after it."""
     torch = pytorch()
     return torch.logcumsumexp(_hidden(s, mask).flip(1), dim=1).flip(1)
 
 
 def _log_sums_of_tiers(s: Any, mask: Any, tier: Any) -> Any:
-    """log sum of e^s over the rows of each tier (lists, tiers); 0 where there is none."""
+    """log sum of e^s over the rows of each tier (lists, tiers); 0 for empty tiers."""
     torch = pytorch()
     top = torch.full_like(s, torch.finfo(s.dtype).min).scatter_reduce(1, tier, _hidden(s.detach(), mask), "amax")
     shifted = torch.where(mask, s - torch.gather(top, 1, tier), 0.0)
@@ -249,7 +249,7 @@ def _last(tier: Any, mask: Any) -> Any:
 
 
 def _start_of_next(tier: Any, mask: Any) -> Any:
-    """Where the tier below that of a row starts; the row itself where there is none."""
+    """Start of the tier below that of each row; the row itself if there is none."""
     torch = pytorch()
     n = tier.shape[1]
     place = torch.arange(n, device=tier.device).expand_as(tier)
@@ -266,12 +266,12 @@ def _wide(tier: Any, nodes: int) -> Any:
 
 
 def _rows_of(of_tiers: Any, tier: Any) -> Any:
-    """(lists, tiers, nodes) at the rows."""
+    """Gather values (lists, tiers, nodes) at the rows."""
     return pytorch().gather(of_tiers, 1, _wide(tier, of_tiers.shape[2]))
 
 
 def _log_factor(u: Any) -> Any:
-    """log(1 - exp(-e^u)): u itself far below, 0 far above; finite derivatives everywhere."""
+    """log(1 - exp(-e^u)), about u for very negative u and 0 for large u; finite derivatives everywhere."""
     torch = pytorch()
     inside = u.clamp(-30.0, SATURATED)
     middle = torch.log(-torch.expm1(-torch.exp(inside)))
@@ -287,7 +287,7 @@ def _slope(y: Any) -> Any:
 
 
 def _nodes(d: Any, stage: Any, tier: Any, nodes: int) -> tuple[Any, Any]:
-    """Nodes x and the logarithms of their weights (lists, tiers, nodes): window and density from the integrand."""
+    """Nodes x and log weights (lists, tiers, nodes), with range and density adapted to the integrand."""
     torch = pytorch()
 
     def per_tier(values: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Trees on a cluster: LightGBM's workers grow the same trees together, each on the rows of its own parts.
+"""Trees on a cluster: LightGBM workers grow the same trees jointly, each on the rows of its own parts.
 
-Histograms are added over the network by LightGBM; the gradient and curvature of a loss are those of whole queries, so
-each worker computes its own.  What is common to all rows (total weight, mean curvature at the start) is a pass before.
-LightGBM adds in an order of its own, so trees may differ in the last digits with the number of workers, and cannot go
-on without a worker that is lost: then the fit ends with an `EngineError`.
+LightGBM sums histograms over the network; the gradient and curvature of a loss depend only on whole queries, so each
+worker computes those of its own rows.  Quantities common to all rows (total weight, initial mean curvature) take one
+pass before.  LightGBM's order of summation varies, so trees may differ in the last digits with the number of workers.
+It cannot continue if a worker is lost: the fit then raises an `EngineError`.
 """
 
 import socket
@@ -20,7 +20,7 @@ from placet.rank.files import lightgbm
 
 
 def grow_together(parts: Parts, loss: str, params: dict[str, Any], engine: dict[str, Any], n_trees: int) -> str:
-    """The text of a LightGBM model of ``n_trees`` trees, grown by all workers of the parts' engine together."""
+    """Grow ``n_trees`` trees jointly on all workers of the parts' engine; return the LightGBM model as text."""
     together = getattr(parts.engine, "together", None)
     if together is None:
         raise ValueError(
@@ -34,7 +34,7 @@ def grow_together(parts: Parts, loss: str, params: dict[str, Any], engine: dict[
 
 
 def best_number(parts: Parts, model: str, metric: str, n_trees: int) -> tuple[int, float]:
-    """How many of the first trees have the best mean metric on the parts, and that metric."""
+    """The number of leading trees with the best mean metric on the parts, and that metric."""
     total, defined = parts.sum(_staged, model, metric, n_trees, name="validation")
     mean = np.divide(total, defined, out=np.full(n_trees, -np.inf), where=defined > 0)
     best = int(np.argmax(mean))
@@ -42,7 +42,7 @@ def best_number(parts: Parts, model: str, metric: str, n_trees: int) -> tuple[in
 
 
 def free_address(host: str) -> str:
-    """An address of this host on which nobody listens yet."""
+    """An address of this host with an unused port."""
     with socket.socket() as one:
         one.bind(("", 0))
         return f"{host}:{one.getsockname()[1]}"
@@ -64,7 +64,7 @@ def _grow(
     engine: dict[str, Any],
     n_trees: int,
 ) -> str:
-    """What worker ``number`` of all does; every one ends with the same model."""
+    """Run the training on worker ``number``; all workers return the same model."""
     from placet.rank.trees import Slopes
     from placet.threads import get_threads
 
@@ -106,7 +106,7 @@ def _stacked(tables: list[Any]) -> Any:
 
 
 def _staged(queries: Queries, model: str, metric: str, n_trees: int) -> tuple[Floats, Floats]:
-    """Sums of a metric over the queries in which it is defined, and how many these are, after each tree."""
+    """After each tree, the sum of a metric over the queries for which it is defined, and their number."""
     booster = lightgbm().Booster(model_str=model)
     s, total, defined = np.zeros(len(queries.grade)), np.zeros(n_trees), np.zeros(n_trees)
     chosen = metric_of(metric)

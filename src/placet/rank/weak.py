@@ -1,10 +1,10 @@
-"""Weak ranking functions for boosting: columns, stumps and regression trees; each proposes h for a gradient.
+"""Weak ranking functions for boosting: columns, stumps and regression trees.
 
-A family has ``propose(d, rows, columns) -> (h on all training rows, function) | None`` with h chosen by the gradient
-d on ``rows``, and the functions are plain tuples: ("column", k), ("level", 0) or ("tree", nodes), where nodes are the
-five arrays of ``kernels.boosting.add_trees``.  For rankers that want weak rankings of one range,
-``propose_by_range(p) -> (h, function, unit) | None`` has the h = unit x function of range 1 on the training rows with
-the largest |<p, h>|, and ``all_by_range(n)`` all of them, with ``n`` thresholds for each stump's feature.
+A family has ``propose(d, rows, columns) -> (h on all training rows, function) | None``, which selects h by the gradient
+d on ``rows``.  Functions are plain tuples: ("column", k), ("level", 0) or ("tree", nodes), where nodes are the five
+arrays of ``kernels.boosting.add_trees``.  For rankers that need weak rankings of equal range,
+``propose_by_range(p) -> (h, function, unit) | None`` returns the h = unit x function with range 1 on the training rows
+and the largest |<p, h>|, and ``all_by_range(n)`` yields all such h, with ``n`` thresholds per feature for stumps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,9 +45,9 @@ class Nodes(NamedTuple):
 
 
 class Columns:
-    """h = a column of a table; with ``center`` less its mean over the training rows, and the constant is one more h.
+    """h = a column of a table; with ``center``, minus its mean over the training rows, and also h = a constant.
 
-    Neither changes an order; both let the level of the scores be right without spending features on it.
+    Neither changes the order; both let the scores fit a shift without spending features on it.
     """
 
     def __init__(self, table: Any, center: bool) -> None:
@@ -79,7 +79,7 @@ class Columns:
 
     @cached_property
     def range(self) -> Floats:
-        """Largest less smallest value of each column (columns,)."""
+        """Largest minus smallest value of each column (columns,)."""
         high, low = self.table.max(axis=0), self.table.min(axis=0)
         dense = [x.toarray() if hasattr(x, "toarray") else np.asarray(x) for x in (high, low)]
         return np.asarray(dense[0] - dense[1], np.float64).ravel()
@@ -97,7 +97,7 @@ class Columns:
         return unit * column(self.table, k), ("column", k), unit
 
     def deviating(self, n: int) -> list[tuple[Any, float]]:
-        """Columns that vary, and their standard deviations."""
+        """Non-constant columns, and their standard deviations."""
         norm = np.sqrt(np.maximum(_squares(self.table) / self.table.shape[0] - _means(self.table) ** 2, 0.0))
         return [(("column", int(k)), float(norm[k])) for k in np.flatnonzero((self.range > 0) & (norm > 0))]
 
@@ -113,13 +113,13 @@ def _squares(table: Any) -> Floats:
 
 
 def column(table: Any, k: int) -> Floats:
-    """A column of a dense or sparse table, dense."""
+    """A column of a dense or sparse table as a dense array."""
     found = table[:, [k]]
     return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)[:, 0]
 
 
 def values_of(name: str, function: Any, X: Any, listwise: Any) -> Floats:
-    """A weak function of a family at rows with features X and listwise columns."""
+    """Evaluate a weak function of a family on rows with features X and listwise columns."""
     kind, what = function
     if kind == "column":
         return column(X if name == "feature" else listwise, what)
@@ -128,7 +128,7 @@ def values_of(name: str, function: Any, X: Any, listwise: Any) -> Floats:
 
 
 class Stumps:
-    """h = one value on each side of a threshold of one feature, the means of -d; thresholds between quantiles."""
+    """h = the mean of -d on each side of a threshold of one feature; thresholds lie between quantiles."""
 
     def __init__(self, X: Floats) -> None:
         self.X = X
@@ -164,7 +164,7 @@ class Stumps:
         return [(function, float(h.std())) for h, function, _ in self.all_by_range(n) if h.std() > 0]
 
     def _stump(self, f: int, b: int, left: float, right: float) -> tuple[Floats, Any]:
-        """The function with a value on each side of edge b of feature f, on the training rows and as nodes."""
+        """The stump with these values on the two sides of edge b of feature f: on the training rows, and as nodes."""
         nodes = Nodes(
             np.array([f, -1, -1]),
             np.array([self.edges[f][b], 0.0, 0.0]),
@@ -191,7 +191,7 @@ class Trees:
         return nodes(self.X), ("tree", nodes)
 
     def propose_by_range(self, p: Floats) -> ByRange | None:
-        """A tree fitted to p, scaled."""
+        """A tree fitted to p, scaled to range 1."""
         found = self.propose(-p, None, None)
         if found is None or np.ptp(found[0]) == 0.0:
             return None
@@ -200,7 +200,7 @@ class Trees:
 
 
 def _edges(x: Floats) -> Floats:
-    """Thresholds between the different values of a column, at most ``N_BINS``; a value on one goes left."""
+    """Thresholds between the distinct values of a column, at most ``N_BINS``; a value equal to one goes left."""
     values = np.unique(x)
     if len(values) > N_BINS:
         values = np.unique(np.quantile(x, np.linspace(0.0, 1.0, N_BINS), method="lower"))
@@ -245,13 +245,13 @@ def _lightgbm_tree(family: Trees, target: Floats, rows: Ints | None, columns: In
         "min_sum_hessian_in_leaf": 0.0,
         "num_threads": 1,
     }
-    if family.data is None:  # binned once; later rounds change the target and the weights of rows
+    if family.data is None:  # binned once; later rounds change only the target and the subset of rows
         family.data = lgb.Dataset(family.X, target, params=common, free_raw_data=False)
     weight = np.ones(len(target))
     if rows is not None:
         weight[:] = 0.0
         weight[rows] = 1.0
-    # LightGBM counts rows of weight 0 in a leaf, so a part of the rows is a data set of its own
+    # LightGBM counts rows of weight 0 in a leaf, so a subset of the rows is a separate Dataset
     data = family.data if rows is None else family.data.subset(np.sort(rows))
     data.construct()
     data.set_label(target if rows is None else target[np.sort(rows)])
@@ -263,7 +263,7 @@ def _lightgbm_tree(family: Trees, target: Floats, rows: Ints | None, columns: In
 
 
 def _flat(root: dict[str, Any]) -> Nodes | None:
-    """LightGBM's nested description as arrays, or None for a tree without a split."""
+    """Convert LightGBM's nested tree to arrays; None for a tree without a split."""
     if "left_child" not in root:
         return None
     found: list[list[float]] = []
@@ -286,8 +286,8 @@ def _flat(root: dict[str, Any]) -> Nodes | None:
 def listwise_table(X: Any, z: Floats, offsets: Ints) -> Floats:
     """Columns b(x_i) exp(w z_ik - max over the list of w z_k) for b = 1, every feature, all k and w in ``EXPONENTS``.
 
-    (rows, kernels len(EXPONENTS) (features + 1)): the terms of a sum of products over the other rows, z being their
-    sums (rows, kernels).  The largest factor of a list is 1, so that no list is too long.
+    (rows, kernels len(EXPONENTS) (features + 1)): the terms of a sum of products over the other rows, with z
+    (rows, kernels) the sums over these rows.  The largest factor of a list is 1, so long lists cannot overflow.
     """
     if not isinstance(X, np.ndarray):
         raise DataError("listwise learners need dense features; use X.toarray()")
@@ -314,7 +314,7 @@ def families(
     min_rows: int,
     random_state: int,
 ) -> dict[str, Any]:
-    """The families that propose, by name; stumps and trees need dense features."""
+    """Families of weak ranking functions by name; stumps and trees need dense features."""
     found: dict[str, Any] = {}
     needs_dense = {"stump", "tree"} & set(learners)
     if needs_dense and not isinstance(X, np.ndarray):
