@@ -1,7 +1,7 @@
 """Losses: functions of row scores, ``LOSSES[name](s, lists, **params) -> (value, gradient)``.
 
-A value is minus a log likelihood, or the surrogate to minimize, summed over lists with their weights.  Each entry is a
-record (`Loss`) that holds every fact about the loss; `Bound` is a loss on its lists.
+A value is a negative log likelihood, or a surrogate to minimize, summed over lists with their weights.  Each entry is a
+record (`Loss`) of the loss's properties; `Bound` is a loss bound to its lists.
 
 >>> from placet.data import Lists
 >>> value, gradient = LOSSES["listmle"]([0.0, 0.0, 0.0], Lists([2, 1, 0], [0, 3]))
@@ -150,4 +150,4 @@ LOSSES: dict[str, Loss] = {
         law="pairs",
     ),
 }
-"""Name -> record."""
+"""Records of all losses, by name."""

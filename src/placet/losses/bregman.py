@@ -1,10 +1,10 @@
 """NDCG-consistent surrogates: Bregman divergences D_psi(p, (grad psi)^-1(s)) of normalized gains p = G(grade) / |G|_D.
 
 |G|_D, the norm of the list, is its ideal DCG: the sorted gains times the discounts of their places.  Over all scores,
-the expected loss is least at s = grad psi(E[p]), whose order maximizes expected NDCG; psi says how error is measured on
-the way.  The scores mean a level, not only an order, so a shift of all scores changes these losses.
+the expected loss is minimal at s = grad psi(E[p]), whose order maximizes expected NDCG; psi determines how error is
+measured.  These losses depend on the values of the scores, not only on their order: shifting all scores changes them.
 
-Lists of one row and lists without gain say nothing about the order (every order has the same NDCG): they contribute 0.
+Lists of one row and lists without gain contribute 0, as every order has the same NDCG.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def normalized_gains(lists: Lists, gain: str | Curve = "exp2", discount: str | C
 
 
 def dcg_shares(lists: Lists, gain: str | Curve = "exp2", discount: str | Curve = "log2") -> Floats:
-    """What each place of the ideal order adds to NDCG, (rows,): p times the discount of the place; rows best first.
+    """Contribution of each place of the ideal order to NDCG, (rows,): p times the place's discount; rows best first.
 
     >>> dcg_shares(Lists([1, 1, 0], [0, 3])).round(3)
     array([0.613, 0.387, 0.   ])
@@ -64,7 +64,7 @@ def dcg_shares(lists: Lists, gain: str | Curve = "exp2", discount: str | Curve =
 
 
 def _coefficients(psi: str | Sequence[str], alpha: ArrayLike | None, beta: float, q: float | None) -> Coefficients:
-    """(a, b, c, q) of psi = a sum(x log x - x) + b sum(x^2) + c |x|_q^2; q = 0 stands for log(m) + 2."""
+    """(a, b, c, q) of psi = a sum(x log x - x) + b sum(x^2) + c |x|_q^2; q = 0 means log(m) + 2."""
     names = (psi,) if isinstance(psi, str) else tuple(psi)
     weights = np.ones(len(names)) if alpha is None else np.atleast_1d(np.asarray(alpha, dtype=np.float64))
     for name in names:
@@ -91,9 +91,9 @@ def conjugate(
     beta: float = 0.01,
     q: float | None = None,
 ) -> tuple[float, Floats]:
-    """psi*(s) = sup_x <s, x> - psi(x) of psi = sum_k alpha_k psi_k for the scores of one list, and the x there.
+    """psi*(s) = sup_x <s, x> - psi(x) for psi = sum_k alpha_k psi_k at the scores of one list, and the maximizer x.
 
-    The dictionary: "ce" beta sum(x log x - x), "square" sum(x^2), "qnorm" |x|_q^2 with q = log(m) + 2 unless given.
+    The psi_k: "ce" beta sum(x log x - x), "square" sum(x^2), "qnorm" |x|_q^2 with q = log(m) + 2 unless given.
     x is also the gradient of psi* (envelope theorem).  Accurate to rounding; O(m) per Newton step.
 
     >>> value, x = conjugate([1.0, -2.0], "square")
@@ -119,8 +119,8 @@ def bregman(
     """D_psi(p, x) = psi(p) + psi*(s) - <p, s> with psi = sum_k alpha_k psi_k, x = (grad psi)^-1(s); gradient x - p.
 
     ``psi``: names among "ce" (beta sum(x log x - x)), "square" (sum(x^2)), "qnorm" (|x|_q^2, q = log(m) + 2 if None).
-    ``alpha``: a number >= 0 for each name; 1 each unless given.  See `conjugate` and `placet.data.gains`.  The
-    curvature, infinite at a score of 0 with "qnorm" alone, is capped there.  O(rows).
+    ``alpha``: a number >= 0 for each name, 1 by default.  See `conjugate` and `placet.data.gains`.  The curvature,
+    infinite at a score of 0 with "qnorm" alone, is capped there.  O(rows).
     """
     args = _coefficients(psi, alpha, beta, q)
     return Plan(
@@ -136,7 +136,7 @@ def bregman_ce(
 ) -> Plan:
     """sum_i beta e^(s_i / beta) - p_i s_i + beta (p_i log p_i - p_i): cross-entropy, psi = beta sum(x log x - x).
 
-    Above s = 300 beta the exponential goes on along its tangent, so value and gradient stay finite.
+    Above s = 300 beta the exponential is continued along its tangent, so value and gradient stay finite.
     """
     return bregman(lists, psi="ce", beta=beta, gain=gain, discount=discount)
 
@@ -156,9 +156,9 @@ def bregman_qnorm(
 def cosine(lists: Columns, *, gain: str | Curve = "exp2", discount: str | Curve = "log2") -> Plan:
     """1/2 |p - s / |s||^2: the divergence of psi = |x|^2 / 2 at the direction of the scores; scale-invariant.
 
-    Not convex.  A list whose scores are all 0 has no direction: the value is the mean over all, (|p|^2 + 1) / 2, and
-    the gradient -p, so that any small step down the gradient lowers the loss.  The curvature is a positive bound on the
-    diagonal of the Hessian, |p| (2 |u_i| + |1 - 3 u_i^2|) / |s|^2 with u = s / |s|.
+    Not convex.  If all scores of a list are 0 they have no direction: the value is the mean over all directions,
+    (|p|^2 + 1) / 2, and the gradient is -p, so that any small step down the gradient lowers the loss.  The curvature is
+    a positive bound on the Hessian's diagonal, |p| (2 |u_i| + |1 - 3 u_i^2|) / |s|^2 with u = s / |s|.
     """
     return Plan(
         (cosine_kernels.cosine,),

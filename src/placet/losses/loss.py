@@ -1,4 +1,4 @@
-"""The record of a loss, and a loss bound to its lists: rows sorted once, weights normalized once, checks done once."""
+"""The record of a loss, and a loss bound to its lists: inputs checked, rows sorted and weights normalized once."""
 
 import inspect
 import math
@@ -21,21 +21,21 @@ Kernel = Callable[..., None]
 Law = Literal["order", "pairs", "partition"]
 Second = Literal["curvature", "hvp"]
 
-ROWS_PER_RANGE = 8192  # at least: a call costs as much as some hundred rows
+ROWS_PER_RANGE = 8192  # minimum: a call costs as much as a few hundred rows
 MOST_RANGES = 64
 TRAINING_TOLERANCE = 1e-4
-"""Error allowed in the integrals of a loss in training, unless the fit itself is asked for less."""
+"""Tolerance of the integrals of a loss in training, unless the fit itself requires a smaller one."""
 
 
 class Plan(NamedTuple):
-    """What a loss runs on given lists with given parameters.
+    """The kernels of a loss and their arguments, for given lists and parameters.
 
     ``value`` is called as ``kernel(s, grade, offsets, weight, values, grad, [slopes,] *args)`` and fills ``values``
-    (lists,), ``grad`` (rows,) and, for a loss that learns parameters, ``slopes`` (lists, parameters), all zero before;
-    ``curvature`` as ``kernel(s, grade, offsets, weight, out, *args)``; ``hvp`` likewise with v before the arguments.
-    ``reweights`` losses have the scores that give the places before ``args`` (and before v); empty: those of the call.
-    ``grade`` replaces the grades where the loss sees something else (rows,).  ``draw`` makes the arguments of ``value``
-    anew from a generator at each call.  ``backward``: the kernels see the lists reversed, and minus the scores.
+    (lists,), ``grad`` (rows,) and, if the loss learns parameters, ``slopes`` (lists, parameters), all initially zero;
+    ``curvature`` is called as ``kernel(s, grade, offsets, weight, out, *args)``; ``hvp`` has v before ``args``.
+    Kernels of ``reweights`` losses receive the scores that determine the places before ``args`` (and before v); if
+    empty, the places are those of ``s``.  ``grade`` (rows,), if given, replaces the grades.  ``draw`` draws additional
+    arguments of ``value`` from a generator at each call.  ``backward``: pass the lists reversed and the scores negated.
     """
 
     value: tuple[Any, ...]
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Lists as kernels take them: contiguous, float64 (``offsets`` int64), read-only, grades never rising in a list."""
+    """Lists as kernels expect them: contiguous, float64 (``offsets`` int64), read-only, by descending grade."""
 
     grade: Floats
     offsets: Ints
@@ -56,48 +56,48 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of row scores and every fact about it.  Called as ``loss(s, lists, **params) -> (value, gradient)``.
+    """A loss of row scores and its properties.  Called as ``loss(s, lists, **params) -> (value, gradient)``.
 
     Attributes
     ----------
     plan : function
-        ``plan(columns, **params) -> Plan``: parameters, their checks, the kernels.  Its docstring states the formula.
+        ``plan(columns, **params) -> Plan``: checks parameters and selects kernels.  Its docstring gives the formula.
     reference : str
-        Where the loss comes from, in one line.
+        Source of the loss, in one line.
     gives : tuple
-        Which second derivatives there are: "curvature" (the Hessian's diagonal or a bound), "hvp" (Hessian products).
+        Available second derivatives: "curvature" (the Hessian's diagonal or a bound), "hvp" (Hessian-vector products).
     learnt : mapping
-        Parameters learnt jointly with the scores, and their starting values.
+        Parameters learned jointly with the scores, and their initial values.
     scaling : tuple
-        Learnt parameters that multiply all scores, as the length of a weight vector does already.
+        Learned parameters that multiply all scores, as the norm of a weight vector does already.
     law : str or None
-        What the loss is minus the log likelihood of: "order" (e^s are the weights of a Plackett-Luce law of orders),
-        "pairs" (the results of pairs), "partition" (ordered partitions only); None: it is no likelihood.
+        Model of which the loss is the negative log likelihood: "order" (Plackett-Luce orders with weights e^s),
+        "pairs" (outcomes of pairs), "partition" (ordered partitions only); None if it is not a likelihood.
     shift_invariant : bool
-        Adding a constant to a list's scores changes nothing.
+        Adding a constant to a list's scores does not change the loss.
     scale_invariant : bool
-        Multiplying a list's scores by a positive number changes nothing.
+        Multiplying a list's scores by a positive number does not change the loss.
     samples : bool
         The gradient is a random estimate.
     breaks_ties : bool
         Tied rows are put in a random order.
     smooth : bool
-        Twice differentiable everywhere, with derivatives that differences can check.
+        Twice differentiable everywhere, with derivatives that finite differences can check.
     convex : bool
         Convex in the scores.
     differentiable : bool
-        Has a gradient everywhere; where it has kinks, no gradient vanishes at the minimum.
+        Has a gradient everywhere; a loss with kinks need not have a vanishing gradient at the minimum.
     exact_curvature : bool
-        The curvature is the Hessian's diagonal, not an upper bound of it.
+        The curvature is the Hessian's diagonal, not an upper bound on it.
     sums_lowest_tier : bool
-        Scores of the lowest tier enter through their log-sum-exp alone.
+        Scores of the lowest tier enter only through their log-sum-exp.
     values_of_grades : bool
-        The values of the grades count, not their order alone.
+        The loss depends on the values of the grades, not only on their order.
     reweights : bool
-        Pairs weigh by the places of the current scores, held fixed in derivatives: the value jumps where rows change
-        places, and kernels take the scores that give the places before their own arguments (`Bound.hold`).
+        Pairs are weighted by the places of the current scores, held fixed in derivatives: the value jumps when rows
+        swap places, and kernels take the scores that determine the places before other arguments (`Bound.hold`).
     square : int
-        Numbers that the kernels hold for every pair of rows of the longest list.
+        Numbers that the kernels store for every pair of rows of the longest list.
     """
 
     plan: Callable[..., Plan]
@@ -122,7 +122,7 @@ class Loss:
     def __call__(self, s: ArrayLike, lists: Lists, *, parameter_gradient: bool = False, **params: Any) -> Any:
         """Value, summed over lists with their weights, and gradient (rows,).
 
-        ``parameter_gradient`` adds a dict of the derivatives in the learnt parameters.
+        ``parameter_gradient`` adds a dict of the derivatives in the learned parameters.
         """
         bound, s = self._bound(s, lists, params)
         if not parameter_gradient:
@@ -132,18 +132,18 @@ class Loss:
         return value, grad, dict(zip(learnt, slopes.tolist()))
 
     def per_list(self, s: ArrayLike, lists: Lists, **params: Any) -> Floats:
-        """One value per list (lists,), weighted; their sum is the value."""
+        """Weighted value of each list (lists,); they sum to the loss value."""
         bound, s = self._bound(s, lists, params)
         return bound.per_list(s)
 
     @property
     def curvature(self) -> Callable[..., Floats] | None:
-        """``(s, lists, **params) -> (rows,)``: the Hessian's diagonal or its stated bound; None where there is none."""
+        """``(s, lists, **params) -> (rows,)``: the Hessian's diagonal or its stated bound; None if not available."""
         return self._curvature if "curvature" in self.gives else None
 
     @property
     def hvp(self) -> Callable[..., Floats] | None:
-        """``(s, lists, v, **params) -> (rows,)``: the Hessian times a vector; None where there is none."""
+        """``(s, lists, v, **params) -> (rows,)``: the Hessian times a vector; None if not available."""
         return self._hvp if "hvp" in self.gives else None
 
     @property
@@ -153,11 +153,11 @@ class Loss:
 
     @property
     def draws(self) -> bool:
-        """Whether the loss draws random numbers: it has a parameter ``random_state``."""
+        """Whether the loss draws random numbers, that is, has a parameter ``random_state``."""
         return "random_state" in self.parameters
 
     def training_parameters(self, given: Mapping[str, Any] | None, tol: float = 1.0) -> dict[str, Any]:
-        """Those given, checked by name, and integrals no more exact than a fit to ``tol`` needs."""
+        """The given parameters, with names checked, and integrals only as accurate as a fit to ``tol`` needs."""
         params = dict(given or {})
         unknown = sorted(set(params) - set(self.parameters))
         if unknown:
@@ -185,7 +185,7 @@ class Loss:
 
 
 class Bound:
-    """A loss on its lists: a function of row scores, in the order of the caller's rows, per unit weight.
+    """A loss bound to its lists: a function of row scores in the caller's row order, normalized by total weight.
 
     Parameters
     ----------
@@ -194,12 +194,11 @@ class Bound:
     params : mapping, optional
         Parameters of the loss.
     total : float, optional
-        What the weights are divided by; their sum unless given (the sum over all parts, where this is one of them).
+        Divisor of the weights; their sum by default (if the data come in parts, the sum over all parts).
     learn : iterable of str, optional
-        Learnt parameters to learn here; all that are not in ``params`` and do not merely scale the scores, unless
-        given.
+        Parameters to learn; by default, all learnable ones that are not in ``params`` and do not just scale the scores.
 
-    ``learnt`` holds the starting values of the parameters that are learnt here.
+    ``learnt`` holds the initial values of the parameters that are learned.
 
     >>> bound = Bound("listmle", Lists([2, 0, 1], [0, 3]))
     >>> value, gradient = bound.value_and_grad(np.zeros(3))
@@ -234,10 +233,10 @@ class Bound:
         self.learnt: dict[str, float] = {k: float(self.loss.learnt[k]) for k in names if k not in fixed}
         self._held: Floats | None = None
         self._plan_cache: tuple[dict[str, float], Plan] | None = None
-        self._plan({})  # wrong parameters are refused here
+        self._plan({})  # raises on invalid parameters
 
     def _refuse_long(self, offsets: Ints) -> None:
-        """A ``DataError`` where what the kernels of all threads hold for the longest list does not fit in memory."""
+        """Raise ``DataError`` if the scratch memory of all threads for the longest list does not fit in memory."""
         if self.loss.square:
             longest = int(np.diff(offsets).max(initial=0))
             refuse_beyond_memory(
@@ -249,26 +248,26 @@ class Bound:
     def value_and_grad(
         self, s: Floats, learnt: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
     ) -> tuple[float, Floats]:
-        """Value and gradient (rows,) at ``s``; infinite where a score is not finite, so that a search turns back.
+        """Value and gradient (rows,) at ``s``; infinite if a score is not finite, so that a line search backs off.
 
-        ``learnt``: values of the learnt parameters (their start unless given).  ``rng``: for losses that sample.
+        ``learnt``: values of the learned parameters (default: initial values).  ``rng``: for losses that sample.
         """
         return self.value_grad_slopes(s, learnt, rng)[:2]
 
     def value_grad_slopes(
         self, s: Floats, learnt: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
     ) -> tuple[float, Floats, Floats]:
-        """Value, gradient, and the derivatives in the parameters of ``learnt``, in its order."""
+        """Value, gradient, and the derivatives in the parameters of ``learnt``, in the same order."""
         chosen = self.learnt if learnt is None else learnt
         values, grad, slopes = self._values(s, chosen, rng)
         return float(values.sum()), grad, slopes[:, [list(self.loss.learnt).index(k) for k in chosen]].sum(axis=0)
 
     def per_list(self, s: Floats, learnt: Mapping[str, float] | None = None) -> Floats:
-        """One value per list (lists,), weighted."""
+        """Weighted value of each list (lists,)."""
         return self._values(s, self.learnt if learnt is None else learnt, None)[0]
 
     def curvature(self, s: Floats, learnt: Mapping[str, float] | None = None) -> Floats:
-        """Diagonal of the Hessian (rows,), or the bound that the loss states."""
+        """Diagonal of the Hessian (rows,), or the bound stated by the loss."""
         plan = self._plan(self.learnt if learnt is None else learnt)
         assert plan.curvature is not None, "no curvature: see `needs`"
         kernel, *args = plan.curvature
@@ -282,9 +281,9 @@ class Bound:
         return self._rows(kernel, plan, s, (v,), args)
 
     def best_level(self, s: Floats, learnt: Mapping[str, float] | None = None) -> float:
-        """The constant that, added to ``s``, minimizes the loss: Newton steps, halved while the slope grows.
+        """The constant shift of ``s`` that minimizes the loss, by Newton steps, halved while the slope grows.
 
-        0 where the loss is invariant to shifts.
+        0 if the loss is shift-invariant or has no curvature.
         """
         if self.loss.shift_invariant or "curvature" not in self.loss.gives:
             return 0.0
@@ -309,14 +308,14 @@ class Bound:
         return level
 
     def hold(self, s: Floats | None) -> None:
-        """Keep the weights of pairs that the places at ``s`` give, until told otherwise (None: those of each call).
+        """Fix the pair weights at the places given by ``s`` until the next call of ``hold``; None unfixes them.
 
-        The loss is then smooth and convex, so that a line search can trust it.  Nothing for losses that do not reweigh.
+        The loss is then smooth and convex, as a line search needs.  No effect on losses that do not reweight.
         """
         self._held = None if s is None or not self.loss.reweights else self._visible(s).copy()
 
     def part(self, which: NDArray[np.integer[Any]]) -> tuple[Ints, "Bound"]:
-        """Rows of some of the lists, and the same loss on these lists alone, per unit of their weight."""
+        """Rows of the given lists, and the same loss on these lists alone, normalized by their weight."""
         sizes = np.diff(self.offsets)[which]
         offsets = np.append(0, np.cumsum(sizes))
         rows = np.repeat(self.offsets[:-1][which] - offsets[:-1], sizes) + np.arange(offsets[-1])
@@ -324,10 +323,10 @@ class Bound:
         lists = Lists(np.asarray(self.lists.grade)[rows], offsets, weight)
         return rows, Bound(self.loss, lists, self.params, learn=self.learnt)
 
-    # Inside: everything below is in the order of the kernels' rows
+    # Internals: everything below is in the kernels' row order
 
     def _plan(self, learnt: Mapping[str, float]) -> Plan:
-        """The kernels and their arguments; kept until the learnt parameters change."""
+        """The kernels and their arguments, cached until the learned parameters change."""
         now = dict(learnt)
         if self._plan_cache is None or self._plan_cache[0] != now:
             self._plan_cache = now, self.loss.plan(self.columns, **{**self.params, **now})
@@ -336,7 +335,7 @@ class Bound:
     def _values(
         self, s: Floats, learnt: Mapping[str, float], rng: np.random.Generator | None
     ) -> tuple[Floats, Floats, Floats]:
-        """Values (lists,), gradient (rows,) in the caller's order, slopes (lists, learnt parameters)."""
+        """Values (lists,), gradient (rows,) in the caller's order, slopes (lists, learned parameters)."""
         plan = self._plan(learnt)
         kernel, *args = plan.value
         values, slopes = np.zeros(self.n_lists), np.zeros((self.n_lists, len(self.loss.learnt)))
@@ -360,7 +359,7 @@ class Bound:
         return values, self._back(grad), slopes
 
     def _rows(self, kernel: Kernel, plan: Plan, s: Floats, vectors: tuple[Floats, ...], args: list[Any]) -> Floats:
-        """What a kernel of second derivatives writes into the rows, in the caller's order."""
+        """Run a kernel of second derivatives; return its output (rows,) in the caller's order."""
         if not np.isfinite(s).all():
             return np.full(len(s), math.nan)
         x, columns, cuts, out = self._inputs(plan, s)
@@ -376,7 +375,7 @@ class Bound:
         return self._back(out[::-1] if plan.backward else out)
 
     def _inputs(self, plan: Plan, s: Floats) -> tuple[Floats, Columns, Ints, Floats]:
-        """Scores, lists, the ranges of lists that threads share, and an array for the rows, as the kernels see them."""
+        """Scores, lists, ranges of lists to divide among threads, and an output array (rows,), in kernel order."""
         x = self._forward(plan, self._visible(s))
         if not plan.backward:
             columns = self.columns if plan.grade is None else self.columns._replace(grade=plan.grade)
@@ -384,22 +383,22 @@ class Bound:
         return read_only(-x), self._reversed, _cut(self._reversed.offsets), np.empty(self.n_rows)
 
     def _visible(self, s: Floats) -> Floats:
-        """The scores, 0 in lists of weight zero."""
+        """The scores, set to 0 in lists of weight zero."""
         return s if self._silent is None else np.where(self._silent, 0.0, s)
 
     def _places(self, plan: Plan) -> tuple[Floats, ...]:
-        """The scores that give the places, for losses that reweigh."""
+        """The scores that determine the places, for losses that reweight."""
         if not self.loss.reweights:
             return ()
         return (_NO_ROWS if self._held is None else self._forward(plan, self._held),)
 
     def _forward(self, plan: Plan, column: Floats) -> Floats:
-        """A column in the order of the kernels' rows."""
+        """Convert a column to the kernels' row order."""
         column = column if self._order is None else column[self._order]
         return read_only(column[::-1] if plan.backward else column)
 
     def _back(self, column: Floats) -> Floats:
-        """A column in the order of the caller's rows."""
+        """Convert a column to the caller's row order."""
         if self._order is None:
             return np.ascontiguousarray(column)
         out = np.empty_like(column)
@@ -408,7 +407,7 @@ class Bound:
 
     @cached_property
     def _reversed(self) -> Columns:
-        """The lists from the worst row to the best, last list first, and grades negated: sorted rows stay sorted."""
+        """The lists from worst to best row, last list first, with negated grades, so that sorted rows stay sorted."""
         grade, offsets, weight = self.columns
         return Columns(
             read_only(-grade[::-1]), read_only(len(grade) - offsets[::-1], np.int64), read_only(weight[::-1])
@@ -418,25 +417,25 @@ class Bound:
         return np.random.default_rng(self.params.get("random_state", 0)) if rng is None else rng
 
     def _descending(self, grade: Floats) -> bool:
-        """Whether the grades of every list never rise."""
+        """Whether the grades of every list are in descending order."""
         cuts, offsets = self._cuts, self.offsets
         found = map_ordered(lambda k: ranges.is_descending(grade, offsets[cuts[k] : cuts[k + 1] + 1]), len(cuts) - 1)
         return all(found)
 
     def _rows_of_weight_zero(self, weight: Floats) -> NDArray[np.bool_] | None:
-        """Rows of lists that count for nothing: their scores are not looked at."""
+        """Mask of the rows of lists with weight zero, whose scores are ignored; None if there are none."""
         return None if weight.all() else np.repeat(weight == 0, np.diff(self.offsets))
 
 
 def loss_named(name: str) -> Loss:
-    """The record of a loss, or a ``ValueError`` that lists the names."""
+    """The record of a loss; raises a ``ValueError`` that lists the valid names."""
     from placet.losses import LOSSES
 
     return LOSSES[one_of(name, LOSSES, "loss")]
 
 
 def needs(loss: str, *what: str, who: str) -> Loss:
-    """The record of a loss that gives what a ranker needs, or one message for all that do not.
+    """The record of a loss; raises ``ValueError`` if it lacks something that the ranker ``who`` needs.
 
     ``what``: "curvature", "hvp", "no learnt parameters", "no sampling".
     """
@@ -457,9 +456,9 @@ def needs(loss: str, *what: str, who: str) -> Loss:
 
 
 def read_only(values: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
-    """A read-only view as kernels take them; a copy only if type or layout ask for one.
+    """A read-only contiguous view for the kernels; a copy only if type or layout require it.
 
-    Numba compiles again for arrays that differ in being writable, so all inputs are of one kind.
+    Numba compiles separately for writable and read-only arrays, so all inputs are made read-only.
     """
     refuse_masked_or_complex(values)
     view = np.require(values, dtype, ["C", "A"]).view()
@@ -468,7 +467,7 @@ def read_only(values: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
 
 
 def checked_lists(lists: Lists) -> Columns:
-    """Grades, offsets and weights as kernels take them (rows not sorted yet), or a ``ValueError``."""
+    """Grades, offsets and weights as kernels expect them (rows not yet sorted), or a ``ValueError``."""
     grade, given = _numbers(lists[0], "grades"), np.asarray(lists[1])
     if (
         given.ndim != 1
@@ -511,10 +510,10 @@ def _row_vector(values: ArrayLike, n_rows: int, what: str) -> Floats:
 
 
 def _cut(offsets: Ints) -> Ints:
-    """Lists that start a range, and the number of lists at the end.
+    """First list of each range, followed by the number of lists.
 
-    Whole lists, of about ROWS_PER_RANGE rows together or more, so that there are at most about MOST_RANGES: results do
-    not depend on the number of threads.
+    Ranges consist of whole lists with about ROWS_PER_RANGE rows or more in total, at most about MOST_RANGES of them.
+    They do not depend on the number of threads, so neither do the results.
     """
     n_lists = len(offsets) - 1
     marks = np.arange(0, offsets[-1] + 1, max(ROWS_PER_RANGE, -(-int(offsets[-1]) // MOST_RANGES)))

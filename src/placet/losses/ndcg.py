@@ -1,7 +1,7 @@
-"""Losses that aim at NDCG itself: pairs weighed by what NDCG would change, and NDCG made smooth.
+"""Losses that target NDCG directly: pairs weighted by the change in NDCG, and smooth approximations of NDCG.
 
-Gains g are over the ideal DCG of the list (up to place k where there is one).  Lists without a gain, or with one gain
-throughout, have one NDCG whatever the scores: the pairs of such lists weigh nothing.
+Gains g are divided by the ideal DCG of the list (up to place k, if given).  Lists without gains, or with all gains
+equal, have the same NDCG whatever the scores: their pairs have weight 0.
 """
 
 import math
@@ -18,7 +18,7 @@ from placet.losses.loss import Columns, Plan, read_only
 
 
 def _gains(lists: Columns, gain: str | Curve, discount: str | Curve, k: int | None) -> tuple[Floats, Floats, int]:
-    """Gains over the ideal DCG of the top k (rows,), discounts of the places of the longest list, and k as a number."""
+    """Gains divided by the ideal DCG of the top k (rows,), discounts up to the longest list, and k as a number."""
     if k is not None and k < 1:
         raise ValueError(f"k must be at least 1, or None for all places, not {k}")
     longest = int(np.diff(lists.offsets).max(initial=0))
@@ -73,11 +73,11 @@ def lambdarank(
 ) -> Plan:
     """LambdaRank: sum over i above j of abs(change of NDCG if i and j swapped places) log(1 + e^{-sigma d}).
 
-    The places are those of the current scores and count as fixed in derivatives, so the value jumps where rows change
-    places.  Pairs count with at least one row among the top ``k`` places, and the ideal DCG is that of the top k.
-    Tied scores have the mean over all their orders.  ``norm``: LightGBM's two further factors, one per pair,
-    1 / (0.01 + abs(d)), unless all scores of the list are equal, and one per list, log2(1 + T) / T with T the sum of
-    all slopes, which are held fixed as well; gradient and curvature are then those of LightGBM's ``lambdarank``.
+    The places are those of the current scores and are held fixed in derivatives, so the value jumps when rows swap
+    places.  Only pairs with at least one row in the top ``k`` places count, and the ideal DCG is that of the top k.
+    Tied scores are averaged over all their orders.  ``norm`` adds LightGBM's two further factors, also held fixed:
+    1 / (0.01 + abs(d)) per pair, unless all scores of the list are equal, and log2(1 + T) / T per list, T the sum of
+    all slopes; gradient and curvature are then those of LightGBM's ``lambdarank``.
     O(N log N + k N) per list, O(N^2) with ``k=None``.
     """
     return _weighed_pairs(lists, sigma, k, gain, discount, norm=norm)
@@ -95,8 +95,8 @@ def lambdaloss(
     """NDCG-Loss2++: sum over i above j of (rho + mu delta) (g_i - g_j) log2(1 + e^{-sigma d}).
 
     rho = abs(D_a - D_b) for the places a, b of the two rows (LambdaRank's weight), delta = D_{abs(a - b)} -
-    D_{abs(a - b) + 1}, D_1 the discount of the first place (NDCG-Loss2's, a bound of NDCG).  Places, ``k``, ties and
-    cost are as in `lambdarank`.
+    D_{abs(a - b) + 1} (NDCG-Loss2's weight, which bounds NDCG), D_1 the discount of the first place.  Places, ``k``,
+    ties and cost are as in `lambdarank`.
     """
     if not 0.0 <= mu < math.inf:
         raise ValueError(f"mu must be a finite number of at least 0, not {mu}")
@@ -106,7 +106,7 @@ def lambdaloss(
 def approx_ndcg(lists: Columns, *, temperature: float = 1.0, gain: str | Curve = "exp2") -> Plan:
     """1 - sum_i g_i / log2(1 + place_i), place_i = 1 + sum over j != i of 1 / (1 + e^{(s_i - s_j) / temperature}).
 
-    Not convex.  The curvature is a bound of the Hessian's diagonal.  O(rows with a gain x rows) per list.
+    Not convex.  The curvature is a bound on the Hessian's diagonal.  O(rows with a gain x rows) per list.
     """
     g, _, _ = _gains(lists, gain, "log2", None)
     args = (_positive(temperature, "temperature"),)
@@ -129,11 +129,11 @@ def neural_ndcg(
 ) -> Plan:
     """1 - sum over places r up to k of D_r sum_i P_ri g_i, P the relaxed permutation matrix of NeuralSort.
 
-    P_r = softmax over i of ((n + 1 - 2 r) s_i - sum_j abs(s_i - s_j)) / temperature: at a low temperature the row in
-    place r.  Rows of P sum to 1, columns need not, so the value can fall below 0, unless ``sinkhorn`` is above 0: at
-    most so many steps of Sinkhorn scaling (the paper takes 50) divide columns and rows by their sums until both are 1,
-    and the gradient goes through every step.  Not convex, with kinks where scores tie.  In place of the curvature
-    stands a positive number of its size.  O(N log N + k N) per list, O(N^2) with ``k=None``, times the steps.
+    P_r = softmax over i of ((n + 1 - 2 r) s_i - sum_j abs(s_i - s_j)) / temperature: at a low temperature, it selects
+    the row in place r.  Rows of P sum to 1 but columns need not, so the value can fall below 0.  With ``sinkhorn`` > 0,
+    up to that many Sinkhorn steps (the paper uses 50) divide columns and rows by their sums until both sum to 1, and
+    the gradient is propagated through every step.  Not convex, with kinks where scores tie.  The curvature is replaced
+    by a positive number of the same magnitude.  O(N log N + k N) per list, O(N^2) with ``k=None``, times the steps.
     """
     g, places, cut = _gains(lists, gain, discount, k)
     if isinstance(sinkhorn, bool) or int(sinkhorn) != sinkhorn or sinkhorn < 0:

@@ -1,11 +1,11 @@
-"""Models of pairs, and losses of pairs: sums (not means) over the pairs of each list, d = s_i - s_j, i graded above j.
+"""Pair models and pairwise losses: sums (not means) over the pairs of each list, d = s_i - s_j, i graded above j.
 
-`PAIR_MODELS` are the models of one pair, for lists (the losses here), counts (the estimators) and draws (`simulate`)
-alike.  They have one parameter of ties: Rao-Kupper's theta is 1 + e^tie, Davidson's nu is e^tie, and ``tie = -inf`` is
-the Bradley-Terry model, in which a tie is impossible.
+`PAIR_MODELS` are the models of a single pair, shared by the losses here (lists), the estimators (counts) and `simulate`
+(draws).  They have one tie parameter: Rao-Kupper's theta is 1 + e^tie, Davidson's nu is e^tie, and ``tie = -inf`` gives
+the Bradley-Terry model, in which ties are impossible.
 
-`ranknet`, `ranksvm` and `rank_regress` leave tied pairs out.  `rao_kupper` and `davidson` give them a probability of
-their own; the three results of a pair sum to 1.
+`ranknet`, `ranksvm` and `rank_regress` ignore tied pairs.  `rao_kupper` and `davidson` assign ties a probability; the
+probabilities of win, loss and tie sum to 1.
 """
 
 import math
@@ -23,7 +23,7 @@ from placet.losses.loss import Columns, Kernel, Plan, read_only
 
 
 def log_theta(tie: float) -> float:
-    """t = log(1 + e^tie), in which Rao-Kupper's minus log likelihood is convex."""
+    """t = log(1 + e^tie), in which Rao-Kupper's negative log likelihood is convex."""
     return float(np.logaddexp(0.0, tie))
 
 
@@ -35,11 +35,11 @@ def tie_of_log_theta(t: float) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class PairModel:
-    """A model of one pair: kernels that take the differences d and a number t, which stands for ``tie``.
+    """A model of a single pair: kernels that take the differences d and t, a transform of the tie parameter.
 
-    ``costs``: minus the log probabilities of a win, a loss and a tie.  ``slopes``: derivatives of minus the log
-    likelihood of counts, convex in (d, t).  ``inner(tie)`` is t, and ``outer(t)`` the tie parameter with its first and
-    second derivatives.  ``reference``: where the model was first stated.
+    ``costs``: negative log probabilities of a win, a loss and a tie.  ``slopes``: derivatives of the negative log
+    likelihood of counts, which is convex in (d, t).  ``inner(tie)`` returns t, and ``outer(t)`` the tie parameter with
+    its first and second derivatives.  ``reference``: where the model was first published.
     """
 
     costs: Kernel
@@ -71,7 +71,7 @@ PAIR_MODELS: dict[str, PairModel] = {
 
 
 def outcome_costs(d: ArrayLike, model: str, tie: float = -math.inf) -> tuple[Floats, Floats, Floats]:
-    """Minus the log probabilities that the first of a pair wins, loses and ties, at differences d of any shape.
+    """Negative log probabilities that the first of a pair wins, loses and ties, at differences d of any shape.
 
     >>> [float(cost.round(6)) for cost in outcome_costs(0.0, "davidson", 0.0)]  # log 3: all alike
     [1.098612, 1.098612, 1.098612]
@@ -90,7 +90,7 @@ def outcome_probabilities(d: ArrayLike, model: str, tie: float = -math.inf) -> t
 
 
 def _plan(lists: Columns, value: tuple[object, ...], second: Kernel, *args: object) -> Plan:
-    """``second`` gives out_i = sum_j h_ij (v_i - other v_j): diagonal at v = 1, other = 0; products at other = 1."""
+    """``second`` computes out_i = sum_j h_ij (v_i - other v_j): diagonal at v = 1, other = 0; products at other = 1."""
     ones = read_only(np.ones(len(lists.grade)))
     return Plan(value, curvature=(second, ones, 0.0, *args), hvp=(second, 1.0, *args))
 
@@ -103,8 +103,8 @@ def ranknet(lists: Columns) -> Plan:
 def ranksvm(lists: Columns) -> Plan:
     """Hinge: sum over i above j of max(0, 1 - d).  O(N log N) per list; the slope at d = 1 is taken as 0.
 
-    The hinge has no second derivative; in its place stands that of max(0, 1 - d)^2 / 2, which bends where the hinge
-    slopes.
+    The second derivative is that of max(0, 1 - d)^2 / 2, which is nonzero where the hinge slopes; the hinge itself has
+    none.
     """
     return _plan(lists, (margins.hinge,), margins.hinge_second)
 
@@ -115,7 +115,7 @@ def rank_regress(lists: Columns) -> Plan:
 
 
 def rao_kupper(lists: Columns, *, tie: float = 0.0) -> Plan:
-    """Ties by theta = 1 + e^tie: P(i > j) = 1 / (1 + theta e^{-d}), P(tie) = (theta^2 - 1) P(i > j) P(j > i).
+    """Rao-Kupper, theta = 1 + e^tie: P(i > j) = 1 / (1 + theta e^{-d}), P(tie) = (theta^2 - 1) P(i > j) P(j > i).
 
     - log P(i > j) = softplus(log theta - d), and a tie costs softplus(log theta - d) + softplus(log theta + d)
     - log(theta^2 - 1).  O(N^2) per list.
@@ -127,7 +127,7 @@ def rao_kupper(lists: Columns, *, tie: float = 0.0) -> Plan:
 
 
 def davidson(lists: Columns, *, tie: float = 0.0) -> Plan:
-    """A win, a loss and a tie weigh e^{d/2}, e^{-d/2} and e^tie.
+    """Davidson: a win, a loss and a tie have weights e^{d/2}, e^{-d/2} and e^tie.
 
     - log P(i > j) = log(e^{d/2} + e^{-d/2} + e^tie) - d/2; a tie has - tie in place of - d/2.  O(N^2) per list.
     """

@@ -1,6 +1,6 @@
 """The Plackett-Luce family: full orders, orders of the top, and ordered partitions.
 
-Items leave one by one; each time the next is i with probability e^{s_i} / sum over the items left of e^{s_j}.
+Items are drawn one by one; the next is i with probability e^{s_i} / sum over the remaining items of e^{s_j}.
 """
 
 from typing import Any
@@ -21,16 +21,16 @@ _ABOVE_LOWEST_TIER = -1
 
 
 def _uniforms(lists: Columns, random_state: int) -> Floats:
-    """One uniform per row: the shuffle of tied rows depends on the seed and the row alone, not on threads or ranges."""
+    """One uniform per row: the shuffle of tied rows depends only on the seed and the row, not on threads or ranges."""
     return np.random.default_rng(random_state).random(len(lists.grade))
 
 
 def stage_weights(
     lists: Columns, stage_weight: str | None, gain: str | Curve, discount: str | Curve, *, tiers: bool
 ) -> Floats:
-    """Factor of each stage: "dcg" is the share of the ideal DCG that the stage decides; empty for None, 1 everywhere.
+    """Factor of each stage (rows,): its share of the ideal DCG for "dcg"; empty for None, meaning 1 everywhere.
 
-    At the row of the stage's place (rows,); with ``tiers`` a stage is a tier and its factor stands at its first row.
+    Stored at the row of the stage's place; with ``tiers`` a stage is a tier, and its factor is at its first row.
     """
     if one_of(stage_weight, (None, "dcg"), "stage_weight") is None:
         return read_only(np.zeros(0))
@@ -72,7 +72,7 @@ def pl_topk(
 
     ``k=None`` orders every row above the lowest tier.  Tied rows are put in a seeded random order.
     ``stage_weight="dcg"`` multiplies the term of place j by gain(grade) discount(j) over the ideal DCG of the list, so
-    that the likelihood looks where NDCG looks (it is then no likelihood any more).
+    that the loss focuses on the same places as NDCG (it is then no longer a likelihood).
     """
     if k is not None and k < 0:
         raise ValueError(f"k must be at least 0, or None for every row above the lowest tier, not {k}")
@@ -81,10 +81,10 @@ def pl_topk(
 
 
 def pl_lower_bound(lists: Columns) -> Plan:
-    """Minus the log of Hino's lower bound of the partition's likelihood.  O(rows).
+    """Negative log of Hino's lower bound on the partition's likelihood.  O(rows).
 
     prod over tiers m above the lowest of n_m! prod_{i in X_m} e^{s_i} / sum_{j in R_m} e^{s_j}: every item of the
-    tier is drawn against the whole of R_m.
+    tier is drawn from all of R_m.
     """
     return Plan((kernels.lower_bound,), curvature=(kernels.lower_bound_curvature,), hvp=(kernels.lower_bound_hvp,))
 
@@ -114,12 +114,12 @@ def pl_partition(
     """Exact likelihood of the ordered partition: - sum over tiers m above the lowest of log P(X_m before R_{m+1}).
 
     P = integral over u in (0, 1) of prod_{i in X_m} (1 - u^{a_i}), a_i = e^{s_i} / sum_{j in R_{m+1}} e^{s_j}: the
-    sum over all orders inside each tier.  ``tol``: the error of each stage in log P, relative to max(1, |log P|), and
-    in the gradient of each tied row, estimated from the nodes themselves; over thousands of stages of all shapes it was
-    kept at every ``tol`` from 1e-11 up (ten times that for the rows below, which receive minus the sum of the tied
-    rows); below 1e-11 rounding counts.  Training can do with 1e-4, at a third of the cost.
+    sum over all orders within each tier.  ``tol``: error of each stage in log P, relative to max(1, |log P|), and in
+    the gradient of each tied row, estimated from the nodes; in tests on thousands of stages of all shapes it held for
+    every ``tol`` of at least 1e-11 (ten times that for the rows below, which receive minus the sum of the tied rows);
+    below 1e-11, rounding dominates.  For training 1e-4 suffices, at a third of the cost.
     O(rows + nodes * tied rows), 16 to 160 nodes, rarely 320.  ``stage_weight="dcg"`` multiplies the term of a tier by
-    its share of the ideal DCG of the list, gains by ``gain`` and ``discount``.
+    its share of the ideal DCG of the list, with ``gain`` and ``discount``.
     """
     if not 1e-14 <= tol <= 0.1:
         raise ValueError(f"tol must lie in [1e-14, 0.1], not {tol}")

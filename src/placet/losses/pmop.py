@@ -1,6 +1,6 @@
 """Probabilistic models over ordered partitions: tied rows are chosen together.
 
-Stage k takes the tier X_k out of the rows left, R_k, with probability Phi(X_k) / sum over non-empty S in R_k of Phi(S);
+Stage k draws the tier X_k from the remaining rows R_k with probability Phi(X_k) / sum over nonempty S in R_k of Phi(S);
 the last stage counts too.  Full decomposition: Phi(S) = mean of e^s over S.
 General state: Phi(S) = e^{mean of s over S}.
 """
@@ -28,13 +28,13 @@ def pmop_fd(
 ) -> Plan:
     """Full decomposition: sum_k log sum_{R_k} e^s - log sum_{X_k} e^s + log(C_k |X_k|), C_k = (2^N_k - 1) / N_k.
 
-    O(rows).  ``stage_scale`` (c_1, c_2, ...) lets the potential depend on the place: e^{c_k s} at stage k (the last c
-    serves all later stages), so that falling c_k say that later stages are noisier.  ``stage_weight="dcg"`` multiplies
-    the term of a tier by its share of the ideal DCG, gains by ``gain`` and ``discount``.  O(rows x tiers) with either.
+    O(rows).  ``stage_scale`` (c_1, c_2, ...) makes the potential depend on the stage: e^{c_k s} at stage k (the last c
+    applies to all later stages), so that decreasing c_k model noisier later stages.  ``stage_weight="dcg"`` multiplies
+    the term of a tier by its share of the ideal DCG, with ``gain`` and ``discount``.  O(rows x tiers) with either.
 
-    The curvature is an upper bound of the Hessian's diagonal, sum_k c_k^2 p_k (1 - p_k), p_k the row's share of
-    sum_{R_k} phi_k; what is left out, - c_k^2 q (1 - q) with q the row's share of its own tier, is never positive.
-    Hessian products are exact, and indefinite where tiers tie.
+    The curvature is an upper bound on the Hessian's diagonal, sum_k c_k^2 p_k (1 - p_k), p_k the row's share of
+    sum_{R_k} phi_k; the omitted term, - c_k^2 q (1 - q) with q the row's share of its own tier, is never positive.
+    Hessian products are exact, and indefinite if there are ties.
     """
     if stage_scale is None and stage_weight is None:
         return Plan((fd.pmop_fd,), curvature=(fd.pmop_fd_curvature,), hvp=(fd.pmop_fd_hvp,))
@@ -55,10 +55,10 @@ def _stage_scale(stage_scale: ArrayLike) -> Floats:
 
 
 def pmop_exact(lists: Columns) -> Plan:
-    """General state: sum_k log sum_{S in R_k} e^{mean of s over S} - mean of s over X_k, every subset counted.
+    """General state: sum_k log sum_{S in R_k} e^{mean of s over S} - mean of s over X_k, summing over all subsets.
 
-    N_k^3 / 6 steps per stage and O(N^2) memory: about 2 ms for 100 rows in 3 tiers, 1 s for a stage of 1,000, the
-    longest list taken.  Gradient: sum_k E[1_i / |S|] - 1_i / |X_k|.  Convex; second derivatives are variances.
+    N_k^3 / 6 steps per stage and O(N^2) memory: about 2 ms for 100 rows in 3 tiers, 1 s for a stage of 1,000 rows, the
+    longest list accepted.  Gradient: sum_k E[1_i / |S|] - 1_i / |X_k|.  Convex; second derivatives are variances.
     """
     rows = np.diff(lists.offsets)
     long = rows > exact.MOST_ROWS
@@ -72,11 +72,11 @@ def pmop_exact(lists: Columns) -> Plan:
 
 
 def _contrast(lists: Columns, n_steps: int, rule: int) -> Plan:
-    """Chains of all lists; their uniforms are drawn at each call, in the order of the lists."""
+    """Plan for the chains of all lists; their uniforms are drawn at each call, in the order of the lists."""
     if n_steps < 1:
         raise ValueError(f"n_steps must be at least 1, not {n_steps}")
     ends = np.append(0, np.cumsum(n_steps * sampling.uniforms_needed(lists.grade, lists.offsets, rule)))
-    first = np.zeros(len(lists.grade) + 1, np.int64)  # of a list's uniforms, at its first row
+    first = np.zeros(len(lists.grade) + 1, np.int64)  # start of a list's uniforms, stored at its first row
     first[lists.offsets] = ends
     return Plan((sampling.contrast, first, n_steps, rule), draw=lambda rng: (rng.random(ends[-1]),))
 
@@ -87,7 +87,7 @@ def pmop_gibbs(lists: Columns, *, n_steps: int = 1, random_state: int | np.rando
     The value is the *contrast* sum_k (1/n) sum_l mean of s over S_l - mean of s over X_k, S_l the subset after sweep l:
     not a likelihood, and of either sign.  The gradient, (1/n) sum_l 1_i / |S_l| - 1_i / |X_k|, is that of the contrast
     with the S_l held fixed and estimates that of `pmop_exact`, with a bias that vanishes as ``n_steps`` grows.
-    An integer ``random_state`` draws the same chains at every call; training wants a Generator, which draws new ones.
+    An integer ``random_state`` draws the same chains at every call; for training use a Generator, which draws new ones.
     O(n_steps N_k) per stage.
     """
     return _contrast(lists, n_steps, sampling.GIBBS)
@@ -100,19 +100,19 @@ def pmop_mh(
     random_state: int | np.random.Generator = 0,
     as_published: bool = False,
 ) -> Plan:
-    """As `pmop_gibbs`, by ``n_steps`` Metropolis-Hastings steps that propose a size and then a subset of it, evenly.
+    """`pmop_gibbs` with ``n_steps`` Metropolis-Hastings steps that propose a uniform size, then a uniform subset of it.
 
-    ``as_published`` accepts with Phi(S') / Phi(S) as the paper prints; that chain settles on Phi(S) / binom(N_k, |S|),
-    another model.
+    ``as_published`` accepts with Phi(S') / Phi(S) as in the paper; that chain converges to Phi(S) / binom(N_k, |S|), a
+    different model.
     """
     return _contrast(lists, n_steps, sampling.AS_PUBLISHED if as_published else sampling.HASTINGS)
 
 
 def pmop_backward(lists: Columns, *, form: str = "fd", stage_scale: ArrayLike | None = None) -> Plan:
-    """Elimination: the worst tier goes first, chosen among all rows with potentials of -s, then the next worst.
+    """Elimination: the worst tier is drawn first, from all rows with potentials of -s, then the next worst.
 
-    The likelihood of the reversed partition at -s under ``form`` "fd" (`pmop_fd`; stage 1 of ``stage_scale`` is the
-    first to go) or "exact" (`pmop_exact`); a different law from the forward one.
+    The negative log likelihood of the reversed partition at -s under ``form`` "fd" (`pmop_fd`; stage 1 of
+    ``stage_scale`` is the first elimination) or "exact" (`pmop_exact`); a different model from the forward one.
     """
     one_of(form, ("fd", "exact"), "form")
     if form == "exact" and stage_scale is not None:

@@ -1,4 +1,4 @@
-"""Cross-entropy of a law over the rows of a list, made from the grades, and the softmax of the scores.
+"""Cross-entropy between a distribution over the rows of a list, derived from the grades, and the softmax of the scores.
 
 - sum_i p_i log softmax(s)_i; gradient softmax(s) - p, Hessian diag(q) - q q' at q = softmax(s).  O(rows).
 """
@@ -29,15 +29,15 @@ def _plan(p: Floats) -> Plan:
 
 
 def listnet(lists: Columns) -> Plan:
-    """ListNet (top one): p = softmax(grade), so every row has some mass, those of grade 0 too."""
+    """ListNet (top one): p = softmax(grade), so every row has some mass, even those of grade 0."""
     return _cross_entropy(lists, kernels.softmax_targets)
 
 
 def attrank(lists: Columns) -> Plan:
-    """AttRank: p in proportion to e^grade over the rows with a grade above 0, nothing elsewhere.
+    """AttRank: p in proportion to e^grade over the rows with a grade above 0, and 0 elsewhere.
 
-    With two tiers, 0 and one other, p is even over the n_1 better rows: the gradient of `pl-lower-bound` over n_1.
-    Lists without a grade above 0 say nothing.
+    With two tiers, 0 and one other, p is uniform over the n_1 better rows: the gradient of `pl-lower-bound` over n_1.
+    Lists without a grade above 0 are ignored.
     """
     return _cross_entropy(lists, kernels.attention_targets)
 
@@ -46,7 +46,7 @@ def xendcg(lists: Columns, *, gamma: float | str = 0.5, gain: str | Curve = "exp
     """XE-NDCG: p in proportion to G(grade) + 1 - gamma, G(r) = 2^r - 1; its cross-entropy bounds mean NDCG.
 
     ``gamma`` in [0, 1]: one number for all rows, or "uniform" for a number per row drawn from (0, 1) by
-    ``random_state``, as published.  Convex; lists of one grade pull their scores together.
+    ``random_state``, as published.  Convex; it pulls the scores of a list with equal grades together.
     """
     value = gains(lists.grade, gain)
     if gamma == "uniform":
