@@ -17,7 +17,7 @@ import numpy as np
 T = TypeVar("T")
 
 SMALL_ALGEBRA = 2000
-"""Largest number of unknowns for single-threaded linear algebra: more threads gain little and change last digits."""
+"""Maximum unknowns for single-threaded linear algebra: more threads gain little and change last digits."""
 
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -183,7 +183,7 @@ class Aside:
         self.seconds = 0.0
 
     def run(self, step: Callable[[], T]) -> T:
-        """Run a step and return its result; an interrupt is raised here while the step continues in its thread."""
+        """Run a step and return its result; an interrupt is raised here while the step continues."""
         start = time.monotonic()
         if self._pool is None:
             found = step()
@@ -203,8 +203,7 @@ def sum_over_rows(
 ) -> Any:
     """Sum, over ranges of rows shared by threads, of what ``work(rows, out)`` adds to ``out`` (size,), initially zero.
 
-    The ranges depend only on the number of rows and are added in order, so the sum does not depend on the number of
-    threads.
+    Ranges depend only on the number of rows and are added in order, so the number of threads does not change the sum.
     """
     n = min(most_ranges, -(-n_rows // rows_per_range))
     ends = [k * n_rows // n for k in range(n + 1)] if n else []

@@ -104,7 +104,7 @@ class RaterPosterior:
         raise NotImplementedError
 
     def set_widths(self, prior: float, widths: Mapping[str, float]) -> None:
-        """Set the standard deviations of the priors of the scores and of each kind of rater parameter."""
+        """Set the prior standard deviations of the scores and of each kind of rater parameter."""
         self.precision[: self.n] = 1 / prior**2
         by_kind = [1 / max(widths[kind], LOWEST) ** 2 for kind in self.kinds]
         self.precision[self.n_shared :] = np.tile(by_kind, self.m)

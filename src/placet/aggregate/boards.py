@@ -19,10 +19,10 @@ from placet.data import Comparisons, DataError, Rankings, Scores
 
 VERSION = 1
 MOST_ITEMS = 200
-"""Largest number of items for which the covariance is saved; beyond it, only standard errors."""
+"""Maximum items for saving the covariance; beyond, only standard errors."""
 
 MOST_ROWS = 1_000_000
-"""Largest number of rows, or entries of a score table, for which the data are saved."""
+"""Maximum rows, or entries of a score table, for saving the data."""
 
 KINDS: dict[str, type] = {"votes": Comparisons, "ballots": Rankings, "scores": Scores}
 

@@ -46,10 +46,10 @@ COARSE = 4e-2
 """Tolerance of the fits while learning the drift: they stop when a step moves no score by more than 0.2."""
 
 MOST_JOINT = 1000
-"""Largest number of items for which the covariance of all final scores is computed."""
+"""Maximum items for computing the covariance of all final scores."""
 
 MOST_WORK = 2e10
-"""Largest number of multiplications (about a second) for which the Hessian is factored."""
+"""Maximum multiplications (about a second) for factoring the Hessian."""
 
 NUMBERS_A_ROW, NUMBERS_AN_UNKNOWN = 40, 60
 """Upper bounds on the numbers that a fit holds in memory at once, per row and per unknown."""
@@ -130,7 +130,7 @@ class Walk:
         return Bordered(fronts, at.border, back, at.corner - at.border @ back)
 
     def start(self, c: Comparisons, order: bool, theta: Any, max_iter: int) -> tuple[float, Floats]:
-        """Starting point from a fit without dates: width of the prior, and unknowns (with the given scores, if any)."""
+        """Starting point from a fit without dates: prior width, and unknowns (with given scores, if any)."""
         width, static = pairs.learn_prior(c, self.p.model, order, theta, max_iter, 0)
         x = np.concatenate([static[: c.n_items][self.chains.item], static[c.n_items :]])
         if theta is not None:

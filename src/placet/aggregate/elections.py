@@ -24,7 +24,7 @@ from placet.kernels import elections as kernels
 Relation = NDArray[np.bool_]
 Strength = Literal["winning-votes", "margins"]
 MOST_UNIVERSES = 256
-"""Largest number of tie-breaking outcomes explored; beyond it, equals are treated alike."""
+"""Maximum tie-breaking outcomes to explore; beyond, equals are treated alike."""
 
 
 # Majorities

@@ -144,8 +144,7 @@ def best_of_starts(
 
 
 def first_memberships(voters: Voters, count: Floats, k: int, restarts: int, random_state: int) -> Iterator[Floats]:
-    """Yield initial memberships, alternating between k-means clusters of the voters' places and groups around k random
-    voters.
+    """Yield starts: alternately k-means clusters of the voters' places and groups around k random voters.
 
     Neither depends on the order of the ballots or on the names and order of the items: voters are first sorted into a
     canonical order.

@@ -16,9 +16,7 @@ from placet.kernels import pairs as kernels
 
 
 class Chains(NamedTuple):
-    """Unknowns (u,), ordered by step and item: item and step, the item's next unknown (or -1), and whether it is the
-    item's first.
-    """
+    """Unknowns (u,), ordered by step and item: item, step, the item's next unknown (or -1), whether it is the first."""
 
     item: Ints
     step: Ints

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST_OWN = 128
-"""Largest number of unknowns for which each leave-one-out step uses its own Hessian; beyond, that of all voters."""
+"""Maximum unknowns for separate Hessians in leave-one-out steps; beyond, that of all voters is used."""
 
 MOST_ROUNDS = 100
 """Maximum rounds of alternating fits and shares when identifying random voters."""

@@ -1,4 +1,4 @@
-"""Information matrices of ballot likelihoods, and the covariances and standard errors they imply."""
+"""Information matrices of ballot likelihoods, and the resulting standard errors."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ WHAT, WAY_OUT = "the information", "take fewer items, or leave out the standard 
 
 
 DIRECT = 256
-"""Largest number of unknowns for which a system is factored."""
+"""Maximum unknowns for factoring a system."""
 
 LEAST_PRECISION = 1e-14
 """Lower bound on a prior's precision relative to the scale: float64 resolves no less."""

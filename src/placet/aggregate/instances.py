@@ -63,9 +63,7 @@ def refuse_instances(data: Rankings | Comparisons, method: str) -> None:
 
 
 def without_empty_instances(data: Rankings) -> tuple[Rankings, list[str]]:
-    """The ballots without the names of empty instances, and notes: the data's, and those on unlisted instances and
-    items.
-    """
+    """The ballots without empty instances, and notes: the data's, and those on empty instances and unlisted items."""
     assert data.instance is not None
     assert data.instances is not None
     used, code = np.unique(data.instance, return_inverse=True)

@@ -34,21 +34,21 @@ from placet.data.room import refuse_square
 from placet.kernels import kemeny as kernels
 
 MOST_ITEMS = 20_000
-"""Largest number of items for tables of pairs (3.2 GB each)."""
+"""Maximum items for tables of pairs (3.2 GB each)."""
 
 MOST_KEPT = 1024
-"""Largest number of items for which the latest tables are cached (8 MB each): an audit uses them for every rule."""
+"""Maximum items for caching the latest tables (8 MB each): an audit uses them for every rule."""
 
 MOST_SUBSETS = 14
-"""Largest number of items for exact dynamic programming over subsets."""
+"""Maximum items for dynamic programming over subsets."""
 
 
 @dataclass(frozen=True)
 class KemenyOrder:
     """An order, best first, its distance, and a lower bound on all distances; ``optimal`` if the two are equal.
 
-    ``components``: number of strongly connected components of the majority graph, each solved separately.  ``scores``
-    (n,): minus the place, from 0, with equally good places tied.  ``best_orders``: number of orders known to be equally
+    ``components``: number of strong components of the majority graph, each solved separately.  ``scores`` (n,):
+    minus the place, from 0, with equally good places tied.  ``best_orders``: number of orders known to be equally
     close; ``counted``: whether that is all of them.
     """
 

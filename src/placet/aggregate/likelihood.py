@@ -33,7 +33,7 @@ from placet.losses import LOSSES, Bound
 Map = Callable[[Floats], Floats]
 
 WIDEST = 600.0
-"""Largest range of scores for the closed forms; beyond, the losses are used, which sum exponentials in log space."""
+"""Maximum range of scores for closed forms; beyond, the losses sum exponentials in log space."""
 
 ROUGH, GRADIENT = 1e-4, 10.0
 """Gradient tolerances of L-BFGS, and of Newton's method by Hessian products in units of ``tol``."""
@@ -47,10 +47,10 @@ ROUGH_TOLERANCE = 1e-8
 PRODUCT_TOLERANCE = 1e-6
 MOST_SADDLES, MOST_BENDS = 5, 500
 MOST_INVERTED, MOST_COLUMNS = 1024, 24
-"""Largest numbers of unknowns for exact traces, with a closed Hessian and with one computed by columns."""
+"""Maximum unknowns for exact traces, with a closed Hessian and with one computed by columns."""
 
 MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 50
-"""Largest number of row pairs for a closed Hessian: in total, or per row of a Hessian product if that is more."""
+"""Maximum row pairs for a closed Hessian: in total, or per row of a Hessian product if that is more."""
 
 HESSIAN_ACCURACY = 1e-8
 """Relative accuracy of probabilities of tied stages in the Hessian."""
