@@ -50,7 +50,7 @@ WORSE_IN_A_ROW = 2
 class Mixture(BaseEstimator):
     """Mixture model: groups of voters, each with its own scores and a share of all voters.
 
-    P(voter) = sum_k share_k p(voter | group k).  A voter is an agent with all its ballots or votes where the data name
+    P(voter) = sum_k share_k p(voter | group k).  A voter is an agent with all its ballots or votes if the data name
     agents, else one ballot (of weight w: w voters with this ballot).  Shares and scores maximize the likelihood, with
     the model's prior on the scores of each group, by expectation maximization from several starts; the objective
     never decreases.  Groups are numbered by decreasing share.
