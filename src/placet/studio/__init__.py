@@ -1,1 +1,1 @@
-"""The studio: a local web application over the same functions as the command line; it computes nothing itself."""
+"""The studio: a local web application on top of the same functions as the command line."""

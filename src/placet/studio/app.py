@@ -1,4 +1,4 @@
-"""The application: its routes behind the guard."""
+"""The web application: its routes behind the guard."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from placet.studio.store import Dataset, Store
 MOST_UPLOAD = 1 << 30
 MOST_AHEAD = 2
 MOST_UPLOADS, MOST_VOTERS, MOST_VOTES = 60, 2000, 600
-"""Within a minute: uploads and new voters of one address, and answers of one voter."""
+"""Limits per minute: uploads and new voters from one address, and answers of one voter."""
 
 
 def application(
@@ -37,8 +37,8 @@ def application(
 ) -> Starlette:
     """The studio of one workspace.
 
-    ``to_others``: whether it may be called by other names than this machine's; ``opened``: datasets that are read
-    before somebody asks.
+    ``to_others`` allows host names other than this machine's; ``opened`` are datasets to read before they are
+    requested.
     """
     keys = Keys(token, store.fact("secret", lambda: secrets.token_hex(32)))
 
@@ -84,7 +84,7 @@ async def _report_style(request: Request) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """A refusal in words: a page for a person, JSON for a script."""
+    """An error response: a page for a person, JSON for a script."""
     assert isinstance(error, HTTPException)
     words = error.detail if error.detail != "Not Found" else "there is nothing at this address"
     if "text/html" in request.headers.get("accept", ""):

@@ -1,4 +1,4 @@
-"""Computations in the background: asked for, watched, cancelled; the same question is computed once."""
+"""Background computations that can be started, watched and cancelled; each question is computed once."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from typing import Any
 from placet.studio import worker
 
 LANES = {"boards": 300, "polls": 30}
-"""Name -> items of the board that warms its process up: boards are large, polls are not."""
+"""Name -> number of items of the board that warms up its process: boards are large, polls are not."""
 
 MOST_KEPT = 64
 MOST_KEPT_BYTES = 256 << 20
@@ -25,12 +25,12 @@ FINAL = ("done", "failed", "cancelled")
 
 
 class Busy(RuntimeError):
-    """Too many computations wait already."""
+    """Too many computations are already waiting."""
 
 
 @dataclass
 class Job:
-    """One computation: ``state`` is waiting, running, done, failed or cancelled; ``result`` are bytes."""
+    """One computation: ``state`` is waiting, running, done, failed or cancelled; ``result`` is bytes."""
 
     id: str
     key: str
@@ -47,7 +47,7 @@ class Job:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def about(self) -> dict[str, Any]:
-        """What a page shows while it waits."""
+        """The status that a page shows while it waits."""
         return {
             "id": self.id,
             "state": self.state,
@@ -58,7 +58,7 @@ class Job:
         }
 
     def wait(self, seconds: float) -> bool:
-        """Wait for an end; whether there was one."""
+        """Wait for the job to end; return whether it did."""
         with self.changed:
             return self.changed.wait_for(lambda: self.state in FINAL, seconds)
 
@@ -70,7 +70,7 @@ class Job:
 
 
 class Jobs:
-    """Lanes of computations, each with a process of its own, so that a slow board does not hold up a poll."""
+    """Lanes of computations, each with its own process, so that a slow board does not delay a poll."""
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -80,7 +80,7 @@ class Jobs:
         self._lanes = {name: _Lane(name) for name in LANES}
 
     def start(self, task: str, values: dict[str, Any], *, lane: str = "boards", fresh: bool = False) -> Job:
-        """Ask for a computation; one that is under way or done with the same values is taken, unless ``fresh``."""
+        """Start a computation, or return the one running or done with the same values unless ``fresh``."""
         key = json.dumps([task, values], sort_keys=True, default=str)
         with self._lock:
             known = self._by_key.get(key)
@@ -106,23 +106,23 @@ class Jobs:
                 del self._by_key[old.key]
 
     def get(self, key: str) -> Job:
-        """The job of an id; a ``KeyError`` where there is none (any more)."""
+        """The job with an id; a ``KeyError`` if there is none (any more)."""
         with self._lock:
             return self._jobs[key]
 
     def cancel(self, key: str) -> Job:
-        """Stop a computation; its process is ended and replaced."""
+        """Stop a computation; its process is killed and replaced."""
         job = self.get(key)
         self._lanes[job.lane].cancel(job)
         return job
 
     async def finished(self, job: Job, seconds: float = 600.0) -> Job:
-        """The job when it has ended."""
+        """Wait up to ``seconds`` for the job to end, and return it."""
         await asyncio.to_thread(job.wait, seconds)
         return job
 
     def warm_up(self, lane: str = "boards") -> None:
-        """Start the process of a lane and load what it will need, without waiting; once."""
+        """Start the process of a lane and load what it will need, without waiting; at most once."""
         if lane not in self._warm:
             self._warm.add(lane)
             self.start("warm up", {"items": LANES[lane]}, lane=lane)
@@ -134,7 +134,7 @@ class Jobs:
 
 
 class _Lane:
-    """One queue and one process; the process is made when it is needed and anew when it is gone."""
+    """One queue and one process; the process is started when needed and restarted if it has ended."""
 
     def __init__(self, name: str) -> None:
         self.queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -165,7 +165,7 @@ class _Lane:
                 self._current = None
 
     def _follow(self, job: Job, pipe: Connection) -> None:
-        """Take what the process tells, up to the end."""
+        """Receive messages from the process until the job ends."""
         while job.state == "running":
             what, value = pipe.recv()
             spent = time.monotonic() - job.started
@@ -203,7 +203,7 @@ class _Lane:
                 return
             job._set(state="cancelled", seconds=time.monotonic() - job.started if job.started else 0.0)
             if self._current is job and self._process is not None:
-                self._process.kill()  # the thread that follows it sees the end of the pipe
+                self._process.kill()  # the thread that follows it then reads the end of the pipe
                 self._process.join()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Pages from templates; every name that a person wrote is escaped."""
+"""Pages rendered from templates; all user input is escaped."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ ENGINE.filters["fact"] = fact_text
 
 
 def page(request: Request, template: str, *, status: int = 200, csrf: str | None = None, **values: Any) -> HTMLResponse:
-    """A template as a page, with the token that its writes carry."""
+    """Render a template as a page, with the CSRF token for its writes."""
     keys = request.app.state.keys
     token = keys.csrf(keys.session) if csrf is None else csrf
     text = ENGINE.get_template(template).render(csrf=token, path=request.url.path, **values)

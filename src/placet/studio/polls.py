@@ -1,4 +1,4 @@
-"""Polls: what is asked, which votes count, and which pair comes next."""
+"""Polls: their questions, which votes count, and which pair to ask next."""
 
 import json
 import random
@@ -23,12 +23,12 @@ MOST_ITEMS = 1000
 MOST_TEXT = 500
 AHEAD = 40
 REST, MOST_REST = 3.0, 2.0
-"""After a computation a poll rests this many times as long as it took, but no more than this many seconds."""
+"""After a computation a poll pauses for this multiple of its duration, but at most this many seconds."""
 
 
 @dataclass(frozen=True)
 class Poll:
-    """A poll: ``items`` are {"text", "image"}; ``settings`` say what may be answered, how often, and when to stop."""
+    """A poll: ``items`` are {"text", "image"}; ``settings`` are the answers allowed, how often, and when to stop."""
 
     id: str
     title: str
@@ -44,11 +44,11 @@ class Poll:
 
 
 class Refused(ValueError):
-    """A vote that the poll does not take."""
+    """A vote that the poll does not accept."""
 
 
 def checked(values: Mapping[str, Any], images: Path) -> dict[str, Any]:
-    """The title, kind, items and settings of a new poll; what is missing or wrong is a ``ValueError``."""
+    """The title, kind, items and settings of a new poll; missing or invalid values raise a ``ValueError``."""
     title = str(values.get("title", "")).strip()[:MOST_TEXT]
     if not title:
         raise ValueError("a poll needs a question")
@@ -101,7 +101,7 @@ def _whole(value: Any, what: str, low: int, high: int) -> int:
 
 
 def add_poll(store: Store, values: Mapping[str, Any]) -> str:
-    """Keep a new poll; its id cannot be guessed, and is its address."""
+    """Store a new poll; its id cannot be guessed, and is part of its URL."""
     key = secrets.token_hex(8)
     row = (key, values["title"], values["kind"], json.dumps(values["items"]), json.dumps(values["settings"]))
     store.execute("INSERT INTO poll VALUES (?, ?, ?, ?, ?, 1, ?)", *row, time.time()).result()
@@ -109,7 +109,7 @@ def add_poll(store: Store, values: Mapping[str, Any]) -> str:
 
 
 def get_poll(store: Store, key: str) -> Poll:
-    """The poll of an id; a ``KeyError`` where there is none."""
+    """The poll with an id; a ``KeyError`` if there is none."""
     row = store.row("SELECT * FROM poll WHERE id = ?", key)
     if row is None:
         raise KeyError(key)
@@ -118,7 +118,7 @@ def get_poll(store: Store, key: str) -> Poll:
 
 
 def answer_of(poll: Poll, values: Mapping[str, Any]) -> tuple[str, str]:
-    """What was asked and what was answered, as kept; an answer that the poll does not offer is `Refused`."""
+    """The question and the answer in stored form; an answer that the poll does not offer raises `Refused`."""
     n = len(poll.items)
     if poll.kind == "ballots":
         tiers: Any = values.get("tiers")
@@ -154,7 +154,10 @@ def pair_key(i: int, j: int) -> str:
 
 
 def cast_vote(poll: Poll, voter: str, nonce: str, asked: str, answer: str) -> Any:
-    """The change that keeps a vote: the same submission counts once; a second answer as the poll says."""
+    """The change that stores a vote.
+
+    A repeated submission counts once; the poll's settings decide what happens to a second answer.
+    """
 
     def change(connection: sqlite3.Connection) -> str:
         known = connection.execute("SELECT 1 FROM vote WHERE poll = ? AND nonce = ?", (poll.id, nonce)).fetchone()
@@ -185,7 +188,7 @@ def last_vote(store: Store, key: str) -> int:
 
 
 def turnout(store: Store, key: str) -> dict[str, int]:
-    """How many answers count and how many voters gave them."""
+    """The numbers of answers that count and of voters who gave them."""
     row = store.row(
         "SELECT count(*) AS votes, count(DISTINCT voter) AS voters FROM vote WHERE poll = ? AND counts = 1", key
     )
@@ -194,9 +197,9 @@ def turnout(store: Store, key: str) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Latest:
-    """The last result of a poll: votes up to number ``of`` are in it.
+    """The last result of a poll, which includes votes up to number ``of``.
 
-    ``text`` is what voters see, as JSON; ``pairs`` are those to ask next by their keys, the more useful first.
+    ``text`` is what voters see, as JSON; ``pairs`` are the pairs to ask next by their keys, the most useful first.
     """
 
     of: int
@@ -214,10 +217,10 @@ class Latest:
 
 
 class Desk:
-    """What is known of polls without asking the database: the polls themselves, who has answered, the last results.
+    """Cache of polls, so that the database is rarely queried: the polls themselves, their turnout, the last results.
 
-    Every write goes through one server, so that what is kept here is what is there.  Each poll has one computation at a
-    time, and then rests: a crowd that votes without a pause costs a quarter of a core, whatever its size.
+    All writes go through one server, so the cache is consistent with the database.  Each poll runs one computation at a
+    time, followed by a pause: a crowd that votes continuously costs a quarter of a core, whatever its size.
     """
 
     def __init__(self, store: Store, jobs: Jobs) -> None:
@@ -230,18 +233,18 @@ class Desk:
         self._counted: dict[str, tuple[float, dict[str, int]]] = {}
 
     def poll(self, key: str) -> Poll:
-        """The poll of an id; a ``KeyError`` where there is none."""
+        """The poll with an id; a ``KeyError`` if there is none."""
         if key not in self._polls:
             self._polls[key] = get_poll(self.store, key)
             self.jobs.warm_up("polls")
         return self._polls[key]
 
     def forget(self, key: str) -> None:
-        """A poll was changed: read it again."""
+        """Drop a poll from the cache because it has changed."""
         self._polls.pop(key, None)
 
     def latest(self, poll: Poll) -> Latest | None:
-        """The last result; a new one is started in the background where there are new votes."""
+        """The last result; if there are new votes, the next computation is started in the background."""
         running = self._running.get(poll.id)
         if running is not None and running[1].state in FINAL:
             count, job = running
@@ -258,11 +261,11 @@ class Desk:
                 values = {"database": str(self.store.folder / "studio.sqlite"), "poll": poll.id, "last": count}
                 self._running[poll.id] = count, self.jobs.start("poll", values, lane="polls")
             except Busy:
-                return last  # the next one who asks tries again
+                return last  # the next request tries again
         return last
 
     def results(self, poll: Poll, have: int = -1) -> str:
-        """Turnout and last result as JSON; the result is left out where it is the one that the reader has already."""
+        """Turnout and last result as JSON; the result is omitted if the reader already has it."""
         latest = self.latest(poll)
         of = 0 if latest is None else latest.of
         about = {"open": poll.open, "level": poll.settings["level"], "goal": poll.settings["goal"], "of": of}
@@ -271,7 +274,7 @@ class Desk:
         return f'{json.dumps(about)[:-1]}, "result": {shown}}}'
 
     def turnout(self, poll: Poll) -> dict[str, int]:
-        """How many answers count and how many voters gave them; counted once a second at most, for all who look."""
+        """The numbers of answers that count and of voters who gave them, counted at most once a second."""
         at, known = self._counted.get(poll.id, (-1.0, {}))
         if time.monotonic() - at > 1 or not poll.open:
             known = turnout(self.store, poll.id)
@@ -279,7 +282,7 @@ class Desk:
         return known
 
     def next_pair(self, poll: Poll, voter: str) -> dict[str, Any]:
-        """The pair that a voter is asked next, the more useful first; none where the voter or the poll has enough."""
+        """The pair to ask a voter next, the most useful first; none if the voter or the poll is done."""
         rows = self.store.rows("SELECT asked FROM vote WHERE poll = ? AND voter = ? AND counts = 1", poll.id, voter)
         met = {row["asked"] for row in rows}
         latest = self.latest(poll)
@@ -296,7 +299,7 @@ class Desk:
 
 
 def fresh_pair(n: int, met: set[str]) -> tuple[int, int]:
-    """A random pair that the voter has not met."""
+    """A random pair that the voter has not seen."""
     for _ in range(50):
         i, j = random.sample(range(n), 2)
         if pair_key(i, j) not in met:
@@ -306,7 +309,7 @@ def fresh_pair(n: int, met: set[str]) -> tuple[int, int]:
 
 
 def shuffled_for(voter: str, n: int) -> Sequence[int]:
-    """An order of the items that is a voter's own, so that no item is first for all."""
+    """An order of the items specific to the voter, so that no item comes first for everyone."""
     order = list(range(n))
     random.Random(voter).shuffle(order)
     return order

@@ -1,6 +1,6 @@
-"""Who may do what: a token in the address, then a cookie; a second token on every write; a strict policy on every page.
+"""Access control: a token in the URL, then a cookie; a CSRF token on every write; a strict policy on every page.
 
-Paths under ``/p/`` (polls) and ``/static/`` are open to everybody who reaches the port; all others are the owner's.
+Paths under ``/p/`` (polls) and ``/static/`` are open to anyone who can reach the port; all others are the owner's.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 MOST_TEXT = 1 << 20
 MOST_GUESSES = 20
 LOCAL_HOSTS = frozenset(("127.0.0.1", "localhost", "[::1]", "testserver"))
-PLOT_STYLES = (  # of the style elements that the vendored Observable Plot adds to its charts
+PLOT_STYLES = (  # hashes of the style elements that the vendored Observable Plot adds to its charts
     "'sha256-jSYQUrW7J0b3jPqhZP9C2Xh1PyJKHKXd4s0fpGGKrww='",
     "'sha256-/jg3HOQ97BIOLIR7iXhepLJanBbw11P39q1Ne1E+6Jc='",
 )
@@ -47,7 +47,7 @@ HEADERS = {
 
 
 class Keys:
-    """What is derived from the token: the cookie of the owner and the second token of writes."""
+    """Keys derived from the token: the owner's cookie and the CSRF token of writes."""
 
     def __init__(self, token: str, secret: str) -> None:
         self.token, self._secret = token, secret.encode()
@@ -55,11 +55,11 @@ class Keys:
         self.session = self.sign("session", token)
 
     def sign(self, *parts: str) -> str:
-        """A text that only this workspace can make."""
+        """A signature that only this workspace can produce."""
         return hmac.new(self._secret, "\0".join(parts).encode(), hashlib.sha256).hexdigest()
 
     def csrf(self, who: str) -> str:
-        """The token that every write of a person must carry."""
+        """The CSRF token that every write by a person must carry."""
         return self.sign("csrf", who)
 
     def is_token(self, text: str) -> bool:
@@ -70,19 +70,19 @@ class Keys:
 
 
 def same(one: str, other: str) -> bool:
-    """Equality in constant time."""
+    """Whether two strings are equal, compared in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
 class Rate:
-    """At most ``most`` events for each key within ``seconds``."""
+    """Rate limit: at most ``most`` events per key within ``seconds``."""
 
     def __init__(self, most: int, seconds: float, most_keys: int = 10_000) -> None:
         self.most, self.seconds, self._most_keys = most, seconds, most_keys
         self._begun: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def allows(self, key: str) -> bool:
-        """Count one more event, and say whether it is within the limit."""
+        """Count an event and return whether it is within the limit."""
         now = time.monotonic()
         start, count = self._begun.pop(key, (now, 0))
         if now - start > self.seconds:
@@ -93,13 +93,13 @@ class Rate:
         return count < self.most
 
     def is_spent(self, key: str) -> bool:
-        """Whether nothing more is allowed now; nothing is counted."""
+        """Whether the limit is reached; does not count an event."""
         start, count = self._begun.get(key, (0.0, 0))
         return count >= self.most and time.monotonic() - start <= self.seconds
 
 
 def refusal(status: int, words: str) -> Response:
-    """A refusal in words."""
+    """An error response with a message."""
     return JSONResponse({"error": words}, status_code=status)
 
 
@@ -108,10 +108,10 @@ def address(request: Request) -> str:
 
 
 class Guard:
-    """The gate before every route: the host, the token, the second token of writes, the size of bodies, headers."""
+    """Middleware before every route: checks the host, the tokens and the size of bodies, and sets headers."""
 
     def __init__(self, app: ASGIApp, keys: Keys, hosts: frozenset[str] | None) -> None:
-        """``hosts``: names by which the studio may be called; None for any, where it is open to others."""
+        """``hosts`` are the host names accepted; None accepts any, for a studio open to other machines."""
         self.app, self.keys, self.hosts = app, keys, hosts
         self.guesses = Rate(MOST_GUESSES, 60)
 
@@ -134,7 +134,7 @@ class Guard:
         await (answer or self.app)(scope, receive, with_headers)
 
     def _refuse(self, request: Request) -> Response | None:
-        """Why a request may not pass, as an answer; None where it may."""
+        """The error response to a request that is refused; None if it may pass."""
         path, headers = request.scope["path"], Headers(scope=request.scope)
         host = headers.get("host", "").rsplit(":", 1)[0] if "]" not in headers.get("host", "") else "[::1]"
         if self.hosts is not None and host not in self.hosts:
@@ -150,7 +150,7 @@ class Guard:
         return None
 
     def _enter(self, request: Request) -> Response:
-        """A right token in the address becomes a cookie; it leaves the address at once."""
+        """Turn a valid token in the URL into a cookie, and redirect to the URL without it."""
         who = address(request)
         if self.guesses.is_spent(who):
             return refusal(429, "too many wrong tokens; wait a minute")

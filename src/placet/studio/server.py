@@ -1,4 +1,4 @@
-"""The server that runs the studio: its address on stdout when it is ready, and an end in good order."""
+"""The server that runs the studio: prints its address when it is ready, and shuts down cleanly."""
 
 import contextlib
 import secrets
@@ -19,7 +19,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Server(uvicorn.Server):
-    """Prints its address when it is ready, and ends at a signal without sending it on."""
+    """A server that prints its address when it is ready, and shuts down on a signal without raising it again."""
 
     def __init__(self, config: uvicorn.Config, url: str, browser: bool) -> None:
         super().__init__(config)
@@ -34,7 +34,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """At a signal the server ends in good order; whoever waited for it before the server did is told."""
+        """On a signal, call the handler that was installed before the server's, then shut down cleanly."""
         before = {number: signal.getsignal(number) for number in self.told}  # asyncio's, which would cancel it
 
         def end(number: int, frame: FrameType | None) -> None:
@@ -64,9 +64,9 @@ def serve(
     browser: bool = True,
     most_upload: int = MOST_UPLOAD,
 ) -> None:
-    """Run the studio until it is interrupted; one line on stdout is its address, when it is ready.
+    """Run the studio until it is interrupted; its address is printed on stdout when it is ready.
 
-    ``join``: the files are read as one dataset.
+    ``join`` reads the files as one dataset.
     """
     to_others = host not in LOOPBACK
     if to_others and not token:
@@ -97,7 +97,7 @@ def serve(
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio then sends without delay
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # lets asyncio send without delay
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

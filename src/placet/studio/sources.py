@@ -1,4 +1,4 @@
-"""A dataset's files as one text: the path of its one file, or the paths and names of several that are read as one."""
+"""A dataset's files as one string: the path of a single file, or the paths and names of several read as one."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def joined(files: Sequence[tuple[str, str]]) -> str:
-    """Paths and names of several files as one text; no path begins as it does, because all of them are absolute.
+    """Paths and names of several files as one string, distinguishable from a path, since all paths are absolute.
 
     >>> paths_of(joined([("/x/1.csv", "may.csv"), ("/x/2.csv", "june.csv")]))
     ['/x/1.csv', '/x/2.csv']
@@ -31,6 +31,6 @@ def files_of(path: str) -> list[tuple[str, str]]:
 
 
 def source_of(path: str) -> str | list[str]:
-    """What `placet.read` takes."""
+    """The argument for `placet.read`."""
     paths = paths_of(path)
     return paths if len(paths) > 1 else paths[0]

@@ -1,6 +1,6 @@
-"""The workspace: one folder with an SQLite database and the files that were brought.
+"""The workspace: one folder with an SQLite database and the uploaded files.
 
-What is acknowledged is on disk: the database is in WAL mode with ``synchronous=FULL``, files are flushed and renamed.
+Acknowledged writes are on disk: the database is in WAL mode with ``synchronous=FULL``, files are flushed and renamed.
 Writes that arrive together are committed together by one thread, so that many voters share one flush.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 from placet.studio.sources import files_of, joined, paths_of
 
 Change = Callable[[sqlite3.Connection], Any]
-"""What a write does with the connection, inside a transaction of its own; what it returns is given to the writer."""
+"""A function that writes through the connection, in its own savepoint; its return value is passed to the caller."""
 
 MOST_TOGETHER = 500
 MOST_NAME = 200
@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS run (
 
 @dataclass(frozen=True)
 class Dataset:
-    """A file of the workspace or of the command line, or several as one; ``reading`` are the reader's options."""
+    """A file from the workspace or the command line, or several read as one; ``reading`` are the reader's options."""
 
     id: str
     name: str
@@ -58,7 +58,7 @@ class Dataset:
 
 
 class TooLarge(ValueError):
-    """An upload beyond what the studio takes."""
+    """An upload larger than the studio accepts."""
 
 
 class Store:
@@ -69,7 +69,7 @@ class Store:
         self.files, self.models, self.images = (self.folder / name for name in ("files", "models", "images"))
         for path in (self.folder, self.files, self.models, self.images):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left_over in self.files.glob("*.part"):  # of an upload that was cut short
+        for left_over in self.files.glob("*.part"):  # from interrupted uploads
             left_over.unlink()
         self._path = self.folder / "studio.sqlite"
         self._reader, self._reading = self._connect(), threading.Lock()
@@ -86,7 +86,7 @@ class Store:
         return connection
 
     def close(self) -> None:
-        """Finish what was asked to be written, and close."""
+        """Finish pending writes, and close."""
         self._queue.put(None)
         self._writer.join()
         self._reader.close()
@@ -104,13 +104,13 @@ class Store:
         return found[0] if found else None
 
     def write(self, change: Change) -> "Future[Any]":
-        """Do a change; the future has its result once it is on disk, or the error that undid it."""
+        """Queue a change; the future has its result once it is on disk, or the error that rolled it back."""
         future: Future[Any] = Future()
         self._queue.put((change, future))
         return future
 
     def execute(self, sql: str, *values: Any) -> "Future[Any]":
-        """One statement, as a change."""
+        """Queue a single statement as a change."""
         return self.write(lambda connection: connection.execute(sql, values).rowcount)
 
     def _write_all(self) -> None:
@@ -126,7 +126,7 @@ class Store:
         connection.close()
 
     def fact(self, name: str, make: Callable[[], str]) -> str:
-        """A text that is made once for a workspace, such as a secret."""
+        """A string generated once per workspace, such as a secret."""
         self.execute("INSERT OR IGNORE INTO fact VALUES (?, ?)", name, make()).result()
         found = self.row("SELECT value FROM fact WHERE name = ?", name)
         assert found is not None
@@ -135,7 +135,7 @@ class Store:
     # Files
 
     async def save_upload(self, name: str, chunks: AsyncIterator[bytes], most: int) -> Dataset:
-        """A file as it streams in: under its own name only when whole and flushed, and only then listed."""
+        """Save a file as it streams in; it is renamed and listed only when it is complete and flushed."""
         key = secrets.token_hex(8)
         match = _SUFFIX.search(name)
         target = self.files / f"{key}{match.group().lower() if match else ''}"
@@ -156,7 +156,7 @@ class Store:
         return self._add_dataset(key, name, target, size)
 
     def add_file(self, path: Path) -> Dataset:
-        """A file that was named on the command line; it stays where it is, and is listed once."""
+        """Add a file named on the command line; it is not moved, and is listed once."""
         whole = path.resolve()
         known = self.row("SELECT * FROM dataset WHERE path = ?", str(whole))
         if known is not None:
@@ -164,7 +164,7 @@ class Store:
         return self._add_dataset(secrets.token_hex(8), path.name, whole, whole.stat().st_size)
 
     def join(self, keys: Sequence[str]) -> Dataset:
-        """Several datasets as a new one, whose files are read as one; it is read as the first of them is."""
+        """Create a dataset whose files are those of several others, read as one with the options of the first."""
         parts = [self.dataset(key) for key in keys]
         files = dict.fromkeys(
             file if len(files_of(part.path)) > 1 else (part.path, part.name)
@@ -189,22 +189,22 @@ class Store:
         return self.dataset(key)
 
     def dataset(self, key: str) -> Dataset:
-        """The dataset of a key; a ``KeyError`` where there is none."""
+        """The dataset with a key; a ``KeyError`` if there is none."""
         found = self.row("SELECT * FROM dataset WHERE id = ?", key)
         if found is None:
             raise KeyError(key)
         return _dataset(found)
 
     def datasets(self) -> list[Dataset]:
-        """All datasets, the newest first."""
+        """All datasets, newest first."""
         return [_dataset(row) for row in self.rows("SELECT * FROM dataset ORDER BY created DESC, id")]
 
     def set_reading(self, key: str, reading: dict[str, Any]) -> None:
-        """Keep how a dataset is to be read."""
+        """Store the options for reading a dataset."""
         self.execute("UPDATE dataset SET reading = ? WHERE id = ?", json.dumps(reading), key).result()
 
     def remove_dataset(self, key: str) -> None:
-        """Forget a dataset, and delete those of its files that are the studio's own and no other's."""
+        """Remove a dataset, and delete those of its files that the studio owns and no other dataset uses."""
         data = self.dataset(key)
         self.execute("DELETE FROM dataset WHERE id = ?", key).result()
         others = {path for other in self.datasets() for path in paths_of(other.path)}
@@ -218,7 +218,7 @@ def _dataset(row: sqlite3.Row) -> Dataset:
 
 
 def _flush_folder(path: Path) -> None:
-    """A renamed file survives a loss of power only when its folder is flushed."""
+    """Flush a folder, so that a renamed file in it survives a power failure."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -227,7 +227,7 @@ def _flush_folder(path: Path) -> None:
 
 
 def _commit(connection: sqlite3.Connection, batch: list[tuple[Change, "Future[Any]"]]) -> None:
-    """All changes in one transaction; one that fails is undone alone, and none is acknowledged before the commit."""
+    """Commit all changes in one transaction, then acknowledge them; one that fails is rolled back alone."""
     done: list[tuple[Future[Any], Any, Exception | None]] = []
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -235,7 +235,7 @@ def _commit(connection: sqlite3.Connection, batch: list[tuple[Change, "Future[An
             connection.execute("SAVEPOINT one")
             try:
                 done.append((future, change(connection), None))
-            except Exception as error:  # goes to whoever asked for the change
+            except Exception as error:  # passed to the caller of the change
                 connection.execute("ROLLBACK TO one")
                 done.append((future, None, error))
             connection.execute("RELEASE one")

@@ -1,4 +1,4 @@
-"""A question to a board as an address, as a command and as lines of Python: the same question, the same numbers."""
+"""The question behind a board as a URL, as a command and as Python code, all with the same results."""
 
 import shlex
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Question:
-    """What a board is asked: how the file is read, the method and its parameters, the slice, the level."""
+    """The question behind a board: how the file is read, the method and its parameters, the slice, the level."""
 
     method: str = ""
     params: dict[str, Any] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Question:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], agents: list[str], reading: dict[str, Any]) -> "Question":
-        """From the query of an address; ``p.name`` are parameters of the method."""
+        """Parse the query of a URL; ``p.name`` are parameters of the method."""
         params = {key[2:]: value_of(text) for key, text in query.items() if key.startswith("p.") and text != ""}
         level, bootstrap = float(query.get("level") or LEVEL), int(query.get("bootstrap") or 0)
         if not 0 < level < 1:
@@ -53,11 +53,11 @@ class Question:
         return cls(**{**values, "agents": tuple(values.get("agents", ()))})
 
     def of_consensus(self) -> dict[str, Any]:
-        """What the consensus depends on: all but the level, the instance and the time that are looked at."""
+        """What the consensus depends on: everything except the level, the instance and the time shown."""
         return {key: value for key, value in vars(self).items() if key not in ("level", "instance", "at")}
 
     def command(self, path: str, task: str = "aggregate") -> str:
-        """The ``placet`` command with the same answer; empty where the command line cannot ask that."""
+        """The ``placet`` command with the same answer; empty if the command line has no equivalent."""
         if self.agents or self.at:
             return ""
         words = ["placet", task, *paths_of(path)]
@@ -76,7 +76,7 @@ class Question:
         return shlex.join(words)
 
     def python(self, path: str) -> str:
-        """Lines of Python with the same answer."""
+        """Python code with the same answer."""
         options = "".join(f", {name}={value!r}" for name, value in self.reading.items())
         lines = ["import numpy as np", "import placet", ""] if self.agents else ["import placet", ""]
         source = repr(source_of(path))

@@ -1,7 +1,7 @@
-"""The process that computes: it takes tasks from a pipe, tells how far it is, and answers with bytes.
+"""The worker process: it receives tasks through a pipe, reports progress, and answers with bytes.
 
-It is another process than the server's so that a computation can be stopped at any time, and so that one that runs out
-of memory takes nothing with it.
+It is separate from the server so that a computation can be stopped at any time, and so that one that runs out of memory
+does not affect the server.
 """
 
 import os
@@ -18,9 +18,9 @@ from placet.studio.tasks import run_task
 
 def main(pipe: Connection, lane: str) -> None:
     """Answer tasks until the server is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the server, which ends this process
     if lane == "polls" and hasattr(os, "nice"):
-        os.nice(5)  # voters who wait for an answer come before the counting, for which nobody waits
+        os.nice(5)  # counting has lower priority than answering voters, who wait
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     while True:
         try:
@@ -43,7 +43,7 @@ def _answer(name: str, values: dict[str, Any], pipe: Connection) -> tuple[str, A
         return "done", run_task(name, values, progress)
     except (ValueError, OSError, ImportError) as error:
         return "failed", str(error)
-    except Exception as error:  # a bug: it is shown, and the process goes on
+    except Exception as error:  # a bug: report it and continue
         traceback.print_exc(file=sys.stderr)
         return "failed", f"{type(error).__name__}: {error}"
 

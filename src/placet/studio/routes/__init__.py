@@ -1,1 +1,1 @@
-"""Routes of the studio, one module for each story."""
+"""Routes of the studio, one module per area."""

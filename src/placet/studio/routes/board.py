@@ -1,4 +1,4 @@
-"""Boards: the address of a view is its question."""
+"""Boards: the URL of a view encodes its question."""
 
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +25,7 @@ VIEWS = ("board", "wins", "ranks")
 
 
 async def show(request: Request) -> Response:
-    """The page of a board; what it shows is asked for by its script with the query of the address."""
+    """The page of a board; its script requests the content with the query of the URL."""
     return page(request, "board.html", data=dataset_of(request))
 
 
@@ -35,7 +35,7 @@ async def catalog(request: Request) -> Response:
 
 
 async def compute(request: Request) -> Response:
-    """Start what a view needs."""
+    """Start the computation that a view needs."""
     data = dataset_of(request)
     view = request.path_params["view"]
     if view not in VIEWS:
@@ -54,7 +54,7 @@ async def pair(request: Request) -> Response:
 
 
 async def history(request: Request) -> Response:
-    """Start the history of scores, of the items in the body and of the best."""
+    """Start computing the score history of the items in the body and of the best items."""
     data, values = dataset_of(request), await body_of(request)
     chosen = values.get("items", [])
     if not isinstance(chosen, list) or len(chosen) > MOST_CHOSEN or not all(isinstance(one, str) for one in chosen):
@@ -77,7 +77,7 @@ async def export(request: Request) -> Response:
 
 
 def question_of(request: Request, data: Dataset) -> dict[str, Any]:
-    """The question in the query of an address."""
+    """The question in the query of a URL."""
     query = request.query_params
     try:
         asked = Question.from_query(dict(query), query.getlist("agent"), data.reading)
@@ -87,7 +87,7 @@ def question_of(request: Request, data: Dataset) -> dict[str, Any]:
 
 
 async def address(request: Request) -> Response:
-    """The question of an address as JSON, for whoever wants to look."""
+    """The question in a URL as JSON, for inspection."""
     return JSONResponse(question_of(request, dataset_of(request)))
 
 

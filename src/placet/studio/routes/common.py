@@ -1,4 +1,4 @@
-"""What all routes share: bodies of JSON, answers about computations, and the studio itself."""
+"""Helpers shared by all routes: JSON bodies, the state of computations, and the studio itself."""
 
 import json
 from typing import Any
@@ -46,7 +46,7 @@ def dataset_of(request: Request) -> Dataset:
 
 
 def started(request: Request, task: str, values: dict[str, Any], **options: Any) -> JSONResponse:
-    """Start a computation and answer with its state."""
+    """Start a computation and respond with its state."""
     try:
         job = jobs_of(request).start(task, values, **options)
     except Busy as error:
@@ -55,7 +55,7 @@ def started(request: Request, task: str, values: dict[str, Any], **options: Any)
 
 
 async def computed(request: Request, task: str, values: dict[str, Any]) -> bytes:
-    """The result of a computation, waited for; what goes wrong is refused with its words."""
+    """Run a computation and return its result; a failure becomes an error response with its message."""
     try:
         job = await jobs_of(request).finished(jobs_of(request).start(task, values))
     except Busy as error:
@@ -69,7 +69,7 @@ async def computed(request: Request, task: str, values: dict[str, Any]) -> bytes
 
 
 async def job_state(request: Request) -> Response:
-    """The state of a computation; with ``?wait=1`` the answer comes when it ends, or after some seconds."""
+    """The state of a computation; with ``?wait=1``, respond when it ends or after a few seconds."""
     job = _job(request)
     if request.query_params.get("wait"):
         await jobs_of(request).finished(job, 0.4 if request.query_params["wait"] == "short" else 5.0)
@@ -77,7 +77,7 @@ async def job_state(request: Request) -> Response:
 
 
 async def job_result(request: Request) -> Response:
-    """What a computation found."""
+    """The result of a computation."""
     job = _job(request)
     if job.state != "done":
         raise HTTPException(409, job.error or f"the computation is {job.state}")

@@ -1,4 +1,4 @@
-"""Bringing data: upload, preview, what each column was taken for, and what was understood."""
+"""Adding data: upload, preview, the role of each column, and a summary of what was read."""
 
 import inspect
 from typing import Any
@@ -30,7 +30,7 @@ async def home(request: Request) -> Response:
 
 
 async def upload(request: Request) -> Response:
-    """A file as the body of a request, its name in a header; it is listed once it is whole and on disk."""
+    """Upload a file as the request body, its name in a header; it is listed once it is complete and on disk."""
     state = request.app.state
     if not state.uploads.allows(address(request)):
         raise HTTPException(429, "too many uploads; wait a minute")
@@ -50,7 +50,7 @@ async def upload(request: Request) -> Response:
 
 
 async def join(request: Request) -> Response:
-    """Several datasets as a new one."""
+    """Combine several datasets into a new one."""
     values = await body_of(request)
     keys = values.get("datasets")
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
@@ -70,27 +70,27 @@ async def show(request: Request) -> Response:
 
 
 async def understand(request: Request) -> Response:
-    """Read the file under the options in the body (or those that were kept), and say what was understood."""
+    """Read the file with the options in the body (or the stored ones), and summarize what was read."""
     data, values = dataset_of(request), await body_of(request)
     reading = options_of(values["reading"]) if "reading" in values else data.reading
     return started(request, "understand", {"path": data.path, "name": data.name, "reading": reading})
 
 
 async def keep(request: Request) -> Response:
-    """Keep how the file is to be read."""
+    """Store the options for reading the file."""
     data, values = dataset_of(request), await body_of(request)
     store_of(request).set_reading(data.id, options_of(values.get("reading", {})))
     return JSONResponse({"id": data.id})
 
 
 async def remove(request: Request) -> Response:
-    """Forget a dataset."""
+    """Remove a dataset."""
     store_of(request).remove_dataset(dataset_of(request).id)
     return JSONResponse({})
 
 
 def options_of(values: Any) -> dict[str, Any]:
-    """Options of a reader as a page may send them: known names; texts or lists of texts."""
+    """Validate the options of a reader sent by a page: known names, strings or lists of strings."""
     from placet.io import FORMATS
 
     if not isinstance(values, dict):

@@ -1,4 +1,4 @@
-"""Polls: made and watched by the owner, answered by whoever has the link."""
+"""Polls: created and monitored by the owner, answered by anyone who has the link."""
 
 import asyncio
 import csv
@@ -22,7 +22,7 @@ from placet.studio.security import address, same
 
 MOST_IMAGE = 8 << 20
 IMAGES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpg", b"GIF8": "gif", b"RIFF": "webp"}
-"""First bytes -> suffix of the images that may be items; SVG may not, because it can hold scripts."""
+"""First bytes -> suffix of the image formats allowed for items; SVG is excluded because it can contain scripts."""
 
 _NONCE = re.compile(r"[A-Za-z0-9-]{8,64}")
 
@@ -37,7 +37,7 @@ async def overview(request: Request) -> Response:
 
 
 async def make(request: Request) -> Response:
-    """A new poll."""
+    """Create a poll."""
     try:
         values = polls.checked(await body_of(request), store_of(request).images)
     except (ValueError, TypeError) as error:
@@ -46,7 +46,7 @@ async def make(request: Request) -> Response:
 
 
 async def add_image(request: Request) -> Response:
-    """An image for an item; its kind is told by its first bytes."""
+    """Upload an image for an item; its format is detected from its first bytes."""
     content = b""
     async for chunk in request.stream():
         content += chunk
@@ -72,7 +72,7 @@ async def results(request: Request) -> Response:
 
 
 async def set_open(request: Request) -> Response:
-    """Close a poll, or open it again."""
+    """Close or reopen a poll."""
     poll, values = _poll(request), await body_of(request)
     change = store_of(request).execute("UPDATE poll SET open = ? WHERE id = ?", int(bool(values.get("open"))), poll.id)
     await asyncio.wrap_future(change)
@@ -81,7 +81,7 @@ async def set_open(request: Request) -> Response:
 
 
 async def export(request: Request) -> Response:
-    """The raw votes, all of them, or those that count as Placet reads them."""
+    """All raw votes, or those that count, in a format that Placet reads."""
     poll, kind = _poll(request), request.path_params["kind"]
     rows = store_of(request).rows("SELECT * FROM vote WHERE poll = ? ORDER BY number", poll.id)
     if kind == "raw":
@@ -93,7 +93,7 @@ async def export(request: Request) -> Response:
 
 
 async def as_dataset(request: Request) -> Response:
-    """The votes that count so far, as a dataset of the workspace."""
+    """Store the votes that count so far as a dataset of the workspace."""
     poll, store = _poll(request), store_of(request)
     rows = store.rows("SELECT * FROM vote WHERE poll = ? AND counts = 1 ORDER BY number", poll.id)
     content = _counted(poll, rows).encode("utf-8", "replace")
@@ -142,7 +142,7 @@ def _counted(poll: Poll, rows: list[Any]) -> str:
 
 
 async def vote_page(request: Request) -> Response:
-    """What a voter sees; a new voter gets a cookie that is good for this poll alone."""
+    """The page for voters; a new voter gets a cookie that is valid only for this poll."""
     poll, keys = _poll(request), request.app.state.keys
     voter = _voter(request, poll)
     is_new = voter is None
@@ -170,7 +170,7 @@ async def vote_page(request: Request) -> Response:
 
 
 async def next_pair(request: Request) -> Response:
-    """The pair that this voter is asked next."""
+    """The pair to ask this voter next."""
     poll = _poll(request)
     if poll.kind != "pairs":
         raise HTTPException(404, "this poll asks for ballots")
@@ -178,7 +178,7 @@ async def next_pair(request: Request) -> Response:
 
 
 async def vote(request: Request) -> Response:
-    """Keep a vote; the answer comes when it is on disk."""
+    """Store a vote; respond when it is on disk."""
     poll = _poll(request)
     voter = _known_voter(request, poll)
     token = request.headers.get("x-csrf", "")
@@ -202,7 +202,7 @@ async def vote(request: Request) -> Response:
 
 
 async def public_results(request: Request) -> Response:
-    """The results, where the poll shows them to its voters."""
+    """The results, if the poll shows them to its voters."""
     poll = _poll(request)
     if poll.settings["results"] != "voters":
         raise HTTPException(403, "this poll shows its results to its owner alone")
@@ -219,7 +219,7 @@ async def image(request: Request) -> Response:
 
 
 def _results(request: Request, poll: Poll) -> Response:
-    """The results; ``?have=`` is the number of those that the reader has, which are not sent again."""
+    """The results, except those that the reader already has, identified by ``?have=``."""
     have = request.query_params.get("have", "")
     text = _desk(request).results(poll, int(have) if have.isdecimal() and len(have) < 19 else -1)
     return Response(text, media_type="application/json")
@@ -238,7 +238,7 @@ def _poll(request: Request) -> Poll:
 
 
 def _voter(request: Request, poll: Poll) -> str | None:
-    """Who votes, by the cookie of this poll; None where there is none or it is not ours."""
+    """The voter identified by this poll's cookie; None if there is none or its signature is invalid."""
     voter, _, signature = request.cookies.get(f"voter_{poll.id}", "").partition(".")
     right = request.app.state.keys.sign("voter", poll.id, voter)
     return voter if voter and same(signature, right) else None

@@ -1,4 +1,4 @@
-"""Rankers: trained, watched, compared, explained, downloaded."""
+"""Rankers: train, monitor, compare, explain and download them."""
 
 import asyncio
 import json
@@ -28,17 +28,17 @@ async def show(request: Request) -> Response:
 
 
 async def offered(request: Request) -> Response:
-    """The rankers there are."""
+    """The available rankers."""
     return started(request, "rankers", {})
 
 
 async def runs(request: Request) -> Response:
-    """The runs on a dataset, the newest first."""
+    """The runs on a dataset, newest first."""
     return JSONResponse([_shown(run) for run in _runs(request)])
 
 
 async def train(request: Request) -> Response:
-    """Start a training; it becomes a run when it has ended well."""
+    """Start training; it becomes a run when it succeeds."""
     data, values = dataset_of(request), await body_of(request)
     settings = _settings(values)
     key = secrets.token_hex(8)
@@ -51,7 +51,7 @@ async def train(request: Request) -> Response:
 
 
 async def _keep(request: Request, key: str, dataset: str, settings: dict[str, Any], job: Any) -> None:
-    """Keep a run once its model is there."""
+    """Store a run once its model exists."""
     while job.state in ("waiting", "running"):
         await jobs_of(request).finished(job, 30)
     if job.state == "done":
@@ -91,7 +91,7 @@ async def query(request: Request) -> Response:
 
 
 async def explain(request: Request) -> Response:
-    """Explain one row above another."""
+    """Explain why one row is above another."""
     data, values = dataset_of(request), await body_of(request)
     run = _chosen(request, [values.get("run")])[0]
     asked = {"number": _number(values, "query"), "first": _number(values, "first"), "second": _number(values, "second")}
@@ -99,7 +99,7 @@ async def explain(request: Request) -> Response:
 
 
 async def download(request: Request) -> Response:
-    """The model of a run, as `placet score` takes it."""
+    """The model of a run, as a file for `placet score`."""
     run = next((one for one in _runs(request) if one["id"] == request.path_params["run"]), None)
     if run is None:
         raise HTTPException(404, "there is no such run")
@@ -108,7 +108,7 @@ async def download(request: Request) -> Response:
 
 
 async def remove(request: Request) -> Response:
-    """Forget a run and its model."""
+    """Delete a run and its model."""
     key = request.path_params["run"]
     if not any(one["id"] == key for one in _runs(request)):
         raise HTTPException(404, "there is no such run")

@@ -1,4 +1,4 @@
-"""Tracks: a float's way from two tables, arrivals and beacons."""
+"""Tracks: a float's path from two tables, arrivals and beacons."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ NUMBERS = {
     "particles": (10_000, 10, 1_000_000),
     "chains": (4, 1, 64),
 }
-"""What may be set: the default of ``placet track``, the least and the most."""
+"""Parameter -> the default of ``placet track``, the minimum and the maximum."""
 
 WHOLE = ("particles", "chains")
 

@@ -1,4 +1,4 @@
-"""What the studio's processes compute: each task calls the library as the command line does, and answers with bytes."""
+"""Tasks of the studio's worker processes: each calls the library as the command line does, and answers with bytes."""
 
 import importlib
 import json
@@ -27,11 +27,11 @@ TASKS = {
     "explain": "rankers:explain",
     "track": "tracks:track",
 }
-"""Name -> module of this folder and function: ``function(progress, **values)`` gives what JSON can hold, or bytes."""
+"""Name -> module in this folder and function: ``function(progress, **values)`` returns JSON data or bytes."""
 
 
 def run_task(name: str, values: dict[str, Any], progress: Any) -> bytes:
-    """The answer of a task; results that are not bytes become JSON."""
+    """Run a task; results that are not bytes become JSON."""
     module, function = TASKS[name].split(":")
     answer = getattr(importlib.import_module(f"placet.studio.tasks.{module}"), function)(progress, **values)
     if isinstance(answer, bytes):

@@ -1,4 +1,4 @@
-"""Boards: a consensus of a dataset by a method, what it says of two items, and how it leaves."""
+"""Boards: the consensus of a dataset by a method, comparisons of two items, and exports."""
 
 import json
 import re
@@ -36,7 +36,7 @@ Data = Rankings | Comparisons
 
 
 def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """The ranking with all that is known of each item, in columns; best first."""
+    """The ranking with all results for each item, in columns; best first."""
     asked = Question.from_json(question)
     data = sliced(path, asked)
     if progress is not None and isinstance(data, Rankings | Comparisons):
@@ -70,7 +70,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
 
 
 def answer(path: str, asked: Question, progress: Any = None) -> Consensus | ConsensusSet:
-    """The consensus that is asked for; the last few are kept."""
+    """The consensus that answers a question; the last few are cached."""
     key = json.dumps([path, asked.of_consensus()], sort_keys=True, default=str)
     if key not in _RESULTS:
         data = sliced(path, asked)
@@ -87,7 +87,7 @@ def answer(path: str, asked: Question, progress: Any = None) -> Consensus | Cons
 
 
 def sliced(path: str, asked: Question) -> Any:
-    """The data of a file; the part of them that some voters gave; or one slice for each value of a column."""
+    """The data of a file, restricted to the chosen voters, or as one slice per value of a column."""
     data, _ = load(path, asked.reading, asked.by)
     if asked.by:
         if asked.agents:
@@ -106,10 +106,10 @@ def sliced(path: str, asked: Question) -> Any:
 
 
 def problem(path: str, asked: Question) -> Data:
-    """The data of the one problem that is looked at: all, or those of one slice or contest."""
+    """The data of the problem that is shown: all data, or those of one slice or contest."""
     data = sliced(path, asked)
     if isinstance(data, Scores):
-        return data.to_rankings()  # a ballot for each task
+        return data.to_rankings()  # one ballot per task
     if isinstance(data, Mapping):
         named: list[tuple[Hashable, Any]] = list(data.items())
     elif isinstance(data, Rankings) and data.instance is not None:
@@ -135,12 +135,12 @@ def one_of_many(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
 
 
 def shown_board(path: str, asked: Question, progress: Any = None) -> Consensus:
-    """The one board that is looked at: of the instance and at the time that the question names."""
+    """The board that is shown: that of the instance and time named in the question."""
     return _at(one_of_many(answer(path, asked, progress), asked.instance), asked.at)
 
 
 def _at(c: Consensus, when: str) -> Consensus:
-    """The scores at another time, where one is asked for."""
+    """The board at another time, if one is requested."""
     if not when:
         return c
     number = value_of(when)
@@ -148,12 +148,12 @@ def _at(c: Consensus, when: str) -> Consensus:
 
 
 def _first_part(data: Any) -> Any:
-    """The data themselves, or those of their first slice."""
+    """The data themselves, or their first slice."""
     return next(iter(data.values()), None) if isinstance(data, Mapping) else data
 
 
 def _time_of(data: Any, path: str) -> dict[str, Any] | None:
-    """Whether votes say when they were given; if not, a column that may be their time and all others; else None."""
+    """Whether votes have times and, if not, all columns and the one that may be the time; None if there is no such."""
     part = _first_part(data)
     if not isinstance(part, Comparisons):
         return None
@@ -165,7 +165,7 @@ def _time_of(data: Any, path: str) -> dict[str, Any] | None:
 
 
 def _columns(c: Consensus, level: float) -> dict[str, Any]:
-    """The columns of ``to_frame`` and the ends of the intervals, in the same order."""
+    """The columns of ``to_frame`` and the ends of the intervals, in the same row order."""
     frame = c.to_frame(level)
     columns = {name: frame[name].to_list() for name in frame.columns}
     columns["item"] = [str(name) for name in columns["item"]]
@@ -213,7 +213,7 @@ def ranks(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
 
 
 def pair(progress: Any, *, path: str, question: Mapping[str, Any], first: str, second: str) -> dict[str, Any]:
-    """Two items: how far they are apart, how sure that is, and the votes or ballots between them."""
+    """Compare two items: their difference, its uncertainty, and the votes or ballots between them."""
     asked = Question.from_json(question)
     c, data = shown_board(path, asked, progress), problem(path, asked)
     named = {str(name): name for name in c.items}
@@ -275,7 +275,7 @@ def _ballots(data: Rankings, a: Hashable, b: Hashable) -> list[dict[str, Any]]:
 
 
 def _why(about: Mapping[str, Any], data: Data, level: float) -> str:
-    """Why one is above the other, in words."""
+    """Sentences on why one item is above the other."""
     a, b, what = about["above"], about["below"], "votes" if isinstance(data, Comparisons) else "ballots"
     direct = about["for_above"] + about["for_below"] + about["ties"]
     words = [f"{a} and {b} tie." if about["tied"] else f"{a} is above {b}."]
@@ -296,11 +296,11 @@ def _why(about: Mapping[str, Any], data: Data, level: float) -> str:
     return " ".join(words)
 
 
-# How a board leaves
+# Export of a board
 
 
 def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, title: str) -> bytes:
-    """The result as a file: the page of the report, CSV, JSON, Parquet or a TREC run, as the command writes it."""
+    """The result as a file: the page of the report, CSV, JSON, Parquet or a TREC run, as written by the command."""
     asked = Question.from_json(question)
     found = shown_board(path, asked, progress) if asked.at else answer(path, asked, progress)
     if kind == "json":

@@ -1,4 +1,4 @@
-"""The methods there are, with their parameters as controls: read from the tables and signatures, never listed again."""
+"""All methods, with their parameters as controls, taken from the method tables and signatures."""
 
 import inspect
 import sys
@@ -12,7 +12,7 @@ HIDDEN = ("self", "data", "random_state", "max_iter", "tol", "agent_weight")
 
 
 def catalog(progress: Any) -> list[dict[str, Any]]:
-    """Every method: its name and kind, whether votes alone suffice, what it is in a sentence, and its controls."""
+    """Every method: its name and kind, whether pairwise votes suffice, a one-sentence description, and its controls."""
     found = [
         {"name": name, "kind": "model", "of_pairs": name == "bradley-terry", "about": _sentence(model)}
         | {"controls": controls(model)}
@@ -32,7 +32,7 @@ def catalog(progress: Any) -> list[dict[str, Any]]:
 
 
 def controls(source: Any) -> list[dict[str, Any]]:
-    """The parameters that a person may set: name, default, choices where they are known, and the kind of input."""
+    """The parameters that can be set on a page: name, default, choices if known, and the kind of input."""
     module = vars(sys.modules[source.__module__])
     hints = get_type_hints(source.__init__ if inspect.isclass(source) else source)
     found = []
@@ -42,7 +42,7 @@ def controls(source: Any) -> list[dict[str, Any]]:
             continue
         choices = _choices(hint) or _constants(module, name)
         if not choices and not _is_simple(hint):
-            continue  # arrays, functions and mappings are for Python
+            continue  # arrays, functions and mappings can only be given in Python
         found.append({"name": name, "default": parameter.default, "choices": choices, "input": _input(hint, choices)})
     return found
 
@@ -54,7 +54,7 @@ def _choices(hint: Any) -> list[Any]:
 
 
 def _constants(module: dict[str, Any], name: str) -> list[Any]:
-    """The choices of a parameter where its module lists them by its name: ``ties`` in TIES, ``stderr`` in STDERRS."""
+    """The choices of a parameter, if its module lists them under its name: ``ties`` in TIES, ``stderr`` in STDERRS."""
     listed = next((module[key] for key in (name.upper(), f"{name.upper()}S") if key in module), ())
     return list(listed) if isinstance(listed, tuple | list | dict) else []
 

@@ -1,4 +1,4 @@
-"""How scores moved over time, where votes say when they were given."""
+"""Scores over time, for votes with times."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ FEWEST_STEPS = 8
 
 
 def history(progress: Any, *, path: str, question: Mapping[str, Any], chosen: Sequence[str]) -> dict[str, Any]:
-    """Scores by time of the chosen items and of the best: of the board itself, else of the same model with drift.
+    """Scores over time of the chosen and the best items, from the board itself or else from the same model with drift.
 
-    ``times``: the steps of the data, for a board at another time.
+    ``times`` in the result are the time steps of the data, at which a board can be shown.
     """
     given = Question.from_json(question)
     data = sliced(path, given)
@@ -57,7 +57,7 @@ def history(progress: Any, *, path: str, question: Mapping[str, Any], chosen: Se
 
 
 def step_for(times: Times) -> str | float:
-    """The longest step of the calendar that cuts times into several; a round number where times are numbers."""
+    """The longest calendar step that divides the times into several steps; a round number if times are numbers."""
     first, last = times.min(), times.max()
     if times.dtype.kind == "M":
         ends = {step: Steps(step, times).number(np.array([first, last])) for step in STEPS}
@@ -71,7 +71,7 @@ def step_for(times: Times) -> str | float:
 
 
 def moving(asked: Question, step: str | float) -> Question:
-    """The question itself where scores move in it, else that of scores that do."""
+    """The question itself if its model has drift, else the same question with drift added."""
     if asked.params.get("drift") is not None:
         return replace(asked, at="")
     own = asked.params if asked.method in ("", MODEL) else {}

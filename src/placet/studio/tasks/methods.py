@@ -1,4 +1,4 @@
-"""Methods side by side on the same data: positions, where they agree, pairs that depend on the choice, the audit."""
+"""Methods side by side on the same data: positions, agreement, pairs that depend on the choice, the audit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ MOST_AUDITED = 500
 
 
 def methods(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Every method that takes these data within some seconds, and what each says of the items that lead any."""
+    """Run every method that applies to these data and takes only seconds; compare the positions of the best items."""
     data = _one_problem(path, Question.from_json(question))
     found: dict[str, Consensus] = {}
     left_out: dict[str, str] = {}
@@ -62,7 +62,7 @@ def methods(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[st
 
 
 def audit(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """What one method keeps and breaks on these data, in words, with the pairs that witness it."""
+    """Which axioms one method satisfies and violates on these data, in words, with the pairs that show it."""
     asked = Question.from_json(question)
     data = _one_problem(path, asked)
     if data.n_items > MOST_AUDITED:
@@ -70,14 +70,14 @@ def audit(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
     found: Any = run_audit(data, asked.method or "borda", rivals=1, compare=(), **asked.params)
     return {
         "method": found.method,
-        "findings": [vars(finding) for finding in found.findings if finding.check != "agreement"],  # it stands above
+        "findings": [vars(finding) for finding in found.findings if finding.check != "agreement"],  # shown above
         "witnesses": [duel.sentence() for duel in found.contradicted[:MOST_CONTESTED]],
         "command": asked.command(path, "audit"),
     }
 
 
 def _one_problem(path: str, asked: Question) -> Rankings | Comparisons:
-    """The data, or those of one slice or contest with the items on its ballots."""
+    """The data, or those of one slice or contest, restricted to the items on its ballots."""
     data = problem(path, asked)
     if isinstance(data, Rankings) and data.instance is not None:
         return data.restricted([data.items[k] for k in np.unique(data.item).tolist()])
@@ -85,7 +85,7 @@ def _one_problem(path: str, asked: Question) -> Rankings | Comparisons:
 
 
 def _by_likeness(distance: Any) -> Any:
-    """Methods in an order in which neighbors are alike: from the first, always the nearest of the rest."""
+    """Order methods so that neighbors are similar: starting at the first, always the nearest of the rest."""
     order, rest = [0], list(range(1, len(distance)))
     while rest:
         nearest = min(rest, key=lambda k: (distance[order[-1]][k], k))

@@ -1,4 +1,4 @@
-"""What the votes of a poll say: the same consensus as everywhere, and the pairs to ask next."""
+"""Results of a poll: the same consensus as elsewhere, and the pairs to ask next."""
 
 import json
 import sqlite3
@@ -10,7 +10,7 @@ from placet.data import Comparisons, Rankings
 from placet.studio.polls import AHEAD, Poll
 
 MOST_JOINT = 200
-"""Items up to which the pairs to ask next are searched; beyond, they are drawn at random."""
+"""Maximum number of items for which the pairs to ask next are optimized; beyond, they are drawn at random."""
 
 
 def poll(progress: Any, *, database: str, poll: str, last: int) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _next(asked: Poll, result: Consensus) -> dict[str, Any]:
 
 
 def read_votes(database: str, key: str, last: int) -> tuple[Poll, list[sqlite3.Row]]:
-    """The poll and its votes up to a number, read by a connection that cannot write."""
+    """The poll and its votes up to number ``last``, read through a read-only connection."""
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
         connection.row_factory = sqlite3.Row
         row = connection.execute("SELECT * FROM poll WHERE id = ?", (key,)).fetchone()
@@ -57,7 +57,7 @@ def read_votes(database: str, key: str, last: int) -> tuple[Poll, list[sqlite3.R
 
 
 def votes_of(asked: Poll, votes: list[sqlite3.Row]) -> Rankings | Comparisons | None:
-    """The votes as data, voters as agents; None where there are none."""
+    """The votes as data, with voters as agents; None if there are no votes."""
     names = asked.names
     answers = [json.loads(vote["answer"]) for vote in votes]
     if asked.kind == "ballots":

@@ -22,7 +22,7 @@ MOST_ROWS = 200
 
 
 def rankers(progress: Any) -> dict[str, Any]:
-    """The rankers that learn from graded rows, with their controls, and the losses."""
+    """The rankers that learn from graded rows, with their controls, and the available losses."""
     found = []
     for name in OFFERED:
         try:
@@ -35,7 +35,7 @@ def rankers(progress: Any) -> dict[str, Any]:
 
 
 def split(path: str, reading: Mapping[str, Any], share: float, seed: int) -> tuple[Queries, Queries]:
-    """Training and validation queries: a random share of the queries is held back."""
+    """Split into training and validation queries: a random share of the queries is held out."""
     data, _ = load(path, reading)
     if not isinstance(data, Queries):
         raise DataError("these are no graded rows with features; LETOR files and tables with a query and a grade are")
@@ -50,7 +50,7 @@ def split(path: str, reading: Mapping[str, Any], share: float, seed: int) -> tup
 def train(
     progress: Any, *, path: str, reading: dict[str, Any], settings: dict[str, Any], target: str
 ) -> dict[str, Any]:
-    """Train a ranker, tell the metric on the validation queries at each step, and save the best."""
+    """Train a ranker, report the metric on the validation queries at each step, and save the best model."""
     rows, valid = split(path, reading, settings["validation"], settings["seed"])
     model = make_ranker(settings["ranker"], settings["loss"], settings["metric"], settings["params"], settings["seed"])
     history: list[tuple[int, float]] = []
@@ -77,7 +77,7 @@ def train(
 def compare_runs(
     progress: Any, *, path: str, reading: dict[str, Any], runs: list[dict[str, Any]], metric: str
 ) -> dict[str, Any]:
-    """Saved rankers on the same validation queries: means, differences from the first, and where they differ most."""
+    """Compare saved rankers on the same validation queries: means, differences from the first, extreme queries."""
     _, valid = split(path, reading, runs[0]["settings"]["validation"], runs[0]["settings"]["seed"])
     spec = metric_of(metric)
     values = [spec(load_model(run["model"]).predict(valid), valid.grade, valid.offsets) for run in runs]
@@ -120,7 +120,7 @@ def query(
 def explain(
     progress: Any, *, path: str, reading: dict[str, Any], run: dict[str, Any], number: int, first: int, second: int
 ) -> dict[str, Any]:
-    """Why a ranker puts one row of a query above another: what each feature adds to the difference of scores."""
+    """Why a ranker puts one row of a query above another: the contribution of each feature to the score difference."""
     _, valid = split(path, reading, run["settings"]["validation"], run["settings"]["seed"])
     model = load_model(run["model"])
     if not hasattr(model, "explain"):

@@ -1,4 +1,4 @@
-"""Files as the studio reads them: a preview, what each column was taken for, what was understood, and wrong lines."""
+"""Reading of files in the studio: a preview, the role of each column, a summary of the data, and invalid lines."""
 
 import inspect
 import os
@@ -33,7 +33,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "preferences": ("ballot", "better", "worse"),
     "ballots": ("ballot", "item", "rank", "weight", "agent", "instance", "ignore"),
 }
-"""What a column of a table may be taken for, by format: names of the reader's options."""
+"""Format -> possible roles of a table's columns: names of the reader's options."""
 
 SEVERAL = ("scores", "features", "ignore", "winner", "control", "tasks")
 """Roles that several columns may have."""
@@ -69,7 +69,7 @@ _DATA: "OrderedDict[tuple[Any, ...], Any]" = OrderedDict()
 
 
 def warm_up(progress: Any, *, items: int) -> dict[str, Any]:
-    """Load and compile what a first board of about so many items needs."""
+    """Load and compile what a first board of about this many items needs."""
     from placet.aggregate import consensus
 
     i, j = np.triu_indices(items, 1)
@@ -79,7 +79,7 @@ def warm_up(progress: Any, *, items: int) -> dict[str, Any]:
 
 
 def read_ahead(progress: Any, *, path: str, reading: dict[str, Any]) -> dict[str, Any]:
-    """Read a file before its board is asked for; what is wrong with it is said when somebody looks."""
+    """Read a file before its board is requested; errors are reported when the file is opened."""
     try:
         load(path, reading)
     except (ValueError, OSError) as error:
@@ -88,9 +88,9 @@ def read_ahead(progress: Any, *, path: str, reading: dict[str, Any]) -> dict[str
 
 
 def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list[str]]:
-    """The data of a file under the options of the reader, and what was left out; the last few are kept.
+    """The data of a file read with the given options, and the reader's warnings; the last few results are cached.
 
-    With ``by`` the data are a mapping of the values of that column to their slices.
+    With ``by`` the data are a mapping from the values of that column to their slices.
     """
     stats = [os.stat(one) for one in paths_of(path)]
     key = (path, *((stat.st_mtime_ns, stat.st_size) for stat in stats), repr(sorted(reading.items())), by)
@@ -109,7 +109,7 @@ def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list
 
 
 def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) -> dict[str, Any]:
-    """A preview of a file and what is understood of it; what is wrong is part of the answer, not an error."""
+    """A preview of a file and a summary of its data; problems are part of the answer, not an error."""
     about: dict[str, Any] = {"name": name, "reading": reading, "formats": list(FORMATS), "error": "", "wrong": []}
     about["files"] = [own for _, own in files_of(path)] if len(files_of(path)) > 1 else [name]
     try:
@@ -134,19 +134,19 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
 
 
 def column_names(path: str) -> list[str]:
-    """The columns of a table; none where the file is none."""
+    """The columns of a table; empty if the file is not a table."""
     table = take_sample(source_of(path), "skip").table
     return [] if table is None else table.names
 
 
 def kind_of(data: Any) -> str:
-    """The kind of data in the words of a person."""
+    """The kind of data as a plain word."""
     words = {Comparisons: "votes", Rankings: "ballots", Queries: "graded rows", Scores: "scores"}
     return words.get(type(data), type(data).__name__)
 
 
 def shape_of(data: Any) -> str:
-    """How much there is: what stands in brackets when data show themselves."""
+    """The size of the data: the part of their ``repr`` in parentheses."""
     return repr(data).partition("(")[2].removesuffix(")")
 
 
@@ -158,7 +158,7 @@ def uses_of(data: Any) -> list[str]:
 
 
 def _preview(path: str, reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The first rows, the format, and what each column is taken for."""
+    """The first rows, the format, and the role of each column."""
     sample = take_sample(source_of(path), "skip")
     path = paths_of(path)[0]
     named = reading.get("format")
@@ -178,7 +178,7 @@ def _is_delimited(path: str) -> bool:
 
 
 def column_roles(table: Table, format: str | None, options: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """The format of a table, and the role of each column that its reader would take."""
+    """The format of a table, and the role of each column that its reader would use."""
     for name in [format] if format else ROLES:
         own = {key: value for key, value in options.items() if key in inspect.signature(FORMATS[name].read).parameters}
         if len(own) < len(options):
@@ -193,7 +193,7 @@ def column_roles(table: Table, format: str | None, options: Mapping[str, Any]) -
 
 
 def _given(format: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """The roles that were given to columns, where they are not yet enough to read the table."""
+    """The roles assigned to columns so far, if they do not yet suffice to read the table."""
     told = {role: options[role] for role in ROLES.get(format, ()) if options.get(role)}
     return {name: role for role, names in told.items() for name in ([names] if isinstance(names, str) else names)}
 
@@ -271,13 +271,13 @@ _FINDERS = {
 
 
 def _named(table: Table, own: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Columns that were named for a role, or else have a name that is known for it."""
+    """Columns that were named for a role, or else have a known name for it."""
     found = {role: own.get(role) or find_column(table.names, names) for role, names in known.items()}
     return {name: role for role, name in found.items() if name}
 
 
 def _first_rows(path: str, table: Table) -> dict[str, list[str]]:
-    """The first cells of each column as text; of text only its head is read."""
+    """The first cells of each column as text; only the beginning of a text file is read."""
     head, _ = peek(path, HEAD)
     cut = head.rfind(b"\n")
     if bare_suffix(path) in (".csv", ".tsv", ".tab") and cut > 0:
@@ -307,7 +307,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _named_as(words: str, path: str, name: str) -> str:
-    """Words with the names that people know in place of the studio's paths."""
+    """A message with the original file names in place of the studio's paths."""
     files = files_of(path)
     for where, own in files:
         words = words.replace(where, own if len(files) > 1 else name)
@@ -326,7 +326,7 @@ def _can_skip(error: Exception) -> bool:
 
 
 def _groups(data: "Rankings | Comparisons") -> list[list[str]]:
-    """Items in groups that no vote or ballot joins, where there are several; the largest first."""
+    """Groups of items that no vote or ballot connects, largest first; empty if all items are connected."""
     from placet.data.graph import components_of_pairs
 
     pairs = data if isinstance(data, Comparisons) else None

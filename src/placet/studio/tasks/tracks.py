@@ -1,4 +1,4 @@
-"""Tracks: a float's way from its arrivals, as ``placet track`` finds it."""
+"""Tracks: a float's path estimated from its arrivals, as by ``placet track``."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def track(
     model: dict[str, Any],
     speed: float,
 ) -> dict[str, Any]:
-    """The way with its uncertainty, the beacons, and each arrival with its most probable source."""
+    """The path with its uncertainty, the beacons, and each arrival with its most probable source."""
     sources = read_beacons(beacons, speed=speed)
     heard = read_arrivals(arrivals, beacons=sources)
     found = RankedSignalTracker(beacons=sources, **model).track(heard, start, end)
