@@ -290,7 +290,7 @@ def _slope_search(fun: Objective, x: Floats, gradient: Floats, step: Floats) -> 
 def _line_search(
     fun: Objective, x: Floats, value: float, gradient: Floats, step: Floats
 ) -> tuple[Floats, float, Floats] | None:
-    """Halve the step until the value falls by 1e-4 of the predicted decrease or, within rounding, the gradient shrinks."""
+    """Halve the step until the value falls by 1e-4 of the predicted drop or, within rounding, the gradient shrinks."""
     slope = float(gradient @ step)
     norm, rounding = np.abs(gradient).max(), 1e-13 * max(1.0, abs(value))
     for halving in range(40):
