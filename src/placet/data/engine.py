@@ -109,7 +109,7 @@ class Kept:
     """Cache of loaded pieces, up to a memory limit.
 
     A piece is never evicted for another of the same ``owner``, since repeated passes in the same order would then never
-    hit the cache: pieces that do not fit are loaded again in each pass.  Pieces of other owners are evicted.
+    hit the cache: pieces that do not fit are loaded again in each pass.  Those of other owners are evicted.
     """
 
     def __init__(self) -> None:

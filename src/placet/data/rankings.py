@@ -544,7 +544,7 @@ def _put_in_order(
 ) -> tuple[Ints, Ints, Floats | None]:
     """Check the rows of each ballot, sort them by tier, then item, and renumber tiers 0, 1, ..., in blocks of ballots.
 
-    Temporary memory is for ``ROWS_AT_ONCE`` rows, not for all.
+    Temporary arrays hold about ``ROWS_AT_ONCE`` rows, not all rows.
     """
     longest = int(np.diff(offsets).max(initial=1))
     new_item, new_tier = item, np.empty(len(tier), smallest_type(longest - 1))

@@ -5,8 +5,8 @@ In a long table (a row per ballot and item) a control is written as for votes (`
 "shown_tea", "shown_milk", ...  (or "tea shown", "shown [tea]").
 
 A column that is constant within each ballot, such as the voter's age, has no effect on the order by itself, but may
-have one on items: "age * tea" is the age in the rows of tea and 0 elsewhere, "age * items" that for each item but the
-first.
+interact with items: "age * tea" is the age in the rows of tea and 0 elsewhere, and "age * items" is the same for each
+item except the first.
 """
 
 from collections.abc import Sequence

@@ -20,7 +20,7 @@ from placet.threads import get_threads
 
 BLOCK = 1 << 20
 SMALL_TEXT = 1 << 15  # bytes that plain Python parses faster than a kernel compiles,
-MIDDLE_TEXT = 1 << 19  # and faster than Numba is imported
+MIDDLE_TEXT = 1 << 19  # and faster than Numba imports
 MAX_FEATURES = 1 << 24
 DENSE_FROM = 0.25
 Sparse = Literal["auto"] | bool

@@ -52,8 +52,8 @@ def read_relations(
 
     ``query`` (rows,) holds indices into ``qid``; ``doc`` (rows,) names the documents, None for rows without a name.
     "similarity" is symmetric (an entry given in one direction holds in both, and the larger of two different ones is
-    used); "links" has entry (source, destination); "sitemap" has entry (parent, child).  Documents that are not in a
-    list, and pairs that occur together in no query, are left out.
+    used); "links" has entry (source, destination); "sitemap" has entry (parent, child).  Documents without a row, and
+    pairs that occur together in no query, are left out.
     """
     from scipy.sparse import csr_matrix
 
