@@ -28,7 +28,7 @@ class Round(NamedTuple):
 
 
 class Made(NamedTuple):
-    """The result of one round: a weak function, its ``factor`` in the sum, and the record of the round."""
+    """The result of one round: a weak function, its ``factor``, and the record of the round."""
 
     function: Any
     factor: float
@@ -138,7 +138,7 @@ class Additive(Ranker):
         return best, stopped
 
     def _summary(self, best: Best[int], stopped: str, at_start: float | None) -> dict[str, Any]:
-        """The training summary common to all boosted rankers; ``at_start`` is the value before the first round."""
+        """The training summary of all boosted rankers; ``at_start`` is the value before the first round."""
         return {
             "stopped": stopped,
             "rounds": len(self.rounds_),

@@ -26,9 +26,9 @@ class ConsistentBooster(Additive):
     ``rounds_`` records the edge gamma = <d, h> / (|d|_1 |h|_inf) of each round.  Proposition 4: if, for all scores,
     some weak function has an edge above a fixed positive gamma, the training loss converges to its minimum over all
     scores, and the learners can be boosted to the optimum for NDCG.  A few columns have no such bound: their edge
-    goes to 0, and the loss to its minimum over their span.  ``fit_summary_["least edge"]`` is the smallest edge so
-    far.  ``fit_summary_["stopped"]`` says why training ended: no learner with an edge above ``min_edge``,
-    ``patience`` rounds without a better ``metric`` on the validation set, or ``n_rounds`` reached.
+    goes to 0, and the loss to its minimum over their span.  ``fit_summary_`` has the "least edge", and why training
+    "stopped": no learner with an edge above ``min_edge``, ``patience`` rounds without a better ``metric`` on the
+    validation set, or ``n_rounds`` reached.
 
     ``fit(..., control=Z)`` fits F + Z @ gamma: every round is followed by a line search along each control;
     ``controls_`` holds gamma by name, and `predict` returns F alone.
@@ -55,13 +55,13 @@ class ConsistentBooster(Additive):
     kernels : sequence
         Similarities of the listwise learners: see ``placet.rank.similarity``.
     bandwidth : float
-        Bandwidth of the kernel "gaussian".
+        Bandwidth of "gaussian".
     engine : str
-        Library that grows trees: "lightgbm" or "sklearn".
+        Tree library: "lightgbm" or "sklearn".
     leaves : int
-        Maximum number of leaves of a tree.
+        Maximum leaves per tree.
     min_rows : int
-        Minimum number of rows in a leaf.
+        Minimum rows per leaf.
     start : str
         "level" or "zero".
     center : bool

@@ -4,7 +4,7 @@ A click is a choice among the rows shown: P(row) is proportional to e^{s + b_pos
 position relative to the first.  So neither propensities nor randomized traffic are needed, only rows that were shown at
 several positions (or share features with such rows).
 
-Users may also trust the ranking and click top rows that they see are wrong.  Then a click at the top says less about
+Users may also trust the ranking and click top rows that look wrong to them.  Then a click at the top says less about
 the row: P(row) is proportional to e^{a_position s + b_position}.  If rows are either relevant or irrelevant, and
 clicked when examined with probability eps+_k or eps-_k, this is exactly the trust-bias model: a_k is proportional to
 log(eps+_k / eps-_k), and b_k is log(examination_k eps-_k).

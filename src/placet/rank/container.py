@@ -1,4 +1,4 @@
-"""The file format of saved models: a safetensors file whose header holds its own SHA-256, read as untrusted input.
+"""The file format of saved models: safetensors with its own SHA-256 in the header, read as untrusted input.
 
 The digest covers the whole file, with 64 zeros in place of the digest, and is checked before anything else.  Then the
 lengths, types and offsets of the arrays, and the depth and size of the JSON, are checked before memory is allocated.
@@ -133,7 +133,7 @@ def _finite(text: str) -> float:
 
 
 def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
-    """Return the arrays in the header, which must fill the rest of the file without gaps."""
+    """The arrays in the header, which must fill the rest of the file without gaps."""
     if len(tensors) > MOST_TENSORS:
         raise NotAModel(f"this is not a saved model: it holds {len(tensors):,} arrays, more than {MOST_TENSORS:,}")
     places: list[tuple[int, int, str]] = []

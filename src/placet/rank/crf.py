@@ -20,7 +20,7 @@ from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Number, holds
 
 FORMS = ("feedback", "distillation")
-LONGEST_DENSE = 5000  # maximum number of rows of a list for eigenvalues and direct solves
+LONGEST_DENSE = 5000  # maximum rows of a list for eigenvalues and direct solves
 ERROR = 1e-6  # largest relative error of a solution without a warning
 LARGEST = 12.0  # bound on |log alpha| and |log beta|: the density has no maximum if related rows all have equal grades
 
@@ -42,13 +42,13 @@ class ContinuousCRF(Ranker):
         "feedback" (pseudo-relevance feedback; rows similar by S have similar scores):
         y = (a I + beta (D - S))^-1 X alpha, D the row sums of S, which must be symmetric and nonnegative.
         "distillation" (R_ij > 0: row i is the parent of j, and should be above it):
-        y = (2 X alpha + beta (row sums - column sums of R)) / (2 a); the published equation lacks the 2 in the
-        denominator, which does not affect the order.
+        y = (2 X alpha + beta (row sums - column sums of R)) / (2 a); the published denominator lacks the 2, which does
+        not affect the order.
     loss : str
         "likelihood" maximizes the field's own density at the grades (scaled to [0, 1]), for lists of at most 5,000
-        rows.  Any name in ``LOSSES`` without learned parameters is fitted to c_0 + c_1 y instead, whose gradient takes
-        one more solve of the same system.  c_0 and c_1 > 0 (``level_``) give y, a mean of features, the shift and scale
-        that the loss expects; they do not change the order, and matter for probabilities.
+        rows.  Any name in ``LOSSES`` without learned parameters is fitted to c_0 + c_1 y instead, with one more solve
+        for the gradient.  c_0 and c_1 > 0 (``level_``) give y, a mean of features, the shift and scale that the loss
+        expects; they do not change the order, and matter for probabilities.
     l2 : float
         Penalty on log alpha and log beta.
     tol : float
@@ -211,7 +211,7 @@ class _Feedback:
         return self.solve(float(alpha.sum()), beta, self.X @ alpha)
 
     def pull_back(self, mu: Floats, g: Floats, alpha: Floats, beta: float) -> tuple[Floats, float]:
-        """Derivatives with respect to alpha and beta of a function of mu with gradient g, by one more solve."""
+        """Derivatives in alpha and beta of a function of mu with gradient g, by one more solve."""
         z = self.solve(float(alpha.sum()), beta, g)
         return z @ self.X - float(z @ mu), -float(z @ self.laplacian(mu))
 

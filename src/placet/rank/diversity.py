@@ -68,9 +68,8 @@ def _greedy(
 ) -> Floats:
     """Scores that sort the rows in the order in which a greedy rule selects them.
 
-    The rule selects the largest ``value(b, nearest, total)``, where ``nearest`` and ``total`` (rows, kernels) are the
-    maximum and the sum of the similarities to the rows already selected.  Ties go to the larger b, then to the first
-    row.
+    It maximizes ``value(b, nearest, total)``, where ``nearest`` and ``total`` (rows, kernels) are the maximum and the
+    sum of the similarities to the rows already selected.  Ties go to the larger b, then to the first row.
     """
     out = np.empty(len(b))
     for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist()):
@@ -269,7 +268,7 @@ class Subtopics(NamedTuple):
 
 
 def with_subtopics(X: Any, judged: Any, qid: Ids | None = None, weight: ArrayLike | None = None) -> Subtopics:
-    """Check the judgments and return them with the queries, in the order of the queries' rows."""
+    """Queries with checked judgments, in the order of the queries' rows."""
     if judged is None or (np.ndim(judged) != 2 and not hasattr(judged, "tocsr")):
         raise ValueError("give the queries and what their rows are judged for, a table of rows x subtopics")
     n_rows = len(X.grade) if isinstance(X, Queries) else np.shape(table(X)[0])[0]

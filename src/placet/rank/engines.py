@@ -1,4 +1,4 @@
-"""Engines that grow trees one at a time from the gradient and curvature of a loss: LightGBM, XGBoost or CatBoost."""
+"""Engines that grow trees from the gradient and curvature of a loss: LightGBM, XGBoost and CatBoost."""
 
 import json
 import tempfile
@@ -34,16 +34,16 @@ class Settings(NamedTuple):
 
 
 class Engine(Protocol):
-    """Interface of an engine, which is constructed from (settings, queries, validation queries or None)."""
+    """Interface of an engine, constructed from (settings, queries, validation queries or None)."""
 
     def grow(self, slopes: Any) -> bool:
-        """Add a tree fitted to the gradient and curvature of ``slopes``; return False if no more can be grown."""
+        """Add a tree fitted to the gradient and curvature of ``slopes``; False if no more can be grown."""
 
     def valid_scores(self) -> Floats:
         """Scores of the validation rows, from all trees so far."""
 
     def trees(self, n_trees: int) -> Callable[[], Forest]:
-        """Copy the first trees as they are now; calling the result converts the copy to a `Forest`."""
+        """Copy the first trees; calling the result converts the copy to a `Forest`."""
 
 
 class LightGBM:
@@ -252,7 +252,7 @@ BACKENDS: dict[str, Any] = {"lightgbm": LightGBM, "xgboost": XGBoost, "catboost"
 
 
 def package(name: str) -> Any:
-    """Import XGBoost or CatBoost, or raise an error that says how to install it."""
+    """Import XGBoost or CatBoost, or say how to install it."""
     try:
         return import_module(name)
     except ImportError:

@@ -44,7 +44,7 @@ class ForestRanker(OfTrees):
     n_trees : int
         Number of trees.
     min_rows : int
-        Minimum number of rows in a leaf.
+        Minimum rows per leaf.
     feature_fraction : float
         Fraction of the features drawn for each split.
     splits : str

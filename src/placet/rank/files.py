@@ -187,7 +187,7 @@ def is_saved(path: str | os.PathLike[str]) -> bool:
 
 
 def lightgbm() -> Any:
-    """Import LightGBM, or raise an error that says how to install it."""
+    """Import LightGBM, or say how to install it."""
     try:
         import lightgbm
     except ImportError:

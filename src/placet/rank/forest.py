@@ -90,7 +90,7 @@ class Forest:
         return replace(self, count=count)
 
     def importances(self) -> Floats:
-        """Fraction (features,) of the variance of the trees' scores on the training rows due to splits on each feature.
+        """Fraction (features,) of the variance of the trees' training scores due to splits on each feature.
 
         A split of node p into children c adds sum_c n_c (m_c - m_p)^2, n the training rows in a node and m the mean
         of the leaves below it, weighted by rows; over all splits of a tree this is n times the variance of its score.
@@ -117,7 +117,7 @@ class Forest:
         return used, np.where(self.feature < 0, -1, place)
 
     def check(self) -> None:
-        """Raise a ``DataError`` if walking the trees might not end at a leaf, or might not yield a finite number."""
+        """Raise a ``DataError`` if walking the trees might not end at a leaf with a finite value."""
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, dtype in DTYPES.items():
             part = parts[name]
@@ -184,7 +184,7 @@ class Forest:
         return cls(int(known["max_feature_idx"]) + 1, **arrays, averaged=int("average_output" in known))
 
     def probe(self, rng: np.random.Generator) -> Floats:
-        """Random test rows whose entries lie at and next to the thresholds of their column, including 0 and NaN."""
+        """Random rows with entries at and next to the thresholds of their column, including 0 and NaN."""
         X = rng.normal(size=(PROBES, self.n_features))
         for f in np.unique(self.feature[self.feature >= 0]):
             own = self.threshold[self.feature == f]

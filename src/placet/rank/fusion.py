@@ -29,7 +29,7 @@ OF_ALL_ENGINES = 47
 """Number of features of a document over all engines and of its query."""
 
 ROUNDS = 3
-"""Number of rounds in which engine weights are updated from their agreement."""
+"""Rounds of updating engine weights from their agreement."""
 
 
 class SupervisedFusion(Ranker):
@@ -124,10 +124,10 @@ def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Floats:
 
     Per engine: listed or not, position in the query's list scaled to (0, 1], reciprocal position,
     1 / log2(1 + position), and -log(1 + rank).  Over engines: sums of these and of 1 / (1 + rank / 10), means over the
-    lists that contain the document, the best and third-best position, and sums weighted by how well each engine agrees
-    with the others in this query (`sums_by_agreement`); then all of these standardized in the query.  Finally, the
-    number of documents and of engines with a list in the query, the share of them that list the document, the length
-    of the longest list, and the document's best rank.  O(rows x engines x log rows).
+    lists that contain the document, the best and third-best position, and sums weighted by the agreement of each engine
+    with the others in this query (`sums_by_agreement`); the same standardized in the query.  Of the query: numbers of
+    documents and of engines with a list, the fraction of these that list the document, the longest list; and the best
+    rank.  O(rows x engines x log rows).
     """
     rank = np.asarray(rank, dtype=np.float64)
     if rank.ndim != 2 or (rank < 0).any() or np.isinf(rank).any():
@@ -159,7 +159,7 @@ def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Floats:
 
 
 def sums_by_agreement(values: Floats, offsets: NDArray[np.int64]) -> list[Floats]:
-    """Sums over engines weighted by agreement: of standardized values, of values, and of values with squared weights.
+    """Sums over engines weighted by agreement: of standardized values, of values, and with squared weights.
 
     An engine's weight in a query is the positive part of the correlation of its values with the weighted sum of all,
     found in three rounds from equal weights.  O(rows x engines).

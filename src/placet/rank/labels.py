@@ -2,8 +2,8 @@
 
 Every loss in ``LOSSES`` accepts the whole (documents, labels) table, each row as a list.  If the lowest tier enters a
 loss only through its log-sum-exp (``sums_lowest_tier`` of its record), a single row represents all labels that a
-document does not have: a list then has one row per own label plus this one, and the gradient of this row is
-distributed over the labels it represents by their softmax.
+document does not have: a list then has a row per own label plus this one, whose gradient is distributed over the labels
+it represents by their softmax.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,11 +39,11 @@ class LabelRanker(Ranker):
     """A network that scores every label for a document, fitted to rank a document's own labels above the others.
 
     ``fit(X, Y)`` accepts features (documents, features) and grades (documents, labels), CSR matrices, or
-    ``MultiLabel``; stored grades are above 0, and several distinct grades give more than two tiers.  ``pl-partition``
-    is the exact likelihood that all own labels come before all others.  No pairs are stored.  Documents without labels,
-    or with all labels in one tier, carry no information and are left out of training (``fit_summary_["left_out"]``);
-    documents without features are scored by the biases alone.  Results are bit-for-bit reproducible for the same
-    ``random_state`` and number of PyTorch threads.
+    ``MultiLabel``; stored grades are above 0, and distinct grades give more than two tiers.  ``pl-partition`` is the
+    exact likelihood that all own labels come before all others.  No pairs are stored.  Documents with all labels in
+    one tier, or with none, are uninformative and left out of training (``fit_summary_["left_out"]``); documents without
+    features are scored by the biases alone.  Results are bit-for-bit reproducible for the same ``random_state`` and
+    number of PyTorch threads.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class LabelRanker(Ranker):
     patience : int
         Stop after this many epochs without a better ``metric``; the best epoch is kept.
     validation : float, optional
-        Fraction of the documents to hold out if ``fit`` is given no validation set; by default a quarter, or a tenth
-        of 100,000 and more.
+        Fraction of the documents to hold out if ``fit`` has no validation set; by default a quarter, or a tenth of
+        100,000 and more.
     metric : str
         Metric on the validation set.
     negatives : int, optional
@@ -223,7 +223,7 @@ class LabelRanker(Ranker):
         return self._rows_to_score(data.X, qid), Lists(data.Y.toarray().ravel(), n_labels * np.arange(n + 1))
 
     def _documents(self, X: Any, y: Any) -> Documents:
-        """Return the documents, after checking that they have the number of labels seen in training."""
+        """The documents, checked to have the number of labels of the fit."""
         self._check_fitted()
         data = as_documents(X, y)
         if data.Y.shape[1] != self.sizes_[-1]:
@@ -357,7 +357,7 @@ def means_over_documents(
 
 
 def mean_loss(criterion: Criterion, table: Any, own: Own) -> Any:
-    """Loss per document as a PyTorch node, a function of the table of scores and of the learned parameters."""
+    """Loss per document as a PyTorch node, a function of the scores and of the learned parameters."""
     value, grad, slopes = loss_of_labels(criterion, table, own)
     inputs = [table, *criterion.learnt.values()]
     return neural.torch_node(value, [grad, *neural.slopes_like(criterion.learnt, slopes)], inputs)
@@ -396,7 +396,7 @@ def draw_others(here: Ints, n_labels: int, n: int, rng: np.random.Generator) -> 
 
 
 def loss_of_labels(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
-    """Value per document, gradient (a tensor like ``table``), and derivatives with respect to learned parameters.
+    """Value per document, gradient (a tensor like ``table``), and derivatives in learned parameters.
 
     ``table`` (documents, labels): a float32 tensor of scores.
     """
@@ -404,7 +404,7 @@ def loss_of_labels(criterion: Criterion, table: Any, own: Own) -> tuple[float, A
 
 
 def whole_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
-    """Loss with every document as a list of all labels, its own first.  O(documents * labels) plus the loss itself."""
+    """Every document is a list of all labels, its own first.  O(documents * labels) plus the loss itself."""
     n, n_labels = table.shape
     order = np.empty(n * n_labels, np.int64)
     kernels.own_labels_first(own.offsets, own.label, n_labels, order)

@@ -33,7 +33,7 @@ class ListwiseFeatures(Ranker):
     kernels : sequence
         Kernels of "similarity": see ``placet.rank.similarity``.
     bandwidth : float
-        Bandwidth of the kernel "gaussian".
+        Bandwidth of "gaussian".
     metric : str
         Metric on the validation set, also passed to the base.
 
@@ -81,7 +81,7 @@ class ListwiseFeatures(Ranker):
         return getattr(self.base_, "controls_", {})
 
     def _expand(self, queries: Queries) -> Queries:
-        """The queries with the additional columns, (rows, features (1 + deviation + place) + kernels)."""
+        """The queries with added columns, (rows, features (1 + deviation + place) + kernels)."""
         if not isinstance(queries.X, np.ndarray):
             raise DataError("listwise features need dense features; use X.toarray()")
         X = np.asarray(queries.X, np.float64)

@@ -1,4 +1,4 @@
-"""Monotonicity constraints: the direction in which the score may change with each feature."""
+"""Monotonicity constraints: how the score may change with each feature."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -186,7 +186,7 @@ class NeuralRanker(Ranker):
 
 
 def pytorch() -> Any:
-    """Import PyTorch, or raise an error that says how to install it."""
+    """Import PyTorch, or say how to install it."""
     try:
         import torch
     except ImportError:
@@ -205,7 +205,7 @@ def widths(hidden: int | Sequence[int]) -> list[int]:
 
 
 def check_network(weights: Weights, sizes: NDArray[np.int64], n_features: int, n_outputs: int) -> None:
-    """Raise a ``DataError`` unless the weights match layers of these sizes, from the features to the outputs."""
+    """Raise a ``DataError`` unless the weights fit layers of these sizes, from features to outputs."""
     widths = sizes.tolist()
     if len(widths) < 2 or widths[0] != n_features or widths[-1] != n_outputs or 0 in widths[1:]:
         raise DataError(f"layers of sizes {widths[:9]} do not lead from {n_features} features to {n_outputs} scores")
@@ -226,7 +226,7 @@ def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
 
 
 def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
-    """Initial weights and biases; those of a layer with n inputs are uniform on (-1, 1) / sqrt(n)."""
+    """Initial weights and biases, uniform on (-1, 1) / sqrt(n) for a layer with n inputs."""
     ends = np.cumsum([0, *((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))])
     refuse_beyond_memory(
         4.0 * 5 * float(ends[-1]),  # float32: the weights, the best so far, their gradient and two moments
@@ -242,7 +242,7 @@ def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
 
 
 def network_scores(network: Sequence[Layer], X: Any) -> Weights:
-    """Outputs (rows, outputs) for dense or CSR rows, using only NumPy and SciPy: a fitted network needs no PyTorch."""
+    """Outputs (rows, outputs) for dense or CSR rows, by NumPy and SciPy only: a fitted network needs no PyTorch."""
     (W, b), *later = network
     out = np.asarray(X.astype(np.float32, copy=False) @ W) + b
     for W, b in later:
@@ -253,7 +253,7 @@ def network_scores(network: Sequence[Layer], X: Any) -> Weights:
 
 
 def first_layer(rows: Any, layer: Layer, *, sparse: bool = False) -> Any:
-    """X W + b for rows from `as_input`; with ``sparse``, the gradient of W is sparse, with only the rows used."""
+    """X W + b for rows from `as_input`; with ``sparse``, the gradient of W has only the rows used."""
     torch = pytorch()
     W, b = layer
     if not isinstance(rows, tuple):
@@ -313,7 +313,7 @@ def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
 
 
 def bound_node(bound: Bound, scores: Any, learnt: Mapping[str, Any], rng: np.random.Generator | None = None) -> Any:
-    """Evaluate a bound loss as a PyTorch node, a function of the scores and of its learned parameters."""
+    """A bound loss as a PyTorch node, a function of the scores and of its learned parameters."""
     torch = pytorch()
     rows = scores.detach().to("cpu", torch.float64).numpy()
     value, grad, slopes = bound.value_grad_slopes(rows, numbers_of(learnt), rng)
@@ -327,7 +327,7 @@ def numbers_of(learnt: Mapping[str, Any]) -> dict[str, float]:
 
 
 def zero_tensors(names: Sequence[str]) -> dict[str, Any]:
-    """A scalar to learn for each name, with a prefix that keeps the names apart from those of a loss."""
+    """A scalar to learn for each name, prefixed to differ from the parameters of a loss."""
     torch = pytorch()
     return {f"control {name}": torch.zeros((), dtype=torch.float32, requires_grad=True) for name in names}
 
@@ -343,7 +343,7 @@ def to_float32(grad: Floats) -> Weights:
 
 
 def torch_node(value: float, gradients: Sequence[Any], inputs: Sequence[Any]) -> Any:
-    """Wrap a precomputed value and its gradients with respect to ``inputs`` as a PyTorch node."""
+    """Wrap a precomputed value and its gradients in ``inputs`` as a PyTorch node."""
     return _node_class().apply(value, gradients, *inputs)
 
 
@@ -353,7 +353,7 @@ def _node_class() -> Any:
     function: Any = autograd.Function
 
     class Node(function):
-        """A precomputed value with its gradients, which are passed on without a copy if the incoming gradient is 1."""
+        """A precomputed value with its gradients, which are not copied if the incoming gradient is 1."""
 
         @staticmethod
         def forward(ctx: Any, value: float, gradients: Sequence[Any], *inputs: Any) -> Any:
@@ -435,9 +435,9 @@ def descend(
     """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
 
     With ``judge`` the best epoch is kept, and training stops after ``patience`` epochs without a better one.  An
-    interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: the first and last W are
-    updated only in the rows that a batch uses (the other rows' moments do not decay).  ``beside``: additional scalar
-    tensors to learn; their values are reported in ``learnt``.
+    interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: update only the rows of
+    the first and last W that a batch uses (moments of other rows do not decay).  ``beside``: additional scalar tensors
+    to learn; their values are in ``learnt``.
     """
     torch = pytorch()
     also = {**criterion.learnt, **beside}
@@ -471,7 +471,7 @@ def descend(
 
 
 def _adams(network: list[tuple[Any, ...]], learnt: list[Any], rate: float, l2: float, sparse: bool) -> list[Any]:
-    """Adam for all tensors, or Adam and SparseAdam; the penalty applies to W, not to b or to learned parameters."""
+    """Adam, or Adam and SparseAdam; the penalty applies to W, not to b or to learned parameters."""
     torch = pytorch()
     tables = [network[0][0], network[-1][0]] if sparse else []
     outer = {id(tensor) for tensor in tables}

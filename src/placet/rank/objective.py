@@ -41,7 +41,7 @@ class Objective:
     def of_part(
         cls, X: Any, lists: Lists, loss: str, params: Mapping[str, Any], total: float, shift: Floats, scale: Floats
     ) -> Self:
-        """The objective of some of the queries, without penalty, with the total weight and moments of all queries."""
+        """The objective of some of the queries, without penalty, with the total weight and moments of all."""
         own = cls.__new__(cls)
         own.X, own.n, own.l2 = X, X.shape[1], 0.0
         own.standardize_by(shift, scale, True)
@@ -95,7 +95,7 @@ class Objective:
         return s
 
     def pull_back(self, g: Floats) -> Floats:
-        """Gradient with respect to the weights and the constant, given the gradient with respect to row scores."""
+        """Gradient in the weights and the constant, given the gradient in row scores."""
         total = float(g.sum())
         weights = (transposed_times(self.X, g) - self.shift * total) / self.scale
         return np.append(weights, [total] * self.n_constants)

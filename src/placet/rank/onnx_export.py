@@ -16,7 +16,7 @@ OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # supported by runtimes since 2022
 
 
 def onnx() -> Any:
-    """Import onnx, or raise an error that says how to install it."""
+    """Import onnx, or say how to install it."""
     try:
         import onnx
     except ImportError:
@@ -112,7 +112,7 @@ def _trees(graph: _Graph, ranker: Any) -> str:
     if (how & CATEGORY).any() or (how & ZERO_IS_MISSING).any():
         raise ValueError("trees that split by categories, or take zeros as missing, have no ONNX form")
     tree = np.searchsorted(forest.roots, np.arange(len(forest.feature)), side="right") - 1
-    # NaN is treated as zero unless the split treats it as missing
+    # a NaN that does not count as missing is a zero
     to_left = np.where(forest.how & NAN_IS_MISSING, forest.how & DEFAULT_LEFT, forest.threshold >= 0.0)
     value = forest.value / len(forest.roots) if forest.averaged else forest.value
     leaf = np.flatnonzero(~inner)

@@ -85,10 +85,10 @@ def refuse_unless_tiers(loss: str) -> None:
 def most_probable_tiers(s: ArrayLike, loss: str, params: Mapping[str, Any]) -> NDArray[np.int64]:
     """Tier (rows,) of each row of one list, 0 the best, in the most probable partition consistent with the scores.
 
-    Rows in descending order of score are cut by dynamic programming; equal scores share a tier.  The probability is,
-    for PMOP, the product over tiers X of P(X | the remaining rows); for Rao-Kupper and Davidson, the product over pairs
-    of P(above) or P(tied).  Under PMOP a partition that puts a higher score below a lower one can be slightly more
-    probable, but is never returned.  O(rows^2), for "pmop-exact" O(rows^4).
+    Rows in descending order of score are split by dynamic programming; equal scores share a tier.  The probability is
+    the product over tiers X of P(X | remaining rows) for PMOP, over pairs of P(above) or P(tied) for Rao-Kupper and
+    Davidson.  Under PMOP a partition that puts a higher score below a lower one can be slightly more probable, but is
+    never returned.  O(rows^2), for "pmop-exact" O(rows^4).
 
     >>> most_probable_tiers([3.0, 0.0, 2.9], "davidson", {"tie": 1.0})
     array([0, 1, 0])
@@ -172,10 +172,10 @@ def place_probabilities(s: ArrayLike) -> Floats:
 class Calibration:
     """Pairs binned by the predicted probability of their order, and how often that order was observed.
 
-    ``predicted`` and ``observed`` (bins,): means over the pairs of the bin, with equal weight per query whatever its
-    number of pairs; ``share`` (bins,): the fraction of pairs in the bin; ``n_pairs``: the number of pairs in all
-    ``n_queries``.  ``error``: the mean of abs(observed - predicted), weighted by share.  ``slope``: the factor on all
-    scores that would fit these pairs best; 1 if calibrated, below 1 if the ranker is overconfident.
+    ``predicted`` and ``observed`` (bins,): means over the pairs of the bin, with equal weight per query; ``share``
+    (bins,): the fraction of pairs in the bin; ``n_pairs``: the pairs of all ``n_queries``.  ``error``: the mean of
+    abs(observed - predicted), weighted by share.  ``slope``: the factor on all scores that would fit these pairs best;
+    1 if calibrated, below 1 if the ranker is overconfident.
     """
 
     predicted: Floats

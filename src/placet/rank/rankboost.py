@@ -41,13 +41,13 @@ class RankBoost(Additive):
     kernels : sequence
         Similarities of the listwise learners: see ``placet.rank.similarity``.
     bandwidth : float
-        Bandwidth of the kernel "gaussian".
+        Bandwidth of "gaussian".
     engine : str
-        Library that grows trees: "lightgbm" or "sklearn".
+        Tree library: "lightgbm" or "sklearn".
     leaves : int
-        Maximum number of leaves of a tree.
+        Maximum leaves per tree.
     min_rows : int
-        Minimum number of rows in a leaf.
+        Minimum rows per leaf.
     min_edge : float
         Stop when no weak ranking has a larger |r|.
     patience : int
@@ -137,7 +137,7 @@ class RankBoost(Additive):
 
 
 class Pairs:
-    """The ordered pairs of all lists; scores and potentials are in the caller's row order."""
+    """The ordered pairs of all lists; rows are in the caller's order."""
 
     def __init__(self, queries: Queries, balance: str) -> None:
         self.n_rows, self.offsets = len(queries.grade), queries.offsets
@@ -161,7 +161,7 @@ class Pairs:
         return float(log_z), potential
 
     def bound_step(self, r: float) -> float:
-        """The published alpha; if h orders all pairs, the value for half a pair out of order, which is finite."""
+        """The published alpha; if h orders all pairs, the finite value for half a pair out of order."""
         most = 1.0 - 1.0 / self.n_pairs
         r = min(max(r, -most), most)
         return 0.5 * float(np.log((1.0 + r) / (1.0 - r)))

@@ -107,10 +107,10 @@ class Ranker(BaseEstimator):
         the ranker keeps the state that was best on it.  An interrupt (Ctrl-C) keeps the best state so far.
         ``progress`` is called after each step.  ``start``: for linear rankers, a fitted ranker or the path of a
         checkpoint to start from.  ``engine``: what processes parts, a `distributed.Client` or None for this process.
-        ``control``: for rankers with ``takes_control``, a numeric table with the rows of ``X`` of covariates that may
-        have affected the grades (such as the position at which a row was shown); their effects (``controls_``) are
-        fitted along with the scores and left out by `predict`.  ``others``: arguments of other libraries raise an error
-        that names the equivalent.
+        ``control``: for rankers with ``takes_control``, a numeric table, one row per row of ``X``, of covariates that
+        may have affected the grades (such as the position shown); their effects (``controls_``) are fitted along with
+        the scores and left out by `predict`.  ``others``: arguments of other libraries raise an error that names the
+        equivalent.
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()
@@ -145,7 +145,7 @@ class Ranker(BaseEstimator):
         return self
 
     def check_names(self) -> None:
-        """Raise a ``ValueError`` if the metric or loss is unknown; `fit` calls this before it processes data."""
+        """Raise a ``ValueError`` if the metric or loss is unknown; `fit` calls this first."""
         metric_of(self._metric())
         if self._loss():
             one_of(self._loss(), (*self.own_losses, *LOSSES), "loss")
@@ -299,10 +299,10 @@ class Ranker(BaseEstimator):
         return ranker
 
     def _check_state(self) -> None:
-        """Raise a ``DataError`` if parameters and fitted attributes, though valid on their own, are inconsistent."""
+        """Raise a ``DataError`` if parameters and fitted attributes, valid by themselves, are inconsistent."""
 
     def _training_data(self, X: Any, y: Any, qid: Ids | None, weight: ArrayLike | None) -> Any:
-        """Check the data given to ``fit`` and convert it for ``_fit``; set the number and names of the features."""
+        """Check and convert the data for ``_fit``; set the number and names of the features."""
         if isinstance(X, Parts):
             self._check_parts(X)
             self.n_features_in_, self.features_ = X.n_features, X.features
@@ -328,7 +328,7 @@ class Ranker(BaseEstimator):
             )
 
     def _validation_data(self, valid: Any, data: Any) -> Any:
-        """Return the validation set, after checking its columns and that the metric is defined for some query."""
+        """The validation set, with its columns checked and the metric defined for some query."""
         if isinstance(valid, Parts):
             if (valid.n_features, valid.features) != (data.n_features, data.features) or not self.takes_parts:
                 raise DataError(
@@ -367,7 +367,7 @@ class Ranker(BaseEstimator):
         return s, queries.offsets if s.ndim == 1 else s.shape[1] * np.arange(len(s) + 1)
 
     def _judge(self, valid: Queries | None, scores: Callable[[Any], Scores]) -> Callable[[Any], float] | None:
-        """The function state -> mean metric on the validation set, given ``scores(state)`` of its rows."""
+        """state -> mean metric on the validation set, given ``scores(state)`` of its rows."""
         if valid is None:
             return None
         metric = metric_of(self._metric())
@@ -526,7 +526,7 @@ def mean_defined(values: NDArray[np.float64], weight: NDArray[np.float64] | None
 
 
 def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Any:
-    """Rows i and j of a table or of ``Queries``, after checking its columns against those of the fit."""
+    """Rows i and j of a table or of ``Queries``, with its columns checked against the fit."""
     queries = ranker._rows_to_score(X, None)
     n_rows = queries.X.shape[0]
     for k in (i, j):

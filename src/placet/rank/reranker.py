@@ -29,8 +29,8 @@ class ListwiseReranker(Ranker):
     not change the order.  The sums are computed once per list (``placet.rank.similarity`` describes the kernels and
     their cost), so each evaluation in training costs as much as one of a pointwise function.  ``w_`` = 0 is the base
     ranking.  The function is permutation-equivariant: reordering the rows only reorders the scores.  In a list so
-    long that some f_i would overflow or underflow, the scores are sign(f_i) (log|f_i| - c), with one c per list, which
-    gives the same order.
+    long that some f_i would overflow or underflow, the scores are sign(f_i) (log|f_i| - c), with one c per list, in the
+    same order.
 
     Training minimizes loss(c_0 + c_1 f) per unit weight + l2 / 2 |w|^2, w for sums scaled to unit deviation.  c_0 and
     c_1 > 0 (``level_``) give f the shift and scale that the loss expects; they do not change the order, and matter for
@@ -58,7 +58,7 @@ class ListwiseReranker(Ranker):
     average : bool
         Use means over j instead of sums.
     bandwidth : float
-        Bandwidth of the kernel "gaussian".
+        Bandwidth of "gaussian".
     folds : int
         If at least 2, the training scores of an unfitted base are out-of-fold.
     metric : str
@@ -195,7 +195,7 @@ class ListwiseReranker(Ranker):
 
 
 def check_kernels(kernels: Any, n: int) -> None:
-    """Raise a ``DataError`` unless there are ``n`` kernels, at least one."""
+    """Raise a ``DataError`` unless there are ``n`` > 0 kernels."""
     if len(kernels) != n or not n:
         raise DataError(f"weights of {n} kernels do not fit {len(kernels)} of them")
 
@@ -228,7 +228,7 @@ def list_scores(b: Floats, T: Floats, terms: Terms, offsets: Ints) -> Floats:
 
 
 class _Problem:
-    """The loss as a function of the weights: of the first term with its level, or of an additional term."""
+    """The loss as a function of the weights of the first term and its level, or of another term."""
 
     def __init__(self, b: Floats, z: Floats, bound: Bound) -> None:
         self.b, self.z, self.bound, self.offsets = b, z, bound, bound.offsets
@@ -273,8 +273,8 @@ class _Problem:
     def next_term(self, found: Terms, l2: float, max_iter: int, learning_rate: float) -> Terms | None:
         """(v, w) of another term, or None if it does not lower the loss.
 
-        The initial weights are those, among 0 and plus or minus one deviation in every kernel, whose term has the
-        largest projection on the gradient.
+        Starts, among 0 and plus or minus one deviation in each kernel, at the weights whose term has the largest
+        projection on the gradient.
         """
         z, n_kernels = self.z, self.z.shape[1]
         constant, log_factor, unit, spread = self.level

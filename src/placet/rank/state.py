@@ -93,7 +93,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Learnt:
-    """Learned parameters of a loss, or effects of controls: a mapping from names to finite numbers."""
+    """Learned parameters of a loss, or effects of controls: finite numbers by name."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         if not isinstance(value, dict):
@@ -189,7 +189,7 @@ class ColumnNames:
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary of a fit: a mapping from names to plain values, including whether it was interrupted."""
+    """The summary of a fit: plain values by name, including whether it was interrupted."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         if not isinstance(value, dict) or not isinstance(value.get("interrupted"), bool):
@@ -246,7 +246,7 @@ def check_state(kind: type, state: Mapping[str, Any]) -> None:
 
 
 def check_params(kind: type, params: Mapping[str, Any]) -> None:
-    """Raise a ``DataError`` if the class lacks a parameter, or if a value does not match its annotation."""
+    """Raise a ``DataError`` if a parameter is unknown, or its value does not match the annotation."""
     hints = typing.get_type_hints(kind.__init__)  # type: ignore[misc]
     known: list[str] = kind._get_param_names()  # type: ignore[attr-defined]
     unknown = sorted(set(map(str, params)) - set(known))

@@ -36,11 +36,10 @@ def cumulative_network(
 ) -> tuple[float, Floats]:
     """-log F of a cumulative distribution network with multivariate sigmoids, and its gradient.
 
-    The value is sum_c weight_c log(1 + sum_{e in c} e^(-r_e)).  Function c contains the edges
-    offsets[c]:offsets[c + 1]; edge e means "row above[e] over row below[e]" and has margin r_e = s_above - s_below.
-    O(edges).  RankNet has one function per edge; ListMLE one per row, over the rows after it; ListNet one per row, over
-    all others, weighted by its softmax over the labels; fully connected StructRank (w1 = w2 = 1) one per ordered pair
-    of edges.
+    sum_c weight_c log(1 + sum_{e in c} e^(-r_e)), where function c has the edges offsets[c]:offsets[c + 1], and edge e,
+    "row above[e] over row below[e]", has the margin r_e = s_above - s_below.  O(edges).  RankNet has one function per
+    edge; ListMLE one per row, over the rows after it; ListNet one per row, over all others, weighted by its softmax
+    over the labels; fully connected StructRank (w1 = w2 = 1) one per ordered pair of edges.
 
     >>> value, grad = cumulative_network([0.0, 0.0, 0.0], [0, 0, 1], [1, 2, 2], [0, 2, 3])  # ListMLE: log 3 + log 2
     >>> round(value, 6)
@@ -125,8 +124,8 @@ class StructRank(Ranker):
     Every edge (row i preferred to j) has the margin r_e = s_i - s_j; a pair of edges costs log(1 + e^(-w1 r_e) +
     e^(-w2 r_f)).  Constraints: w1, w2 and bandwidths are nonnegative, and |theta|_1 <= ``norm``, theta = (parameters of
     the scorer, w1, w2).  Over all starts and norms, the parameters with the best ``metric`` on the validation set (or
-    else the lowest training loss) are kept.  ``fit_summary_`` reports the mean loss of the training lists before, at
-    the random start, and after, at the final parameters.
+    else the lowest training loss) are kept.  ``fit_summary_`` has the mean training loss before (at the random start)
+    and after (at these parameters).
 
     Parameters
     ----------
@@ -135,8 +134,8 @@ class StructRank(Ranker):
         (x_f - x_if)^2) with bandwidths a >= 0; "linear"; or "network", one layer of tanh units.
     connections : str or float
         "full" (all pairs of edges), "none" (single edges), a number of random partners for each edge, or a fraction
-        below 1 (the number of random pairs, relative to the number of edges).  Pairs are drawn anew in every epoch, so
-        that training averages over random networks.
+        below 1 (random pairs per edge).  Pairs are drawn anew in every epoch, so training averages over random
+        networks.
     reduction : str
         The loss of a list is the "sum" over its pairs of edges, as published, or their "mean", whose steps are
         comparable between short and long lists and need a larger ``learning_rate``.
@@ -145,22 +144,22 @@ class StructRank(Ranker):
     learning_rate : float
         Factor of a gradient step on one list; divided by sqrt(2) after each epoch.
     epochs : int
-        Number of passes over the lists.
+        Passes over the lists.
     starts : int
-        Number of random starts.
+        Random starts.
     hidden : int
-        Number of hidden units of the network.
+        Hidden units of the network.
     own_list : bool
         If False, training on a list leaves its rows out of the sum over i; the paper includes them, so that a training
         row sees its own label.
     halving : str
         How a step is made feasible.  "loss" first halves the step of each coordinate that would become negative, then
-        the whole step until the norm constraint holds and the loss of the list does not rise; if it had to, the
-        learning rate is halved.  "rate", as published, halves the learning rate permanently until all constraints hold:
-        a rate too large for a sum over millions of pairs is corrected in the first steps, and a run ends when w1 or w2
-        reaches 0; with keep="run" it ranked better than "loss" on OHSUMED (NDCG@10 0.456 versus 0.434).
-        "vector" halves only the current step, as does "coordinate", after halving coordinates as in "loss"; with a rate
-        that is far too large, these two end on the norm bound and stay there.
+        the whole step until the norm constraint holds and the loss of the list does not rise; a step shortened this way
+        halves the learning rate.  "rate", as published, permanently halves the learning rate until all constraints
+        hold: a rate too large for a sum over millions of pairs is corrected in the first steps, and a run ends when w1
+        or w2 reaches 0; with keep="run" it ranked better than "loss" on OHSUMED (NDCG@10 0.456 versus 0.434).
+        "vector" halves only the current step, and so does "coordinate", coordinates first; with far too large a rate,
+        these two end on the norm bound and stay there.
     keep : str
         "epoch": the best of all epochs; "run", as published: the best of the last epochs of all starts and norms.
     precision : str
@@ -289,7 +288,7 @@ class StructRank(Ranker):
     def _lowers(
         self, scorer: Any, graph: Graph, X: Floats, own: tuple[int, int] | None, random_state: int, value: float
     ) -> Callable[[Floats], bool]:
-        """The function theta -> whether the loss of a list at theta is at most ``value``."""
+        """theta -> whether the loss of a list at theta is at most ``value``."""
 
         def lowers(theta: Floats) -> bool:
             s, _ = scorer.forward(theta[:-2], X, own)
@@ -351,9 +350,9 @@ def feasible_step(
 ) -> tuple[Floats, float]:
     """theta - rate gradient, with the rate halved until |theta|_1 <= norm and constrained entries are nonnegative.
 
-    The constrained entries are the first ``n_nonnegative`` and the last two.  With ``halving`` "coordinate" and "loss",
-    the steps of entries that would become negative are first halved individually.  ``lowers(theta)``, if given, must
-    also hold.  Returns the new theta and the rate used; if no step is feasible, both unchanged.
+    Constrained are the first ``n_nonnegative`` entries and the last two.  ``halving`` "coordinate" and "loss" first
+    halve the steps of entries that would become negative.  ``lowers(theta)``, if given, must also hold.  Returns theta
+    and the rate used; if no step is feasible, both unchanged.
     """
     bound = np.zeros(len(theta), bool)
     bound[:n_nonnegative] = bound[-2:] = True
@@ -399,9 +398,9 @@ def order_graphs(queries: Queries, preferences: str | None) -> list[Graph]:
 
 # --- small parametric scorers, with analytic gradients ---------------------------------------------------------------
 #
-# A scorer has ``start(rng, norm)``, which returns initial parameters with w1, w2 at the end; ``forward(a, X, own)``,
-# which returns the scores of the rows of one list and a function that maps a gradient in scores to a gradient in ``a``;
-# and ``n_nonnegative``, the number of parameters that must be nonnegative.
+# A scorer has ``start(rng, norm)``: initial parameters, with w1, w2 at the end; ``forward(a, X, own)``: the scores of
+# one list's rows, and a function that maps a gradient in scores to a gradient in ``a``; and ``n_nonnegative``: the
+# number of parameters that must be nonnegative.
 
 
 def all_scores(scorer: Any, a: Floats, X: Any) -> Floats:
@@ -411,7 +410,7 @@ def all_scores(scorer: Any, a: Floats, X: Any) -> Floats:
 
 
 def shrink_to_norm(theta: Floats, norm: float) -> Floats:
-    """theta, scaled to half the norm if its L1 norm exceeds it."""
+    """theta, scaled to half the norm if it is longer."""
     length = float(np.abs(theta).sum())
     return theta if length <= norm else theta * (0.5 * norm / length)
 
