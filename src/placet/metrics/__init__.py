@@ -1,4 +1,4 @@
-"""Metrics: one value per list, NaN where undefined; tied scores share their places.
+"""Ranking metrics: one value per list, NaN if undefined; tied scores share their places.
 
 ``METRICS[name](s, grade, offsets, ...)``, ``metric("ndcg@10")(s, grade, offsets)``, ``evaluate([...], s, grade,
 offsets)``; then ``summary(values)``, ``compare(a, b)`` and ``compare_systems({name: values})``.

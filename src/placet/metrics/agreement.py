@@ -1,6 +1,6 @@
-"""Agreement of two orders of the same rows: that of the scores and that of the grades.
+"""Agreement between two orders of the same rows: by score and by grade.
 
-Both ascend in quality, and only their orders count.  A score of -inf is the lowest score, nothing more.
+Higher is better in both, and only the orders matter.  A score of -inf is simply the lowest score.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from placet.metrics.relevance import Scores, per_list_total, ratio
 def kendall_tau(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     """Kendall's tau-b: (concordant - discordant) / sqrt((pairs not tied in s)(pairs not tied in grade)).
 
-    NaN where s or grade is constant (so also for fewer than two rows).  O(rows log rows).
+    NaN if s or grade is constant (so also for fewer than two rows).  O(rows log rows).
 
     >>> kendall_tau([3.0, 2.0, 1.0], [2, 1, 1], [0, 3]).round(4)  # 2 / sqrt(3 * 2)
     array([0.8165])
@@ -43,7 +43,7 @@ def kendall_tau(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
 def spearman_rho(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     """Spearman's rho: correlation of the ranks; tied rows share the mean of their ranks.
 
-    NaN where s or grade is constant.  O(rows log rows).
+    NaN if s or grade is constant.  O(rows log rows).
 
     >>> spearman_rho([3.0, 2.0, 1.0], [3, 1, 2], [0, 3])  # 1 - 6 (0 + 1 + 1) / (3 * 8)
     array([0.5])
@@ -59,9 +59,8 @@ def spearman_rho(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
 def footrule(s: Scores, grade: ArrayLike, offsets: ArrayLike, *, normalize: bool = True) -> Floats:
     """Spearman's footrule, a distance: sum of abs(rank by s - rank by grade), over its maximum floor(n^2 / 2).
 
-    0 is best.
-    Tied rows share the mean of their ranks.  ``normalize=False`` gives the sum.  NaN for fewer than two rows.  O(rows
-    log rows).
+    0 is best.  Tied rows share the mean of their ranks.  ``normalize=False`` returns the sum.  NaN for fewer than two
+    rows.  O(rows log rows).
 
     >>> footrule([3.0, 2.0, 1.0], [1, 2, 3], [0, 3])
     array([1.])
@@ -75,12 +74,12 @@ def footrule(s: Scores, grade: ArrayLike, offsets: ArrayLike, *, normalize: bool
 
 
 def rbo(s: Scores, grade: ArrayLike, offsets: ArrayLike, k: int | None = None, *, p: float = 0.9) -> Floats:
-    """Rank-biased overlap, extrapolated: X_D/D p^D + (1-p)/p sum_{d<=D} X_d/d p^d.
+    """Extrapolated rank-biased overlap: X_D/D p^D + (1-p)/p sum_{d<=D} X_d/d p^d.
 
-    X_d is the number of rows that are among the first d of both orders, D is k or the length of the list; p in (0, 1)
-    is the chance to read on.  Tied rows: the expectation of X_d when the ties of each order are broken at random,
-    apart from each other (so two equal orders with ties stay below 1).  NaN for an empty list.  O(rows log rows + rows
-    x longest tied block).
+    X_d is the number of rows among the first d of both orders, D is k or the length of the list; p in (0, 1) is the
+    probability of reading on.  With ties, X_d is its expectation when the ties of each order are broken at random,
+    independently (so two equal orders with ties stay below 1).  NaN for an empty list.  O(rows log rows + rows x
+    longest tied block).
 
     >>> rbo([2.0, 1.0], [2, 1], [0, 2])
     array([1.])
@@ -99,7 +98,7 @@ def rbo(s: Scores, grade: ArrayLike, offsets: ArrayLike, k: int | None = None, *
 
 
 def _two_rankings(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> tuple[Ranking, Ranking, Ints]:
-    """Rankings by s and by grade, every row in a block."""
+    """Rankings by s and by grade, with every row in a block."""
     ranking = rank(s, offsets)
     return (
         _ranked_whole(ranking.s, ranking.offsets),
@@ -109,14 +108,14 @@ def _two_rankings(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> tuple[Rank
 
 
 def _ranked_whole(x: Floats, offsets: Ints) -> Ranking:
-    """Ranking in which -inf is a score like others."""
+    """Ranking in which -inf is an ordinary score."""
     if np.isinf(x).any():
         x = np.unique(x, return_inverse=True)[1].astype(np.float64)
     return rank(x, offsets)
 
 
 def _places(ranking: Ranking) -> tuple[Ints, Ints]:
-    """Places above each row's block and places to its end, in the caller's row order."""
+    """Number of places above each row's block, and up to its end, in the caller's row order."""
     size = ranking.stop - ranking.start
     first, last = np.empty_like(ranking.order), np.empty_like(ranking.order)
     first[ranking.order] = np.repeat(ranking.before, size)
@@ -125,13 +124,13 @@ def _places(ranking: Ranking) -> tuple[Ints, Ints]:
 
 
 def _mean_ranks(ranking: Ranking) -> Floats:
-    """Rank of each row from 1, tied rows sharing their mean, in the caller's row order."""
+    """Rank of each row from 1, the mean for tied rows, in the caller's row order."""
     first, last = _places(ranking)
     return (first + last + 1) / 2
 
 
 def _tied_pairs(same_as_before: np.ndarray, list_of: Ints, n_lists: int) -> Floats:
-    """Pairs of equal rows in each list, from marks of the rows that equal the one before."""
+    """Number of pairs of equal rows in each list, given which rows equal the previous one."""
     new = np.flatnonzero(np.append(True, ~same_as_before)) if len(list_of) else np.zeros(0, np.int64)
     run = np.diff(np.append(new, len(list_of)))
     return np.bincount(list_of[new], weights=run * (run - 1) / 2.0, minlength=n_lists).astype(np.float64)

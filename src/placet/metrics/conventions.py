@@ -1,14 +1,14 @@
-"""How other packages differ: ties, gain, discount, lists with nothing relevant."""
+"""Conventions of other packages: ties, gain, discount, lists without relevant rows."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Convention:
-    """What a package does where definitions differ.
+    """The choices of a package where definitions differ.
 
-    ``ties``: see ``rank``.  ``empty``: value of a list with nothing relevant.  ``threshold``: least relevant grade,
-    None for grade > 0.  ``defines``: the metrics it has.
+    ``ties``: see ``rank``.  ``empty``: value of a list without relevant rows.  ``threshold``: lowest relevant grade,
+    None for grade > 0.  ``defines``: the metrics it offers.
     """
 
     ties: str = "mean"
@@ -37,7 +37,7 @@ CONVENTIONS: dict[str, Convention] = {
 
 
 def convention(compat: str | None, metric: str) -> Convention:
-    """The convention of a package for a metric, or a ``ValueError`` that names what there is."""
+    """The convention of a package for a metric; raises a ``ValueError`` that lists the options."""
     if compat is None:
         return OURS
     if compat not in CONVENTIONS:

@@ -1,10 +1,10 @@
-"""Metrics of rankings whose rows are judged for several subtopics of each list's query.
+"""Diversity metrics: rows are judged for several subtopics of each list's query.
 
-``judged`` (rows, subtopics), dense or SciPy sparse: above 0 where the row is relevant to the subtopic.  Columns are
+``judged`` (rows, subtopics), dense or SciPy sparse: above 0 if the row is relevant to the subtopic.  Columns are
 numbered within a list (subtopic 0, 1, ... of its query), so lists share them.  Conventions are those of ndeval, the
-tool of the TREC Web tracks: judgements are binary and a subtopic for which nothing is relevant does not count.  Tied
-scores: the exact expectation over their orders.  A score of -inf says that a judged row was not retrieved: it counts
-in the ideal only.
+tool of the TREC Web tracks: judgments are binary, and subtopics without a relevant row are ignored.  Tied scores: the
+exact expectation over their orders.  A score of -inf marks a judged row that was not retrieved: it counts only in the
+ideal.
 """
 
 import numpy as np
@@ -28,8 +28,8 @@ def alpha_ndcg(
 ) -> Floats:
     """alpha-nDCG: sum_{i<=k} (1/log2(1 + i)) sum_t J_it (1 - alpha)^(rows above i relevant to t), over its ideal.
 
-    The greedy ideal takes at each place the row of the largest gain; among equal gains, the one with the
-    lexicographically largest judgements.  It can fall short of the best order, so values slightly above 1 exist.
+    The greedy ideal puts the row with the largest gain at each place; among equal gains, the one with the
+    lexicographically largest judgments.  It can fall short of the best order, so values slightly above 1 are possible.
     O(subtopics (rows log rows + k rows)).
 
     >>> alpha_ndcg([3.0, 2.0, 1.0], [[1, 0], [1, 0], [0, 1]], [0, 3], 2).round(4)  # (1 + 0.5/log2 3) / (1 + 1/log2 3)
@@ -55,9 +55,9 @@ def err_ia(
 ) -> Floats:
     """Intent-aware ERR: sum_{i<=k} (1/i) sum_t J_it (1 - alpha)^(rows above i relevant to t), normalized.
 
-    The divisor is T sum_{i<=k} (1 - alpha)^(i-1)/i; T is the number of subtopics with a relevant row in the list; it
-    is what k rows relevant to all of them would get (ndeval's collection-independent normalization, here also at k =
-    1, which ndeval leaves out).  Without k the depth is the number of rows of the list.  O(subtopics rows log rows).
+    The divisor is T sum_{i<=k} (1 - alpha)^(i-1)/i, the value of k rows relevant to all subtopics, where T is the
+    number of subtopics with a relevant row in the list (ndeval's collection-independent normalization, here also at
+    k = 1, which ndeval omits).  Without k the depth is the number of rows of the list.  O(subtopics rows log rows).
 
     >>> err_ia([3.0, 2.0, 1.0], [[1, 0], [1, 0], [0, 1]], [0, 3], 2)  # (1 + 0.5/2) / (2 (1 + 0.5/2))
     array([0.5])
@@ -95,7 +95,7 @@ def _judged(s: Scores, judged: ArrayLike, offsets: ArrayLike, alpha: float) -> t
 
 
 def _novel_gain(ranking: Ranking, dense: NDArray[np.uint8], alpha: float, d: Floats) -> Floats:
-    """sum_i d_i sum_t J_it (1 - alpha)^(rows above relevant to t): for each t a cascade of alpha J, over alpha."""
+    """sum_i d_i sum_t J_it (1 - alpha)^(rows above i relevant to t): for each t a cascade of alpha J, over alpha."""
     total = np.zeros(ranking.n_lists)
     for column in dense.T:
         if not column.any():

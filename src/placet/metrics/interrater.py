@@ -1,6 +1,6 @@
-"""How far raters agree with one another: Krippendorff's alpha, Kendall's W.
+"""Agreement between raters: Krippendorff's alpha, Kendall's W.
 
-Tables have a row per rater and a column per unit (an item, a pair, a question); NaN where a rater gave nothing.
+Tables have a row per rater and a column per unit (an item, a pair, a question); NaN marks a missing rating.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from placet.data.errors import one_of
 from placet.data.room import refuse_table
 
 ROUNDS = 200
-"""Of the bootstrap in `describe_agreement`."""
+"""Bootstrap rounds in `describe_agreement`."""
 
 
 class Agreement(NamedTuple):
-    """A coefficient of agreement, 1 where all agree and about 0 by chance, with the ends of its bootstrap interval."""
+    """A coefficient of agreement, 1 if all agree and about 0 by chance, with the ends of its bootstrap interval."""
 
     value: float
     low: float | None = None
@@ -45,7 +45,7 @@ DIFFERENCES: dict[str, Callable[[Floats, Floats], Floats]] = {
     "interval": lambda totals, values: (values[:, None] - values[None, :]) ** 2,
     "ratio": _ratio,
 }
-"""Level of measurement -> squared differences (values, values), from how often each value occurs and the values."""
+"""Level of measurement -> function of the values' frequencies and the values: squared differences (values, values)."""
 
 
 def krippendorff_alpha(
@@ -53,10 +53,10 @@ def krippendorff_alpha(
 ) -> Agreement:
     """Krippendorff's alpha, 1 - observed / expected disagreement, of a table (raters, units) or of votes.
 
-    With n_uv ratings v of unit u, n_u in all and n those of units with two or more, the coincidences of v and w are
-    sum_u n_uv (n_uw - [v = w]) / (n_u - 1), and those expected by chance n_v (n_w - [v = w]) / (n - 1).  ``level`` is
-    "nominal", "ordinal", "interval" or "ratio".  Votes (`Comparisons`): units are pairs, ratings who won or that they
-    tied.  ``bootstrap``: rounds in which units are drawn anew, for an interval at ``confidence``.  NaN where all
+    With n_uv ratings v of unit u, n_u ratings of unit u and n ratings of all units with two or more, the coincidences
+    of v and w are sum_u n_uv (n_uw - [v = w]) / (n_u - 1), and those expected by chance n_v (n_w - [v = w]) / (n - 1).
+    ``level`` is "nominal", "ordinal", "interval" or "ratio".  For votes (`Comparisons`), units are pairs and ratings
+    are their outcomes.  ``bootstrap``: rounds of resampling units, for an interval at ``confidence``.  NaN if all
     ratings are equal.  O(raters units + values^2).
 
     >>> krippendorff_alpha([[1, 2, 3, 3], [1, 2, 3, 3], [1, 2, 3, 4]]).value.__round__(3)  # 1 - 2 / (100 / 11)
@@ -79,7 +79,7 @@ def krippendorff_alpha(
 
 
 def _counts(ratings: Any) -> tuple[Floats, Floats]:
-    """How often each unit got each value (units, values), and the values."""
+    """Number of times each unit received each value (units, values), and the values."""
     if isinstance(ratings, Comparisons):
         lower, upper = np.minimum(ratings.i, ratings.j), np.maximum(ratings.i, ratings.j)
         _, unit = np.unique(lower * ratings.n_items + upper, return_inverse=True)
@@ -97,7 +97,7 @@ def _counts(ratings: Any) -> tuple[Floats, Floats]:
 
 
 def _alpha(counts: Floats, values: Floats, level: str, draws: Any = None) -> float:
-    """Alpha of units with two ratings or more; ``draws`` says how often each unit counts."""
+    """Alpha of units with two or more ratings; ``draws``: how often each unit counts."""
     draws = np.ones(len(counts)) if draws is None else draws
     share = draws / (counts.sum(axis=1) - 1)
     observed = counts.T @ (share[:, None] * counts) - np.diag(share @ counts)
@@ -109,11 +109,12 @@ def _alpha(counts: Floats, values: Floats, level: str, draws: Any = None) -> flo
 
 
 def kendall_w(ratings: Any) -> float:
-    """Kendall's coefficient of concordance of a table (raters, items) without gaps: 0 no agreement, 1 the same order.
+    """Kendall's coefficient of concordance of a complete table (raters, items): 0 no agreement, 1 identical orders.
 
-    W = 12 S / (m^2 (n^3 - n) - m sum T), S the squares of the items' rank sums about their mean, and T = t^3 - t for
-    every group of t items that a rater ties.  Higher is better or worse alike.  Ballots (`Rankings`): each that ranks
-    all items is a rater, counted by its weight.  NaN where every rater ties all items.
+    W = 12 S / (m^2 (n^3 - n) - m sum T), S the sum of squared deviations of the items' rank sums, and T = t^3 - t for
+    every group of t items tied by a rater.  Ratings may be higher-is-better or lower-is-better.  For ballots
+    (`Rankings`), each ballot is a rater, counted by its weight, and must rank all items.  NaN if every rater ties all
+    items.
 
     >>> round(kendall_w([[1, 2, 3], [1, 2, 3], [1, 3, 2]]), 4)  # rank sums 3, 7, 8: S = 14
     0.7778
@@ -135,7 +136,7 @@ def kendall_w(ratings: Any) -> float:
 
 
 def _rank_table(ratings: Any) -> tuple[Floats, Floats]:
-    """A table (raters, items) and how often each rater counts."""
+    """A table (raters, items) and the weight of each rater."""
     if not isinstance(ratings, Rankings):
         matrix = _matrix(ratings)
         return matrix, np.ones(len(matrix))
@@ -154,7 +155,7 @@ def _rank_table(ratings: Any) -> tuple[Floats, Floats]:
 
 
 def describe_agreement(data: Any, rounds: int = ROUNDS) -> str:
-    """How far the raters of votes, or ballots of all items, agree with one another, in words; "" where none can say."""
+    """Describe the agreement of the raters of votes, or of complete ballots, in words; "" if it is undefined."""
     if isinstance(data, Comparisons):
         if data.agent is None:
             return ""

@@ -1,4 +1,4 @@
-"""Means of per-list values, and whether two systems differ on the same lists."""
+"""Means of per-list values, and paired comparison of two systems on the same lists."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from placet.data.arrays import refuse_masked_or_complex
 
-CHUNK = 1 << 20  # draws held at a time
+CHUNK = 1 << 20  # draws in memory at a time
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean over the lists where the value is defined, its standard error, and how many lists are and are not."""
+    """Mean over the lists with a defined value, its standard error, and the numbers of defined and undefined lists."""
 
     mean: float
     stderr: float
@@ -58,9 +58,9 @@ def compare(
 ) -> PairedDifference:
     """Compare two systems on the same lists: ``a`` and ``b`` (lists,) are their values of one metric.
 
-    The interval holds the central ``level`` of the means of ``n_boot`` samples of lists with replacement.  The p-value
-    is the share of sign patterns of a - b whose mean is at least as far from 0: all 2^n of them if there are at most
-    ``n_boot``, else ``n_boot`` random ones and the observed one.  Lists where either is NaN are left out and counted.
+    The interval covers the central ``level`` of the means of ``n_boot`` bootstrap samples of lists.  The p-value is the
+    fraction of sign patterns of a - b whose mean is at least as far from 0: all 2^n patterns if at most ``n_boot``,
+    else ``n_boot`` random ones plus the observed one.  Lists for which either value is NaN are skipped and counted.
     O(n_boot lists).
 
     >>> compare([0.9, 0.8, 0.7], [0.6, 0.7, 0.5]).p_value  # 2 of 8 sign patterns are as far from 0
@@ -102,7 +102,7 @@ def _resampled_means(d: np.ndarray, n_boot: int, rng: np.random.Generator) -> np
 
 
 def _sign_flip_p(d: np.ndarray, n_flips: int, rng: np.random.Generator) -> float:
-    """Share of sign patterns whose sum is at least as far from 0 as the observed one, up to rounding."""
+    """Fraction of sign patterns whose sum is at least as far from 0 as the observed one, up to rounding."""
     far = abs(d.sum()) * (1 - 1e-12)
     hits = total = 0
     for signs, observed in sign_patterns(len(d), n_flips, rng):
@@ -114,10 +114,10 @@ def _sign_flip_p(d: np.ndarray, n_flips: int, rng: np.random.Generator) -> float
 def sign_patterns(
     n: int, n_flips: int, rng: np.random.Generator, columns: int = 1
 ) -> Iterator[tuple[np.ndarray, bool]]:
-    """Blocks (patterns, n) of signs -1 and 1: all 2^n if there are at most ``n_flips``, else so many at random.
+    """Blocks (patterns, n) of signs -1 and 1: all 2^n patterns if at most ``n_flips``, else ``n_flips`` random ones.
 
-    With each block comes whether the observed pattern is still to be counted beside the drawn ones (once, at the end).
-    ``columns``: how many sums are made of each pattern, which bounds the size of a block.
+    Each block comes with a flag, True only for the last random block: add the observed pattern to those drawn.
+    ``columns``: number of sums computed per pattern, which limits the size of a block.
     """
     exact = n < 63 and 2**n <= n_flips
     total = 2**n if exact else n_flips

@@ -1,7 +1,7 @@
 """Propensity-scored metrics of extreme multi-label classification (Jain et al. 2016).
 
-Lists are the points, rows are labels with scores.  Rows may hold only the labels that a model proposes: add the
-point's true labels that it did not propose as rows with a score of -inf, so that the best possible value is known.
+Lists are the points, rows are labels with scores.  If rows hold only the labels proposed by a model, add the point's
+other true labels as rows with a score of -inf, so that the best possible value is known.
 """
 
 import numpy as np
@@ -17,10 +17,10 @@ NORMALIZE = ("all", "list", "none")
 
 
 def propensities(label_counts: ArrayLike, n_points: int, a: float = 0.55, b: float = 1.5) -> Floats:
-    """Chance that a true label was observed: p = 1 / (1 + C (N + b)^-a), C = (log n_points - 1)(b + 1)^a.
+    """Probability that a true label was observed: p = 1 / (1 + C (N + b)^-a), C = (log n_points - 1)(b + 1)^a.
 
-    ``label_counts`` (labels,): how many of the ``n_points`` training points have each label.  The usual a, b: 0.5, 0.4
-    for Wikipedia, 0.6, 2.6 for Amazon, 0.55, 1.5 otherwise.
+    ``label_counts`` (labels,): N, the number of the ``n_points`` training points with each label.  The usual a, b are
+    0.5, 0.4 for Wikipedia, 0.6, 2.6 for Amazon, 0.55, 1.5 otherwise.
 
     >>> propensities([1, 10, 1000], 10_000).round(3)
     array([0.109, 0.22 , 0.767])
@@ -52,8 +52,8 @@ def psp(
 
     ``propensity`` (rows,): p of each row's label.  True labels have grade > 0.  ``normalize="all"`` divides by the
     mean over the lists of the largest possible value, so that the mean of the result is the repository's ratio of
-    sums; ``"list"`` divides each list by its own largest value; ``"none"`` divides by nothing.  Lists without a true
-    label are ``empty`` and stand in neither sum.  Ties: exact expectation.  O(rows log rows).
+    sums; ``"list"`` divides each list by its own largest value; ``"none"`` does not normalize.  Lists without a true
+    label have the value ``empty`` and enter neither sum.  Ties: exact expectation.  O(rows log rows).
 
     >>> psp([2.0, 1.0], [1, 1], [0, 2], 1, propensity=[0.5, 0.25])  # 2 of 4
     array([0.5])
@@ -97,7 +97,7 @@ def psndcg(
 def _worth(
     s: Scores, grade: ArrayLike, offsets: ArrayLike, propensity: ArrayLike | None
 ) -> tuple[Ranking, Floats, Floats]:
-    """Ranking, 1/p of the true labels (0 for others) and number of true labels of each list."""
+    """Ranking, 1/p for true labels (0 for others) and number of true labels of each list."""
     if propensity is None:
         raise ValueError(
             "propensity is missing; pass the propensity of each row's label, propensities(counts, n_points)[label]"

@@ -1,4 +1,4 @@
-"""Rows put in order of their scores: checked once, sorted once, shared by every metric."""
+"""Rows ranked by score: checked and sorted once, shared by all metrics."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data.arrays import Floats, Ints, list_of_rows, refuse_masked_or_complex
 from placet.threads import map_ordered
 
-BATCH_ROWS = 1 << 17  # rows sorted at a time: small enough to stay in the cache
+BATCH_ROWS = 1 << 17  # rows sorted at a time: small enough to stay in the CPU cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +19,8 @@ class Ranking:
     """Rows of every list in descending score, and the blocks of tied rows.
 
     ``s`` (rows,) scores in the caller's order; ``order`` (rows,) the caller's row at each place, list after list;
-    ``offsets`` (lists + 1,).  Block b holds the places ``start[b]:stop[b]`` of list ``list_of[b]``; its rows tie.
-    Rows with a score of -inf were not retrieved: they stand in no block.  ``ties`` says how the blocks came about (see
+    ``offsets`` (lists + 1,).  Block b covers the places ``start[b]:stop[b]`` of list ``list_of[b]``, whose rows tie.
+    Rows with a score of -inf were not retrieved: they belong to no block.  ``ties``: how ties were handled (see
     ``rank``).
     """
 
@@ -28,7 +28,7 @@ class Ranking:
     order: Ints
     offsets: Ints
     ties: str
-    blocks: tuple[Ints, Ints, Ints] | None = None  # start, stop and list_of; None: every row is a block of its own
+    blocks: tuple[Ints, Ints, Ints] | None = None  # start, stop and list_of; None: every row is its own block
 
     @property
     def n_lists(self) -> int:
@@ -36,7 +36,7 @@ class Ranking:
 
     @property
     def untied(self) -> bool:
-        """Whether every row is a block of its own: no scores tie, and all rows were retrieved."""
+        """Whether every row is its own block: no scores tie, and all rows were retrieved."""
         return self.blocks is None
 
     @cached_property
@@ -53,7 +53,7 @@ class Ranking:
 
     @property
     def before(self) -> Ints:
-        """Places above each block in its list.  O(blocks)."""
+        """Number of places above each block in its list.  O(blocks)."""
         return self.start - self.offsets[self.list_of]
 
     def per_list(self, block_value: NDArray[Any], blocks: NDArray[Any] | slice = slice(None)) -> Floats:
@@ -64,11 +64,11 @@ class Ranking:
 def rank(s: ArrayLike | Ranking, offsets: ArrayLike, ties: str = "mean", name: ArrayLike | None = None) -> Ranking:
     """Sort the rows of each list by descending score.  O(rows log rows).
 
-    ``ties="mean"`` keeps tied rows in one block, which stands for all their orders; ``"input"`` puts the earlier row
-    first, ``"input32"`` too but rounds the scores to single precision; ``"name"`` rounds them so and puts the row of
-    the larger ``name`` (rows,) first, the later row where there are no names.
-    A ``Ranking`` of the same scores comes back as it is if its ties are those asked for, so that several metrics share
-    one sort.
+    ``ties="mean"`` keeps tied rows in one block, to average over all their orders; ``"input"`` puts the earlier row
+    first; ``"input32"`` does the same after rounding the scores to single precision; ``"name"`` also rounds, and puts
+    the row with the larger ``name`` (rows,) first, or the later row if there are no names.
+    A ``Ranking`` of the same scores is returned unchanged if it has the requested ties, so that several metrics can
+    share one sort.
     """
     if isinstance(s, Ranking):
         if s.ties == ties and (ties != "name" or name is None):
@@ -81,7 +81,7 @@ def rank(s: ArrayLike | Ranking, offsets: ArrayLike, ties: str = "mean", name: A
     else:
         order, tied = sorted_rows(key, offsets)
     placed = key[order] if tied or key.min(initial=0.0) == -np.inf else None
-    if placed is None:  # no two rows of a list tie, and all were retrieved
+    if placed is None:  # no two rows of a list tie, and all rows were retrieved
         return Ranking(s, order, offsets, ties)
     start, list_of = np.arange(len(s)), list_of_rows(offsets)
     if ties == "mean" and tied:
@@ -98,7 +98,7 @@ def rank(s: ArrayLike | Ranking, offsets: ArrayLike, ties: str = "mean", name: A
 
 
 def checked_scores(s: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Ints]:
-    """Scores and offsets as arrays, or a ``ValueError`` that says what is wrong with them."""
+    """Scores and offsets as arrays; raises a ``ValueError`` that explains what is wrong with them."""
     refuse_masked_or_complex(s)
     s = np.asarray(s, dtype=np.float64)
     if s.ndim != 1:
@@ -126,7 +126,7 @@ def checked_scores(s: ArrayLike, offsets: ArrayLike) -> tuple[Floats, Ints]:
 
 
 def checked_column(x: ArrayLike, ranking: Ranking, what: str) -> Floats:
-    """A column of one number per row, or a ``ValueError``."""
+    """A column with one number per row, or a ``ValueError``."""
     refuse_masked_or_complex(x)
     x = np.asarray(x, dtype=np.float64)
     if x.shape != ranking.s.shape:
@@ -138,7 +138,7 @@ def checked_column(x: ArrayLike, ranking: Ranking, what: str) -> Floats:
 
 
 def checked_depth(k: int | None, offsets: Ints) -> int:
-    """Number of places that any list can fill: the length of the longest, or k if that is less."""
+    """Largest number of places needed: the length of the longest list, or k if smaller."""
     longest = int(np.diff(offsets).max(initial=0))
     if k is None:
         return longest
@@ -154,8 +154,8 @@ def _no_nan(x: Floats, what: str, way_out: str) -> None:
 
 
 def batches(offsets: Ints) -> Iterator[tuple[Ints, Ints | slice]]:
-    """Lists of equal length, some at a time: their numbers (n,) and rows, a table (n, length), or a slice where they
-    stand together.  ``x[rows].reshape(n, -1)`` are the rows' values in both cases.  O(rows + lists log lists).
+    """Batches of lists of equal length: their numbers (n,) and their rows, as a table (n, length) or, if contiguous, as
+    a slice.  ``x[rows].reshape(n, -1)`` are the rows' values in both cases.  O(rows + lists log lists).
     """
     lengths = np.diff(offsets)
     by_length = np.argsort(lengths, kind="stable")
@@ -173,9 +173,9 @@ def batches(offsets: Ints) -> Iterator[tuple[Ints, Ints | slice]]:
 
 
 def sorted_rows(key: NDArray[Any], offsets: Ints) -> tuple[Ints, bool]:
-    """Rows of each list in descending key, equal keys in their order, and whether any are equal.  O(rows log rows).
+    """Rows of each list in descending key, equal keys in input order, and whether any are equal.  O(rows log rows).
 
-    A sort that need not keep the order of equal keys runs in vector registers; lists with equal keys are sorted again.
+    NumPy's unstable sort is vectorized; only lists with equal keys are sorted again with the stable one.
     Batches are sorted in threads.
     """
     order = np.empty(len(key), np.int64)
@@ -185,7 +185,7 @@ def sorted_rows(key: NDArray[Any], offsets: Ints) -> tuple[Ints, bool]:
         lists, rows = parts[k]
         falling = -key[rows].reshape(len(lists), -1)
         place = np.argsort(falling, axis=1)
-        placed = np.sort(falling, axis=1)  # in less time than taking them by place
+        placed = np.sort(falling, axis=1)  # faster than indexing by place
         tied = (placed[:, 1:] == placed[:, :-1]).any(axis=1)
         if tied.any():
             place[tied] = np.argsort(falling[tied], axis=1, kind="stable")
@@ -197,8 +197,8 @@ def sorted_rows(key: NDArray[Any], offsets: Ints) -> tuple[Ints, bool]:
 
 
 def _single(s: Floats) -> Floats:
-    """Scores as a package of single precision sees them."""
-    with np.errstate(over="ignore"):  # past its range a score becomes infinite there too
+    """Scores rounded to single precision, as some packages store them."""
+    with np.errstate(over="ignore"):  # scores out of range become infinite there too
         return s.astype(np.float32).astype(np.float64)
 
 

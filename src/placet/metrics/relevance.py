@@ -1,14 +1,14 @@
-"""Metrics of a ranking against graded or binary judgements of the same rows.
+"""Metrics of a ranking against graded or binary judgments of the same rows.
 
 Every function takes ``s`` (rows,), ``grade`` (rows,), ``offsets`` (lists + 1,) and a depth ``k`` (None: the whole
-list), and returns one value per list.  What they share:
+list), and returns one value per list.  Common conventions:
 
-- Tied scores: the exact expectation over all orders of the tied rows, so row order cannot matter.
-- A score of -inf says that the row was not retrieved: it takes no place but counts among the relevant rows and in the
+- Tied scores: the exact expectation over all orders of the tied rows, so row order does not matter.
+- A score of -inf marks a row that was not retrieved: it occupies no place but counts among the relevant rows and in the
   ideal.
-- A list with nothing relevant has the value ``empty``, NaN by default.
-- ``compat`` follows the conventions of another package (``placet.metrics.CONVENTIONS``); parameters left at None are
-  those of the convention.  ``name`` (rows,) breaks ties under ``compat="trec_eval"``.
+- A list without relevant rows has the value ``empty``, NaN by default.
+- ``compat`` follows the conventions of another package (``placet.metrics.CONVENTIONS``), which determine parameters
+  left at None.  ``name`` (rows,) breaks ties under ``compat="trec_eval"``.
 - Relevant means grade >= ``threshold``, or grade > 0 if it is None.
 - ``s`` may be the ``Ranking`` of the scores, so that several metrics share one sort.
 """
@@ -38,10 +38,10 @@ def ndcg(
     compat: str | None = None,
     name: ArrayLike | None = None,
 ) -> Floats:
-    """Normalised discounted cumulative gain: sum_{i<=k} g(r_i) d(i) over the same sum for the best order of all rows.
+    """Normalized discounted cumulative gain: sum_{i<=k} g(r_i) d(i) over the same sum for the best order of all rows.
 
     By default g(r) = 2^r - 1 ("exp2"; also "linear", "log2" or a function of grades) and d(i) = 1/log2(1 + i) ("log2";
-    also "letor", "reciprocal", "none" or a function of places 1, 2, ...).  Nothing relevant: no gain above 0.
+    also "letor", "reciprocal", "none" or a function of places 1, 2, ...).  Relevant means a gain above 0.
     O(rows log rows).
 
     >>> ndcg([3.0, 2.0, 1.0], [0, 2, 1], [0, 3]).round(4)  # (3/log2 3 + 1/2) / (3 + 1/log2 3)
@@ -58,7 +58,7 @@ def ndcg(
     best = ideal(gain_of_row, ranking.offsets, d)
     value = ratio(discounted(ranking, gain_of_row, d), best, conv.empty if empty is None else empty)
     if compat == "letor" and k is not None:
-        value[np.diff(ranking.offsets) < k] = 0.0  # LETOR's script prints no value past the last document
+        value[np.diff(ranking.offsets) < k] = 0.0  # LETOR's script prints no value beyond the last document
     return value
 
 
@@ -73,11 +73,10 @@ def average_precision(
     compat: str | None = None,
     name: ArrayLike | None = None,
 ) -> Floats:
-    """Average precision: sum over relevant rows at places i <= k of (relevant rows at places <= i)/i, over all
-    relevant.
+    """Average precision: sum over relevant rows at places i <= k of (relevant rows at places <= i)/i, over their total.
 
-    With k the divisor stays the number of relevant rows, as in trec_eval; LightGBM and XGBoost divide by at most k.
-    In a tied block of m rows, r relevant, after b rows with c relevant, the expectation is the sum over t = 1..m of
+    With k the divisor is still the number of relevant rows, as in trec_eval; LightGBM and XGBoost divide by at most k.
+    For a tied block of m rows, r relevant, after b rows with c relevant, the expectation is the sum over t = 1..m of
     r/m (c + 1 + (t - 1)(r - 1)/(m - 1)) / (b + t)  (McSherry and Najork 2008).  O(rows log rows).
 
     >>> average_precision([3.0, 2.0, 1.0], [1, 0, 1], [0, 3]).round(4)  # (1/1 + 2/3) / 2
@@ -100,7 +99,7 @@ def average_precision(
     earlier = np.cumsum(hits) - hits
     found = np.bincount(list_of, weights=hits, minlength=ranking.n_lists)
     earlier -= (np.cumsum(found) - found)[list_of]
-    if compat == "sklearn":  # a tied block is one step of the curve: every hit has the precision at its end
+    if compat == "sklearn":  # a tied block is one step of the curve: every hit has the precision at the block's end
         share = hits * (earlier + hits) / (ranking.stop[some] - ranking.offsets[list_of])
     else:
         share = _expected_precision(ranking, hits, earlier, some, places)
@@ -122,7 +121,7 @@ def precision(
 ) -> Floats:
     """Precision: relevant rows at places <= k, over k; without k, over the number of retrieved rows.
 
-    Places past the end of a list count as irrelevant (XGBoost divides by the length of a shorter list).  O(rows log
+    Places beyond the end of a list count as irrelevant (XGBoost divides by the length of a shorter list).  O(rows log
     rows).
 
     >>> precision([3.0, 2.0, 1.0], [1, 0, 1], [0, 3], 2)
@@ -137,7 +136,7 @@ def precision(
     else:
         places = np.full(ranking.n_lists, float(k))
     value = ratio(hits, places, 0.0)
-    default = 0.0 if compat == "xgboost" else conv.empty  # nothing relevant is 1 in its other metrics, 0 in this one
+    default = 0.0 if compat == "xgboost" else conv.empty  # XGBoost: 0 here, 1 in its other metrics
     value[total == 0] = default if empty is None else empty
     return value
 
@@ -177,7 +176,7 @@ def mrr(
 ) -> Floats:
     """Reciprocal rank: 1/i for the first relevant row at a place i <= k, else 0; its mean over lists is MRR.
 
-    In a tied block of m rows with r relevant the first stands at t with probability C(m - t, r - 1)/C(m, r).
+    In a tied block of m rows with r relevant, the first of these is at t with probability C(m - t, r - 1)/C(m, r).
     O(rows log rows).
 
     >>> mrr([3.0, 2.0, 1.0], [0, 1, 1], [0, 3])
@@ -203,8 +202,8 @@ def err(
 ) -> Floats:
     """Expected reciprocal rank: sum_{i<=k} V_i/i prod_{j<i} (1 - V_j), V = (2^r - 1)/2^max_grade.
 
-    ``max_grade`` is the largest grade of the scale; None takes the largest grade passed, so give it when lists come in
-    parts.  Tied rows: exact, by symmetric means of 1 - V.  Nothing relevant: no grade above 0.  O(rows log rows), and
+    ``max_grade`` is the largest grade of the scale; None uses the largest grade passed, so set it if lists come in
+    parts.  Tied rows: exact, by symmetric means of 1 - V.  Relevant means a grade above 0.  O(rows log rows), and
     O(m min(m, k, 42/mean V)) for a block of m tied rows.
 
     >>> err([3.0, 2.0], [1, 2], [0, 2]).round(4)  # 1/4 + 1/2 * 3/4 * 3/4
@@ -237,35 +236,35 @@ def _judged(
 
 
 def is_relevant(grade: Floats, threshold: float | None) -> Floats:
-    """1.0 where a row is relevant."""
+    """1.0 for relevant rows, else 0.0."""
     return is_above(grade, threshold).astype(np.float64)
 
 
 def is_above(grade: Floats, threshold: float | None) -> NDArray[np.bool_]:
-    """Whether a row is relevant."""
+    """Whether each row is relevant."""
     return np.asarray(grade > 0 if threshold is None else grade >= threshold)
 
 
 def per_list_total(x: NDArray[Any], offsets: Ints) -> Floats:
     """Sum over the rows of each list.  O(rows)."""
     total = np.add.reduceat(np.append(x.astype(np.float64), 0.0), offsets[:-1]) if len(offsets) > 1 else np.zeros(0)
-    total[np.diff(offsets) == 0] = 0.0  # reduceat gives the next row there
+    total[np.diff(offsets) == 0] = 0.0  # reduceat returns the next row there
     return total
 
 
 def ratio(above: Floats, below: NDArray[Any], empty: float) -> Floats:
-    """above / below, ``empty`` where there is nothing below."""
+    """above / below, or ``empty`` where below is 0."""
     return np.divide(above, below, out=np.full(len(above), float(empty)), where=below > 0)
 
 
 def discounted(ranking: Ranking, x: Floats, d: Floats) -> Floats:
-    """sum_i x_i d_i in each list, expected over ties: a block has the mean of its x at each of its places.  O(rows)."""
+    """Expected sum_i x_i d_i in each list: each place of a tied block has the block's mean x.  O(rows)."""
     if ranking.untied and ranking.n_lists * len(d) <= 2 * len(x):
         return _top_sums(ranking, x, d)
     before = ranking.before
     reached = np.flatnonzero(before < len(d))
     before, size = before[reached], (ranking.stop - ranking.start)[reached]
-    if (size == 1).all():  # most lists have few ties near the top: no need to gather every row
+    if (size == 1).all():  # no ties near the top, as in most lists: no need to gather every row
         return ranking.per_list(x[ranking.order[ranking.start[reached]]] * d[before], reached)
     mass = np.append(0.0, np.cumsum(d))
     places = np.where(size == 1, d[before], mass[np.minimum(before + size, len(d))] - mass[before])
@@ -273,7 +272,7 @@ def discounted(ranking: Ranking, x: Floats, d: Floats) -> Floats:
 
 
 def _top_sums(ranking: Ranking, x: Floats, d: Floats) -> Floats:
-    """`discounted` where nothing ties: a table of the first places of every list.  O(lists x places)."""
+    """`discounted` without ties, by a table of the first places of every list.  O(lists x places)."""
     if not len(d):
         return np.zeros(ranking.n_lists)
     place = np.arange(len(d))
@@ -284,9 +283,9 @@ def _top_sums(ranking: Ranking, x: Floats, d: Floats) -> Floats:
 
 
 def _precision_at_hits(ranking: Ranking, relevant: NDArray[np.bool_], places: int) -> tuple[Floats, Floats]:
-    """Sum of the precisions at the relevant rows of each list, up to ``places``, and their number, where nothing ties.
+    """Sum of the precisions at the relevant rows of each list up to ``places``, and number of relevant rows.
 
-    O(rows).
+    For rankings without ties.  O(rows).
     """
     hit = np.flatnonzero(relevant[ranking.order])
     ends = np.searchsorted(hit, ranking.offsets)
@@ -300,7 +299,7 @@ def _precision_at_hits(ranking: Ranking, relevant: NDArray[np.bool_], places: in
 
 
 def cascaded(ranking: Ranking, stop_prob: Floats, d: Floats) -> Floats:
-    """sum_i d_i R_i prod_{j<i} (1 - R_j) in each list, expected over ties."""
+    """Expected sum_i d_i R_i prod_{j<i} (1 - R_j) in each list, over the orders of tied rows."""
     from placet.kernels import metrics as kernels  # the only part that needs Numba, which takes half a second to import
 
     out = np.zeros(ranking.n_lists)
@@ -313,7 +312,7 @@ def ideal(x: Floats, offsets: Ints, d: Floats) -> Floats:
     out = np.zeros(len(offsets) - 1)
     for lists, rows in batches(offsets):
         best = np.sort(x[rows].reshape(len(lists), -1), axis=1)[:, ::-1][:, : len(d)]
-        out[lists] = np.cumsum(best * d[: best.shape[1]], axis=1)[:, -1]  # one after the other, as in ``discounted``
+        out[lists] = np.cumsum(best * d[: best.shape[1]], axis=1)[:, -1]  # in sequence, as in ``discounted``
     return out
 
 

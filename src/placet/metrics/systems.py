@@ -1,4 +1,4 @@
-"""Many systems on the same lists: all pairs with corrections for their number, and tiers of systems."""
+"""Comparison of many systems on the same lists: all pairs, corrected for multiple testing, and tiers of systems."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from placet.data.errors import one_of
 from placet.metrics.paired import PairedDifference, Summary, compare, sign_patterns, summary
 
 CORRECTIONS = ("max-t", "holm", "none")
-"""Which p-values say that two systems differ."""
+"""Which p-values decide whether two systems differ."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Systems ``a`` and ``b``: the paired difference a - b, and its p-value corrected for the number of pairs."""
+    """Systems ``a`` and ``b``: the paired difference a - b, and its p-values corrected for the number of pairs."""
 
     a: str
     b: str
@@ -26,16 +26,16 @@ class Pair:
     p_max_t: float
 
     def p(self, correction: str) -> float:
-        """The p-value by one of ``CORRECTIONS``."""
+        """The p-value under one of ``CORRECTIONS``."""
         return {"max-t": self.p_max_t, "holm": self.p_holm, "none": self.gap.p_value}[correction]
 
 
 @dataclass(frozen=True)
 class Systems:
-    """What `compare_systems` found.  Names best mean first; ``tier`` counts from 1.
+    """Result of `compare_systems`.  Names are sorted by mean, best first; ``tier`` counts from 1.
 
     ``n_runs`` is the number of runs (seeds) of each system, ``run_spread`` the standard deviation of the means of its
-    runs (NaN with one).  ``pairs``: the better system is ``a``.
+    runs (NaN with one run).  In ``pairs``, ``a`` is the better system.
     """
 
     names: tuple[str, ...]
@@ -72,16 +72,16 @@ def compare_systems(
 ) -> Systems:
     """Compare every pair of systems on the same lists and sort the systems into tiers.
 
-    ``values``: name -> values of one metric, (lists,), or (runs, lists) for several runs of a system with other seeds.
-    A list counts by the mean over the runs in which it is defined; lists where either system is NaN are left out of a
-    pair and counted there.
+    ``values``: name -> values of one metric, (lists,), or (runs, lists) for several runs of a system with different
+    seeds.  The value of a list is the mean over the runs in which it is defined; lists for which either system is NaN
+    are left out of a pair and counted there.
 
-    The statistic of a pair is abs(sum d) / sqrt(sum d^2) over its differences d, which rises with Student's t, and
-    its law under no difference is that of random signs, the same sign for all pairs of a list (all 2^n patterns if
-    there are at most ``n_boot``).  "max-t" compares each with the largest of all pairs that are not more significant
-    (Westfall and Young's stepdown), so that correlated systems cost little; "holm" needs no joint law.  Either keeps
-    the chance of one false difference or more below 1 - ``level``.  Intervals (`compare`) are for one pair alone.
-    O(n_boot lists pairs).
+    The statistic of a pair is abs(sum d) / sqrt(sum d^2) over its differences d, which increases with Student's t; its
+    null distribution is that of random signs, the same sign for all pairs of a list (all 2^n patterns if at most
+    ``n_boot``).  "max-t" compares each statistic with the largest over all pairs that are not more significant
+    (Westfall and Young's stepdown), so that correlated systems cost little power; "holm" needs no joint distribution.
+    Either keeps the probability of any false difference below 1 - ``level``.  Intervals (`compare`) are for a single
+    pair.  O(n_boot lists pairs).
 
     >>> found = compare_systems({"x": [0.9, 0.8, 0.7], "y": [0.6, 0.7, 0.5], "z": [0.1, 0.2, 0.1]}, level=0.7)
     >>> found.tiers()
@@ -134,7 +134,7 @@ def compare_systems(
 
 
 def holm(p: ArrayLike) -> Floats:
-    """Holm's correction: the k-th smallest of m p-values times m - k + 1, never below an earlier one, at most 1.
+    """Holm's correction: the k-th smallest of m p-values times m - k + 1, made nondecreasing and at most 1.
 
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
@@ -147,8 +147,8 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def tiers(scores: Floats, above: NDArray[np.bool_]) -> Ints:
-    """Tier of each item, 0 the best: from the top down, a new one starts at the first item that is separated from any
-    item of the tier so far.
+    """Tier of each item, 0 being the best: from the top down, a new tier starts at the first item that is separated
+    from any item of the current tier.
     """
     order = np.argsort(-scores, kind="stable")
     tier, start = np.zeros(len(scores), np.int64), 0
@@ -162,7 +162,7 @@ def tiers(scores: Floats, above: NDArray[np.bool_]) -> Ints:
 
 
 def _stepdown(d: Floats, n_flips: int, random_state: int) -> Floats:
-    """Westfall and Young's stepdown p-values of the columns of d (lists, pairs); NaN counts for nothing."""
+    """Westfall and Young's stepdown p-values of the columns of d (lists, pairs), ignoring NaN."""
     d = np.where(np.isnan(d), 0.0, d)
     size = np.sqrt((d * d).sum(axis=0))
     unit = np.divide(d, size, out=np.zeros_like(d), where=size > 0)
@@ -182,7 +182,7 @@ def _stepdown(d: Floats, n_flips: int, random_state: int) -> Floats:
 
 
 def _runs(given: ArrayLike, name: str) -> Floats:
-    """(runs, lists) of a system."""
+    """Values of a system as an array (runs, lists)."""
     refuse_masked_or_complex(given)
     table = np.atleast_2d(np.asarray(given, dtype=np.float64))
     if table.ndim != 2 or not len(table):
@@ -193,7 +193,7 @@ def _runs(given: ArrayLike, name: str) -> Floats:
 
 
 def _mean_defined(table: Floats) -> Floats:
-    """Mean over the rows that are not NaN; NaN where all are."""
+    """Mean over the rows that are not NaN, or NaN if all are."""
     count = (~np.isnan(table)).sum(axis=0)
     total = np.where(np.isnan(table), 0.0, table).sum(axis=0)
     return np.divide(total, count, out=np.full(table.shape[1], np.nan), where=count > 0)

@@ -1,4 +1,4 @@
-"""The table of metrics, and a metric as a value: ``metric("ndcg@10")``."""
+"""The table of metrics, and metrics as objects: ``metric("ndcg@10")``."""
 
 import inspect
 import re
@@ -50,15 +50,15 @@ ALIASES = {
 
 CHOICES = {"gain": tuple(GAINS), "discount": tuple(DISCOUNTS), "compat": tuple(CONVENTIONS), "normalize": NORMALIZE}
 
-BY_SUBTOPIC = ("alpha_ndcg", "err_ia")  # metrics of judgments (rows, subtopics) in place of grades
-PER_ROW = ("name", "propensity")  # columns given with the data, not part of a specification
+BY_SUBTOPIC = ("alpha_ndcg", "err_ia")  # metrics that take judgments (rows, subtopics) instead of grades
+PER_ROW = ("name", "propensity")  # columns passed with the data, not part of a specification
 
 Value = str | int | float | bool
 
 
 @dataclass(frozen=True, repr=False)
 class Metric:
-    """A metric with its depth and parameters: a function of (s, grade, offsets) that gives one value per list.
+    """A metric with its depth and parameters: a function of (s, grade, offsets) that returns one value per list.
 
     Its repr is its specification; two metrics are equal if their specifications are.
     """
@@ -81,7 +81,7 @@ class Metric:
         name: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
     ) -> Floats:
-        """One value per list.  ``name`` and ``propensity`` (rows,) reach the metrics that use them."""
+        """One value per list.  ``name`` and ``propensity`` (rows,) are passed to the metrics that use them."""
         function = METRICS[self.name]
         accepted = inspect.signature(function).parameters
         given = {"k": self.k, "name": name, "propensity": propensity}
@@ -90,7 +90,7 @@ class Metric:
 
 
 def metric(spec: str | Metric) -> Metric:
-    """The metric of a specification: a name of ``METRICS`` or ``ALIASES``, then ``@k``, then parameters in brackets.
+    """Parse a specification: a name in ``METRICS`` or ``ALIASES``, then ``@k``, then parameters in parentheses.
 
     >>> metric("NDCG@10")
     ndcg@10
@@ -134,9 +134,9 @@ def evaluate(
     propensity: ArrayLike | None = None,
     judged: Any = None,
 ) -> dict[str, Floats]:
-    """Several metrics of the same scores, sorted once: specification -> one value per list.
+    """Evaluate several metrics on the same scores, sorted once: specification -> one value per list.
 
-    ``judged`` (rows, subtopics): what ``alpha_ndcg`` and ``err_ia`` take in place of grades.
+    ``judged`` (rows, subtopics): judgments that ``alpha_ndcg`` and ``err_ia`` use instead of grades.
 
     >>> evaluate(["ndcg@1", "map"], [2.0, 1.0], [0, 1], [0, 2])
     {'ndcg@1': array([0.]), 'average_precision': array([0.5])}
@@ -155,10 +155,10 @@ def evaluate(
 def evaluate_parts(
     metrics: Iterable[str | Metric], scores: "Floats | Callable[[Queries], Floats]", parts: Parts
 ) -> dict[str, Floats]:
-    """Several metrics over queries in parts: specification -> one value per query, in the order of the parts.
+    """Evaluate several metrics on queries in parts: specification -> one value per query, in the order of the parts.
 
-    ``scores`` are those of all rows, in the order of the files (as a ranker's ``predict(parts)`` gives them), or a
-    function of the queries of a part, which must be one that other processes can load.
+    ``scores`` holds the scores of all rows, in file order (as returned by a ranker's ``predict(parts)``), or is a
+    function of the queries of a part, which other processes must be able to load.
     """
     largest = parts.largest_grade
     chosen = [_on_scale(metric(m), largest) for m in metrics]
@@ -170,7 +170,7 @@ def evaluate_parts(
         found, at = [], 0
         for queries in parts:
             own = scores[at : at + len(queries.grade)]
-            place = np.argsort(np.argsort(queries.row))  # rows of queries stand together, those of files need not
+            place = np.argsort(np.argsort(queries.row))  # rows of a query are contiguous here, but not always in files
             found.append([m(own[place], queries.grade, queries.offsets) for m in chosen])
             at += len(own)
     return {repr(m): np.concatenate([values[k] for values in found]) for k, m in enumerate(chosen)}
@@ -182,7 +182,7 @@ def _values_of_part(queries: Queries, scores: Callable[[Queries], Floats], chose
 
 
 def _on_scale(m: Metric, largest: float) -> Metric:
-    """A metric whose scale of grades is that of all parts, where it would look for the largest grade itself."""
+    """Set ``max_grade`` of a metric to the largest grade of all parts, if it would otherwise use that of each part."""
     needs_scale = "max_grade" in inspect.signature(METRICS[m.name]).parameters and "max_grade" not in dict(m.params)
     return replace(m, params=tuple(sorted((*m.params, ("max_grade", largest))))) if needs_scale else m
 
