@@ -1,4 +1,4 @@
-"""Sums of weak ranking functions: the shared base of boosted rankers, from candidate learners to scores of new rows."""
+"""Sums of weak ranking functions: the shared base of boosted rankers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self

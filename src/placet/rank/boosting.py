@@ -71,7 +71,7 @@ class ConsistentBooster(Additive):
     patience : int
         Stop after this many rounds without a better ``metric``.
     metric : str
-        Metric on the validation set.
+        Validation metric.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int

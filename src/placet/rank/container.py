@@ -22,7 +22,7 @@ LONGEST_HEADER = 64 << 20
 MOST_TENSORS = 10_000
 DEEPEST = 40
 MOST_VALUES = 50_000
-"""Maximum number of values in the JSON of a header, in addition to one for every 8 bytes of it."""
+"""Maximum number of values in a header's JSON, besides one for every 8 bytes of it."""
 
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",

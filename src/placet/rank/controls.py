@@ -1,4 +1,4 @@
-"""Controls of rows: covariates that may have affected the grades, fitted along with the features and 0 in scores."""
+"""Controls: covariates that may have affected the grades, fitted along with the features and set to 0 in scores."""
 
 from typing import Any
 

@@ -30,7 +30,7 @@ class CoordinateAscent(Additive):
     max_iter : int
         Maximum number of passes per start.
     starts : int
-        Number of starts: the first has equal weights, the others random ones.
+        Starts: the first with equal weights, the others with random ones.
     learners : str or sequence of str
         Families of columns to weight: "feature", "stump", "listwise" (see ``RankBoost``) or several.  Trees are not
         fixed columns, since each is grown for the current scores; use ``RankBoost`` or ``AdaRank`` for them.

@@ -56,7 +56,7 @@ class ContinuousCRF(Ranker):
     max_iter : int
         Maximum number of iterations.
     metric : str
-        Metric on the validation set.
+        Validation metric.
     loss_params : mapping, optional
         Parameters of the loss.
 

@@ -29,8 +29,8 @@ STEP = 4.0  # initial step of the pattern search over -w
 def mmr(X: Any, relevance: ArrayLike, offsets: ArrayLike, *, trade_off: float = 0.5, k: int | None = None) -> Floats:
     """Scores of maximal marginal relevance: the next row has the largest trade_off b_i - (1 - trade_off) max_j S_ij.
 
-    The maximum is over the rows j chosen before it (0 for the first), b is the relevance and S the cosine of the
-    features, both scaled to [0, 1] in the list.  The first ``k`` rows (None: all) are chosen this way; the others
+    The maximum is over the rows j chosen before it (0 for the first); b is the relevance scaled to [0, 1] in the list,
+    and S the cosine of features scaled likewise.  The first ``k`` rows (None: all) are chosen this way; the others
     follow by relevance.  O(k rows features) per list.  Carbonell and Goldstein, SIGIR 1998.
 
     >>> mmr(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [3.0, 2.9, 1.0], [0, 3]).argsort()[::-1]

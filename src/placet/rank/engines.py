@@ -148,7 +148,7 @@ class XGBoost:
 
 
 class CatBoost:
-    """Symmetric trees by CatBoost, each grown as a model with a single tree; leaves take a Newton step.
+    """Symmetric trees by CatBoost, each grown as its own model; leaves take a Newton step.
 
     CatBoost does not pass whole lists to a custom loss, so it fits a tree to the residuals -g / h with weights h; the
     least-squares solution is then the Newton step -sum g / (sum h + l2).  The residuals enter as a baseline, which

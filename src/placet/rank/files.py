@@ -46,7 +46,7 @@ def save(path: str | os.PathLike[str], ranker: Any, kinds: Kinds) -> None:
 
 
 class _Encoder:
-    """Encode rankers as JSON entries and arrays."""
+    """Encodes rankers as JSON entries and arrays."""
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds

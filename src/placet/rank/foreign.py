@@ -1,4 +1,4 @@
-"""Conversion of XGBoost and CatBoost trees to Placet's arrays, which send every row to the same leaf."""
+"""Conversion of XGBoost and CatBoost trees to Placet's arrays, with every row in the same leaf as before."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

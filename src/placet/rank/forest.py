@@ -22,9 +22,9 @@ class Forest:
     """A sum of trees whose predictions equal LightGBM's bit for bit (XGBoost adds leaves in float32, so its differ).
 
     All nodes are in one table, children after their parent.  ``feature`` is -1 in a leaf; ``how`` says how a split
-    treats missing values and categories (``placet.kernels.trees``); ``value`` is the value of a leaf, ``count`` the
-    number of training rows in a node; ``roots`` holds the root of each tree, in the order of summation.  ``bounds`` and
-    ``bits`` encode sets of categories.  ``averaged``: 1 if the sum is divided by the number of trees.
+    treats missing values and categories (``placet.kernels.trees``); ``value`` is that of a leaf, ``count`` the number
+    of training rows in a node; ``roots`` holds the root of each tree, in order of summation.  ``bounds`` and ``bits``
+    encode sets of categories.  ``averaged``: 1 if the sum is divided by the number of trees.
     """
 
     n_features: int

@@ -65,7 +65,7 @@ class LabelRanker(Ranker):
         Fraction of the documents to hold out if ``fit`` has no validation set; by default a quarter, or a tenth of
         100,000 and more.
     metric : str
-        Metric on the validation set.
+        Validation metric.
     negatives : int, optional
         Score only the labels of the batch and this many others, drawn uniformly, and update only their weights.
         For ``pl-partition`` and ``pl-lower-bound`` each drawn label represents (others / negatives) labels: the sum
@@ -445,7 +445,7 @@ def others_exponentials(
 ) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
     """e^{s - max} of the labels that a document does not have (0 at its own), their sums, and log sum e^s.
 
-    For a document that has all labels, these are 0 and -inf.
+    For a document that has all labels, the last two are 0 and -inf.
     """
     torch = pytorch()
     e = torch.empty_like(table)

@@ -69,7 +69,7 @@ class LinearRanker(Ranker):
     batch : int, optional
         Queries drawn for each step of "sgd"; all of them if None.
     metric : str
-        Metric on the validation set.
+        Validation metric.
     loss_params : mapping, optional
         Parameters of the loss.
     control_l2 : float, optional

@@ -20,9 +20,9 @@ PARTS = ("deviation", "place", "similarity")
 class ListwiseFeatures(Ranker):
     """Any ranker (linear, trees, network), fitted to features of a row and of its list.
 
-    In addition to x_k, a row has, for each of ``parts``: "deviation", (x_k - mean) / deviation of feature k in the
-    list; "place", the fraction of the list's rows with a smaller x_k, counting ties as half; "similarity", the mean of
-    each kernel over the other rows.  All are permutation-equivariant: reordering the rows only reorders the features.
+    Besides x_k, a row has, for each of ``parts``: "deviation", (x_k - mean) / deviation of feature k in the list;
+    "place", the fraction of the list's rows with a smaller x_k, counting ties as half; "similarity", the mean of each
+    kernel over the other rows.  All are permutation-equivariant: reordering the rows only reorders the features.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class ListwiseFeatures(Ranker):
     bandwidth : float
         Bandwidth of "gaussian".
     metric : str
-        Metric on the validation set, also passed to the base.
+        Validation metric, also that of the base.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)

@@ -64,7 +64,7 @@ class NeuralRanker(Ranker):
     standardize : bool
         Scale dense features to mean 0 and deviation 1, sparse ones to deviation 1 only, so that zeros stay zeros.
     metric : str
-        Metric on the validation set.
+        Validation metric.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int

@@ -53,7 +53,7 @@ class RankBoost(Additive):
     patience : int
         Stop after this many rounds without a better ``metric`` on the validation set.
     metric : str
-        Metric on the validation set.
+        Validation metric.
     random_state : int
         Seed of the trees.
 

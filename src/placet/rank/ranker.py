@@ -237,7 +237,7 @@ class Ranker(BaseEstimator):
     def calibration(
         self, X: Any, y: Any = None, qid: Ids | None = None, *, bins: int = 10
     ) -> probabilities.Calibration:
-        """Compare predicted probabilities p of the order of pairs with the fraction of pairs in that order.
+        """Compare the predicted probability of the order of pairs with how often that order is observed.
 
         Uses pairs with different grades; the queries should not be those of the fit.
         """

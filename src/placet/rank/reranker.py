@@ -62,7 +62,7 @@ class ListwiseReranker(Ranker):
     folds : int
         If at least 2, the training scores of an unfitted base are out-of-fold.
     metric : str
-        Metric on the validation set.
+        Validation metric.
     max_iter : int
         Maximum number of iterations per term.
     loss_params : mapping, optional
@@ -273,7 +273,7 @@ class _Problem:
     def next_term(self, found: Terms, l2: float, max_iter: int, learning_rate: float) -> Terms | None:
         """(v, w) of another term, or None if it does not lower the loss.
 
-        Starts, among 0 and plus or minus one deviation in each kernel, at the weights whose term has the largest
+        Starts at the weights, among 0 and plus or minus one deviation in each kernel, whose term has the largest
         projection on the gradient.
         """
         z, n_kernels = self.z, self.z.shape[1]

@@ -2,8 +2,8 @@
 
 A kernel is one of
 
-- "cosine": the cosine of features scaled to [0, 1] in the list (LETOR's query normalization).  O(rows features): the
-  inner products with all other rows sum to one with their sum.
+- "cosine": the cosine of features scaled to [0, 1] in the list (LETOR's query normalization).  O(rows features), by
+  one inner product with the sum of the other rows.
 - "gaussian": exp(-mean_f (x_if - x_jf)^2 / (2 bandwidth^2)) of the same features, computed in blocks: O(rows^2
   features) time, and memory for one block, not O(rows^2).
 - a function (A, B) -> (rows of A, rows of B) of raw features, such as those of ``sklearn.metrics.pairwise``; called on

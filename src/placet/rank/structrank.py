@@ -38,8 +38,8 @@ def cumulative_network(
 
     sum_c weight_c log(1 + sum_{e in c} e^(-r_e)), where function c has the edges offsets[c]:offsets[c + 1], and edge e,
     "row above[e] over row below[e]", has the margin r_e = s_above - s_below.  O(edges).  RankNet has one function per
-    edge; ListMLE one per row, over the rows after it; ListNet one per row, over all others, weighted by its softmax
-    over the labels; fully connected StructRank (w1 = w2 = 1) one per ordered pair of edges.
+    edge; ListMLE one per row, over the rows after it; ListNet one per row, over all others, weighted by the softmax of
+    its label; fully connected StructRank (w1 = w2 = 1) one per ordered pair of edges.
 
     >>> value, grad = cumulative_network([0.0, 0.0, 0.0], [0, 0, 1], [1, 2, 2], [0, 2, 3])  # ListMLE: log 3 + log 2
     >>> round(value, 6)
@@ -168,7 +168,7 @@ class StructRank(Ranker):
         A relation of the ``Queries`` whose entries i, j above 0 mean that row i is preferred to row j; edges come from
         grades if None.
     metric : str
-        Metric on the validation set.
+        Validation metric.
     random_state : int
         Seed of the starts, the order of lists and the connections.
 

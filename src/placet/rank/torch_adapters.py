@@ -21,7 +21,7 @@ class CrossEncoderLoss(torch.nn.Module):
     activation : callable
         Applied to the outputs; the identity by default.
     mini_batch_size : int, optional
-        Number of pairs encoded at once; all of them if None.
+        Pairs encoded at once; all of them if None.
     params
         Parameters of the loss.
     """
