@@ -108,7 +108,7 @@ def address(request: Request) -> str:
 
 
 class Guard:
-    """Middleware before every route: checks the host, the tokens and the size of bodies, and sets headers."""
+    """Middleware before every route: checks the host and the tokens, and sets security headers."""
 
     def __init__(self, app: ASGIApp, keys: Keys, hosts: frozenset[str] | None) -> None:
         """``hosts`` are the host names accepted; None accepts any, for a studio open to other machines."""
