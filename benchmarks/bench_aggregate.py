@@ -1,13 +1,13 @@
-"""Bradley-Terry and Plackett-Luce beside choix, evalica, scikit-learn and arena-rank; counting of the votes is included.
+"""Bradley-Terry and Plackett-Luce against choix, evalica, scikit-learn and arena-rank; times include counting the votes.
 
-arena-rank (`pip install arena-rank`) fixes the versions of all it needs, so it is not among the extras: it takes part if it is there.
+arena-rank (`pip install arena-rank`) pins the versions of its dependencies, so it is not among the extras; it is included if installed.
 
     python -m benchmarks.bench_aggregate [part ...] [--quick]
 
 votes      1,000 items, 1M votes given as arrays of item numbers and outcomes: scores, and scores with standard errors
-bootstrap  100 rounds on the same votes; evalica is timed on a few rounds and scaled
+bootstrap  100 rounds on the same votes; evalica is timed on a few rounds, and its time scaled
 full       Plackett-Luce, 1,000 full rankings of 100 items
-top        Plackett-Luce, top 10 of 1,000 items, 10,000 lists; choix's correct way (each place a choice) on a share, scaled
+top        Plackett-Luce, top 10 of 1,000 items, 10,000 lists; choix used correctly (each place a choice) on a subset, its time scaled
 ties       Plackett-Luce, 100,000 ballots of 30 items in three tiers of ten
 sparse     Bradley-Terry, 100,000 items, 10M votes
 """
@@ -157,7 +157,7 @@ def bench_sparse(quick: bool) -> None:
 
 
 def alone(name: str, run: Callable[[], object], theta: np.ndarray) -> None:
-    """One run without peers: seconds and the correlation with the truth."""
+    """Time one run without peers; print seconds and the correlation with the truth."""
     start = time.perf_counter()
     result = run()
     seconds = time.perf_counter() - start
@@ -165,7 +165,7 @@ def alone(name: str, run: Callable[[], object], theta: np.ndarray) -> None:
 
 
 def scaled(name: str, ours: Callable[[], object], peers: dict[str, tuple[Callable[[], object], int]]) -> None:
-    """Our whole job beside a part of each peer's, whose time is multiplied by the number of such parts."""
+    """Time our whole job against a part of each peer's, whose time is multiplied by the number of such parts."""
     ours()
     start = time.perf_counter()
     ours()

@@ -1,7 +1,7 @@
 """Audits and worst cases against their budgets: 10,000 ballots over 50 items in 2 s, a linear program of 5 items in 5 s, of 6 in 60 s.
 
-Peers have no such audit; pref_voting's own search for a Condorcet winner and its Pareto pairs on the same ballots stands beside ours as
-a yardstick for the part that both do.  ``--quick`` takes 500 ballots over 10 items, and programs of 5.
+Peers have no such audit; pref_voting's search for a Condorcet winner and Pareto pairs on the same ballots serves as a yardstick for the
+part that both do.  ``--quick`` uses 500 ballots over 10 items, and programs of 5 items.
 """
 
 import warnings
@@ -15,14 +15,14 @@ from placet.data import Rankings
 
 
 def drawn(n_ballots: int, n_items: int) -> tuple[Rankings, np.ndarray]:
-    """Noisy orders around one order."""
+    """Draw noisy orders around a common order."""
     rng = np.random.default_rng(0)
     order = np.argsort(3 * rng.normal(size=(n_ballots, n_items)) + np.linspace(0, 1, n_items), axis=1)
     return Rankings.from_ranks(np.argsort(order, axis=1)), order
 
 
 def peer(order: np.ndarray):
-    """The Condorcet winner, Borda's winner and unanimous pairs by pref_voting."""
+    """The Condorcet winner, Borda winner and unanimous pairs, computed by pref_voting."""
     from pref_voting.profiles import Profile
     from pref_voting.scoring_methods import borda
 

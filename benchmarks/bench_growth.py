@@ -1,10 +1,10 @@
-"""Time of every reader against the size of its file: linear, or it is not.
+"""Running time of every reader against the size of its file, to check that it is linear.
 
     python -m benchmarks.bench_growth [--quick]
 
-Files of 1, 2, 4 and 8 units; the exponent is the slope of log time against log size between the largest two (1 is
-linear, 2 quadratic).  Wide tables, single long lines and compressed files are among them, where readers of other shapes
-have been quadratic.
+Files have 1, 2, 4 and 8 units; the exponent is the slope of log time against log size between the largest two (1 is
+linear, 2 quadratic).  They include wide tables, single long lines and compressed files, which are prone to quadratic
+time.
 """
 
 import gzip
@@ -67,7 +67,7 @@ def _wide(n: int) -> bytes:
 
 
 def _columns(n: int, head: bytes, name: bytes, start: bytes, cell: Callable[[int, int], bytes]) -> bytes:
-    """Twenty rows of n / 20 columns, after those that ``head`` names and ``start`` fills; a line is blank."""
+    """Twenty rows of n / 20 columns, after the columns named in ``head`` and filled by ``start``; one line is blank."""
     columns = range(n // 20)
     rows = (start + b",".join(cell(row, k) for k in columns) + b"\n" for row in range(20))
     return head + b",".join(name + b"%d" % (k + 1) for k in columns) + b"\n\n" + b"".join(rows)
@@ -118,7 +118,7 @@ def _preferences(n: int) -> bytes:
 
 
 def _one_rater(n: int) -> bytes:
-    """Every preference of one person: a chain."""
+    """All preferences of one person, which form a chain."""
     return b"ballot,better,worse\n" + b"".join(b"b,i%d,i%d\n" % (k, k + 1) for k in range(n))
 
 
@@ -145,7 +145,7 @@ def _parquet(n: int) -> bytes:
 
 
 def _with_a_bad_line(n: int) -> bytes:
-    """Read record by record, for one line has a field too many."""
+    """Votes that must be read record by record, because one line has an extra field."""
     return _battles(n) + b"a,b,model_a,x\n"
 
 
@@ -180,7 +180,7 @@ READERS: dict[str, tuple[Callable[[int], bytes], str, str, int]] = {
 
 
 def exponents(unit: float = 1.0) -> Iterator[tuple[str, list[float], float]]:
-    """Every reader, its seconds at 1, 2, 4 and 8 units, and the exponent."""
+    """Yield the name of every reader, its seconds at 1, 2, 4 and 8 units, and the exponent."""
     for name, (make, file, format, n) in READERS.items():
         seconds = []
         for size in (1, 2, 4, 8):
@@ -199,7 +199,7 @@ def exponents(unit: float = 1.0) -> Iterator[tuple[str, list[float], float]]:
 
 
 def growth(quick: bool) -> None:
-    """CPU seconds of every reader at four sizes."""
+    """Print the CPU seconds of every reader at four sizes."""
     for name, seconds, exponent in exponents(0.1 if quick else 1.0):
         print(f"{name:26} " + " ".join(f"{s:8.3f}" for s in seconds) + f"   exponent {exponent:.2f}", flush=True)
 

@@ -1,9 +1,9 @@
-"""Reading about 200 MB of svmlight text: Placet, XGBoost and scikit-learn, in one run; peak memory in processes of their own.
+"""Reading about 200 MB of svmlight text: Placet, XGBoost and scikit-learn, in one run; peak memory is measured in separate processes.
 
     python -m benchmarks.bench_io [--quick]
 
-The text is made in a temporary folder and removed: 46 features as in LETOR 4 (six decimals, a third of them zero but written),
-100 rows per query; then the same with 17 significant digits.  ``--quick`` takes 5 MB.
+The text is written to a temporary folder and removed: 46 features as in LETOR 4 (six decimals, a third of them explicit zeros),
+100 rows per query; then the same with 17 significant digits.  ``--quick`` uses 5 MB.
 """
 
 import tempfile
@@ -24,7 +24,7 @@ NUMBERS = {"six decimals": "%.6f", "17 digits": "%.17g"}
 
 
 def make(path: Path, megabytes: float, number: str) -> None:
-    """Write svmlight text of about that size."""
+    """Write svmlight text of about the given size."""
     rng = np.random.default_rng(0)
     pattern = " ".join(f"{k + 1}:{number}" for k in range(FEATURES))
     row = size = 0
@@ -39,7 +39,7 @@ def make(path: Path, megabytes: float, number: str) -> None:
 
 def by_xgboost(path: Path) -> xgboost.DMatrix:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # text is deprecated there since 3.1, and still read
+        warnings.simplefilter("ignore")  # text input is deprecated since 3.1, but still read
         return xgboost.DMatrix(f"{path}?format=libsvm")
 
 
@@ -61,10 +61,10 @@ def reading(quick: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.svm"
         make(small, 0.1, "%.6f")
-        read_letor(small)  # kernels compiled and loaded
+        read_letor(small)  # compile and load the kernels
         paths = {words: Path(folder) / f"{words}.svm" for words in NUMBERS}
         peaks = {}
-        for words, path in paths.items():  # all before anything is timed: XGBoost's threads do not survive a fork
+        for words, path in paths.items():  # before any timing: XGBoost's threads do not survive a fork
             make(path, megabytes, NUMBERS[words])
             peaks[words] = {who: peak_memory(run) for who, run in readers(path).items()}
         for words, path in paths.items():

@@ -1,7 +1,7 @@
 """Speed of label ranking: python -m benchmarks.bench_labels [part ...] [--threads 2] [--quick]
 
-loss    983 labels, 19 own, 128 documents: the loss with its gradient against the forward and backward pass of the network
-scale   200,000 labels, 75 own: `pl-partition` against binary cross-entropy, both with gradients
+loss    983 labels, 19 relevant, 128 documents: the loss with its gradient against the forward and backward pass of the network
+scale   200,000 labels, 75 relevant: `pl-partition` against binary cross-entropy, both with gradients
 epoch   one epoch of Delicious (target: 10 s on 2 cores), from PLACET_DATA or ../shared/data
 """
 
@@ -29,7 +29,7 @@ def own_labels(n_labels: int, n_own: int, rng: np.random.Generator) -> Own:
 
 
 def loss_of(name: str, table: torch.Tensor, own: Own) -> Callable[[], None]:
-    """A run of the loss and its gradient in the table of scores."""
+    """A function that computes the loss and its gradient with respect to the table of scores."""
     criterion = Criterion(name, None, np.random.default_rng(0))
 
     def run() -> None:

@@ -1,8 +1,8 @@
-"""Listwise rankers on real sets: training of a reranker, an epoch of StructRank, 1,000 rounds of boosting; goals beside.
+"""Listwise rankers on real sets: training of a reranker, an epoch of StructRank, 1,000 rounds of boosting, with targets.
 
-Needs OHSUMED and MQ2008 (PLACET_DATA, or ../shared/data); without them simulated sets of the same shape.  ``--quick`` takes
-a tenth of the work.  Contestants of the StructRank part: pairs of edges summed one by one (as published, O(E^2) for E
-edges), the same sum through Chebyshev nodes (what Placet does), and random connections.
+Uses OHSUMED and MQ2008 (in PLACET_DATA, or ../shared/data) or, without them, simulated sets of the same shape.  ``--quick``
+does a tenth of the work.  Contestants of the StructRank part: pairs of edges summed one by one (as published, O(E^2) for E
+edges), the same sum by interpolation at Chebyshev nodes (as in Placet), and random connections.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ def reranker(data: Queries) -> None:
 
 
 def one_by_one(s, lists: Lists) -> float:
-    """Pairs of edges of every list, as published."""
+    """The sum over pairs of edges of every list, as published."""
     total = 0.0
     for a, b in zip(lists.offsets[:-1], lists.offsets[1:]):
         g, x = lists.grade[a:b], s[a:b]

@@ -1,6 +1,6 @@
 """Speed of the losses: python -m benchmarks.bench_losses [part ...] [--threads 1] [--quick]
 
-Parts are the keys of PARTS at the end; a family adds its function there.
+Parts are the keys of PARTS at the end; to benchmark another family of losses, add its function there.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ BATCH, TIED = 20, (100, 150, 250)
 
 
 def batch_of_partitions(n: int, seed: int = 0) -> tuple[np.ndarray, Lists]:
-    """20 lists of n rows, three top tiers of 500 rows in all; scores uniform on (0, log n) as in the paper's simulation."""
+    """20 lists of n rows, with three top tiers of 500 rows in total; scores uniform on (0, log n) as in the paper's simulation."""
     rng = np.random.default_rng(seed)
     grade = np.concatenate([np.full(size, 3.0 - k) for k, size in enumerate(TIED)] + [np.zeros(n - sum(TIED))])
     return rng.uniform(0, np.log(n), BATCH * n), Lists(np.tile(grade, BATCH), n * np.arange(BATCH + 1))
@@ -56,7 +56,7 @@ def partition_contestants(n: int) -> dict[str, Callable[[], tuple[float, np.ndar
 
 
 def partition(quick: bool, sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -> None:
-    """`pl-partition` against the published method, the same number of threads."""
+    """`pl-partition` against the published method, with the same number of threads."""
     import torch
 
     torch.set_num_threads(get_threads())
@@ -72,7 +72,7 @@ def partition(quick: bool, sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) ->
         compare(f"pl-partition N={n} threads={get_threads()}", contestants, repeat=3, notes=notes, peaks=peaks[n])
 
 
-# The longest list each loss is given (a square of it for those that look at all pairs, a cube for `pmop-exact`).
+# The longest list for each loss (cost is quadratic for losses over all pairs, cubic for `pmop-exact`).
 LONGEST = {
     "pl-partition": 1_000_000,
     "pl-topk": 1_000_000,
@@ -122,7 +122,7 @@ def growth(quick: bool) -> None:
 
 
 def threads(quick: bool) -> None:
-    """One thread and two on the same rows, in turn; the bytes of the results are compared too."""
+    """One thread against two on the same rows, in turn; the results are compared byte by byte."""
     rng = np.random.default_rng(4)
     n = 120_000 if quick else 1_200_000
     grade = np.sort(rng.integers(0, 5, (n // 120, 120)))[:, ::-1].astype(float).ravel()
@@ -164,7 +164,7 @@ def pairs(quick: bool) -> None:
         compare(f"{names[0]} rows={rows}", run, repeat=5)
 
 
-# Other families: write ``def part(quick: bool) -> None`` here (or import it) and add its line.
+# Other families: write ``def part(quick: bool) -> None`` here (or import it) and add it below.
 PARTS = {
     "partition": partition,
     "growth": growth,

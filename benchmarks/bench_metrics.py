@@ -1,8 +1,8 @@
-"""nDCG@10 and average precision of many lists: Placet and its peers from the same arrays, building their input included.
+"""nDCG@10 and average precision of many lists: Placet and its peers from the same arrays, including the construction of their input.
 
-Every contestant returns the two means, which must agree before anything is timed.  Gains are linear, since that is the one
-definition that all of them have.  ``--quick`` takes 300 lists instead of 10,000.  On two cores that other programs kept busy, Placet took a
-third of the CPU time of the loop over lists, a thirteenth of pytrec_eval's, and 1/55 of ranx'.
+Every contestant returns the two means, which must agree before anything is timed.  Gains are linear, the only definition that all of
+them support.  ``--quick`` uses 300 lists instead of 10,000.  On two cores shared with other programs, Placet took a third of the CPU time
+of the loop over lists, a thirteenth of pytrec_eval's, and 1/55 of ranx's.
 """
 
 from importlib.util import find_spec
@@ -17,7 +17,7 @@ ROWS = 120
 
 
 def drawn(n_lists: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores without ties and grades 0 to 4; every list has something relevant."""
+    """Draw scores without ties and grades 0 to 4; every list has a relevant row."""
     rng = np.random.default_rng(0)
     grade = rng.choice(5, size=n_lists * ROWS, p=[0.6, 0.2, 0.1, 0.06, 0.04])
     grade[::ROWS] = 1
@@ -31,7 +31,7 @@ def placet(s, grade, offsets):
 
 
 def numpy_loop(s, grade, offsets):
-    """What one writes by hand: an argsort and two formulas per list."""
+    """A straightforward implementation: an argsort and two formulas per list."""
     discount = 1 / np.log2(np.arange(2, 12))
     ndcg, ap = [], []
     for a, b in pairwise(offsets):
@@ -43,7 +43,7 @@ def numpy_loop(s, grade, offsets):
 
 
 def as_dicts(s, grade, offsets):
-    """qrels and run as nested dictionaries, the input of the TREC family."""
+    """qrels and run as nested dictionaries, the input of TREC-style packages."""
     names = [f"d{i}" for i in range(ROWS)]
     qrels, run = {}, {}
     for q, (a, b) in enumerate(pairwise(offsets)):

@@ -1,6 +1,6 @@
-"""Kinds of voters on PrefLib files: held-out log likelihood by number of groups, and the time of a fit.
+"""Mixtures of voters on PrefLib files: held-out log likelihood by number of groups, and the time of a fit.
 
-python -m benchmarks.bench_mixture            # AGH courses, and sushi where PLACET_DATA has preflib/00014-sushi
+python -m benchmarks.bench_mixture            # AGH courses, and sushi if PLACET_DATA has preflib/00014-sushi
 python -m benchmarks.bench_mixture --quick    # one start
 """
 
@@ -23,7 +23,7 @@ FILES = {
 
 
 def split(votes: Rankings, share: float = 0.2, seed: int = 0) -> tuple[Rankings, Rankings]:
-    """Voters to fit to, and voters left out."""
+    """Split voters into training and held-out voters."""
     who = np.repeat(np.arange(len(votes)), votes.weight.astype(int))
     out = np.zeros(len(who), bool)
     out[np.random.default_rng(seed).permutation(len(who))[: int(share * len(who))]] = True
@@ -36,7 +36,7 @@ def split(votes: Rankings, share: float = 0.2, seed: int = 0) -> tuple[Rankings,
 
 
 def held_out_likelihood(path: Path, name: str, model: str, most: int, restarts: int) -> list[float]:
-    """Mean log likelihood of a voter left out, for 1, 2, ... groups."""
+    """Mean log likelihood of a held-out voter, for 1, 2, ... groups."""
     train, test = split(read(path))
     found = []
     for k in range(1, most + 1):

@@ -1,12 +1,12 @@
-"""Models with more than items: controls beside scikit-learn and arena-rank, raters by held-out votes, scores that move.
+"""Extended models: controls against scikit-learn and arena-rank, raters by held-out votes, time-varying scores.
 
     python -m benchmarks.bench_models [part ...] [--quick]
 
 controls   135,000 votes on 100 items with four controls of effects 0.25, 0.10, 0.05, 0.02: time, and the effects found
-raters     votes on language models (LLMFAO, of the folder that PLACET_DATA names or ../shared/data; drawn ones if there is none): 5-fold
-           log loss of held-out votes, by what raters may differ in
-time       international football (same folder; drawn matches if there is none): time of a fit with yearly steps, drift learnt and
-           given, beside whole-history-rating (`pip install whole-history-rating`) if it is there; log loss of 2014, 2019, 2024 from the years before
+raters     votes on language models (LLMFAO, in the folder PLACET_DATA or ../shared/data; simulated if missing): 5-fold log loss of
+           held-out votes, by what raters may differ in
+time       international football (same folder; simulated if missing): time of a fit with yearly steps, with drift learned and given,
+           against whole-history-rating (`pip install whole-history-rating`) if installed; log loss of 2014, 2019, 2024 given the years before
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" /
 
 
 def styled(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Sides, outcomes (a, b or tie) and controls of drawn votes."""
+    """Sides, outcomes (a, b or tie) and controls of simulated votes."""
     rng = np.random.default_rng(4)
     theta = rng.normal(size=n) / 2
     a = rng.integers(0, n, m)
@@ -55,7 +55,7 @@ def bench_controls(quick: bool) -> None:
     X, won = hstack([X, csr_matrix(Z)]).tocsr(), (outcome == "a") + 0.5 * (outcome == "tie")
     both, weight = csr_matrix(np.vstack([X.toarray(), X.toarray()])), np.concatenate([won, 1 - won])
 
-    def by_sklearn() -> None:  # a tie is half a win for either side
+    def by_sklearn() -> None:  # a tie is half a win for each side
         model = LogisticRegression(C=100.0, fit_intercept=False).fit(both, np.repeat([1, 0], m), sample_weight=weight)
         found["scikit-learn"] = model.coef_[0][n:]
 
@@ -85,7 +85,7 @@ def by_arena(n: int, a: np.ndarray, b: np.ndarray, outcome: np.ndarray, Z: np.nd
 
 
 def judged(quick: bool) -> pl.DataFrame:
-    """left, right, winner (left, right or tie) and worker of real votes, or of drawn ones."""
+    """left, right, winner (left, right or tie) and worker of real or simulated votes."""
     path = DATA / "votes" / "llmfao-crowd.csv.xz"
     if path.exists() and not quick:
         return pl.read_csv(lzma.open(path).read())
@@ -128,7 +128,7 @@ def bench_raters(quick: bool) -> None:
 
 
 def matches(quick: bool) -> pl.DataFrame:
-    """date, home_team, away_team, outcome (a, b or tie) and at_home (0 on neutral ground) of real matches, or of drawn ones."""
+    """date, home_team, away_team, outcome (a, b or tie) and at_home (0 on neutral ground) of real or simulated matches."""
     path = DATA / "votes" / "international-football.csv.xz"
     if path.exists() and not quick:
         frame = pl.read_csv(lzma.decompress(path.read_bytes()), null_values=["NA"], infer_schema_length=None)
@@ -184,7 +184,7 @@ def bench_time(quick: bool) -> None:
 
 
 def cost_of(past: pl.DataFrame, test: pl.DataFrame, items: list[str], year: int, params: dict[str, object]) -> float:
-    """Summed log loss of the matches of a year: means over what is not known of both scores."""
+    """Total log loss of the matches of a year, averaged over the uncertainty of both scores."""
     data = dated(past, items)
     board = consensus(data, "bradley-terry", ties="davidson", **params)
     board = board.at(f"{year}-07-01") if params else board
@@ -202,7 +202,7 @@ def cost_of(past: pl.DataFrame, test: pl.DataFrame, items: list[str], year: int,
 
 
 def by_whole_history(frame: pl.DataFrame, passes: int) -> object:
-    """Whole-history rating: days are years, w2 in Elo points squared for a day; a draw is half a win."""
+    """Whole-history rating: its days are years, w2 is in squared Elo points per day; a draw is half a win."""
     import warnings
 
     from whr import Base

@@ -1,9 +1,9 @@
 """Speed of the rankers: python -m benchmarks.bench_rank [part ...] [--threads 1] [--quick]
 
-Parts are the keys of PARTS at the end.  Threads go to the losses, to BLAS, to PyTorch and to LightGBM alike.
+Parts are the keys of PARTS at the end.  The number of threads applies to the losses, BLAS, PyTorch and LightGBM.
 
 In CPU seconds on a busy machine of two cores, one thread: 20 trees on 998,168 rows with "pmop-fd" 30.2, with LightGBM's own lambdarank 36.8; an
-evaluation of a linear ranker's objective on 1,200,000 rows 0.133 with "pmop-fd" and 0.244 with "pl-partition", its two products alone 0.098.
+evaluation of a linear ranker's objective on 1,200,000 rows 0.133 with "pmop-fd" and 0.244 with "pl-partition", its two matrix products alone 0.098.
 """
 
 import warnings
@@ -23,7 +23,7 @@ N_FEATURES = 136
 
 
 def search_data(n_queries: int, seed: int = 0) -> Queries:
-    """Queries of 40 to 200 rows, 120 on average, float32 features, grades 0-4 mostly low, rows in no order of grade."""
+    """Queries of 40 to 200 rows, 120 on average, float32 features, grades 0-4, mostly low, rows not sorted by grade."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(40, 201, n_queries)
     sizes[-1] += 120 * n_queries - sizes.sum() if abs(120 * n_queries - sizes.sum()) < sizes[-1] else 0
@@ -35,7 +35,7 @@ def search_data(n_queries: int, seed: int = 0) -> Queries:
 
 
 def padded_listmle(data: Queries, w: np.ndarray, batch: int = 500):
-    """One pass of ListMLE in PyTorch as it is usually written: lists padded to one length, sorted by label, in batches."""
+    """One pass of ListMLE in PyTorch as usually implemented: lists padded to equal length, sorted by label, in batches."""
     import torch
 
     sizes = np.diff(data.offsets)
@@ -65,7 +65,7 @@ def padded_listmle(data: Queries, w: np.ndarray, batch: int = 500):
 
 
 def evaluation(quick: bool) -> None:
-    """One evaluation of the objective by L-BFGS: scores, loss, gradient in the weights."""
+    """One evaluation of the objective of L-BFGS: scores, loss, gradient with respect to the weights."""
     import torch
 
     torch.set_num_threads(get_threads())
@@ -80,7 +80,7 @@ def evaluation(quick: bool) -> None:
 
     def fresh(name: str):
         def run():
-            of[name]._last = None  # the scores of the last x are kept; an optimiser asks for a new x
+            of[name]._last = None  # drop the cached scores of the last x: an optimizer evaluates new points
             return of[name](w)
 
         return run
@@ -100,12 +100,12 @@ def evaluation(quick: bool) -> None:
 
 
 def memory(quick: bool) -> None:
-    """Peak of training over the size of the table."""
+    """Peak memory of training relative to the size of the table."""
     from rich.console import Console
 
     data = search_data(1_000 if quick else 10_000)
     small = search_data(200)
-    LinearRanker(tol=0.1).fit(small, valid=small)  # compiled before the child is forked
+    LinearRanker(tol=0.1).fit(small, valid=small)  # compile before the child is forked
 
     def fit() -> None:
         with warnings.catch_warnings():
@@ -120,7 +120,7 @@ def memory(quick: bool) -> None:
 
 
 def memory_of_trees(quick: bool) -> None:
-    """Peak memory of ten trees: `TreeRanker` and LightGBM's own lambdarank, each in a child of its own."""
+    """Peak memory of ten trees: `TreeRanker` and LightGBM's own lambdarank, each in its own child process."""
     import lightgbm as lgb
     from rich.console import Console
 
@@ -147,12 +147,12 @@ def trees(quick: bool) -> None:
 
 
 def million(quick: bool) -> None:
-    """20 trees on a million rows, binning of the features included."""
+    """20 trees on a million rows, including binning of the features."""
     grow(300 if quick else 8_334, 20, ("pmop-fd",), repeat=1)
 
 
 def grow(n_queries: int, n_trees: int, losses: tuple[str, ...], repeat: int) -> None:
-    """Trees with Placet's losses beside LightGBM's own lambdarank, all else equal."""
+    """Trees with Placet's losses against LightGBM's own lambdarank, all else equal."""
     import lightgbm as lgb
 
     data = search_data(n_queries)
@@ -178,7 +178,7 @@ def grow(n_queries: int, n_trees: int, losses: tuple[str, ...], repeat: int) -> 
 
 
 def predict(quick: bool) -> None:
-    """Scores of many rows."""
+    """Prediction of scores for many rows."""
     train = search_data(50)
     X = np.random.default_rng(0).standard_normal((100_000 if quick else 1_000_000, N_FEATURES), dtype=np.float32)
     linear = LinearRanker(tol=0.1).fit(train)
@@ -189,7 +189,7 @@ def predict(quick: bool) -> None:
 
     forest = TreeRanker(n_trees=20, engine={"num_threads": get_threads()}).fit(train)
     common = {"num_threads": get_threads(), "verbosity": -1, "objective": "regression"}
-    booster = lgb.train(common, lgb.Dataset(train.X, train.grade), 20)  # as many trees of as many leaves
+    booster = lgb.train(common, lgb.Dataset(train.X, train.grade), 20)  # the same numbers of trees and leaves
     compare(
         f"trees predict {label}",
         {"placet": lambda: forest.predict(X), "LightGBM": lambda: booster.predict(X)},
@@ -208,7 +208,7 @@ PARTS = {
 
 
 def limited(part: Callable[[bool], None]) -> Callable[[bool], None]:
-    """The part with as many threads for BLAS, PyTorch and LightGBM as for the losses."""
+    """The part with the number of threads of the losses also set for BLAS, PyTorch and LightGBM."""
 
     def run(quick: bool) -> None:
         with threadpool_limits(get_threads()):

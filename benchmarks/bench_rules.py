@@ -26,7 +26,7 @@ def uniform(n: int, ballots: int, seed: int) -> list[list[int]]:
 
 
 def mallows(n: int, phi: float, ballots: int, seed: int) -> list[list[int]]:
-    """Orders by repeated insertion around 0, 1, ..., n - 1."""
+    """Draw Mallows orders around 0, 1, ..., n - 1 by repeated insertion."""
     rng = np.random.default_rng(seed)
     orders = []
     for _ in range(ballots):
@@ -39,7 +39,7 @@ def mallows(n: int, phi: float, ballots: int, seed: int) -> list[list[int]]:
 
 
 def answered(run: Callable[[], float], patience: float) -> tuple[float | None, float]:
-    """What ``run`` gives and the seconds it takes, in a process of its own that is ended, solver and all, after ``patience``."""
+    """The result of ``run`` and its seconds, in a separate process that is killed, with its solver, after ``patience`` seconds."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -144,7 +144,7 @@ def rules(quick: bool) -> None:
 
 
 def elections(quick: bool) -> None:
-    """Rules of elections at many items: distinct majorities, and few ballots with many ties."""
+    """Election rules with many items: distinct majorities, and few ballots with many ties."""
     n = 200 if quick else 1_000
     rng = np.random.default_rng(2)
     i, j = np.triu_indices(n, 1)

@@ -1,10 +1,10 @@
-"""Files larger than one would like: counting, votes end to end, ballots on a cluster, features out of core; side by side in one run.
+"""Large files: counting, votes end to end, ballots on a cluster, features out of core; side by side in one run.
 
     python -m benchmarks.bench_scale [part ...] [--quick]
 
-Every contestant runs in a process of its own: first on a few rows, for imports and compiled code, then on all of them; seconds and
-CPU seconds (of all its threads and child processes) are of the second run, peak memory is that of the process, imports and all.
-Files are made in a temporary folder and removed.
+Every contestant runs in its own process: first on a few rows, for imports and compilation, then on all rows.  Seconds and CPU
+seconds (of all its threads and child processes) are those of the second run; peak memory is that of the whole process, including
+imports.  Files are written to a temporary folder and removed.
 """
 
 import json
@@ -23,14 +23,14 @@ from rich.table import Table
 from benchmarks.harness import RESULTS, main
 
 FEATURES = 50
-PRIOR = 2.0  # a prior that is given: one that is learnt takes several fits
+PRIOR = 2.0  # a fixed prior, because learning it takes several fits
 
 
 # Files
 
 
 def make_votes(folder: Path, n: int, models: int = 200) -> None:
-    """Votes of about 28 bytes each as CSV, and the same as Parquet."""
+    """Write votes of about 28 bytes each as CSV, and the same as Parquet."""
     import polars as pl
 
     rng = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def make_votes(folder: Path, n: int, models: int = 200) -> None:
 
 
 def make_ballots(folder: Path, n: int, items: int = 500, files: int = 8) -> None:
-    """Ratings of 5 items each, many of them tied, in several files."""
+    """Write ratings of 5 items each, many of them tied, in several files."""
     import polars as pl
 
     rng = np.random.default_rng(1)
@@ -60,7 +60,7 @@ def make_ballots(folder: Path, n: int, items: int = 500, files: int = 8) -> None
 
 
 def make_queries(folder: Path, rows: int, files: int = 8) -> None:
-    """Graded rows, 20 for each query, in several files."""
+    """Write graded rows, 20 per query, in several files."""
     import polars as pl
 
     rng = np.random.default_rng(2)
@@ -74,7 +74,7 @@ def make_queries(folder: Path, rows: int, files: int = 8) -> None:
         )
 
 
-# Contestants: functions of the folder, run in processes of their own; what they return is printed
+# Contestants: functions of the folder, each run in its own process; their return values are printed
 
 
 def count_placet_parquet(folder: Path) -> int:
@@ -229,7 +229,7 @@ def linear_parts_tight(folder: Path) -> dict:
 
 
 def measured(contestant: Callable[[Path], object], warm: Path, folder: Path) -> dict:
-    """Wall and CPU seconds, peak memory in MB, and the answer of a contestant in a process of its own."""
+    """Wall and CPU seconds, peak memory in MB, and the answer of a contestant run in its own process."""
     code = (
         "import json, os, pathlib, time\n"
         "if __name__ == '__main__':\n"
@@ -263,12 +263,12 @@ def _resident(pid: int) -> int:
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) * 1024
     except OSError:
-        pass  # it has ended
+        pass  # the process has ended
     return 0
 
 
 def show(name: str, rows: dict[str, dict], n_rows: int) -> None:
-    """Print the rows and write them."""
+    """Print the rows and write them to a file."""
     table = Table("contestant", "seconds", "CPU s", "us CPU a row", "peak MB", "says", title=name, title_justify="left")
     for who, row in rows.items():
         if "error" in row:

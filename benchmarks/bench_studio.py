@@ -1,11 +1,11 @@
-"""The studio under load: 200 simulated voters at once on loopback; no error, no lost vote, and how long an answer takes.
+"""The studio under load: 200 simultaneous simulated voters on loopback; errors, lost votes, and response times.
 
     python -m benchmarks.bench_studio [--quick] [--voters 200] [--seconds 60] [--think 1.0]
 
-Each voter opens the poll, then thinks about each pair for --think seconds on average (half to one and a half times as long; the
-default, a second, is as fast as people click), answers it, and asks for the results, as the page does every second and a half.
-Exits with 1 where a request failed, an acknowledged vote is not in the database, or the 95th percentile is 200 ms or more.
-A second part times a board of 1,000 items and a million votes, computation and answer included: opened right after the start,
+Each voter opens the poll, then thinks about each pair for --think seconds on average (from half to one and a half times that; the
+default, one second, is as fast as people click), answers it, and requests the results, as the page does every second and a half.
+Exits with 1 if a request failed, an acknowledged vote is not in the database, or the 95th percentile is 200 ms or more.
+A second part times a board of 1,000 items and a million votes, including computation and response: opened right after the start,
 then after each change of method, which must take less than two seconds.
 """
 
@@ -31,7 +31,7 @@ from placet.studio.store import Store
 MOST_P95 = 0.2
 MOST_REDRAW = 2.0
 QUESTIONS = (
-    "method=bradley-terry&p.prior=2",  # right after the start: the processes warm up and the file is read meanwhile
+    "method=bradley-terry&p.prior=2",  # right after the start, while the processes warm up and the file is read
     "method=bradley-terry",
     "method=bradley-terry&p.ties=davidson",
     "method=bradley-terry&p.ties=davidson&p.prior=3",
@@ -45,7 +45,7 @@ def csrf_of(text: str) -> str:
 
 
 class Studio:
-    """A server of its own, ended with the block."""
+    """A separate server process, terminated at the end of the ``with`` block."""
 
     def __init__(self, workspace: Path, *files: Path) -> None:
         command = [
@@ -83,7 +83,7 @@ class Studio:
 
 
 class Counter:
-    """What the crowd saw."""
+    """Statistics collected by the voters."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -92,7 +92,7 @@ class Counter:
 
 
 class Connection:
-    """One browser's connection: HTTP/1.1 written by hand, because a full client would cost more than the server."""
+    """One browser's connection: hand-written HTTP/1.1, because a full client would cost more than the server."""
 
     def __init__(self, base: str, seen: Counter) -> None:
         self.host, _, port = base.removeprefix("http://").partition(":")
@@ -102,7 +102,7 @@ class Connection:
         self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
 
     async def ask(self, method: str, url: str, body: str = "") -> tuple[int, dict[str, str], str]:
-        """Status, headers and text of an answer; the time that it took is kept."""
+        """Status, headers and text of a response; its time is recorded."""
         start = time.perf_counter()
         size = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n" if body else ""
         self.writer.write(f"{method} {url} HTTP/1.1\r\nhost: {self.host}\r\n{self.headers}{size}\r\n{body}".encode())
@@ -117,7 +117,7 @@ class Connection:
 
 
 async def voter(base: str, poll: str, number: int, until: float, think: float, seen: Counter) -> None:
-    """One voter: a connection and a cookie of its own."""
+    """Simulate one voter with its own connection and cookie."""
     browser = Connection(base, seen)
     await asyncio.sleep(random.random() * 2 * think)
     try:
@@ -149,7 +149,7 @@ async def crowd(base: str, poll: str, voters: int, seconds: float, think: float)
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process and of the processes that it started and that are alive; NaN where Linux is not."""
+    """CPU time of a process and its live child processes; NaN if the system is not Linux."""
     try:
         own = sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -159,7 +159,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def load(voters: int, seconds: float, think: float) -> bool:
-    """Whether all went well with so many voters."""
+    """Whether all went well with this many voters."""
     with tempfile.TemporaryDirectory() as folder:
         workspace = Path(folder) / "w"
         with Studio(workspace) as studio:
@@ -190,7 +190,7 @@ def load(voters: int, seconds: float, think: float) -> bool:
 
 
 def board() -> bool:
-    """Whether a board of 1,000 items and a million votes redraws in time: from a change of method to the numbers."""
+    """Whether a board of 1,000 items and a million votes is redrawn in time after a change of method."""
     with tempfile.TemporaryDirectory() as folder:
         votes = Path(folder) / "votes.csv"
         theta = np.random.default_rng(0).normal(size=1000)

@@ -1,6 +1,6 @@
-"""Tracking: ours with unlabeled signals and clutter, beside Stone Soup's particle filter with the labels given.
+"""Tracking: Placet with unlabeled signals and clutter, against Stone Soup's particle filter with known labels.
 
-10 beacons, 4 signals a step, 300 steps, 10,000 particles.  Then the cost against particles and steps, the likelihood
+10 beacons, 4 signals per step, 300 steps, 10,000 particles.  Then the cost against particles and steps, the likelihood
 alone, and memory.
 
     python -m benchmarks.bench_tracking [part ...] [--quick]
@@ -47,7 +47,7 @@ def placet(steps: int = STEPS, particles: int = PARTICLES, **options) -> np.ndar
 
 
 def stone_soup(particles: int = PARTICLES) -> np.ndarray:
-    """The same signals, clutter left out and every other signal labeled with its beacon."""
+    """Track with the same signals, without clutter and with every signal labeled with its beacon."""
     from stonesoup.models.transition.linear import CombinedLinearGaussianTransitionModel, RandomWalk
     from stonesoup.predictor.particle import ParticlePredictor
     from stonesoup.resampler.particle import ESSResampler
@@ -81,7 +81,7 @@ def stone_soup(particles: int = PARTICLES) -> np.ndarray:
 
 
 def range_model(places: np.ndarray):
-    """Distances to the given places with independent Gaussian noise, as Stone Soup takes a measurement."""
+    """A Stone Soup measurement model: distances to the given places with independent Gaussian noise."""
     from stonesoup.base import Property
     from stonesoup.models.measurement.nonlinear import NonLinearGaussianMeasurement
     from stonesoup.types.state import StateVectors
@@ -101,7 +101,7 @@ def range_model(places: np.ndarray):
 
 
 def likelihood_alone() -> float:
-    """Microseconds for one particle in one step, distances included, one thread: the median over steps of the scene."""
+    """Microseconds per particle and step, including distances, on one thread: the median over steps of the scene."""
     beacons, drawn = scene()
     tracker = RankedSignalTracker(beacons=beacons, detection=0.7, clutter_rate=4.0, sigma=SIGMA, diffusion=DIFFUSION)
     items = evidence(tracker.model, beacons, drawn.arrivals)
@@ -117,7 +117,7 @@ def likelihood_alone() -> float:
 
 
 def linear(quick: bool) -> None:
-    """Processor seconds against particles and steps; the last column is what one particle costs in one step."""
+    """CPU seconds against particles and steps; the last column is the cost per particle and step."""
     sizes = [(100, 5000), (100, 10_000), (100, 20_000), (50, 10_000), (200, 10_000)]
     for steps, particles in sizes if quick else [*sizes, (100, 80_000), (300, 10_000)]:
         begin = time.process_time()
@@ -150,9 +150,7 @@ def memory(quick: bool) -> None:
 
 
 def whole_memory(steps: int) -> float:
-    """Peak resident megabytes of a fresh process that tracks with 100,000 particles, interpreter and compiled code
-    included.
-    """
+    """Peak resident megabytes of a fresh process that tracks with 100,000 particles, including interpreter and code."""
     code = f"from benchmarks import bench_tracking as b; b.placet({steps}, 100_000, smooth=True); import resource; "
     code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Contestants side by side: interleaved in one process, medians, ratios, peak memory each in a process of its own.
+"""Contestants side by side: interleaved in one process, medians, ratios, peak memory each in a separate process.
 
     python -m benchmarks.bench_losses [part ...] [--quick] [--threads 1]      # from the project's root
 
@@ -32,10 +32,10 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main(about: str | None, parts: Mapping[str, Callable[[bool], None]], threads: int | None = None) -> None:
-    """Run the parts asked for, all unless some are named; each is told whether small sizes are enough.
+    """Run the named parts, or all if none are named; each is passed whether small sizes are enough.
 
-    ``threads`` is how many Placet uses unless ``--threads`` says otherwise (None: as many as always); a part asks
-    `get_threads` to give its peers as many.
+    ``threads`` is the number of threads of Placet unless ``--threads`` is given (None: the default); a part calls
+    `get_threads` to give its peers the same number.
     """
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(parts)}; all unless given")
@@ -58,11 +58,11 @@ def compare(
     notes: Mapping[str, str] | None = None,
     peaks: Mapping[str, int] | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Time every contestant ``repeat`` times in turn after one call that warms it up; print and write the medians.
+    """Time every contestant ``repeat`` times in turn after a warm-up call; print and write the medians.
 
-    ``cpu`` adds up the time of all threads of this process: what to read while other programs keep the machine busy.
+    ``cpu`` is the total time of all threads of this process, which is more reliable on a busy machine.
     ``peaks`` is bytes of peak memory per contestant, from `peak_memory`.
-    ``notes`` is a word per contestant for the last column, such as its error.
+    ``notes`` is a note per contestant for the last column, such as its error.
     """
     for run in contestants.values():
         run()
@@ -89,12 +89,12 @@ def compare(
 
 
 def peak_memory(run: Callable[[], object], patience: float = 600.0, warm_up: Callable[[], object] | None = None) -> int:
-    """Bytes by which ``run`` raises the peak of resident memory, measured in a forked child.
+    """Bytes by which ``run`` raises the peak resident memory, measured in a forked child.
 
-    ``warm_up`` (``run`` itself unless given) goes first, for imports and compiled code; give a small one where ``run`` leaves
-    freed memory behind that a second call would take for nothing.
+    ``warm_up`` (``run`` itself by default) runs first, for imports and compilation; give a small one if ``run`` leaves
+    freed memory behind that a second call would reuse.
 
-    Call it before this process has run anything on several threads: a fork takes no threads along, and pools then wait for ever.
+    Call it before this process has run anything on several threads: a fork does not copy threads, and pools would then wait forever.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -112,7 +112,7 @@ def peak_memory(run: Callable[[], object], patience: float = 600.0, warm_up: Cal
 
 def _measured(run: Callable[[], object], warm_up: Callable[[], object], sender) -> None:
     warm_up()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from what is resident now
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current resident memory
     before = _high_water()
     run()
     sender.send(max(_high_water() - before, 0))
@@ -143,7 +143,7 @@ def _show(name: str, rows: Mapping[str, Mapping[str, float]], notes: Mapping[str
             "" if peak is None else f"{peak / max(ours['peak_mb'], 0.1):.1f}",
             notes.get(who, ""),
         )
-    Console(width=max(Console().width, 130)).print(table)  # names are not cut where the output is a file
+    Console(width=max(Console().width, 130)).print(table)  # so that names are not truncated if the output is a file
 
 
 def _time(seconds: float) -> str:
