@@ -1,10 +1,10 @@
-"""What every experiment shares: data, folds, arguments, the layout of expected values, and the check at its end.
+"""Code shared by all experiments: data, folds, arguments, the layout of expected values, and the final check.
 
     python -m experiments.<paper>.<script> [--quick] [--seed N] [--set NAME_OR_PATH ...]       # from the project's root
 
-An experiment computes quantities, names them, and hands them to `check` beside the file that says what is expected of
-them.  Each script has two such files: ``expected_<script>.csv``, and ``expected_<script>_quick.csv`` for ``--quick``, which
-simulates its data and takes seconds.  Outputs go to ``<script>/`` and ``<script>_quick/``, which git ignores.
+An experiment computes named quantities and passes them to `check` together with the file of their expected values.  Each
+script has two such files: ``expected_<script>.csv``, and ``expected_<script>_quick.csv`` for ``--quick``, which simulates
+its data and takes seconds.  Outputs go to ``<script>/`` and ``<script>_quick/``, which git ignores.
 """
 
 import argparse
@@ -28,11 +28,11 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYOUT = ("quantity", "paper", "low", "high", "source of the bound")
 
 
-# Arguments, data, and what to do without them
+# Arguments, data, and skipping if data are missing
 
 
 def parser(about: str | None, *, sets: Sequence[str] = (), draws: bool = True) -> argparse.ArgumentParser:
-    """The arguments of all experiments: ``--quick``; ``--seed`` where something is drawn; ``--set`` where sets are read."""
+    """A parser of the common arguments: ``--quick``; ``--seed`` if something is random; ``--set`` if sets are read."""
     made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--quick", action="store_true", help="simulated data and small sizes: seconds")
     if draws:
@@ -44,20 +44,20 @@ def parser(about: str | None, *, sets: Sequence[str] = (), draws: bool = True) -
 
 
 def data_folder(inside: str) -> Path | None:
-    """``inside`` the folder of the variable PLACET_DATA, else inside ../shared/data; None where it is not there."""
+    """The path ``inside`` the folder $PLACET_DATA, or else ../shared/data; None if it exists in neither."""
     places = [os.environ.get("PLACET_DATA"), ROOT.parent / "shared" / "data"]
     found = (Path(place) / inside for place in places if place)
     return next((folder for folder in found if folder.exists()), None)
 
 
 def skip(why: str) -> NoReturn:
-    """End without a verdict, and say so.  Nothing else may end an experiment with 0 unchecked."""
+    """Exit without a verdict, and say so.  This is the only way to exit with code 0 without a check."""
     print(f"SKIPPED, nothing was checked: {why}")
     raise SystemExit(0)
 
 
 def need_data(inside: str) -> Path:
-    """The folder, or the end."""
+    """The folder of the data; skips the experiment if it does not exist."""
     folder = data_folder(inside)
     if folder is None:
         skip(f"no {inside} in the folder that PLACET_DATA names, nor in ../shared/data; --quick needs none")
@@ -65,7 +65,7 @@ def need_data(inside: str) -> Path:
 
 
 def need(*modules: str) -> None:
-    """End where an optional library is not installed."""
+    """Skip the experiment if an optional library is not installed."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         skip(f"{', '.join(missing)} not installed")
@@ -77,17 +77,17 @@ LETOR_SETS = {"OHSUMED": "letor3/OHSUMED", "MQ2008": "letor4/MQ2008"}
 
 
 def rotation(n: int = 5) -> list[tuple[list[int], int, int]]:
-    """Training parts, validation part and test part of the first ``n`` of LETOR's five folds; parts count from 0."""
+    """Training, validation and test parts of the first ``n`` of LETOR's five folds; parts are counted from 0."""
     return [([(f + j) % 5 for j in range(3)], (f + 3) % 5, (f + 4) % 5) for f in range(n)]
 
 
 def set_names(asked: Sequence[str]) -> list[str]:
-    """What sets given by name or path are called in quantities: the last part of the path."""
+    """The names used in quantities for sets given by name or path: the last component of the path."""
     return [Path(name).name for name in asked]
 
 
 def letor_folder(name: str, known: Mapping[str, str]) -> Path:
-    """The folder with S1 to S5 of a set, given by a name among ``known`` or by its own path."""
+    """The folder with S1 to S5 of a set, given by a name in ``known`` or by its path."""
     if Path(name).is_dir():
         return Path(name)
     if name not in known:
@@ -104,21 +104,21 @@ def letor_files(folder: Path) -> list[Path]:
 
 
 def letor_parts(name: str) -> list[Queries]:
-    """S1 to S5 of OHSUMED, MQ2008 or the folder of another set, with the relations whose files are beside them."""
+    """S1 to S5 of OHSUMED, MQ2008 or the folder of another set, with the relations whose files are in the folder."""
     folder = letor_folder(name, LETOR_SETS)
     return [placet.read_letor(path, relations=relation_files(folder) or None) for path in letor_files(folder)]
 
 
 def relation_files(folder: Path) -> dict[str, Path]:
-    """similarity.txt, links.txt and sitemap.txt, plain or compressed, where they are in the folder."""
+    """similarity.txt, links.txt and sitemap.txt, plain or compressed, if they are in the folder."""
     found = {name: sorted(folder.glob(f"{name}.txt*")) for name in RELATIONS}
     return {name: files[0] for name, files in found.items() if files}
 
 
 def simulated_parts(queries: int = 20, seed: int = 0) -> list[Queries]:
-    """Five parts of queries with 10 to 30 rows, ten features and three grades, from a linear truth with noise.
+    """Five parts of queries with 10 to 30 rows, ten features and three grades, from a noisy linear model.
 
-    Features help and harm in turn, so that neither a random nor an even start of the weights ranks well.
+    The true weights alternate in sign, so that neither random nor equal initial weights rank well.
     """
     w = np.tile([1.0, -1.0], 5) / 3
     whole = placet.simulate.queries(5 * queries, (10, 30), 10, 3, w=w, random_state=seed)
@@ -132,7 +132,7 @@ def letor_folds(parts: Sequence[Queries], n: int = 5) -> Iterator[tuple[Queries,
 
 
 def stacked(per_fold: Sequence[Mapping[Any, np.ndarray]]) -> dict[Any, np.ndarray]:
-    """Values of the test queries of all folds, one fold after the other, under each key."""
+    """Values of the test queries of all folds, concatenated for each key."""
     return {key: np.concatenate([fold[key] for fold in per_fold]) for key in per_fold[0]}
 
 
@@ -140,7 +140,7 @@ def stacked(per_fold: Sequence[Mapping[Any, np.ndarray]]) -> dict[Any, np.ndarra
 
 
 class Timer:
-    """``with Timer() as spent: ...``, then ``spent.seconds`` by the clock and ``spent.cpu`` of all threads."""
+    """``with Timer() as spent: ...``, then ``spent.seconds`` is wall time and ``spent.cpu`` CPU time of all threads."""
 
     seconds = cpu = math.nan
 
@@ -153,7 +153,7 @@ class Timer:
 
 
 def times(run: Callable[[], object], repeat: int) -> list[Timer]:
-    """What each of ``repeat`` calls took, after one to warm up."""
+    """Times of each of ``repeat`` calls, after a warm-up call."""
     run()
     found = []
     for _ in range(repeat):
@@ -164,7 +164,7 @@ def times(run: Callable[[], object], repeat: int) -> list[Timer]:
 
 
 def least_cpu(run: Callable[[], object], repeat: int) -> float:
-    """CPU seconds of the fastest of ``repeat`` calls: what other work disturbs least."""
+    """CPU seconds of the fastest of ``repeat`` calls, which is the least affected by other load."""
     return min(spent.cpu for spent in times(run, repeat))
 
 
@@ -186,7 +186,7 @@ FEW_PAIRS = 30
 def paired(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> Difference:
     """Mean of a - b over the pairs in which neither is NaN (queries, or seeds), with its 95 % interval.
 
-    The interval is a bootstrap over pairs (`placet.metrics.compare`); below 30 pairs, where that is too narrow, Student's t.
+    The interval is a bootstrap over pairs (`placet.metrics.compare`) or, below 30 pairs, where that is too narrow, Student's t.
     """
     found = compare(a, b)
     low, high = found.low, found.high
@@ -201,14 +201,14 @@ def paired(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> 
     return Difference(found.difference, low, high, found.p_value)
 
 
-# What is expected, and the check
+# Expected values, and the check
 
 
 LONGEST_CELL = 90
 
 
 class Bound(NamedTuple):
-    """One row of an expected file: ``paper`` is a number or the paper's words, "" where it says nothing."""
+    """One row of an expected file: ``paper`` is a number or a quotation from the paper, "" if it has none."""
 
     quantity: str
     paper: str
@@ -218,13 +218,13 @@ class Bound(NamedTuple):
 
 
 def expected(script: str, kind: str = "") -> Path:
-    """The file beside ``script`` (its ``__file__``) for a kind of run: "" for the full one, "quick", or a set's name."""
+    """The expected file next to ``script`` (its ``__file__``) for a kind of run: "" for the full one, "quick", or a set's name."""
     path = Path(script)
     return path.with_name("_".join(filter(None, ("expected", path.stem, kind))) + ".csv")
 
 
 def output_folder(path: Path) -> Path:
-    """Where a run with this expected file writes; made if it is not there."""
+    """The output folder of a run with this expected file; created if it does not exist."""
     folder = path.with_name(path.stem.removeprefix("expected_"))
     folder.mkdir(exist_ok=True)
     return folder
@@ -233,8 +233,8 @@ def output_folder(path: Path) -> Path:
 def read_expected(path: Path) -> list[Bound]:
     """Rows of an expected file: ``quantity, paper, low, high, source of the bound``.
 
-    An empty ``low`` or ``high`` leaves that side open.  Where both are empty the source says "none: why".  A file in which
-    nothing is bounded, a quantity that stands twice, and bounds without a source are refused.
+    An empty ``low`` or ``high`` means no bound on that side.  If both are empty, the source says "none: why".  A file
+    without any bound, duplicate quantities, and bounds without a source are errors.
     """
     with open(path, newline="") as file:
         header, *lines = csv.reader(file)
@@ -263,11 +263,11 @@ def bounded(row: Bound) -> bool:
 
 
 def check(ours: Mapping[str, float], path: Path, sets: Sequence[str] | None = None) -> None:
-    """Write ours.csv, print our values beside what is expected of them, and exit with 1 on a miss.
+    """Write ours.csv, print our values next to the expected ones, and exit with 1 on a failure.
 
-    A miss is a value outside of its bounds or not a number; a quantity that is expected and not there, as when a method
-    vanished; one that is there and not expected, as nobody would check it; and a run in which nothing was compared.
-    ``sets`` are the data sets that were run, where the quantities begin with "set, ": rows of others are not expected.
+    Failures are a value that is NaN or outside its bounds; an expected quantity that is missing, for example because a
+    method disappeared; an unexpected quantity, which would go unchecked; and a run in which nothing was compared.
+    ``sets`` are the data sets that were run, if quantities begin with "set, ": rows of other sets are not expected.
     """
     rows = read_expected(path)
     if sets is not None:
@@ -292,9 +292,9 @@ def check(ours: Mapping[str, float], path: Path, sets: Sequence[str] | None = No
 
 
 def check_sets(ours: Mapping[str, float], path: Path, names: Sequence[str]) -> None:
-    """As ``check`` for quantities that begin with "set, "; sets without any row are said to go unchecked.
+    """``check`` for quantities that begin with "set, "; sets without any row are reported as unchecked.
 
-    Where no set that was run has a row, the end is that of ``skip``: the values stand in the tables of the run.
+    If no set that was run has a row, end with ``skip``; the values are in the tables of the run.
     """
     known = {row.quantity.split(", ")[0] for row in read_expected(path)}
     run = [name for name in names if name in known]
@@ -322,7 +322,7 @@ def _number(value: float) -> str:
 
 
 def _show(table: list[list[str]]) -> None:
-    """Columns side by side, numbers to the right, words cut."""
+    """Print a table with numbers aligned to the right and long texts truncated."""
     table = [[x[:LONGEST_CELL] for x in row] for row in table]
     width = [max(map(len, column)) for column in zip(*table)]
     for verdict, quantity, *numbers in table:
@@ -331,7 +331,7 @@ def _show(table: list[list[str]]) -> None:
 
 
 def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table of an experiment as CSV, numbers to six digits."""
+    """Write a table of an experiment as CSV, with numbers to six digits."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

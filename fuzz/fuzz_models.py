@@ -1,14 +1,14 @@
-"""Mutated model files: ``placet.load`` must give a ranker or a DataError, quickly and within bounded memory.
+"""Mutated model files: ``placet.load`` must return a ranker or raise a DataError, quickly and within bounded memory.
 
-    python fuzz/fuzz_models.py --mutations 100000                 (both ways, files of every ranker made here)
+    python fuzz/fuzz_models.py --mutations 100000                 (both modes, with files of every ranker created here)
     python fuzz/fuzz_models.py --files FOLDER --rows rows.npz --mutations 60 --sealed
 
 A mutation flips, cuts, copies, swaps or overwrites bytes, numbers of the header or whole values of its JSON.  With
-``--sealed`` the digest is computed again, so that what stands behind it is met; with ``--as-is`` it is not, and no changed
-file may load.  The files are loaded in a child, which says which mutation it has begun and is started again only when it
-dies: a signal, more than ten seconds of CPU, another exception than DataError, or a peak of memory of more than 4 times
-the file (and a megabyte, which small files take) are failures, and the exit code is 1.  A ranker that could be loaded
-must also score four rows, or say why not.  Linux: times and memory are taken from the kernel, 0.4 ms a mutation in all.
+``--sealed`` the digest is recomputed, so that the code after its check is tested; with ``--as-is`` it is not, and no
+changed file may load.  The files are loaded in a child process, which announces each mutation and is restarted only when
+it dies: a signal, more than ten seconds of CPU, an exception other than DataError, or peak memory of more than 4 times
+the file (or a megabyte, for small files) are failures, and the exit code is 1.  A ranker that could be loaded must also
+score four rows, or say why not.  Linux only: times and memory come from the kernel, 0.4 ms per mutation in total.
 """
 
 import argparse
@@ -35,10 +35,10 @@ from placet.data import DataError
 from placet.rank import container
 
 LONGEST = 10.0  # seconds of CPU
-ASLEEP = 600.0  # seconds on the clock, however busy the machine is
+ASLEEP = 600.0  # wall-clock seconds, generous for a busy machine
 SMALL = 1 << 20
 M_MMAP_THRESHOLD = -3  # of malloc.h
-SPARE = 1 << 28  # addresses that a child may take beside those that it has
+SPARE = 1 << 28  # bytes of address space that a child may allocate in addition to those in use
 INTERESTING = (0, 1, -1, 2, 255, 2**15, 2**31 - 1, -(2**31), 2**31, 2**53, 2**62, 2**63 - 1, -(2**63), 10**30)
 VALUES = (
     None,
@@ -64,7 +64,7 @@ KINDS = ("refused", "loaded and scored", "loaded", "loaded, and says why it cann
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:
-    """One to three changes."""
+    """Apply one to three random changes."""
     for _ in range(rng.randrange(1, 4)):
         data = rng.choice(CHANGES)(data, rng)
     return data
@@ -78,7 +78,7 @@ def flip(data: bytes, rng: random.Random) -> bytes:
 
 
 def overwrite(data: bytes, rng: random.Random) -> bytes:
-    """Eight, four or one bytes in a row by an interesting number, or by a float that is no number."""
+    """Overwrite one, four or eight consecutive bytes with an interesting integer, or with a non-finite float."""
     at = rng.randrange(max(1, len(data) - 8))
     width = rng.choice((1, 4, 8))
     new = (rng.choice(INTERESTING) & (256**width - 1)).to_bytes(width, "little")
@@ -99,7 +99,7 @@ def copy(data: bytes, rng: random.Random) -> bytes:
 
 
 def renumber(data: bytes, rng: random.Random) -> bytes:
-    """Another number in the header."""
+    """Replace a number in the header."""
     found = list(re.finditer(rb"\d+", data[8 : 8 + _length(data)]))
     if not found:
         return data
@@ -109,7 +109,7 @@ def renumber(data: bytes, rng: random.Random) -> bytes:
 
 
 def revalue(data: bytes, rng: random.Random) -> bytes:
-    """Another value somewhere in the JSON of the rankers, or two of them swapped."""
+    """Replace a value somewhere in the JSON of the rankers, or swap two."""
     try:
         outer = json.loads(data[8 : 8 + _length(data)])
         inner = json.loads(outer["__metadata__"]["placet"])
@@ -155,21 +155,22 @@ def seal(data: bytes) -> bytes:
 
 
 def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folder: Path, state) -> None:
-    """In a child: mutation after mutation, each announced in ``state`` (number, then counts of KINDS) before it is
-    loaded; the kernel ends the child where one takes too long, for no handler of Python would run inside a kernel.
+    """In a child process, load one mutation after another, each announced in ``state`` (number, then counts of KINDS).
+
+    The operating system kills the child if a load takes too long, since no Python handler would run inside compiled code.
     """
     warnings.simplefilter("ignore")
     for number in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     path = folder / "mutated"
     path.write_bytes(data)
-    scored(placet.load(path), rows)  # imports and compiles, which is not to be counted below
+    scored(placet.load(path), rows)  # imports and compiles, which must not be counted below
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + SPARE + 4 * len(data)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     ctypes.CDLL(None).mallopt(
         M_MMAP_THRESHOLD, SMALL // 4
-    )  # what is freed goes back, and is seen when it is taken again
+    )  # freed memory is returned, so that a new allocation is visible
     peaks = os.open("/proc/self/clear_refs", os.O_WRONLY)
     file = os.open(path, os.O_WRONLY)
     for number in seeds:
@@ -180,7 +181,7 @@ def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folde
         state[0] = number
         signal.setitimer(signal.ITIMER_PROF, LONGEST)
         signal.setitimer(signal.ITIMER_REAL, ASLEEP)
-        os.write(peaks, b"5")  # the peak of resident memory is counted anew
+        os.write(peaks, b"5")  # resets the peak of resident memory
         kind = tried(path, changed, rows, sealed or changed == data)
         if kind.startswith("BAD"):
             with open(folder / "bad", "a") as found:
@@ -190,7 +191,7 @@ def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folde
 
 
 def tried(path: Path, changed: bytes, rows: np.ndarray | None, may_load: bool) -> str:
-    """Which of KINDS it is; BAD is followed by the reason."""
+    """The outcome of a mutation, one of KINDS; BAD is followed by the reason."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ranker = None
     try:
@@ -200,7 +201,7 @@ def tried(path: Path, changed: bytes, rows: np.ndarray | None, may_load: bool) -
     except BaseException as error:
         return f"BAD load: {type(error).__name__}: {error!s:.200}"
     allowed = max(4 * len(changed), SMALL)
-    if 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) > SMALL:  # then count exactly
+    if 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) > SMALL:  # then measure exactly
         peak = traced(path)
         if peak > allowed:
             return f"BAD memory: {peak:,} bytes for a file of {len(changed):,}"
@@ -210,12 +211,12 @@ def tried(path: Path, changed: bytes, rows: np.ndarray | None, may_load: bool) -
 
 
 def traced(path: Path) -> int:
-    """The peak of memory of a load, by Python's own count."""
+    """The peak memory of a load, measured by tracemalloc."""
     tracemalloc.start()
     try:
         placet.load(path)
     except DataError:
-        pass  # what it took is asked, not what it says
+        pass  # only its memory matters here
     finally:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -228,7 +229,7 @@ def scored(ranker, rows: np.ndarray | None) -> str:
     try:
         with np.errstate(all="ignore"):
             ranker.predict(rows[:, : ranker.n_features_in_])
-    except ValueError:  # DataError among them
+    except ValueError:  # includes DataError
         return "loaded, and says why it cannot score"
     except ImportError:
         return "loaded"
@@ -238,7 +239,7 @@ def scored(ranker, rows: np.ndarray | None) -> str:
 
 
 def fuzz(data: bytes, rows: np.ndarray | None, n: int, sealed: bool) -> tuple[Counter, list]:
-    """Counts of what happened, and what should not have (number of the mutation, reason)."""
+    """Counts of outcomes, and the failures (number of the mutation, reason)."""
     context = mp.get_context("fork")
     bad: list = []
     state = context.RawArray("q", 1 + len(KINDS))
@@ -268,7 +269,7 @@ ENDS = {
 
 
 def kept(keep: Path | None, path: Path, rows: np.ndarray | None, n: int, sealed: bool) -> dict:
-    """Counts, failures and CPU seconds of at least ``n`` mutations of a file, as ``keep`` has them or made now and added to it."""
+    """Counts, failures and CPU seconds of at least ``n`` mutations of a file, read from the file ``keep`` or computed and added to it."""
     key = [path.name, "sealed" if sealed else "as is", n]
     lines = keep.read_text().splitlines() if keep and keep.exists() else []
     for line in lines:
@@ -288,7 +289,7 @@ def kept(keep: Path | None, path: Path, rows: np.ndarray | None, n: int, sealed:
 
 
 def models(folder: Path) -> dict[str, np.ndarray | None]:
-    """A saved file of every ranker, and rows to score, by the cases of the tests."""
+    """A saved file of every ranker, and rows to score, from the test cases."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
     from test_rank_every import CASES, fit, rows
 

@@ -1,11 +1,11 @@
-"""The same trials for peers: mutated model files, odd tables, odd votes.
+"""The same trials for other libraries: mutated model files, odd tables, odd votes.
 
     python fuzz/fuzz_peers.py mutated "LightGBM (text)" 10000        (counts as JSON)
     python fuzz/fuzz_peers.py tables XGBoost
 
-What may end the process is run in a child that is started again only when it dies, forked from a process that has run
-nothing of the library before, for threads do not survive a fork.  Limits are of CPU time, of addresses, and of a
-number of trials; the clock is the last of them.
+Code that may crash runs in a child that is restarted only when it dies.  The child is forked from a process that has
+not yet called the library, because threads do not survive a fork.  CPU time, address space and the number of trials are
+limited; wall-clock time is the last resort.
 """
 
 import json
@@ -29,16 +29,17 @@ import numpy as np
 
 import placet
 
-LONGEST = 5.0  # seconds of CPU of one trial
-ASLEEP = 120.0  # seconds on the clock of one trial, however busy the machine is
-IN_ALL = 60.0  # seconds of CPU of the trials of a peer; those that are left are not made
-SPARE = 2 << 30  # addresses that a child may take beside those that it has
+LONGEST = 5.0  # seconds of CPU per trial
+ASLEEP = 120.0  # wall-clock seconds per trial, generous for a busy machine
+IN_ALL = 60.0  # seconds of CPU for all trials of a peer; the remaining ones are skipped
+SPARE = 2 << 30  # bytes of address space that a child may allocate in addition to those in use
 BYTES = (fuzz_models.flip, fuzz_models.overwrite, fuzz_models.cut, fuzz_models.copy)
 
 
 def in_children(work: Callable[[int], str], n: int, kinds: tuple[str, ...], most: float = IN_ALL) -> Counter:
-    """Counts of what ``work(0)``, ..., ``work(n - 1)`` returned, one of ``kinds``; "crash" for a signal, "hang" where
-    it took too long.  No more trials are begun after ``most`` seconds of CPU.
+    """Counts of the results of ``work(0)``, ..., ``work(n - 1)``: ``kinds``, "crash" for a signal, "hang" for a timeout.
+
+    No more trials are started after ``most`` seconds of CPU.
     """
     context = mp.get_context("fork")
     state = context.RawArray("q", 1 + len(kinds))
@@ -79,7 +80,7 @@ def in_children(work: Callable[[int], str], n: int, kinds: tuple[str, ...], most
 
 
 def alone(what: str, name: str, n: int = 0) -> Counter:
-    """Counts of trials of a peer, made in a process of its own."""
+    """Counts of the trials of a peer, run in a separate process."""
     here = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, __file__, what, name, str(n)], env=here, stdout=subprocess.PIPE, text=True, check=True
@@ -88,7 +89,7 @@ def alone(what: str, name: str, n: int = 0) -> Counter:
 
 
 def models() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]:
-    """How each peer makes the bytes of a model, and how it loads them and scores four rows."""
+    """For each peer, functions that create the bytes of a model, and that load them and score four rows."""
     import lightgbm as lgb
     import xgboost as xgb
 
@@ -170,7 +171,7 @@ def tables(name: str) -> Counter:
     return in_children(work, len(cases), ("finite", "refused", "bad"))
 
 
-# votes: (winner, loser) by name, and whether they have a meaning
+# votes: (winner, loser) by name, and whether they are meaningful
 VOTES = {
     "an item that never lost": ([("a", "b"), ("a", "c"), ("b", "c"), ("c", "b")], "answer"),
     "two groups that never met": ([("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")], "answer"),
@@ -185,7 +186,7 @@ VOTES = {
 
 
 def votes() -> dict[str, dict[str, str]]:
-    """Odd votes by case and library."""
+    """Results of odd votes by case and library."""
     libraries = {"Placet": _placet, "choix": _choix}
     for name, fit in (("evalica", _evalica), ("openskill", _openskill)):
         try:
@@ -200,7 +201,7 @@ def votes() -> dict[str, dict[str, str]]:
 
 
 class Cannot(Exception):
-    """The library has no such thing to give."""
+    """The library does not support this."""
 
 
 def _told(fit: Callable, pairs: list, kind: str) -> str:
@@ -234,7 +235,7 @@ def _choix(pairs: list, kind: str):
         raise Cannot
     names = {name: k for k, name in enumerate(dict.fromkeys(name for pair in pairs for name in pair))}
     missing = {name for name in names if name is None or name != name}
-    names |= dict.fromkeys(missing, -1)  # what pandas calls a name that is missing
+    names |= dict.fromkeys(missing, -1)  # the code that pandas gives to a missing name
     return choix.ilsr_pairwise(len(names) or 1, [(names[a], names[b]) for a, b in pairs]).tolist(), ()
 
 

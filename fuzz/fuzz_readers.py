@@ -1,9 +1,9 @@
-"""Coverage-guided fuzzing of every reader: it must return or raise ``DataError``.
+"""Coverage-guided fuzzing of every reader, which must return or raise ``DataError``.
 
     python fuzz/fuzz_readers.py [KIND] [libFuzzer options, such as -max_total_time=600 and a folder for the corpus]
 
 KIND is a format (``letor``, ``ballots``, ..., ``read`` for the guessing reader) or ``all``, which lets the first byte choose.
-Atheris (``pip install atheris``) is needed; it is not a dependency of anything else.
+Requires Atheris (``pip install atheris``), which nothing else depends on.
 """
 
 import io
@@ -35,7 +35,7 @@ SEEDS = {
 
 
 def reader(kind):
-    """The call that fuzzes a kind."""
+    """The function to call for a kind."""
     if kind == "csv":
         return lambda source, **options: pio.read_ballots(source, format="csv", **options)
     if kind in ("json", "jsonl"):
@@ -44,7 +44,7 @@ def reader(kind):
 
 
 def one_input(calls):
-    """What libFuzzer runs: the first byte chooses the reader and whether bad lines are left out."""
+    """The function that libFuzzer runs: the first byte chooses the reader and whether bad lines are skipped."""
 
     def run(data):
         if not data:
@@ -66,7 +66,7 @@ def main():
     warnings.simplefilter("ignore", pio.DataWarning)
     calls = [reader(kind) for kind in kinds]
     run = one_input(calls)
-    for k, kind in enumerate(kinds):  # compile the kernels before the clock runs, and see that the seeds are read
+    for k, kind in enumerate(kinds):  # compile the kernels before timing starts, and check that the seeds can be read
         run(bytes([2 * k]) + SEEDS[kind])
     atheris.Setup([sys.argv[0], *(arg for arg in sys.argv[1:] if arg != chosen)], run)
     atheris.Fuzz()

@@ -1,10 +1,10 @@
-"""Seconds from a signal to the end of every command, at several moments of its work.
+"""Seconds from a signal to the end of every command, at several points of its work.
 
     python fuzz/signals.py [--quick] [name ...]
 
-Each command is started on data that keep it busy, gets SIGINT or SIGTERM when it has used so many seconds of CPU, and is
-timed on the clock until it is gone.  A command that ends before its moment is not counted.  Beside the seconds stands
-what the machine was doing: how long a second of CPU took on the clock just before the signal.
+Each command is started on data that keep it busy, receives SIGINT or SIGTERM after a given number of CPU seconds, and is
+timed (wall clock) until it has exited.  A command that ends before the signal is not counted.  The load of the machine is
+also shown: how many wall-clock seconds one CPU second took just before the signal.
 """
 
 import argparse
@@ -25,24 +25,24 @@ import numpy as np
 import placet
 
 MOST = 2.0
-"""Seconds in which a command is to be gone."""
+"""Seconds within which a command must have exited."""
 MOMENTS = {signal.SIGINT: (0.1, 2.5), signal.SIGTERM: (1.0,)}
-"""Seconds of CPU after which each signal comes: among imports, while reading, at work."""
+"""CPU seconds after which each signal is sent: during imports, while reading, while computing."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Words of a command, and the file of a model that it is to leave behind once it has been training."""
+    """Arguments of a command, and the model file that it must leave behind once it has been training."""
 
     words: tuple[str, ...]
     model: str = ""
     env: tuple[tuple[str, str], ...] = ()
-    due: float = 4.5  # seconds of CPU after which a training has a model to keep, and SIGTERM comes
+    due: float = 4.5  # CPU seconds after which training has a model to keep, and SIGTERM is sent
 
 
 @dataclass(frozen=True)
 class Found:
-    """What happened: seconds from the signal to the end, how long a CPU second took before, what was said and left."""
+    """Result of a trial: seconds from the signal to the end, load of the machine, exit code, output, and whether the model was kept."""
 
     seconds: float
     busy: float
@@ -52,7 +52,7 @@ class Found:
 
 
 def files(folder: Path, scale: float = 1.0) -> None:
-    """The data of ``CASES``."""
+    """Write the data of ``CASES``."""
     rng = np.random.default_rng(0)
     n = int(400_000 * scale)
     votes = rng.integers(0, 300, (n, 2))
@@ -109,18 +109,18 @@ CASES = {
 
 def cpu_of(process: subprocess.Popen) -> float:
     """Seconds of CPU that a process has used."""
-    return time.clock_gettime((~process.pid << 3) | 2)  # by the kernel of Linux
+    return time.clock_gettime((~process.pid << 3) | 2)  # Linux: the CPU clock of the process
 
 
 def idle(marks: list[tuple[float, float]]) -> bool:
-    """Whether a process has used next to no CPU for three seconds: it waits for something."""
+    """Whether a process is waiting: it has used next to no CPU for three seconds."""
     now, used = marks[-1]
     before = [cpu for moment, cpu in marks if moment <= now - 3.0]
     return bool(before) and used - before[-1] < 0.05
 
 
 def one(case: Case, folder: Path, number: int, moment: float) -> Found | None:
-    """A command that gets a signal after so many seconds of CPU; None where it had ended by then."""
+    """Run a command and send it a signal after ``moment`` seconds of CPU; None if it had ended by then."""
     for left in ("m", "board.json"):
         (folder / left).unlink(missing_ok=True)
     env = {**os.environ, **dict(case.env)}
@@ -152,9 +152,9 @@ def every(
     keep: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ):
-    """Rows (command, signals sent, the most seconds, how busy it was then, models kept of those due) and failures.
+    """Rows (command, signals sent, maximum seconds, load at that time, models kept of those due) and failures.
 
-    Commands without failures are added to the file ``keep``, and not tried again where it has them.
+    Commands without failures are added to the file ``keep`` and not tried again.
     """
     kept = dict(map(json.loads, keep.read_text().splitlines())) if keep and keep.exists() else {}
     rows, failures = [], []
@@ -175,7 +175,7 @@ def every(
 
 
 def of_command(what: str, case: Case, folder: Path, tell: Callable[[str], None]) -> tuple[list, list[str]]:
-    """The row of a command, empty where it ended before the first signal, and its failures."""
+    """The row of a command, empty if it ended before the first signal, and its failures."""
     found, failures = [], []
     for number, moments in MOMENTS.items():
         for moment in (*moments, *([case.due] if number == signal.SIGTERM else [])):
@@ -195,7 +195,7 @@ def of_command(what: str, case: Case, folder: Path, tell: Callable[[str], None])
 
 
 def wrong(found: Found) -> list[str]:
-    """What is not as it should be; a machine that gives less than half a core to the command gives more time."""
+    """Reasons why a trial failed; the time limit is longer if the command gets less than half a core."""
     why = []
     if found.seconds > MOST * max(1.0, found.busy / 2):
         why.append(f"{found.seconds:.1f} s (a CPU second took {found.busy:.1f} s)")

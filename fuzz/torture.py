@@ -1,10 +1,10 @@
-"""What was tried, how often, and what survived: writes docs/reliability.md (``make torture``).
+"""Reliability tests, with counts and outcomes: writes docs/reliability.md (``make torture``).
 
     python fuzz/torture.py [--mutations 100000] [--quick] [--again] [--kept] [--out docs/reliability.md] [part ...]
 
-Each part returns lines of Markdown; a part that finds a failure says so in its table, and the exit code is 1.  What a
-part found is kept in build/torture, and is not made again unless ``--again`` says so: a run that was stopped goes on
-where it was.  Limits are of CPU time where a busy machine would break others.
+Each part returns lines of Markdown; a part that finds a failure reports it in its table, and the exit code is 1.  The
+results of each part are cached in build/torture and not computed again without ``--again``, so an interrupted run
+continues where it stopped.  Limits are in CPU time if a busy machine would exceed wall-clock limits.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def model_files(given):
 
 
 def peers(n=None):
-    """Rows of mutated model files of peers, as they were kept or made now; where n is None, those that were kept."""
+    """Rows of mutated model files of peers, cached or computed now; if n is None, only cached ones."""
     file = KEPT / "peers.jsonl"
     kept = dict(map(json.loads, file.read_text().splitlines())) if file.exists() else {}
     rows = []
@@ -73,7 +73,7 @@ def peers(n=None):
 
 
 def model_lines(found, of_peers):
-    """The table of what mutated model files did."""
+    """The table of outcomes of mutated model files."""
     rows, cpu = [], 0.0
     for (name, how), one in sorted({tuple(one["key"][:2]): one for one in found}.items()):
         FAILURES.extend(f"model file {name}: {what}" for _, what in one["bad"])
@@ -120,13 +120,13 @@ def odd_tables(given):
 
 
 def names(given):
-    """Names with markup, control characters, marks of direction and formulas."""
+    """Names with markup, control characters, direction marks and formulas."""
     from test_names import HARMFUL, NAMES
 
     from placet.io import escaping
 
     def harmless(text, target):
-        return not HARMFUL.search(text) and ("\n" not in text or target == "page")  # where a line break is a blank
+        return not HARMFUL.search(text) and ("\n" not in text or target == "page")  # where a line break is only a space
 
     targets = {"terminal": escaping.visible, "tab-separated text": escaping.in_tsv, "page": escaping.in_html}
     rows = [
@@ -163,7 +163,7 @@ def signals(given):
 
 
 def readers(given):
-    """Time against size."""
+    """Running time of readers against file size."""
     from benchmarks.bench_growth import exponents
 
     rows = [
@@ -214,7 +214,7 @@ print(json.dumps(found))
 
 
 def same_bytes(given):
-    """Scores with one thread and with several, of Placet, BLAS and OpenMP."""
+    """Scores with one thread and with several threads of Placet, BLAS and OpenMP."""
     settings = {
         "one": {"PLACET_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
         "Placet": {"PLACET_THREADS": "4", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
@@ -260,7 +260,7 @@ SHORT = {
 
 
 def under_a_limit(space=3 << 30):
-    """Every command where the process may have so many bytes of addresses (ulimit -v)."""
+    """Run every command with a limit of ``space`` bytes on its address space (ulimit -v)."""
     import gzip
     import resource
     import tempfile
@@ -273,7 +273,7 @@ def under_a_limit(space=3 << 30):
         (folder / "few.txt").write_text("\n".join(lines[:20]) + "\n")
         with open(folder / "zeros.csv", "wb") as file:
             file.write(b"model_a,model_b,winner\n")
-            file.truncate(4 << 30)  # takes no room on the disk
+            file.truncate(4 << 30)  # takes no space on disk
         with gzip.open(folder / "zeros.csv.gz", "wb", 1) as file:
             file.write(b"model_a,model_b,winner\n")
             for _ in range(30):
@@ -301,7 +301,7 @@ def under_a_limit(space=3 << 30):
 
 
 def memory(given):
-    """Requests beyond memory."""
+    """Requests that exceed memory."""
     rng = np.random.default_rng(0)
     rows = []
     votes = placet.Rankings.from_orders([rng.permutation(3000).tolist() for _ in range(5)])
@@ -325,7 +325,7 @@ def memory(given):
 
 
 def votes(given):
-    """Votes that peers have failed on."""
+    """Votes on which peers have failed."""
     text = (
         "What each library makes of votes that have no answer, or no meaning: *refused* is an error, *finite* and *not finite* are scores, *said* are scores "
         "with a note or a warning. Where the votes have no meaning, anything but *refused* is a number that nobody should have been given."
@@ -355,7 +355,7 @@ KEPT = ROOT / "build" / "torture"
 
 
 def lines_of(name, given):
-    """The lines of a part and its failures, as they were kept or made now."""
+    """The lines of a part and its failures, cached or computed now."""
     file = KEPT / f"{name.lower().replace(' ', '_')}.json"
     if file.exists() and not given.again:
         kept = json.loads(file.read_text())

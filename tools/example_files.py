@@ -1,4 +1,4 @@
-"""Write docs/files: the files that the how-to pages start from.  All are drawn from known truths, with fixed seeds."""
+"""Write docs/files: the files used by the how-to pages.  All are simulated from known parameters, with fixed seeds."""
 
 import sys
 from pathlib import Path
@@ -53,7 +53,7 @@ def languages() -> dict[str, list]:
 
 
 def ratings() -> dict[str, list]:
-    """300 users and 200 films, and one more film that a single user rated with five stars."""
+    """300 users and 200 films, and one more film that only one user rated, with five stars."""
     drawn = placet.simulate.ratings(300, 200, observed=0.1, popularity=1.2, random_state=1)
     rows = [(f"user {u}", f"film {k}", int(s)) for u, k, s in zip(drawn.agent[drawn.ballot], drawn.item, drawn.score)]
     return columns(["user", "film", "stars"], [*rows, ("user 0", "new film", 5)])
@@ -64,7 +64,7 @@ def columns(names: list[str], rows: list[tuple]) -> dict[str, list]:
 
 
 def write_letor(path: Path, data: placet.Queries) -> None:
-    """Queries with features of four decimals."""
+    """Write queries with features to four decimals."""
     lines = []
     for k, name in enumerate(data.qid):
         for row in range(data.offsets[k], data.offsets[k + 1]):

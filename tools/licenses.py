@@ -1,4 +1,4 @@
-"""List the licenses of what Placet needs to run, and of its extras: writes docs/licenses.md from installed packages."""
+"""List the licenses of Placet's dependencies and extras: writes docs/licenses.md from the installed packages."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def license_of(name: str) -> str:
-    """What the package says of itself: its license expression, its classifiers, or the first line of its license."""
+    """The license stated by a package: its license expression, its classifiers, or the first line of its license."""
     try:
         about = metadata(name)
     except PackageNotFoundError:

@@ -1,11 +1,11 @@
-"""Write requirements.lock: every package of a development set-up, by version and SHA-256 of its files.
+"""Write requirements.lock: every package of a development environment, with version and SHA-256 of its files.
 
-    python tools/lock.py            resolve pyproject.toml with the extras below, and write the file (uv must be there)
-    python tools/lock.py --check    exit 1 where the file lacks a package that pyproject.toml names, or names a place
+    python tools/lock.py            resolve pyproject.toml with the extras below, and write the file (requires uv)
+    python tools/lock.py --check    exit 1 if the file lacks a package named in pyproject.toml, or names a location
 
-The file holds for every system and every Python that pyproject.toml allows; ``make locked`` installs it.  Where the files
-come from is a matter of each machine's own configuration: the lock names no place.  PyTorch is not in it, for its files
-differ by the machine's graphics card.
+The file is valid for every system and every Python version that pyproject.toml allows; ``make locked`` installs it.
+The lock names no locations, since the package index is configured on each machine.  PyTorch is excluded because its
+files depend on the machine's graphics card.
 """
 
 import re
@@ -53,7 +53,7 @@ def write() -> None:
 
 
 def versions(text: str) -> dict[str, int]:
-    """The packages of a lock, and the number of files of each."""
+    """The packages of a lock file, with the number of files of each."""
     found: dict[str, int] = {}
     for block in re.split(r"\n(?=\S)", text):
         if "==" in block:
@@ -63,7 +63,7 @@ def versions(text: str) -> dict[str, int]:
 
 
 def faults(text: str) -> list[str]:
-    """What is wrong with a lock: packages that it lacks, packages without a digest, names of places."""
+    """Faults of a lock file: missing packages, packages without a digest, names of locations."""
     about = project()
     wanted = [*about["dependencies"], *(one for extra in EXTRAS for one in about["optional-dependencies"][extra])]
     names = {plain(re.match(r"[A-Za-z0-9._-]+", one)[0]) for one in wanted}

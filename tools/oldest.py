@@ -1,4 +1,4 @@
-"""Print the oldest supported version of every dependency, ``name==version`` a line, from pyproject.toml."""
+"""Print the oldest supported version of every dependency in pyproject.toml, one ``name==version`` per line."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Write docs/pictures/page.png: the page of docs/files/votes.csv, as chromium shows it."""
+"""Write docs/pictures/page.png: the report page of docs/files/votes.csv, rendered by chromium."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""Draw the pictures of the how-to pages, from what the pages themselves compute: python tools/pictures.py [PAGE ...]."""
+"""Draw the pictures of the how-to pages from the results of their examples: python tools/pictures.py [PAGE ...]."""
 
 import contextlib
 import doctest
@@ -21,11 +21,11 @@ DRAWN: dict[str, Callable[[dict[str, Any]], str]] = {
     "ratings_over_time": lambda v: pictures.history_picture(v["board"]),
     "score_tables": lambda v: pictures.boards_picture({"mean": v["board"]}),
 }
-"""Page -> its picture, from the names that the examples of the page leave behind."""
+"""Page -> its picture, as a function of the variables defined by the page's examples."""
 
 
 def run_page(name: str) -> dict[str, Any]:
-    """The names that the examples of a page leave behind."""
+    """Run the examples of a page and return the variables they define."""
     found: dict[str, Any] = {}
     with contextlib.chdir(PAGES.parent / "files"):
         _run(name, found)
