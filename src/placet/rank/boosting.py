@@ -45,7 +45,7 @@ class ConsistentBooster(Additive):
         divided by its maximum in the list, T the sums of ``kernels`` over the other rows).
     step : str
         "line-search" (Newton step along h, halved until the loss falls) or "projection" (alpha = -<g, h> / |h|^2,
-        g the gradient of the loss summed over queries, as published; training stops with a message if it overshoots).
+        g the gradient of the loss summed over queries, as published; training stops if it overshoots).
     learning_rate : float
         Factor of either step.
     subsample : float
@@ -177,7 +177,7 @@ class ConsistentBooster(Additive):
     def _make_step(
         self, bound: Bound, s: Floats, value: float, d: Floats, h: Floats
     ) -> tuple[float, Floats, float, Floats]:
-        """Return the factor of h, and the scores, loss and gradient after the step."""
+        """Factor of h, and scores, loss and gradient after the step."""
         if self.step == "projection":
             alpha = -self.learning_rate * bound.total * float(d @ h) / float(h @ h)
         else:

@@ -52,7 +52,7 @@ class ContinuousCRF(Ranker):
     l2 : float
         Penalty on log alpha and log beta.
     tol : float
-        Stop when the largest component of the gradient is below this fraction of its initial value.
+        Stop when the largest gradient component is below this fraction of its initial value.
     max_iter : int
         Maximum number of iterations.
     metric : str
@@ -327,7 +327,7 @@ def _without_diagonal(S: Floats) -> Floats:
 
 
 def _symmetric(S: Any, name: str) -> Any:
-    """Return a similarity without its diagonal; raise if it is asymmetric or has negative entries."""
+    """A similarity without its diagonal; raise if it is asymmetric or has negative entries."""
     gap = abs(S - S.T)
     if gap.nnz and gap.max() > 1e-9 * max(abs(S).max(), 1e-300):
         i, j = (int(k[0]) for k in (gap > 0.5 * gap.max()).nonzero())

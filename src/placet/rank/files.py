@@ -103,7 +103,7 @@ class _Encoder:
 
 
 def load(path: str | os.PathLike[str], kinds: Kinds) -> Any:
-    """Return the ranker in a file, or raise a ``DataError``."""
+    """The ranker in a file, or a ``DataError``."""
     try:
         header, arrays = container.read(path)
         version = header.get("format")
@@ -135,7 +135,7 @@ def _rankers(entries: Any, arrays: Arrays, kinds: Kinds) -> list[Any]:
 
 
 def _ranker_from(entry: Any, decoder: "_Decoder", kinds: Kinds) -> Any:
-    """Return the ranker of an entry, or raise a ``DataError``."""
+    """The ranker of an entry, or a ``DataError``."""
     if not isinstance(entry, dict) or set(entry) != {"kind", "params", "state"}:
         raise DataError("the saved model is damaged: a ranker has no kind, parameters or state")
     kind = entry["kind"]

@@ -145,7 +145,7 @@ class Forest:
 
     @classmethod
     def from_lightgbm(cls, model: Any) -> "Forest":
-        """Convert a fitted LightGBM model; raise a ``ValueError`` if it does not predict the sum of its trees."""
+        """Convert a fitted LightGBM model; a ``ValueError`` if it does not predict the sum of its trees."""
         booster = getattr(model, "booster_", model)
         forest = cls.from_text(booster.model_to_string())
         probe = forest.probe(np.random.default_rng(0))

@@ -26,7 +26,7 @@ UNLISTED = 1e4
 """Rank of a document that no engine lists, where a number is needed."""
 
 OF_ALL_ENGINES = 47
-"""Number of features of a document over all engines and of its query."""
+"""Features of a document over all engines, and of its query."""
 
 ROUNDS = 3
 """Rounds of updating engine weights from their agreement."""

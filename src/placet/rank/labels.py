@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SCORES_AT_ONCE = 1 << 22  # scores in memory during prediction: 16 MB
 CELLS_AT_ONCE = 1 << 18  # block of the table in training: a megabyte, which stays in a core's cache between operations
 FEWER = "give fewer documents at a time, or ask for their best labels (top)"
-LARGE = 100_000  # number of documents from which a tenth is enough for validation
+LARGE = 100_000  # documents from which a tenth is enough for validation
 
 
 class LabelRanker(Ranker):
@@ -70,8 +70,8 @@ class LabelRanker(Ranker):
         Score only the labels of the batch and this many others, drawn uniformly, and update only their weights.
         For ``pl-partition`` and ``pl-lower-bound`` each drawn label represents (others / negatives) labels: the sum
         over the others is then unbiased, but its logarithm is too small by about half its relative variance, so own
-        labels are pushed up slightly too little.  Other losses use the shorter list as is, and labels that are
-        frequent in the batch are overrepresented among the others.
+        labels are pushed up slightly too little.  Other losses use the shorter list as is, in which labels frequent in
+        the batch are overrepresented among the others.
     loss_params : mapping, optional
         Parameters of the loss.
     random_state : int

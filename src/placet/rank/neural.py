@@ -2,7 +2,7 @@
 
 The weights are one flat float32 array, and a layer (W, b) is a pair of views of it.  The first W is (features, width),
 one vector per feature, so that a sparse row is a sum of vectors; later ones are (width, previous width).  ReLU between
-layers.  PyTorch is imported when a network is first trained; a fitted network consists of plain arrays.
+layers.  PyTorch is imported when a network is first trained; a fitted network is plain arrays.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -333,12 +333,12 @@ def zero_tensors(names: Sequence[str]) -> dict[str, Any]:
 
 
 def slopes_like(learnt: Mapping[str, Any], slopes: Floats) -> list[Any]:
-    """Derivatives with respect to learned parameters, as tensors like these."""
+    """Derivatives in learned parameters, as tensors like these."""
     return [tensor.new_tensor(slope) for tensor, slope in zip(learnt.values(), slopes.tolist())]
 
 
 def to_float32(grad: Floats) -> Weights:
-    """Convert a gradient to single precision, clipped so that its square does not overflow."""
+    """A gradient in single precision, clipped so that its square does not overflow."""
     return np.clip(grad, -LARGEST, LARGEST).astype(np.float32)
 
 

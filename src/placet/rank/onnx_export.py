@@ -57,7 +57,7 @@ def write_onnx(ranker: Any, path: str | os.PathLike[str]) -> None:
 
 
 class _Graph:
-    """Collects nodes and constants, with consecutive names."""
+    """Nodes and constants, with consecutive names."""
 
     def __init__(self, package: Any) -> None:
         self.package = package

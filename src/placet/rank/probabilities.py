@@ -36,7 +36,7 @@ def refuse_unless_pairs(loss: str) -> None:
 
 
 def law_of(loss: str) -> str | None:
-    """What the loss is a likelihood of, or None; also None for a name that is not in ``LOSSES``."""
+    """What the loss is a likelihood of, or None; also None for a name not in ``LOSSES``."""
     return LOSSES[loss].law if loss in LOSSES else None
 
 
@@ -141,7 +141,7 @@ _TIERS = {"pmop-fd": _stage_gains, "pmop-exact": _stage_gains, "rao-kupper": _pa
 
 
 def _one_list(s: ArrayLike) -> Floats:
-    """Return the scores (rows,) of one list; raise a ``DataError`` unless they are finite."""
+    """Scores (rows,) of one list; raise a ``DataError`` unless they are finite."""
     column: Floats = frozen(s, np.float64)
     bad = ~np.isfinite(column)
     if bad.any():

@@ -154,7 +154,7 @@ class Pairs:
         self.log_weight[counts] = np.log(share[counts])
 
     def log_sum(self, s: Floats) -> tuple[float, Floats]:
-        """log Z, and the potential (rows,): the weight of pairs with the row above minus those with the row below."""
+        """log Z, and the potential (rows,): the weight of pairs with the row above minus below."""
         sorted_potential, potential = np.empty(self.n_rows), np.empty(self.n_rows)
         log_z = kernels.pair_potential(s[self.order], self.grade, self.offsets, self.log_weight, sorted_potential)
         potential[self.order] = sorted_potential

@@ -28,7 +28,7 @@ from placet.threads import algebra_threads
 Scores = NDArray[np.float64]
 Ids = Sequence[Hashable] | NDArray[Any]
 Progress = Callable[[int, int, float | None], None]
-"""Called as ``progress(step, maximum number of steps, metric on the validation set or None)`` during a fit."""
+"""Called as ``progress(step, maximum number of steps, validation metric or None)`` during a fit."""
 
 
 RANKERS = Classes(
@@ -313,7 +313,7 @@ class Ranker(BaseEstimator):
         return queries
 
     def _check_parts(self, parts: Parts) -> None:
-        """Raise if the parts hold no queries or nothing to learn from, or if this ranker does not support parts."""
+        """Raise if the parts hold no queries, are uninformative, or if this ranker does not support parts."""
         if parts.kind is not Queries:
             raise DataError(f"these parts hold {parts.kind.__name__}; rankers are fitted to queries")
         if not self.takes_parts:
@@ -394,7 +394,7 @@ class Ranker(BaseEstimator):
         return Best(judge or instead, validates=judge is not None, tell=tell, **options)
 
     def _tell(self, step: int, steps: int, value: float | None) -> None:
-        """Report progress; called by ``_fit`` after each step.  ``value``: metric on the validation set, if known."""
+        """Report progress after each step of ``_fit``; ``value``: the validation metric, if known."""
         if self._progress is not None:
             self._progress(step, steps, value)
 
