@@ -59,7 +59,7 @@ def davidson_pair(d, nu, excess):
 
 @jit(error_model="numpy", fastmath={"contract"})
 def bradley_terry_costs(d, t, win, loss, tied):
-    """Minus the log probabilities of the three results of each row.  O(rows)."""
+    """Negative log probabilities of a win, a loss and a tie for each row.  O(rows)."""
     for r in range(len(d)):
         flat, e = softplus(d[r])
         log_sum = log(1.0 + e)
@@ -70,7 +70,7 @@ def bradley_terry_costs(d, t, win, loss, tied):
 
 @jit(error_model="numpy", fastmath={"contract"})
 def rao_kupper_costs(d, t, win, loss, tied):
-    """Minus the log probabilities of the three results of each row.  O(rows)."""
+    """Negative log probabilities of a win, a loss and a tie for each row.  O(rows)."""
     gain = 2.0 * t + math.log(-math.expm1(-2.0 * t))
     for r in range(len(d)):
         flat, e = softplus(t - d[r])
@@ -82,7 +82,7 @@ def rao_kupper_costs(d, t, win, loss, tied):
 
 @jit(error_model="numpy", fastmath={"contract"})
 def davidson_costs(d, t, win, loss, tied):
-    """Minus the log probabilities of the three results of each row.  O(rows)."""
+    """Negative log probabilities of a win, a loss and a tie for each row.  O(rows)."""
     nu, excess = tie_weight(t)
     for r in range(len(d)):
         flat, behind, even = davidson_pair(d[r], nu, excess)
