@@ -78,7 +78,7 @@ def flip(data: bytes, rng: random.Random) -> bytes:
 
 
 def overwrite(data: bytes, rng: random.Random) -> bytes:
-    """Overwrite one, four or eight consecutive bytes with an interesting integer, or with a non-finite float."""
+    """Overwrite one, four or eight consecutive bytes with an interesting integer, or eight with an extreme float."""
     at = rng.randrange(max(1, len(data) - 8))
     width = rng.choice((1, 4, 8))
     new = (rng.choice(INTERESTING) & (256**width - 1)).to_bytes(width, "little")

@@ -153,7 +153,7 @@ def _first_part(data: Any) -> Any:
 
 
 def _time_of(data: Any, path: str) -> dict[str, Any] | None:
-    """Whether votes have times and, if not, all columns and the one that may be the time; None if there is no such."""
+    """Whether votes have times; if not, all columns and the likely time column; None if there is no such column."""
     part = _first_part(data)
     if not isinstance(part, Comparisons):
         return None
