@@ -217,8 +217,8 @@ class Parts:
         return replace(self, pieces=tuple(made))
 
     def resampled_by(self, random_state: int, number: int) -> "Parts":
-        """The same ballots with resampled weights: Poisson counts seeded by random state, round and part, so that each part can
-        be resampled independently.
+        """The same ballots with resampled weights: Poisson counts seeded by random state, round and part, so that each
+        part can be resampled independently.
         """
         whole = all(one.whole_weights for one in self.summaries)
         drawn = tuple(Drawn(piece, (random_state, number, k), whole) for k, piece in enumerate(self.pieces))
