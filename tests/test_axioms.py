@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from placet.axioms import (
     Domain,
     Margins,
     Profile,
+    as_method,
     explain,
     find_tie_between,
     majority_relation,
@@ -557,10 +559,11 @@ def test_no_rule_follows_all_majorities_of_a_rotations(n):
 def test_every_rule_and_model_can_be_asked():
     profile = Domain(3, 1).profile((((0, 1, 2), 1.0), ((1, 2, 0), 1.0), ((0, 2, 1), 1.0)))
     for name in [*RULES, "plackett-luce", "mpm"]:
-        see = CachedMethod(name)
+        method, seen = as_method(name), []
+        see = CachedMethod(replace(method, run=lambda data, run=method.run, seen=seen: seen.append(data) or run(data)))
         for axiom in ("universality", "transitivity", "pareto", "majority", "condorcet", "strong-condorcet"):
             AXIOMS[axiom](profile, see)
-        assert see.runs == 1
+        assert len(seen) == 1
 
 
 def test_rules_come_by_name_function_model_or_consensus():

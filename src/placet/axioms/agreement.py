@@ -62,10 +62,10 @@ def compare_methods(
     opposed = (sign > 0).any(axis=0) & (sign < 0).any(axis=0)
     tied_by_some = (sign != sign[:1]).any(axis=0) & ~opposed
     which = np.flatnonzero(opposed)[np.argsort(np.abs(sign[:, opposed].sum(axis=0)), kind="stable")]
-    contested = tuple(_contested(data.items[x[k]], data.items[y[k]], names, sign[:, k]) for k in which)
+    contested = tuple(_contested_pair(data.items[x[k]], data.items[y[k]], names, sign[:, k]) for k in which)
     winners = tuple(tuple(data.items[k] for k in tiers(a)[0]) if n else () for a in outcomes.values())
     return Agreement(names, winners, distance, contested, int(tied_by_some.sum()), len(x))
 
 
-def _contested(x: Hashable, y: Hashable, names: tuple[str, ...], sign: Any) -> Contested:
+def _contested_pair(x: Hashable, y: Hashable, names: tuple[str, ...], sign: Any) -> Contested:
     return Contested(x, y, *(tuple(name for name, s in zip(names, sign) if s == way) for way in (1, -1, 0)))

@@ -15,9 +15,8 @@ from functools import cache
 from itertools import permutations
 
 import numpy as np
-from scipy.optimize import linprog
 
-from placet.axioms.linear_programs import WorstCase, order_profile, premise_rows
+from placet.axioms.linear_programs import WorstCase, maximize_share, order_profile, premise_rows, run_highs
 from placet.axioms.outcome import Relation
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
@@ -37,8 +36,11 @@ AXIOMS_OF_SHARES = ("pareto", "majority", "condorcet", "strong-condorcet")
 
 
 @cache
-def _losses(method: str, n: int) -> tuple[Ints, Floats]:
+def _orders_and_losses(method: str, n: int) -> tuple[Ints, Floats]:
     """The orders (n!, n) as places, and the losses (n!, n!) between them."""
+    one_of(method, DISTANCES, "rule that minimizes an expected loss")
+    if not 2 <= n <= MOST_ITEMS:
+        raise ValueError(f"n must be in 2..{MOST_ITEMS}, where all orders can be listed, not {n}")
     place = np.array(list(permutations(range(n))))
     return place, np.array([[DISTANCES[method](a, b) for b in place] for a in place])
 
@@ -52,7 +54,7 @@ def loss_gap_bounds(method: str, n: int, gamma: float) -> tuple[float, float]:
     >>> round(low, 6), round(high, 6)
     (-1.25, -0.25)
     """
-    place, loss = _checked(method, n)
+    place, loss = _orders_and_losses(method, n)
     above = place[:, 0] < place[:, 1]
     share = np.append(above.astype(np.float64), 0.0)
     high = max(_largest_gap(loss, above, t, share, gamma) for t in _representatives(place, ~above, 2))
@@ -65,11 +67,7 @@ def _largest_gap(loss: Floats, wanted: Relation, t: int, share: Floats, gamma: f
     goal = np.append(loss[t], -1.0)
     upper = np.column_stack([-loss[wanted], np.ones(int(wanted.sum()))])
     equal = np.vstack([np.append(np.ones(len(loss)), 0.0), share])
-    bounds = [(0.0, None)] * len(loss) + [(None, None)]
-    answer = linprog(goal, upper, np.zeros(len(upper)), equal, [1.0, gamma], bounds, method="highs-ds")
-    if answer.status != 0:
-        raise RuntimeError(f"HiGHS stopped without an answer: {answer.message}")
-    return -float(answer.fun)
+    return -float(run_highs(goal, upper, equal, np.array([1.0, gamma]), last=(None, None)).fun)
 
 
 def loss_worst_case(axiom: str, method: str, n: int) -> WorstCase:
@@ -83,36 +81,18 @@ def loss_worst_case(axiom: str, method: str, n: int) -> WorstCase:
     0.0
     """
     one_of(axiom, AXIOMS_OF_SHARES, "axiom with a worst case")
-    place, loss = _checked(method, n)
+    place, loss = _orders_and_losses(method, n)
     first = axiom in ("majority", "condorcet")
     wanted = place[:, 0] == 0 if first else place[:, 0] < place[:, 1]
     premises = premise_rows(axiom, place)
     best, weight = -1.0, np.zeros(0)
     for t in _representatives(place, ~wanted, 1 if first else 2):
-        found = _largest_share(loss, wanted, t, premises, exactly=axiom == "pareto")
-        if found is not None and found[0] > best + 1e-12:
-            best, weight = found
+        share, weights = maximize_share(loss[t] - loss[wanted], premises, exactly=axiom == "pareto")
+        if share > best + 1e-12:  # not if it is NaN
+            best, (weight,) = share, weights
     if best < 0:
         return WorstCase(axiom, np.nan, ())
     return WorstCase(axiom, best, (order_profile(place, weight),))
-
-
-def _largest_share(
-    loss: Floats, wanted: Relation, t: int, premises: Floats, exactly: bool
-) -> tuple[float, Floats] | None:
-    """The largest premise share subject to g_P(t) <= g_P(s) for all wanted orders s, and its P; None if infeasible."""
-    goal = np.append(np.zeros(len(loss)), -1.0)
-    better = np.column_stack([loss[t] - loss[wanted], np.zeros(int(wanted.sum()))])
-    upper = np.vstack([better, np.column_stack([-premises, np.ones(len(premises))])])
-    total = np.append(np.ones(len(loss)), 0.0)[None, :]
-    bounds = [(0.0, None)] * len(loss) + [(1.0, 1.0) if exactly else (0.0, 1.0)]
-    answer = linprog(goal, upper, np.zeros(len(upper)), total, [1.0], bounds, method="highs-ds")
-    if answer.status == 2:
-        return None
-    if answer.status != 0:
-        raise RuntimeError(f"HiGHS stopped without an answer: {answer.message}")
-    weight = np.where(answer.x[:-1] > 1e-11, answer.x[:-1], 0.0)
-    return float(answer.x[-1]), weight / weight.sum()
 
 
 def _representatives(place: Ints, chosen: Relation, fixed: int) -> list[int]:
@@ -121,10 +101,3 @@ def _representatives(place: Ints, chosen: Relation, fixed: int) -> list[int]:
     for k in np.flatnonzero(chosen):
         found.setdefault(tuple(place[k, :fixed].tolist()), int(k))
     return list(found.values())
-
-
-def _checked(method: str, n: int) -> tuple[Ints, Floats]:
-    one_of(method, DISTANCES, "rule that minimizes an expected loss")
-    if not 2 <= n <= MOST_ITEMS:
-        raise ValueError(f"n must be in 2..{MOST_ITEMS}, where all orders can be listed, not {n}")
-    return _losses(method, n)

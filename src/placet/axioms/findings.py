@@ -200,10 +200,10 @@ def verdict_finding(v: Verdict) -> Finding:
         scope = "all" if v.complete else "a sample of"
         text = f"No violation in {scope} {v.searched:,} profiles that were searched."
         return Finding(v.axiom, "not broken", None, text)
-    return Finding(v.axiom, "broken", v.margin, wording.explain(v.witness) + _bound(v))
+    return Finding(v.axiom, "broken", v.margin, wording.explain(v.witness) + _largest_share_text(v))
 
 
-def _bound(v: Verdict) -> str:
+def _largest_share_text(v: Verdict) -> str:
     if v.margin is None or not v.proved:
         return ""
     if v.margin < 0.5 - 1e-9:

@@ -6,6 +6,7 @@ items, while B scores at least as much as A.  The relaxed axiom holds beyond tha
 
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,8 @@ from placet.data.errors import one_of
 
 MOST_ITEMS = 8
 PREMISES = ("pareto", "iia", "majority", "condorcet", "strong-condorcet")
+SOLVED, INFEASIBLE = 0, 2
+"""Values of ``status`` in SciPy's results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +61,7 @@ def worst_case(axiom: str, h: ArrayLike) -> WorstCase:
     if axiom == "iia":
         share, weights = _maximize_common_share(behind, premise_rows(axiom, place)[0])
     else:
-        share, weights = _maximize_share(behind, premise_rows(axiom, place), exactly=axiom == "pareto")
+        share, weights = maximize_share(_scale(behind)[None, :], premise_rows(axiom, place), exactly=axiom == "pareto")
     return WorstCase(axiom, share, tuple(order_profile(place, weight) for weight in weights))
 
 
@@ -100,16 +103,21 @@ def condorcet_case(h: ArrayLike) -> PlacesCase:
     premises = [ahead.astype(np.float64)]
     if n > 2:
         premises.append((n - place[:, 0] - 1 - ahead) / (n - 2))
-    share, (weight,) = _maximize_share(points[place[:, 0]] - points[place[:, 1]], np.array(premises))
+    behind = _scale(points[place[:, 0]] - points[place[:, 1]])
+    share, (weight,) = maximize_share(behind[None, :], np.array(premises))
     kept = np.flatnonzero(weight)
     return PlacesCase(share, tuple(map(tuple, place[kept].tolist())), tuple(weight[kept].tolist()))
 
 
-def _maximize_share(behind: Floats, premises: Floats, exactly: bool = False) -> tuple[float, list[Floats]]:
-    """The largest t subject to premises @ P >= t, behind @ P <= 0, P a distribution; with ``exactly``, t = 1."""
-    upper = np.vstack([np.append(_scale(behind), 0.0), np.column_stack([-premises, np.ones(len(premises))])])
-    total = np.append(np.ones(len(behind)), 0.0)[None, :]
-    return _solve(upper, total, np.ones(1), (1.0, 1.0) if exactly else (0.0, 1.0), parts=1)
+def maximize_share(behind: Floats, premises: Floats, exactly: bool = False) -> tuple[float, list[Floats]]:
+    """The largest t subject to premises @ P >= t, behind @ P <= 0, P a distribution; with ``exactly``, t = 1.
+
+    Returned with P, or NaN and no distribution if there is none; ``behind`` and ``premises`` are (rows, orders).
+    """
+    required = np.column_stack([-premises, np.ones(len(premises))])
+    upper = np.vstack([np.column_stack([behind, np.zeros(len(behind))]), required])
+    total = np.append(np.ones(behind.shape[1]), 0.0)[None, :]
+    return _maximize_last(upper, total, np.ones(1), (1.0, 1.0) if exactly else (0.0, 1.0), parts=1)
 
 
 def _maximize_common_share(behind: Floats, ahead: Floats) -> tuple[float, list[Floats]]:
@@ -127,24 +135,40 @@ def _maximize_common_share(behind: Floats, ahead: Floats) -> tuple[float, list[F
             np.concatenate([zero, ahead, [-1.0]]),
         ]
     )
-    return _solve(upper, equal, np.array([1.0, 1.0, 0.0, 0.0]), (0.0, 1.0), parts=2)
+    return _maximize_last(upper, equal, np.array([1.0, 1.0, 0.0, 0.0]), (0.0, 1.0), parts=2)
 
 
 def _scale(behind: Floats) -> Floats:
     return behind / (float(np.abs(behind).max()) or 1.0)
 
 
-def _solve(
-    upper: Floats, equal: Floats, value: Floats, level: tuple[float, float], parts: int
+def _maximize_last(
+    upper: Floats, equal: Floats, value: Floats, last: tuple[float, float], parts: int
 ) -> tuple[float, list[Floats]]:
     """Maximize the last variable; return it and the distributions before it, or NaN and none if infeasible."""
     goal = np.zeros(upper.shape[1])
     goal[-1] = -1.0
-    bounds = [(0.0, None)] * (len(goal) - 1) + [level]
-    answer = linprog(goal, upper, np.zeros(len(upper)), equal, value, bounds, method="highs-ds")
-    if answer.status == 2:
+    answer = run_highs(goal, upper, equal, value, last, ends=(SOLVED, INFEASIBLE))
+    if answer.status == INFEASIBLE:
         return np.nan, []
-    if answer.status != 0:
-        raise RuntimeError(f"HiGHS stopped without an answer: {answer.message}")
     weights = [np.where(part > 1e-11, part, 0.0) for part in np.split(answer.x[:-1], parts)]
     return float(answer.x[-1]), [weight / weight.sum() for weight in weights]
+
+
+def run_highs(
+    goal: Floats,
+    upper: Floats,
+    equal: Floats,
+    value: Floats,
+    last: tuple[float | None, float | None],
+    ends: tuple[int, ...] = (SOLVED,),
+) -> Any:
+    """Minimize goal @ x subject to upper @ x <= 0 and equal @ x = value, as SciPy's result.
+
+    The last variable is within the bounds ``last``, all others are at least 0.  A status not in ``ends`` is an error.
+    """
+    bounds = [(0.0, None)] * (len(goal) - 1) + [last]
+    answer = linprog(goal, upper, np.zeros(len(upper)), equal, value, bounds, method="highs-ds")
+    if answer.status not in ends:
+        raise RuntimeError(f"HiGHS stopped without an answer: {answer.message}")
+    return answer

@@ -98,11 +98,10 @@ def relation(answer: Any, n_items: int) -> Relation:
 
 
 class CachedMethod:
-    """A method that runs only once on each profile; ``runs`` counts the runs."""
+    """A method that runs only once on each profile."""
 
     def __init__(self, method: Any, most_cached: int = 200_000):
         self.method = as_method(method)
-        self.runs = 0
         self.reason = ""
         self._cache: dict[Profile, Relation | None] = {}
         self._most_cached = most_cached
@@ -117,7 +116,6 @@ class CachedMethod:
             return self._cache[profile]
         if len(self._cache) >= self._most_cached:
             self._cache.clear()
-        self.runs += 1
         try:
             above: Relation | None = relation(self.method.run(profile.to_rankings()), len(profile.items))
         except DataError as error:

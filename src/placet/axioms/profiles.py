@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 
 from placet.data import Comparisons, Rankings
-from placet.data.arrays import Floats, Names
+from placet.data.arrays import Floats, Ints, Names
 
 Ballot = tuple[int, ...]
 """Tier of every item: 0 is best, -1 means absent."""
@@ -37,8 +37,7 @@ class Profile:
     @classmethod
     def from_rankings(cls, rankings: Rankings) -> "Profile":
         """The same ballots as a profile, without empty ones and those of weight 0.  O(ballots n)."""
-        tiers = np.full((len(rankings), rankings.n_items), -1)
-        tiers[rankings.ballot, rankings.item] = rankings.tier
+        tiers = tier_table(rankings)
         keep = (rankings.weight > 0) & (np.diff(rankings.offsets) > 0)
         agent = None if rankings.agent is None else tuple(rankings.agent[keep].tolist())
         ballots = tuple(map(tuple, tiers[keep].tolist()))
@@ -54,13 +53,8 @@ class Profile:
     def to_rankings(self) -> Rankings:
         """The profile as ``Rankings``; scores are minus the tiers, so that rules on scores apply too.  O(ballots n)."""
         tiers = np.array(self.ballots, np.int64).reshape(len(self.ballots), len(self.items))
-        order = np.argsort(tiers, axis=1, kind="stable")
-        tier = np.take_along_axis(tiers, order, 1)
-        listed = tier >= 0
-        offsets = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
         agent = None if self.agent is None else np.array(self.agent, np.int64)
-        weight, score = np.array(self.weight), -tier[listed].astype(np.float64)
-        return Rankings(order[listed], tier[listed], offsets, weight, agent, items=self.items, score=score)
+        return rankings_of_tiers(tiers, np.array(self.weight), self.items, agent)
 
     @cached_property
     def is_strict(self) -> bool:
@@ -93,6 +87,23 @@ class Profile:
         for ballot, w in zip(self.ballots, self.weight):
             weight[ballot] = weight.get(ballot, 0.0) + w
         return replace(self, ballots=tuple(weight), weight=tuple(weight.values()), agent=None)
+
+
+def tier_table(rankings: Rankings) -> Ints:
+    """Tier (ballots, n) of every item on every ballot; -1 means absent."""
+    tiers = np.full((len(rankings), rankings.n_items), -1)
+    tiers[rankings.ballot, rankings.item] = rankings.tier
+    return tiers
+
+
+def rankings_of_tiers(tiers: Ints, weight: Floats, items: Names, agent: Ints | None = None) -> Rankings:
+    """The ballots of a table (ballots, n) of tiers, where -1 means absent; scores are minus the tiers."""
+    order = np.argsort(tiers, axis=1, kind="stable")
+    tier = np.take_along_axis(tiers, order, 1)
+    listed = tier >= 0
+    offsets = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
+    score = -tier[listed].astype(np.float64)
+    return Rankings(order[listed], tier[listed], offsets, weight, agent, items=items, score=score)
 
 
 @dataclass(frozen=True)

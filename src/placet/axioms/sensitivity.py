@@ -9,8 +9,9 @@ import numpy as np
 
 from placet.aggregate.places import mean_points, tier_starts
 from placet.axioms.outcome import Method, Relation, relation, tiers
+from placet.axioms.profiles import rankings_of_tiers, tier_table
 from placet.data import Rankings
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,7 @@ def item_points(rankings: Rankings, h: Any, unlisted: str) -> Any:
 def _search_sensitivity(
     rankings: Rankings, rule: Method, above: Relation, winner: int, most_rivals: int
 ) -> Sensitivity:
-    tier = np.full((len(rankings), rankings.n_items), -1)
-    tier[rankings.ballot, rankings.item] = rankings.tier
+    tier = tier_table(rankings)
     whole = whole_numbers(rankings.weight)
     most = int(rankings.weight.sum()) if whole else len(rankings)
     rivals = [k for level in tiers(above) for k in level if k != winner][:most_rivals]
@@ -160,7 +160,7 @@ def _search_sensitivity(
     return Sensitivity(rankings.items[winner], by, None, best if by is not None else None, exact=False, tried=tried)
 
 
-def _convert_ballots(rankings: Rankings, tier: Any, winner: int, rival: int, count: int, whole: bool) -> Rankings:
+def _convert_ballots(rankings: Rankings, tier: Ints, winner: int, rival: int, count: int, whole: bool) -> Rankings:
     """The ballots after ``count`` of them move the rival to the first place and the winner to the last."""
     gap = np.where((tier[:, winner] >= 0) & (tier[:, rival] >= 0), tier[:, winner] - tier[:, rival], 0)
     order = np.argsort(gap, kind="stable")
@@ -172,13 +172,4 @@ def _convert_ballots(rankings: Rankings, tier: Any, winner: int, rival: int, cou
     new = np.where(tier[rows] >= 0, tier[rows] + 1, -1)
     new[:, rival], new[:, winner] = 0, tier.shape[1] + 1
     weight = np.concatenate([rankings.weight - amount, amount[rows]])
-    return _rankings(np.vstack([tier, new])[weight > 0], weight[weight > 0], rankings)
-
-
-def _rankings(tier: Any, weight: Floats, like: Rankings) -> Rankings:
-    order = np.argsort(tier, axis=1, kind="stable")
-    ordered = np.take_along_axis(tier, order, 1)
-    listed = ordered >= 0
-    offsets = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
-    score = -ordered[listed].astype(np.float64)
-    return Rankings(order[listed], ordered[listed], offsets, weight, items=like.items, score=score)
+    return rankings_of_tiers(np.vstack([tier, new])[weight > 0], weight[weight > 0], rankings.items)
