@@ -36,7 +36,8 @@ ROUTING = (
 
 def refuse_other_arguments(given: Mapping[str, Any]) -> None:
     """Raise a ``TypeError`` that says what to pass instead of arguments that `fit` does not have."""
-    for name in given:
+    if given:
+        name = next(iter(given))
         raise TypeError(f"fit has no argument {name}" + (f": {INSTEAD[name]}" if name in INSTEAD else ""))
 
 

@@ -112,11 +112,6 @@ def gaussian(bandwidth: float) -> Pairwise:
     return kernel
 
 
-def cosine(A: Floats, B: Floats) -> Floats:
-    """Inner products of rows that already have length 1."""
-    return np.asarray(A @ B.T)
-
-
 def dense(X: Any) -> Floats:
     if isinstance(X, np.ndarray):
         return X

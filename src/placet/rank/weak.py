@@ -247,10 +247,6 @@ def _lightgbm_tree(family: Trees, target: Floats, rows: Ints | None, columns: In
     }
     if family.data is None:  # binned once; later rounds change only the target and the subset of rows
         family.data = lgb.Dataset(family.X, target, params=common, free_raw_data=False)
-    weight = np.ones(len(target))
-    if rows is not None:
-        weight[:] = 0.0
-        weight[rows] = 1.0
     # LightGBM counts rows of weight 0 in a leaf, so a subset of the rows is a separate Dataset
     data = family.data if rows is None else family.data.subset(np.sort(rows))
     data.construct()
