@@ -125,7 +125,7 @@ class Comparisons:
                 raise DataError(f"{name} has {len(values)} entries; {n} are needed")
         first, second, names = _encode_pairs(a, b, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
-        beside = _beside(control, None, time, n)
+        beside = _optional_columns(control, time, n)
         return cls._from_votes(first, second, result, weight, voter, names, voters, ordered, (), **beside)
 
     @classmethod
@@ -152,7 +152,7 @@ class Comparisons:
         code, found = recode(np.concatenate([a, b]), names, "item", items)
         voter, voters = (None, None) if agent is None else recode(*agent, "agent")
         first, second = code[: len(a)], code[len(a) :]
-        beside = _beside(control, None, time, len(a))
+        beside = _optional_columns(control, time, len(a))
         return cls._from_votes(first, second, outcome, weight, voter, found, voters, ordered, notes, **beside)
 
     @classmethod
@@ -281,9 +281,9 @@ def control_columns(
     return values, known
 
 
-def _beside(control: Any, names: Sequence[str] | None, time: Any, n: int) -> dict[str, Any]:
+def _optional_columns(control: Any, time: Any, n: int) -> dict[str, Any]:
     """Optional columns of the votes (controls, time) as keyword arguments; only those that are given."""
-    values, known = control_columns(control, names, n)
+    values, known = control_columns(control, None, n)
     found: dict[str, Any] = {} if values is None else {"control": values, "controls": known}
     return found if time is None else found | {"time": time_column(time, n)}
 

@@ -83,10 +83,10 @@ def _letor_query(line: bytes) -> bytes:
 def _cut_lines(piece: FilePiece, start: int, part_bytes: int, key: Any) -> list[Span]:
     """Byte ranges of whole lines; with ``key``, a range ends where the key of the line changes."""
     end = piece.bytes_in_file
-    cuts, inside = [start], False
+    cuts = [start]
     with open(piece.path, "rb") as file:
         while cuts[-1] + part_bytes < end:
-            at, inside = _line_end(file, cuts[-1], part_bytes, end, inside if key is None else None)
+            at = _line_end(file, cuts[-1], part_bytes, end, quotes=key is None)
             if key is not None and at < end:
                 at = _next_key(file, at, end, key)
             if at >= end:
@@ -96,24 +96,24 @@ def _cut_lines(piece: FilePiece, start: int, part_bytes: int, key: Any) -> list[
     return [Span("bytes", a, b) for a, b in pairwise(cuts) if b > a]
 
 
-def _line_end(file: io.BufferedReader, start: int, size: int, end: int, inside: bool | None) -> tuple[int, bool]:
-    """The first line end at least ``size`` bytes after ``start`` (outside quotes, unless ``inside`` is None)."""
+def _line_end(file: io.BufferedReader, start: int, size: int, end: int, *, quotes: bool) -> int:
+    """The first line end at least ``size`` bytes after ``start`` (outside quotes, if there may be ``quotes``)."""
     quoted = False
-    if inside is not None:
+    if quotes:
         file.seek(start)
-        left, quotes = size, 0
+        left, count = size, 0
         while left > 0 and (block := file.read(min(left, 1 << 20))):
-            quotes, left = quotes + block.count(b'"'), left - len(block)
-        quoted = quotes % 2 == 1
+            count, left = count + block.count(b'"'), left - len(block)
+        quoted = count % 2 == 1
     file.seek(start + size)
     while True:
         line = file.readline()
         if not line:
-            return end, False
-        if inside is not None and line.count(b'"') % 2 == 1:
+            return end
+        if quotes and line.count(b'"') % 2 == 1:
             quoted = not quoted
         if not quoted:
-            return file.tell(), False
+            return file.tell()
 
 
 def _next_key(file: io.BufferedReader, at: int, end: int, key: Any) -> int:

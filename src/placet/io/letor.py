@@ -79,7 +79,7 @@ def read_letor(
     problems = Problems(name_of(source), on_error)
     dtype = blocks.checked_dtype(dtype)
     base = 0 if zero_based else 1
-    limit = _limit(n_features, max_features, base)
+    limit = _feature_limit(n_features, max_features)
     named = relations is not None
     parsed, table = _read(source, base, limit, group is None, False, dtype, dense=sparse is not True, comments=named)
     blocks.report_bad_lines(parsed, problems)
@@ -112,7 +112,7 @@ def _document_names(parsed: list[Block]) -> list[str | None]:
     return [match.group(1) if match else None for match in found]
 
 
-def _limit(n_features: int | None, max_features: int, base: int) -> int:
+def _feature_limit(n_features: int | None, max_features: int) -> int:
     limit = max_features if n_features is None else n_features
     if not 0 < limit <= 2**31 - 1:
         raise ValueError(f"the number of features must be in 1..{2**31 - 1}, not {limit}")
