@@ -111,6 +111,10 @@ class Rows:
     def name(self) -> str:
         return self.table.name
 
+    @property
+    def names(self) -> list[str]:
+        return list(self.cells)
+
     def line(self, row: int) -> int:
         """The line (or row number) of a row."""
         return self.table.locate([int(self.place[row])])[0][1]
