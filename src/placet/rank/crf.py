@@ -16,6 +16,7 @@ from placet.data.errors import one_of
 from placet.losses import Bound
 from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
 from placet.rank import similarity
+from placet.rank.features import need_dense
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Number, holds
 
@@ -128,10 +129,9 @@ class ContinuousCRF(Ranker):
         }
 
     def _field(self, queries: Queries) -> "_Feedback | _Distillation":
-        if not isinstance(queries.X, np.ndarray):
-            raise DataError("a continuous random field needs dense features; use X.toarray()")
+        X = np.ascontiguousarray(need_dense(queries.X, "a continuous random field needs"), np.float64)
         kind = _Feedback if self.form == "feedback" else _Distillation
-        return kind(np.ascontiguousarray(queries.X, np.float64), queries.offsets, self.relation, queries.relations)
+        return kind(X, queries.offsets, self.relation, queries.relations)
 
     def _scores(self, queries: Queries) -> Floats:
         field = self._field(queries)

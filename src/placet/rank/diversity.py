@@ -244,7 +244,7 @@ class DiversityReranker(Ranker):
             return _cosine(X, offsets)
         if callable(kernel) or kernel == "gaussian":
             function = kernel if callable(kernel) else similarity.gaussian(self.bandwidth)
-            table = X if callable(kernel) else similarity.normalize(similarity.dense(X), offsets)
+            table = X if callable(kernel) else similarity.gaussian_table(X, offsets)
             return lambda a, b: lambda i: np.asarray(function(table[a:b], table[a + i : a + i + 1]))[:, 0]
         matrix = similarity.relation(queries.relations, kernel)
         return lambda a, b: lambda i: matrix[a:b, a:b][[i]].toarray()[0]

@@ -150,11 +150,22 @@ class SideBySide:
         return np.concatenate(parts)
 
 
+def need_dense(X: Any, who_needs: str, alternative: str = "") -> Floats:
+    """Return dense features; raise a ``DataError`` if they are sparse.
+
+    >>> from scipy.sparse import csr_array
+    >>> need_dense(csr_array((2, 2)), "the gaussian kernel needs", "the kernel 'cosine'")
+    Traceback (most recent call last):
+    placet.data.errors.DataError: the gaussian kernel needs dense features; use X.toarray(), or the kernel 'cosine'
+    """
+    if isinstance(X, np.ndarray):
+        return X
+    raise DataError(f"{who_needs} dense features; use X.toarray()" + (f", or {alternative}" if alternative else ""))
+
+
 def product_sums(X: Any, g: Floats, mean: Floats, scale: Floats) -> tuple[Floats, Floats, Floats]:
     """sum z_i z_j, sum z_i z_j g and sum (z_i z_j)^2 over rows, z the standardized features."""
-    if not isinstance(X, np.ndarray):
-        raise DataError("second-order features need dense features; densify them or leave second_order out")
-    n_rows, n_features = X.shape
+    n_rows, n_features = need_dense(X, "second-order features need", "leave second_order out").shape
     refuse_beyond_memory(
         8.0 * 4 * n_features**2,
         f"products of all pairs of {n_features:,} features",

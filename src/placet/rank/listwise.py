@@ -10,6 +10,7 @@ from sklearn.base import clone
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, list_of_rows
 from placet.rank import similarity
+from placet.rank.features import need_dense
 from placet.rank.linear import LinearRanker
 from placet.rank.ranker import Ranker
 from placet.rank.state import Fitted, holds
@@ -82,9 +83,7 @@ class ListwiseFeatures(Ranker):
 
     def _expand(self, queries: Queries) -> Queries:
         """The queries with added columns, (rows, features (1 + deviation + place) + kernels)."""
-        if not isinstance(queries.X, np.ndarray):
-            raise DataError("listwise features need dense features; use X.toarray()")
-        X = np.asarray(queries.X, np.float64)
+        X = np.asarray(need_dense(queries.X, "listwise features need"), np.float64)
         tables = [X]
         if "deviation" in self.parts:
             tables.append(deviations(X, queries))

@@ -22,6 +22,7 @@ import numpy as np
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.kernels import similarity as kernels
+from placet.rank.features import need_dense
 
 Pairwise = Callable[[Any, Any], Any]
 Kernel = str | Pairwise
@@ -64,7 +65,7 @@ def cosine_product(U: Any, offsets: Ints, v: Floats) -> Floats:
 
     n = U.shape[0]
     member = csr_array((v, np.arange(n), offsets), shape=(len(offsets) - 1, n))
-    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    query = list_of_rows(offsets)
     total = (member @ U).tocsr()[query]
     return np.asarray(U.multiply(total).sum(axis=1)).ravel() - np.asarray(U.multiply(U).sum(axis=1)).ravel() * v
 
@@ -80,7 +81,7 @@ def sums(
         elif kernel == "cosine":
             out[:, k] = cosine_product(unit_rows(X, offsets), offsets, np.ones(X.shape[0]))
         elif kernel == "gaussian":
-            out[:, k] = _block_sums(gaussian(bandwidth), normalize(dense(X), offsets), offsets)
+            out[:, k] = _block_sums(gaussian(bandwidth), gaussian_table(X, offsets), offsets)
         else:
             out[:, k] = _relation_sums(kernel, relations)
     return out
@@ -112,10 +113,9 @@ def gaussian(bandwidth: float) -> Pairwise:
     return kernel
 
 
-def dense(X: Any) -> Floats:
-    if isinstance(X, np.ndarray):
-        return X
-    raise DataError("the gaussian kernel needs dense features; use X.toarray(), or the kernel 'cosine'")
+def gaussian_table(X: Any, offsets: Ints) -> Floats:
+    """Features scaled for `gaussian`; raise a ``DataError`` if they are sparse."""
+    return normalize(need_dense(X, "the gaussian kernel needs", "the kernel 'cosine'"), offsets)
 
 
 def relation(relations: Relations, name: str) -> Any:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csc_array
 
-from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.kernels import boosting as kernels
 from placet.kernels.rankboost import best_threshold
+from placet.rank.features import need_dense
 from placet.rank.files import lightgbm
 
 LEARNERS = ("feature", "stump", "tree", "listwise")
@@ -285,9 +285,7 @@ def listwise_table(X: Any, z: Floats, offsets: Ints) -> Floats:
     (rows, kernels len(EXPONENTS) (features + 1)): the terms of a sum of products over the other rows, with z
     (rows, kernels) the sums over these rows.  The largest factor of a list is 1, so long lists cannot overflow.
     """
-    if not isinstance(X, np.ndarray):
-        raise DataError("listwise learners need dense features; use X.toarray()")
-    base = np.column_stack([np.ones(len(X)), X])
+    base = np.column_stack([np.ones(X.shape[0]), need_dense(X, "listwise learners need")])
     full = np.diff(offsets) > 0
     starts, sizes = offsets[:-1][full], np.diff(offsets)[full]
     blocks = []
@@ -312,10 +310,10 @@ def families(
 ) -> dict[str, Any]:
     """Families of weak ranking functions by name; stumps and trees need dense features."""
     found: dict[str, Any] = {}
-    needs_dense = {"stump", "tree"} & set(learners)
-    if needs_dense and not isinstance(X, np.ndarray):
-        raise DataError(f"learners {sorted(needs_dense)} need dense features; use X.toarray(), or 'feature'")
-    dense = np.ascontiguousarray(X, np.float64) if needs_dense else None
+    of_dense = sorted({"stump", "tree"} & set(learners))
+    dense = None
+    if of_dense:
+        dense = np.ascontiguousarray(need_dense(X, f"learners {of_dense} need", "'feature'"), np.float64)
     for name in learners:
         if name == "feature":
             found[name] = Columns(np.asfortranarray(X) if isinstance(X, np.ndarray) else csc_array(X), center)
