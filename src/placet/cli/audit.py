@@ -7,6 +7,7 @@ import typer
 
 from placet.cli.options import AsJson, FormatName, Out, Param, check_reading, complete_methods, ranked_formats, reads
 from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say
+from placet.cli.reading import ballots_of
 
 if TYPE_CHECKING:
     from placet.axioms import Audit, AuditSet, MethodAudit
@@ -87,9 +88,8 @@ def _read(file: Path, format: str, options: dict[str, Any]) -> Any:
     from placet.data import Comparisons, DataError, Rankings, Scores
     from placet.io import read
 
-    data = read(file, format or None, **options)
+    data = ballots_of(read(file, format or None, **options))
     data = data.to_rankings() if isinstance(data, Scores) else data  # one ballot per task
-    data = getattr(data, "rankings", data)  # rank lists of engines, with their queries as instances
     if not isinstance(data, Rankings | Comparisons):
         raise DataError(f"{file}: {type(data).__name__} cannot be audited; votes, ballots or ratings can")
     return data

@@ -39,14 +39,14 @@ def read_parts(files: Sequence[Path], by: str, format: str, options: dict[str, A
 def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Rankings | Comparisons | Scores":
     """Read all files as one set of ballots or votes, or one table of scores."""
     from placet.data import Comparisons, DataError, Rankings, Scores, concat
-    from placet.io import LetorAgg, read
+    from placet.io import read
 
     parts: list[Rankings | Comparisons | Scores] = []
     for file in files:
         data = read(file, format or None, **options)
         for note in getattr(data, "notes", ()):
             say(note)
-        data = data.rankings if isinstance(data, LetorAgg) else data
+        data = ballots_of(data)
         if not isinstance(data, Rankings | Comparisons | Scores):
             raise DataError(f"{file}: {type(data).__name__} cannot be aggregated; votes, ballots or ratings can")
         if parts and type(data) is not type(parts[0]):
@@ -61,6 +61,13 @@ def read_all(files: Sequence[Path], format: str, options: dict[str, Any]) -> "Ra
         return concat(cast("list[Rankings]", _distinct_agents(files, parts)))  # or all of another type
     except DataError as error:
         raise DataError(f"{', '.join(map(str, files))}: {error}") from error
+
+
+def ballots_of(data: Any) -> Any:
+    """The ballots of rank lists by engines, with the queries as instances; any other data unchanged."""
+    from placet.io import LetorAgg
+
+    return data.rankings if isinstance(data, LetorAgg) else data
 
 
 def _distinct_agents(

@@ -113,6 +113,11 @@ def get_poll(store: Store, key: str) -> Poll:
     row = store.row("SELECT * FROM poll WHERE id = ?", key)
     if row is None:
         raise KeyError(key)
+    return poll_of_row(row)
+
+
+def poll_of_row(row: sqlite3.Row) -> Poll:
+    """The poll in a row of the database."""
     values = dict(row) | {"items": json.loads(row["items"]), "settings": json.loads(row["settings"])}
     return Poll(**values | {"open": bool(row["open"])})
 

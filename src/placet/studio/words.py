@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from placet.aggregate.uncertainty import check_level
 from placet.cli.output import value_of
 from placet.studio.sources import paths_of, source_of
 
@@ -31,8 +32,7 @@ class Question:
         """Parse the query of a URL; ``p.name`` are parameters of the method."""
         params = {key[2:]: value_of(text) for key, text in query.items() if key.startswith("p.") and text != ""}
         level, bootstrap = float(query.get("level") or LEVEL), int(query.get("bootstrap") or 0)
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, such as 0.95, not {level}")
+        check_level(level)
         if not 0 <= bootstrap <= 10_000:
             raise ValueError(f"bootstrap must be in 0..10000 rounds, not {bootstrap}")
         return cls(

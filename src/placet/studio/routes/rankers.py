@@ -100,18 +100,14 @@ async def explain(request: Request) -> Response:
 
 async def download(request: Request) -> Response:
     """The model of a run, as a file for `placet score`."""
-    run = next((one for one in _runs(request) if one["id"] == request.path_params["run"]), None)
-    if run is None:
-        raise HTTPException(404, "there is no such run")
+    run = _run(request)
     name = f"{run['settings']['ranker']}-{run['id'][:6]}.placet"
     return FileResponse(_model(request, run["id"]), filename=name, media_type="application/octet-stream")
 
 
 async def remove(request: Request) -> Response:
     """Delete a run and its model."""
-    key = request.path_params["run"]
-    if not any(one["id"] == key for one in _runs(request)):
-        raise HTTPException(404, "there is no such run")
+    key = _run(request)["id"]
     await asyncio.wrap_future(store_of(request).execute("DELETE FROM run WHERE id = ?", key))
     Path(_model(request, key)).unlink(missing_ok=True)
     return JSONResponse({})
@@ -123,6 +119,13 @@ def _runs(request: Request) -> list[dict[str, Any]]:
     return [
         {**dict(row), "settings": json.loads(row["settings"]), "summary": json.loads(row["summary"])} for row in rows
     ]
+
+
+def _run(request: Request) -> dict[str, Any]:
+    run = next((one for one in _runs(request) if one["id"] == request.path_params["run"]), None)
+    if run is None:
+        raise HTTPException(404, "there is no such run")
+    return run
 
 
 def _shown(run: dict[str, Any]) -> dict[str, Any]:

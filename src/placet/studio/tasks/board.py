@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ TIME_WORDS = {"time", "date", "day", "month", "year", "timestamp", "tstamp", "wh
 _RESULTS: "OrderedDict[str, Consensus | ConsensusSet]" = OrderedDict()
 
 Data = Rankings | Comparisons
+T = TypeVar("T")
 
 
 def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
     chosen = _at(one_of_many(whole, asked.instance), asked.at)
     about: dict[str, Any] = {
         "method": whole.method,
-        "kind": kind_of(_first_part(data)),
+        "kind": kind_of(first_part(data)),
         "command": replace(asked, method=whole.method).command(path),
         "python": replace(asked, method=whole.method).python(path),
         "notes": [*load(path, asked.reading, asked.by)[1], *whole.notes],
@@ -108,18 +109,11 @@ def sliced(path: str, asked: Question) -> Any:
 def problem(path: str, asked: Question) -> Data:
     """The data of the problem that is shown: all data, or those of one slice or contest."""
     data = sliced(path, asked)
-    if isinstance(data, Scores):
-        return data.to_rankings()  # one ballot per task
     if isinstance(data, Mapping):
-        named: list[tuple[Hashable, Any]] = list(data.items())
+        data = _part_named(data, asked.instance)
     elif isinstance(data, Rankings) and data.instance is not None:
-        named = list(data.by_instance())
-    else:
-        return cast(Data, data)
-    for name, part in named:
-        if not asked.instance or str(name) == asked.instance:
-            return part.to_rankings() if isinstance(part, Scores) else cast(Data, part)
-    raise DataError(f"contest {asked.instance!r} is not among the {len(named)} contests")
+        data = _part_named(dict(data.by_instance()), asked.instance)
+    return data.to_rankings() if isinstance(data, Scores) else cast(Data, data)  # one ballot per task
 
 
 def one_of_many(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
@@ -128,10 +122,15 @@ def one_of_many(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
         if instance:
             raise ValueError(f"contest {instance!r} is unknown; these data are one")
         return whole
-    for name, c in whole.items():
+    return _part_named(whole, instance)
+
+
+def _part_named(parts: Mapping[Hashable, T], instance: str) -> T:
+    """The part of one instance: the one named, or the first."""
+    for name, part in parts.items():
         if not instance or str(name) == instance:
-            return c
-    raise ValueError(f"contest {instance!r} is not among the {len(whole)} contests")
+            return part
+    raise ValueError(f"contest {instance!r} is not among the {len(parts)} contests")
 
 
 def shown_board(path: str, asked: Question, progress: Any = None) -> Consensus:
@@ -147,14 +146,14 @@ def _at(c: Consensus, when: str) -> Consensus:
     return c.at(when if isinstance(number, str) else number)
 
 
-def _first_part(data: Any) -> Any:
+def first_part(data: Any) -> Any:
     """The data themselves, or their first slice."""
     return next(iter(data.values()), None) if isinstance(data, Mapping) else data
 
 
 def _time_of(data: Any, path: str) -> dict[str, Any] | None:
     """Whether votes have times; if not, all columns and the likely time column; None if there is no such column."""
-    part = _first_part(data)
+    part = first_part(data)
     if not isinstance(part, Comparisons):
         return None
     if part.time is not None:

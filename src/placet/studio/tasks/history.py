@@ -10,7 +10,7 @@ import scipy.special
 
 from placet.data import Comparisons
 from placet.data.times import Steps, Times
-from placet.studio.tasks.board import answer, one_of_many, sliced
+from placet.studio.tasks.board import first_part, shown_board, sliced
 from placet.studio.words import Question
 
 MOST_LINES = 8
@@ -26,11 +26,11 @@ def history(progress: Any, *, path: str, question: Mapping[str, Any], chosen: Se
     """
     given = Question.from_json(question)
     data = sliced(path, given)
-    part = next(iter(data.values())) if isinstance(data, Mapping) else data
+    part = first_part(data)
     if not isinstance(part, Comparisons) or part.time is None:
         raise ValueError("these data do not say when they were given; name the column of their time")
     asked = moving(given, step_for(part.time))
-    c = one_of_many(answer(path, asked, progress), asked.instance)
+    c = shown_board(path, asked, progress)
     named = {str(name): name for name in c.items}
     best = [str(c.items[k]) for k in c.order[:MOST_LINES]]
     shown = [name for name in dict.fromkeys([*chosen, *best]) if name in named][: max(MOST_LINES, len(chosen))]

@@ -7,7 +7,7 @@ from typing import Any
 
 from placet.aggregate import Consensus, consensus
 from placet.data import Comparisons, Rankings
-from placet.studio.polls import AHEAD, Poll
+from placet.studio.polls import AHEAD, Poll, poll_of_row
 
 MOST_JOINT = 200
 """Maximum number of items for which the pairs to ask next are optimized; beyond, they are drawn at random."""
@@ -52,8 +52,7 @@ def read_votes(database: str, key: str, last: int) -> tuple[Poll, list[sqlite3.R
         row = connection.execute("SELECT * FROM poll WHERE id = ?", (key,)).fetchone()
         sql = "SELECT * FROM vote WHERE poll = ? AND number <= ? AND counts = 1 ORDER BY number"
         votes = connection.execute(sql, (key, last)).fetchall()
-    values = dict(row) | {"items": json.loads(row["items"]), "settings": json.loads(row["settings"])}
-    return Poll(**values), votes
+    return poll_of_row(row), votes
 
 
 def votes_of(asked: Poll, votes: list[sqlite3.Row]) -> Rankings | Comparisons | None:

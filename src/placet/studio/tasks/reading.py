@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from placet.cli.reading import ballots_of
 from placet.data import Comparisons, DataError, Queries, Rankings, Scores
 from placet.io import FORMATS, read, read_slices
 from placet.io.ballot_tables import LAYOUTS, Columns, find_columns
@@ -99,8 +100,7 @@ def load(path: str, reading: Mapping[str, Any], by: str = "") -> tuple[Any, list
             warnings.simplefilter("always")
             source = source_of(path)
             data = read_slices(source, by, **reading) if by else read(source, **reading)
-        data = getattr(data, "rankings", data)  # rank lists of engines, with their queries as instances
-        _DATA[key] = data, [str(warning.message) for warning in caught]
+        _DATA[key] = ballots_of(data), [str(warning.message) for warning in caught]
         while len(_DATA) > MOST_KEPT:
             _DATA.popitem(last=False)
     _DATA.move_to_end(key)
