@@ -1,6 +1,7 @@
 """Linear rankers on queries in parts: moments, objective, metrics and scores are sums or lists over the parts."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from placet.rank.features import (
     times,
 )
 from placet.rank.objective import Objective
+from placet.rank.ranker import mean_defined
 
 
 class PartsObjective(Objective):
@@ -113,11 +115,7 @@ def _product_sums(queries: Queries, mean_grade: float, mean: Floats, scale: Floa
 
 def mean_metric(parts: Parts, metric: str, w: Floats, constant: float, products: Products | None) -> float:
     """Mean of a metric over the queries for which it is defined."""
-    from functools import partial
-
-    (values,) = evaluate_parts([metric], partial(linear_scores, w, constant, products), parts).values()
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else float("nan")
+    return mean_defined(*evaluate_parts([metric], partial(linear_scores, w, constant, products), parts).values())
 
 
 def linear_scores(w: Floats, constant: float, products: Products | None, queries: Queries) -> Floats:
