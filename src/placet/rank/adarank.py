@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from placet.data import Queries
-from placet.data.arrays import Floats, list_of_rows
+from placet.data.arrays import Floats
 from placet.metrics import metric as metric_of
 from placet.rank import similarity, weak
 from placet.rank.additive import Additive, Made, Round
@@ -144,11 +144,10 @@ class AdaRank(Additive):
             sign = 1.0 if side == 0 else -1.0
             found = name, sign * h, function, sign * unit, (values, turned)[int(side)][int(k)], int(k)
         if trees is not None:
-            query = list_of_rows(queries.offsets)
-            mean = np.bincount(query, queries.grade, len(queries)) / np.maximum(np.diff(queries.offsets), 1)
+            centered = similarity.center(queries.grade[:, None], queries.offsets)[:, 0]
             whole = np.zeros(len(queries))
             whole[counts] = P
-            proposal = trees.propose_by_range(whole[query] * (queries.grade - mean[query]))
+            proposal = trees.propose_by_range(whole[queries.query] * centered)
             if proposal is not None:
                 h, function, unit = proposal
                 E = metric_of(self.metric)(h, queries.grade, queries.offsets)[counts]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 from placet.data.room import refuse_beyond_memory
 from placet.kernels import products as kernels
 from placet.threads import sum_over_rows
@@ -161,6 +161,17 @@ def need_dense(X: Any, who_needs: str, alternative: str = "") -> Floats:
     if isinstance(X, np.ndarray):
         return X
     raise DataError(f"{who_needs} dense features; use X.toarray()" + (f", or {alternative}" if alternative else ""))
+
+
+def reduce_per_list(reduce: np.ufunc, values: Floats, offsets: Ints) -> Floats:
+    """Reduce over the rows of each list, and broadcast the result back to these rows.
+
+    >>> reduce_per_list(np.maximum, np.array([1.0, 3.0, 2.0]), np.array([0, 2, 2, 3]))
+    array([3., 3., 2.])
+    """
+    full = np.diff(offsets) > 0
+    found = reduce.reduceat(values, offsets[:-1][full], axis=0) if full.any() else values[:0]
+    return found[np.repeat(np.arange(full.sum()), np.diff(offsets)[full])]
 
 
 def product_sums(X: Any, g: Floats, mean: Floats, scale: Floats) -> tuple[Floats, Floats, Floats]:

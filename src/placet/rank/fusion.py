@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, list_of_rows
+from placet.rank.features import reduce_per_list
 from placet.rank.ranker import Ranker, ranker_class
 from placet.rank.state import Fitted, Number, Several, holds
 from placet.rank.validation import Best
@@ -134,7 +135,7 @@ def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Floats:
         raise DataError("ranks must be a table of documents x engines, not negative, NaN where an engine did not list")
     listed = ~np.isnan(rank)
     place = _places(rank, offsets)
-    length = _per_query(np.add, listed.astype(np.float64), offsets)
+    length = reduce_per_list(np.add, listed.astype(np.float64), offsets)
     on = lambda values: np.where(listed, values, 0.0)  # noqa: E731
     by_place = on(1.0 - (place - 1.0) / np.maximum(length, 1.0))
     reciprocal, logged, by_rank = on(1.0 / place), on(1.0 / np.log2(1.0 + place)), on(-np.log1p(rank))
@@ -149,7 +150,7 @@ def fusion_features(rank: ArrayLike, offsets: NDArray[np.int64]) -> Floats:
         sums += sums_by_agreement(values, offsets)
     engines = (length > 0).sum(axis=1)
     query = [
-        _per_query(np.add, np.ones(len(rank)), offsets),
+        reduce_per_list(np.add, np.ones(len(rank)), offsets),
         engines,
         sums[0] / np.maximum(engines, 1),
         length.max(axis=1, initial=0.0),
@@ -165,19 +166,19 @@ def sums_by_agreement(values: Floats, offsets: NDArray[np.int64]) -> list[Floats
     found in three rounds from equal weights.  O(rows x engines).
     """
     Z = np.column_stack([standardize(column, offsets) for column in values.T]) if values.size else values
-    size = np.maximum(_per_query(np.add, np.ones((len(Z), 1)), offsets), 1.0)
+    size = np.maximum(reduce_per_list(np.add, np.ones((len(Z), 1)), offsets), 1.0)
     weight = np.ones_like(Z)
     for _ in range(ROUNDS):
         consensus = standardize((weight * Z).sum(axis=1), offsets)
-        weight = np.maximum(_per_query(np.add, Z * consensus[:, None], offsets) / size, 0.0)
+        weight = np.maximum(reduce_per_list(np.add, Z * consensus[:, None], offsets) / size, 0.0)
     return [(weight * Z).sum(axis=1), (weight * values).sum(axis=1), (weight**2 * values).sum(axis=1)]
 
 
 def standardize(values: Floats, offsets: NDArray[np.int64]) -> Floats:
     """Scale values to mean 0 and standard deviation 1 in each list; 0 where a list's values are all equal."""
     size = np.maximum(np.diff(offsets), 1)[list_of_rows(offsets)]
-    centered = values - _per_query(np.add, values, offsets) / size
-    deviation = np.sqrt(_per_query(np.add, centered**2, offsets) / size)
+    centered = values - reduce_per_list(np.add, values, offsets) / size
+    deviation = np.sqrt(reduce_per_list(np.add, centered**2, offsets) / size)
     flat = deviation <= 1e-12 * np.maximum(1.0, np.abs(values))
     return np.where(flat, 0.0, centered / np.where(flat, 1.0, deviation))
 
@@ -194,13 +195,6 @@ def _places(rank: Floats, offsets: NDArray[np.int64]) -> Floats:
         first = np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))
         out[order, k] = first - offsets[:-1][query[order]] + 1.0
     return out
-
-
-def _per_query(reduce: np.ufunc, values: Floats, offsets: NDArray[np.int64]) -> Floats:
-    """Reduce over the rows of each list, and broadcast the result back to these rows."""
-    full = np.diff(offsets) > 0
-    found = reduce.reduceat(values, offsets[:-1][full], axis=0) if full.any() else values[:0]
-    return found[np.repeat(np.arange(full.sum()), np.diff(offsets)[full])]
 
 
 def _as_features(queries: Queries) -> Queries:

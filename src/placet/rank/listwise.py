@@ -10,7 +10,7 @@ from sklearn.base import clone
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, list_of_rows
 from placet.rank import similarity
-from placet.rank.features import need_dense
+from placet.rank.features import need_dense, reduce_per_list
 from placet.rank.linear import LinearRanker
 from placet.rank.ranker import Ranker
 from placet.rank.state import Fitted, holds
@@ -91,8 +91,7 @@ class ListwiseFeatures(Ranker):
             tables.append(places(X, queries))
         if "similarity" in self.parts:
             T = similarity.sums(self.kernels, X, queries.offsets, queries.relations, bandwidth=self.bandwidth)
-            sizes = np.diff(queries.offsets)
-            tables.append(T / np.repeat(np.maximum(sizes - 1, 1), sizes)[:, None])
+            tables.append(similarity.means_from_sums(T, queries.offsets))
         return replace(queries, X=np.concatenate(tables, axis=1), features=None)
 
     def _scores(self, queries: Queries) -> Floats:
@@ -107,16 +106,12 @@ class ListwiseFeatures(Ranker):
 
 def deviations(X: Floats, queries: Queries) -> Floats:
     """(x - mean) / standard deviation within the list, by column; 0 if all values are equal.  O(rows features)."""
-    query, n = list_of_rows(queries.offsets), np.maximum(np.diff(queries.offsets), 1)[:, None]
-    full = np.diff(queries.offsets) > 0
-    mean, square = np.zeros((2, len(queries), X.shape[1]))
-    mean[full] = np.add.reduceat(X, queries.offsets[:-1][full])
-    mean /= n
-    out = X - mean[query]
-    square[full] = np.add.reduceat(out**2, queries.offsets[:-1][full])
-    spread = np.sqrt(square / n)
+    n = np.diff(queries.offsets)[list_of_rows(queries.offsets), None]
+    mean = reduce_per_list(np.add, X, queries.offsets) / n
+    out = X - mean
+    spread = np.sqrt(reduce_per_list(np.add, out**2, queries.offsets) / n)
     flat = spread <= 1e-12 * np.abs(mean)
-    return np.where(flat[query], 0.0, out / np.where(flat, 1.0, spread)[query])
+    return np.where(flat, 0.0, out / np.where(flat, 1.0, spread))
 
 
 def places(X: Floats, queries: Queries) -> Floats:

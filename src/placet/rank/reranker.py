@@ -13,6 +13,7 @@ from placet.losses import Bound
 from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank import similarity
 from placet.rank.boosting import best_constant
+from placet.rank.features import reduce_per_list
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Base, holds
 
@@ -160,13 +161,11 @@ class ListwiseReranker(Ranker):
 
     def _parts(self, queries: Queries, b: Floats) -> tuple[Floats, Floats]:
         """Base scores (rows,) and centered sums (rows, kernels), as used in the formula."""
-        sizes = np.diff(queries.offsets)
-        if self.positive and len(b):
-            full = sizes > 0
-            b = b - np.repeat(np.minimum.reduceat(b, queries.offsets[:-1][full]), sizes[full])
+        if self.positive:
+            b = b - reduce_per_list(np.minimum, b, queries.offsets)
         T = similarity.sums(self.kernels, queries.X, queries.offsets, queries.relations, bandwidth=self.bandwidth)
         if self.average:
-            T /= np.repeat(np.maximum(sizes - 1, 1), sizes)[:, None]
+            T = similarity.means_from_sums(T, queries.offsets)
         return b, similarity.center(T, queries.offsets)
 
     def _scores(self, queries: Queries) -> Floats:

@@ -87,6 +87,12 @@ def sums(
     return out
 
 
+def means_from_sums(T: Floats, offsets: Ints) -> Floats:
+    """Means over the other rows, from the sums (rows, kernels) over them."""
+    sizes = np.diff(offsets)
+    return T / np.repeat(np.maximum(sizes - 1, 1), sizes)[:, None]
+
+
 def center(T: Floats, offsets: Ints) -> Floats:
     """Subtract the mean of every column of a table (rows, columns) in each list.
 

@@ -17,7 +17,7 @@ from scipy.sparse import csc_array
 from placet.data.arrays import Floats, Ints
 from placet.kernels import boosting as kernels
 from placet.kernels.rankboost import best_threshold
-from placet.rank.features import need_dense
+from placet.rank.features import need_dense, reduce_per_list
 from placet.rank.files import lightgbm
 
 LEARNERS = ("feature", "stump", "tree", "listwise")
@@ -286,14 +286,11 @@ def listwise_table(X: Any, z: Floats, offsets: Ints) -> Floats:
     (rows, kernels) the sums over these rows.  The largest factor of a list is 1, so long lists cannot overflow.
     """
     base = np.column_stack([np.ones(X.shape[0]), need_dense(X, "listwise learners need")])
-    full = np.diff(offsets) > 0
-    starts, sizes = offsets[:-1][full], np.diff(offsets)[full]
     blocks = []
     for k in range(z.shape[1]):
         for w in EXPONENTS:
             exponent = w * z[:, k]
-            largest = np.maximum.reduceat(exponent, starts) if len(starts) else exponent
-            blocks.append(base * np.exp(exponent - np.repeat(largest, sizes))[:, None])
+            blocks.append(base * np.exp(exponent - reduce_per_list(np.maximum, exponent, offsets))[:, None])
     return np.concatenate(blocks, axis=1)
 
 
