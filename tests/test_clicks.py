@@ -1,11 +1,14 @@
 """Clicks: reading them, choices, and rankers whose scores do not inherit the position at which rows were shown."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 import placet
 from placet.data import DataError, Queries
+from placet.data.arrays import same_columns
 from placet.data.clicks import Clicks
 from placet.io import read_clicks
 from placet.losses import LOSSES
@@ -24,6 +27,14 @@ CSV = """session,query,doc,position,clicked
 3,q,a,1,0
 3,q,b,2,0
 """
+
+
+def test_unpickled_clicks_are_equal_and_read_only():
+    log = Clicks.from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1], session=[7, 7])
+    back = pickle.loads(pickle.dumps(log))
+    assert same_columns(back, log)
+    for name in ("query", "document", "position", "clicked", "offsets", "weight"):
+        assert not getattr(back, name).flags.writeable, name
 
 
 def test_a_table_is_read_by_the_names_of_its_columns(tmp_path):

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from placet.data.arrays import (
     numbers,
     offsets_from_sizes,
     offsets_of,
+    rows_of,
     set_columns,
     unique_names,
 )
@@ -84,6 +85,9 @@ class Clicks:
         set_columns(self, query=query, document=document, position=position, clicked=clicked, offsets=offsets)
         set_columns(self, queries=queries, documents=documents, weight=weight)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        set_columns(self, **state)  # unpickled arrays are writable
+
     @classmethod
     def from_columns(
         cls,
@@ -140,9 +144,8 @@ class Clicks:
         useful = (n_clicks > 0) & (rest > 0)
         click = np.flatnonzero(self.clicked & useful[impression])
         of = impression[click]
-        sizes = np.diff(self.offsets)[of]
-        row = np.repeat(self.offsets[:-1][of], sizes) + _counting(sizes)
-        own = row == np.repeat(click, sizes)
+        row, bounds = rows_of(self.offsets, of)
+        own = row == np.repeat(click, np.diff(bounds))
         kept = own | ~self.clicked[row]
         offsets = offsets_from_sizes((rest[of] + 1).astype(np.int64))
         return Choices(row[kept], Lists(own[kept].astype(float), offsets, self.weight[of]), int((~useful).sum()))
@@ -170,9 +173,3 @@ class Clicks:
             f"Clicks({len(self)} impressions of {len(self.queries)} queries, {len(self.document)} rows, "
             f"{int(self.clicked.sum())} clicks)"
         )
-
-
-def _counting(sizes: Ints) -> Ints:
-    """Concatenate 0..n-1 for each size n."""
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
