@@ -7,8 +7,7 @@ import numpy as np
 
 from placet.aggregate.places import tier_starts
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.arrays import Floats, Ints
-from placet.data.rankings import rows_of
+from placet.data.arrays import Floats, Ints, rows_of
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from scipy.linalg import cho_factor, cho_solve
 from placet.aggregate.information import with_mean_zero
 from placet.aggregate.mpm_errors import Errors, error_notes
 from placet.aggregate.mpm_fit import AGENTS_AT_ONCE, Found, Preferences
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, rows_of
 from placet.data.breaking import strength_values
-from placet.data.rankings import rows_of
 from placet.data.room import refuse_square
 from placet.kernels import mpm as kernels
 from placet.optim import Fit, lbfgs, newton

@@ -1,7 +1,7 @@
 """Arrays and lists of rows: read-only columns, integer codes for names, columns of any data frame."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from placet.data.errors import DataError
 Names = tuple[Hashable, ...]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 
 
 class Lists(NamedTuple):
@@ -116,6 +117,13 @@ def list_of_rows(offsets: Ints) -> Ints:
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
+def rows_of(offsets: Ints, which: Ints) -> tuple[Ints, Ints]:
+    """Rows of the selected lists, in that order, and their offsets."""
+    sizes = np.diff(offsets)[which]
+    new = offsets_from_sizes(sizes)
+    return np.arange(new[-1]) + np.repeat(offsets[which] - new[:-1], sizes), new
+
+
 def descending_order(grade: Floats, offsets: Ints) -> Ints:
     """Row order that sorts each list by descending grade; rows of equal grade keep their order.  O(rows log rows).
 
@@ -137,6 +145,17 @@ def dense_tiers(values: NDArray[Any], offsets: Ints) -> Ints:
     first = np.zeros(len(values), np.int64)
     first[starts] = 1
     return count - count[starts][np.cumsum(first) - 1]
+
+
+def number_tiers(tier: Ints, offsets: Ints) -> tuple[Ints, Ints]:
+    """The index of each row's tier among all tiers of all lists (rows,), and the list of each tier.
+
+    Rows are sorted by tier within each list.  O(rows).
+    """
+    owner = list_of_rows(offsets)
+    new = np.ones(len(tier), bool)
+    new[1:] = (tier[1:] != tier[:-1]) | (owner[1:] != owner[:-1])
+    return np.cumsum(new) - 1, owner[new]
 
 
 def is_missing(value: Any) -> bool:
@@ -217,6 +236,16 @@ def unique_names(values: Iterable[Hashable], what: str) -> Names:
         repeats = len(names) - len(set(names))
         raise DataError(f"{what} name {first_repeat(names)!r} occurs more than once ({repeats} repeats)")
     return names
+
+
+def distinct(groups: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    """The different values of several groups, by first appearance."""
+    return tuple(dict.fromkeys(value for group in groups for value in group))
+
+
+def plain_names(names: list[Hashable]) -> list[Hashable]:
+    """Names for one column: unchanged if they have a single type, else as text."""
+    return names if len({type(name) for name in names}) <= 1 else [str(name) for name in names]
 
 
 def first_repeat(values: Iterable[Hashable]) -> Any:

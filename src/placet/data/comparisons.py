@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,8 @@ from placet.data.arrays import (
 from placet.data.errors import DataError
 from placet.data.times import time_column
 
-OUTCOMES = ("a", "b", "tie")
+Outcome = Literal["a", "b", "tie"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 TABLE_CELLS_PER_VOTE = 4
 VOTES_AT_ONCE = 1 << 15
 
@@ -221,6 +222,21 @@ class Comparisons:
         for k, name in enumerate(self.agents):
             yield name, self[bounds[k] : bounds[k + 1]]
 
+    def reweighted(
+        self, factor: Floats | float, *, agents: bool = True, ordered: bool = True, time: bool = True
+    ) -> "Comparisons":
+        """The same results, each row counted ``factor`` (rows,) times; False leaves out agents, who came first, times.
+
+        >>> votes = Comparisons.from_battles("xx", "yy", ["a", "tie"], agent=["u", "v"])
+        >>> votes.reweighted(2.0, agents=False)
+        Comparisons(1 pairs, 2 items, 4 votes)
+        """
+        won, lost, tied = (column * factor for column in (self.wins_i, self.wins_j, self.ties))
+        kept: dict[str, Any] = {"control": self.control, "controls": self.controls, "time": self.time if time else None}
+        if agents:
+            kept |= {"agent": self.agent, "agents": self.agents}
+        return Comparisons(self.i, self.j, won, lost, tied, items=self.items, ordered=self.ordered and ordered, **kept)
+
     def pooled(self) -> "Comparisons":
         """The same results per pair only: without agents, controls, times or who came first."""
         return Comparisons(self.i, self.j, self.wins_i, self.wins_j, self.ties, items=self.items)
@@ -316,7 +332,7 @@ def outcome_codes(outcome: Sequence[str]) -> NDArray[np.int8]:
             if known:
                 return found
         outcome = outcome.tolist()
-    code = {name: k for k, name in enumerate(OUTCOMES)}
+    code: dict[str, int] = {name: k for k, name in enumerate(OUTCOMES)}
     try:
         return np.fromiter(map(code.__getitem__, outcome), np.int8, len(outcome))
     except (KeyError, TypeError):

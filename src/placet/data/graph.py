@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from placet.data.arrays import list_of_rows, number_tiers
+
 Labels = NDArray[np.int64]
 
 FEW = 10_000  # up to this many edges and nodes, plain Python is used instead of importing SciPy's graph module
@@ -34,18 +36,14 @@ def _links(
 ) -> tuple[Labels, Labels, int, int]:
     """Starts and ends of the edges between items and tiers, the number of items, and the number of all nodes."""
     item, tier, offsets = (np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
-    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    new_ballot = np.append(True, ballot[1:] != ballot[:-1])[: len(item)]
-    new_tier = new_ballot | np.append(True, tier[1:] != tier[:-1])[: len(item)]
-    node = np.cumsum(new_tier) - 1  # index of the row's tier among all tiers of all ballots
-    top = new_ballot[new_tier]  # per tier: whether it is the first of its ballot
-    follows = np.flatnonzero(~top)  # tiers with a tier above them: node - 1
-    below = ~top[node]
+    node, ballot = number_tiers(tier, offsets)
+    is_below = np.append(False, ballot[1:] == ballot[:-1])[: len(ballot)]  # per tier: whether node - 1 is above it
+    follows, below = np.flatnonzero(is_below), is_below[node]
     start = np.concatenate([item, n_items + node[below] - 1, n_items + follows - 1])
     end = np.concatenate([n_items + node, item[below], n_items + follows])
     if ties_link:
         start, end = np.concatenate([start, n_items + node]), np.concatenate([end, item])
-    return start, end, n_items, n_items + len(top)
+    return start, end, n_items, n_items + len(ballot)
 
 
 def reduced_edges(
@@ -169,7 +167,7 @@ def always_together(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_item
     array([0, 0, 1, 2])
     """
     item, tier, offsets = (np.asarray(column, dtype=np.int64) for column in (item, tier, offsets))
-    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    ballot = list_of_rows(offsets)
     order = np.lexsort((tier, ballot, item))
     seen: dict[bytes, int] = {}
     place = np.stack([ballot, tier], axis=1)[order]
@@ -226,19 +224,11 @@ def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | N
     return None
 
 
-def _tiers(rows: Rows) -> tuple[Labels, Labels]:
-    """The index of each row's tier among all tiers of all ballots (rows,), and the ballot of each tier."""
-    _, tier, offsets = rows
-    ballot = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    new = np.append(True, (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1]))[: len(tier)]
-    return np.cumsum(new) - 1, ballot[new]
-
-
 def _needs(rows: Rows, label: Labels) -> Labels:
     """Edges (2, edges) from a label to another that any set containing it must also contain: that of the nearest tier
     above with a single label, which in turn requires those above it.
     """
-    (node, ballot), own = _tiers(rows), label[rows[0]]
+    (node, ballot), own = number_tiers(*rows[1:]), label[rows[0]]
     low, high = np.full(len(ballot), len(label)), np.full(len(ballot), -1)
     np.minimum.at(low, node, own)
     np.maximum.at(high, node, own)
@@ -255,7 +245,7 @@ def _united_edges(a: Labels, b: Labels) -> Labels:
 
 def _kept_down(rows: Rows, label: Labels, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mask (sets, labels) of the labels of each set that are below a tier in which the set has no label."""
-    (node, ballot), own = _tiers(rows), label[rows[0]]
+    (node, ballot), own = number_tiers(*rows[1:]), label[rows[0]]
     down = np.zeros_like(inside)
     for k, within in enumerate(inside[:, own]):
         empty = np.bincount(node[within], minlength=len(ballot)) == 0

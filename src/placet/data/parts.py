@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data.arrays import Floats, Ints, Names
+from placet.data.arrays import Floats, Ints, Names, distinct
 from placet.data.comparisons import Comparisons
 from placet.data.engine import KEPT, Engine, Function, Merge, Piece, Serial, add, engine_of
 from placet.data.errors import DataError
@@ -119,8 +119,8 @@ class Parts:
         _refuse_mixed(pieces, found)
         _refuse_spans(pieces, found)
         first = found[0]
-        names = _united([tuple(items), *(one.items for one in found)])
-        agents = None if first.agents is None else _united([one.agents or () for one in found])
+        names = distinct([items, *(one.items for one in found)])
+        agents = None if first.agents is None else distinct(one.agents or () for one in found)
         coded: list[Piece] = []
         for piece, one in zip(pieces, found):
             if first.kind is Queries:
@@ -162,7 +162,7 @@ class Parts:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(note for one in self.summaries for note in one.notes))
+        return distinct(one.notes for one in self.summaries)
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -249,18 +249,10 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Coded:
-    """A piece recoded to the shared numbering of items and agents: local item k becomes ``item[k]``."""
+class Derived:
+    """A piece that is made from another one when it is loaded."""
 
     base: Piece
-    item: Ints
-    n_items: int
-    agent: Ints | None
-    n_agents: int
-
-    @cached_property
-    def key(self) -> str:
-        return f"coded-{self.base.key}-{_digest(self.item.tobytes(), self.n_items, self.n_agents)}"
 
     @property
     def name(self) -> str:
@@ -269,6 +261,20 @@ class Coded:
     @property
     def size(self) -> int:
         return self.base.size
+
+
+@dataclass(frozen=True)
+class Coded(Derived):
+    """A piece recoded to the shared numbering of items and agents: local item k becomes ``item[k]``."""
+
+    item: Ints
+    n_items: int
+    agent: Ints | None
+    n_agents: int
+
+    @cached_property
+    def key(self) -> str:
+        return f"coded-{self.base.key}-{_digest(self.item.tobytes(), self.n_items, self.n_agents)}"
 
     def load(self) -> Any:
         data = self.base.load()
@@ -287,10 +293,9 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class Made:
+class Made(Derived):
     """The result of a function applied to the data of a piece."""
 
-    base: Piece
     make: Function
     call: tuple[int, tuple[Any, ...]]
     owner: str
@@ -299,38 +304,21 @@ class Made:
     def key(self) -> str:
         return f"{self.owner}-{self.base.key}"
 
-    @property
-    def name(self) -> str:
-        return self.base.name
-
-    @property
-    def size(self) -> int:
-        return self.base.size
-
     def load(self) -> Any:
         number, args = self.call
         return self.make(number, self.base.load(), *args)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(Derived):
     """Ballots of a piece with resampled weights: Poisson(weight) for whole weights, else weight times Poisson(1)."""
 
-    base: Piece
     entropy: tuple[int, int, int]
     whole: bool
 
     @property
     def key(self) -> str:
         return f"drawn-{self.entropy}-{self.base.key}"
-
-    @property
-    def name(self) -> str:
-        return self.base.name
-
-    @property
-    def size(self) -> int:
-        return self.base.size
 
     def load(self) -> Any:
         data = KEPT.fetch(self.base)[0]
@@ -379,10 +367,6 @@ def summary_of(data: Data, lists: NDArray[np.uint64] | None = None) -> list[Summ
         lists=lists,
     )
     return [found]
-
-
-def _united(groups: Iterable[Sequence[Hashable]]) -> Names:
-    return tuple(dict.fromkeys(name for group in groups for name in group))
 
 
 def _places(names: Sequence[Hashable], among: Names) -> Ints:

@@ -25,13 +25,14 @@ from placet.data.arrays import (
     offsets_of,
     read_only,
     refuse_masked_or_complex,
+    rows_of,
     same_columns,
     set_columns,
     table,
     unique_names,
 )
 from placet.data.errors import DataError, one_of
-from placet.data.rankings import Rankings, rows_of
+from placet.data.rankings import Rankings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -25,6 +25,7 @@ from placet.data.arrays import (
     offsets_of,
     recode,
     refuse_masked_or_complex,
+    rows_of,
     same_columns,
     set_columns,
     smallest_type,
@@ -530,13 +531,6 @@ class Rankings:
             control=None if control is None else control[order],
             controls=None if control is None else self.controls,
         )
-
-
-def rows_of(offsets: Ints, which: Ints) -> tuple[Ints, Ints]:
-    """Rows of the selected lists, in that order, and their offsets."""
-    sizes = np.diff(offsets)[which]
-    new = offsets_from_sizes(sizes)
-    return np.arange(new[-1]) + np.repeat(offsets[which] - new[:-1], sizes), new
 
 
 def _put_in_order(

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from placet.data.arrays import Ints, Names, encode, is_sparse, offsets_from_sizes
+from placet.data.arrays import Ints, Names, distinct, encode, is_sparse, offsets_from_sizes
 from placet.data.comparisons import Comparisons
 from placet.data.errors import DataError
 from placet.data.queries import Queries
@@ -124,7 +124,7 @@ def _join_scores(parts: list[Scores]) -> Scores:
     row, items = encode([name for part in parts for name in part.items], "item")
     place, found = encode([key for own in columns for key in own], "task")
     keys: list[Any] = list(found)
-    tasks = tuple(dict.fromkeys(name for part in parts for name in part.tasks))
+    tasks = distinct(part.tasks for part in parts)
     value = np.full((len(items), len(keys)), np.nan)
     rows = np.split(row, np.cumsum([part.n_items for part in parts])[:-1])
     for part, i, c in zip(parts, rows, np.split(place, np.cumsum([len(own) for own in columns])[:-1])):
@@ -183,7 +183,7 @@ def _column_of_all(parts: Sequence[Any], name: str) -> Any:
 
 
 def _notes(parts: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    return distinct(part.notes for part in parts)
 
 
 def _stack(matrices: list[Any]) -> Any:

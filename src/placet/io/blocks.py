@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from placet.data import DataError
+from placet.data.arrays import list_of_rows
 from placet.io.files import refuse_wide
 from placet.io.text import Problems, format_number, parse_decimal, quote
 from placet.kernels import interpreted, parse
@@ -324,7 +325,7 @@ def _sort_columns(block: Block, base: int) -> set[int]:
     """Sort the columns of every row in place; record and return the rows that have a column twice."""
     index, value = block.index, block.value
     assert index is not None
-    row = np.repeat(np.arange(len(block.indptr) - 1), np.diff(block.indptr))
+    row = list_of_rows(block.indptr)
     order = np.lexsort((index, row))
     index[:], value[:] = index[order], value[order]
     twice = np.flatnonzero((row[1:] == row[:-1]) & (index[1:] == index[:-1]))

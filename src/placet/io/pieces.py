@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
-from placet.data.parts import Summary, summary_of
+from placet.data.parts import Derived, Summary, summary_of
 from placet.io.files import NamedBytes
 from placet.io.formats import FORMATS
 from placet.io.sources import Delimited, Lazy, open_part
@@ -166,26 +166,18 @@ class TextRange(Delimited):
 
 
 @dataclass(frozen=True)
-class Survey:
+class Survey(Derived):
     """The first pass over a piece, which loads as its summary."""
 
-    piece: FilePiece
+    base: FilePiece
 
     @property
     def key(self) -> str:
-        return f"survey-{self.piece.key}"
-
-    @property
-    def name(self) -> str:
-        return self.piece.name
-
-    @property
-    def size(self) -> int:
-        return self.piece.size
+        return f"survey-{self.base.key}"
 
     def load(self) -> list[Summary]:
-        data = self.piece.load()
-        names = self.piece.list_names(data)
+        data = self.base.load()
+        names = self.base.list_names(data)
         return summary_of(data, hashes(names) if names else None)
 
 

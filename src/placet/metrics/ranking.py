@@ -209,4 +209,4 @@ def _order_by_name(key: NDArray[Any], offsets: Ints, name: ArrayLike | None) -> 
         raise ValueError(f"names have shape {by_name.shape}; there are {len(key)} rows, and each needs one")
     place = np.empty(len(key), np.int64)
     place[by_name] = np.arange(len(key))
-    return np.lexsort((-place, -key, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
+    return np.lexsort((-place, -key, list_of_rows(offsets)))

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, rows_of
 from placet.data.errors import one_of
-from placet.data.rankings import rows_of
 from placet.kernels import boosting as kernels
 from placet.rank import similarity, weak
 from placet.rank.forest import check_nodes
