@@ -12,7 +12,7 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import Ints, dense_tiers, encode, first_repeat, offsets_from_sizes, recode
 from placet.io.ballot_controls import RowControls, find_controls
 from placet.io.battles import SIDES
-from placet.io.cells import Column, as_number, join_columns
+from placet.io.cells import Column, as_number, join_columns, repeated_pairs
 from placet.io.columns import ABOUT, COUNTS, bracketed, find_column, plain_name
 from placet.io.tables import Rows, Table
 from placet.io.text import quote
@@ -258,12 +258,8 @@ def _from_long(
     who, what = rows.labels(keys[0]), rows.labels(keys[1])
     ranks = rows.numbers(keys[2])
     special = _special(rows, others)
-    pair = who.code.astype(np.int64) * len(what.values) + what.code
-    order = np.argsort(pair, kind="stable")
-    twice = np.zeros(len(rows), bool)
-    twice[order[1:][pair[order[1:]] == pair[order[:-1]]]] = True
     rows.reject(
-        twice,
+        repeated_pairs(who, what, np.arange(len(rows))),
         "twice",
         lambda row: f"item {rows.quote(keys[1], row)} occurs more than once on ballot {rows.quote(keys[0], row)}",
         "keep one",

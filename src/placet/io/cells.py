@@ -148,6 +148,17 @@ def as_numbers(cells: Any) -> Floats | None:
     return cells.cast(pl.Float64).fill_null(np.nan).to_numpy().copy() if cells.dtype.is_numeric() else None
 
 
+def repeated_pairs(a: Column, b: Column, rows: Ints) -> NDArray[np.bool_]:
+    """Mask (len(a),) of those ``rows`` whose pair of cells occurs in an earlier one of them.  O(rows log rows)."""
+    pair = a.code[rows].astype(np.int64) * len(b.values) + b.code[rows]
+    found = np.zeros(len(a), bool)
+    ordered = np.sort(pair)
+    if (ordered[1:] == ordered[:-1]).any():  # usually none, and sorting alone is faster
+        order = np.argsort(pair, kind="stable")
+        found[rows[order[1:][pair[order[1:]] == pair[order[:-1]]]]] = True
+    return found
+
+
 def join_columns(columns: list[Column]) -> Column:
     """Concatenate the columns of several parts."""
     if len(columns) == 1:

@@ -7,6 +7,7 @@ import numpy as np
 
 from placet.data import DataError, Rankings
 from placet.io.ballot_controls import RowControls, columns_of, find_controls
+from placet.io.cells import repeated_pairs
 from placet.io.columns import find_column, split_names
 from placet.io.files import NamedBytes, Source, bare_suffix, first_lines, name_of, peek, read_bytes
 from placet.io.sources import in_memory
@@ -69,16 +70,8 @@ def read_ratings(
     controls = RowControls(rows, wanted)
     users, things = rows.labels(names["user"]), rows.labels(names["item"])
     values = rows.numbers(names["rating"])
-    usable = np.flatnonzero(~rows.bad)
-    pair = users.code[usable].astype(np.int64) * len(things.values) + things.code[usable]
-    repeats = np.zeros(len(rows), bool)
-    ordered = np.sort(pair)
-    if (ordered[1:] == ordered[:-1]).any():
-        order = np.argsort(pair, kind="stable")
-        repeats[usable[order[1:][pair[order[1:]] == pair[order[:-1]]]]] = True
-    del pair, ordered
     rows.reject(
-        repeats,
+        repeated_pairs(users, things, np.flatnonzero(~rows.bad)),
         "twice",
         lambda row: f"user {users.values[users.code[row]]!r} rates {things.values[things.code[row]]!r} more than once",
         "keep one rating of each item",
