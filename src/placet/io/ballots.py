@@ -9,6 +9,7 @@ import numpy as np
 from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat, set_columns
 from placet.data.errors import one_of
+from placet.data.rankings import Unlisted
 from placet.io.ballot_controls import columns_of
 from placet.io.ballot_tables import LAYOUTS, WIDE, Layout, find_columns, read_columns
 from placet.io.columns import split_names
@@ -16,8 +17,6 @@ from placet.io.files import Source, bare_suffix, name_of, read_lines, write_line
 from placet.io.sources import in_memory
 from placet.io.tables import SUFFIXES, Sample, read_table, write_table
 from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
-
-Unlisted = Literal["absent", "last"]
 
 _COUNT = re.compile(r"\s*([+-]?(?:[0-9.][0-9A-Za-z_.+-]*|nan|inf|infinity))\s*:", re.IGNORECASE)
 _ORDER = re.compile(r"\s*(?:[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*:\s*\S.*|[^:]*>.*)")

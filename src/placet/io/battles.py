@@ -7,15 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError
+from placet.data.comparisons import OUTCOMES, Outcome
 from placet.io.cells import Column, as_number, join_columns
 from placet.io.columns import COUNTS, find_column, find_pair, plain_name, split_names
 from placet.io.controls import control_table, find_terms, read_times
 from placet.io.files import Source
 from placet.io.tables import Rows, Sample, Table, read_table, write_table
 from placet.io.text import OnError
-
-Outcome = Literal["a", "b", "tie"]
-OUTCOMES: tuple[Outcome, ...] = ("a", "b", "tie")
 
 # Words that the winner column may contain, in any case; otherwise it contains the name of the winning item.
 WORDS: dict[Outcome, tuple[str, ...]] = {

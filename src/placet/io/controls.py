@@ -17,7 +17,7 @@ from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.data.times import Times, time_column
 from placet.io.cells import as_number
-from placet.io.columns import find_column, plain_name
+from placet.io.columns import find_column, plain_name, split_names
 from placet.io.tables import Rows
 
 MOST_VALUES = 200
@@ -38,10 +38,7 @@ class Term(NamedTuple):
 
 def find_terms(names: Sequence[str], control: str | Sequence[str] | None) -> list[Term]:
     """The requested controls in terms of the columns of a table; text may name several, separated by commas."""
-    if control is None:
-        return []
-    asked = [part.strip() for part in control.split(",")] if isinstance(control, str) else list(control)
-    return [_term(names, text) for text in asked]
+    return [_term(names, text) for text in split_names(() if control is None else control)]
 
 
 def _term(names: Sequence[str], text: str) -> Term:

@@ -3,15 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat
+from placet.data.rankings import Unlisted
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
 from placet.io.tables import Sample
 from placet.io.text import OnError, Problems, format_number, parse_whole, quote
 
-Unlisted = Literal["absent", "last"]
 TYPES = ("soc", "soi", "toc", "toi")
 MAX_ALTERNATIVES = 1_000_000
 

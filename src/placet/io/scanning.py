@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
+from placet.data.arrays import distinct
 from placet.data.engine import Engine, add, engine_of
 from placet.data.parts import Log, Summary, first_span
 from placet.io.ballot_tables import find_columns
@@ -96,8 +97,7 @@ def _same_features(
     if pieces[0].format == "letor":
         more: dict[str, Any] = {"n_features": max(one.n_features for one in found)}
     elif all(one.features is not None for one in found) and "features" not in pieces[0].options:
-        names = dict.fromkeys(name for one in found for name in one.features or ())
-        more = {"features": list(names)}
+        more = {"features": list(distinct(one.features or () for one in found))}
     else:
         return pieces, found
     again = [replace(piece, options={**piece.options, **more}) for piece in pieces]
@@ -141,11 +141,8 @@ def _head_of(sample: Sample, path: str, part_bytes: int) -> Sample:
     if isinstance(part, Lazy):
         sample.table = Table([replace(part, query=part.query.head(10_000))], Problems(path, sample.on_error))
     elif isinstance(part, Delimited) and isinstance(part.source, str) and os.path.getsize(path) > part_bytes:
-        with open(path, "rb") as file:
-            head = file.read(1 << 20)
-        head = head[: head.rfind(b"\n") + 1]
         problems = Problems(path, sample.on_error)
-        sample.table = Table([Delimited(part.name, head, part.separator, part.header, problems, 0)], problems)
+        sample.table = Table([replace(part, source=_first_lines(part.source), problems=problems)], problems)
     return sample
 
 
@@ -177,8 +174,12 @@ def _few(part: Any) -> Any:
     if isinstance(part, Lazy):
         return replace(part, query=part.query.head(1000))
     if isinstance(part, Delimited) and isinstance(part.source, str):
-        with open(part.source, "rb") as file:
-            head = file.read(1 << 20)
-        cut = head.rfind(b"\n") + 1
-        return replace(part, source=head[:cut] or head)
+        return replace(part, source=_first_lines(part.source))
     return part
+
+
+def _first_lines(path: str) -> bytes:
+    """The whole lines in the first MiB of a file; if there are none, that MiB."""
+    with open(path, "rb") as file:
+        head = file.read(1 << 20)
+    return head[: head.rfind(b"\n") + 1] or head
