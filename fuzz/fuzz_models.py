@@ -63,10 +63,10 @@ NOT_NUMBERS = [struct.pack("<d", x) for x in (float("nan"), float("inf"), -float
 KINDS = ("refused", "loaded and scored", "loaded", "loaded, and says why it cannot score", "BAD")
 
 
-def mutate(data: bytes, rng: random.Random) -> bytes:
-    """Apply one to three random changes."""
+def mutate(data: bytes, rng: random.Random, changes: tuple | None = None) -> bytes:
+    """Apply one to three random changes, by default of all kinds."""
     for _ in range(rng.randrange(1, 4)):
-        data = rng.choice(CHANGES)(data, rng)
+        data = rng.choice(changes or CHANGES)(data, rng)
     return data
 
 
@@ -154,20 +154,29 @@ def seal(data: bytes) -> bytes:
         return data
 
 
-def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folder: Path, state) -> None:
-    """In a child process, load one mutation after another, each announced in ``state`` (number, then counts of KINDS).
+def limit_memory(spare: int) -> None:
+    """Allow this process ``spare`` bytes of address space in addition to those in use."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + spare,) * 2)
 
-    The operating system kills the child if a load takes too long, since no Python handler would run inside compiled code.
-    """
-    warnings.simplefilter("ignore")
-    for number in (signal.SIGPROF, signal.SIGALRM):
+
+def start_timers(cpu: float, wall: float) -> None:
+    """Let the operating system kill this process after so many seconds: no Python handler runs in compiled code."""
+    for number, timer, seconds in (
+        (signal.SIGPROF, signal.ITIMER_PROF, cpu),
+        (signal.SIGALRM, signal.ITIMER_REAL, wall),
+    ):
         signal.signal(number, signal.SIG_DFL)
+        signal.setitimer(timer, seconds)
+
+
+def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folder: Path, state) -> None:
+    """In a child process, load one mutation after another, each announced in ``state`` (number, then counts of KINDS)."""
+    warnings.simplefilter("ignore")
     path = folder / "mutated"
     path.write_bytes(data)
-    scored(placet.load(path), rows)  # imports and compiles, which must not be counted below
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + SPARE + 4 * len(data)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    try_predict(placet.load(path), rows)  # imports and compiles, which must not be counted below
+    limit_memory(SPARE + 4 * len(data))
     ctypes.CDLL(None).mallopt(
         M_MMAP_THRESHOLD, SMALL // 4
     )  # freed memory is returned, so that a new allocation is visible
@@ -179,10 +188,9 @@ def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folde
         os.ftruncate(file, 0)
         os.pwrite(file, changed, 0)
         state[0] = number
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
-        signal.setitimer(signal.ITIMER_REAL, ASLEEP)
+        start_timers(LONGEST, ASLEEP)
         os.write(peaks, b"5")  # resets the peak of resident memory
-        kind = tried(path, changed, rows, sealed or changed == data)
+        kind = try_load(path, changed, rows, sealed or changed == data)
         if kind.startswith("BAD"):
             with open(folder / "bad", "a") as found:
                 found.write(json.dumps([number, kind]) + "\n")
@@ -190,7 +198,7 @@ def work(data: bytes, rows: np.ndarray | None, seeds: range, sealed: bool, folde
         state[1 + KINDS.index(kind)] += 1
 
 
-def tried(path: Path, changed: bytes, rows: np.ndarray | None, may_load: bool) -> str:
+def try_load(path: Path, changed: bytes, rows: np.ndarray | None, may_load: bool) -> str:
     """The outcome of a mutation, one of KINDS; BAD is followed by the reason."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ranker = None
@@ -202,15 +210,15 @@ def tried(path: Path, changed: bytes, rows: np.ndarray | None, may_load: bool) -
         return f"BAD load: {type(error).__name__}: {error!s:.200}"
     allowed = max(4 * len(changed), SMALL)
     if 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) > SMALL:  # then measure exactly
-        peak = traced(path)
+        peak = peak_memory(path)
         if peak > allowed:
             return f"BAD memory: {peak:,} bytes for a file of {len(changed):,}"
     if ranker is not None:
-        kind = scored(ranker, rows) if may_load else "BAD load: its bytes are not those that were written"
+        kind = try_predict(ranker, rows) if may_load else "BAD load: its bytes are not those that were written"
     return kind
 
 
-def traced(path: Path) -> int:
+def peak_memory(path: Path) -> int:
     """The peak memory of a load, measured by tracemalloc."""
     tracemalloc.start()
     try:
@@ -223,7 +231,7 @@ def traced(path: Path) -> int:
     return peak
 
 
-def scored(ranker, rows: np.ndarray | None) -> str:
+def try_predict(ranker, rows: np.ndarray | None) -> str:
     if rows is None:
         return "loaded"
     try:
@@ -268,7 +276,7 @@ ENDS = {
 }
 
 
-def kept(keep: Path | None, path: Path, rows: np.ndarray | None, n: int, sealed: bool) -> dict:
+def fuzz_file(keep: Path | None, path: Path, rows: np.ndarray | None, n: int, sealed: bool) -> dict:
     """Counts, failures and CPU seconds of at least ``n`` mutations of a file, read from the file ``keep`` or computed and added to it."""
     key = [path.name, "sealed" if sealed else "as is", n]
     lines = keep.read_text().splitlines() if keep and keep.exists() else []
@@ -320,7 +328,7 @@ def main() -> None:
             if given.only and path.name not in given.only.split(","):
                 continue
             for sealed in ways:
-                found = kept(given.keep, path, tables.get(path.name), given.mutations, sealed)
+                found = fuzz_file(given.keep, path, tables.get(path.name), given.mutations, sealed)
                 all_bad += len(found["bad"])
                 print(
                     f"{path.name:12} {'sealed' if sealed else 'as is':7} {sum(found['counts'].values()):7} {found['counts']}",

@@ -50,17 +50,13 @@ def in_children(work: Callable[[int], str], n: int, kinds: tuple[str, ...], most
         for stream in (1, 2):
             os.dup2(null, stream)
         warnings.simplefilter("ignore")
-        for number in (signal.SIGPROF, signal.SIGALRM):
-            signal.signal(number, signal.SIG_DFL)
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + SPARE,) * 2)
+        fuzz_models.limit_memory(SPARE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for k in range(first, n):
             state[0] = k
             if time.process_time() > seconds:
                 os._exit(1)
-            signal.setitimer(signal.ITIMER_PROF, LONGEST)
-            signal.setitimer(signal.ITIMER_REAL, ASLEEP)
+            fuzz_models.start_timers(LONGEST, ASLEEP)
             state[1 + kinds.index(work(k))] += 1
         os._exit(0)
 
@@ -113,7 +109,7 @@ def models() -> dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]]
     return {"LightGBM (text)": (text, light), "XGBoost (JSON)": (raw, extreme)}
 
 
-def mutated(name: str, n: int) -> Counter:
+def count_mutations(name: str, n: int) -> Counter:
     """Mutations of the bytes of a peer's model: error, loaded, crash or hang."""
     make, load = models()[name]
     with tempfile.TemporaryDirectory() as folder:
@@ -124,12 +120,8 @@ def mutated(name: str, n: int) -> Counter:
         data = file.read_bytes()
 
     def work(number: int) -> str:
-        rng = random.Random(number)
-        changed = data
-        for _ in range(rng.randrange(1, 4)):
-            changed = rng.choice(BYTES)(changed, rng)
         try:
-            load(changed)
+            load(fuzz_models.mutate(data, random.Random(number), BYTES))
         except Exception:
             return "error"
         return "loaded"
@@ -195,7 +187,7 @@ def votes() -> dict[str, dict[str, str]]:
             continue
         libraries[name] = fit
     return {
-        case: {name: _told(fit, pairs, kind) for name, fit in libraries.items()}
+        case: {name: _outcome(fit, pairs, kind) for name, fit in libraries.items()}
         for case, (pairs, kind) in VOTES.items()
     }
 
@@ -204,7 +196,7 @@ class Cannot(Exception):
     """The library does not support this."""
 
 
-def _told(fit: Callable, pairs: list, kind: str) -> str:
+def _outcome(fit: Callable, pairs: list, kind: str) -> str:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
@@ -266,7 +258,7 @@ def _openskill(pairs: list, kind: str):
 
 def main() -> None:
     what, name = sys.argv[1:3]
-    counts = mutated(name, int(sys.argv[3])) if what == "mutated" else tables(name)
+    counts = count_mutations(name, int(sys.argv[3])) if what == "mutated" else tables(name)
     print(json.dumps(counts))
 
 

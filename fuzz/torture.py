@@ -46,7 +46,7 @@ def model_files(given):
     with tempfile.TemporaryDirectory() as folder:
         tables = fuzz_models.models(Path(folder))
         found = [
-            fuzz_models.kept(KEPT / "models.jsonl", Path(folder) / name, X, given.mutations, sealed)
+            fuzz_models.fuzz_file(KEPT / "models.jsonl", Path(folder) / name, X, given.mutations, sealed)
             for name, X in tables.items()
             for sealed in (False, True)
         ]
