@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, is_sparse
-from placet.rank.files import lightgbm
+from placet.data.packages import import_optional
 from placet.rank.foreign import Tree, forest_of, trees_of_catboost, trees_of_xgboost
 from placet.rank.forest import Forest
 from placet.threads import forked
@@ -251,14 +250,15 @@ BACKENDS: dict[str, Any] = {"lightgbm": LightGBM, "xgboost": XGBoost, "catboost"
 """Engines by the name of the backend."""
 
 
+def lightgbm() -> Any:
+    """Import LightGBM, or say how to install it."""
+    return import_optional("lightgbm", "trees need LightGBM", "pip install 'placet[trees]'")
+
+
 def package(name: str) -> Any:
     """Import XGBoost or CatBoost, or say how to install it."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ImportError(
-            f"backend={name!r} needs the package {name}; install it with: pip install {name}, or use backend='lightgbm'"
-        ) from None
+    install = f"pip install {name}, or use backend='lightgbm'"
+    return import_optional(name, f"backend={name!r} needs the package {name}", install)
 
 
 def dense(X: Any, backend: str) -> Floats:

@@ -184,12 +184,3 @@ def is_saved(path: str | os.PathLike[str]) -> bool:
     with open(path, "rb") as file:
         head = file.read(9)
     return len(head) == 9 and head[8:] == b"{" and int.from_bytes(head[:8], "little") < os.path.getsize(path)
-
-
-def lightgbm() -> Any:
-    """Import LightGBM, or say how to install it."""
-    try:
-        import lightgbm
-    except ImportError:
-        raise ImportError("trees need LightGBM; install it with: pip install 'placet[trees]'") from None
-    return lightgbm

@@ -9,28 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from placet.data.packages import import_optional
 from placet.kernels.trees import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
 from placet.rank.forest import Forest
 
 OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # supported by runtimes since 2022
 
 
-def onnx() -> Any:
-    """Import onnx, or say how to install it."""
-    try:
-        import onnx
-    except ImportError:
-        raise ImportError(
-            "ONNX files are written with the package onnx; install it: pip install 'placet[onnx]'"
-        ) from None
-    return onnx
-
-
 def write_onnx(ranker: Any, path: str | os.PathLike[str]) -> None:
     """Write the fitted ranker's score atomically as an ONNX model; see ``Ranker.to_onnx``."""
     from placet.io.files import writing
 
-    package = onnx()
+    package = import_optional("onnx", "ONNX files are written with the package onnx", "pip install 'placet[onnx]'")
     graph = _Graph(package)
     name = type(ranker).__name__
     builders = {"LinearRanker": _linear, "TreeRanker": _trees, "ForestRanker": _trees, "NeuralRanker": _network}

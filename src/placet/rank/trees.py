@@ -13,8 +13,7 @@ from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.losses import LOSSES, Bound, needs
 from placet.rank.controls import Effects, effects_of
-from placet.rank.engines import BACKENDS, Engine, Settings, engine_errors, lightgbm_params
-from placet.rank.files import lightgbm
+from placet.rank.engines import BACKENDS, Engine, Settings, engine_errors, lightgbm, lightgbm_params
 from placet.rank.forest import Forest
 from placet.rank.monotone import directions
 from placet.rank.of_trees import OfTrees

@@ -16,7 +16,7 @@ from placet.data.arrays import Floats, is_sparse, offsets_from_sizes
 from placet.data.engine import KEPT, Piece
 from placet.losses import Bound
 from placet.metrics import metric as metric_of
-from placet.rank.files import lightgbm
+from placet.rank.engines import lightgbm
 
 
 def grow_together(parts: Parts, loss: str, params: dict[str, Any], engine: dict[str, Any], n_trees: int) -> str:

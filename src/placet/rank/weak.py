@@ -17,8 +17,8 @@ from scipy.sparse import csc_array
 from placet.data.arrays import Floats, Ints
 from placet.kernels import boosting as kernels
 from placet.kernels.rankboost import best_threshold
+from placet.rank.engines import lightgbm
 from placet.rank.features import need_dense, reduce_per_list
-from placet.rank.files import lightgbm
 
 LEARNERS = ("feature", "stump", "tree", "listwise")
 ByRange = tuple[Floats, Any, float]
