@@ -104,7 +104,7 @@ def bench_bootstrap(quick: bool) -> None:
         k = rng.integers(0, m, m)
         evalica.bradley_terry(names_a[k].tolist(), names_b[k].tolist(), winners[k].tolist())
 
-    scaled(
+    time_part_of_peers(
         f"bootstrap {n} items {m} votes {rounds} rounds",
         lambda: consensus(c, "bradley-terry", bootstrap=rounds),
         {"evalica": (one_round, rounds)},
@@ -134,7 +134,7 @@ def bench_top(quick: bool) -> None:
             left.remove(item)
             choices.append((item, tuple(left)))
     print("correlation with the truth:", round(float(np.corrcoef(consensus(data).scores, theta)[0, 1]), 4))
-    scaled(
+    time_part_of_peers(
         f"plackett-luce top 10 of {n} items {m} lists",
         lambda: consensus(data),
         {"choix": (lambda: choix.ilsr_top1(n, choices, alpha=1e-3, max_iter=1000), share)},
@@ -164,7 +164,9 @@ def alone(name: str, run: Callable[[], object], theta: np.ndarray) -> None:
     print(f"{name}: {seconds:.1f} s, correlation {np.corrcoef(result.scores, theta)[0, 1]:.4f}, {result.fit.message}")
 
 
-def scaled(name: str, ours: Callable[[], object], peers: dict[str, tuple[Callable[[], object], int]]) -> None:
+def time_part_of_peers(
+    name: str, ours: Callable[[], object], peers: dict[str, tuple[Callable[[], object], int]]
+) -> None:
     """Time our whole job against a part of each peer's, whose time is multiplied by the number of such parts."""
     ours()
     start = time.perf_counter()

@@ -14,7 +14,7 @@ from placet.axioms import audit, worst_case
 from placet.data import Rankings
 
 
-def drawn(n_ballots: int, n_items: int) -> tuple[Rankings, np.ndarray]:
+def draw_ballots(n_ballots: int, n_items: int) -> tuple[Rankings, np.ndarray]:
     """Draw noisy orders around a common order."""
     rng = np.random.default_rng(0)
     order = np.argsort(3 * rng.normal(size=(n_ballots, n_items)) + np.linspace(0, 1, n_items), axis=1)
@@ -34,7 +34,7 @@ def peer(order: np.ndarray):
 
 def of_ballots(quick: bool) -> None:
     n_ballots, n_items = (500, 10) if quick else (10_000, 50)
-    votes, order = drawn(n_ballots, n_items)
+    votes, order = draw_ballots(n_ballots, n_items)
     runs = {"placet audit": lambda: audit(votes, "borda")}
     try:
         with warnings.catch_warnings():

@@ -16,7 +16,7 @@ from placet.metrics import evaluate
 ROWS = 120
 
 
-def drawn(n_lists: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw_lists(n_lists: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw scores without ties and grades 0 to 4; every list has a relevant row."""
     rng = np.random.default_rng(0)
     grade = rng.choice(5, size=n_lists * ROWS, p=[0.6, 0.2, 0.1, 0.06, 0.04])
@@ -94,14 +94,14 @@ PEERS = {
 
 def lists(quick: bool) -> None:
     n_lists = 300 if quick else 10_000
-    small = drawn(50)
+    small = draw_lists(50)
     absent = [name for name in ("pytrec_eval", "ir_measures", "ranx") if find_spec(name) is None]
     if absent:
         print(f"left out, not installed: {', '.join(absent)}")
     peers = {name: contestant for name, contestant in PEERS.items() if name not in absent}
     for name, contestant in peers.items():  # also warms up what compiles
         np.testing.assert_allclose(contestant(*small), numpy_loop(*small), rtol=1e-5, err_msg=name)
-    data = drawn(n_lists)
+    data = draw_lists(n_lists)
     runs = {name: lambda contestant=contestant: contestant(*data) for name, contestant in peers.items()}
     compare(f"ndcg@10 + map, {n_lists:,} lists of {ROWS}", runs, repeat=3)
 

@@ -29,7 +29,7 @@ NAMES = ("length", "headers", "bold", "lists")
 DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-def styled(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def votes_with_controls(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Sides, outcomes (a, b or tie) and controls of simulated votes."""
     rng = np.random.default_rng(4)
     theta = rng.normal(size=n) / 2
@@ -43,7 +43,7 @@ def styled(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
 
 def bench_controls(quick: bool) -> None:
     n, m = (30, 10_000) if quick else (100, 135_000)
-    a, b, outcome, Z = styled(n, m)
+    a, b, outcome, Z = votes_with_controls(n, m)
     votes = Comparisons.from_battles(a, b, outcome, control=dict(zip(NAMES, Z.T)))
     found: dict[str, np.ndarray] = {}
 
@@ -84,7 +84,7 @@ def by_arena(n: int, a: np.ndarray, b: np.ndarray, outcome: np.ndarray, Z: np.nd
     return np.asarray(model.params["coeffs"])
 
 
-def judged(quick: bool) -> pl.DataFrame:
+def votes_of_workers(quick: bool) -> pl.DataFrame:
     """left, right, winner (left, right or tie) and worker of real or simulated votes."""
     path = DATA / "votes" / "llmfao-crowd.csv.xz"
     if path.exists() and not quick:
@@ -102,7 +102,7 @@ def judged(quick: bool) -> pl.DataFrame:
 
 
 def bench_raters(quick: bool) -> None:
-    votes = judged(quick)
+    votes = votes_of_workers(quick)
     left, right, worker = (votes[name].to_numpy() for name in ("left", "right", "worker"))
     outcome = votes["winner"].replace({"left": "a", "right": "b"}).to_numpy()
     items = sorted(set(left) | set(right))
@@ -152,7 +152,7 @@ def matches(quick: bool) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["date", "home_team", "away_team", "outcome", "at_home"], orient="row")
 
 
-def dated(frame: pl.DataFrame, items: list[str]) -> Comparisons:
+def dated_games(frame: pl.DataFrame, items: list[str]) -> Comparisons:
     columns = (frame[name].to_numpy() for name in ("home_team", "away_team", "outcome"))
     control = {"home": frame["at_home"].to_numpy()}
     return Comparisons.from_battles(
@@ -163,7 +163,7 @@ def dated(frame: pl.DataFrame, items: list[str]) -> Comparisons:
 def bench_time(quick: bool) -> None:
     frame = matches(quick).with_columns(pl.col("date").cast(pl.String))
     items = sorted(set(frame["home_team"]) | set(frame["away_team"]))
-    games = dated(frame, items)
+    games = dated_games(frame, items)
     fit = lambda **params: consensus(games, "bradley-terry", ties="davidson", **params)  # noqa: E731
     contestants = {
         "placet, drift learnt": lambda: fit(drift="learn"),
@@ -185,7 +185,7 @@ def bench_time(quick: bool) -> None:
 
 def cost_of(past: pl.DataFrame, test: pl.DataFrame, items: list[str], year: int, params: dict[str, object]) -> float:
     """Total log loss of the matches of a year, averaged over the uncertainty of both scores."""
-    data = dated(past, items)
+    data = dated_games(past, items)
     board = consensus(data, "bradley-terry", ties="davidson", **params)
     board = board.at(f"{year}-07-01") if params else board
     index = {name: k for k, name in enumerate(items)}

@@ -207,7 +207,7 @@ PARTS = {
 }
 
 
-def limited(part: Callable[[bool], None]) -> Callable[[bool], None]:
+def limit_threads(part: Callable[[bool], None]) -> Callable[[bool], None]:
     """The part with the number of threads of the losses also set for BLAS, PyTorch and LightGBM."""
 
     def run(quick: bool) -> None:
@@ -218,4 +218,4 @@ def limited(part: Callable[[bool], None]) -> Callable[[bool], None]:
 
 
 if __name__ == "__main__":
-    main(__doc__, {name: limited(part) for name, part in PARTS.items()}, threads=1)
+    main(__doc__, {name: limit_threads(part) for name, part in PARTS.items()}, threads=1)

@@ -26,7 +26,10 @@ def uniform(n: int, ballots: int, seed: int) -> list[list[int]]:
 
 
 def mallows(n: int, phi: float, ballots: int, seed: int) -> list[list[int]]:
-    """Draw Mallows orders around 0, 1, ..., n - 1 by repeated insertion."""
+    """Draw Mallows orders around 0, 1, ..., n - 1 by repeated insertion.
+
+    `placet.simulate.mallows` draws others from the same seed, and how hard Kemeny is depends on the draw.
+    """
     rng = np.random.default_rng(seed)
     orders = []
     for _ in range(ballots):
@@ -38,7 +41,7 @@ def mallows(n: int, phi: float, ballots: int, seed: int) -> list[list[int]]:
     return orders
 
 
-def answered(run: Callable[[], float], patience: float) -> tuple[float | None, float]:
+def run_with_patience(run: Callable[[], float], patience: float) -> tuple[float | None, float]:
     """The result of ``run`` and its seconds, in a separate process that is killed, with its solver, after ``patience`` seconds."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -72,7 +75,7 @@ def kemeny_against_pulp(n: int, ballots: int, patience: float = 180.0) -> None:
     result = kemeny_order(votes)
     ours = time.perf_counter() - start
     assert result.optimal
-    score, theirs = answered(
+    score, theirs = run_with_patience(
         lambda: float(ExactAlgorithmPulp().compute_consensus_rankings(dataset, scheme, True).kemeny_score), patience
     )
     said = "no answer in" if score is None else f"distance {score:g} in"
@@ -83,7 +86,7 @@ def kemeny_against_pulp(n: int, ballots: int, patience: float = 180.0) -> None:
     print(f"corankco PuLP {said} {theirs:.1f} s, ratio {'above ' if score is None else ''}{theirs / ours:.1f}")
 
 
-def certified(name: str, orders: list[list[int]]) -> None:
+def certify(name: str, orders: list[list[int]]) -> None:
     votes = Rankings.from_orders(orders, items=range(len(orders[0])))
     start = time.perf_counter()
     result = kemeny_order(votes, time_limit=120)
@@ -128,11 +131,11 @@ def multinomial(quick: bool) -> None:
 
 
 def kemeny(quick: bool) -> None:
-    certified("warm up", uniform(6, 5, 0))
+    certify("warm up", uniform(6, 5, 0))
     for n, ballots in ((12, 9),) if quick else ((20, 25), (30, 25), (40, 25)):
         kemeny_against_pulp(n, ballots)
-    certified("kemeny, Mallows phi 0.97", mallows(40 if quick else 100, 0.97, 30, 0))
-    certified("kemeny, Mallows phi 0.99", mallows(40 if quick else 100, 0.99, 20, 1))
+    certify("kemeny, Mallows phi 0.97", mallows(40 if quick else 100, 0.97, 30, 0))
+    certify("kemeny, Mallows phi 0.99", mallows(40 if quick else 100, 0.99, 20, 1))
 
 
 def rules(quick: bool) -> None:

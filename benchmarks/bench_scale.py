@@ -228,7 +228,7 @@ def linear_parts_tight(folder: Path) -> dict:
 # Runs
 
 
-def measured(contestant: Callable[[Path], object], warm: Path, folder: Path) -> dict:
+def run_alone(contestant: Callable[[Path], object], warm: Path, folder: Path) -> dict:
     """Wall and CPU seconds, peak memory in MB, and the answer of a contestant run in its own process."""
     code = (
         "import json, os, pathlib, time\n"
@@ -287,7 +287,7 @@ def run_all(name: str, make: Callable[[Path, int], None], n: int, n_rows: int, c
     with tempfile.TemporaryDirectory() as warm, tempfile.TemporaryDirectory() as folder:
         make(Path(warm), 2000)
         make(Path(folder), n)
-        rows = {one.__name__: measured(one, Path(warm), Path(folder)) for one in contestants}
+        rows = {one.__name__: run_alone(one, Path(warm), Path(folder)) for one in contestants}
     show(name, rows, n_rows)
     return rows
 
