@@ -206,10 +206,7 @@ class BradleyTerry(BaseEstimator):
             raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
         order = self.order_effect or "side" in kinds
         factor = agent_factor(self.agent_weight, data)
-        won, lost, tied = (c * factor for c in (data.wins_i, data.wins_j, data.ties))
-        names: dict[str, Any] = {"agents": data.agents, "control": data.control, "controls": data.controls}
-        names |= {"ordered": order, "time": None if self.drift is None else data.time}
-        return Comparisons(data.i, data.j, won, lost, tied, data.agent, data.items, **names)
+        return data.reweighted(factor, ordered=order, time=self.drift is not None)
 
     def _fit_rated_walk(self, data: Any, kinds: tuple[str, ...], start: Any, progress: Any) -> "BradleyTerry":
         """Fit drifting scores and rater parameters jointly."""
@@ -217,11 +214,8 @@ class BradleyTerry(BaseEstimator):
         votes = self._rated_votes(vote_raters.checked_votes(dated, kinds, self.ties), kinds)
         rated_walk.refuse_many(votes, self.step)
         fitting: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
-        beside: dict[str, Any] = {"control": votes.control, "controls": votes.controls, "time": votes.time}
-        counts = (votes.wins_i, votes.wins_j, votes.ties)
-        alike = Comparisons(votes.i, votes.j, *counts, items=votes.items, ordered=votes.ordered, **beside)
         model = (self.step, TIES[self.ties], votes.ordered)
-        first = drift.fit_walk(alike, *model, given, start, progress=progress, **fitting)
+        first = drift.fit_walk(votes.reweighted(1.0, agents=False), *model, given, start, progress=progress, **fitting)
         found = rated_walk.fit_rated_walk(votes, first, kinds, given, votes.ordered, **fitting)
         v, self.fit_, self.prior_, self.drift_ = found.v, found.fit, found.prior, found.widths[rated_walk.DRIFT]
         history, covariance = found.results(votes, uncertain=self.stderr is not None)
@@ -236,9 +230,7 @@ class BradleyTerry(BaseEstimator):
         """Fit drifting scores."""
         votes, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
         factor = agent_factor(self.agent_weight, votes)
-        won, lost, tied = (c * factor for c in (votes.wins_i, votes.wins_j, votes.ties))
-        kept: dict[str, Any] = {"control": votes.control, "controls": votes.controls, "ordered": self.order_effect}
-        votes = Comparisons(votes.i, votes.j, won, lost, tied, items=votes.items, time=votes.time, **kept)
+        votes = votes.reweighted(factor, agents=False, ordered=self.order_effect)
         fitting: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "progress": progress}
         found = drift.fit_walk(votes, self.step, TIES[self.ties], self.order_effect, given, start, **fitting)
         walk, self.fit_, self.prior_, self.drift_ = found.walk, found.fit, found.walk.prior, found.walk.drift
@@ -290,9 +282,7 @@ class BradleyTerry(BaseEstimator):
             data, factor = weighted.to_comparisons(), 1.0
             notes.append("pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not")
         if data.agent is not None or data.time is not None or (data.ordered and not self.order_effect):
-            won, lost, tied = (c * factor for c in (data.wins_i, data.wins_j, data.ties))
-            beside: dict[str, Any] = {"control": data.control, "controls": data.controls}
-            data = Comparisons(data.i, data.j, won, lost, tied, items=data.items, ordered=self.order_effect, **beside)
+            data = data.reweighted(factor, agents=False, ordered=self.order_effect, time=False)
         n_ties = float(data.ties.sum())
         if n_ties and self.ties == "none":
             ties = "tie was" if n_ties == 1 else "ties were"

@@ -358,9 +358,7 @@ def fit_walk(
     assert c.time is not None
     steps = Steps(step, c.time)
     walk = Walk(c, steps, family, order)
-    static = Comparisons(
-        c.i, c.j, c.wins_i, c.wins_j, c.ties, items=c.items, ordered=order, control=c.control, controls=c.controls
-    )
+    static = c.reweighted(1.0, agents=False, ordered=order, time=False)
     width, x = walk.start(static, order, start, max_iter)
     width, drift, x = learn_drift(walk, x, width, *given, max_iter, progress)
     walk.set_widths(width, drift)

@@ -161,8 +161,7 @@ class Pairs:
         if isinstance(data, Rankings):  # a row for every voter and pair
             data = replace(data, agent=voters.of, agents=tuple(range(len(voters)))).to_comparisons()
         elif data.ordered and not model.order_effect:
-            columns = (data.i, data.j, data.wins_i, data.wins_j, data.ties, data.agent)
-            data = Comparisons(*columns, items=data.items, agents=data.agents)
+            data = data.reweighted(1.0, ordered=False)
         assert data.agent is not None
         self.data = data
         self.voters = replace(voters, data=data, of=data.agent)
@@ -241,9 +240,8 @@ class Pairs:
         return pairs.hessian(p, pairs.derivatives(p, state.x)) * p.scale
 
     def own_information(self, state: Fitted, voter: int) -> Floats:
-        own = self.data[self.voters.rows(voter)]
-        whole = Comparisons(own.i, own.j, own.wins_i, own.wins_j, own.ties, items=own.items, ordered=own.ordered)
-        p = pairs.pair_counts(whole, TIES[self.model.ties], None, self.model.order_effect)
+        own = self.data[self.voters.rows(voter)].reweighted(1.0, agents=False)
+        p = pairs.pair_counts(own, TIES[self.model.ties], None, self.model.order_effect)
         p = p._replace(model=self.law.model, tie=self.law.tie)
         return pairs.dense(p, pairs.derivatives(p, state.x)) * p.scale
 

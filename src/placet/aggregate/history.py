@@ -1,13 +1,13 @@
 """Fitted scores over time: on any date, by item, and as forecasts."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placet.data.arrays import Floats, Ints, Names
+from placet.data.arrays import Floats, Ints, Names, plain_names
 from placet.data.times import Steps, Times, moment
 
 if TYPE_CHECKING:
@@ -84,14 +84,13 @@ class History:
         import polars as pl
 
         rows = [self.rows_of(k) for k in which]
-        names: list[Hashable] = [self.items[k] for k, r in zip(which, rows) for _ in range(r.start, r.stop)]
-        same = len({type(name) for name in names}) <= 1
+        names = plain_names([self.items[k] for k, r in zip(which, rows) for _ in range(r.start, r.stop)])
         every = np.concatenate([np.arange(r.start, r.stop) for r in rows]) if rows else np.zeros(0, np.int64)
         times: Times = self.steps.start(self.step[every])
         unit = "datetime64[ms]" if self.steps.unit == "h" else "datetime64[D]"
         return pl.DataFrame(
             {
-                "item": names if same else [str(name) for name in names],
+                "item": names,
                 "time": times.astype(unit) if self.steps.dates else times,
                 "score": self.score[every],
                 "stderr": np.sqrt(self.variance[every]),

@@ -24,7 +24,7 @@ from placet.aggregate.prior import (
 )
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Lists, Rankings
-from placet.data.arrays import Floats, Ints, offsets_from_sizes, read_only
+from placet.data.arrays import Floats, Ints, read_only, rows_of
 from placet.data.graph import always_together
 from placet.data.room import refuse_square
 from placet.kernels import orders, partition
@@ -131,9 +131,9 @@ class Ballots:
         tied = np.flatnonzero(self.tops < 0)
         if not len(tied):
             return None
-        own, sizes = copy(self), np.diff(self.offsets)[tied]
-        own.closed, own.precision, own.offsets = False, 0.0, offsets_from_sizes(sizes)
-        rows = np.repeat(self.offsets[tied] - own.offsets[:-1], sizes) + np.arange(own.offsets[-1])
+        own = copy(self)
+        rows, own.offsets = rows_of(self.offsets, tied)
+        own.closed, own.precision = False, 0.0
         own.item, own.tier, own.weight, own.tops = self.item[rows], self.tier[rows], self.weight[tied], self.tops[tied]
         own.__dict__.pop("bound", None)
         return own

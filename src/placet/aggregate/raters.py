@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placet.data.arrays import Floats, Names
+from placet.data.arrays import Floats, Names, plain_names
 from placet.losses.pairwise import outcome_probabilities
 
 if TYPE_CHECKING:
@@ -75,12 +75,8 @@ class Raters:
         import polars as pl
 
         order = np.lexsort((np.arange(len(self.agents)), -self.votes))
-        names = [self.agents[k] for k in order]
-        same = len({type(name) for name in names}) <= 1
-        frame: dict[str, Any] = {
-            "agent": names if same else [str(name) for name in names],
-            self.unit: self.votes[order],
-        }
+        names = plain_names([self.agents[k] for k in order])
+        frame: dict[str, Any] = {"agent": names, self.unit: self.votes[order]}
         for kind in ("sharpness", "side"):
             if kind in self.columns:
                 frame |= {kind: self.columns[kind][order], f"{kind}_stderr": self.stderr[kind][order]}

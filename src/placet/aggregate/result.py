@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.aggregate import separation, showing, uncertainty
 from placet.data import Rankings
-from placet.data.arrays import Floats, Ints, Names, frozen, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, Names, frozen, offsets_from_sizes, plain_names
 from placet.data.errors import one_of
 from placet.io.escaping import visible
 from placet.optim import Fit
@@ -333,7 +333,7 @@ class Consensus:
         adherence = self.extras.get("adherence")
         if not isinstance(adherence, Mapping):
             raise ValueError(f'{self.method!r} learnt nothing about agents; agents="sharpness+ties+side" asks for it')
-        return pl.DataFrame({"agent": _plain(list(adherence)), "adherence": list(adherence.values())})
+        return pl.DataFrame({"agent": plain_names(list(adherence)), "adherence": list(adherence.values())})
 
     def to_rankings(self) -> Rankings:
         """The consensus as one ballot with its scores; tied items share their mean score."""
@@ -522,7 +522,7 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
 
         names = [name for name, c in self.items() for _ in c.items]
         frame = _frame(list(self.values()), level)
-        return frame.insert_column(0, pl.Series(self.by, _plain(names)))
+        return frame.insert_column(0, pl.Series(self.by, plain_names(names)))
 
     def with_min_support(self, minimum: float) -> "ConsensusSet":
         """Every instance without items whose support in it is below ``minimum``; instances left empty are dropped."""
@@ -591,7 +591,7 @@ def table_columns(results: Sequence[Consensus], level: float) -> dict[str, Any]:
             columns["tier"].append(c.tier_numbers(level)[order] if tiered else unknown)
         if c.support is not None:
             columns["support"].append(c.support[order])
-    names = _plain([c.items[k] for c in results for k in c.order])
+    names = plain_names([c.items[k] for c in results for k in c.order])
     return {"item": names, **{name: np.concatenate(parts) if parts else None for name, parts in columns.items()}}
 
 
@@ -640,8 +640,3 @@ def _as_ballots(results: Sequence[Consensus], instance: Sequence[Hashable] | Non
         instance=instance,
         score=np.concatenate([np.zeros(0), *score]),
     )
-
-
-def _plain(names: list[Hashable]) -> list[Hashable]:
-    """Names for one column: unchanged if they have a single type, else as text."""
-    return names if len({type(name) for name in names}) <= 1 else [str(name) for name in names]

@@ -47,8 +47,7 @@ class Voters:
         d, factor = self.data, weight[self.of]
         if isinstance(d, Rankings):
             return replace(d, weight=d.weight * factor, agent=None, agents=None, notes=())
-        won, lost, tied = (column * factor for column in (d.wins_i, d.wins_j, d.ties))
-        return Comparisons(d.i, d.j, won, lost, tied, items=d.items, ordered=d.ordered)
+        return d.reweighted(factor, agents=False)
 
     def rows(self, voter: int) -> Ints:
         """Numbers of the ballots or rows of one voter."""
