@@ -12,7 +12,7 @@ from placet.losses import LOSSES, Bound
 from placet.losses.bregman import conjugate, normalized_gains
 from placet.metrics import ndcg
 from placet.rank import ConsistentBooster, weak
-from placet.rank.boosting import best_constant
+from placet.rank.level import best_constant
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from placet.losses import Bound
 from placet.rank import similarity
 from placet.rank.additive import Additive, Made, Round, reason_no_edge
 from placet.rank.controls import effects_of
+from placet.rank.level import best_constant
 from placet.rank.state import Learnt, holds
 
 
@@ -239,19 +240,6 @@ def bend_along(bound: Bound, s: Floats, h: Floats) -> float:
         return float(h @ bound.hvp(s, h))
     small = 1e-6 / max(float(np.abs(h).max(initial=0.0)), 1e-300)
     return float((bound.value_and_grad(s + small * h)[1] - bound.value_and_grad(s)[1]) @ h) / small
-
-
-def best_constant(bound: Bound) -> float:
-    """The constant score with the smallest loss; 0 if the loss is shift-invariant.
-
-    A search over powers of 2, since losses can be flat far from the minimum, is followed by Newton's method.
-    """
-    if bound.loss.shift_invariant:
-        return 0.0
-    ones = np.ones(bound.n_rows)
-    steps = 2.0 ** np.arange(-14, 8)
-    coarse = float(min([0.0, *steps, *-steps], key=lambda c: bound.value_and_grad(c * ones)[0]))
-    return coarse + bound.best_level(coarse * ones)
 
 
 def reason_no_step(n: int, value: float, after: float, alpha: float) -> str:

@@ -17,7 +17,7 @@ from placet.losses import Bound
 from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
 from placet.rank import similarity
 from placet.rank.features import need_dense
-from placet.rank.ranker import Ranker
+from placet.rank.level import WithLevel
 from placet.rank.state import Array, Number, holds
 
 FORMS = ("feedback", "distillation")
@@ -26,7 +26,7 @@ ERROR = 1e-6  # largest relative error of a solution without a warning
 LARGEST = 12.0  # bound on |log alpha| and |log beta|: the density has no maximum if related rows all have equal grades
 
 
-class ContinuousCRF(Ranker):
+class ContinuousCRF(WithLevel):
     """Scores are the mean of a Gaussian field over the list; alpha_k > 0 weights feature k, beta >= 0 the relation.
 
     Features should be normalized; all of them count as evidence for relevance.  With beta = 0 the score is a weighted
@@ -145,10 +145,6 @@ class ContinuousCRF(Ranker):
                 stacklevel=3,
             )
         return s
-
-    def _strengths(self, queries: Queries) -> tuple[Floats, Ints]:
-        constant, factor = self.level_
-        return constant + factor * self._scores(queries), queries.offsets
 
     def _check_state(self) -> None:
         if self.form not in FORMS:

@@ -12,8 +12,8 @@ from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.losses import Bound
 from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank import similarity
-from placet.rank.boosting import best_constant
 from placet.rank.features import reduce_per_list
+from placet.rank.level import POWERS, WithLevel, best_constant
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Base, holds
 
@@ -23,7 +23,7 @@ Terms = tuple[Floats, Floats]
 """(v, w): sum_t (v_t0 + v_t1 b) exp(T w_t); v is (terms, 2), w is (terms, kernels)."""
 
 
-class ListwiseReranker(Ranker):
+class ListwiseReranker(WithLevel):
     """f_i = b(x_i) exp(sum_k w_k T_ik), with a base score b and sums T_ik of similarities S_k to the other rows.
 
     T_ik = sum_{j != i} S_k(x_i, x_j), minus its mean over the list, a factor common to all rows of the list that does
@@ -172,10 +172,6 @@ class ListwiseReranker(Ranker):
         b, T = self._parts(queries, base_scores(self.base_, queries))
         return list_scores(b, T, (self.v_, self.w_), queries.offsets)
 
-    def _strengths(self, queries: Queries) -> tuple[Floats, Ints]:
-        constant, factor = self.level_
-        return constant + factor * self._scores(queries), queries.offsets
-
     def _check_state(self) -> None:
         check_kernels(self.kernels, self.w_.shape[1])
 
@@ -237,13 +233,11 @@ class _Problem:
     def fit_level(self, f: Floats) -> Floats:
         """(c_0 / unit, log(c_1 spread), unit, spread) that minimize the loss of c_0 + c_1 f.
 
-        Losses differ by orders of magnitude in the scale they expect and can be flat away from it, so c_0 starts at the
-        best constant, whose absolute value is the unit, and c_1 at the best power of 2.
+        c_0 starts at the best constant, whose absolute value is the unit, and c_1 at the best power of 2.
         """
         spread, c0 = float(f.std()) or 1.0, self.constant
-        steps = 2.0 ** np.arange(-14, 8)
         unit = abs(c0) or 1.0
-        c1 = min(unit * steps, key=lambda c: self.bound.value_and_grad(c0 + c * f / spread)[0])
+        c1 = min(unit * POWERS, key=lambda c: self.bound.value_and_grad(c0 + c * f / spread)[0])
 
         def fun(x: Floats) -> tuple[float, Floats]:
             s = unit * x[0] + np.exp(min(x[1], LARGEST_EXPONENT)) * f / spread
