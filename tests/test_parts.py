@@ -16,7 +16,7 @@ import placet
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.likelihood import Ballots, is_closed
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
-from placet.data.engine import KEPT, Serial, tree
+from placet.data.engine import CACHE, Serial, tree
 from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
 
 NAMES = [f"item {k}" for k in range(7)]
@@ -461,7 +461,7 @@ def test_a_file_that_changes_or_vanishes_is_named(tmp_path, rng):
     (tmp_path / "b.csv").write_text((tmp_path / "b.csv").read_text() + "a,b,tie\n")
     with pytest.raises(DataError, match=r"b\.csv: the file has changed since it was scanned"):
         placet.consensus(parts, "borda")
-    KEPT.drop()
+    CACHE.drop()
     (tmp_path / "b.csv").unlink()
     with pytest.raises(DataError, match=r"b\.csv: the file is gone since it was scanned"):
         placet.consensus(parts, "borda")
@@ -484,20 +484,20 @@ def test_parts_are_kept_while_they_fit_and_read_again_otherwise(tmp_path, rng, m
     for k, frame in enumerate(frames):
         frame.write_parquet(tmp_path / f"{k}.parquet")
     parts = placet.scan(tmp_path / "*.parquet")
-    KEPT.drop()
+    CACHE.drop()
     roomy = placet.consensus(parts, "plackett-luce")
-    kept, once = KEPT.bytes, parts.n_bytes
+    kept, once = CACHE.bytes, parts.n_bytes
     assert kept > 0
-    KEPT.drop()
+    CACHE.drop()
     limit = kept // 3
     monkeypatch.setenv("PLACET_MEMORY", str(limit))
     before = parts.log.bytes_read
     tight = placet.consensus(parts, "plackett-luce")
-    assert 0 < KEPT.bytes <= limit
+    assert 0 < CACHE.bytes <= limit
     assert parts.log.bytes_read - before > 4 * once
     assert tight.scores.tobytes() == roomy.scores.tobytes()
     assert tight.stderr.tobytes() == roomy.stderr.tobytes()
-    KEPT.drop()
+    CACHE.drop()
 
 
 def test_memory_is_said_in_bytes(monkeypatch):

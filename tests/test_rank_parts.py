@@ -97,12 +97,12 @@ def test_parts_that_do_not_fit_give_the_same_bytes(tmp_path, data, monkeypatch):
     parts = placet.scan(tmp_path / "q.letor", part_bytes=3000)
     assert len(parts) > 5
     roomy = LinearRanker("ranknet").fit(parts)
-    placet.data.engine.KEPT.drop()
+    placet.data.engine.CACHE.drop()
     monkeypatch.setenv("PLACET_MEMORY", "4K")
     tight = LinearRanker("ranknet").fit(parts)
     assert tight.coef_.tobytes() == roomy.coef_.tobytes()
-    assert placet.data.engine.KEPT.bytes <= 4096
-    placet.data.engine.KEPT.drop()
+    assert placet.data.engine.CACHE.bytes <= 4096
+    placet.data.engine.CACHE.drop()
 
 
 def test_what_cannot_work_on_parts_says_so(data):

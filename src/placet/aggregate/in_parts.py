@@ -190,14 +190,14 @@ class BallotParts:
         self.closed = is_closed(loss, pairs, rows)
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.ballots, self.factor = parts, factor
-        self.parts = parts.made(_bound_part, factor, loss, self.scale, self.closed)
+        self.parts = parts.map(_bound_part, factor, loss, self.scale, self.closed)
         self.last: list[tuple[float, Floats]] = []  # the best value and scores so far under the current prior
 
     def notes(self, items: Names, prior: float | None, existence: str) -> list[str]:
         """Notes on what only the prior determines; without a prior, a ``DataError`` if no finite scores exist."""
         if existence != "sums" or prior is not None:
             return notes_of_parts(self.graphs, items, prior)
-        rows = self.ballots.made(_telling_rows, self.factor)
+        rows = self.ballots.map(_telling_rows, self.factor)
         group = np.arange(self.n) if self.group is None else self.group
         refuse_free(lambda f, merge, *x: rows.sum(f, *x, name="existence", merge=merge), group, items)
         return []

@@ -48,7 +48,7 @@ def fit_parts(model: MultinomialPreference, parts: Parts) -> MultinomialPreferen
     """Fit the model to ballots in parts.  Variances are not supported, as they need the ballots themselves."""
     model._check(Rankings.from_orders([]), None)
     whole = all(one.whole_weights for one in parts.summaries) and parts.weight <= 2.0**53
-    prepared = parts.made(_preferences, model.strength, whole)
+    prepared = parts.map(_preferences, model.strength, whole)
     if model.adherence is not None:
         n_agents, most = len(parts.agents or ()), memory_limit() // PART_OF_MEMORY
         sums = prepared.sum(AgentSums.of, n_agents, most, name="net wins by agent", merge=AgentSums.merged)

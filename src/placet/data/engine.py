@@ -66,13 +66,13 @@ def run(f: Function, pieces: Sequence[Piece], x: tuple[Any, ...], merge: Merge) 
     """Merge ``f`` over the pieces; return the result and the bytes read.  Pieces that do not fit are not cached."""
 
     def one(piece: Piece) -> tuple[Any, int]:
-        data, read = KEPT.fetch(piece)
+        data, read = CACHE.fetch(piece)
         return f(data, *x), read
 
-    return tree(map(one, pieces), counted(merge))
+    return tree(map(one, pieces), with_bytes(merge))
 
 
-def counted(merge: Merge) -> Merge:
+def with_bytes(merge: Merge) -> Merge:
     """Extend ``merge`` to pairs of a result and the bytes read for it."""
     return lambda a, b: (merge(a[0], b[0]), a[1] + b[1])
 
@@ -105,7 +105,7 @@ def add(a: Any, b: Any) -> Any:
     return a + b
 
 
-class Kept:
+class Cache:
     """Cache of loaded pieces, up to a memory limit.
 
     A piece is never evicted for another of the same ``owner``, since repeated passes in the same order would then never
@@ -114,19 +114,19 @@ class Kept:
 
     def __init__(self) -> None:
         self.limit: int | None = None  # None: taken from PLACET_MEMORY
-        self._held: dict[str, tuple[Any, int, str]] = {}
+        self._pieces: dict[str, tuple[Any, int, str]] = {}
         self._lock = threading.RLock()
 
     @property
     def bytes(self) -> int:
         """Bytes in the cache."""
-        return sum(size for _, size, _ in self._held.values())
+        return sum(size for _, size, _ in self._pieces.values())
 
     def fetch(self, piece: Piece) -> tuple[Any, int]:
         """The loaded piece, and the bytes read by this call (0 if it was cached)."""
         with self._lock:
-            if piece.key in self._held:
-                return self._held[piece.key][0], 0
+            if piece.key in self._pieces:
+                return self._pieces[piece.key][0], 0
         value = piece.load()
         self._keep(piece.key, value, getattr(piece, "owner", ""))
         return value, piece.size
@@ -134,23 +134,23 @@ class Kept:
     def _keep(self, key: str, value: Any, owner: str) -> None:
         size, limit = array_bytes(value), memory_limit() if self.limit is None else self.limit
         with self._lock:
-            for other, (_, _, whose) in list(self._held.items()):
+            for other, (_, _, whose) in list(self._pieces.items()):
                 if self.bytes + size <= limit:
                     break
                 if whose != owner:
-                    del self._held[other]
+                    del self._pieces[other]
             if self.bytes + size <= limit:
-                self._held[key] = value, size, owner
+                self._pieces[key] = value, size, owner
 
     def drop(self, owner: str | None = None) -> None:
         """Drop the cached pieces of an owner, or all of them."""
         with self._lock:
-            for key, (_, _, whose) in list(self._held.items()):
+            for key, (_, _, whose) in list(self._pieces.items()):
                 if owner is None or whose == owner:
-                    del self._held[key]
+                    del self._pieces[key]
 
 
-KEPT = Kept()
+CACHE = Cache()
 """The cache of this process."""
 
 _HOMES = {"distributed": "placet.scale:dask"}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from placet.data.arrays import Floats, Ints, Names, distinct
 from placet.data.comparisons import Comparisons
-from placet.data.engine import KEPT, Engine, Function, Merge, Piece, Serial, add, engine_of
+from placet.data.engine import CACHE, Engine, Function, Merge, Piece, Serial, add, engine_of
 from placet.data.errors import DataError
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
@@ -101,7 +101,7 @@ class Parts:
     @classmethod
     def of(cls, data: Iterable[Data], engine: Any = None) -> "Parts":
         """Make parts from data in memory."""
-        return cls.from_pieces([Held(k, one) for k, one in enumerate(data)], engine)
+        return cls.from_pieces([DataPiece(k, one) for k, one in enumerate(data)], engine)
 
     @classmethod
     def from_pieces(cls, pieces: Sequence[Piece], engine: Any = None, *, items: Sequence[Hashable] = ()) -> "Parts":
@@ -127,7 +127,7 @@ class Parts:
                 coded.append(piece)
                 continue
             voter = None if agents is None else _places(one.agents or (), agents)
-            coded.append(Coded(piece, _places(one.items, names), len(names), voter, len(agents or ())))
+            coded.append(RecodedPiece(piece, _places(one.items, names), len(names), voter, len(agents or ())))
         return cls(tuple(coded), tuple(found), first.kind, names, agents, first.features, first.n_features, engine, log)
 
     # Results of the first pass
@@ -176,7 +176,7 @@ class Parts:
 
     def __getitem__(self, k: int) -> Any:
         """Load part ``k``, with the names of all parts."""
-        data = KEPT.fetch(self.pieces[range(len(self))[k]])[0]
+        data = CACHE.fetch(self.pieces[range(len(self))[k]])[0]
         if self.kind is Queries:
             return data
         agents = {} if data.agent is None else {"agents": self.agents}
@@ -210,18 +210,18 @@ class Parts:
         self.log.note("objective", read, value, float(np.abs(gradient).max(initial=0.0)))
         return value, gradient
 
-    def made(self, make: Function, *args: Any) -> "Parts":
+    def map(self, make: Function, *args: Any) -> "Parts":
         """Parts that load as ``make(part number, part, *args)``, which is then cached instead of the part."""
         owner = _digest(make.__module__, make.__qualname__, pickle.dumps(args), *(piece.key for piece in self.pieces))
-        made = (Made(piece, make, (k, args), owner) for k, piece in enumerate(self.pieces))
-        return replace(self, pieces=tuple(made))
+        mapped = (MappedPiece(piece, make, (k, args), owner) for k, piece in enumerate(self.pieces))
+        return replace(self, pieces=tuple(mapped))
 
     def resampled_by(self, random_state: int, number: int) -> "Parts":
         """The same ballots with resampled weights: Poisson counts seeded by random state, round and part, so that each
         part can be resampled independently.
         """
         whole = all(one.whole_weights for one in self.summaries)
-        drawn = tuple(Drawn(piece, (random_state, number, k), whole) for k, piece in enumerate(self.pieces))
+        drawn = tuple(ResampledPiece(piece, (random_state, number, k), whole) for k, piece in enumerate(self.pieces))
         return replace(self, pieces=drawn)
 
 
@@ -229,7 +229,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Held:
+class DataPiece:
     """Data in memory; ``key`` is unique across processes."""
 
     number: int
@@ -249,7 +249,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedPiece:
     """A piece that is made from another one when it is loaded."""
 
     base: Piece
@@ -264,7 +264,7 @@ class Derived:
 
 
 @dataclass(frozen=True)
-class Coded(Derived):
+class RecodedPiece(DerivedPiece):
     """A piece recoded to the shared numbering of items and agents: local item k becomes ``item[k]``."""
 
     item: Ints
@@ -282,10 +282,10 @@ class Coded(Derived):
             raise DataError(
                 f"{self.name}: {len(data.items)} items where the first pass found {len(self.item)}; scan it again"
             )
-        items = _numbered(self.n_items)
+        items = _numbers_as_names(self.n_items)
         agents: dict[str, Any] = {}
         if self.agent is not None and data.agent is not None:
-            agents = {"agent": self.agent[data.agent], "agents": _numbered(self.n_agents)}
+            agents = {"agent": self.agent[data.agent], "agents": _numbers_as_names(self.n_agents)}
         if isinstance(data, Comparisons):
             return replace(data, i=self.item[data.i], j=self.item[data.j], items=items, **agents)
         coded = replace(data, item=self.item[data.item].astype(np.int32), items=items, **agents)
@@ -293,7 +293,7 @@ class Coded(Derived):
 
 
 @dataclass(frozen=True)
-class Made(Derived):
+class MappedPiece(DerivedPiece):
     """The result of a function applied to the data of a piece."""
 
     make: Function
@@ -310,7 +310,7 @@ class Made(Derived):
 
 
 @dataclass(frozen=True)
-class Drawn(Derived):
+class ResampledPiece(DerivedPiece):
     """Ballots of a piece with resampled weights: Poisson(weight) for whole weights, else weight times Poisson(1)."""
 
     entropy: tuple[int, int, int]
@@ -321,7 +321,7 @@ class Drawn(Derived):
         return f"drawn-{self.entropy}-{self.base.key}"
 
     def load(self) -> Any:
-        data = KEPT.fetch(self.base)[0]
+        data = CACHE.fetch(self.base)[0]
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy))
         weight = data.weight
         drawn = rng.poisson(weight).astype(np.float64) if self.whole else weight * rng.poisson(1.0, len(weight))
@@ -382,7 +382,7 @@ def _index(names: Names) -> dict[Hashable, int]:
 
 
 @lru_cache(maxsize=4)
-def _numbered(n: int) -> Names:
+def _numbers_as_names(n: int) -> Names:
     """Numbers as names; cached, so that all parts share one object."""
     return tuple(range(n))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
-from placet.data.parts import Derived, Summary, summary_of
+from placet.data.parts import DerivedPiece, Summary, summary_of
 from placet.io.files import NamedBytes
 from placet.io.formats import FORMATS
 from placet.io.sources import Delimited, Lazy, open_part
@@ -166,7 +166,7 @@ class TextRange(Delimited):
 
 
 @dataclass(frozen=True)
-class Survey(Derived):
+class Survey(DerivedPiece):
     """The first pass over a piece, which loads as its summary."""
 
     base: FilePiece

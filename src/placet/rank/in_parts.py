@@ -40,7 +40,7 @@ class PartsObjective(Objective):
         self.bind(Bound(loss, Lists(np.zeros(0), np.zeros(1, np.int64), np.zeros(0)), params))
         self.l2 = 0.0 if self.bound.loss.scale_invariant else l2
         args = (loss, dict(params), parts.weight, self.shift, self.scale, products)
-        self.parts = parts.made(_bound_part, *args)
+        self.parts = parts.map(_bound_part, *args)
 
     def __call__(self, x: Floats, rng: np.random.Generator | None = None) -> tuple[float, Floats]:
         w = x[: self.n]

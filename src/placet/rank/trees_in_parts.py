@@ -13,7 +13,7 @@ import numpy as np
 
 from placet.data import Lists, Parts, Queries
 from placet.data.arrays import Floats, is_sparse, offsets_from_sizes
-from placet.data.engine import KEPT, Piece
+from placet.data.engine import CACHE, Piece
 from placet.losses import Bound
 from placet.metrics import metric as metric_of
 from placet.rank.engines import lightgbm
@@ -69,7 +69,7 @@ def _grow(
     from placet.threads import get_threads
 
     lgb = lightgbm()
-    own = [KEPT.fetch(piece)[0] for piece in pieces]
+    own = [CACHE.fetch(piece)[0] for piece in pieces]
     X = _stacked([queries.X for queries in own])
     offsets = offsets_from_sizes(np.concatenate([np.diff(queries.offsets) for queries in own]))
     grade, weight = (np.concatenate([getattr(queries, name) for queries in own]) for name in ("grade", "weight"))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placet.data.engine import KEPT, EngineError, Function, Merge, Piece, counted, run, tree
+from placet.data.engine import CACHE, EngineError, Function, Merge, Piece, run, tree, with_bytes
 from placet.data.memory import VARIABLE, memory_limit, parse_bytes
 from placet.threads import set_threads, usable_cores
 
@@ -264,7 +264,7 @@ def _work_together(f: Function, pieces: tuple[Piece, ...], x: tuple[Any, ...], s
 
 
 def _merge(merge: Merge, results: list[tuple[Any, int]]) -> tuple[Any, int]:
-    found: tuple[Any, int] = tree(results, counted(merge))
+    found: tuple[Any, int] = tree(results, with_bytes(merge))
     return found
 
 
@@ -282,7 +282,7 @@ def _take_share(share: Share) -> None:
     given = os.environ.get(VARIABLE, "").strip()
     limit = parse_bytes(given, VARIABLE) if given else memory_limit() // share.workers_of_host.get(address, 1)
     own = share.memory.get(address, 0)
-    KEPT.limit = min(limit, own // 2) if own else limit
+    CACHE.limit = min(limit, own // 2) if own else limit
 
 
 def _share(workers: dict[str, Any]) -> Share:
