@@ -13,7 +13,7 @@ import torch
 import placet
 from benchmarks.harness import compare, main
 from experiments.common import data_folder
-from placet.data.documents import Own
+from placet.data.documents import OwnLabels
 from placet.rank import LabelRanker
 from placet.rank import neural as net
 from placet.rank.labels import mean_loss
@@ -23,12 +23,12 @@ from placet.threads import get_threads
 BATCH = 128
 
 
-def own_labels(n_labels: int, n_own: int, rng: np.random.Generator) -> Own:
+def own_labels(n_labels: int, n_own: int, rng: np.random.Generator) -> OwnLabels:
     label = np.concatenate([np.sort(rng.choice(n_labels, n_own, replace=False)) for _ in range(BATCH)])
-    return Own(label, np.ones(len(label)), n_own * np.arange(BATCH + 1))
+    return OwnLabels(label, np.ones(len(label)), n_own * np.arange(BATCH + 1))
 
 
-def loss_of(name: str, table: torch.Tensor, own: Own) -> Callable[[], None]:
+def loss_of(name: str, table: torch.Tensor, own: OwnLabels) -> Callable[[], None]:
     """A function that computes the loss and its gradient with respect to the table of scores."""
     criterion = Criterion(name, None, np.random.default_rng(0))
 
@@ -39,7 +39,7 @@ def loss_of(name: str, table: torch.Tensor, own: Own) -> Callable[[], None]:
     return run
 
 
-def cross_entropy(table: torch.Tensor, own: Own) -> Callable[[], None]:
+def cross_entropy(table: torch.Tensor, own: OwnLabels) -> Callable[[], None]:
     cell = torch.from_numpy(own.document), torch.from_numpy(own.label)
 
     def run() -> None:

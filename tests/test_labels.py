@@ -61,7 +61,7 @@ def criterion_of(loss, **params):
 
 
 def own_of(grade):
-    return as_documents(np.ones((len(grade), 1)), grade).own()
+    return as_documents(np.ones((len(grade), 1)), grade).own_labels()
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
@@ -298,7 +298,7 @@ def test_sampling_all_labels_is_no_sampling():
         tuple(torch.from_numpy(part) for part in layer) for layer in net.layers(net.first_weights(sizes, rng), sizes)
     ]
     criterion = Criterion("pl-partition", {"tol": 1e-10}, rng)
-    whole_value = mean_loss(criterion, net.forward(network, net.as_input(data.X)), data.own())
+    whole_value = mean_loss(criterion, net.forward(network, net.as_input(data.X)), data.own_labels())
     assert float(sampled_loss(criterion, network, data, 12, rng)) == pytest.approx(float(whole_value), rel=1e-5)
 
 
@@ -310,7 +310,7 @@ def test_sampled_sums_are_right_in_the_mean():
     network = [tuple(torch.from_numpy(part) for part in layer) for layer in net.layers(weights, sizes)]
     data = as_documents(np.ones((1, 1)), np.eye(1, 40, 7))
     criterion = Criterion("pl-partition", {"tol": 1e-10}, rng)
-    exact = np.expm1(float(mean_loss(criterion, net.forward(network, net.as_input(data.X)), data.own())))
+    exact = np.expm1(float(mean_loss(criterion, net.forward(network, net.as_input(data.X)), data.own_labels())))
     values = np.array([float(sampled_loss(criterion, network, data, 10, rng)) for _ in range(800)])
     ratios = np.expm1(values) / exact
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(800)

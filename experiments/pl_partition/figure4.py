@@ -50,7 +50,7 @@ def scores(ranker, documents) -> tuple:
 
     first = as_documents(documents.X[:256], documents.Y[:256])
     first = first[np.flatnonzero(first.useful())]
-    return net.network_scores(net.layers(ranker.weights_, ranker.sizes_.tolist()), first.X), first.own()
+    return net.network_scores(net.layers(ranker.weights_, ranker.sizes_.tolist()), first.X), first.own_labels()
 
 
 def nodes(ranker, documents, tol: float) -> float:

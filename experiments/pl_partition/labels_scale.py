@@ -61,7 +61,7 @@ def sampled_softmax(network, documents, rng):
     vectors = torch.nn.functional.embedding(index, W, sparse=True)
     hidden = net.hidden(inner, net.as_input(documents.X), sparse=True)
     log_p = torch.log_softmax(torch.nn.functional.linear(hidden, vectors, b[index]), dim=1)
-    own = documents.own()
+    own = documents.own_labels()
     return -log_p[torch.from_numpy(own.document), torch.from_numpy(np.searchsorted(here, own.label))].sum() / len(log_p)
 
 
@@ -74,7 +74,7 @@ def measure(loss: str, n_labels: int, n_features: int, repeat: int, seed: int) -
     from placet.rank.neural import Criterion, _adams
 
     documents, rng = batch(n_labels, n_features, seed), np.random.default_rng(seed + 1)
-    criterion, own, sampled = Criterion("pl-partition", None, rng), documents.own(), loss.endswith("sampled")
+    criterion, own, sampled = Criterion("pl-partition", None, rng), documents.own_labels(), loss.endswith("sampled")
     sizes = (n_features, HIDDEN, n_labels)
     warm = torch.zeros(2, 3, requires_grad=True)
     mean_loss(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-class Own(NamedTuple):
+class OwnLabels(NamedTuple):
     """Labels ``label[offsets[d]:offsets[d + 1]]`` of each document d, with positive grades in descending order."""
 
     label: NDArray[np.int64]
@@ -48,9 +48,9 @@ class Documents:
     def __getitem__(self, which: NDArray[np.int64]) -> "Documents":
         return Documents(self.X[which], self.Y[which])
 
-    def own(self) -> Own:
+    def own_labels(self) -> OwnLabels:
         """The labels in the form that losses expect."""
-        return Own(self.Y.indices.astype(np.int64), self.Y.data, self.Y.indptr.astype(np.int64))
+        return OwnLabels(self.Y.indices.astype(np.int64), self.Y.data, self.Y.indptr.astype(np.int64))
 
     def has_labels(self) -> NDArray[np.bool_]:
         """Mask of documents that have labels."""
@@ -58,7 +58,7 @@ class Documents:
 
     def useful(self) -> NDArray[np.bool_]:
         """Mask of documents with at least two tiers, and so an order to learn."""
-        own = self.own()
+        own = self.own_labels()
         counts = np.diff(own.offsets)
         steps = np.zeros(len(self), bool)
         inside = own.document[1:] == own.document[:-1]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints, numbers, offsets_from_sizes
-from placet.data.documents import Documents, Own, checked_features
+from placet.data.documents import Documents, OwnLabels, checked_features
 from placet.data.room import refuse_table
 from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels import labels as kernels
@@ -293,7 +293,7 @@ class LabelRanker(Ranker):
 
         def objective(network: Sequence[Layer], batch: Documents) -> Any:
             if self.negatives is None:
-                return mean_loss(criterion, neural.forward(network, neural.as_input(batch.X)), batch.own())
+                return mean_loss(criterion, neural.forward(network, neural.as_input(batch.X)), batch.own_labels())
             return sampled_loss(criterion, network, batch, self.negatives, rng)
 
         return neural.descend(
@@ -356,7 +356,7 @@ def means_over_documents(
 # --- losses of a batch ------------------------------------------------------------------------------------------------
 
 
-def mean_loss(criterion: Criterion, table: Any, own: Own) -> Any:
+def mean_loss(criterion: Criterion, table: Any, own: OwnLabels) -> Any:
     """Loss per document as a PyTorch node, a function of the scores and of the learned parameters."""
     value, grad, slopes = loss_of_labels(criterion, table, own)
     inputs = [table, *criterion.learnt.values()]
@@ -376,7 +376,7 @@ def sampled_loss(
     vectors = torch.nn.functional.embedding(index, W, sparse=True)
     rows = neural.hidden(inner, neural.as_input(batch.X), sparse=True)
     table = torch.nn.functional.linear(rows, vectors, b[index])
-    own = batch.own()._replace(label=np.searchsorted(here, batch.own().label))
+    own = batch.own_labels()._replace(label=np.searchsorted(here, batch.own_labels().label))
     if criterion.loss.sums_lowest_tier and len(others):
         log_share = np.log((n_labels - len(here)) / len(others))
         stands_for = np.concatenate([np.zeros(len(here)), np.full(len(others), log_share)])
@@ -395,7 +395,7 @@ def draw_others(here: Ints, n_labels: int, n: int, rng: np.random.Generator) -> 
     return number + np.searchsorted(here - np.arange(len(here)), number, side="right")
 
 
-def loss_of_labels(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
+def loss_of_labels(criterion: Criterion, table: Any, own: OwnLabels) -> tuple[float, Any, Floats]:
     """Value per document, gradient (a tensor like ``table``), and derivatives in learned parameters.
 
     ``table`` (documents, labels): a float32 tensor of scores.
@@ -403,7 +403,7 @@ def loss_of_labels(criterion: Criterion, table: Any, own: Own) -> tuple[float, A
     return (collapsed_loss if criterion.loss.sums_lowest_tier else whole_loss)(criterion, table, own)
 
 
-def whole_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
+def whole_loss(criterion: Criterion, table: Any, own: OwnLabels) -> tuple[float, Any, Floats]:
     """Every document is a list of all labels, its own first.  O(documents * labels) plus the loss itself."""
     n, n_labels = table.shape
     order = np.empty(n * n_labels, np.int64)
@@ -419,7 +419,7 @@ def whole_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, 
     return value, pytorch().from_numpy(grad.reshape(n, n_labels)), slopes
 
 
-def collapsed_loss(criterion: Criterion, table: Any, own: Own) -> tuple[float, Any, Floats]:
+def collapsed_loss(criterion: Criterion, table: Any, own: OwnLabels) -> tuple[float, Any, Floats]:
     """Same as `whole_loss`, if the loss sums the lowest tier.  O(documents * labels) plus the loss of own labels."""
     torch = pytorch()
     table, document = table.detach(), own.document
