@@ -88,7 +88,7 @@ class Comparisons:
         else:
             pair_keys(len(items), agent)
             rows, starts = _equal_rows(i, j, agent, time, control)
-            wins_i, wins_j, ties = (_added(column[rows], starts) for column in counts)
+            wins_i, wins_j, ties = (_sums_of_runs(column[rows], starts) for column in counts)
             first = rows[starts]
             i, j, agent = i[first], j[first], None if agent is None else agent[first]
             control, time = (None if column is None else column[first] for column in (control, time))
@@ -126,8 +126,8 @@ class Comparisons:
                 raise DataError(f"{name} has {len(values)} entries; {n} are needed")
         first, second, names = _encode_pairs(a, b, items)
         voter, voters = (None, None) if agent is None else encode(agent, "agent")
-        beside = _optional_columns(control, time, n)
-        return cls._from_votes(first, second, result, weight, voter, names, voters, ordered, (), **beside)
+        optional = _optional_columns(control, time, n)
+        return cls._from_votes(first, second, result, weight, voter, names, voters, ordered, (), **optional)
 
     @classmethod
     def from_codes(
@@ -153,8 +153,8 @@ class Comparisons:
         code, found = recode(np.concatenate([a, b]), names, "item", items)
         voter, voters = (None, None) if agent is None else recode(*agent, "agent")
         first, second = code[: len(a)], code[len(a) :]
-        beside = _optional_columns(control, time, len(a))
-        return cls._from_votes(first, second, outcome, weight, voter, found, voters, ordered, notes, **beside)
+        optional = _optional_columns(control, time, len(a))
+        return cls._from_votes(first, second, outcome, weight, voter, found, voters, ordered, notes, **optional)
 
     @classmethod
     def _from_votes(
@@ -168,16 +168,16 @@ class Comparisons:
         voters: Names | None,
         ordered: bool,
         notes: tuple[str, ...],
-        **beside: Any,
+        **optional: Any,
     ) -> "Comparisons":
         n = len(first)
-        if not beside and voter is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
+        if not optional and voter is None and not ordered and len(names) ** 2 <= TABLE_CELLS_PER_VOTE * n:
             if (first == second).any():
                 _refuse_codes(first, second, None, names, None)
-            return cls(*_tabulated(first, second, result, weight, len(names)), None, names, notes=notes)
+            return cls(*_count_votes(first, second, result, weight, len(names)), None, names, notes=notes)
         weight = np.ones(n) if weight is None else weight
         wins_a, wins_b, ties = (np.where(result == k, weight, 0.0) for k in range(3))
-        return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered, notes, **beside)
+        return cls(first, second, wins_a, wins_b, ties, voter, names, voters, ordered, notes, **optional)
 
     @cached_property
     def n_items(self) -> int:
@@ -319,7 +319,8 @@ def _equal_rows(
     return rows, np.flatnonzero(new)
 
 
-def _added(values: Floats, starts: Ints) -> Floats:
+def _sums_of_runs(values: Floats, starts: Ints) -> Floats:
+    """The sum of each run of values; ``starts`` are the positions where runs begin."""
     return np.add.reduceat(values, starts) if len(values) else values
 
 
@@ -328,7 +329,7 @@ def outcome_codes(outcome: Sequence[str]) -> NDArray[np.int8]:
     if isinstance(outcome, np.ndarray):
         if outcome.dtype.kind == "U" and outcome.dtype.isnative and outcome.ndim == 1:
             letters = np.ascontiguousarray(outcome).view(np.uint32).reshape(len(outcome), -1)
-            found, known = _matched(letters, OUTCOMES)
+            found, known = _match_words(letters, OUTCOMES)
             if known:
                 return found
         outcome = outcome.tolist()
@@ -343,7 +344,7 @@ def outcome_codes(outcome: Sequence[str]) -> NDArray[np.int8]:
         ) from None
 
 
-def _matched(letters: Any, words: Sequence[str]) -> tuple[NDArray[np.int8], bool]:
+def _match_words(letters: Any, words: Sequence[str]) -> tuple[NDArray[np.int8], bool]:
     """Index of the word that each row of letters spells (rows padded with 0), and whether every row spells one."""
     found, known = np.zeros(len(letters), np.int8), 0
     for k, word in enumerate(words):
@@ -390,7 +391,7 @@ def _plain(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
-def _tabulated(
+def _count_votes(
     a: Ints, b: Ints, result: NDArray[np.int8], weight: Floats | None, n_items: int
 ) -> tuple[Ints, Ints, Floats, Floats, Floats]:
     """Columns i, j, wins_i, wins_j, ties of votes, from a table of the results of all pairs.  O(votes + n^2)."""

@@ -207,7 +207,7 @@ def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | N
     """
     n = int(label.max(initial=-1)) + 1
     while n > 1:
-        needs, needed = over_all(_needs, _united_edges, label)
+        needs, needed = over_all(_needs, _unite_edges, label)
         label = components_of_pairs(needs, needed, n)[label]
         fewer = int(label.max()) + 1
         if fewer == n:
@@ -216,7 +216,7 @@ def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | N
     for first in range(0, n if n > 1 else 0, CANDIDATES_AT_ONCE):
         left_out = np.arange(first, min(first + CANDIDATES_AT_ONCE, n))
         inside = np.arange(n) != left_out[:, None]
-        while (down := over_all(_kept_down, np.logical_or, label, inside)).any():
+        while (down := over_all(_bounded_labels, np.logical_or, label, inside)).any():
             inside &= ~down
         found = np.flatnonzero(inside.any(axis=1))
         if len(found):
@@ -239,11 +239,11 @@ def _needs(rows: Rows, label: Labels) -> Labels:
     return np.unique(edges, axis=1)
 
 
-def _united_edges(a: Labels, b: Labels) -> Labels:
+def _unite_edges(a: Labels, b: Labels) -> Labels:
     return np.unique(np.concatenate([a, b], axis=1), axis=1)
 
 
-def _kept_down(rows: Rows, label: Labels, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _bounded_labels(rows: Rows, label: Labels, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mask (sets, labels) of the labels of each set that are below a tier in which the set has no label."""
     (node, ballot), own = number_tiers(*rows[1:]), label[rows[0]]
     down = np.zeros_like(inside)

@@ -456,7 +456,7 @@ class Rankings:
         present[self.ballot, self.item] = True
         ballot, item = np.nonzero(~present)
         last = np.full(len(ballot), np.iinfo(np.int64).max)
-        return self._rebuilt(
+        return self._from_rows(
             np.concatenate([self.ballot, ballot]), np.concatenate([self.item, item]), np.concatenate([self.tier, last])
         )
 
@@ -471,7 +471,7 @@ class Rankings:
         keep = code[self.item] >= 0
         score = None if self.score is None else self.score[keep]
         control = None if self.control is None else self.control[keep]
-        return self._rebuilt(self.ballot[keep], code[self.item[keep]], self.tier[keep], names, score, control)
+        return self._from_rows(self.ballot[keep], code[self.item[keep]], self.tier[keep], names, score, control)
 
     def collapsed(self) -> "Rankings":
         """Merge equal ballots (same agent and instance), summing their weights, in order of first appearance.
@@ -506,7 +506,7 @@ class Rankings:
         value = breaking.strength_values(strength, self.tier, self.score)
         return breaking.net_wins(value, self.tier, self.offsets, strength)
 
-    def _rebuilt(
+    def _from_rows(
         self,
         ballot: Ints,
         item: Ints,
@@ -515,6 +515,7 @@ class Rankings:
         score: Floats | None = None,
         control: Floats | None = None,
     ) -> "Rankings":
+        """The same ballots with other rows, in any order; ``ballot`` (rows,) is the ballot of each."""
         order = np.lexsort((item, tier, ballot))
         offsets = offsets_from_sizes(np.bincount(ballot, minlength=len(self)))
         return Rankings(
