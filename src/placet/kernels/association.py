@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placet.kernels.jit import jit
+from placet.kernels.sums import log_add
 from placet.kernels.tracking_bethe import sum_by_bethe
 
 SQRT_2PI = math.sqrt(2 * math.pi)
@@ -40,14 +41,6 @@ def log_upper(z):
     if z < 30.0:
         return math.log(0.5 * math.erfc(z / math.sqrt(2.0)))
     return -0.5 * z * z - math.log(z * SQRT_2PI) + math.log1p(-1 / (z * z) + 3 / (z * z * z * z))
-
-
-@jit()
-def log_add(a, b):
-    """log(e^a + e^b); minus infinity represents an empty sum."""
-    if a < b:
-        a, b = b, a
-    return a if b == -np.inf else a + math.log1p(math.exp(b - a))
 
 
 @jit()

@@ -14,6 +14,7 @@ with log N at a slope between -1 and -1 / (q - 1), so one evaluation brackets N.
 import numpy as np
 
 from placet.kernels.jit import jit
+from placet.kernels.sums import max_abs
 
 # Beyond x = e^300 the exponential is continued along its tangent, so that squares of the gradient stay finite.  This is
 # the conjugate of the same psi restricted to x <= e^300; the gains it is compared with never exceed 1 / discount(1).
@@ -40,15 +41,6 @@ def targets(gain, offsets, discount, out):
             norm += gain[i] / top * discount[i - lo]
         for i in range(lo, hi):
             out[i] = gain[i] / top / norm
-
-
-@jit()
-def max_abs(x):
-    """max |x_i|, 0 if there are no entries."""
-    top = 0.0
-    for i in range(len(x)):
-        top = max(top, abs(x[i]))
-    return top
 
 
 @jit()

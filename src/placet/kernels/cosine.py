@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from placet.kernels.bregman import max_abs
 from placet.kernels.jit import jit
+from placet.kernels.sums import max_abs
 
 # If all scores are smaller than this, they have no direction.
 TINY = 1e-150

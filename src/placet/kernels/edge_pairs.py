@@ -11,8 +11,8 @@ and b of any size: each cell has at most 30 nodes and at most 23 near cells.
 
 import numpy as np
 
-from placet.kernels.bregman import max_abs
 from placet.kernels.jit import jit
+from placet.kernels.sums import max_abs
 
 # With exponents within this bound, 1 + e^a + e^b and products of three such sums do not overflow.
 PLAIN = 200.0

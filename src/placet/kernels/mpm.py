@@ -11,6 +11,7 @@ Exponentials are shifted by the largest and smallest score, so they never overfl
 import numpy as np
 
 from placet.kernels.jit import jit
+from placet.kernels.sums import dot, max_abs
 from placet.kernels.vector import exp
 
 
@@ -83,24 +84,6 @@ def scores_diagonal(adherence, total, precision, up, down, sums, out):
 
 
 @jit()
-def dot(x, y):
-    """Sum of x_i y_i."""
-    total = 0.0
-    for i in range(len(x)):
-        total += x[i] * y[i]
-    return total
-
-
-@jit()
-def largest(x):
-    """Largest abs(x_i)."""
-    best = 0.0
-    for i in range(len(x)):
-        best = max(best, abs(x[i]))
-    return best
-
-
-@jit()
 def center(x):
     """Subtract the mean from x in place."""
     total = 0.0
@@ -125,7 +108,7 @@ def newton_step(grad, diagonal, unit, adherence, total, precision, up, down, sum
         r[i] = -grad[i]
         p[i] = r[i] / diagonal[i]
         rz += r[i] * p[i]
-    target = min(0.1, np.sqrt(largest(grad) / unit)) * np.sqrt(dot(grad, grad))
+    target = min(0.1, np.sqrt(max_abs(grad) / unit)) * np.sqrt(dot(grad, grad))
     for _ in range(min(2 * n, 200)):
         scores_hvp(p, adherence, total, precision, up, down, sums, hp)
         curvature = dot(p, hp)
@@ -155,7 +138,7 @@ def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
     center(x)
     value = scores_value(x, net, t, T, precision, up, down, sums, grad)
     steps = 0
-    while steps < max_iter and largest(grad) > tol * unit:
+    while steps < max_iter and max_abs(grad) > tol * unit:
         scores_diagonal(t, T, precision, up, down, sums, diagonal)
         for i in range(n):
             diagonal[i] = max(diagonal[i], 1e-12 * unit)
@@ -171,7 +154,7 @@ def fit_instance(net, t, T, unit, precision, x, max_iter, tol):
         for i in range(n):
             x[i] = trial[i]
         steps += 1
-    return value, largest(grad) / unit, steps
+    return value, max_abs(grad) / unit, steps
 
 
 @jit()
@@ -266,17 +249,6 @@ def fit_adherence(s, bounds, instance, total, agreement, offsets, cap, out):
                 break
             t = new
         out[n] = t
-
-
-@jit()
-def adherence_slopes(s, bounds, instance, total, agreement, offsets, t, slope, curvature):
-    """Write the derivatives in every agent's adherence, at t (agents,)."""
-    most = largest_instance(bounds)
-    up, down = np.empty(most), np.empty(most)
-    for n in range(len(offsets) - 1):
-        slope[n], curvature[n] = adherence_derivatives(
-            s, bounds, instance, total, agreement, offsets[n], offsets[n + 1], t[n], up, down
-        )
 
 
 @jit()

@@ -13,6 +13,7 @@ import numpy as np
 from placet.kernels.jit import jit
 from placet.kernels.plackett_luce import stage_factor
 from placet.kernels.ranges import find_tiers, longest
+from placet.kernels.sums import log_add
 from placet.kernels.vector import exp
 
 LOG_2 = math.log(2.0)
@@ -25,14 +26,6 @@ FOLD = 1e100  # products of factors are accumulated up to this size before takin
 def log_subsets(n):
     """log(2^n - 1), the log number of nonempty subsets."""
     return n * LOG_2 + math.log(PROPER[min(n, 60)])
-
-
-@jit()
-def log_add(x, y):
-    """log(e^x + e^y), where at least one is finite."""
-    if x < y:
-        x, y = y, x
-    return x + math.log1p(math.exp(y - x))
 
 
 @jit()

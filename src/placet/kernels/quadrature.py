@@ -22,7 +22,7 @@ import numpy as np
 
 import placet.kernels.vector as vector
 from placet.kernels.jit import jit
-from placet.kernels.softmax import dot, total
+from placet.kernels.sums import dot, total
 
 # Beyond this in either direction, a factor equals a_i v, or 1, to the last bit; e^{+-LARGEST} times any node is finite.
 LARGEST = 600.0

@@ -3,15 +3,7 @@
 import numpy as np
 
 from placet.kernels.jit import jit
-
-
-@jit()
-def log_add(a, b):
-    """log(e^a + e^b)."""
-    top = max(a, b)
-    if top == -np.inf:
-        return top
-    return top + np.log(np.exp(a - top) + np.exp(b - top))
+from placet.kernels.sums import log_add
 
 
 @jit()

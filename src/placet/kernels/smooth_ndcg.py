@@ -10,7 +10,8 @@ import numpy as np
 from placet.kernels.jit import jit
 from placet.kernels.pairs import softplus
 from placet.kernels.ranges import longest
-from placet.kernels.softmax import softmax, total
+from placet.kernels.softmax import softmax
+from placet.kernels.sums import total
 
 LN2 = 0.6931471805599453
 

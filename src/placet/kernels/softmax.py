@@ -4,6 +4,7 @@ import math
 
 import placet.kernels.vector as vector
 from placet.kernels.jit import jit
+from placet.kernels.sums import total
 
 
 @jit()
@@ -23,24 +24,6 @@ def fill_exp(x, top, out):
     """out = e^{x - top}."""
     for r in range(len(x)):
         out[r] = vector.exp(x[r] - top)
-
-
-@jit(fastmath={"reassoc"})
-def total(x):
-    """Vectorized sum of x."""
-    t = 0.0
-    for r in range(len(x)):
-        t += x[r]
-    return t
-
-
-@jit(fastmath={"reassoc", "contract"})
-def dot(x, y):
-    """Vectorized dot product of x and y."""
-    t = 0.0
-    for r in range(len(x)):
-        t += x[r] * y[r]
-    return t
 
 
 @jit()
