@@ -92,7 +92,7 @@ def test_certain_scores_have_certain_ranks():
 def test_rank_intervals_of_many_items_agree_with_simulation():
     rng = np.random.default_rng(0)
     scores, stderr = rng.normal(size=3000), rng.uniform(0.05, 0.3, 3000)
-    simulated = uncertainty.rank_quantiles(uncertainty.simulated(scores, stderr, None, rng), 0.95)
+    simulated = uncertainty.rank_quantiles(uncertainty.simulated_scores(scores, stderr, None, rng), 0.95)
     pooled = uncertainty.rank_interval_of_many(scores, stderr, 0.95, 0)
     for a, b in zip(simulated, pooled):
         assert np.abs(a - b).mean() < 25  # of 3000 ranks

@@ -33,6 +33,10 @@ def sparse_votes(seed=0):
     return walks(seed, n=6, steps=9, each=4)[1]
 
 
+def log_determinant(fronts):
+    return 2 * sum(np.log(np.diag(L)).sum() for L, _ in fronts.factors)
+
+
 @pytest.mark.parametrize("family", ["bradley-terry", "davidson", "rao-kupper"])
 def test_the_factorization_is_that_of_the_dense_hessian(family):
     c = sparse_votes()
@@ -56,7 +60,7 @@ def test_the_factorization_is_that_of_the_dense_hessian(family):
     np.testing.assert_allclose(link[walk.linked], inverse[walk.linked, walk.following], rtol=1e-4, atol=1e-8)
     i, j = walk.p.i, walk.p.j
     np.testing.assert_allclose(gap, inverse[i, i] + inverse[j, j] - 2 * inverse[i, j], rtol=1e-4)
-    assert factored.fronts.log_determinant() == pytest.approx(np.linalg.slogdet(H[: walk.n, : walk.n])[1], rel=1e-6)
+    assert log_determinant(factored.fronts) == pytest.approx(np.linalg.slogdet(H[: walk.n, : walk.n])[1], rel=1e-6)
     spread = walk.spread(x, factored)
     full = np.linalg.inv(H) / walk.p.scale
     np.testing.assert_allclose(spread.own, np.diag(full)[: walk.n], rtol=1e-5)
@@ -155,7 +159,7 @@ def test_learnt_widths_are_those_of_the_evidence():
         walk.set_widths(width, sigma)
         fit, H = walk.fit(start, 100, 1e-10)
         data = walk.value(fit.x) * walk.p.scale
-        logdet = H.fronts.log_determinant() + np.linalg.slogdet(H.schur)[1] + len(fit.x) * math.log(walk.p.scale)
+        logdet = log_determinant(H.fronts) + np.linalg.slogdet(H.schur)[1] + len(fit.x) * math.log(walk.p.scale)
         prior = -0.5 * (np.log(walk.gaps).sum() + 2 * len(walk.gaps) * math.log(sigma))
         return -data - 0.5 * logdet + prior
 

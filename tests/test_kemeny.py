@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import placet
 import placet.axioms
 from placet.aggregate import kemeny, linear_order
-from placet.aggregate.kemeny import kemeny_order, majority_components, pair_tables
+from placet.aggregate.kemeny import kemeny_order, ordered_components, pair_tables
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels import kemeny as kernels
 
@@ -79,9 +79,9 @@ def test_the_programs_find_the_best_order_of_seven(seed):
     rng = np.random.default_rng(seed)
     whole = np.triu(rng.integers(-9, 10, (7, 7)), 1).astype(float)
     for margin in (whole - whole.T, (whole - whole.T) * np.pi):
-        best = min(linear_order.lost(margin, np.array(order)) for order in itertools.permutations(range(7)))
+        best = min(linear_order.lost_weight(margin, np.array(order)) for order in itertools.permutations(range(7)))
         order, bound = linear_order.solve(margin, np.arange(7), linear_order.deadline(None))
-        assert linear_order.lost(margin, order) == pytest.approx(best)
+        assert linear_order.lost_weight(margin, order) == pytest.approx(best)
         assert bound == pytest.approx(best)
 
 
@@ -102,13 +102,13 @@ def test_branch_and_bound_agrees_with_the_full_program():
     full = milp(program.cost, integrality=ones, bounds=Bounds(0, 1), constraints=LinearConstraint(A, ub=b))
     assert relaxed.fun < full.fun - 0.1  # else this test would not reach the branching
     order, bound = linear_order.solve(margin, np.arange(n), linear_order.deadline(None))
-    assert linear_order.lost(margin, order) == pytest.approx(full.fun + program.constant)
+    assert linear_order.lost_weight(margin, order) == pytest.approx(full.fun + program.constant)
     assert bound == pytest.approx(full.fun + program.constant)
 
 
-def test_majority_components_follow_one_another():
+def test_strong_components_follow_one_another():
     margin = pair_tables(Rankings.from_orders([list("abcdef"), list("bcafde"), list("cabefd")]))[0]
-    parts = majority_components(margin - margin.T)
+    parts = ordered_components(margin - margin.T)[0]
     assert [sorted(part.tolist()) for part in parts] == [[0, 1, 2], [3, 4, 5]]
     assert kemeny_order(Rankings.from_orders([list("abcdef"), list("bcafde"), list("cabefd")])).components == 2
 

@@ -15,7 +15,7 @@ from placet.aggregate.cps import CosetPermutation, StageCosts
 from placet.aggregate.instances import instances
 from placet.aggregate.kemeny import kemeny_order
 from placet.aggregate.mallows import LARGEST, Mallows, kendall_dispersion, log_normalizer
-from placet.aggregate.spectral import SingularValueProjection, mean_differences, projected
+from placet.aggregate.spectral import SingularValueProjection, mean_differences, project
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels import matchings as kernels
 
@@ -358,7 +358,7 @@ def test_missing_pairs_are_completed():
     Y = s[:, None] - s[None, :]
     known = np.triu(rng.random((30, 30)) < 0.6, 1)
     known = (known | known.T).astype(float) + np.eye(30)
-    X, change, _ = projected(Y * known, known, 2000, 1e-8)
+    X, change, _ = project(Y * known, known, 2000, 1e-8)
     assert change <= 1e-8
     assert pytest.approx(Y, abs=1e-4) == X
     assert pytest.approx(-X.T, abs=1e-6) == X

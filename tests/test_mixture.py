@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import placet
 from placet import simulate
 from placet.aggregate import MODELS, Groups, Mixture, consensus
-from placet.aggregate.em import ascend, best_of_starts, responsibilities, started
+from placet.aggregate.em import ascend, best_of_starts, responsibilities, run_from
 from placet.aggregate.families import Fitted, family_of
 from placet.aggregate.mixture import MIXED
 from placet.aggregate.mixture_errors import observed_information
@@ -61,7 +61,7 @@ def test_em_never_lowers_the_objective(votes, name, seed):
     voters = voters_of(votes)
     family = family_of(model, voters)
     first = np.random.default_rng(seed).dirichlet([1.0, 1.0], len(voters))
-    trace = np.array(started(family, voters.count, first, 15, 0.0).trace)
+    trace = np.array(run_from(family, voters.count, first, 15, 0.0).trace)
     assert np.isfinite(trace).all()
     assert (np.diff(trace) >= -1e-9 * (1 + np.abs(trace[1:]))).all()
 

@@ -9,7 +9,7 @@ The prior widths are learned by maximizing the evidence under Laplace's approxim
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -182,6 +182,38 @@ class RaterPosterior:
         """The fit rescaled to a mean sharpness of 1, and the Hessian before rescaling."""
         found, arrow = self.fit(x, max_iter, tol)
         return replace(found, x=self.normalize(found.x)), arrow
+
+
+class RaterFit(NamedTuple):
+    """The fit, rescaled to a mean sharpness of 1, its Hessian before that, and the widths of the priors."""
+
+    fit: optim.Fit
+    arrow: Arrow
+    prior: float
+    widths: dict[str, float]
+
+
+def fit_raters(
+    v: RaterPosterior,
+    x: Floats,
+    prior: float | None,
+    max_iter: int,
+    tol: float,
+    more: Mapping[str, float] | None = None,
+    *,
+    fixed: Sequence[str] = (),
+) -> RaterFit:
+    """Learn the widths from the start ``x`` (see `learn_widths`), then fit at these."""
+    width, widths, x = learn_widths(v, x, prior, max_iter, more, fixed=fixed)
+    v.set_widths(width, widths)
+    fit, arrow = v.fit_normalized(x, max_iter, tol)
+    return RaterFit(fit, arrow, width * v.factor, widths)
+
+
+def check_rater_options(prior: Any, stderr: Any) -> None:
+    """Raise ``ValueError`` for options that a fit with raters does not have."""
+    if prior is None or stderr == "sandwich":
+        raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
 
 
 def learn_widths(

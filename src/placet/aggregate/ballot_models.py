@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from placet.aggregate import information
-from placet.aggregate.arrow import learn_widths
+from placet.aggregate.arrow import check_rater_options, fit_raters
 from placet.aggregate.ballot_raters import RaterBallots, checked_ballots
 from placet.aggregate.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
 from placet.aggregate.controls import Controls
@@ -193,15 +193,11 @@ class PlackettLuce(_BallotModel):
         """Fit scores and rater parameters jointly."""
         from placet.metrics.interrater import describe_agreement
 
-        if self.prior is None or self.stderr == "sandwich":
-            raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
+        check_rater_options(self.prior, self.stderr)
         weight = ballots.weight * agent_factor(self.agent_weight, ballots)
         v = RaterBallots(ballots, weight)
         given = None if isinstance(self.prior, str) else self.prior
-        self.prior_, widths, x = learn_widths(v, v.start(start), given, self.max_iter)
-        v.set_widths(self.prior_, widths)
-        self.fit_, arrow = v.fit_normalized(x, self.max_iter, self.tol)
-        self.prior_ *= v.factor
+        self.fit_, arrow, self.prior_, widths = fit_raters(v, v.start(start), given, self.max_iter, self.tol)
         x, n = self.fit_.x, v.n
         self.theta_ = x[:n] - x[:n].mean() if n else x[:n]
         covariance = information.with_mean_zero(v.final_errors(arrow)[0], n)

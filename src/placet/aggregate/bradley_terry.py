@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from placet.aggregate import drift, pairs, rated_walk, vote_raters
-from placet.aggregate.arrow import Arrow, learn_widths
+from placet.aggregate.arrow import Arrow, check_rater_options, fit_raters
 from placet.aggregate.controls import Controls, control_names, refuse_row_controls
 from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
 from placet.aggregate.identified import PairEffects
@@ -26,6 +26,8 @@ from placet.losses.pairwise import outcome_probabilities
 SCORE_TOLERANCE = 1e-8
 STDERRS = ("observed", "sandwich", None)
 TIES = {"none": "bradley-terry", "rao-kupper": "rao-kupper", "davidson": "davidson"}
+
+INDEPENDENT_PAIRS = "pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not"
 
 
 class BradleyTerry(BaseEstimator):
@@ -159,10 +161,7 @@ class BradleyTerry(BaseEstimator):
         votes = self._rated_votes(data, kinds)
         v = vote_raters.RaterVotes(votes, TIES[self.ties], kinds, votes.ordered)
         given = None if isinstance(self.prior, str) else self.prior
-        self.prior_, widths, x = learn_widths(v, v.start(start), given, self.max_iter)
-        v.set_widths(self.prior_, widths)
-        self.fit_, arrow = v.fit_normalized(x, self.max_iter, self.tol)
-        self.prior_ *= v.factor
+        self.fit_, arrow, self.prior_, widths = fit_raters(v, v.start(start), given, self.max_iter, self.tol)
         theta = v.split(self.fit_.x)[0]
         self.theta_ = theta - theta.mean() if len(theta) else theta
         extras, notes = self._of_raters(v, votes, arrow, widths, given is None)
@@ -202,8 +201,7 @@ class BradleyTerry(BaseEstimator):
 
     def _rated_votes(self, data: Comparisons, kinds: tuple[str, ...]) -> Comparisons:
         """Votes with agents, multiplied by the agents' weights."""
-        if self.prior is None or self.stderr == "sandwich":
-            raise ValueError('agents= needs a prior, such as prior="learn", and has no stderr="sandwich"')
+        check_rater_options(self.prior, self.stderr)
         order = self.order_effect or "side" in kinds
         factor = agent_factor(self.agent_weight, data)
         return data.reweighted(factor, ordered=order, time=self.drift is not None)
@@ -280,7 +278,7 @@ class BradleyTerry(BaseEstimator):
         if isinstance(data, Rankings):
             weighted = data if self.agent_weight is None else replace(data, weight=data.weight * factor)
             data, factor = weighted.to_comparisons(), 1.0
-            notes.append("pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not")
+            notes.append(INDEPENDENT_PAIRS)
         if data.agent is not None or data.time is not None or (data.ordered and not self.order_effect):
             data = data.reweighted(factor, agents=False, ordered=self.order_effect, time=False)
         n_ties = float(data.ties.sum())

@@ -47,7 +47,7 @@ class Chained:
         kernels.add_product(self.own, self.link, self.following, v, out)
         return out
 
-    def alone(self, b: Floats) -> Floats:
+    def precondition(self, b: Floats) -> Floats:
         """T^-1 b: the solution for uncoupled chains."""
         x = b.copy()
         kernels.solve(self.pivot, self.ratio, self.following, x)
@@ -57,7 +57,7 @@ class Chained:
         """H^-1 b for b (u,) or (u, k)."""
         if b.ndim == 2:
             return np.column_stack([self.solve(column) for column in b.T]) if b.shape[1] else b
-        return cg(self.times, np.ascontiguousarray(b), rtol=self.accuracy, precondition=self.alone)
+        return cg(self.times, np.ascontiguousarray(b), rtol=self.accuracy, precondition=self.precondition)
 
     def variances(self, i: Any, j: Any) -> tuple[Floats, Floats, Floats]:
         """Estimates from H^-1: the diagonal (u,), entries with the next unknown (u,), Var(x_i - x_j) of every row.
@@ -74,7 +74,7 @@ class Chained:
             z = self._draw(rng)
             x = self.solve(z)
             across += x[i] * x[j] / DRAWS
-            x -= self.alone(z)
+            x -= self.precondition(z)
             own += x * x / DRAWS
             link[linked] += x[linked] * x[after] / DRAWS
         return own, link, np.maximum(own[i] + own[j] - 2 * across, 0.0)

@@ -56,7 +56,7 @@ class CosetPermutation(BaseEstimator):
         rankings = ballots_of(data, "cps")
         agents = (None,) if rankings.agents is None else rankings.agents
         if truth is not None:
-            self.weight_, self.fit_ = self._learnt(rankings, truth, len(agents))
+            self.weight_, self.fit_ = self._learn_weights(rankings, truth, len(agents))
         else:
             given = self.weight or {}
             self.weight_ = np.array([float(given.get(name, 1.0)) for name in agents])
@@ -68,7 +68,7 @@ class CosetPermutation(BaseEstimator):
         params = self.get_params(deep=False)
         for one in instances(rankings):
             factor = one.weight * (1.0 if one.agent is None else self.weight_[one.agent])
-            scores = filled(one, factor, self.distance)
+            scores = place_scores(one, factor, self.distance)
             self.theta_[one.item] = scores
             names = tuple(rankings.items[i] for i in one.item)
             extras = {"weight": dict(zip(agents, self.weight_.tolist()))}
@@ -76,7 +76,7 @@ class CosetPermutation(BaseEstimator):
         self.consensus_ = found[None] if rankings.instance is None else ConsensusSet(found, method="cps", params=params)
         return self
 
-    def _learnt(self, rankings: Rankings, truth: Rankings, n_agents: int) -> tuple[Floats, Fit]:
+    def _learn_weights(self, rankings: Rankings, truth: Rankings, n_agents: int) -> tuple[Floats, Fit]:
         if rankings.agent is None or rankings.instance is None or truth.instance is None:
             raise DataError("weights are learned from ballots of named agents, in instances that the truth orders")
         if truth.items != rankings.items:
@@ -112,7 +112,7 @@ class CosetPermutation(BaseEstimator):
         return fit.x / scale, fit
 
 
-def filled(one: Instance, factor: Floats, distance: str) -> Floats:
+def place_scores(one: Instance, factor: Floats, distance: str) -> Floats:
     """Minus the place (from 0) of each item; each place goes to the item of least cost, and equal costs tie."""
     M = len(one.item)
     costs = StageCosts(one, distance)

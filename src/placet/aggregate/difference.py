@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from placet.aggregate import separation, showing
 from placet.aggregate.result import Consensus
 from placet.aggregate.scales import in_log_odds
+from placet.aggregate.uncertainty import check_level
 from placet.data.arrays import Floats
 from placet.data.errors import DataError
 
@@ -109,7 +110,7 @@ def difference(a: Consensus, b: Consensus, level: float = 0.95) -> Difference:
     >>> difference(old, new).flips
     (('x', 'y'),)
     """
-    separation.check_level(level)
+    check_level(level)
     if _scale(a) != _scale(b):
         a, b = in_log_odds(a), in_log_odds(b)
     known = set(b.items)

@@ -21,7 +21,7 @@ from placet.aggregate.chained import Chained
 from placet.aggregate.fronts import Bordered, Fronts, chains_of, cost_of, steps_of
 from placet.aggregate.history import History
 from placet.aggregate.information import LEAST_PRECISION, with_mean_zero
-from placet.aggregate.prior import NARROWEST, WIDEST_PRIOR
+from placet.aggregate.prior import LEARN, NARROWEST, WIDEST_PRIOR
 from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.room import available, refuse_beyond_memory
@@ -30,7 +30,6 @@ from placet.kernels import pairs as kernels
 
 Progress = Callable[[int, int], None]
 
-LEARN = "learn"
 FIRST_DRIFT = 0.2
 SLOWEST, FASTEST = 1e-3, 10.0
 """Bounds of a learned drift per step."""
@@ -184,7 +183,7 @@ class Walk:
 
     def from_mean(self, spread: Spread, H: Any, n_items: int) -> Spread:
         """Variances after subtracting the mean score of all items at the last step, which votes do not determine."""
-        last, end = self.last(n_items), int(self.chains.step[-1])
+        last, end = self.last_unknowns(n_items), int(self.chains.step[-1])
         last = last[last >= 0]
         e = np.zeros(self.n + len(H.border))
         e[last] = 1 / n_items
@@ -195,7 +194,7 @@ class Walk:
         link[self.linked] += mean - with_mean[self.linked] - with_mean[self.following]
         return spread._replace(own=np.maximum(spread.own + mean - 2 * with_mean, 0.0), link=link)
 
-    def last(self, n_items: int) -> Ints:
+    def last_unknowns(self, n_items: int) -> Ints:
         """The last unknown of every item, or -1."""
         found = np.full(n_items, -1)
         found[self.chains.item] = np.arange(self.n)  # steps are increasing
@@ -203,7 +202,7 @@ class Walk:
 
     def covariance(self, H: Bordered, n_items: int) -> Floats:
         """Covariance (items, items) of the scores at the last step.  O(items) solves."""
-        last = self.last(n_items)
+        last = self.last_unknowns(n_items)
         last = last[last >= 0]
         E = np.zeros((self.n, len(last)))
         E[last, np.arange(len(last))] = 1.0
@@ -214,7 +213,7 @@ class Walk:
 
     def at_end(self, covariance: Floats, n_items: int) -> Floats:
         """Covariance (items, items) at the last step, from that of the last unknown of each item that has one."""
-        last, end = self.last(n_items), int(self.chains.step[-1])
+        last, end = self.last_unknowns(n_items), int(self.chains.step[-1])
         known = np.flatnonzero(last >= 0)
         C = np.diag(np.full(n_items, self.prior**2))
         C[np.ix_(known, known)] = covariance
@@ -384,9 +383,7 @@ def checked_votes(
         raise ValueError("drift= needs to know when: read_battles(..., time=) or from_battles(..., time=)")
     if not len(data):
         raise DataError("there are no votes, so nothing is known about how scores move")
-    if isinstance(drift, str) and drift != LEARN:
-        raise ValueError(f'drift must be a positive number or "learn", not {drift!r}')
-    if not isinstance(drift, str) and not 0 < drift < math.inf:
+    if drift != LEARN if isinstance(drift, str) else not 0 < drift < math.inf:
         raise ValueError(f'drift must be a positive number or "learn", not {drift!r}')
     if prior is None or stderr == "sandwich":
         raise ValueError('drift= needs a prior, such as prior="learn", and has no stderr="sandwich"')

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.aggregate import positional
-from placet.aggregate.kemeny import MOST_ITEMS, pair_tables
-from placet.aggregate.places import Unlisted, added, ballots_of, tier_starts
+from placet.aggregate.kemeny import pair_tables
+from placet.aggregate.places import Unlisted, ballots_of, refuse_many_places, sum_by_item, tier_starts
 from placet.aggregate.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
@@ -198,8 +198,7 @@ def bucklin(data: Rankings) -> Floats:
     """
     rankings = ballots_of(data, "bucklin")
     n = rankings.n_items
-    if n > MOST_ITEMS:
-        raise DataError(f"{n} items are too many for a table of places (at most {MOST_ITEMS}); use 'median-rank'")
+    refuse_many_places(n)
     total = float(rankings.weight[np.diff(rankings.offsets) > 0].sum())
     close = RELATIVE_TOLERANCE * total
     among_first = np.cumsum(place_weights(rankings), axis=1)
@@ -264,7 +263,7 @@ def approval(data: Rankings, threshold: float | Literal["mean", "top"] | None = 
         approved = _ratings(rankings, "approval") >= threshold
     else:
         raise ValueError(f"threshold {threshold!r} is unknown; choose 'mean', 'top' or a number")
-    scores = added(rankings.item[approved], rankings.weight[rankings.ballot[approved]], rankings.n_items)
+    scores = sum_by_item(rankings.item[approved], rankings.weight[rankings.ballot[approved]], rankings.n_items)
     approves = {"top": "its first tier", "mean": "what it rates at least its own mean"}
     words = approves.get(str(threshold)) or f"what it rates at least {threshold:g}"
     return Scored(scores, (f"a ballot approves {words}",))
@@ -288,7 +287,7 @@ def star(data: Rankings, lowest: float | None = None) -> Scored:
     low = least if lowest is None else float(lowest)
     if low > least:
         raise ValueError(f"lowest must be no more than the lowest rating, {least:g}, not {low:g}")
-    sums = added(rankings.item, rankings.weight[rankings.ballot] * (score - low), n)
+    sums = sum_by_item(rankings.item, rankings.weight[rankings.ballot] * (score - low), n)
     close = RELATIVE_TOLERANCE * float(sums.max(initial=0.0))
     place = places_by((-sums, close))
     if n < 2:

@@ -72,17 +72,17 @@ def ascend(
     for accelerating the convergence of any EM algorithm, 2008), and accepted only if it increases the objective.
     """
     close = tol * max(float(count.sum()), 1.0)
-    point = _evaluated(family, count, shares, states)
+    point = _evaluate(family, count, shares, states)
     rounds, converged = [*trace, point.objective], False
     path = [point]
     for _ in range(max_iter):
         columns = point.membership.T
         states = [family.improve(count * column, state) for column, state in zip(columns, point.states)]
-        new = _evaluated(family, count, shares_of(count, point.membership), states)
+        new = _evaluate(family, count, shares_of(count, point.membership), states)
         path.append(new)
         if len(path) == 3:
-            far = _extrapolated(family, path)
-            tried = None if far is None else _evaluated(family, count, *far)
+            far = _extrapolate(family, path)
+            tried = None if far is None else _evaluate(family, count, *far)
             new = new if tried is None or not tried.objective > new.objective else tried
             path = [new]
         rise, point = new.objective - point.objective, new
@@ -93,14 +93,14 @@ def ascend(
     return replace(point, trace=tuple(rounds), converged=converged)
 
 
-def _evaluated(family: Family, count: Floats, shares: Floats, states: list[Any]) -> Found:
+def _evaluate(family: Family, count: Floats, shares: Floats, states: list[Any]) -> Found:
     membership, each = responsibilities(family, shares, states)
     value = float(count @ each)
     objective = value + sum(map(family.log_prior, states))
     return Found(shares, states, membership, value, (objective,), False)
 
 
-def _extrapolated(family: Family, path: list[Found]) -> tuple[Floats, list[Any]] | None:
+def _extrapolate(family: Family, path: list[Found]) -> tuple[Floats, list[Any]] | None:
     """Shares and states extrapolated from three points; None if states are not vectors or steps do not lengthen."""
     points = []
     for one in path:
@@ -121,7 +121,7 @@ def _extrapolated(family: Family, path: list[Found]) -> tuple[Floats, list[Any]]
     return np.exp(y[:k] - logsumexp(y[:k])), states
 
 
-def started(family: Family, count: Floats, membership: Floats, max_iter: int, tol: float) -> Found:
+def run_from(family: Family, count: Floats, membership: Floats, max_iter: int, tol: float) -> Found:
     """Run EM from an initial membership (voters, k)."""
     weights = [count * column for column in membership.T]
     states = [family.improve(weight, family.start(weight)) for weight in weights]
@@ -133,9 +133,9 @@ def best_of_starts(
 ) -> Found:
     """The best of several starts: short runs, of which the best two are continued to convergence."""
     if k == 1:
-        return started(family, count, np.ones((len(count), 1)), max_iter, tol)
+        return run_from(family, count, np.ones((len(count), 1)), max_iter, tol)
     runs = [
-        started(family, count, m, SHORT, max(tol, ROUGH))
+        run_from(family, count, m, SHORT, max(tol, ROUGH))
         for m in first_memberships(voters, count, k, restarts, random_state)
     ]
     runs.sort(key=lambda run: -run.objective)

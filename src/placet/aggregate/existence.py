@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, offsets_from_sizes
 from placet.data.graph import (
     OverAll,
     always_together,
@@ -56,7 +56,7 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "o
         if all(orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
             return []
     if rule == "sums" and prior is None:
-        rows = telling_rows(data, weight)
+        rows = informative_rows(data, weight)
         refuse_free(lambda f, merge, *x: f(rows, *x), always_together(*rows, data.n_items), data.items)
         return []
     component = components(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
@@ -81,7 +81,7 @@ def graph_of_part(data: Rankings, weight: Floats, rule: str, together: bool) -> 
     edges = reduced_edges(*_counting_rows(data, weight), data.n_items, ties_link=rule == "tiers")
     group = None
     if together:
-        item, tier, offsets = telling_rows(data, weight)
+        item, tier, offsets = informative_rows(data, weight)
         group = np.where(np.bincount(item, minlength=data.n_items) > 0, 0, -1)
         group = np.where(group < 0, -1, always_together(item, tier, offsets, data.n_items))
     return PartGraph(edges, *_beats(data, weight), group)
@@ -109,9 +109,14 @@ def united_groups(graphs: Sequence[PartGraph], n_items: int) -> Ints | None:
 
 def _counting_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
     """Items and tiers of the rows of ballots with positive weight, and the offsets of these ballots."""
-    sizes, says = np.diff(data.offsets), weight > 0
-    rows = np.repeat(says, sizes)
-    return data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[says]))
+    return _rows_of(data, weight > 0)
+
+
+def _rows_of(data: Rankings, chosen: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+    """Items and tiers of the rows of the chosen ballots, and the offsets of these ballots."""
+    sizes = np.diff(data.offsets)
+    rows = np.repeat(chosen, sizes)
+    return data.item[rows], data.tier[rows], offsets_from_sizes(sizes[chosen])
 
 
 def _beats(data: Rankings, weight: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -125,25 +130,22 @@ def _beats(data: Rankings, weight: Floats) -> tuple[NDArray[np.bool_], NDArray[n
     return beats, beaten
 
 
-def telling_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
+def informative_rows(data: Rankings, weight: Floats) -> tuple[Ints, Ints, Ints]:
     """As `_counting_rows`, without ballots that tie all their items."""
     tiers = np.zeros(len(data), np.int64)
     np.maximum.at(tiers, data.ballot, data.tier)
-    tells = (tiers > 0) & (weight > 0)
-    sizes = np.diff(data.offsets)
-    rows = np.repeat(tells, sizes)
-    return data.item[rows], data.tier[rows], np.append(0, np.cumsum(sizes[tells]))
+    return _rows_of(data, (tiers > 0) & (weight > 0))
 
 
 def refuse_free(over_all: OverAll, group: Ints, items: Sequence[Hashable]) -> None:
-    """Raise ``DataError`` if rule "sums" fails over the `telling_rows` of all parts; a group is one unknown."""
+    """Raise ``DataError`` if rule "sums" fails over the `informative_rows` of all parts; a group is one unknown."""
     free = free_to_rise_over(over_all, group)
     if free is not None:
         inside = np.flatnonzero(free)
         raise DataError(
             f"no finite scores exist: the scores of {len(inside)} of {len(items)} items may rise together without end "
-            f"({_named(inside, items)}): wherever a ballot lists one of them, one of them stands in every tier above; "
-            + WAY_OUT
+            f"({_group_names(inside, items)}): wherever a ballot lists one of them, one of them stands in every tier "
+            "above; " + WAY_OUT
         )
 
 
@@ -170,18 +172,18 @@ def _notes(component: Ints, beats: Any, beaten: Any, items: Sequence[Hashable]) 
         (~beats & ~beaten, "never compared, so the score is the prior's"),
     ):
         if which.any():
-            found.append(f"{text}: {_named(np.flatnonzero(which), items)}")
+            found.append(f"{text}: {_group_names(np.flatnonzero(which), items)}")
     return found
 
 
 def _groups(component: Ints, items: Sequence[Hashable]) -> str:
     sizes = np.bincount(component)
     largest = np.argsort(-sizes, kind="stable")[:3]
-    shown = "; ".join(_named(np.flatnonzero(component == k), items) for k in largest)
+    shown = "; ".join(_group_names(np.flatnonzero(component == k), items) for k in largest)
     return shown + (f"; and {len(sizes) - 3} more" if len(sizes) > 3 else "")
 
 
-def _named(group: Any, items: Sequence[Hashable]) -> str:
+def _group_names(group: Any, items: Sequence[Hashable]) -> str:
     names = ", ".join(str(items[k]) for k in group[:SHOWN])
     return f"[{names}{f', ... {len(group)} items' if len(group) > SHOWN else ''}]"
 

@@ -105,20 +105,15 @@ class BallotLists:
         at = self.ballots.ballot
         value = -rows * self.ballots.weight[at]
         found = csr_matrix((value, (self.voters.of[at], self.ballots.item)), (len(self.voters), self.size))
-        return found if self.group is None else csr_matrix(found @ csr_matrix(self._averages()))
-
-    def _averages(self) -> Floats:
-        """(n, n): the matrix that replaces every score by the mean of its group."""
-        assert self.group is not None
-        return (self.group[:, None] == self.group) / np.bincount(self.group)[self.group]
+        return (
+            found if self.group is None else csr_matrix(found @ csr_matrix(likelihood.averages_in_groups(self.group)))
+        )
 
     def information(self, weight: Floats, state: Fitted) -> Floats:
         b = self._objective(weight, state.width)
         H = b.hessian(state.x) if b.closed else b.dense(state.x)
         H = H if b.closed or b.precision else information.with_precision(H, 0.0)
-        if self.group is not None:  # differences within a group are not free: any curvature will do for them
-            H = H + (np.eye(self.size) - self._averages()) * np.trace(H) / self.size
-        return H * b.scale
+        return likelihood.with_curvature_in_groups(H, self.group) * b.scale
 
     def own_information(self, state: Fitted, voter: int) -> Floats:
         own = self.ballots[self.voters.rows(voter)]
@@ -136,9 +131,7 @@ class BallotLists:
         return Fitted(x - x.mean() if self.size else x, state.width)
 
     def score_covariance(self, covariance: Floats) -> Floats:
-        if self.group is not None:
-            covariance = self._averages() @ covariance @ self._averages().T
-        return information.with_mean_zero(covariance, self.size)
+        return information.with_mean_zero(likelihood.matrix_of_averages(covariance, self.group), self.size)
 
     def refitted(self, weight: Floats, state: Fitted) -> tuple[Any, Any]:
         model = plain_copy(self.model).fit(self.voters.weighted(weight), start=state.x)

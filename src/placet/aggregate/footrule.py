@@ -11,11 +11,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from placet.aggregate.kemeny import MOST_ITEMS, MOST_SUBSETS, minus_places, several_orders
-from placet.aggregate.places import added, ballots_of, listed_weight, places
+from placet.aggregate.kemeny import MOST_SUBSETS, minus_places, several_orders
+from placet.aggregate.places import ballots_of, listed_weight, places, refuse_many_places, sum_by_item
 from placet.aggregate.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
-from placet.data import DataError, Rankings
+from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.room import refuse_square
@@ -35,8 +35,7 @@ def footrule(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> 
     one_of(unlisted, ("absent", "last"), "unlisted")
     rankings = ballots_of(data, "footrule")
     n = rankings.n_items
-    if n > MOST_ITEMS:
-        raise DataError(f"{n} items are too many for a table of places (at most {MOST_ITEMS}); use 'median-rank'")
+    refuse_many_places(n)
     rankings = rankings.completed() if unlisted == "last" else rankings
     listed = np.flatnonzero(listed_weight(rankings) > 0)
     scores, notes = _closest(rankings.restricted([rankings.items[k] for k in listed]))
@@ -111,7 +110,7 @@ def _mean_places(rankings: Rankings) -> Floats:
     """Mean place of every item, counting the middle for ballots that do not list it."""
     n, total = rankings.n_items, float(rankings.weight.sum())
     middle = (n + 1) / 2
-    gap = added(rankings.item, rankings.weight[rankings.ballot] * (places(rankings) - middle), n)
+    gap = sum_by_item(rankings.item, rankings.weight[rankings.ballot] * (places(rankings) - middle), n)
     return middle + (gap / total if total > 0 else gap)
 
 

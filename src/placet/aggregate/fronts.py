@@ -149,10 +149,6 @@ class Fronts:
             after = before
         return own, link, gap
 
-    def log_determinant(self) -> float:
-        """log det H."""
-        return 2 * float(sum(np.log(np.diag(L)).sum() for L, _ in self.factors))
-
 
 class Bordered(NamedTuple):
     """A Hessian over chains (`Fronts` or `Chained`) bordered (q, u) by the tie parameter and controls, eliminated."""

@@ -78,7 +78,7 @@ class Groups(ConsensusSet):
                 "share": float(self.shares[k]),
                 "share_stderr": errors[k],
                 "voters": float(sizes[k]),
-                "first": " > ".join(_shown(entry) for entry in c.ranking[:3]),
+                "first": " > ".join(_entry_text(entry) for entry in c.ranking[:3]),
             }
             for k, (g, c) in enumerate(self.items())
         ]
@@ -127,5 +127,5 @@ def bic(log_likelihood: float, n_parameters: int, voters: float) -> float:
     return -2 * log_likelihood + n_parameters * float(np.log(max(voters, 1.0)))
 
 
-def _shown(entry: object) -> str:
+def _entry_text(entry: object) -> str:
     return " = ".join(map(str, entry)) if isinstance(entry, tuple) else str(entry)

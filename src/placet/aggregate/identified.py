@@ -17,7 +17,7 @@ LEAST_INFORMATION = 1e-9
 """Least fraction of a control's information that must remain when scores and other controls are unknown too."""
 
 
-def untold_names(left: Floats, own: Floats, names: Sequence[str]) -> str:
+def unidentified_names(left: Floats, own: Floats, names: Sequence[str]) -> str:
     """Names of the unidentified controls as text; "" if all are identified.
 
     ``left`` (k, k): the information on the effects with the scores unknown too; ``own`` (k,): the roots of the initial
@@ -67,4 +67,4 @@ class PairEffects:
         k = int(self.p.tie)
         times, diagonal, _ = scores_alone(self.p, at, np.random.default_rng(0), None)
         back = [optim.cg(times, row, rtol=1e-8, diagonal=diagonal) for row in at.border[k:]]
-        return untold_names(at.corner[k:, k:] - at.border[k:] @ np.array(back).T, self.own, self.names)
+        return unidentified_names(at.corner[k:, k:] - at.border[k:] @ np.array(back).T, self.own, self.names)

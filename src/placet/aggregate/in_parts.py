@@ -16,17 +16,24 @@ import numpy as np
 
 from placet.aggregate import information
 from placet.aggregate.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate.bradley_terry import INDEPENDENT_PAIRS, BradleyTerry
 from placet.aggregate.existence import (
     PartGraph,
     agent_factor,
     graph_of_part,
+    informative_rows,
     notes_of_parts,
     refuse_free,
-    telling_rows,
     united_groups,
 )
-from placet.aggregate.likelihood import Ballots, average_in_groups, is_closed, precision_of, scale_and_precision
+from placet.aggregate.likelihood import (
+    Ballots,
+    average_in_groups,
+    is_closed,
+    matrix_of_averages,
+    precision_of,
+    scale_and_precision,
+)
 from placet.aggregate.methods import MODELS, Progress, Run, Steps
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_parts import fit_parts
@@ -63,7 +70,7 @@ def consensus_of_parts(
     steps = Steps(progress, 1 + bootstrap)
     with algebra_threads(parts.n_items):
         if parts.kind is Comparisons:
-            result = run.answer(_named(parts, parts.sum(_itself, name="counts")), steps)
+            result = run.answer(_with_names(parts, parts.sum(_itself, name="counts")), steps)
             assert isinstance(result, Consensus)
         else:
             result = _of_ballots(parts, run, steps)
@@ -111,13 +118,12 @@ def _bradley_terry(parts: Parts, params: dict[str, Any], start: Floats | None) -
     own = {name: value for name, value in params.items() if name != "agent_weight"}
 
     def fit(some: Parts, start: Any, **more: Any) -> BradleyTerry:
-        counts = _named(parts, some.sum(_pairs_of, factor, name="pairs"))
+        counts = _with_names(parts, some.sum(_pairs_of, factor, name="pairs"))
         return BradleyTerry(**own | more).fit(counts, start=start)
 
     model = fit(parts, start)
-    said = "pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not"
     at = 1 if model.prior_ is not None else 0
-    notes = (*model.consensus_.notes[:at], said, *model.consensus_.notes[at:])
+    notes = (*model.consensus_.notes[:at], INDEPENDENT_PAIRS, *model.consensus_.notes[at:])
     result = replace(model.consensus_, notes=notes, params=params | model.get_params(deep=False))
     return result, lambda sample: fit(sample, model.theta_, stderr=None, prior=model.prior_).theta_
 
@@ -131,7 +137,7 @@ def _rule(parts: Parts, method: str, params: dict[str, Any]) -> tuple[Consensus,
             points, weight = some.sum(_points, method, params, name="points")
             factor = parts.weight / weight if some is not parts and weight > 0 else 1.0  # resampled ballots vary
             return rule.from_points((points[0] * factor, *points[1:]))
-        return rule.run(_named(parts, some.sum(_pairs_of, None, name="pairs")), **params)
+        return rule.run(_with_names(parts, some.sum(_pairs_of, None, name="pairs")), **params)
 
     scored = run(parts)
     result = Consensus(
@@ -159,7 +165,7 @@ def _itself(data: Any) -> Any:
     return data
 
 
-def _named(parts: Parts, data: Any) -> Any:
+def _with_names(parts: Parts, data: Any) -> Any:
     """The data with numbered items and agents replaced by their names."""
     agents = {} if data.agent is None else {"agents": parts.agents}
     return replace(data, items=parts.items, notes=(), **agents)
@@ -197,7 +203,7 @@ class BallotParts:
         """Notes on what only the prior determines; without a prior, a ``DataError`` if no finite scores exist."""
         if existence != "sums" or prior is not None:
             return notes_of_parts(self.graphs, items, prior)
-        rows = self.ballots.map(_telling_rows, self.factor)
+        rows = self.ballots.map(_informative_rows, self.factor)
         group = np.arange(self.n) if self.group is None else self.group
         refuse_free(lambda f, merge, *x: rows.sum(f, *x, name="existence", merge=merge), group, items)
         return []
@@ -232,9 +238,7 @@ class BallotParts:
         return information.with_precision(self.parts.sum(_hessian, theta, name="Hessian"), self.precision)
 
     def dense(self, theta: Floats) -> Floats:
-        H = self.parts.sum(_dense, self.average(theta), name="Hessian")
-        if self.group is not None:
-            H = np.apply_along_axis(self.average, 0, np.apply_along_axis(self.average, 1, H))
+        H = matrix_of_averages(self.parts.sum(_dense, self.average(theta), name="Hessian"), self.group)
         H[np.diag_indices(self.n)] += self.precision
         return H
 
@@ -269,8 +273,8 @@ def _facts(
     return float(weight.sum()), *own.work(), [graph]
 
 
-def _telling_rows(number: int, data: Rankings, factor: Floats | None) -> tuple[Ints, Ints, Ints]:
-    return telling_rows(data, _weight(data, factor))
+def _informative_rows(number: int, data: Rankings, factor: Floats | None) -> tuple[Ints, Ints, Ints]:
+    return informative_rows(data, _weight(data, factor))
 
 
 def _weight(data: Rankings, factor: Floats | None) -> Floats:
@@ -282,7 +286,6 @@ class _BoundPart:
 
     def __init__(self, number: int, b: Ballots):
         self.number, self.b = number, b
-        self.rows: tuple[bytes, Floats] | None = None  # cached row gradients for repeated draws
 
 
 def _bound_part(
@@ -360,7 +363,7 @@ def _of_different_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
     united = parts.sum(
         _Distinct, not reads_scores, agents, most, run.method, name="different ballots", merge=_Distinct.merged
     )
-    result = run.answer(_named(parts, united.data), steps)
+    result = run.answer(_with_names(parts, united.data), steps)
     assert isinstance(result, Consensus)
     return result
 
@@ -371,14 +374,14 @@ class _Distinct:
     def __init__(self, data: Rankings, collapse: bool, agents: bool, most: int, method: str):
         self.collapse, self.most, self.method = collapse, most, method
         plain = data if agents else replace(data, agent=None, agents=None)
-        self.data = self._fitting(replace(plain, score=None).collapsed() if collapse else plain)
+        self.data = self._refuse_large(replace(plain, score=None).collapsed() if collapse else plain)
 
     def merged(self, other: "_Distinct") -> "_Distinct":
         both, united = self.data + other.data, copy(self)
-        united.data = self._fitting(both.collapsed() if self.collapse else both)
+        united.data = self._refuse_large(both.collapsed() if self.collapse else both)
         return united
 
-    def _fitting(self, data: Rankings) -> Rankings:
+    def _refuse_large(self, data: Rankings) -> Rankings:
         if array_bytes(data) > self.most:
             sums = [name for name, rule in RULES.items() if rule.adds or rule.pairs_suffice]
             models = ["bradley-terry", "plackett-luce", "pmop-fd", "pmop", "mpm"]

@@ -223,7 +223,7 @@ def _by_newton(family: Family, voters: Voters, method: str) -> LeaveOneOut:
     notes = ["scores without a voter are by one Newton step"]
     if not own:
         notes.append(f"more than {MOST_OWN} unknowns: the step has the Hessian of all voters")
-    return _compared(model.consensus_, moved, voters, method, False, notes)
+    return _leave_one_out(model.consensus_, moved, voters, method, False, notes)
 
 
 def _by_counts(data: Rankings | Comparisons, method: str, params: dict[str, Any]) -> LeaveOneOut:
@@ -237,7 +237,7 @@ def _by_counts(data: Rankings | Comparisons, method: str, params: dict[str, Any]
         count = voters.count.copy()
         count[n] -= min(count[n], 1.0)
         scores[n] = _scores_of(voters, count, method, rest)
-    return _compared(whole, scores, voters, method, True, [])
+    return _leave_one_out(whole, scores, voters, method, True, [])
 
 
 def _scores_of(voters: Voters, count: Floats, method: str, params: dict[str, Any]) -> Floats:
@@ -246,7 +246,7 @@ def _scores_of(voters: Voters, count: Floats, method: str, params: dict[str, Any
     return found.scores
 
 
-def _compared(
+def _leave_one_out(
     whole: Consensus, scores: Floats, voters: Voters, method: str, exact: bool, notes: list[str]
 ) -> LeaveOneOut:
     best = whole.ranks == 1

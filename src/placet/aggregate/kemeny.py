@@ -25,6 +25,7 @@ import numpy as np
 import scipy
 
 from placet.aggregate import linear_order
+from placet.aggregate.places import MOST_ITEMS
 from placet.aggregate.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
@@ -32,9 +33,6 @@ from placet.data.arrays import Floats, Ints, read_only
 from placet.data.errors import one_of
 from placet.data.room import refuse_square
 from placet.kernels import kemeny as kernels
-
-MOST_ITEMS = 20_000
-"""Maximum items for tables of pairs (3.2 GB each)."""
 
 MOST_KEPT = 1024
 """Maximum items for caching the latest tables (8 MB each): an audit uses them for every rule."""
@@ -143,7 +141,7 @@ def kemeny_order(
     margin, unit = _in_units(margins(wins))
     net = margin.sum(axis=1)
     n = len(margin)
-    parts, above, below = _condensed(margin)
+    parts, above, below = ordered_components(margin)
     largest = max(map(len, parts), default=0)
     if method == "exact" and largest > MOST_SUBSETS:
         linear_order.refuse_many(largest)  # before the local search, which takes half a minute for 3,000 items
@@ -160,7 +158,7 @@ def kemeny_order(
         else:
             found, tiers, bound, ways = _by_programs(inner, method, rng, clock)
             counted = False
-        lost = linear_order.lost(inner, found)
+        lost = linear_order.lost_weight(inner, found)
         position[part[found]], tier[part] = np.arange(len(part)), tiers
         for level in range(int(tiers.max()) + 1):
             above[part[tiers > level]] += (tiers == level).sum()
@@ -209,18 +207,13 @@ def kemeny_local(data: Rankings | Comparisons, *, random_state: int = 0) -> Scor
     return Scored(found.scores, found.notes())
 
 
-def majority_components(margin: Floats) -> list[Ints]:
-    """Strongly connected components of the graph i -> j if margin(i, j) > 0, in topological order."""
-    return _condensed(margin)[0]
-
-
 def minus_places(scores: Floats) -> Floats:
     """Minus the place, from 0, of every item by score; equal scores (to 12 digits) share their mean place."""
     _, group, size = np.unique(-np.round(scores, 12), return_inverse=True, return_counts=True)
     return 0.0 - (np.cumsum(size) - size + (size - 1) / 2)[group]
 
 
-def _condensed(margin: Floats) -> tuple[list[Ints], Ints, Ints]:
+def ordered_components(margin: Floats) -> tuple[list[Ints], Ints, Ints]:
     """Strong components in order, and for every item how many items reach its component and how many it reaches."""
     n = len(margin)
     if not n:

@@ -14,7 +14,7 @@ from scipy.linalg import solve_triangular
 from placet import optim
 from placet.aggregate import information
 from placet.aggregate.controls import Controls
-from placet.aggregate.existence import telling_rows
+from placet.aggregate.existence import informative_rows
 from placet.aggregate.information import LEAST_PRECISION
 from placet.aggregate.prior import (
     DRAWN_ACCURACY,
@@ -77,7 +77,7 @@ class Ballots:
         self._set_columns(ballots, weight, loss)
         self.group: Ints | None = None
         if not LOSSES[loss].convex:
-            self.group = always_together(*telling_rows(ballots, weight), self.n)
+            self.group = always_together(*informative_rows(ballots, weight), self.n)
         self.closed = is_closed(loss, *self.work())
 
     @classmethod
@@ -260,6 +260,26 @@ def average_in_groups(theta: Floats, group: Ints | None) -> Floats:
     return (np.bincount(group, theta) / np.bincount(group))[group]
 
 
+def averages_in_groups(group: Ints) -> Floats:
+    """(n, n): the matrix that replaces every score by the mean of its group."""
+    return (group[:, None] == group) / np.bincount(group)[group]
+
+
+def matrix_of_averages(M: Floats, group: Ints | None) -> Floats:
+    """A M A' with A the averages in groups: the covariance, or Hessian, of scores that are means of their groups."""
+    if group is None:
+        return M
+    A = averages_in_groups(group)
+    return A @ M @ A
+
+
+def with_curvature_in_groups(H: Floats, group: Ints | None) -> Floats:
+    """The Hessian made regular: differences within a group are not free, so any curvature will do for them."""
+    if group is None:
+        return H
+    return H + (np.eye(len(H)) - averages_in_groups(group)) * np.trace(H) / len(H)
+
+
 def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
     """Newton's method with the closed Hessian, or by Hessian products in coordinates with a near-identity Hessian.
 
@@ -276,11 +296,11 @@ def minimize(b: Ballots, theta: Floats, max_iter: int, tol: float) -> optim.Fit:
         back, forward, y = _units(b, theta)
         with warnings.catch_warnings():  # only the convergence of Newton's method matters
             warnings.simplefilter("ignore", optim.ConvergenceWarning)
-            theta = back(optim.lbfgs(_mapped(b, back, forward), y, tol=ROUGH, max_iter=max_iter).x)
+            theta = back(optim.lbfgs(_in_coordinates(b, back, forward), y, tol=ROUGH, max_iter=max_iter).x)
         back, forward, y = _units(b, theta)
     times = lambda y, v: forward(b.times(back(y), back(v)))  # noqa: E731
     solve = optim.by_products(times, GRADIENT * tol)
-    found = optim.newton(_mapped(b, back, forward), solve, y, tol=GRADIENT * tol, max_iter=max_iter)
+    found = optim.newton(_in_coordinates(b, back, forward), solve, y, tol=GRADIENT * tol, max_iter=max_iter)
     return replace(found, x=back(found.x))
 
 
@@ -317,7 +337,7 @@ def _units(b: Ballots, theta: Floats) -> tuple[Map, Map, Floats]:
     return back, partial(solve_triangular, root, lower=True, check_finite=False), root.T @ theta
 
 
-def _mapped(b: Ballots, back: Map, forward: Map) -> Callable[[Floats], tuple[float, Floats]]:
+def _in_coordinates(b: Ballots, back: Map, forward: Map) -> Callable[[Floats], tuple[float, Floats]]:
     """The objective in coordinates y with theta = back(y); its gradient is forward(gradient)."""
 
     def fun(y: Floats) -> tuple[float, Floats]:
@@ -347,7 +367,7 @@ def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, fl
         C = _inverse(b, _hessian(b, theta))
         back = C @ scores
         trace, spread = float(np.trace(C[:n, :n])), b.precision * float((C[:n, :n] ** 2).sum())
-        bend = float((C * _bend(b, theta, back, lambda x: _hessian(b, x))).sum())
+        bend = float((C * _directional_derivative(lambda x: _hessian(b, x), theta, back)).sum())
     else:
         times, diagonal = _products(b, theta)
         back = optim.cg(times, scores, rtol=STEP_ACCURACY, diagonal=diagonal)
@@ -357,7 +377,7 @@ def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, fl
             z = np.zeros(b.n)
             z[order] = rng.choice([-1.0, 1.0], n)
             y = optim.cg(times, z, rtol=1e-2, diagonal=diagonal)
-            bends += float(y @ _bend(b, theta, back, partial(_swapped_product, b, z)))
+            bends += float(y @ _directional_derivative(partial(_swapped_product, b, z), theta, back))
             total, draws = total + float(z @ y), draws + 1
             trace = total / draws
         bend, spread = bends / draws, trace
@@ -366,8 +386,8 @@ def mean_square(b: Ballots, theta: Floats, random_state: int) -> tuple[float, fl
     return square / max(n - 1, 1), growth / square if square > 0 else 0.0
 
 
-def _bend(b: Ballots, theta: Floats, v: Floats, at: Callable[[Floats], Floats], h: float = 1e-3) -> Floats:
-    """Directional derivative of ``at`` along v, by central differences."""
+def _directional_derivative(at: Map, theta: Floats, v: Floats, h: float = 1e-3) -> Floats:
+    """Derivative of ``at`` along v at theta, by central differences."""
     size = float(np.abs(v).max(initial=0.0))
     if size == 0.0:
         return 0.0 * at(theta)
@@ -429,7 +449,7 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
     if b.n > MOST_SIMULATED:
         return (
             None,
-            _sampled(b, theta, rng),
+            _sampled_errors(b, theta, rng),
             [f"more than {MOST_SIMULATED} items: standard errors are sampled, and differences leave correlations out"],
         )
     notes = []
@@ -443,19 +463,18 @@ def uncertainty_of(b: Ballots, theta: Floats, kind: str | None, rng: np.random.G
     else:
         H = information.with_precision(b.outer_products(theta), b.precision)
         notes.append("standard errors are from the outer products of the ballots' gradients")
-    if b.group is not None:  # differences within a group are not free: any curvature will do for them
-        H = H + (np.eye(b.n) - np.apply_along_axis(b.average, 0, np.eye(b.n))) * np.trace(H) / b.n
+    H = with_curvature_in_groups(H, b.group)
     try:
         covariance = information.covariance(H, robust, b.scale, b.n_items)
         if b.group is not None:
-            covariance = np.apply_along_axis(b.average, 0, np.apply_along_axis(b.average, 1, covariance))
+            covariance = matrix_of_averages(covariance, b.group)
             covariance[np.diag_indices(b.n)] = np.maximum(np.diag(covariance), 0.0)  # rounding, if all are one group
         return covariance, None, notes
     except np.linalg.LinAlgError:
         return None, None, [*notes, "no standard errors: the information matrix is not positive definite"]
 
 
-def _sampled(b: Ballots, theta: Floats, rng: np.random.Generator) -> Floats:
+def _sampled_errors(b: Ballots, theta: Floats, rng: np.random.Generator) -> Floats:
     """Standard errors for many items, sampled from the ballots' gradients times normal numbers."""
     times = lambda v: b.times(theta, v)  # noqa: E731
     return information.sampled_stderr(times, b.diagonal(theta), b.noise(theta, rng)) / np.sqrt(b.scale)

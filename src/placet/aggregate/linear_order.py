@@ -33,7 +33,7 @@ def deadline(time_limit: float | None) -> Clock:
     return lambda: max(0.0, end - time.monotonic())
 
 
-def lost(margin: Floats, order: Ints) -> float:
+def lost_weight(margin: Floats, order: Ints) -> float:
     """Sum of abs(margin) over pairs ordered against their margin."""
     against = np.triu(margin[np.ix_(order, order)], 1)
     return float(-against[against < 0].sum())
@@ -82,17 +82,17 @@ def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
     n = len(margin)
     program = _Program(margin)
     step = _step(margin)
-    best, best_loss = order, lost(margin, order)
+    best, best_loss = order, lost_weight(margin, order)
     rng = np.random.default_rng(0)
     while True:
         bound = program.relax(clock)
         if bound is None:
             return best, program.bound
-        candidate = _rounded(margin, program.table())
+        candidate = _rounded_order(margin, program.table())
         kernels.restarts(margin, candidate.copy(), rng.integers(0, n, (4, 4)), candidate)
-        if lost(margin, candidate) < best_loss:
-            best, best_loss = candidate, lost(margin, candidate)
-        if _reached(bound, best_loss, step):
+        if lost_weight(margin, candidate) < best_loss:
+            best, best_loss = candidate, lost_weight(margin, candidate)
+        if _is_best(bound, best_loss, step):
             return best, best_loss
         program.fix(best_loss - step * (1 - 1e-6))
         if not program.cut():
@@ -113,14 +113,14 @@ def _branch(program: "_Program", best: Ints, best_loss: float, step: float, cloc
             return best, bound
         program.x = x
         if not program.cut():
-            order = _rounded(margin, program.table())
-            return (order, lost(margin, order)) if lost(margin, order) < best_loss else (best, best_loss)
-        candidate = _rounded(margin, program.table())
+            order = _rounded_order(margin, program.table())
+            return (order, lost_weight(margin, order)) if lost_weight(margin, order) < best_loss else (best, best_loss)
+        candidate = _rounded_order(margin, program.table())
         kernels.insertion_search(margin, candidate)
-        if lost(margin, candidate) < best_loss:
-            best, best_loss = candidate, lost(margin, candidate)
+        if lost_weight(margin, candidate) < best_loss:
+            best, best_loss = candidate, lost_weight(margin, candidate)
             program.fix(best_loss - step * (1 - 1e-6))
-        if _reached(bound, best_loss, step):
+        if _is_best(bound, best_loss, step):
             return best, best_loss
 
 
@@ -220,7 +220,7 @@ class _Program:
         return np.round(result.x), max(self.bound, result.fun + self.constant), True
 
 
-def _rounded(margin: Floats, x: Floats) -> Ints:
+def _rounded_order(margin: Floats, x: Floats) -> Ints:
     """The order by row sums of x, improved by insertion moves."""
     order = np.argsort(-x.sum(axis=1), kind="stable")
     kernels.insertion_search(margin, order)
@@ -234,7 +234,7 @@ def _step(margin: Floats) -> float:
     return float(np.gcd.reduce(np.abs(margin).astype(np.int64), axis=None))
 
 
-def _reached(bound: float, loss: float, step: float) -> bool:
+def _is_best(bound: float, loss: float, step: float) -> bool:
     """Whether no order can be better than ``loss``: the bound exceeds the next smaller possible loss."""
     slack = 1e-6 * max(1.0, loss) if step == 0 else min(step, 1.0) * 1e-3
     return bound > loss - step + slack if step else bound >= loss - slack

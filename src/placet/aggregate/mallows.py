@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from placet.aggregate import spearman
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.kemeny import KemenyOrder, kemeny_order
-from placet.aggregate.places import ballots_of, tier_starts
+from placet.aggregate.places import ballots_of, first_rows
 from placet.aggregate.result import Consensus
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
@@ -113,12 +113,10 @@ def kendall_dispersion(rankings: Rankings, distance: float) -> tuple[float, floa
     A ballot with tiers of g_1, g_2, ... items has probability q^d Z_{g_1} Z_{g_2} ... / Z_m, where d counts its
     inversions between tiers.
     """
-    sizes, weights = _counted(np.diff(rankings.offsets), rankings.weight)
-    first, size = tier_starts(rankings)
-    opens = np.zeros(len(first), bool)
-    opens[1:] = (first[1:] != first[:-1]) | (rankings.ballot[1:] != rankings.ballot[:-1])
-    opens[:1] = True
-    tier_sizes, tier_weights = _counted(size[opens], rankings.weight[rankings.ballot[opens]])
+    sizes, weights = _sum_by_size(np.diff(rankings.offsets), rankings.weight)
+    opens = first_rows(rankings)
+    size = np.diff(np.append(opens, len(rankings.tier)))
+    tier_sizes, tier_weights = _sum_by_size(size, rankings.weight[rankings.ballot[opens]])
 
     def loss(t: float) -> float:
         whole = sum(w * log_normalizer(t, m) for m, w in zip(sizes, weights))
@@ -135,7 +133,8 @@ def least(loss: Any, largest: float) -> tuple[float, float]:
     return (end, largest) if end <= value + 1e-12 * (1 + abs(value)) else (value, at)
 
 
-def _counted(sizes: Ints, weight: Floats) -> tuple[list[int], list[float]]:
+def _sum_by_size(sizes: Ints, weight: Floats) -> tuple[list[int], list[float]]:
+    """The sizes above 1 that have any weight, and the weight of each."""
     total = np.bincount(sizes, weight) if len(sizes) else np.zeros(0)
     kept = [m for m in range(2, len(total)) if total[m] > 0]
     return kept, [float(total[m]) for m in kept]

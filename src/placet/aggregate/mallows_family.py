@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix
 from placet.aggregate import spearman
 from placet.aggregate.kemeny import margins
 from placet.aggregate.mallows import Mallows, kendall_dispersion, log_normalizer
-from placet.aggregate.places import places, tier_starts
+from placet.aggregate.places import first_rows, places
 from placet.aggregate.voters import Voters, plain_copy
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
@@ -37,9 +37,9 @@ class Distances:
         self.size, n = 1, voters.data.n_items
         self.n_parameters = n  # the dispersion, and a center that orders n items
         self.spearman = spearman.Ballots(self.ballots) if model.distance == "spearman" else None
-        first, size = tier_starts(self.ballots)
-        opens = np.flatnonzero(np.arange(len(first)) - self.ballots.offsets[:-1][self.ballots.ballot] == first)
-        self.tier_size, self.tier_ballot = size[opens], self.ballots.ballot[opens]
+        opens = first_rows(self.ballots)
+        self.tier_size = np.diff(np.append(opens, len(self.ballots.tier)))
+        self.tier_ballot = self.ballots.ballot[opens]
 
     def start(self, weight: Floats) -> Center:
         data = self.voters.weighted(weight)

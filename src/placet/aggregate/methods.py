@@ -311,7 +311,7 @@ class Run:
 
     def each(self, data: Rankings, progress: Progress | None) -> tuple[dict[Hashable, Consensus], list[str]]:
         """The result for each instance, and notes on all.  Problems that differ only in names are solved once."""
-        parts = [(name, self._read(part)) for name, part in split(data)]
+        parts = [(name, self._without_unused_scores(part)) for name, part in split(data)]
         groups: dict[tuple[bytes, ...], list[int]] = {}
         for k, (_, part) in enumerate(parts):
             groups.setdefault(_problem(part), []).append(k)
@@ -328,7 +328,7 @@ class Run:
         notes = ["so many items: covariances are not kept, and differences leave correlations out"] if dropped else []
         return {name: found[k] for k, (name, _) in enumerate(parts)}, notes
 
-    def _read(self, part: Rankings) -> Rankings:
+    def _without_unused_scores(self, part: Rankings) -> Rankings:
         """The part without scores unless the method reads them."""
         reads = getattr(MODELS.get(self.method) or RULES[self.method], "reads_scores", False)
         return part if reads or part.score is None else replace(part, score=None)

@@ -212,7 +212,7 @@ class Mixture(BaseEstimator):
 
     def _keep(self, estimator: Any, family: Family, voters: Voters, found: Found, data: Any) -> "Mixture":
         """Set the fitted attributes: groups by decreasing share, each refitted by the model, with standard errors."""
-        found, models = self._settled(family, voters, found)
+        found, models = self._alternate_fits(family, voters, found)
         order = np.lexsort((np.arange(len(found.shares)), -found.shares))
         models = [models[g] for g in order]
         states = [found.states[g] for g in order]
@@ -246,7 +246,7 @@ class Mixture(BaseEstimator):
         )
         return self
 
-    def _settled(self, family: Family, voters: Voters, found: Found) -> tuple[Found, list[Any]]:
+    def _alternate_fits(self, family: Family, voters: Voters, found: Found) -> tuple[Found, list[Any]]:
         """Alternate fits by the model itself (exact centers, learned prior widths) and EM until neither helps."""
         count, k = voters.count, len(found.shares)
         close = self.tol * max(float(count.sum()), 1.0)
@@ -264,7 +264,7 @@ class Mixture(BaseEstimator):
             last = replace(
                 found, states=states, membership=membership, log_likelihood=value, trace=(*found.trace, objective)
             )
-            if objective - found.objective <= close and not _moved(found.states, states):
+            if objective - found.objective <= close and not _width_changed(found.states, states):
                 return (last if objective >= found.objective - close else found), models
             found = ascend(family, count, found.shares, states, self.max_iter, self.tol)
         return found, models
@@ -304,7 +304,7 @@ def _parameters(family: Family, k: int) -> int:
     return k * family.n_parameters + k - 1
 
 
-def _moved(before: list[Any], after: list[Any]) -> bool:
+def _width_changed(before: list[Any], after: list[Any]) -> bool:
     """Whether a learned prior width has changed by more than 1%."""
     widths = [(a.width, b.width) for a, b in zip(before, after) if hasattr(a, "width") and a.width is not None]
     return any(abs(b / a - 1) > 0.01 for a, b in widths)

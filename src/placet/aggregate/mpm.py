@@ -12,6 +12,7 @@ from placet.aggregate.existence import data_kind
 from placet.aggregate.mpm_errors import Errors, errors
 from placet.aggregate.mpm_fit import Found, Preferences, Votes, learn, preferences, votes
 from placet.aggregate.mpm_variance import MOST_DENSE, variance_errors, variances
+from placet.aggregate.prior import prior_note
 from placet.aggregate.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
@@ -153,7 +154,7 @@ class MultinomialPreference(BaseEstimator):
         """Notes that hold for all instances."""
         notes = []
         if self.prior is not None:
-            notes.append(f"prior: scores are normal with mean 0 and standard deviation {self.prior:g}")
+            notes.append(prior_note(self.prior, learnt=False))
         if isinstance(data, Comparisons):
             notes.append("votes are taken given the pair that was asked about")
             if data.ties.any():

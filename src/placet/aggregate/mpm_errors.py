@@ -176,7 +176,7 @@ class _Problem:
             return self._from_structure()
         if len(self.s) <= MOST_SIMULATED:
             return self._from_matrices(), None
-        return None, self._sampled(rng) if self.robust else None
+        return None, self._sampled_errors(rng) if self.robust else None
 
     def _from_matrices(self) -> Floats:
         """H^-1, or H^-1 J H^-1 with J the sum of outer products of agents' gradients; O(M^3 + agents M^2)."""
@@ -222,7 +222,7 @@ class _Problem:
         E[np.arange(len(t)), 2 * G + self.group] = H.gradient_scale[self.group] * p.total[parts] * scale
         return X, E
 
-    def _sampled(self, rng: np.random.Generator) -> Floats:
+    def _sampled_errors(self, rng: np.random.Generator) -> Floats:
         """Standard errors from x = H^-1 z, where z is drawn with covariance J + prior.  O(rounds x solves)."""
         M = len(self.s)
         times, diagonal = self._products()

@@ -416,7 +416,7 @@ def learn(p: Preferences | Votes, precision: float, max_iter: int, tol: float) -
         if top != 1.0 and precision > 0:
             trials.append(fit(capped, start=found.s))
         if before is not None:
-            further = _extrapolated(before, t, min(trials, key=_value).adherence)
+            further = _extrapolated_limit(before, t, min(trials, key=_value).adherence)
             trials.append(fit(further, start=found.s))
         before = t if before is None else None
         found = min(trials, key=_value)
@@ -429,7 +429,7 @@ def _value(found: Found) -> float:
     return found.value
 
 
-def _extrapolated(first: Floats, second: Floats, third: Floats) -> Floats:
+def _extrapolated_limit(first: Floats, second: Floats, third: Floats) -> Floats:
     """Limit of a linearly converging sequence by squared extrapolation, clipped to [0, 1] and scaled to maximum 1."""
     step, bend = second - first, (third - second) - (second - first)
     length = max(1.0, float(np.linalg.norm(step)) / max(float(np.linalg.norm(bend)), 1e-300))

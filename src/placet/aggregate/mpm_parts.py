@@ -14,6 +14,7 @@ from scipy import sparse
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_errors import Errors, Information, error_notes_for, information, structure_sums
 from placet.aggregate.mpm_fit import Found, Groups, Preferences, preferences, refuse_infinite
+from placet.aggregate.prior import prior_note
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names
@@ -72,9 +73,7 @@ def _fit_alike(model: MultinomialPreference, parts: Parts, prepared: Parts) -> M
         errors = errors._replace(notes=[*error_notes_for(p.named, False, model.stderr, p.units), *errors.notes])
     model.variance_, model.adherence_ = None, found.adherence
     model.fit_ = Fit(found.s, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
-    notes = (
-        [] if model.prior is None else [f"prior: scores are normal with mean 0 and standard deviation {model.prior:g}"]
-    )
+    notes = [] if model.prior is None else [prior_note(model.prior, learnt=False)]
     model._set_scores(p, found, [errors], notes if found.converged else [*notes, found.message])  # type: ignore[arg-type]
     return model
 
@@ -97,23 +96,23 @@ class AgentSums:
     @classmethod
     def of(cls, p: Preferences, n_agents: int, most: int) -> "AgentSums":
         if not p.named:
-            return cls(p.net, p.total, p.count, np.ones(len(p.total), bool), False, most)._fitting()
+            return cls(p.net, p.total, p.count, np.ones(len(p.total), bool), False, most)._refuse_large()
         rows = p.net.tocoo()
         net = sparse.csr_array((rows.data, (p.part_agent[rows.row], rows.col)), (n_agents, p.net.shape[1]))
         total = np.bincount(p.part_agent, p.total, n_agents).astype(np.float64)
         present = np.bincount(p.part_agent, minlength=n_agents) > 0
-        return cls(net, total, present.astype(np.float64), present, True, most)._fitting()
+        return cls(net, total, present.astype(np.float64), present, True, most)._refuse_large()
 
     def merged(self, other: "AgentSums") -> "AgentSums":
         if self.named:
             present = self.present | other.present
             net, total = self.net + other.net, self.total + other.total
-            return AgentSums(net, total, present.astype(np.float64), present, True, self.most)._fitting()
+            return AgentSums(net, total, present.astype(np.float64), present, True, self.most)._refuse_large()
         net = sparse.vstack([self.net, other.net], format="csr")
         total, count = np.append(self.total, other.total), np.append(self.count, other.count)
-        return AgentSums(net, total, count, np.append(self.present, other.present), False, self.most)._fitting()
+        return AgentSums(net, total, count, np.append(self.present, other.present), False, self.most)._refuse_large()
 
-    def _fitting(self) -> "AgentSums":
+    def _refuse_large(self) -> "AgentSums":
         if array_bytes(self) > self.most:
             raise DataError(
                 f"mpm with adherence needs the net wins of every agent at once, and those of {len(self.total):,} "

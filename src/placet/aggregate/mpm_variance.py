@@ -96,14 +96,14 @@ class PairModel:
         return H, slopes
 
 
-def minimized(pairs: PairModel, x: Floats, max_iter: int, tol: float) -> Fit:
+def minimize(pairs: PairModel, x: Floats, max_iter: int, tol: float) -> Fit:
     """Minimize by damped Newton's method with a dense Hessian up to 2,000 items, and by L-BFGS beyond."""
     if len(pairs.net) > MOST_DENSE:
         return lbfgs(pairs.value, x, tol=tol, max_iter=20 * max_iter)
-    return newton(pairs.value, damped(lambda x: pairs.hessian(x)[0]), x, tol=tol, max_iter=max_iter)
+    return newton(pairs.value, damped_solver(lambda x: pairs.hessian(x)[0]), x, tol=tol, max_iter=max_iter)
 
 
-def damped(hessian: Callable[[Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
+def damped_solver(hessian: Callable[[Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
     """A ``solve`` for `newton`: (H + mu diag(abs H))^-1 g, mu raised by factors of 4 until H is positive definite."""
     damping = 0.0
 
@@ -146,7 +146,7 @@ def variances(
             continue
         weights = np.repeat([precision, 2 * T / M / width**2], M)
         pairs = PairModel(net, g.adherence[mine], g.total[mine], weights)
-        fit = minimized(pairs, np.concatenate([found.s[own], np.zeros(M)]), max_iter, tol)
+        fit = minimize(pairs, np.concatenate([found.s[own], np.zeros(M)]), max_iter, tol)
         s[own], gamma[own] = fit.x[:M] - fit.x[:M].mean(), gamma_of(fit.x[M:])
         value, worst, steps = value + T * fit.value, max(worst, fit.grad_norm), max(steps, fit.n_iter)
         converged &= fit.converged

@@ -7,7 +7,7 @@ import numpy as np
 from placet.aggregate.existence import notes_of_pairs
 from placet.aggregate.information import inverse_of
 from placet.aggregate.pairs import PairCounts, derivatives, fit_counts, hessian
-from placet.aggregate.resample import MOST_COUNTS, resampled_counts
+from placet.aggregate.resample import are_counts, resampled_counts
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
@@ -48,9 +48,8 @@ def sampler(weight: Floats, rng: np.random.Generator) -> Callable[[], Floats]:
     of draws in each block of votes is drawn first, so that counting stays in cache.
     """
     total = weight.sum()
-    whole = total <= MOST_COUNTS and np.array_equal(weight, np.floor(weight))
     occupied = np.flatnonzero(weight)
-    if not whole or total > 4 * len(occupied) or total >= 2**31:
+    if not are_counts(weight) or total > 4 * len(occupied) or total >= 2**31:
         return lambda: resampled_counts(weight, rng)
     cells = np.repeat(occupied, weight[occupied].astype(np.int64)).astype(np.int32)
     n = len(cells)

@@ -9,6 +9,9 @@ from placet.data.arrays import Floats, Ints
 
 Unlisted = Literal["absent", "last", "zero"]
 
+MOST_ITEMS = 20_000
+"""Maximum items for tables of pairs or places (3.2 GB each)."""
+
 
 def ballots_of(data: Any, rule: str) -> Rankings:
     """The data if they are ballots; for pairs, an error that names the rule and alternatives."""
@@ -22,16 +25,26 @@ def ballots_of(data: Any, rule: str) -> Rankings:
     raise TypeError(f"{rule!r} needs Rankings, not {type(data).__name__}; Rankings.from_orders makes them")
 
 
+def first_rows(rankings: Rankings) -> Ints:
+    """The first row of every tier of every ballot."""
+    tier, ballot = rankings.tier, rankings.ballot
+    new = np.ones(len(tier), np.bool_)
+    new[1:] = (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1])
+    return np.flatnonzero(new)
+
+
 def tier_starts(rankings: Rankings) -> tuple[Ints, Ints]:
     """For each row, the place from 0 of the first row of its tier, and the size of that tier.  O(rows)."""
-    tier, ballot = rankings.tier, rankings.ballot
-    if not len(tier):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    new = np.concatenate([[True], (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1])])
-    starts = np.flatnonzero(new)
-    run = np.cumsum(new) - 1
-    size = np.diff(np.append(starts, len(tier)))
-    return (starts[run] - rankings.offsets[:-1][ballot]).astype(np.int64), size[run]
+    starts = first_rows(rankings)
+    size = np.diff(np.append(starts, len(rankings.tier)))
+    first = starts - rankings.offsets[rankings.ballot[starts]]
+    return np.repeat(first, size), np.repeat(size, size)
+
+
+def refuse_many_places(n: int) -> None:
+    """Raise ``DataError`` if a table (items, places) would be too large."""
+    if n > MOST_ITEMS:
+        raise DataError(f"{n} items are too many for a table of places (at most {MOST_ITEMS}); use 'median-rank'")
 
 
 def mean_points(h: Floats, first: Ints, size: Ints) -> Floats:
@@ -56,14 +69,14 @@ def places(rankings: Rankings, unlisted: Unlisted = "absent") -> Floats:
     return place * (rankings.n_items + 1) / (m + 1)
 
 
-def added(item: Ints, value: Floats, n_items: int) -> Floats:
+def sum_by_item(item: Ints, value: Floats, n_items: int) -> Floats:
     """Sum of the values of each item's rows.  O(rows)."""
     return np.bincount(item, value, n_items).astype(np.float64)
 
 
 def listed_weight(rankings: Rankings) -> Floats:
     """Weight of the ballots that list each item."""
-    return added(rankings.item, rankings.weight[rankings.ballot], rankings.n_items)
+    return sum_by_item(rankings.item, rankings.weight[rankings.ballot], rankings.n_items)
 
 
 def support(data: Rankings | Comparisons) -> Floats:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.aggregate.places import Unlisted, added, ballots_of, mean_points, tier_starts
+from placet.aggregate.places import Unlisted, ballots_of, mean_points, sum_by_item, tier_starts
 from placet.aggregate.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
@@ -79,15 +79,15 @@ def positional(
             rows = m_of_row == m
             own = vector(int(m)) if m < n else whole
             points[rows] = mean_points(own, first[rows], size[rows]) - (own.mean() if m < n else average)
-        return added(rankings.item, row_weight * points, n) + weight.sum() * average
+        return sum_by_item(rankings.item, row_weight * points, n) + weight.sum() * average
     if unlisted == "last":
         total = np.concatenate([np.cumsum(whole[::-1])[::-1], [0.0]])
         default = np.where(sizes < n, total[sizes] / np.maximum(n - sizes, 1), 0.0)
     else:
         default = np.where(sizes < n, whole[-1] if n else 0.0, 0.0)
     points = mean_points(whole, first, size)
-    listed_default = added(rankings.item, (weight * default)[rankings.ballot], n)
-    return added(rankings.item, row_weight * points, n) + ((weight * default).sum() - listed_default)
+    listed_default = sum_by_item(rankings.item, (weight * default)[rankings.ballot], n)
+    return sum_by_item(rankings.item, row_weight * points, n) + ((weight * default).sum() - listed_default)
 
 
 def by_points(
@@ -111,8 +111,8 @@ def borda(data: Rankings | Comparisons, unlisted: Unlisted = "absent") -> Floats
     array([3., 3., 0.])
     """
     if isinstance(data, Comparisons):
-        left = added(data.i, data.wins_i + data.ties / 2, data.n_items)
-        return left + added(data.j, data.wins_j + data.ties / 2, data.n_items)
+        left = sum_by_item(data.i, data.wins_i + data.ties / 2, data.n_items)
+        return left + sum_by_item(data.j, data.wins_j + data.ties / 2, data.n_items)
     return positional(ballots_of(data, "borda"), "borda", unlisted)
 
 
@@ -143,7 +143,7 @@ def reciprocal(data: Rankings, k: float = 60.0) -> Floats:
         raise ValueError(f"k must be above -1, not {k}")
     first, size = tier_starts(rankings)
     points = mean_points(1.0 / (k + np.arange(1, rankings.n_items + 1, dtype=np.float64)), first, size)
-    return added(rankings.item, rankings.weight[rankings.ballot] * points, rankings.n_items)
+    return sum_by_item(rankings.item, rankings.weight[rankings.ballot] * points, rankings.n_items)
 
 
 def _vector(h: Any, n: int) -> Callable[[int], Floats]:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from placet import optim
 from placet.aggregate import pairs
-from placet.aggregate.arrow import Arrow, learn_widths, next_width
+from placet.aggregate.arrow import Arrow, fit_raters, next_width
 from placet.aggregate.drift import Spread, Walk, WalkFit, history_of, walk_notes
 from placet.aggregate.fronts import chains_of
 from placet.aggregate.history import History
@@ -112,7 +112,7 @@ class RatedWalkFit:
         history = replace(history, score=history.score - score.mean())
         if not uncertain:
             return history, None
-        last = walk.last(c.n_items)
+        last = walk.last_unknowns(c.n_items)
         known = last[last >= 0]
         return history, with_mean_zero(walk.at_end(shared[np.ix_(known, known)], c.n_items), c.n_items)
 
@@ -134,10 +134,9 @@ def fit_rated_walk(
         x[v.n] = pairs.tie_parameter(walk.p, start.fit.x)[0]
     x[v.n_shared - v.control.shape[1] : v.n_shared] = start.fit.x[v.n + int(v.tied) :]
     more = {DRIFT: walk.drift}
-    prior, widths, x = learn_widths(v, x, given[0], max_iter, more, fixed=() if given[1] is None else (DRIFT,))
-    v.set_widths(prior, widths)
-    fit, arrow = v.fit_normalized(x, max_iter, tol)
-    prior, widths[DRIFT] = prior * v.factor, widths[DRIFT] * v.factor
+    fixed = () if given[1] is None else (DRIFT,)
+    fit, arrow, prior, widths = fit_raters(v, x, given[0], max_iter, tol, more, fixed=fixed)
+    widths[DRIFT] *= v.factor
     walk.set_widths(prior, widths[DRIFT])  # for the rescaled scores
     return RatedWalkFit(v, start.steps, fit, arrow, prior, widths)
 

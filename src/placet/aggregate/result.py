@@ -133,7 +133,7 @@ class Consensus:
         """
         self._need_uncertainty()
         one_of(kind, ("simultaneous", "marginal", "simulated"), "kind")
-        separation.check_level(level)
+        uncertainty.check_level(level)
         key = (kind, level, random_state)
         if key not in self._computed:
             low, high = self._rank_interval(level, kind, random_state)
@@ -147,7 +147,7 @@ class Consensus:
             if self.draws is None and self.covariance is None and n > uncertainty.MOST_SIMULATED:
                 low, high = uncertainty.rank_interval_of_many(self.scores, self.stderr, level, random_state)
             else:
-                low, high = uncertainty.rank_quantiles(self._simulated(random_state), level)
+                low, high = uncertainty.rank_quantiles(self._simulated_scores(random_state), level)
             return np.minimum(low, self.ranks), np.maximum(high, self.ranks)
         if n > separation.MOST_PAIRED:
             return separation.rank_sets_of_many(self.scores, self.stderr, level)
@@ -210,7 +210,7 @@ class Consensus:
     def rank_probabilities(self, *, random_state: int = 0) -> Floats:
         """(n_items, n_items): the probability that item i has rank r + 1, by simulation or from the bootstrap draws."""
         self._need_uncertainty()
-        return uncertainty.rank_probabilities(self._simulated(random_state))
+        return uncertainty.rank_probabilities(self._simulated_scores(random_state))
 
     def prob_above(self, a: Hashable, b: Hashable) -> float:
         """The probability that item ``a`` is truly above item ``b``, given the data."""
@@ -223,7 +223,7 @@ class Consensus:
         self._need_uncertainty()
         if not 1 <= k <= len(self.items):
             raise ValueError(f"k must be in 1..{len(self.items)}, the number of items, not {k}")
-        return uncertainty.top_k_probability(self._simulated(random_state), k)
+        return uncertainty.top_k_probability(self._simulated_scores(random_state), k)
 
     def at(self, when: Any) -> "Consensus":
         """The scores at another time (a date such as "2024-06-01"), for scores that drift (``drift=``)."""
@@ -407,19 +407,21 @@ class Consensus:
         stderr = separation.difference_errors(self.stderr, self.covariance, None)
         if len(self.items) > separation.MOST_JOINT:
             return np.zeros((0, len(self.items))), stderr
-        return self._simulated(random_state)[: separation.MOST_DRAWS] - self.scores, stderr
+        return self._simulated_scores(random_state)[: separation.MOST_DRAWS] - self.scores, stderr
 
     def _covariance_or_draws(self) -> Floats | None:
         if self.covariance is None and self.draws is not None and len(self.items) <= uncertainty.MOST_SIMULATED:
             return np.atleast_2d(np.cov(self.draws, rowvar=False))
         return self.covariance
 
-    def _simulated(self, random_state: int) -> Floats:
+    def _simulated_scores(self, random_state: int) -> Floats:
         if self.draws is not None:
             return self.draws
         if random_state not in self._simulations:
             rng = np.random.default_rng(random_state)
-            self._simulations[random_state] = uncertainty.simulated(self.scores, self.stderr, self.covariance, rng)
+            self._simulations[random_state] = uncertainty.simulated_scores(
+                self.scores, self.stderr, self.covariance, rng
+            )
         return self._simulations[random_state]
 
     @cached_property

@@ -4,7 +4,7 @@ import numpy as np
 
 from placet.aggregate import information
 from placet.aggregate.controls import Controls
-from placet.aggregate.identified import refuse_confounded, refuse_endless, untold_names
+from placet.aggregate.identified import refuse_confounded, refuse_endless, unidentified_names
 from placet.aggregate.information import LEAST_PRECISION
 from placet.aggregate.likelihood import Ballots
 from placet.aggregate.pairs import EXTRA_PRIOR
@@ -36,7 +36,7 @@ class ControlledBallots(Ballots):
         self.closed = False
         if prior is None:
             why = "one is the same for all rows of a ballot, or a sum of others or of items"
-            refuse_confounded(self._untold(np.zeros(self.n)), why)
+            refuse_confounded(self._unidentified(np.zeros(self.n)), why)
 
     @property
     def n_items(self) -> int:
@@ -74,16 +74,16 @@ class ControlledBallots(Ballots):
     def effects(self, x: Floats, covariance: Floats | None) -> Controls:
         n = self.n_items
         if self.precision == 0.0:
-            refuse_endless(self._untold(x), "the order of ballots")
+            refuse_endless(self._unidentified(x), "the order of ballots")
         stderr = None if covariance is None else np.sqrt(np.diag(covariance)[n:]) / self.unit
         return Controls(self.names, x[n:] / self.unit, stderr, self.unit)
 
-    def _untold(self, x: Floats) -> str:
+    def _unidentified(self, x: Floats) -> str:
         """Names of controls with almost no information at x, given that scores and other controls are unknown too."""
         n, H, first = self.n_items, self.dense(x), self.dense(np.zeros(self.n))
         own = np.sqrt(np.maximum(np.diag(first)[n:], 1e-6))  # of order 1 if a control varies at all
         left = H[n:, n:] - H[n:, :n] @ np.linalg.pinv(H[:n, :n], rcond=1e-12, hermitian=True) @ H[:n, n:]
-        return untold_names(left, own, self.names)
+        return unidentified_names(left, own, self.names)
 
 
 def typical_differences(ballots: Rankings, weight: Floats) -> Floats:

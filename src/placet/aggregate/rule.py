@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from placet.aggregate.instances import refuse_instances
+from placet.aggregate.places import ballots_of
 from placet.aggregate.result import RELATIVE_TOLERANCE, tied_groups
-from placet.data import Comparisons, DataError, Rankings
+from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats
 
 Data = Rankings | Comparisons
@@ -55,16 +56,11 @@ class Rule:
 
     def run(self, data: Data, *args: object, **params: object) -> Scored:
         """Scores, notes and tolerance; scores that differ only by rounding are made equal."""
-        if not isinstance(data, Rankings | Comparisons):
-            raise TypeError(f"{self.name!r} needs Rankings, not {type(data).__name__}; Rankings.from_orders makes them")
-        if isinstance(data, Comparisons) and not self.of_pairs:
-            raise DataError(
-                f"{self.name!r} needs whole ballots, and {len(data)} pairs do not say which ballots they came from; "
-                "use a rule of pairs, such as 'borda', 'copeland' or 'kemeny'"
-            )
+        if not (self.of_pairs and isinstance(data, Comparisons)):
+            data = ballots_of(data, self.name)
         refuse_instances(data, self.name)
         answer = self.function(data, *args, **params)
-        return self._levelled(answer if isinstance(answer, Scored) else Scored(answer))
+        return self._level_ties(answer if isinstance(answer, Scored) else Scored(answer))
 
     def points(self, data: Rankings, params: Mapping[str, object]) -> tuple[Floats, float, list[str]]:
         """Scores of a part, its share of the tolerance, and notes; summed over parts they give those of all."""
@@ -75,13 +71,13 @@ class Rule:
     def from_points(self, points: tuple[Floats, float, list[str]]) -> Scored:
         """Scores from the sum of points of all parts."""
         scores, tolerance, notes = points
-        return self._levelled(Scored(scores, tuple(dict.fromkeys(notes)), tolerance or None))
+        return self._level_ties(Scored(scores, tuple(dict.fromkeys(notes)), tolerance or None))
 
-    def _levelled(self, found: Scored) -> Scored:
+    def _level_ties(self, found: Scored) -> Scored:
         size = float(np.abs(found.scores).max(initial=0.0))
         known = self.tolerance if found.tolerance is None else found.tolerance
         close = RELATIVE_TOLERANCE * size if known is None else known
-        return replace(found, scores=_levelled(found.scores, close), tolerance=close)
+        return replace(found, scores=_level_ties(found.scores, close), tolerance=close)
 
     def __call__(self, data: Data, *args: object, **params: object) -> Floats:
         return self.run(data, *args, **params).scores
@@ -97,7 +93,7 @@ class Rule:
         return frozenset(inspect.signature(self.function).parameters)
 
 
-def _levelled(scores: Floats, close: float) -> Floats:
+def _level_ties(scores: Floats, close: float) -> Floats:
     """Replace the scores of each tied group by the middle of the group, so that ties are equal to the last bit."""
     tier, size = tied_groups(scores, close)
     if (size == 1).all():

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from placet.aggregate import elections, footrule, kemeny, markov, positional, runoff, stv
-from placet.aggregate.places import Unlisted, added, ballots_of, listed_weight, places, tier_starts
+from placet.aggregate.places import Unlisted, ballots_of, listed_weight, places, sum_by_item, tier_starts
 from placet.aggregate.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Rule, Scored
 from placet.data import Comparisons, DataError, Rankings
@@ -74,7 +74,7 @@ def mode(data: Rankings) -> Scored:
     full = top.completed()
     first, size = tier_starts(full)
     notes = (f"{len(top)} ballots are equally frequent; the mean of their places is taken",) if len(top) > 1 else ()
-    return Scored(-added(full.item, first + (size + 1) / 2, n) / len(top), notes)
+    return Scored(-sum_by_item(full.item, first + (size + 1) / 2, n) / len(top), notes)
 
 
 NORMALIZATIONS: dict[str, Callable[[Floats, Floats, Floats, Floats], Floats]] = {
@@ -94,8 +94,8 @@ def combsum(data: Rankings, normalize: str = "min-max") -> Floats:
     array([2., 0.])
     """
     rankings = ballots_of(data, "combsum")
-    value = _normalized(rankings, normalize)
-    return added(rankings.item, rankings.weight[rankings.ballot] * value, rankings.n_items)
+    value = _normalized_scores(rankings, normalize)
+    return sum_by_item(rankings.item, rankings.weight[rankings.ballot] * value, rankings.n_items)
 
 
 def combmnz(data: Rankings, normalize: str = "min-max") -> Floats:
@@ -103,7 +103,7 @@ def combmnz(data: Rankings, normalize: str = "min-max") -> Floats:
     return combsum(data, normalize) * listed_weight(ballots_of(data, "combmnz"))
 
 
-def _normalized(rankings: Rankings, normalize: str) -> Floats:
+def _normalized_scores(rankings: Rankings, normalize: str) -> Floats:
     one_of(normalize, tuple(NORMALIZATIONS), "normalize")
     if rankings.score is None:
         raise DataError(

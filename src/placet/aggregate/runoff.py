@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from placet.aggregate.elections import scores_of
-from placet.aggregate.kemeny import pair_tables
+from placet.aggregate.kemeny import margins, pair_tables
 from placet.aggregate.places import ballots_of
 from placet.aggregate.record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.result import RELATIVE_TOLERANCE
@@ -197,4 +197,4 @@ def nanson(data: Rankings | Comparisons) -> Floats:
 
 def _margins(data: Rankings | Comparisons) -> tuple[Floats, float]:
     wins, _ = pair_tables(data)
-    return wins - wins.T, RELATIVE_TOLERANCE * float(wins.max(initial=0.0))
+    return margins(wins), RELATIVE_TOLERANCE * float(wins.max(initial=0.0))

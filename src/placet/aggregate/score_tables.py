@@ -127,8 +127,8 @@ def _prepare_rasch(scores: Scores, prior: float | None = 3.0, top: float = 1.0) 
             "say top=100 for percents, or use "
             "'mean-win-rate'"
         )
-    shares = scores.value / top
-    if np.isin(shares[~np.isnan(shares)], (0.0, 1.0)).all() and len(np.unique(shares[~np.isnan(shares)])) < 2:
+    shares = np.unique(scores.value[~np.isnan(scores.value)] / top)
+    if len(shares) < 2 and set(shares) <= {0.0, 1.0}:
         raise DataError("every item solves all or nothing of every task: 'rasch' cannot tell them apart; use 'mean'")
     return [] if prior is None else [f"prior: abilities are normal with mean 0 and standard deviation {prior:g}"]
 

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from placet.aggregate.uncertainty import check_level
 from placet.data.arrays import Floats, Ints
 from placet.data.room import refuse_square
 from placet.kernels import ranks as kernels
@@ -33,12 +34,6 @@ MOST_PAIRED = 4096
 MOST_DRAWS = 2000
 SCORES_AT_ONCE = 100_000
 MOST_STEPS = 20
-
-
-def check_level(level: float) -> None:
-    """Raise ``ValueError`` unless ``level`` is between 0 and 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, such as 0.95, not {level}")
 
 
 def separated(scores: Floats, errors: Floats, stderr: Floats, level: float, own: bool = False) -> Relation:

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from placet.aggregate.places import tier_starts
+from placet.aggregate.places import first_rows
 from placet.aggregate.positional import borda
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints, offsets_from_sizes
@@ -57,7 +57,7 @@ def log_sum(t: float, place: Floats, center: Floats) -> float:
     if n <= MOST_EXACT:
         return float(kernels.log_sums(t, place, center, np.array([0, n]), np.ones(1)))
     if t >= FROM_BAND:
-        return _banded(t, place, center)
+        return _log_band_permanent(t, place, center)
     return _saddle_point(t, place, center) - _error(place.tobytes(), center.tobytes()) * t / FROM_BAND
 
 
@@ -65,13 +65,13 @@ def log_sum(t: float, place: Floats, center: Floats) -> float:
 def _error(place: bytes, center: bytes) -> float:
     """Error of the saddle-point approximation at FROM_BAND, for arrays passed as bytes."""
     columns = np.frombuffer(place), np.frombuffer(center)
-    return _saddle_point(FROM_BAND, *columns) - _banded(FROM_BAND, *columns)
+    return _saddle_point(FROM_BAND, *columns) - _log_band_permanent(FROM_BAND, *columns)
 
 
 _TABLE, _FEWER = "a table of places", "take fewer items, or distance='kendall'"
 
 
-def _banded(t: float, place: Floats, center: Floats) -> float:
+def _log_band_permanent(t: float, place: Floats, center: Floats) -> float:
     refuse_square(len(place), _TABLE, _FEWER)
     A = np.empty((len(place), len(place)))
     cost = kernels.relative_weights(t, place, center, A)
@@ -110,12 +110,11 @@ class Ballots:
 
     def __init__(self, rankings: Rankings):
         self.rankings = rankings
-        first, size = tier_starts(rankings)
-        rows = np.arange(len(first)) - rankings.offsets[:-1][rankings.ballot]
+        rows = np.arange(len(rankings.tier)) - rankings.offsets[:-1][rankings.ballot]
         self.place = rows.astype(np.float64)
         self.weight = rankings.weight[rankings.ballot]
-        self.opens = np.flatnonzero(rows == first)
-        self.size = size[self.opens]
+        self.opens = first_rows(rankings)
+        self.size = np.diff(np.append(self.opens, len(rows)))
         sizes = np.diff(rankings.offsets)
         self.sizes = {int(m): float(rankings.weight[sizes == m].sum()) for m in np.unique(sizes) if m > 1}
         large = self.size[self.size > MOST_EXACT]
@@ -127,11 +126,16 @@ class Ballots:
         self.tied = bool((self.size > 1).any())
         self.partial = bool((sizes[rankings.weight > 0] < rankings.n_items).any())
 
-    def at(self, center: Ints) -> "AtCenter":
-        """The likelihood at a center, given by the place of every item."""
+    def ranks(self, center: Ints) -> Floats:
+        """Rank (rows,) of every row on its ballot by the places of a center."""
         r = self.rankings
         rank = np.empty(len(r.item))
         kernels.ranks_on_ballots(center, r.item, r.tier, r.offsets, rank)
+        return rank
+
+    def at(self, center: Ints) -> "AtCenter":
+        """The likelihood at a center, given by the place of every item."""
+        rank = self.ranks(center)
         alone, few = self.size == 1, (self.size > 1) & (self.size <= MOST_EXACT)
         single = self.opens[alone]
         distance = float(self.weight[single] @ (self.place[single] - rank[single]) ** 2)
@@ -148,9 +152,7 @@ class Ballots:
 
     def log_likelihoods(self, center: Ints, t: float) -> Floats:
         """(ballots,): log probability of every ballot at a center and a dispersion."""
-        r = self.rankings
-        rank = np.empty(len(r.item))
-        kernels.ranks_on_ballots(center, r.item, r.tier, r.offsets, rank)
+        r, rank = self.rankings, self.ranks(center)
         alone = self.opens[self.size == 1]
         found = -t * np.bincount(r.ballot[alone], (self.place[alone] - rank[alone]) ** 2, len(r))
         for a, k in zip(self.opens, self.size):
@@ -195,7 +197,7 @@ def fit(rankings: Rankings) -> SpearmanFit:
     """
     ballots = Ballots(rankings)
     if (ballots.tied or ballots.partial) and rankings.n_items <= MOST_ENUMERATED:
-        return _enumerated(ballots)
+        return _best_of_all_orders(ballots)
     place = _mean_places(borda(rankings))
     strict = np.empty(len(place), np.int64)
     strict[np.argsort(place, kind="stable")] = np.arange(len(place))
@@ -215,7 +217,7 @@ def fit(rankings: Rankings) -> SpearmanFit:
     return SpearmanFit(value, t, place, tuple(notes))
 
 
-def _enumerated(ballots: Ballots) -> SpearmanFit:
+def _best_of_all_orders(ballots: Ballots) -> SpearmanFit:
     """The best of all orders: none has a higher likelihood at its optimal dispersion."""
     n = ballots.rankings.n_items
     centers = [np.array(order, np.int64) for order in itertools.permutations(range(n))]

@@ -10,10 +10,9 @@ from placet.aggregate.places import ballots_of
 from placet.aggregate.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
+from placet.data.breaking import STRENGTHS
 from placet.data.errors import one_of
 from placet.optim import Fit
-
-STRENGTHS = ("difference", "binary", "rating")
 
 
 class SingularValueProjection(BaseEstimator):
@@ -51,7 +50,7 @@ class SingularValueProjection(BaseEstimator):
         worst, steps, value = 0.0, 0, 0.0
         for one in instances(rankings):
             Y, known = mean_differences(one, self.strength)
-            X, change, n = projected(Y, known, self.max_iter, self.tol)
+            X, change, n = project(Y, known, self.max_iter, self.tol)
             scores = X.mean(axis=1) if len(X) else np.zeros(0)
             worst, steps, value = max(worst, change), max(steps, n), value + float((((X - Y) * known) ** 2).sum()) / 2
             self.theta_[one.item] = scores
@@ -91,7 +90,7 @@ def largest_difference(one: Instance, strength: str) -> float:
     return float(wide.max(initial=0.0))
 
 
-def projected(Y: Floats, known: Floats, max_iter: int, tol: float) -> tuple[Floats, float, int]:
+def project(Y: Floats, known: Floats, max_iter: int, tol: float) -> tuple[Floats, float, int]:
     """X, the relative change in the last step, and the number of steps."""
     X = np.zeros_like(Y)
     change, steps = 0.0, 0

@@ -31,7 +31,7 @@ def score_interval(scores: Floats, stderr: Any, draws: Floats | None, level: flo
     return scores - z * stderr, scores + z * stderr
 
 
-def simulated(scores: Floats, stderr: Any, covariance: Floats | None, rng: np.random.Generator) -> Floats:
+def simulated_scores(scores: Floats, stderr: Any, covariance: Floats | None, rng: np.random.Generator) -> Floats:
     """Draws (rounds, n_items) of the scores, from 4000 rounds for few items to 100 for many.  O(n^3 + rounds n^2)."""
     n = len(scores)
     rounds = int(np.clip(SIMULATED_NUMBERS // max(n, 1), FEWEST_DRAWS, MOST_DRAWS))
@@ -203,7 +203,12 @@ def _candidates(scores: Floats, every: bool) -> tuple[Ints, Ints]:
     return left, right
 
 
-def _tail(level: float) -> float:
+def check_level(level: float) -> None:
+    """Raise ``ValueError`` unless ``level`` is between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, such as 0.95, not {level}")
+
+
+def _tail(level: float) -> float:
+    check_level(level)
     return (1 - level) / 2
