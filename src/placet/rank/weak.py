@@ -19,6 +19,7 @@ from placet.kernels import boosting as kernels
 from placet.kernels.rankboost import best_threshold
 from placet.rank.engines import lightgbm
 from placet.rank.features import need_dense, reduce_per_list
+from placet.rank.forest import Forest
 
 LEARNERS = ("feature", "stump", "tree", "listwise")
 ByRange = tuple[Floats, Any, float]
@@ -255,28 +256,11 @@ def _lightgbm_tree(family: Trees, target: Floats, rows: Ints | None, columns: In
         grow["feature_contri"] = [1.0 if f in set(names) else 0.0 for f in range(family.X.shape[1])]
     booster = lgb.Booster(grow, data)
     booster.update()
-    return _flat(booster.dump_model()["tree_info"][0]["tree_structure"])
-
-
-def _flat(root: dict[str, Any]) -> Nodes | None:
-    """Convert LightGBM's nested tree to arrays; None for a tree without a split."""
-    if "left_child" not in root:
+    forest = Forest.from_text(booster.model_to_string())
+    if forest.feature[0] < 0:
         return None
-    found: list[list[float]] = []
-
-    def add(node: dict[str, Any]) -> int:
-        at = len(found)
-        if "left_child" not in node:
-            found.append([-1, 0.0, 0, 0, node["leaf_value"]])
-            return at
-        found.append([node["split_feature"], node["threshold"], 0, 0, 0.0])
-        found[at][2], found[at][3] = add(node["left_child"]), add(node["right_child"])
-        return at
-
-    add(root)
-    table = np.array(found, dtype=np.float64)
-    whole = [np.ascontiguousarray(table[:, k], np.int64) for k in (0, 2, 3)]
-    return Nodes(whole[0], np.ascontiguousarray(table[:, 1]), whole[1], whole[2], np.ascontiguousarray(table[:, 4]))
+    feature, left, right = (part.astype(np.int64) for part in (forest.feature, forest.left, forest.right))
+    return Nodes(feature, forest.threshold, left, right, forest.value)
 
 
 def listwise_table(X: Any, z: Floats, offsets: Ints) -> Floats:
