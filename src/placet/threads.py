@@ -115,7 +115,7 @@ def _pool(n: int) -> ThreadPoolExecutor:
 _forked = False
 
 
-def forked() -> bool:
+def is_forked() -> bool:
     """Whether this process was forked from one that had imported Placet.
 
     A child has none of its parent's threads.  Placet starts a new pool, but GCC's OpenMP waits forever for the parent's
@@ -169,7 +169,7 @@ def map_ordered(work: Callable[[int], T], n: int) -> list[T]:
     return values
 
 
-class Aside:
+class StepThread:
     """Run steps one after the other in a separate thread, so that the waiting main thread handles signals immediately:
     Python runs no signal handler while the main thread is inside a library call.
 
@@ -178,7 +178,7 @@ class Aside:
     """
 
     def __init__(self, wanted: bool = True) -> None:
-        self._pool = ThreadPoolExecutor(1, "placet-aside") if wanted and current_thread() is main_thread() else None
+        self._pool = ThreadPoolExecutor(1, "placet-step") if wanted and current_thread() is main_thread() else None
         self._last: Future[Any] | None = None
         self.seconds = 0.0
 
@@ -193,7 +193,7 @@ class Aside:
         self.seconds = time.monotonic() - start
         return found
 
-    def settled(self, seconds: float) -> bool:
+    def ends_within(self, seconds: float) -> bool:
         """Whether no step is running, or the last one ends within ``seconds``."""
         return self._last is None or bool(wait([self._last], seconds).done)
 

@@ -15,7 +15,7 @@ from placet.data.arrays import Floats, Ints, is_sparse
 from placet.data.packages import import_optional
 from placet.rank.foreign import Tree, forest_of, trees_of_catboost, trees_of_xgboost
 from placet.rank.forest import Forest
-from placet.threads import forked
+from placet.threads import is_forked
 
 
 class Settings(NamedTuple):
@@ -95,7 +95,7 @@ def lightgbm_params(settings: Settings) -> dict[str, Any]:
         "deterministic": True,
         "force_row_wise": True,
         "verbosity": -1,
-        **({"num_threads": 1} if forked() else {}),
+        **({"num_threads": 1} if is_forked() else {}),
         **({"monotone_constraints": settings.sign.tolist()} if settings.sign.any() else {}),
         **settings.own,
     }
@@ -121,7 +121,7 @@ class XGBoost:
             "base_score": 0.0,
             "disable_default_eval_metric": True,
             "verbosity": 0,
-            **({"nthread": 1} if forked() else {}),
+            **({"nthread": 1} if is_forked() else {}),
             **({"monotone_constraints": str(tuple(settings.sign.tolist()))} if settings.sign.any() else {}),
             **settings.own,
         }
@@ -215,7 +215,7 @@ class CatBoost:
             "random_seed": own.random_state + len(self.grown),
             "logging_level": "Silent",
             "allow_writing_files": False,
-            **({"thread_count": 1} if forked() else {}),
+            **({"thread_count": 1} if is_forked() else {}),
             **drawn,
             **limits,
             **{name: value for name, value in own.own.items() if name != "border_count"},

@@ -25,7 +25,7 @@ from placet.rank.features import moments
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Learnt, holds
 from placet.rank.validation import Best
-from placet.threads import forked
+from placet.threads import is_forked
 
 Weights = NDArray[np.float32]
 Layer = tuple[Any, Any]
@@ -188,7 +188,7 @@ class NeuralRanker(Ranker):
 def pytorch() -> Any:
     """Import PyTorch, or say how to install it."""
     torch = import_optional("torch", "networks are trained with PyTorch", "pip install 'placet[neural]'")
-    if forked() and torch.get_num_threads() > 1:
+    if is_forked() and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
     return torch
 

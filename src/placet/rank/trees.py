@@ -20,7 +20,7 @@ from placet.rank.of_trees import OfTrees
 from placet.rank.state import Learnt, Number, Trees, holds
 from placet.rank.trees_in_parts import best_number, grow_together
 from placet.rank.validation import Best
-from placet.threads import Aside
+from placet.threads import StepThread
 
 NUMBER_OF_TREES = (
     "n_estimators",
@@ -149,9 +149,9 @@ class TreeRanker(OfTrees):
         slopes.bind(queries.lists())
         slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), self.learning_rate, self._factor
         with engine_errors(self.backend):
-            aside = Aside(queries.X.shape[0] * queries.n_features >= LARGE)
-            engine: Engine = aside.run(lambda: BACKENDS[self.backend](settings, queries, valid))
-            best, self.n_trees_, self.trees_ = self._grow(engine, slopes, valid, aside)
+            thread = StepThread(queries.X.shape[0] * queries.n_features >= LARGE)
+            engine: Engine = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
+            best, self.n_trees_, self.trees_ = self._grow(engine, slopes, valid, thread)
         if not (self.trees_.feature >= 0).any():
             self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
             self._say_no_tree(len(queries.grade))
@@ -223,7 +223,7 @@ class TreeRanker(OfTrees):
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
 
     def _grow(
-        self, engine: Engine, slopes: "Slopes", valid: Queries | None, aside: Aside
+        self, engine: Engine, slopes: "Slopes", valid: Queries | None, thread: StepThread
     ) -> tuple[Best[int], int, Forest]:
         """Grow trees, and return the best number of them and these; the state of a training is the number of rounds.
 
@@ -235,14 +235,14 @@ class TreeRanker(OfTrees):
         kept, again = (0, engine.trees(0)), 0.0
         with best:
             while best.steps < self.n_trees and not best.stale:
-                if not aside.run(lambda: engine.grow(slopes)):
+                if not thread.run(lambda: engine.grow(slopes)):
                     break  # no leaf can be split any more
                 best.see(best.steps + 1)
                 start = time.monotonic()
-                if aside.seconds > LONG_ROUND and start >= again and kept[0] != best.state:
+                if thread.seconds > LONG_ROUND and start >= again and kept[0] != best.state:
                     kept = best.state, engine.trees(best.state)
                     again = time.monotonic() + 20 * (time.monotonic() - start)
-        if kept[0] == 0 or aside.settled(PATIENCE):
+        if kept[0] == 0 or thread.ends_within(PATIENCE):
             n_trees = 0 if best.empty else best.state
             kept = n_trees, engine.trees(n_trees)
         return best, kept[0], kept[1]()
