@@ -181,7 +181,7 @@ def test_preflib_headers():
 # TREC
 
 
-def test_runs_and_judgements():
+def test_runs_and_judgments():
     run = pio.read_trec_run(text_of("1 Q0 d1 1 3.5 t\n1 Q0 d2 2 3.5 t\n2 Q0 d1 1 -1e2 t\n1\tQ0  d3 3 0 t\n"))
     assert run.instances == ("1", "2")
     assert run.agents == ("t",)

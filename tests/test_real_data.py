@@ -145,9 +145,9 @@ def test_unlisted_debian_candidates_are_the_last_tier_of_preflibs_own_completion
 
 
 @pytest.mark.parametrize(("year", "topics", "lines"), [(2010, 48, 9_006), (2012, 50, 62_394)])
-def test_diversity_judgements(year, topics, lines):
+def test_diversity_judgments(year, topics, lines):
     about = pio.read(DATA / f"trec_web/{year}.qrels.diversity.txt.xz").describe()
-    assert (about["topics"], about["judgements"]) == (topics, lines)
+    assert (about["topics"], about["judgments"]) == (topics, lines)
     assert about["subtopics of topics"] > topics
 
 

@@ -109,7 +109,7 @@ class Qrels:
 
     def __repr__(self) -> str:
         extra = "" if self.subtopics is None else ", with subtopics"
-        return f"Qrels({len(self.topics)} topics, {len(self.docs)} documents, {len(self)} judgements{extra})"
+        return f"Qrels({len(self.topics)} topics, {len(self.docs)} documents, {len(self)} judgments{extra})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Qrels):
@@ -129,10 +129,10 @@ class Qrels:
         if self.subtopic is not None and self.subtopics is not None:
             pairs = len(np.unique(self.topic * len(self.subtopics) + self.subtopic))
         return {
-            "kind": "relevance judgements",
+            "kind": "relevance judgments",
             "topics": len(self.topics),
             "documents": len(self.docs),
-            "judgements": len(self),
+            "judgments": len(self),
             "subtopics of topics": pairs,
             "grades": dict(zip(values.tolist(), counts.tolist())),
         }
@@ -161,17 +161,17 @@ def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on
             problems.add(number, "grade", f"grade {quote(said)} is not a finite number", _QRELS)
         elif (topic, second, doc) in seen:
             text = f"document {quote(doc)} is judged more than once for topic {quote(topic)}"
-            problems.add(number, "twice", text, "keep one of the judgements")
+            problems.add(number, "twice", text, "keep one of the judgments")
         else:
             seen[topic, second, doc] = number
             rows.append((topic, second, doc, grade))
     if subtopics == "auto":
         subtopics = not {row[1] for row in rows} <= {"0", "Q0"}
     if not subtopics:
-        rows = _once(rows, seen, problems)
+        rows = _first_judgments(rows, seen, problems)
     problems.close()
     if not rows:
-        raise DataError(f"{problems.name}: no judgements; {_QRELS}")
+        raise DataError(f"{problems.name}: no judgments; {_QRELS}")
     topics, seconds, docs, grades = zip(*rows)
     topic_code, topic_names = encode(topics, "topic")
     doc_code, doc_names = encode(docs, "document")
@@ -187,7 +187,7 @@ def read_qrels(source: Source, *, subtopics: Literal["auto"] | bool = "auto", on
     )
 
 
-def _once(
+def _first_judgments(
     rows: list[tuple[str, str, str, float]], lines: dict[tuple[str, str, str], int], problems: Problems
 ) -> list[tuple[str, str, str, float]]:
     """The first judgment of each document per topic, whatever the second column; others are reported as problems."""
@@ -195,7 +195,7 @@ def _once(
     for row in rows:
         if (row[0], row[2]) in kept:
             text = f"document {quote(row[2])} is judged more than once for topic {quote(row[0])}"
-            way_out = "keep one of the judgements, or read with subtopics=True"
+            way_out = "keep one of the judgments, or read with subtopics=True"
             problems.add(lines[row[0], row[1], row[2]], "twice", text, way_out)
         else:
             kept[row[0], row[2]] = row
