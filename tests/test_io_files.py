@@ -27,7 +27,7 @@ from placet.io.files import (
     peek,
     read_bytes,
     read_text,
-    spooled,
+    spool,
     write_lines,
     writing,
 )
@@ -335,7 +335,7 @@ def test_a_pipe_is_spooled_and_then_guessed(tmp_path, monkeypatch):
     writer.join()
     assert data.wins_i.sum() + data.wins_j.sum() == 20_000
     monkeypatch.setattr(files, "PATIENCE", 0.05)
-    for reader in (lambda: spooled(str(path)).getvalue(), lambda: files.read_bytes(path)):
+    for reader in (lambda: spool(str(path)).getvalue(), lambda: files.read_bytes(path)):
         late = threading.Timer(0.5, lambda: path.write_bytes(text))
         late.start()
         with pytest.warns(UserWarning, match="waiting for somebody to write to this pipe"):

@@ -16,7 +16,7 @@ import numpy as np
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
-from placet.io.columns import bracketed, plain_name, split_names
+from placet.io.columns import name_in_brackets, plain_name, split_names
 from placet.io.controls import MOST_VALUES, Term, find_terms, row_terms
 from placet.io.tables import Rows
 from placet.io.text import quote
@@ -26,7 +26,7 @@ _TIMES = " * "
 
 
 @dataclass
-class Wanted:
+class ControlRequest:
     """A requested control: columns of the table, and the item whose rows it applies to (``EVERY``: each item)."""
 
     name: str
@@ -34,18 +34,18 @@ class Wanted:
     item: str | None = None
 
 
-def find_controls(names: Sequence[str], control: str | Sequence[str] | None, wide: bool) -> list[Wanted]:
+def find_controls(names: Sequence[str], control: str | Sequence[str] | None, wide: bool) -> list[ControlRequest]:
     """The requested controls in terms of the columns of a table; text may name several, separated by commas."""
-    return [_wanted(names, text, wide) for text in split_names(control or ())]
+    return [_parse_request(names, text, wide) for text in split_names(control or ())]
 
 
-def _wanted(names: Sequence[str], text: str, wide: bool) -> Wanted:
+def _parse_request(names: Sequence[str], text: str, wide: bool) -> ControlRequest:
     first, times, item = text.rpartition(_TIMES)
     if times and text not in names:
-        return Wanted(text, find_terms(names, [first.strip()])[0], item.strip())
+        return ControlRequest(text, find_terms(names, [first.strip()])[0], item.strip())
     if wide and text not in names and item_columns(names, text):
-        return Wanted(text, None)
-    return Wanted(text, find_terms(names, [text])[0])
+        return ControlRequest(text, None)
+    return ControlRequest(text, find_terms(names, [text])[0])
 
 
 def item_columns(names: Sequence[str], stem: str) -> dict[str, str]:
@@ -54,8 +54,8 @@ def item_columns(names: Sequence[str], stem: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         own = plain_name(name)
-        if bracketed(name) != name.strip() and plain_name(name[: name.rindex("[")]) == plain:
-            found[plain_name(bracketed(name))] = name
+        if name_in_brackets(name) != name.strip() and plain_name(name[: name.rindex("[")]) == plain:
+            found[plain_name(name_in_brackets(name))] = name
         elif own.startswith(f"{plain}_"):
             found[own.removeprefix(f"{plain}_")] = name
         elif own.endswith(f"_{plain}"):
@@ -76,24 +76,24 @@ class RowControls:
     """Values of the controls in the rows of a table, read before bad rows are reported."""
 
     rows: Rows
-    wanted: list[Wanted]
+    requests: list[ControlRequest]
 
     def __post_init__(self) -> None:
-        self.values = [{} if one.term is None else row_terms(self.rows, [one.term]) for one in self.wanted]
+        self.values = [{} if one.term is None else row_terms(self.rows, [one.term]) for one in self.requests]
 
-    def beside(self, ballots: Rankings, row: Ints) -> Rankings:
+    def add_to(self, ballots: Rankings, row: Ints) -> Rankings:
         """The ballots with their controls added; ``row`` is the table row of each row of the ballots."""
-        if not self.wanted:
+        if not self.requests:
             return ballots
         found: dict[str, Floats] = {}
-        for one, values in zip(self.wanted, self.values):
+        for one, values in zip(self.requests, self.values):
             if one.term is None:
                 found[one.name] = self._by_item(one.name, ballots, row)
             for name, column in values.items():
                 found |= self._by_row(name, one, column[row], ballots)
         return replace(ballots, control=np.column_stack(list(found.values())), controls=tuple(found))
 
-    def _by_row(self, name: str, one: Wanted, value: Floats, ballots: Rankings) -> dict[str, Floats]:
+    def _by_row(self, name: str, one: ControlRequest, value: Floats, ballots: Rankings) -> dict[str, Floats]:
         if one.item is None:
             starts = ballots.offsets[:-1][np.diff(ballots.offsets) > 0]
             sizes = np.diff(ballots.offsets)[np.diff(ballots.offsets) > 0]

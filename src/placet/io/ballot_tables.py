@@ -13,7 +13,7 @@ from placet.data.arrays import Ints, dense_tiers, encode, first_repeat, offsets_
 from placet.io.ballot_controls import RowControls, find_controls
 from placet.io.battles import SIDES
 from placet.io.cells import Column, as_number, join_columns, repeated_pairs
-from placet.io.columns import ABOUT, COUNTS, bracketed, find_column, plain_name
+from placet.io.columns import ABOUT, COUNTS, find_column, name_in_brackets, plain_name
 from placet.io.tables import Rows, Table
 from placet.io.text import quote
 
@@ -59,7 +59,7 @@ class Columns:
     special: dict[str, str] = field(default_factory=dict)  # weight, agent, instance
     control: list[str] = field(default_factory=list)
 
-    def used(self) -> list[str]:
+    def column_names(self) -> list[str]:
         return list(dict.fromkeys([*self.main, *self.special.values(), *self.control]))
 
 
@@ -129,14 +129,14 @@ def _columns_of(table: Table, layout: Layout, rest: list[str], items: Sequence[H
         return _order_columns(table, rest) or [find_column(rest, ORDERS) or rest[0]]
     if items is not None:
         wanted = set(items)
-        return [name for name in rest if bracketed(name) in wanted or name in wanted]
+        return [name for name in rest if name_in_brackets(name) in wanted or name in wanted]
     return [name for name in rest if plain_name(name) not in ABOUT]
 
 
 def _place_columns(rest: list[str]) -> list[str]:
     """Columns named by places, including place 1; a single one must be the only column."""
-    found = [name for name in rest if place_number(bracketed(name)) is not None]
-    numbers = {place_number(bracketed(name)) for name in found}
+    found = [name for name in rest if place_number(name_in_brackets(name)) is not None]
+    numbers = {place_number(name_in_brackets(name)) for name in found}
     return found if 1 in numbers and (len(found) > 1 or len(rest) == 1) else []
 
 
@@ -215,14 +215,14 @@ def read_columns(
     control: str | Sequence[str] | None = None,
 ) -> Rankings:
     """The ballots of a table; ``parse`` parses a ballot in text."""
-    for name in columns.used():
+    for name in columns.column_names():
         table.require(name, _LONG if columns.layout == "long" else "name the columns with weight=, agent=, instance=")
-    rows = table.rows(*columns.used())
+    rows = table.rows(*columns.column_names())
     wide = columns.layout != "long"
     controls = RowControls(rows, find_controls(table.names, control, wide))
     if not wide:
         ballots, row = _from_long(rows, columns.main, columns.special, items)
-        return controls.beside(ballots, row)
+        return controls.add_to(ballots, row)
     special = _special(rows, columns.special)
     if columns.layout == "places":
         ballots = _from_places(rows, columns.main, special, items)
@@ -230,7 +230,7 @@ def read_columns(
         ballots = _from_orders(rows, columns.main[0], special, items, parse)
     else:
         ballots = _from_ranks(rows, columns.main, special, items, columns.layout == "scores")
-    return controls.beside(ballots, np.flatnonzero(~rows.bad)[ballots.ballot])
+    return controls.add_to(ballots, np.flatnonzero(~rows.bad)[ballots.ballot])
 
 
 @dataclass
@@ -312,7 +312,7 @@ def _from_ranks(
     order = np.lexsort((value, ballot))
     offsets = offsets_from_sizes(listed.sum(axis=1))
     code = np.arange(len(names))
-    found: tuple[Hashable, ...] = tuple(map(bracketed, names))
+    found: tuple[Hashable, ...] = tuple(map(name_in_brackets, names))
     if items is not None:
         used = np.unique(item)
         code[used], found = encode([found[k] for k in used.tolist()], "item", items)
@@ -333,7 +333,7 @@ def _from_places(rows: Rows, names: list[str], special: Special, items: Sequence
     """Ballots from a column per place; cells are items."""
     places = []
     for name in names:
-        place = place_number(bracketed(name))
+        place = place_number(name_in_brackets(name))
         if place is None:
             raise DataError(f"{rows.table.name}: column {name!r} is not the number of a place; {WIDE}")
         places.append(place)

@@ -107,7 +107,7 @@ def read_ballots(
     columns.control = columns_of(table.names, control, columns.layout != "long")
     result = read_columns(table, columns, items, _line, control)
     result = result.completed() if unlisted == "last" else result
-    said = table.note(f"ballots ({_MEANING[columns.layout]})", columns.used())
+    said = table.note(f"ballots ({_MEANING[columns.layout]})", columns.column_names())
     set_columns(result, notes=(said, *result.heads_note()))
     return result
 
@@ -126,9 +126,9 @@ _MEANING = {
 }
 
 
-def is_table(source: Any, told: str | None) -> bool:
+def is_table(source: Any, given: str | None) -> bool:
     """Whether the source is a table: a separator or format is given, or it is a frame, or its suffix says so."""
-    return told is not None or in_memory(source) or bare_suffix(source) in SUFFIXES
+    return given is not None or in_memory(source) or bare_suffix(source) in SUFFIXES
 
 
 # Text

@@ -61,7 +61,7 @@ class Layout(NamedTuple):
     scores: tuple[str, str] | None = None
     flags: tuple[str, ...] | None = None
 
-    def used(self) -> list[str]:
+    def column_names(self) -> list[str]:
         said = (self.winner,) if self.winner else (*(self.scores or ()), *(self.flags or ()))
         return [self.a, self.b, *said]
 
@@ -169,10 +169,10 @@ def read_battles(
     agent = agent or find_column(table.names, ("agent",))
     weight = weight or find_column(table.names, COUNTS)
     terms = find_terms(table.names, control)
-    beside = [*(name for name in (agent, weight, time) if name), *(name for term in terms for name in term.columns)]
-    used = [*layout.used(), *beside]
+    own = layout.column_names()
+    used = [*own, *(name for name in (agent, weight, time) if name), *(name for term in terms for name in term.columns)]
     for name in used:
-        table.require(name, _NAME_THEM if name in layout.used() else "name it with agent=, weight=, time= or control=")
+        table.require(name, _NAME_THEM if name in own else "name it with agent=, weight=, time= or control=")
     rows = table.rows(*dict.fromkeys(used), distinct=not (agent or terms or time))
     first, second = rows.labels(layout.a), rows.labels(layout.b)
     both = join_columns([first, second])  # codes into one list of names
@@ -194,7 +194,7 @@ def read_battles(
         won[good],
         both.values,
         weight=(weights * rows.count)[good],
-        agent=None if agents is None else agents.take(good).coded,
+        agent=None if agents is None else agents.take(good).codes_and_values,
         items=items,
         ordered=ordered,
         notes=(table.note("votes", list(dict.fromkeys(used))),),
@@ -270,14 +270,14 @@ def _by_winner(
     for word, meaning in explained.items():
         if meaning not in OUTCOMES:
             raise ValueError(f"outcomes explains {word!r} as {meaning!r}; choose from {list(OUTCOMES)}")
-    told = {str(word).strip().lower(): OUTCOMES.index(meaning) for word, meaning in explained.items()}
-    words = _words(said.values, layout) | told
+    own_words = {str(word).strip().lower(): OUTCOMES.index(meaning) for word, meaning in explained.items()}
+    words = _words(said.values, layout) | own_words
     by_word = said.map(lambda cell: -1 if cell is None else words.get(str(cell).lower(), -1), np.int8)
     index = {name: k for k, name in enumerate(both.values) if name is not None}
     item = said.map(lambda cell: -1 if cell is None or isinstance(cell, bool) else index.get(cell, -1), np.int64)
     by_name = np.where(item < 0, -1, np.where(item == x, 0, np.where(item == y, 1, -1))).astype(np.int8)
     by_name = np.where((by_name < 0) & (by_word == 2), 2, by_name).astype(np.int8)  # a name, or a tie
-    clear = said.map(lambda cell: str(cell).lower() in told, bool) | rows.bad
+    clear = said.map(lambda cell: str(cell).lower() in own_words, bool) | rows.bad
     differ = (by_word >= 0) & (by_name >= 0) & (by_word != by_name) & ~clear
     reading: str | None = outcomes if isinstance(outcomes, str) else None
     if reading is None and differ.any():

@@ -39,7 +39,7 @@ class Column:
         return np.array([judge(value) for value in self.values], dtype=dtype)[self.code]
 
     @property
-    def coded(self) -> tuple[NDArray[Any], list[Any]]:
+    def codes_and_values(self) -> tuple[NDArray[Any], list[Any]]:
         """The codes and the values."""
         return self.code, self.values
 

@@ -39,10 +39,10 @@ def plain_name(name: str) -> str:
     return _DIGIT.sub("", _OTHER.sub("_", text.lower()).strip("_"))
 
 
-def bracketed(name: str) -> str:
+def name_in_brackets(name: str) -> str:
     """The part of a name in brackets, as in the columns of Google Forms grids; else the whole name.
 
-    >>> bracketed("Rank the fruit [Apple]"), bracketed("Apple")
+    >>> name_in_brackets("Rank the fruit [Apple]"), name_in_brackets("Apple")
     ('Apple', 'Apple')
     """
     match = _BRACKETS.fullmatch(name)

@@ -127,8 +127,8 @@ def read_times(rows: Rows, name: str) -> Times:
     """A column of dates or numbers; rows without one are rejected, and get an arbitrary time."""
     column = rows.column(name, "name the column with time=")
     rows.reject(column.is_missing(), name, f"{name} is missing", "fill it in")
-    told = [value for value in column.values if value is not None]
-    numeric = all(as_number(value) is not None for value in told) and not all(_is_year(value) for value in told)
+    values = [value for value in column.values if value is not None]
+    numeric = all(as_number(value) is not None for value in values) and not all(_is_year(value) for value in values)
     parse = as_number if numeric else _date
     parsed = [None if value is None else parse(value) for value in column.values]
     wrong = np.array([value is None for value in parsed])[column.code]

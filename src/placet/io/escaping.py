@@ -22,7 +22,7 @@ def visible(text: str) -> str:
     >>> print(visible("a\tb\x1b[2J \u202ename"))
     a\tb\x1b[2J \u202ename
     """
-    return _UNSEEN.sub(_escaped, text)
+    return _UNSEEN.sub(_escape, text)
 
 
 def visible_lines(text: str) -> str:
@@ -87,7 +87,7 @@ def from_sheet(text: str) -> str:
     return re.sub(UNQUOTE, r"\1", text)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     character = found[0]
     code = ord(character)
     return _SHORT.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")

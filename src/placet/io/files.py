@@ -157,7 +157,7 @@ def _raw(source: Source) -> Iterator[IO[bytes]]:
     """A seekable binary file at the start of ``source``; only files opened here are closed here."""
     if isinstance(source, str | os.PathLike):
         if is_pipe(os.fspath(source)):
-            yield spooled(os.fspath(source))
+            yield spool(os.fspath(source))
             return
         with open(source, "rb") as file:
             yield file
@@ -222,31 +222,31 @@ PATIENCE = 3.0
 """Seconds to wait silently for the other end of a pipe."""
 
 
-def spooled(path: str) -> NamedBytes:
+def spool(path: str) -> NamedBytes:
     """Read a pipe into memory, so that it can be inspected and then read; warns if it has to wait.
 
     A pipe that a shell names ``/dev/fd/63`` can be read only once: opening it again returns the same bytes.
     """
     if not path.startswith(("/dev/fd/", "/proc/self/fd/", "/dev/stdin")):
-        return NamedBytes(_out_of(path), path)
-    return NamedBytes(_once(path, os.stat(path).st_ino), path)
+        return NamedBytes(_read_pipe(path), path)
+    return NamedBytes(_read_pipe_once(path, os.stat(path).st_ino), path)
 
 
 @lru_cache(maxsize=8)
-def _once(path: str, _inode: int) -> bytes:
-    return _out_of(path)
+def _read_pipe_once(path: str, _inode: int) -> bytes:
+    return _read_pipe(path)
 
 
-def _out_of(path: str) -> bytes:
+def _read_pipe(path: str) -> bytes:
     """All bytes of a pipe."""
     with open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         _wait_for_bytes(file, path)
         os.set_blocking(file.fileno(), True)
-        return _whole(file, path)
+        return _read_all(file, path)
 
 
-def spooled_stdin() -> NamedBytes:
-    """Read standard input into memory, like `spooled`."""
+def spool_stdin() -> NamedBytes:
+    """Read standard input into memory, like `spool`."""
     name, file = "<stdin>", sys.stdin.buffer
     try:
         file.fileno()
@@ -254,7 +254,7 @@ def spooled_stdin() -> NamedBytes:
         return NamedBytes(file.read(), name)
     if os.name == "posix":
         _wait_for_bytes(file, name)
-    return NamedBytes(_whole(file, name), name)
+    return NamedBytes(_read_all(file, name), name)
 
 
 def _wait_for_bytes(file: IO[bytes] | io.FileIO, name: str) -> None:
@@ -263,7 +263,7 @@ def _wait_for_bytes(file: IO[bytes] | io.FileIO, name: str) -> None:
         select.select([file], [], [])
 
 
-def _whole(file: IO[bytes] | io.FileIO, name: str) -> bytes:
+def _read_all(file: IO[bytes] | io.FileIO, name: str) -> bytes:
     """Read to the end; an error as soon as the remaining memory could not hold the joined bytes."""
     parts: list[bytes] = []
     size, looked = 0, 0

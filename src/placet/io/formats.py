@@ -16,7 +16,7 @@ from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
 from placet.io.columns import split_names
 from placet.io.features import looks_like_features, read_features, write_features
-from placet.io.files import Source, bare_suffix, is_pipe, spooled, spooled_stdin
+from placet.io.files import Source, bare_suffix, is_pipe, spool, spool_stdin
 from placet.io.letor import (
     LetorAgg,
     looks_like_letor,
@@ -249,9 +249,9 @@ def expand(source: Any) -> list[Any]:
         return [source]
     path = os.fspath(source)
     if path == "-":
-        return [spooled_stdin()]
+        return [spool_stdin()]
     if is_pipe(path):
-        return [spooled(path)]
+        return [spool(path)]
     if os.path.isdir(path):
         files = [entry.path for entry in os.scandir(path) if entry.is_file() and not entry.name.startswith(".")]
         files = sorted(name for name in files if not (name.endswith(".query") and name[:-6] in files))

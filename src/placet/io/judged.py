@@ -71,7 +71,7 @@ def judge(run: Rankings, qrels: Qrels) -> Judged:
     Topics of the run without judgments are left out, as in ``trec_eval``.  A run with several tags, without topics, or
     without any judged topic is a ``DataError``.  O(rows).
     """
-    scores = _retrieved(run, qrels)
+    scores = _retrieved_scores(run, qrels)
     grades, parts = _by_topic(qrels)
     score: list[float] = []
     grade: list[float] = []
@@ -93,7 +93,7 @@ def judge(run: Rankings, qrels: Qrels) -> Judged:
     )
 
 
-def _retrieved(run: Rankings, qrels: Qrels) -> dict[Hashable, dict[Hashable, float]]:
+def _retrieved_scores(run: Rankings, qrels: Qrels) -> dict[Hashable, dict[Hashable, float]]:
     """Scores of the retrieved documents of each topic."""
     if run.instance is None or run.instances is None or run.score is None:
         raise DataError("a run has topics and scores; read it with read_trec_run")

@@ -153,10 +153,10 @@ def write_preflib(rankings: Rankings, target: Source, *, title: str = "") -> Non
     suffix = bare_suffix(target)[1:]
     if suffix in TYPES and ((tied and suffix[0] == "s") or (not complete and suffix[2] == "c")):
         raise DataError(f"these ballots are of type {kind}, not {suffix}; name the file .{kind}")
-    write_lines(target, _written(plain, suffix if suffix in TYPES else kind, title))
+    write_lines(target, _lines(plain, suffix if suffix in TYPES else kind, title))
 
 
-def _written(rankings: Rankings, kind: str, title: str) -> Iterator[str]:
+def _lines(rankings: Rankings, kind: str, title: str) -> Iterator[str]:
     yield f"# TITLE: {title}"
     yield f"# DATA TYPE: {kind}"
     yield f"# NUMBER ALTERNATIVES: {rankings.n_items}"

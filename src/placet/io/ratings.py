@@ -80,12 +80,12 @@ def read_ratings(
     if not len(good):
         raise DataError(f"{table.name}: no ratings; a row has a user, an item and a number")
     note = table.note("ratings", used)
-    coded = users.take(good).coded, things.take(good).coded
+    coded = users.take(good).codes_and_values, things.take(good).codes_and_values
     if not wanted:
         return Rankings.from_coded_scores(*coded, values[good], items, (note,))
     numbered = Rankings.from_coded_scores(*coded, values[good], items, (note,), {"row": good.astype(np.float64)})
     assert numbered.control is not None
-    return controls.beside(numbered, numbered.control[:, 0].astype(np.int64))
+    return controls.add_to(numbered, numbered.control[:, 0].astype(np.int64))
 
 
 def _table(source: Any, format: str | None, separator: str | None, on_error: OnError) -> Table:

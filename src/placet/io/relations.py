@@ -101,7 +101,7 @@ def _entries(
 
 def _similarity(words: list[str], rows: Rows) -> list[Entry]:
     if words[0].startswith("qid:"):
-        return _numbered(words, rows)
+        return _similarity_by_number(words, rows)
     if len(words) != 4:
         raise ValueError(f"{len(words)} columns; there must be 4")
     q = rows.query_of.get(words[0])
@@ -110,7 +110,7 @@ def _similarity(words: list[str], rows: Rows) -> list[Entry]:
     return [] if a is None or b is None or a == b else [(a, b, value)]
 
 
-def _numbered(words: list[str], rows: Rows) -> list[Entry]:
+def _similarity_by_number(words: list[str], rows: Rows) -> list[Entry]:
     """Entries of ``qid:10 qdid:1 3:0.7 2:0.5``, where documents are numbered from 1 within the query."""
     q = rows.query_of.get(words[0].removeprefix("qid:"))
     own = parse_whole(words[1].removeprefix("qdid:")) if len(words) > 1 and words[1].startswith("qdid:") else None

@@ -91,7 +91,7 @@ def read_scores(
     else:
         columns = split_names(tasks) if tasks is not None else task_columns(table, item, passed)
         found = _wide(table, item, columns)
-    return _turned(found, split_names(lower) if lower else [])
+    return _flip_signs(found, split_names(lower) if lower else [])
 
 
 def task_columns(table: Table, item: str, passed: Sequence[str]) -> list[str]:
@@ -175,7 +175,7 @@ def _long(table: Table, item: str, task: str, score: str, question: str | None) 
         raise DataError(f"{table.name}: {error}") from None
 
 
-def _turned(found: Scores, lower: list[str]) -> Scores:
+def _flip_signs(found: Scores, lower: list[str]) -> Scores:
     """The table with the signs of the tasks in ``lower`` flipped, so that higher is better for all."""
     if not lower:
         return found

@@ -152,10 +152,10 @@ class Delimited(Part):
                 query = query.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in self.names))
             return _collect(query, names, distinct, unquote=True)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-            return self._slowly.load(names, distinct)
+            return self._rows_in_memory.load(names, distinct)
 
     @cached_property
-    def _slowly(self) -> InMemory:
+    def _rows_in_memory(self) -> InMemory:
         """All records, read one by one; those with a wrong number of fields are reported as problems."""
         decode(self.name, read_bytes(self.source) if isinstance(self.source, str) else self.source)
         rows: list[list[str]] = []

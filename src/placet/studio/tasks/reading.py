@@ -203,7 +203,7 @@ def _of_battles(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
     layout = find_layout(table, **sides)
     if layout is None:
         return {}
-    first, second = ("winner", "loser") if own.get("loser") or len(layout.used()) == 2 else ("a", "b")
+    first, second = ("winner", "loser") if own.get("loser") or len(layout.column_names()) == 2 else ("a", "b")
     roles = {layout.a: first, layout.b: second}
     roles |= dict.fromkeys((layout.winner,) if layout.winner else layout.flags or (), "winner")
     roles |= dict.fromkeys(layout.scores or (), "scores")
