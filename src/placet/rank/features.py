@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, is_sparse
 from placet.data.room import refuse_beyond_memory
 from placet.kernels import products as kernels
 from placet.threads import sum_over_rows
@@ -161,6 +161,11 @@ def need_dense(X: Any, who_needs: str, alternative: str = "") -> Floats:
     if isinstance(X, np.ndarray):
         return X
     raise DataError(f"{who_needs} dense features; use X.toarray()" + (f", or {alternative}" if alternative else ""))
+
+
+def to_dense(X: Any) -> Floats:
+    """A dense or sparse table as contiguous float64."""
+    return np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
 def reduce_per_list(reduce: np.ufunc, values: Floats, offsets: Ints) -> Floats:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.kernels import trees as kernels
+from placet.rank.features import to_dense
 from placet.threads import get_threads, map_ordered
 
 ROWS_AT_ONCE = 4096
@@ -51,8 +52,7 @@ class Forest:
 
         def block(k: int) -> None:
             rows = slice(k * size, min((k + 1) * size, n))
-            part = X[rows][:, used]
-            part = np.ascontiguousarray(part.toarray() if hasattr(part, "toarray") else part, np.float64)
+            part = to_dense(X[rows][:, used])
             kernels.add_leaf_values(
                 part, feature, self.threshold, self.left, self.right, self.how, self.value, self.roots, self.bounds,
                 self.bits, out[rows],

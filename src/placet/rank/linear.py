@@ -278,9 +278,8 @@ class LinearRanker(Ranker):
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: the contributions of the columns to s_i - s_j, which sum to it, largest first."""
-        pair = two_rows(self, X, i, j)
-        pair = np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair, dtype=np.float64)
-        pair = self._table(pair).dense() if len(self.pairs_) else pair
+        rows = self._table(two_rows(self, X, i, j))
+        pair = rows.dense() if len(self.pairs_) else rows
         names = list(self.features_ if self.features_ is not None else range(self.n_features_in_))
         names += [(names[a], names[b]) for a, b in self.pairs_]
         return largest_first(names, (pair[0] - pair[1]) * self.coef_)

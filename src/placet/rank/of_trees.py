@@ -7,6 +7,7 @@ import numpy as np
 from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.data.room import refuse_dense
+from placet.rank.features import to_dense
 from placet.rank.forest import Forest
 from placet.rank.ranker import Ranker, largest_first, two_rows
 
@@ -39,13 +40,11 @@ class OfTrees(Ranker):
         """
         queries = self._rows_to_score(X, None)
         refuse_dense(queries.X, "explain fewer rows at a time")
-        rows = queries.X.toarray() if hasattr(queries.X, "toarray") else queries.X
-        found = [self.trees_.shapley(row) for row in np.asarray(rows, np.float64)]
+        found = [self.trees_.shapley(row) for row in to_dense(queries.X)]
         return np.array(found).reshape(len(found), self.n_features_in_)
 
     def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
         """Why row i is above row j: the contributions (Shapley values) of the features to s_i - s_j, largest first."""
         pair = two_rows(self, X, i, j)
-        pair = np.asarray(pair.toarray() if hasattr(pair, "toarray") else pair)
         names = self.features_ if self.features_ is not None else range(self.n_features_in_)
         return largest_first(names, self.trees_.shapley(pair[0]) - self.trees_.shapley(pair[1]))

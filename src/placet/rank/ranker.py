@@ -21,6 +21,7 @@ from placet.metrics import metric as metric_of
 from placet.rank import files, probabilities
 from placet.rank.controls import Controls, control_rows
 from placet.rank.conventions import refuse_other_arguments, refuse_search_without_routing
+from placet.rank.features import to_dense
 from placet.rank.state import Part, check_params, check_state, holds, stated
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
@@ -525,14 +526,14 @@ def mean_defined(values: NDArray[np.float64], weight: NDArray[np.float64] | None
     return float(values[defined].mean()) if defined.any() else float("nan")
 
 
-def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Any:
-    """Rows i and j of a table or of ``Queries``, with its columns checked against the fit."""
+def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Scores:
+    """Dense rows i and j of a table or of ``Queries``, with its columns checked against the fit."""
     queries = ranker._rows_to_score(X, None)
     n_rows = queries.X.shape[0]
     for k in (i, j):
         if not 0 <= k < n_rows:
             raise IndexError(f"row {k} is not in 0..{n_rows - 1}")
-    return queries.X[[i, j]]
+    return to_dense(queries.X[[i, j]])
 
 
 def largest_first(names: Sequence[Any], parts: Scores) -> list[tuple[Any, float]]:

@@ -12,7 +12,7 @@ from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.losses import Bound
 from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank import similarity
-from placet.rank.features import reduce_per_list
+from placet.rank.features import reduce_per_list, to_dense
 from placet.rank.level import POWERS, WithLevel, best_constant
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, Base, holds
@@ -344,8 +344,7 @@ def fit_base(
 def base_scores(base: Any, queries: Queries) -> Floats:
     """Compute and check the scores (rows,) of the base."""
     if isinstance(base, (int, np.integer, str)) and not isinstance(base, bool):
-        column = queries.X[:, [_column(base, queries)]]
-        found = np.asarray(column.toarray() if hasattr(column, "toarray") else column)[:, 0]
+        found = to_dense(queries.X[:, [_column(base, queries)]])[:, 0]
     elif isinstance(base, Ranker):
         found = base.predict(queries)
     elif hasattr(base, "predict"):

@@ -19,7 +19,7 @@ from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
 from placet.losses import Bound
 from placet.losses.structrank import check_connections
-from placet.rank.features import need_dense
+from placet.rank.features import need_dense, to_dense
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, holds
 
@@ -315,8 +315,7 @@ class StructRank(Ranker):
     def _scores(self, queries: Queries) -> Floats:
         X = queries.X
         refuse_dense(X, "score fewer rows at a time")
-        dense = np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
-        return all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], dense)
+        return all_scores(self._scorer(self.n_features_in_), self.theta_[:-2], to_dense(X))
 
     def _check_state(self) -> None:
         if self.scorer not in SCORERS or self.hidden < 1:

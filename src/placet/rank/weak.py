@@ -18,7 +18,7 @@ from placet.data.arrays import Floats, Ints
 from placet.kernels import boosting as kernels
 from placet.kernels.rankboost import best_threshold
 from placet.rank.engines import lightgbm
-from placet.rank.features import need_dense, reduce_per_list
+from placet.rank.features import need_dense, reduce_per_list, to_dense
 from placet.rank.forest import Forest
 
 LEARNERS = ("feature", "stump", "tree", "listwise")
@@ -115,8 +115,7 @@ def _squares(table: Any) -> Floats:
 
 def column(table: Any, k: int) -> Floats:
     """A column of a dense or sparse table as a dense array."""
-    found = table[:, [k]]
-    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)[:, 0]
+    return to_dense(table[:, [k]])[:, 0]
 
 
 def values_of(name: str, function: Any, X: Any, listwise: Any) -> Floats:
