@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 import placet
 from placet.io import read
 from placet.studio.app import application
-from placet.studio.polls import Refused, answer_of, checked, fresh_pair, shuffled_for
+from placet.studio.polls import Refused, answer_of, fresh_pair, parse_poll, shuffled_for
 from placet.studio.store import Store
 
 TOKEN = "a-token-for-tests"
@@ -317,7 +317,7 @@ def test_too_many_answers_of_one_voter_are_refused(owner, app):
 
 
 def test_pieces(tmp_path):
-    poll = checked({"title": "t", "items": ["a", "b"]}, tmp_path)
+    poll = parse_poll({"title": "t", "items": ["a", "b"]}, tmp_path)
     assert poll["settings"]["again"] == "replace"
     assert fresh_pair(3, {"0-1", "0-2"}) in ((1, 2), (2, 1))
     assert sorted(shuffled_for("me", 9)) == list(range(9))

@@ -43,7 +43,7 @@ def check_drift(drift: str, method: str) -> None:
         )
 
 
-def beside(result: "Consensus | ConsensusSet") -> dict[str, object]:
+def extras_json(result: "Consensus | ConsensusSet") -> dict[str, object]:
     """The parts of a result other than the ranking, for JSON."""
     extras = getattr(result, "extras", {})
     found = {name: extras[name].to_frame().to_dicts() for name in ("controls", "agents") if name in extras}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placet.cli.models import beside
+from placet.cli.models import extras_json
 from placet.cli.output import json_text, progress_bar, say, show_table
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = No
     board = board_dict(result, data)
     state = {name: board.pop(name) for name in ("state", "data") if name in board}
     answer: dict[str, object] = {**board, "notes": list(result.notes), "ranking": rows}
-    answer |= beside(result)
+    answer |= extras_json(result)
     if record := getattr(result, "extras", {}).get("record"):
         answer["record"] = record.to_dict()
     return answer | state

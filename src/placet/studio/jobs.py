@@ -116,7 +116,7 @@ class Jobs:
         self._lanes[job.lane].cancel(job)
         return job
 
-    async def finished(self, job: Job, seconds: float = 600.0) -> Job:
+    async def wait_for(self, job: Job, seconds: float = 600.0) -> Job:
         """Wait up to ``seconds`` for the job to end, and return it."""
         await asyncio.to_thread(job.wait, seconds)
         return job

@@ -47,7 +47,7 @@ class Refused(ValueError):
     """A vote that the poll does not accept."""
 
 
-def checked(values: Mapping[str, Any], images: Path) -> dict[str, Any]:
+def parse_poll(values: Mapping[str, Any], images: Path) -> dict[str, Any]:
     """The title, kind, items and settings of a new poll; missing or invalid values raise a ``ValueError``."""
     title = str(values.get("title", "")).strip()[:MOST_TEXT]
     if not title:

@@ -24,7 +24,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, url: str, browser: bool) -> None:
         super().__init__(config)
         self.url, self.browser = url, browser
-        self.told = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        self.handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
         await super().startup(sockets)
@@ -35,13 +35,13 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """On a signal, call the handler that was installed before the server's, then shut down cleanly."""
-        before = {number: signal.getsignal(number) for number in self.told}  # asyncio's, which would cancel it
+        before = {number: signal.getsignal(number) for number in self.handlers}  # asyncio's, which would cancel it
 
         def end(number: int, frame: FrameType | None) -> None:
-            told = self.told[signal.Signals(number)]
-            if callable(told):
+            handler = self.handlers[signal.Signals(number)]
+            if callable(handler):
                 with contextlib.suppress(KeyboardInterrupt):
-                    told(number, frame)
+                    handler(number, frame)
             self.handle_exit(number, frame)
 
         for number in before:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def joined(files: Sequence[tuple[str, str]]) -> str:
+def encode_files(files: Sequence[tuple[str, str]]) -> str:
     """Paths and names of several files as one string, distinguishable from a path, since all paths are absolute.
 
-    >>> paths_of(joined([("/x/1.csv", "may.csv"), ("/x/2.csv", "june.csv")]))
+    >>> paths_of(encode_files([("/x/1.csv", "may.csv"), ("/x/2.csv", "june.csv")]))
     ['/x/1.csv', '/x/2.csv']
     """
     return json.dumps([list(file) for file in files])

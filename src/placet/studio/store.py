@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placet.studio.sources import files_of, joined, paths_of
+from placet.studio.sources import encode_files, files_of, paths_of
 
 Change = Callable[[sqlite3.Connection], Any]
 """A function that writes through the connection, in its own savepoint; its return value is passed to the caller."""
@@ -173,7 +173,7 @@ class Store:
         )
         if len(files) < 2:
             raise ValueError("choose two files at least")
-        path = joined(list(files))
+        path = encode_files(list(files))
         known = self.row("SELECT * FROM dataset WHERE path = ?", path)
         if known is not None:
             return _dataset(known)

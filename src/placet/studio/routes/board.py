@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from placet.studio.pages import page
-from placet.studio.routes.common import body_of, computed, dataset_of, started
+from placet.studio.routes.common import body_of, dataset_of, run_job, start_job
 from placet.studio.store import Dataset
 from placet.studio.words import Question
 
@@ -31,7 +31,7 @@ async def show(request: Request) -> Response:
 
 async def catalog(request: Request) -> Response:
     """All methods with their controls."""
-    return started(request, "catalog", {})
+    return start_job(request, "catalog", {})
 
 
 async def compute(request: Request) -> Response:
@@ -40,7 +40,7 @@ async def compute(request: Request) -> Response:
     view = request.path_params["view"]
     if view not in VIEWS:
         raise HTTPException(404, f"there is no view {view!r}; choose from {list(VIEWS)}")
-    return started(request, view, {"path": data.path, "question": question_of(request, data)})
+    return start_job(request, view, {"path": data.path, "question": question_of(request, data)})
 
 
 async def pair(request: Request) -> Response:
@@ -50,7 +50,7 @@ async def pair(request: Request) -> Response:
     if not isinstance(first, str) or not isinstance(second, str):
         raise HTTPException(400, "name two items, first and second")
     asked = {"path": data.path, "question": question_of(request, data), "first": first, "second": second}
-    return started(request, "pair", asked)
+    return start_job(request, "pair", asked)
 
 
 async def history(request: Request) -> Response:
@@ -60,7 +60,7 @@ async def history(request: Request) -> Response:
     if not isinstance(chosen, list) or len(chosen) > MOST_CHOSEN or not all(isinstance(one, str) for one in chosen):
         raise HTTPException(400, f"items are a list of up to {MOST_CHOSEN} names")
     asked = {"path": data.path, "question": question_of(request, data), "chosen": chosen}
-    return started(request, "history", asked)
+    return start_job(request, "history", asked)
 
 
 async def export(request: Request) -> Response:
@@ -70,7 +70,7 @@ async def export(request: Request) -> Response:
         raise HTTPException(404, f"there is no export {kind!r}; choose from {list(EXPORTS)}")
     title = f"Consensus of {data.name}"
     asked = {"path": data.path, "question": question_of(request, data), "kind": kind, "title": title}
-    content = await computed(request, "export", asked)
+    content = await run_job(request, "export", asked)
     stem = data.name.split(".")[0] or "board"
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(stem)}-board.{kind}"}
     return Response(content, media_type=EXPORTS[kind], headers=headers)

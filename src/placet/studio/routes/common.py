@@ -45,7 +45,7 @@ def dataset_of(request: Request) -> Dataset:
         raise HTTPException(404, "there is no such dataset in this workspace") from None
 
 
-def started(request: Request, task: str, values: dict[str, Any], **options: Any) -> JSONResponse:
+def start_job(request: Request, task: str, values: dict[str, Any], **options: Any) -> JSONResponse:
     """Start a computation and respond with its state."""
     try:
         job = jobs_of(request).start(task, values, **options)
@@ -54,10 +54,10 @@ def started(request: Request, task: str, values: dict[str, Any], **options: Any)
     return JSONResponse(job.about(), status_code=202)
 
 
-async def computed(request: Request, task: str, values: dict[str, Any]) -> bytes:
+async def run_job(request: Request, task: str, values: dict[str, Any]) -> bytes:
     """Run a computation and return its result; a failure becomes an error response with its message."""
     try:
-        job = await jobs_of(request).finished(jobs_of(request).start(task, values))
+        job = await jobs_of(request).wait_for(jobs_of(request).start(task, values))
     except Busy as error:
         raise HTTPException(429, str(error)) from None
     if job.state != "done":
@@ -72,7 +72,7 @@ async def job_state(request: Request) -> Response:
     """The state of a computation; with ``?wait=1``, respond when it ends or after a few seconds."""
     job = _job(request)
     if request.query_params.get("wait"):
-        await jobs_of(request).finished(job, 0.4 if request.query_params["wait"] == "short" else 5.0)
+        await jobs_of(request).wait_for(job, 0.4 if request.query_params["wait"] == "short" else 5.0)
     return JSONResponse(job.about())
 
 

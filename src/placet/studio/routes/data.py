@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from placet.studio.pages import page
-from placet.studio.routes.common import body_of, dataset_of, started, store_of
+from placet.studio.routes.common import body_of, dataset_of, start_job, store_of
 from placet.studio.security import address
 from placet.studio.store import MOST_NAME, TooLarge
 
@@ -73,7 +73,7 @@ async def understand(request: Request) -> Response:
     """Read the file with the options in the body (or the stored ones), and summarize what was read."""
     data, values = dataset_of(request), await body_of(request)
     reading = options_of(values["reading"]) if "reading" in values else data.reading
-    return started(request, "understand", {"path": data.path, "name": data.name, "reading": reading})
+    return start_job(request, "understand", {"path": data.path, "name": data.name, "reading": reading})
 
 
 async def keep(request: Request) -> Response:

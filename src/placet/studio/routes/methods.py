@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from placet.studio.pages import page
 from placet.studio.routes.board import question_of
-from placet.studio.routes.common import dataset_of, started
+from placet.studio.routes.common import dataset_of, start_job
 
 
 async def show(request: Request) -> Response:
@@ -17,13 +17,13 @@ async def show(request: Request) -> Response:
 async def compute(request: Request) -> Response:
     """Run all methods."""
     data = dataset_of(request)
-    return started(request, "methods", {"path": data.path, "question": question_of(request, data)})
+    return start_job(request, "methods", {"path": data.path, "question": question_of(request, data)})
 
 
 async def audit(request: Request) -> Response:
     """Audit one method."""
     data = dataset_of(request)
-    return started(request, "audit", {"path": data.path, "question": question_of(request, data)})
+    return start_job(request, "audit", {"path": data.path, "question": question_of(request, data)})
 
 
 routes = [

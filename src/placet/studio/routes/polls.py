@@ -39,7 +39,7 @@ async def overview(request: Request) -> Response:
 async def make(request: Request) -> Response:
     """Create a poll."""
     try:
-        values = polls.checked(await body_of(request), store_of(request).images)
+        values = polls.parse_poll(await body_of(request), store_of(request).images)
     except (ValueError, TypeError) as error:
         raise HTTPException(400, str(error)) from None
     return JSONResponse({"id": polls.add_poll(store_of(request), values)}, status_code=201)
@@ -85,9 +85,9 @@ async def export(request: Request) -> Response:
     poll, kind = _poll(request), request.path_params["kind"]
     rows = store_of(request).rows("SELECT * FROM vote WHERE poll = ? ORDER BY number", poll.id)
     if kind == "raw":
-        content, suffix = _raw(poll, rows), "jsonl"
+        content, suffix = _raw_jsonl(poll, rows), "jsonl"
     else:
-        content, suffix = _counted(poll, [row for row in rows if row["counts"]]), "csv"
+        content, suffix = _counted_csv(poll, [row for row in rows if row["counts"]]), "csv"
     headers = {"Content-Disposition": f'attachment; filename="poll-{poll.id}.{suffix}"'}
     return Response(content, media_type="text/csv" if suffix == "csv" else "application/jsonl", headers=headers)
 
@@ -96,7 +96,7 @@ async def as_dataset(request: Request) -> Response:
     """Store the votes that count so far as a dataset of the workspace."""
     poll, store = _poll(request), store_of(request)
     rows = store.rows("SELECT * FROM vote WHERE poll = ? AND counts = 1 ORDER BY number", poll.id)
-    content = _counted(poll, rows).encode("utf-8", "replace")
+    content = _counted_csv(poll, rows).encode("utf-8", "replace")
 
     async def chunks() -> Any:
         yield content
@@ -105,7 +105,7 @@ async def as_dataset(request: Request) -> Response:
     return JSONResponse({"id": data.id}, status_code=201)
 
 
-def _raw(poll: Poll, rows: list[Any]) -> str:
+def _raw_jsonl(poll: Poll, rows: list[Any]) -> str:
     lines = []
     for row in rows:
         when = datetime.fromtimestamp(row["created"], UTC).isoformat()
@@ -119,7 +119,7 @@ def _raw(poll: Poll, rows: list[Any]) -> str:
     return "\n".join(lines) + ("\n" if lines else "")
 
 
-def _counted(poll: Poll, rows: list[Any]) -> str:
+def _counted_csv(poll: Poll, rows: list[Any]) -> str:
     """A table of votes (a, b, winner, agent) or of ballots (ballot, item, rank, agent)."""
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")

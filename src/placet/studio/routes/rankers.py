@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from placet.cli.output import value_of
 from placet.studio.pages import page
-from placet.studio.routes.common import body_of, dataset_of, jobs_of, started, store_of
+from placet.studio.routes.common import body_of, dataset_of, jobs_of, start_job, store_of
 
 
 async def overview(request: Request) -> Response:
@@ -27,14 +27,14 @@ async def show(request: Request) -> Response:
     return page(request, "ranker.html", data=dataset_of(request))
 
 
-async def offered(request: Request) -> Response:
+async def list_rankers(request: Request) -> Response:
     """The available rankers."""
-    return started(request, "rankers", {})
+    return start_job(request, "rankers", {})
 
 
 async def runs(request: Request) -> Response:
     """The runs on a dataset, newest first."""
-    return JSONResponse([_shown(run) for run in _runs(request)])
+    return JSONResponse([_public_fields(run) for run in _runs(request)])
 
 
 async def train(request: Request) -> Response:
@@ -53,7 +53,7 @@ async def train(request: Request) -> Response:
 async def _keep(request: Request, key: str, dataset: str, settings: dict[str, Any], job: Any) -> None:
     """Store a run once its model exists."""
     while job.state in ("waiting", "running"):
-        await jobs_of(request).finished(job, 30)
+        await jobs_of(request).wait_for(job, 30)
     if job.state == "done":
         row = (key, dataset, json.dumps(settings), job.result.decode(), time.time())
         await asyncio.wrap_future(store_of(request).execute("INSERT INTO run VALUES (?, ?, ?, ?, ?)", *row))
@@ -77,25 +77,25 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
 async def compare(request: Request) -> Response:
     """Compare runs on the validation queries of the first."""
     data, values = dataset_of(request), await body_of(request)
-    chosen = _chosen(request, values.get("runs"))
+    chosen = _runs_named(request, values.get("runs"))
     metric = values.get("metric") or chosen[0]["settings"]["metric"]
     asked = {"path": data.path, "reading": data.reading, "runs": chosen, "metric": str(metric)}
-    return started(request, "compare", asked)
+    return start_job(request, "compare", asked)
 
 
 async def query(request: Request) -> Response:
     """Show one validation query under the chosen runs."""
     data, values = dataset_of(request), await body_of(request)
-    asked = {"runs": _chosen(request, values.get("runs")), "number": _number(values, "query")}
-    return started(request, "query", {"path": data.path, "reading": data.reading, **asked})
+    asked = {"runs": _runs_named(request, values.get("runs")), "number": _number(values, "query")}
+    return start_job(request, "query", {"path": data.path, "reading": data.reading, **asked})
 
 
 async def explain(request: Request) -> Response:
     """Explain why one row is above another."""
     data, values = dataset_of(request), await body_of(request)
-    run = _chosen(request, [values.get("run")])[0]
+    run = _runs_named(request, [values.get("run")])[0]
     asked = {"number": _number(values, "query"), "first": _number(values, "first"), "second": _number(values, "second")}
-    return started(request, "explain", {"path": data.path, "reading": data.reading, "run": run, **asked})
+    return start_job(request, "explain", {"path": data.path, "reading": data.reading, "run": run, **asked})
 
 
 async def download(request: Request) -> Response:
@@ -128,11 +128,11 @@ def _run(request: Request) -> dict[str, Any]:
     return run
 
 
-def _shown(run: dict[str, Any]) -> dict[str, Any]:
+def _public_fields(run: dict[str, Any]) -> dict[str, Any]:
     return {key: run[key] for key in ("id", "settings", "summary", "created")}
 
 
-def _chosen(request: Request, keys: Any) -> list[dict[str, Any]]:
+def _runs_named(request: Request, keys: Any) -> list[dict[str, Any]]:
     known = {run["id"]: run for run in _runs(request)}
     if not isinstance(keys, list) or not keys or not all(isinstance(key, str) and key in known for key in keys):
         raise HTTPException(400, "name runs of this dataset")
@@ -153,7 +153,7 @@ def _number(values: dict[str, Any], name: str) -> int:
 routes = [
     Route("/rankers", overview),
     Route("/rankers/{dataset}", show),
-    Route("/api/rankers", offered, methods=["POST"]),
+    Route("/api/rankers", list_rankers, methods=["POST"]),
     Route("/api/rankers/{dataset}/runs", runs),
     Route("/api/rankers/{dataset}/train", train, methods=["POST"]),
     Route("/api/rankers/{dataset}/compare", compare, methods=["POST"]),

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from placet.studio.pages import page
-from placet.studio.routes.common import body_of, started, store_of
+from placet.studio.routes.common import body_of, start_job, store_of
 from placet.studio.sources import paths_of
 
 NUMBERS = {
@@ -42,7 +42,7 @@ async def compute(request: Request) -> Response:
     asked = {"start": _place(values, "start"), "end": _place(values, "end") if values.get("end") else None}
     model = {name: _number(values, name, *limits) for name, limits in NUMBERS.items()}
     speed = _number(values, "speed", 1.5, 1e-9, 1e6)
-    return started(request, "track", {**files, **asked, "model": model, "speed": speed})
+    return start_job(request, "track", {**files, **asked, "model": model, "speed": speed})
 
 
 def _place(values: dict[str, Any], name: str) -> list[float]:

@@ -15,7 +15,7 @@ from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.methods import expected_seconds
 from placet.aggregate.separation import MOST_PAIRED
 from placet.cli.defaults import default_method
-from placet.cli.models import beside
+from placet.cli.models import extras_json
 from placet.cli.output import plain, value_of
 from placet.cli.results import WRITERS, result_json
 from placet.data import Comparisons, DataError, Rankings, Scores
@@ -39,11 +39,11 @@ T = TypeVar("T")
 def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
     """The ranking with all results for each item, in columns; best first."""
     asked = Question.from_json(question)
-    data = sliced(path, asked)
+    data = asked_data(path, asked)
     if progress is not None and isinstance(data, Rankings | Comparisons):
         progress(0, 0, f"about {expected_seconds(data, asked.method or default_method(data), asked.bootstrap):.0f} s")
     whole = answer(path, asked, progress)
-    chosen = _at(one_of_many(whole, asked.instance), asked.at)
+    chosen = _at(board_of(whole, asked.instance), asked.at)
     about: dict[str, Any] = {
         "method": whole.method,
         "kind": kind_of(first_part(data)),
@@ -51,7 +51,7 @@ def board(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
         "python": replace(asked, method=whole.method).python(path),
         "notes": [*load(path, asked.reading, asked.by)[1], *whole.notes],
         "slices": [name for name in column_names(path) if name not in asked.reading.values()],
-        "beside": {name: rows for name, rows in beside(chosen).items() if name != "history"},
+        "beside": {name: rows for name, rows in extras_json(chosen).items() if name != "history"},
         "time": _time_of(data, path),
         "reading": asked.reading,
         "columns": _columns(chosen, asked.level),
@@ -74,7 +74,7 @@ def answer(path: str, asked: Question, progress: Any = None) -> Consensus | Cons
     """The consensus that answers a question; the last few are cached."""
     key = json.dumps([path, asked.of_consensus()], sort_keys=True, default=str)
     if key not in _RESULTS:
-        data = sliced(path, asked)
+        data = asked_data(path, asked)
         method = asked.method or default_method(data)
         tell = None if progress is None else lambda done, total: progress(done, total)
         found = consensus(
@@ -87,7 +87,7 @@ def answer(path: str, asked: Question, progress: Any = None) -> Consensus | Cons
     return _RESULTS[key]
 
 
-def sliced(path: str, asked: Question) -> Any:
+def asked_data(path: str, asked: Question) -> Any:
     """The data of a file, restricted to the chosen voters, or as one slice per value of a column."""
     data, _ = load(path, asked.reading, asked.by)
     if asked.by:
@@ -106,9 +106,9 @@ def sliced(path: str, asked: Question) -> Any:
     return data[np.isin(data.agent, wanted)]
 
 
-def problem(path: str, asked: Question) -> Data:
+def shown_data(path: str, asked: Question) -> Data:
     """The data of the problem that is shown: all data, or those of one slice or contest."""
-    data = sliced(path, asked)
+    data = asked_data(path, asked)
     if isinstance(data, Mapping):
         data = _part_named(data, asked.instance)
     elif isinstance(data, Rankings) and data.instance is not None:
@@ -116,7 +116,7 @@ def problem(path: str, asked: Question) -> Data:
     return data.to_rankings() if isinstance(data, Scores) else cast(Data, data)  # one ballot per task
 
 
-def one_of_many(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
+def board_of(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
     """The consensus itself, or that of one instance: the one named, or the first."""
     if isinstance(whole, Consensus):
         if instance:
@@ -135,7 +135,7 @@ def _part_named(parts: Mapping[Hashable, T], instance: str) -> T:
 
 def shown_board(path: str, asked: Question, progress: Any = None) -> Consensus:
     """The board that is shown: that of the instance and time named in the question."""
-    return _at(one_of_many(answer(path, asked, progress), asked.instance), asked.at)
+    return _at(board_of(answer(path, asked, progress), asked.instance), asked.at)
 
 
 def _at(c: Consensus, when: str) -> Consensus:
@@ -214,7 +214,7 @@ def ranks(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
 def pair(progress: Any, *, path: str, question: Mapping[str, Any], first: str, second: str) -> dict[str, Any]:
     """Compare two items: their difference, its uncertainty, and the votes or ballots between them."""
     asked = Question.from_json(question)
-    c, data = shown_board(path, asked, progress), problem(path, asked)
+    c, data = shown_board(path, asked, progress), shown_data(path, asked)
     named = {str(name): name for name in c.items}
     for name in (first, second):
         if name not in named:
@@ -303,14 +303,14 @@ def export(progress: Any, *, path: str, question: Mapping[str, Any], kind: str, 
     asked = Question.from_json(question)
     found = shown_board(path, asked, progress) if asked.at else answer(path, asked, progress)
     if kind == "json":
-        text = json.dumps(plain(result_json(found, asked.level, sliced(path, asked))), indent=2, ensure_ascii=False)
+        text = json.dumps(plain(result_json(found, asked.level, asked_data(path, asked))), indent=2, ensure_ascii=False)
         return text.encode("utf-8", "replace") + b"\n"
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / f"board.{kind}"
         if kind != "html":
-            WRITERS[f".{kind}"](target, found, asked.level, sliced(path, asked))
+            WRITERS[f".{kind}"](target, found, asked.level, asked_data(path, asked))
         elif isinstance(found, ConsensusSet) and asked.by:
             write_slices_page(target, found, title=title, level=asked.level)
         else:
-            write_consensus_page(target, found, sliced(path, asked), title=title, level=asked.level)
+            write_consensus_page(target, found, asked_data(path, asked), title=title, level=asked.level)
         return target.read_bytes()

@@ -10,7 +10,7 @@ import scipy.special
 
 from placet.data import Comparisons
 from placet.data.times import Steps, Times
-from placet.studio.tasks.board import first_part, shown_board, sliced
+from placet.studio.tasks.board import asked_data, first_part, shown_board
 from placet.studio.words import Question
 
 MOST_LINES = 8
@@ -25,11 +25,11 @@ def history(progress: Any, *, path: str, question: Mapping[str, Any], chosen: Se
     ``times`` in the result are the time steps of the data, at which a board can be shown.
     """
     given = Question.from_json(question)
-    data = sliced(path, given)
+    data = asked_data(path, given)
     part = first_part(data)
     if not isinstance(part, Comparisons) or part.time is None:
         raise ValueError("these data do not say when they were given; name the column of their time")
-    asked = moving(given, step_for(part.time))
+    asked = with_drift(given, step_for(part.time))
     c = shown_board(path, asked, progress)
     named = {str(name): name for name in c.items}
     best = [str(c.items[k]) for k in c.order[:MOST_LINES]]
@@ -70,7 +70,7 @@ def step_for(times: Times) -> str | float:
     return max(size * k for k in (1, 2, 5) if size * k <= rough * (1 + 1e-9))
 
 
-def moving(asked: Question, step: str | float) -> Question:
+def with_drift(asked: Question, step: str | float) -> Question:
     """The question itself if its model has drift, else the same question with drift added."""
     if asked.params.get("drift") is not None:
         return replace(asked, at="")

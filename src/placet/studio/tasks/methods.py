@@ -11,7 +11,7 @@ from placet.axioms import audit as run_audit
 from placet.axioms.agreement import compare_methods
 from placet.axioms.outcome import Method
 from placet.data import Comparisons, Rankings
-from placet.studio.tasks.board import problem
+from placet.studio.tasks.board import shown_data
 from placet.studio.words import Question
 
 MOST_SECONDS = 20.0
@@ -78,7 +78,7 @@ def audit(progress: Any, *, path: str, question: Mapping[str, Any]) -> dict[str,
 
 def _one_problem(path: str, asked: Question) -> Rankings | Comparisons:
     """The data, or those of one slice or contest, restricted to the items on its ballots."""
-    data = problem(path, asked)
+    data = shown_data(path, asked)
     if isinstance(data, Rankings) and data.instance is not None:
         return data.restricted([data.items[k] for k in np.unique(data.item).tolist()])
     return data

@@ -115,18 +115,18 @@ def understand(progress: Any, *, path: str, name: str, reading: dict[str, Any]) 
     try:
         about |= _preview(path, reading)
     except (ValueError, OSError) as error:
-        about |= {"error": _named_as(str(error), path, name), "columns": [], "lines": _lines(paths_of(path)[0])}
+        about |= {"error": _with_file_names(str(error), path, name), "columns": [], "lines": _lines(paths_of(path)[0])}
     try:
         data, left_out = load(path, reading)
     except (ValueError, OSError) as error:
         about |= {
-            "error": _named_as(str(error), path, name),
+            "error": _with_file_names(str(error), path, name),
             "wrong": _wrong_lines(error, path, name),
             "can_skip": _can_skip(error),
         }
         return about
     facts = [(key, value) for key, value in data.describe().items() if value is not None]
-    notes = [_named_as(note, path, name) for note in (*getattr(data, "notes", ()), *left_out)]
+    notes = [_with_file_names(note, path, name) for note in (*getattr(data, "notes", ()), *left_out)]
     about |= {"kind": kind_of(data), "shape": shape_of(data), "facts": facts, "notes": notes, "uses": uses_of(data)}
     if isinstance(data, Rankings | Comparisons):
         about["groups"] = _groups(data)
@@ -189,10 +189,10 @@ def column_roles(table: Table, format: str | None, options: Mapping[str, Any]) -
             roles = {}
         if roles:
             return name, roles
-    return format or "", _given(format or "", options)
+    return format or "", _assigned_roles(format or "", options)
 
 
-def _given(format: str, options: Mapping[str, Any]) -> dict[str, str]:
+def _assigned_roles(format: str, options: Mapping[str, Any]) -> dict[str, str]:
     """The roles assigned to columns so far, if they do not yet suffice to read the table."""
     told = {role: options[role] for role in ROLES.get(format, ()) if options.get(role)}
     return {name: role for role, names in told.items() for name in ([names] if isinstance(names, str) else names)}
@@ -207,20 +207,20 @@ def _of_battles(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
     roles = {layout.a: first, layout.b: second}
     roles |= dict.fromkeys((layout.winner,) if layout.winner else layout.flags or (), "winner")
     roles |= dict.fromkeys(layout.scores or (), "scores")
-    others = {name: role for name, role in _given("battles", own).items() if role in ("control", "time")}
-    return roles | others | _named(table, own, {"agent": ("agent",), "weight": COUNTS})
+    others = {name: role for name, role in _assigned_roles("battles", own).items() if role in ("control", "time")}
+    return roles | others | _roles_by_name(table, own, {"agent": ("agent",), "weight": COUNTS})
 
 
 def _of_ratings(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    roles = _named(table, own, KNOWN)
+    roles = _roles_by_name(table, own, KNOWN)
     return roles if len(roles) == len(KNOWN) else {}
 
 
 def _of_features(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    roles = _named(table, own, {"qid": QIDS, "label": LABELS})
+    roles = _roles_by_name(table, own, {"qid": QIDS, "label": LABELS})
     if len(roles) < 2:
         return {}
-    roles |= _named(table, own, {"weight": ()})
+    roles |= _roles_by_name(table, own, {"weight": ()})
     chosen = own.get("features")
     rest = split_names(chosen) if chosen else [name for name in table.names if name not in roles]
     left_out = split_names(own.get("ignore", ()))
@@ -239,19 +239,19 @@ def _of_ballots(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _of_scores(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    roles = _named(table, own, {"item": ITEMS})
+    roles = _roles_by_name(table, own, {"item": ITEMS})
     if not roles:
         return {}
     left_out = split_names(own.get("ignore", ()))
-    long = _named(table, own, {"task": TASKS, "score": SCORES})
+    long = _roles_by_name(table, own, {"task": TASKS, "score": SCORES})
     if len(long) == 2 and not own.get("tasks"):
-        return roles | long | _named(table, own, {"question": QUESTIONS}) | dict.fromkeys(left_out, "ignore")
+        return roles | long | _roles_by_name(table, own, {"question": QUESTIONS}) | dict.fromkeys(left_out, "ignore")
     tasks = split_names(own.get("tasks", ())) or task_columns(table, next(iter(roles)), left_out)
     return roles | dict.fromkeys(tasks, "tasks") | dict.fromkeys(left_out, "ignore") if len(tasks) > 1 else {}
 
 
 def _of_preferences(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
-    roles = _named(table, own, PREFERENCES)
+    roles = _roles_by_name(table, own, PREFERENCES)
     return roles if len(roles) == len(PREFERENCES) else {}
 
 
@@ -270,7 +270,7 @@ _FINDERS = {
 }
 
 
-def _named(table: Table, own: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _roles_by_name(table: Table, own: Mapping[str, Any], known: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Columns that were named for a role, or else have a known name for it."""
     found = {role: own.get(role) or find_column(table.names, names) for role, names in known.items()}
     return {name: role for role, name in found.items() if name}
@@ -306,7 +306,7 @@ def _lines(path: str) -> list[str]:
     return [line[:300] for line in first_lines(head, PREVIEWED)]
 
 
-def _named_as(words: str, path: str, name: str) -> str:
+def _with_file_names(words: str, path: str, name: str) -> str:
     """A message with the original file names in place of the studio's paths."""
     files = files_of(path)
     for where, own in files:
@@ -316,7 +316,7 @@ def _named_as(words: str, path: str, name: str) -> str:
 
 def _wrong_lines(error: Exception, path: str, name: str) -> list[dict[str, Any]]:
     return [
-        {"file": _named_as(source, path, name), "line": line, "text": text, "way_out": way}
+        {"file": _with_file_names(source, path, name), "line": line, "text": text, "way_out": way}
         for source, line, text, way in getattr(error, "lines", ())
     ]
 
