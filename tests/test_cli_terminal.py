@@ -16,7 +16,7 @@ from rich.console import Console
 
 from placet import consensus, simulate
 from placet.cli.results import interval_ends
-from placet.cli.terminal import aligned, drawn_table, interval_bars
+from placet.cli.terminal import aligned_cells, drawn_table, interval_bars
 
 FINITE = st.floats(-1e6, 1e6)
 ERRORS = st.floats(1e-6, 1e4)
@@ -24,7 +24,7 @@ ERRORS = st.floats(1e-6, 1e4)
 
 @given(st.lists(st.tuples(FINITE, ERRORS), min_size=1))
 def test_estimates_have_two_digits_of_their_errors_and_points_stand_under_points(rows):
-    texts = aligned(["item", "score", "stderr"], [["x", *row] for row in rows])
+    texts = aligned_cells(["item", "score", "stderr"], [["x", *row] for row in rows])
     for k in (1, 2):
         assert len({len(text[k]) for text in texts}) == 1
         points = {text[k].find(".") for text in texts if "." in text[k]}
@@ -51,7 +51,7 @@ def test_estimates_have_two_digits_of_their_errors_and_points_stand_under_points
     ],
 )
 def test_numbers_are_rounded_to_what_is_known(head, row, shown):
-    assert [text.strip() for text in aligned(head, [row])[0]] == shown
+    assert [text.strip() for text in aligned_cells(head, [row])[0]] == shown
 
 
 def test_bars_stand_where_the_numbers_are():

@@ -9,7 +9,7 @@ import typer
 
 from placet.cli.defaults import check_defaults, default_method, default_note
 from placet.cli.groups import mixture_of, say_groups, split_parameters
-from placet.cli.in_parts import InParts, OnDask, scanned
+from placet.cli.in_parts import InParts, OnDask, open_parts
 from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, check_drift, model_options
 from placet.cli.options import (
     AsJson,
@@ -102,7 +102,7 @@ def aggregate(
     if parts or dask:
         if report is not None or by:
             raise ValueError("--report and --by look at all data and need them in memory; leave --parts or --dask out")
-        with scanned([files], format, options, dask, method or "consensus") as (found,):
+        with open_parts([files], format, options, dask, method or "consensus") as (found,):
             chosen = method or ("plackett-luce" if found.kind.__name__ == "Rankings" else "bradley-terry")
             check_method(chosen, params)
             answer: Any = consensus(found, chosen, bootstrap=bootstrap, random_state=seed, **params)

@@ -20,7 +20,7 @@ OnDask = Annotated[
 
 
 @contextmanager
-def scanned(
+def open_parts(
     sources: Sequence[Sequence[Path]], format: str, options: dict[str, Any], dask: str, words: str
 ) -> "Iterator[list[Parts]]":
     """Yield each source as parts; passes are shown on a terminal, and the amount read is reported at the end."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from placet.cli.evaluate import split_specs, value_per_query
-from placet.cli.in_parts import InParts, OnDask, scanned
+from placet.cli.in_parts import InParts, OnDask, open_parts
 from placet.cli.options import (
     AsJson,
     Level,
@@ -115,7 +115,7 @@ def train(
         if model is None:
             raise ValueError("--ranker auto tries many rankers on rows in memory; leave --parts and --dask out")
         options = reading | ({"n_features": features} if features else {})
-        with scanned([[file], *([[valid]] if valid else [])], "", options, dask, ranker) as found:
+        with open_parts([[file], *([[valid]] if valid else [])], "", options, dask, ranker) as found:
             about = model.fit(found[0], valid=found[1] if valid else None).fit_summary_
             _deliver_model(model, save, about, found[0].n_lists, as_json)
         return
@@ -131,7 +131,7 @@ def train(
     try:
         with showing_progress(metric) as progress:
             if model is None:
-                about, model = _chosen(rows, held_out, metric, given, loss, seed, progress)
+                about, model = _choose_ranker(rows, held_out, metric, given, loss, seed, progress)
             else:
                 data = rows if isinstance(rows, tuple) else (rows,)
                 about = model.fit(*data, valid=held_out, progress=progress, **fitting).fit_summary_
@@ -252,13 +252,14 @@ def compare(
         named = named_systems(systems)
         with progress_bar("scoring"):
             runs = {
-                name: [_judged(path, labels, files_of(relation)) for path in paths] for name, paths in named.items()
+                name: [_read_judged(path, labels, files_of(relation)) for path in paths]
+                for name, paths in named.items()
             }
         asked: dict[str, Any] = {"correction": correction, "level": level, "random_state": seed}
         show_all_pairs(specs, runs, labels, out=out, as_json=as_json, **asked)
         return
     with progress_bar("scoring"):
-        judged = [_judged(path, labels, files_of(relation)) for path in systems]
+        judged = [_read_judged(path, labels, files_of(relation)) for path in systems]
     head = ["metric", "system", "mean", "stderr", "queries", "minus first", "low", "high", "p"]
     rows: list[list[Any]] = []
     for spec in specs:
@@ -444,7 +445,7 @@ def _value(name: str, value: Any, default: Any) -> Any:
     return value
 
 
-def _chosen(
+def _choose_ranker(
     rows: "Queries", valid: "Queries | None", metric: str, given: dict[str, Any], loss: str, seed: int, progress: Any
 ) -> tuple[dict[str, Any], Any]:
     """Select the best of a short list of rankers; also return what was tried."""
@@ -463,7 +464,7 @@ def _chosen(
     return about, choice.ranker
 
 
-def _judged(path: Path, labels: Path, relations: dict[str, Path]) -> "Judged":
+def _read_judged(path: Path, labels: Path, relations: dict[str, Path]) -> "Judged":
     """Scores matched with labels, read from a file or computed by a model."""
     from placet.io.judged import read_judged, score_rows
     from placet.rank import load

@@ -38,7 +38,7 @@ def surprise_table(data: Any, method: str) -> "pl.DataFrame":
         "random": found.random,
         "first_without": first,
         "gap": without.gap,
-        "said": _said(data),
+        "said": _ballot_texts(data),
     }
     return pl.DataFrame({k: v for k, v in columns.items() if v is not None}).sort("evidence", maintain_order=True)
 
@@ -47,7 +47,7 @@ def _names(names: Any) -> str:
     return " = ".join(map(str, names))
 
 
-def _said(data: "Rankings | Comparisons") -> list[str] | None:
+def _ballot_texts(data: "Rankings | Comparisons") -> list[str] | None:
     """The ballots as text, if each ballot is a voter."""
     from placet.data import Rankings
 

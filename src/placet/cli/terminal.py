@@ -37,7 +37,7 @@ def drawn_table(
     from rich.table import Table
     from rich.text import Text  # literal text; a plain string would be parsed as markup
 
-    texts = aligned(head, rows)
+    texts = aligned_cells(head, rows)
     longest = [max([len(name), *(len(row[k]) for row in texts)]) for k, name in enumerate(head)]
     numeric = [_is_numeric([row[k] for row in rows]) for k in range(len(head))]
     wordy = [k for k in range(len(head)) if not numeric[k]]
@@ -62,10 +62,10 @@ def drawn_table(
     return table, least
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+def aligned_cells(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[list[str]]:
     """The cells as text: estimates to two digits of their standard errors, decimal points aligned.
 
-    >>> aligned(["score", "stderr"], [[1.23456, 0.0321], [-12.3, 4.0], [-1e-17, 0.5]])
+    >>> aligned_cells(["score", "stderr"], [[1.23456, 0.0321], [-12.3, 4.0], [-1e-17, 0.5]])
     [['  1.235', '0.032'], ['-12.3  ', '4.0  '], ['  0.00 ', '0.50 ']]
     """
     from placet.io.escaping import visible

@@ -9,7 +9,16 @@ import numpy as np
 
 from placet.data.arrays import Floats, Ints
 from placet.io.escaping import each_in_html, in_html
-from placet.report.numbers import aligned, counts, decimals_for, decimals_of, fact_text, fixed, number, percent
+from placet.report.numbers import (
+    aligned_numbers,
+    counts,
+    decimals_for,
+    decimals_of,
+    fact_text,
+    number,
+    percent,
+    with_decimals,
+)
 
 __all__ = ["Column", "League", "fact_text", "heat_map", "key_values", "league", "number", "rank_strips", "table"]
 
@@ -90,7 +99,7 @@ def league(rows: League, label: str, level: float = 0.95) -> str:
     the support.  A line separates the tiers."""
     n = len(rows.names)
     decimals = [decimals_of(rows.scores)] * n if rows.stderr is None else decimals_for(rows.stderr)
-    score = aligned(rows.scores, decimals)
+    score = aligned_numbers(rows.scores, decimals)
     support = None if rows.support is None else counts(rows.support)
     left, right = _axis(rows)
     cells = [[f'<td class="num place">{rank}</td>' for rank in rows.ranks.tolist()]]
@@ -106,12 +115,13 @@ def league(rows: League, label: str, level: float = 0.95) -> str:
     columns.append(Column("item", "text", "name"))
     cells.append([_bar(rows, k, left, right) for k in range(n)])
     places = max(decimals_of(np.array([left, right]), 3), 0)
-    ends = f'<span class="ends"><span>{fixed(left, places)}</span><span>{fixed(right, places)}</span></span>'
+    axis = "".join(f"<span>{with_decimals(end, places)}</span>" for end in (left, right))
+    ends = f'<span class="ends">{axis}</span>'
     columns.append(Column(ends, "", "plot"))
     cells.append([f'<td class="num score">{text}</td>' for text in score])
     columns.append(Column("score", "down", "num score", 1.2 * _widest(score, "")))
     if rows.low is not None and rows.high is not None:
-        ends_of = [f"{fixed(a, d)} to {fixed(b, d)}" for a, b, d in zip(rows.low, rows.high, decimals)]
+        ends_of = [f"{with_decimals(a, d)} to {with_decimals(b, d)}" for a, b, d in zip(rows.low, rows.high, decimals)]
         cells.append([f'<td class="num soft between">{text}</td>' for text in ends_of])
         columns.append(Column(f"{level:.0%} interval", "", "num between", 0.95 * _widest(ends_of, "")))
     if support is not None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from placet.aggregate import Groups
 from placet.report.figures import Column, name_html, table
-from placet.report.numbers import fixed, number
+from placet.report.numbers import number, with_decimals
 
 BINS = (0.5, 0.7, 0.9, 0.99)
 """Thresholds on the probability of a voter's likeliest group at which voters are counted."""
@@ -35,26 +35,26 @@ def kinds(found: Groups) -> str:
         "<p>Each voter belongs to one of the groups, with a probability that follows from what it said; groups are "
         "numbered by falling share.</p>"
     )
-    return words + table(columns, rows, "Kinds of voters") + _sure(found) + _tried(found)
+    return words + table(columns, rows, "Kinds of voters") + _certainty_text(found) + _tried_table(found)
 
 
-def _sure(found: Groups) -> str:
+def _certainty_text(found: Groups) -> str:
     """Shares of voters whose likeliest group has at least the probability of each threshold in `BINS`."""
     best, total = found.membership.max(axis=1), max(float(found.count.sum()), 1e-300)
     parts = [f"{float(found.count @ (best >= bound)) / total:.0%} at {bound:g} or more" for bound in BINS]
     return f"<p>Voters by the probability of their likeliest group: {', '.join(parts)}.</p>"
 
 
-def _tried(found: Groups) -> str:
+def _tried_table(found: Groups) -> str:
     if not found.tried:
         return ""
     rows = []
     for one in found.tried:
-        valid = "" if one.valid is None or np.isnan(one.valid) else fixed(one.valid, 4)
+        valid = "" if one.valid is None or np.isnan(one.valid) else with_decimals(one.valid, 4)
         chosen = " (chosen)" if one.groups == len(found) else ""
         rows.append(
-            f'<tr><th scope="row">{one.groups}{chosen}</th><td class="num">{fixed(one.log_likelihood, 1)}</td>'
-            f'<td class="num">{fixed(one.bic, 1)}</td><td class="num">{valid}</td></tr>'
+            f'<tr><th scope="row">{one.groups}{chosen}</th><td class="num">{with_decimals(one.log_likelihood, 1)}</td>'
+            f'<td class="num">{with_decimals(one.bic, 1)}</td><td class="num">{valid}</td></tr>'
         )
     heads = ("log likelihood", "BIC (lower is better)", "held out, per voter")
     columns = [Column("groups"), *(Column(text, "", "num") for text in heads)]

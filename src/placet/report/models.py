@@ -10,7 +10,7 @@ from placet.aggregate.history import History
 from placet.aggregate.raters import Raters
 from placet.io.escaping import in_html
 from placet.report.figures import Column, name_html, table
-from placet.report.numbers import decimals_for, decimals_of, fixed, number
+from placet.report.numbers import decimals_for, decimals_of, number, with_decimals
 
 
 def controls_table(c: Consensus) -> str:
@@ -43,7 +43,7 @@ def with_error(value: float, error: float | None) -> tuple[str, str]:
     if error is None or not error > 0:
         return number(value), ""
     decimals = decimals_for(np.array([error]))[0]
-    return fixed(value, decimals), f"± {fixed(error, decimals)}"
+    return with_decimals(value, decimals), f"± {with_decimals(error, decimals)}"
 
 
 MOST_RATERS = 5000
@@ -140,7 +140,9 @@ def history_lines(c: Consensus) -> tuple[list[str], list[int]]:
     places = decimals_of(np.linspace(bottom, top, 5), 3)
     for value in np.linspace(bottom, top, 5):
         marks.append(f'<line class="axis" x1="60" x2="760" y1="{y(value):.0f}" y2="{y(value):.0f}"/>')
-        marks.append(f'<text x="52" y="{y(value) + 4:.0f}" text-anchor="end">{fixed(float(value), places)}</text>')
+        marks.append(
+            f'<text x="52" y="{y(value) + 4:.0f}" text-anchor="end">{with_decimals(float(value), places)}</text>'
+        )
     return marks, best
 
 

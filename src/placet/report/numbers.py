@@ -25,14 +25,14 @@ def number(value: float, digits: int = 3) -> str:
     if not -6 <= size < 15:
         mantissa, power = f"{value:.{digits - 1}e}".split("e")
         return f"{number(float(mantissa), digits)} × 10{str(int(power)).translate(_RAISED)}"
-    text = fixed(value, min(max(digits - 1 - size, 0), MOST_DECIMALS))
+    text = with_decimals(value, min(max(digits - 1 - size, 0), MOST_DECIMALS))
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def fixed(value: float, decimals: int) -> str:
+def with_decimals(value: float, decimals: int) -> str:
     """A number with ``decimals`` decimals.
 
-    >>> fixed(1234.5, 2), fixed(-0.001, 2)
+    >>> with_decimals(1234.5, 2), with_decimals(-0.001, 2)
     ('1,234.50', '0.00')
     """
     text = f"{abs(value):,.{decimals}f}"
@@ -84,13 +84,13 @@ def decimals_of(values: Floats, digits: int = 5) -> int:
     return max((len(text) - text.index(".") - 1 for text in texts if "." in text), default=0) if most else 0
 
 
-def aligned(values: Floats, decimals: Sequence[int]) -> list[str]:
+def aligned_numbers(values: Floats, decimals: Sequence[int]) -> list[str]:
     """Numbers of a right-aligned column, padded with spaces so that their decimal points are aligned."""
     most = max(decimals, default=0)
     texts = []
     for value, own in zip(values, decimals):
         blank = FIGURE_SPACE * (most - own) + (POINT_SPACE if most and not own else "")
-        texts.append(fixed(float(value), own) + blank)
+        texts.append(with_decimals(float(value), own) + blank)
     return texts
 
 
@@ -102,7 +102,7 @@ def counts(values: Floats) -> list[str]:
     """
     values = np.asarray(values, np.float64)
     most = min(decimals_of(values), 2)
-    return [fixed(float(value), most) for value in values]
+    return [with_decimals(float(value), most) for value in values]
 
 
 def fact_text(value: object) -> str:

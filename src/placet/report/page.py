@@ -18,7 +18,7 @@ from placet.report.audit import audit_many, audit_one
 from placet.report.document import Origin, Sections, data_files, document, write_page
 from placet.report.figures import Column, League, name_html, sentences_html, table
 from placet.report.models import controls_table, history_chart, raters_table
-from placet.report.numbers import aligned, counts, decimals_of, number, percent
+from placet.report.numbers import aligned_numbers, counts, decimals_of, number, percent
 from placet.report.words import METHODS, data_facts, method_name
 
 MOST_LISTED = 20_000
@@ -200,7 +200,7 @@ def _agents(c: Consensus) -> str:
         return ""
     names = sorted(adherence, key=lambda name: -adherence[name])[:MOST_LISTED]
     values = np.array([adherence[name] for name in names], dtype=np.float64)
-    texts = aligned(values, [max(decimals_of(values, 3), 2)] * len(values))
+    texts = aligned_numbers(values, [max(decimals_of(values, 3), 2)] * len(values))
     rows = [
         f'<tr><th scope="row">{name_html(name)}</th><td class="num">{text}</td></tr>'
         for name, text in zip(names, texts)
