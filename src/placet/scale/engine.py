@@ -54,7 +54,7 @@ class Dask:
         self.client, self.patience = client, patience
         self._blocks: dict[tuple[str, ...], Future] = {}
         self._lock = threading.Lock()
-        self.share = _share(self._refuse_others())
+        self.share = _share(self._check_versions())
 
     def __repr__(self) -> str:
         return f"Dask({self.client.scheduler.address if self.client.scheduler else 'closed'})"
@@ -69,14 +69,14 @@ class Dask:
         blocks = [tuple(pieces[k : k + size]) for k in range(0, len(pieces), size)]
         number = next(_NUMBER)
         label = f"{re.sub(r'[^A-Za-z]+', '_', name).strip('_') or 'pass'}-pass{number}"
-        theta = self.client.submit(_hold, x, key=f"x-{label}", pure=False)
+        theta = self.client.submit(_identity, x, key=f"x-{label}", pure=False)
         tasks = []
         for k, block in enumerate(blocks):
             near = addresses[k * len(addresses) // len(blocks)] if addresses else None  # neighbors are added first
             where = {"workers": [near], "allow_other_workers": True} if near else {}
-            held = self._submitted(block, where)
+            sent = self._send_block(block, where)
             key = f"{label}-part{k * size:05d}"
-            tasks.append(self.client.submit(_work, f, held, theta, merge, self.share, key=key, pure=False, **where))
+            tasks.append(self.client.submit(_work, f, sent, theta, merge, self.share, key=key, pure=False, **where))
         numbers = count()
         while len(tasks) > 1:
             groups = [tasks[k : k + FAN_IN] for k in range(0, len(tasks), FAN_IN)]
@@ -133,7 +133,7 @@ class Dask:
                     ) from None
             return [self._result(future, "together") for future in futures]
 
-    def _submitted(self, block: tuple[Piece, ...], where: dict[str, Any]) -> "Future":
+    def _send_block(self, block: tuple[Piece, ...], where: dict[str, Any]) -> "Future":
         """The description of a block of parts, sent once; workers load the data when a task needs it."""
         keys = tuple(piece.key for piece in block)
         with self._lock:
@@ -142,7 +142,7 @@ class Dask:
                 if len(self._blocks) > 4096:
                     self._blocks.clear()
                 key = f"parts-{next(_NUMBER)}"
-                future = self._blocks[keys] = self.client.submit(_hold, block, key=key, pure=False, **where)
+                future = self._blocks[keys] = self.client.submit(_identity, block, key=key, pure=False, **where)
         return future
 
     def _result(self, future: "Future", name: str) -> Any:
@@ -185,7 +185,7 @@ class Dask:
             return {}
         return found
 
-    def _refuse_others(self) -> dict[str, Any]:
+    def _check_versions(self) -> dict[str, Any]:
         """All workers, after checking that each has the same versions of Placet, Python and NumPy as this process."""
         deadline = time.monotonic() + self.patience
         while not (workers := self._workers()):
@@ -248,7 +248,7 @@ def connect(where: str) -> Iterator["Client"]:
 # Functions that run on workers
 
 
-def _hold(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 

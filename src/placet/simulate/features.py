@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from placet.data import Queries, Rankings
 from placet.data.arrays import Floats, offsets_from_sizes
-from placet.simulate.orders import Seed, chunks, finite_column, joined
+from placet.simulate.orders import Seed, chunks, finite_column, join_chunks
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -62,7 +62,7 @@ def _sparse(n: int, n_features: int, density: float, rng: np.random.Generator) -
         raise ValueError(f"density must lie above 0 and not above 1, not {density}")
     per_row = rng.binomial(n_features, density, n)
     columns = [np.sort(rng.choice(n_features, k, replace=False)) for k in per_row]
-    index = joined(columns)
+    index = join_chunks(columns)
     return csr_matrix((rng.normal(size=len(index)), index, offsets_from_sizes(per_row)), shape=(n, n_features))
 
 
@@ -103,7 +103,7 @@ def ratings(
         order = np.argsort(-(log_weight + rng.gumbel(size=(n, n_items))), axis=1, kind="stable")
         item.append(order[np.arange(n_items) < seen[:, None]])
         sizes.append(seen)
-    size, what = joined(sizes), joined(item)
+    size, what = join_chunks(sizes), join_chunks(item)
     user = np.repeat(np.arange(n_users), size)
     exact = (
         (levels + 1) / 2 + quality[what] + bias * rng.normal(size=n_users)[user] + noise * rng.normal(size=len(what))

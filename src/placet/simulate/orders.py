@@ -61,7 +61,9 @@ def plackett_luce(
         item.append(order[kept])
         tier.append(place[kept])
         sizes.append(kept.sum(axis=1))
-    return Rankings(joined(item), joined(tier), offsets_from_sizes(joined(sizes)), items=names(items, n_items))
+    return Rankings(
+        join_chunks(item), join_chunks(tier), offsets_from_sizes(join_chunks(sizes)), items=names(items, n_items)
+    )
 
 
 def _subset_sizes(subset: int | tuple[int, int] | None, n_items: int) -> tuple[int, int]:
@@ -146,8 +148,8 @@ def mallows_mixture(
     for n in chunks(n_ballots, n_items):
         component = rng.choice(n_centers, n, p=weights)
         item.append(codes[component].ravel())
-        tier.append(_inserted(dispersion[component], n_items, rng).ravel())
-    return Rankings(joined(item), joined(tier), n_items * np.arange(n_ballots + 1), items=item_names)
+        tier.append(_insertion_places(dispersion[component], n_items, rng).ravel())
+    return Rankings(join_chunks(item), join_chunks(tier), n_items * np.arange(n_ballots + 1), items=item_names)
 
 
 def _centers(
@@ -168,7 +170,7 @@ def _centers(
     return np.array(codes), known
 
 
-def _inserted(phi: Floats, n_items: int, rng: np.random.Generator) -> Ints:
+def _insertion_places(phi: Floats, n_items: int, rng: np.random.Generator) -> Ints:
     """(ballots, n_items): the place of the center's k-th item, by repeated insertion with truncated geometric steps."""
     place = np.zeros((len(phi), n_items), np.int64)
     uniform = rng.random((len(phi), n_items))
@@ -192,9 +194,9 @@ def chunks(n_ballots: int, n_items: int) -> list[int]:
     return [min(step, n_ballots - start) for start in range(0, n_ballots, step)]
 
 
-def joined(parts: list[Ints]) -> Ints:
-    """Concatenate the parts; no parts give an empty array."""
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+def join_chunks(chunks: list[Ints]) -> Ints:
+    """Concatenate the chunks; no chunks give an empty array."""
+    return np.concatenate(chunks) if chunks else np.zeros(0, np.int64)
 
 
 def finite_column(values: ArrayLike, what: str) -> Floats:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from placet.data import Rankings
 from placet.data.errors import one_of
 from placet.kernels import pmop_exact, pmop_sampling
-from placet.simulate.orders import Seed, chunks, finite_column, joined, names
+from placet.simulate.orders import Seed, chunks, finite_column, join_chunks, names
 
 
 def ordered_partitions(
@@ -41,4 +41,4 @@ def ordered_partitions(
         pmop_sampling.draw_partitions(theta, rng.random((n, 2 * n_items)), form == "exact", tier)
         parts.append(tier.ravel())
     item = np.tile(np.arange(n_items), n_ballots)
-    return Rankings(item, joined(parts), n_items * np.arange(n_ballots + 1), items=names(items, n_items))
+    return Rankings(item, join_chunks(parts), n_items * np.arange(n_ballots + 1), items=names(items, n_items))

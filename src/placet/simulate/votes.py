@@ -10,7 +10,7 @@ from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.room import refuse_square
 from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
-from placet.simulate.orders import Seed, finite_column, joined, names
+from placet.simulate.orders import Seed, finite_column, join_chunks, names
 
 
 def battles(
@@ -84,7 +84,7 @@ def multinomial_preferences(
         losers.append(loser)
         wins.append(times)
     agent = np.repeat(np.arange(n_agents), [len(x) for x in winners])
-    i, j, times = joined(winners), joined(losers), joined(wins).astype(np.float64)
+    i, j, times = join_chunks(winners), join_chunks(losers), join_chunks(wins).astype(np.float64)
     none = np.zeros(len(i))
     voters = {} if adherence is None else {"agent": agent, "agents": tuple(range(n_agents))}
     return Comparisons(i, j, times, none, none, items=names(items, len(theta)), **voters)  # type: ignore[arg-type]
