@@ -62,7 +62,7 @@ def test_trees_as_arrays_predict_what_xgboost_does():
     xgb = pytest.importorskip("xgboost")
     X, y = table()
     booster = xgb.train({"max_depth": 5, "base_score": 0.0, "nthread": 1}, xgb.DMatrix(X, y), 20)
-    forest = forest_of(trees_of_xgboost(json.loads(booster.save_raw("json")), 20), 3).counted(X)
+    forest = forest_of(trees_of_xgboost(json.loads(booster.save_raw("json")), 20), 3).with_row_counts(X)
     forest.check()
     for rows in (X, table(seed=1)[0], forest.probe(np.random.default_rng(0)).clip(-1e30, 1e30)):
         np.testing.assert_allclose(forest.predict(rows), booster.predict(xgb.DMatrix(rows)), atol=1e-5)
@@ -81,7 +81,7 @@ def test_trees_as_arrays_predict_what_catboost_does(policy, nan_mode, tmp_path):
     written = json.loads((tmp_path / "m.json").read_text())
     bias = float(np.sum(written["scale_and_bias"][1]))
     written["scale_and_bias"][1] = [0.0]  # it would be added once for every tree
-    forest = forest_of(trees_of_catboost(written, np.zeros(3, int)), 3).counted(X)
+    forest = forest_of(trees_of_catboost(written, np.zeros(3, int)), 3).with_row_counts(X)
     forest.check()
     for rows in (X, table(seed=1)[0], forest.probe(np.random.default_rng(0)).clip(-1e30, 1e30)):
         np.testing.assert_allclose(forest.predict(rows) + bias, model.predict(rows), atol=1e-9)

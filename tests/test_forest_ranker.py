@@ -9,7 +9,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.losses import LOSSES
 from placet.rank import ForestRanker, LinearRanker, extra_trees
-from placet.rank.extra_trees import coded
+from placet.rank.extra_trees import encode_columns
 from placet.rank.trees import Slopes
 
 DATA = placet.simulate.queries(60, 9, 4, 3, noise=0.3, random_state=1)
@@ -75,7 +75,7 @@ def test_only_the_order_of_values_counts(splits):
 def test_codes_and_places_between_values(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.choice([-1e308, -2.0, 0.0, 1e-40, 1.0, np.nextafter(1.0, 2), 3.5, 1e308, np.nan], (500, 3))
-    cuts, code = coded(X)
+    cuts, code = encode_columns(X)
     for k in range(3):
         column = np.where(np.abs(X[:, k]) < 1e-35, 0.0, X[:, k])
         assert (code[np.isnan(column), k] == 0).all()
@@ -84,7 +84,7 @@ def test_codes_and_places_between_values(monkeypatch):
             np.testing.assert_array_equal(code[known, k] <= m + 1, column[known] <= cut)
         assert len(np.unique(code[:, k])) == len(np.unique(column[~np.isnan(column)])) + 1
     monkeypatch.setattr(extra_trees, "MOST_VALUES", 4)
-    few, code = coded(X)
+    few, code = encode_columns(X)
     assert [len(own) for own in few] == [3, 3, 3]
     assert set(np.unique(code)) == {0.0, 1.0, 2.0, 3.0, 4.0}
 

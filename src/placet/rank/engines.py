@@ -140,10 +140,8 @@ class XGBoost:
 
     def trees(self, n_trees: int) -> Callable[[], Forest]:
         model = self.booster.save_raw("json")
-        return lambda: self._counted(trees_of_xgboost(json.loads(model), n_trees))
-
-    def _counted(self, trees: list[Tree]) -> Forest:
-        return forest_of(trees, self.n_features).counted(self.table)
+        found = lambda: trees_of_xgboost(json.loads(model), n_trees)  # noqa: E731
+        return lambda: forest_of(found(), self.n_features).with_row_counts(self.table)
 
 
 class CatBoost:
@@ -226,7 +224,7 @@ class CatBoost:
 
     def trees(self, n_trees: int) -> Callable[[], Forest]:
         found = self.grown[:n_trees]
-        return lambda: forest_of(found, self.n_features).counted(self.table)
+        return lambda: forest_of(found, self.n_features).with_row_counts(self.table)
 
 
 @contextmanager

@@ -100,7 +100,7 @@ class ForestRanker(OfTrees):
         slopes.bind(queries.lists())
         g, h = slopes.at(np.zeros(len(queries.grade)))
         y = -g / h
-        cuts, code = coded(queries.X)
+        cuts, code = encode_columns(queries.X)
         starts = offsets_from_sizes([1 + len(own) for own in cuts])
         places = np.concatenate([np.append(LOWEST, own) for own in cuts])  # threshold m: codes up to m lie below it
         grown: list[tuple[Tree, Ints]] = []
@@ -149,10 +149,10 @@ class ForestRanker(OfTrees):
         }, tree.n_node_samples.astype(np.int64)
 
 
-def coded(X: Any) -> tuple[list[Floats], NDArray[np.float32]]:
+def encode_columns(X: Any) -> tuple[list[Floats], NDArray[np.float32]]:
     """Cut points between neighboring values of every feature, and each entry's code: 1 + cuts below it, or 0 for NaN.
 
-    >>> cuts, code = coded(np.array([[1.0], [3.0], [np.nan], [3.0]]))
+    >>> cuts, code = encode_columns(np.array([[1.0], [3.0], [np.nan], [3.0]]))
     >>> cuts[0], code[:, 0]
     (array([2.]), array([1., 2., 0., 2.], dtype=float32))
     """

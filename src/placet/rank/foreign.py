@@ -15,7 +15,7 @@ Tree = Mapping[str, NDArray[Any]]
 
 
 def forest_of(trees: Sequence[Tree], n_features: int) -> Forest:
-    """Concatenate trees into a forest; node counts are 1 until ``Forest.counted`` sets them."""
+    """Concatenate trees into a forest; node counts are 1 until ``Forest.with_row_counts`` sets them."""
     sizes = np.array([len(tree["feature"]) for tree in trees], np.int64)
     roots = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
     parts: dict[str, Any] = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
@@ -61,11 +61,12 @@ def trees_of_catboost(model: Mapping[str, Any], sign: Ints) -> list[Tree]:
     nan_right = {f["flat_feature_index"]: f["nan_value_treatment"] == "AsTrue" for f in features}
     columns = [f["flat_feature_index"] for f in features]
     scale, bias = model["scale_and_bias"][0], float(np.sum(model["scale_and_bias"][1]))
-    nested = [_nested(tree, columns, sign) for tree in model.get("oblivious_trees", [])] + list(model.get("trees", []))
+    nested = [_nested_tree(tree, columns, sign) for tree in model.get("oblivious_trees", [])]
+    nested += model.get("trees", [])
     return [_flat(tree, columns, nan_right, scale, bias) for tree in nested if "split" in tree]
 
 
-def _nested(tree: Mapping[str, Any], columns: Sequence[int], sign: Ints) -> dict[str, Any]:
+def _nested_tree(tree: Mapping[str, Any], columns: Sequence[int], sign: Ints) -> dict[str, Any]:
     """A symmetric tree as nested nodes: split k is bit k of the index of a leaf."""
     splits, values = tree["splits"], np.array(tree["leaf_values"], np.float64)
     full = np.array(tree["leaf_weights"], np.float64) > 0

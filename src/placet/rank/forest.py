@@ -45,7 +45,7 @@ class Forest:
         """Score (rows,) of every row of a dense or CSR table."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(f"the trees were grown on {self.n_features} features; these rows have shape {X.shape}")
-        used, feature = self._used()
+        used, feature = self._used_features()
         n = X.shape[0]
         out = np.zeros(n)
         size = max(1, min(ROWS_AT_ONCE, -(-n // get_threads())))
@@ -74,9 +74,9 @@ class Forest:
         )  # fmt: skip
         return out / len(self.roots) if self.averaged and len(self.roots) else out
 
-    def counted(self, X: Floats) -> "Forest":
+    def with_row_counts(self, X: Floats) -> "Forest":
         """The same trees with node counts from the rows of a dense table; a leaf without rows counts as one."""
-        used, feature = self._used()
+        used, feature = self._used_features()
         count = np.zeros(len(self.feature), np.int64)
         part = np.ascontiguousarray(X[:, used], np.float64)
         if len(self.roots):
@@ -110,7 +110,7 @@ class Forest:
         tree = np.searchsorted(self.roots, np.arange(len(self.feature)), side="right") - 1
         return np.bincount(tree[self.feature < 0], minlength=len(self.roots))
 
-    def _used(self) -> tuple[Ints, Ints]:
+    def _used_features(self) -> tuple[Ints, Ints]:
         """The features used in splits, and for every node the index of its feature among them."""
         used = np.unique(self.feature[self.feature >= 0]).astype(np.int64)
         place = np.searchsorted(used, self.feature)

@@ -35,7 +35,7 @@ def grow_together(parts: Parts, loss: str, params: dict[str, Any], engine: dict[
 
 def best_number(parts: Parts, model: str, metric: str, n_trees: int) -> tuple[int, float]:
     """The number of leading trees with the best mean metric on the parts, and that metric."""
-    total, defined = parts.sum(_staged, model, metric, n_trees, name="validation")
+    total, defined = parts.sum(_metric_after_each_tree, model, metric, n_trees, name="validation")
     mean = np.divide(total, defined, out=np.full(n_trees, -np.inf), where=defined > 0)
     best = int(np.argmax(mean))
     return best + 1, float(mean[best])
@@ -70,7 +70,7 @@ def _grow(
 
     lgb = lightgbm()
     own = [CACHE.fetch(piece)[0] for piece in pieces]
-    X = _stacked([queries.X for queries in own])
+    X = _stack_tables([queries.X for queries in own])
     offsets = offsets_from_sizes(np.concatenate([np.diff(queries.offsets) for queries in own]))
     grade, weight = (np.concatenate([getattr(queries, name) for queries in own]) for name in ("grade", "weight"))
     slopes = Slopes(loss, params)
@@ -97,7 +97,7 @@ def _grow(
         booster.free_network()
 
 
-def _stacked(tables: list[Any]) -> Any:
+def _stack_tables(tables: list[Any]) -> Any:
     if not any(map(is_sparse, tables)):
         return np.concatenate(tables)
     from scipy.sparse import csr_matrix, vstack
@@ -105,7 +105,7 @@ def _stacked(tables: list[Any]) -> Any:
     return vstack([csr_matrix(X) for X in tables], format="csr")
 
 
-def _staged(queries: Queries, model: str, metric: str, n_trees: int) -> tuple[Floats, Floats]:
+def _metric_after_each_tree(queries: Queries, model: str, metric: str, n_trees: int) -> tuple[Floats, Floats]:
     """After each tree, the sum of a metric over the queries for which it is defined, and their number."""
     booster = lightgbm().Booster(model_str=model)
     s, total, defined = np.zeros(len(queries.grade)), np.zeros(n_trees), np.zeros(n_trees)
