@@ -12,7 +12,7 @@ from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.metrics import metric as metric_of
 from placet.rank import similarity, weak
-from placet.rank.additive import Additive, Made, Round
+from placet.rank.additive import Additive, NewTerm, Round
 from placet.rank.ranker import mean_defined
 
 
@@ -102,7 +102,7 @@ class AdaRank(Additive):
         P = prior / prior.sum()
         taken: list[int] = []  # index into ``fixed`` chosen in each round, -1 for a tree
 
-        def make(n: int) -> Made:
+        def make(n: int) -> NewTerm:
             nonlocal s, P
             last = taken[-self.repeats :] if self.repeats and n >= self.repeats else [-1]
             resting = last[0] if len(set(last)) == 1 else -1
@@ -116,7 +116,7 @@ class AdaRank(Additive):
             own = per_query(s)[counts]
             P = prior * np.exp(-own)
             P /= P.sum()
-            return Made(function, alpha * unit, Round(name, alpha, gamma, mean_defined(own), None))
+            return NewTerm(function, alpha * unit, Round(name, alpha, gamma, mean_defined(own), None))
 
         on_training = lambda n: self.rounds_[-1].value if n else -np.inf  # noqa: E731
         best, stopped = self._boost(model, groups, valid, make, instead=on_training)

@@ -26,7 +26,7 @@ class Round(NamedTuple):
     validation: float | None
 
 
-class Made(NamedTuple):
+class NewTerm(NamedTuple):
     """The result of one round: a weak function, its ``factor``, and the record of the round."""
 
     function: Any
@@ -97,7 +97,7 @@ class Additive(Ranker):
         model: "Sum",
         groups: Mapping[str, Any],
         valid: Queries | None,
-        make: Callable[[int], Made | str],
+        make: Callable[[int], NewTerm | str],
         *,
         instead: Callable[[int], float] | None = None,
     ) -> tuple[Best[int], str]:

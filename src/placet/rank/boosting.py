@@ -10,7 +10,7 @@ from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.losses import Bound
 from placet.rank import similarity
-from placet.rank.additive import Additive, Made, Round, reason_no_edge
+from placet.rank.additive import Additive, NewTerm, Round, reason_no_edge
 from placet.rank.controls import effects_of
 from placet.rank.level import best_constant
 from placet.rank.state import Learnt, holds
@@ -145,7 +145,7 @@ class ConsistentBooster(Additive):
         at_start = value
         effects = effects_of(self._control)
 
-        def follow() -> None:
+        def step_controls() -> None:
             """Take a step along each control."""
             nonlocal s, value, d
             if effects is None:
@@ -155,7 +155,7 @@ class ConsistentBooster(Additive):
                 moved[k], s, value, d = line_step(bound, s, value, d, effects.Z[:, k])
             effects.move(moved)
 
-        def make(n: int) -> Made | str:
+        def make(n: int) -> NewTerm | str:
             nonlocal s, value, d
             found = self._best_learner(groups, d, *self._draw(queries, rng))
             if found is None or found[3] <= self.min_edge:
@@ -165,11 +165,11 @@ class ConsistentBooster(Additive):
             if alpha == 0.0 or not (new_value <= value or (self.subsample < 1 and self.step == "projection")):
                 return reason_no_step(n, value, new_value, alpha)
             s, value, d = after, new_value, new_d
-            follow()
-            return Made(function, alpha, Round(name, float(alpha), float(gamma), float(value), None))
+            step_controls()
+            return NewTerm(function, alpha, Round(name, float(alpha), float(gamma), float(value), None))
 
         best, stopped = self._boost(model, groups, valid, make)
-        self.controls_: dict[str, float] = {} if effects is None else effects.after(best.state)
+        self.controls_: dict[str, float] = {} if effects is None else effects.values_after(best.state)
         self.fit_summary_ = {
             **self._summary(best, stopped, at_start),
             "least edge": min((r.gamma for r in self.rounds_), default=0.0),
@@ -223,7 +223,7 @@ def line_step(bound: Bound, s: Floats, value: float, d: Floats, h: Floats) -> tu
 
     Returns the step, and the scores, value and gradient after it.
     """
-    slope, bend = float(d @ h), bend_along(bound, s, h)
+    slope, bend = float(d @ h), curvature_along(bound, s, h)
     step = -slope / bend if bend > 0 and np.isfinite(bend) else -slope * bound.total / float(h @ h)
     for _ in range(60):
         after = s + step * h
@@ -234,7 +234,7 @@ def line_step(bound: Bound, s: Floats, value: float, d: Floats, h: Floats) -> tu
     return 0.0, s, value, d
 
 
-def bend_along(bound: Bound, s: Floats, h: Floats) -> float:
+def curvature_along(bound: Bound, s: Floats, h: Floats) -> float:
     """Curvature <h, H h> along h, by a difference of gradients if the loss has no Hessian product."""
     if "hvp" in bound.loss.gives:
         return float(h @ bound.hvp(s, h))

@@ -60,7 +60,7 @@ class Effects:
         self.effect = self.effect + by
         self.history.append(self.effect)
 
-    def after(self, steps: int) -> dict[str, float]:
+    def values_after(self, steps: int) -> dict[str, float]:
         """Effects by name after the given number of steps, per unit of each control as given."""
         found = self.history[min(steps, len(self.history) - 1)] / self.unit
         return dict(zip(self.names, found.tolist()))

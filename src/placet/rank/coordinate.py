@@ -88,14 +88,14 @@ class CoordinateAscent(Additive):
         columns = [
             (name, function, unit)
             for name, group in groups.items()
-            for function, unit in group.deviating(self.thresholds)
+            for function, unit in group.functions_with_deviations(self.thresholds)
         ]
         if not columns:
             raise ValueError("no column varies inside the training rows; there is nothing to weight")
         listwise = self._listwise(queries, model.scale)
         table = [weak.values_of(name, f, queries.X, listwise) / unit for name, f, unit in columns]
         listwise_valid = None if valid is None else self._listwise(valid, model.scale)
-        on_valid = self._judge(valid, lambda w: _weighted(valid.X, listwise_valid, columns, w))  # type: ignore[union-attr]
+        on_valid = self._judge(valid, lambda w: _weighted_scores(valid.X, listwise_valid, columns, w))  # type: ignore[union-attr]
         best = self._keep_best(
             on_valid, self.max_iter * self.starts, instead=lambda w: self.rounds_[-1].value if self.rounds_ else -np.inf
         )
@@ -139,7 +139,7 @@ class CoordinateAscent(Additive):
                 break
 
 
-def _weighted(X: Any, listwise: Any, columns: list[tuple[str, Any, float]], w: Floats) -> Floats:
+def _weighted_scores(X: Any, listwise: Any, columns: list[tuple[str, Any, float]], w: Floats) -> Floats:
     """Scores of rows, for weights of columns scaled to unit deviation."""
     s = np.zeros(X.shape[0])
     for (name, function, unit), weight in zip(columns, w.tolist()):

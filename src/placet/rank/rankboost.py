@@ -15,7 +15,7 @@ from placet.data.errors import one_of
 from placet.kernels import rankboost as kernels
 from placet.kernels.ranges import descending_order
 from placet.rank import similarity
-from placet.rank.additive import Additive, Made, Round, reason_no_edge
+from placet.rank.additive import Additive, NewTerm, Round, reason_no_edge
 
 
 class RankBoost(Additive):
@@ -109,7 +109,7 @@ class RankBoost(Additive):
         s = np.zeros(pairs.n_rows)
         start, potential = pairs.log_sum(s)
 
-        def make(n: int) -> Made | str:
+        def make(n: int) -> NewTerm | str:
             nonlocal s, potential
             name, h, function, unit, r = self._best_ranking(groups, potential)
             if abs(r) <= self.min_edge:
@@ -118,7 +118,7 @@ class RankBoost(Additive):
             alpha = self.learning_rate * step
             s = s + alpha * h
             log_z, potential = pairs.log_sum(s)
-            return Made(function, alpha * unit, Round(name, float(alpha), abs(r), log_z - start, None))
+            return NewTerm(function, alpha * unit, Round(name, float(alpha), abs(r), log_z - start, None))
 
         best, stopped = self._boost(model, groups, valid, make)
         self.fit_summary_ = self._summary(best, stopped, 0.0)

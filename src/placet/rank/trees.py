@@ -156,7 +156,7 @@ class TreeRanker(OfTrees):
             self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
             self._say_no_tree(len(queries.grade))
         self.learnt_ = dict(slopes.learnt)
-        self.controls_ = {} if slopes.effects is None else slopes.effects.after(self.n_trees_)
+        self.controls_ = {} if slopes.effects is None else slopes.effects.values_after(self.n_trees_)
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
 
     def _say_no_tree(self, n_rows: int) -> None:

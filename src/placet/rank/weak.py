@@ -97,7 +97,7 @@ class Columns:
         unit = 1.0 / float(self.range[k])
         return unit * column(self.table, k), ("column", k), unit
 
-    def deviating(self, n: int) -> list[tuple[Any, float]]:
+    def functions_with_deviations(self, n: int) -> list[tuple[Any, float]]:
         """Non-constant columns, and their standard deviations."""
         norm = np.sqrt(np.maximum(_squares(self.table) / self.table.shape[0] - _means(self.table) ** 2, 0.0))
         return [(("column", int(k)), float(norm[k])) for k in np.flatnonzero((self.range > 0) & (norm > 0))]
@@ -159,7 +159,7 @@ class Stumps:
             for b in np.unique(np.minimum(places, len(edges) - 1)).tolist() if len(edges) else ():
                 yield (*self._stump(f, b, 0.0, 1.0), 1.0)
 
-    def deviating(self, n: int) -> list[tuple[Any, float]]:
+    def functions_with_deviations(self, n: int) -> list[tuple[Any, float]]:
         """Stumps at ``n`` quantiles of each feature, and their standard deviations."""
         return [(function, float(h.std())) for h, function, _ in self.all_by_range(n) if h.std() > 0]
 
