@@ -149,7 +149,7 @@ def _with_header(data: bytes, header: bytes) -> bytes:
 
 def seal(data: bytes) -> bytes:
     try:
-        return container.sealed(data)
+        return container.seal(data)
     except DataError:
         return data
 

@@ -138,14 +138,14 @@ def test_tie_and_order_parameters_are_those_of_the_simulation(family, stderr):
 @pytest.mark.parametrize("family", PAIR_MODELS)
 @pytest.mark.parametrize("tie", [-np.inf, -30.0, -1.0, 0.4, 3.0, 800.0])
 def test_loss_estimator_simulator_and_ranker_have_one_law(family, tie):
-    from placet.rank.probabilities import above
+    from placet.rank.probabilities import probability_above
 
     d = np.array([0.0, 0.3, -2.0, 11.0, -500.0])
     win, loss, tied = outcome_probabilities(d, family, tie)
     np.testing.assert_allclose(win + loss + tied, 1.0, rtol=1e-14)
     np.testing.assert_allclose(win_probability(d, 0.0, family=family, tie=tie), win, atol=1e-15)
     name, params = ("ranknet", {}) if family == "bradley-terry" else (family, {"tie": tie})
-    np.testing.assert_allclose(above(d, name, params), win, atol=1e-15)
+    np.testing.assert_allclose(probability_above(d, name, params), win, atol=1e-15)
     result = lambda x, grade: math.exp(-LOSSES[name]([x, 0.0], Lists(grade, [0, 2]), **params)[0])  # noqa: E731
     np.testing.assert_allclose([result(x, [1, 0]) for x in d], win, atol=1e-12)
     np.testing.assert_allclose([result(x, [0, 1]) for x in d], loss, atol=1e-12)

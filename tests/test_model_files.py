@@ -16,7 +16,7 @@ import placet
 from placet.data import DataError
 from placet.rank import RANKERS, LinearRanker, container
 from placet.rank.ranker import Ranker
-from placet.rank.state import Array, Number, check_state, fits, holds, stated
+from placet.rank.state import Array, Number, check_state, fits, fitted_attributes, holds
 
 pytestmark = pytest.mark.jit
 FUZZ = Path(__file__).parents[1] / "fuzz" / "fuzz_models.py"
@@ -32,8 +32,8 @@ def saved(tmp_path):
 
 @pytest.mark.parametrize("name", RANKERS)
 def test_every_class_states_what_it_holds(name):
-    """A class without a statement cannot be checked: ``stated`` says how to write one."""
-    assert set(stated(RANKERS[name])) >= {"n_features_in_", "features_", "fit_summary_"}
+    """A class without a statement cannot be checked: ``fitted_attributes`` says how to write one."""
+    assert set(fitted_attributes(RANKERS[name])) >= {"n_features_in_", "features_", "fit_summary_"}
 
 
 def test_a_class_without_a_statement_is_told_how_to_write_one(tmp_path):
@@ -68,7 +68,7 @@ def header_of(data):
 
 def with_header(outer, rest):
     text = json.dumps(outer).encode()
-    return container.sealed(len(text).to_bytes(8, "little") + text + rest)
+    return container.seal(len(text).to_bytes(8, "little") + text + rest)
 
 
 @pytest.mark.parametrize(

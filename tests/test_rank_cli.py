@@ -431,13 +431,13 @@ import os, signal, sys
 from placet.cli import main
 from placet.rank.ranker import Ranker
 
-tell = Ranker._tell
+tell = Ranker._report_progress
 def tell_and_interrupt(self, step, steps, value):
     tell(self, step, steps, value)
     if step == 3:
         os.kill(os.getpid(), signal.SIGINT)
 
-Ranker._tell = tell_and_interrupt
+Ranker._report_progress = tell_and_interrupt
 main()
 """
 

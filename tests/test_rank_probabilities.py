@@ -52,7 +52,7 @@ def test_places_of_long_lists_are_doubly_stochastic(n, spread):
 
 def test_places_say_who_is_above_whom_of_two():
     P = probabilities.place_probabilities([1.0, 0.0])
-    assert_allclose(P[0, 0], probabilities.above(1.0, "pl-partition", {}), atol=1e-14)
+    assert_allclose(P[0, 0], probabilities.probability_above(1.0, "pl-partition", {}), atol=1e-14)
     assert probabilities.place_probabilities([]).shape == (0, 0)
 
 
@@ -62,8 +62,8 @@ def test_places_say_who_is_above_whom_of_two():
 @pytest.mark.parametrize("gap", [-3.0, 0.0, 0.7])
 def test_pairs_have_the_probability_that_the_loss_gives_them(loss, params, gap):
     value, _ = LOSSES[loss](np.array([gap, 0.0]), Lists([1, 0], [0, 2]), **params)
-    assert probabilities.above(gap, loss, params) == pytest.approx(np.exp(-value))
-    tie = 1 - probabilities.above(gap, loss, params) - probabilities.above(-gap, loss, params)
+    assert probabilities.probability_above(gap, loss, params) == pytest.approx(np.exp(-value))
+    tie = 1 - probabilities.probability_above(gap, loss, params) - probabilities.probability_above(-gap, loss, params)
     if loss == "ranknet":
         assert tie == pytest.approx(0)
     else:

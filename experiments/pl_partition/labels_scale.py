@@ -59,7 +59,7 @@ def sampled_softmax(network, documents, rng):
     index = torch.from_numpy(np.concatenate([here, drawn]).astype(np.int64))
     *inner, (W, b) = network
     vectors = torch.nn.functional.embedding(index, W, sparse=True)
-    hidden = net.hidden(inner, net.as_input(documents.X), sparse=True)
+    hidden = net.hidden_outputs(inner, net.as_input(documents.X), sparse=True)
     log_p = torch.log_softmax(torch.nn.functional.linear(hidden, vectors, b[index]), dim=1)
     own = documents.own_labels()
     return -log_p[torch.from_numpy(own.document), torch.from_numpy(np.searchsorted(here, own.label))].sum() / len(log_p)

@@ -43,10 +43,10 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     text = json.dumps({"sha256": _NONE, **header}, allow_nan=False)
     data = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata={"placet": text})
     with writing(path) as file:
-        file.write(sealed(data))
+        file.write(seal(data))
 
 
-def sealed(data: bytes) -> bytes:
+def seal(data: bytes) -> bytes:
     """Fill in the digest of the bytes."""
     at = _place_of_digest(memoryview(data))
     blank = data[:at] + _NONE.encode() + data[at + 64 :]
@@ -138,7 +138,7 @@ def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
         raise NotAModel(f"this is not a saved model: it holds {len(tensors):,} arrays, more than {MOST_TENSORS:,}")
     places: list[tuple[int, int, str]] = []
     for name, about in tensors.items():
-        dtype, shape, (start, end) = _described(about)
+        dtype, shape, (start, end) = _layout_of(about)
         n_bytes = dtype.itemsize
         for size in shape:
             n_bytes *= size  # Python integers do not overflow
@@ -149,7 +149,7 @@ def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
     for start, end, name in sorted(places):
         if start != at or end > len(data):
             raise NotAModel(f"this saved model is damaged: array {name!r:.40} does not follow the one before it")
-        dtype, shape, _ = _described(tensors[name])
+        dtype, shape, _ = _layout_of(tensors[name])
         if dtype.kind == "b" and (np.frombuffer(data[start:end], np.uint8) > 1).any():
             raise NotAModel(f"this saved model is damaged: array {name!r:.40} holds bytes that are not true or false")
         found[name] = np.frombuffer(data[start:end], dtype).reshape(shape).copy()
@@ -159,7 +159,7 @@ def _arrays(tensors: dict[str, Any], data: memoryview) -> Arrays:
     return found
 
 
-def _described(about: Any) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, int]]:
+def _layout_of(about: Any) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, int]]:
     """Type, shape and (start, end) offsets of an array."""
     if isinstance(about, dict) and set(about) == {"dtype", "shape", "data_offsets"}:
         kind, shape, place = about["dtype"], about["shape"], about["data_offsets"]

@@ -299,7 +299,8 @@ class LabelRanker(Ranker):
         return neural.descend(
             neural.first_weights(sizes, rng), sizes, criterion, objective, epoch,
             learning_rate=rate, l2=self.l2, epochs=self.epochs, patience=self.patience, judge=judge,
-            tell=lambda step, value: self._tell(done + step, steps, value), sparse=self.negatives is not None,
+            tell=lambda step, value: self._report_progress(done + step, steps, value),
+            sparse=self.negatives is not None,
         )  # fmt: skip
 
 
@@ -374,7 +375,7 @@ def sampled_loss(
     index = torch.from_numpy(np.concatenate([here, others]))
     *inner, (W, b) = network
     vectors = torch.nn.functional.embedding(index, W, sparse=True)
-    rows = neural.hidden(inner, neural.as_input(batch.X), sparse=True)
+    rows = neural.hidden_outputs(inner, neural.as_input(batch.X), sparse=True)
     table = torch.nn.functional.linear(rows, vectors, b[index])
     own = batch.own_labels()._replace(label=np.searchsorted(here, batch.own_labels().label))
     if criterion.loss.sums_lowest_tier and len(others):

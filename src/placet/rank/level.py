@@ -31,6 +31,6 @@ class WithLevel(Ranker):
 
     level_: Floats
 
-    def _strengths(self, queries: Queries) -> tuple[Floats, Ints]:
+    def _model_scores(self, queries: Queries) -> tuple[Floats, Ints]:
         constant, factor = self.level_
         return constant + factor * self._scores(queries), queries.offsets

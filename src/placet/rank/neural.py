@@ -155,8 +155,8 @@ class NeuralRanker(Ranker):
         training = descend(
             weights, self.sizes_.tolist(), criterion, objective, epoch,
             learning_rate=self.learning_rate, l2=self.l2, epochs=self.epochs, patience=self.patience,
-            judge=self._judge(valid, scores), tell=lambda step, value: self._tell(step, self.epochs, value),
-            beside=gamma,
+            judge=self._judge(valid, scores), tell=lambda step, value: self._report_progress(step, self.epochs, value),
+            also_learn=gamma,
         )  # fmt: skip
         refuse_diverged(training)
         self.weights_, self.fit_summary_ = training.weights, training.summary()
@@ -261,7 +261,7 @@ def first_layer(rows: Any, layer: Layer, *, sparse: bool = False) -> Any:
     )
 
 
-def hidden(inner: Sequence[Layer], rows: Any, *, sparse: bool = False) -> Any:
+def hidden_outputs(inner: Sequence[Layer], rows: Any, *, sparse: bool = False) -> Any:
     """The input of the last layer, given the layers before it (at least one)."""
     torch = pytorch()
     out = first_layer(rows, inner[0], sparse=sparse).relu_()
@@ -275,7 +275,7 @@ def forward(network: Sequence[Layer], rows: Any) -> Any:
     *inner, last = network
     if not inner:
         return first_layer(rows, last)
-    return pytorch().nn.functional.linear(hidden(inner, rows), *last)
+    return pytorch().nn.functional.linear(hidden_outputs(inner, rows), *last)
 
 
 def as_input(X: Any) -> Any:
@@ -427,17 +427,17 @@ def descend(
     judge: Callable[[Weights], float] | None,
     tell: Callable[[int, float | None], None],
     sparse: bool = False,
-    beside: Mapping[str, Any] = MappingProxyType({}),
+    also_learn: Mapping[str, Any] = MappingProxyType({}),
 ) -> Training:
     """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
 
     With ``judge`` the best epoch is kept, and training stops after ``patience`` epochs without a better one.  An
     interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: update only the rows of
-    the first and last W that a batch uses (moments of other rows do not decay).  ``beside``: additional scalar tensors
-    to learn; their values are in ``learnt``.
+    the first and last W that a batch uses (moments of other rows do not decay).  ``also_learn``: additional scalar
+    tensors, whose values are in ``learnt``.
     """
     torch = pytorch()
-    also = {**criterion.learnt, **beside}
+    also = {**criterion.learnt, **also_learn}
     network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in layers(weights, sizes)]
     optimizers = _adams(network, list(also.values()), learning_rate, l2, sparse)
     kept = weights.copy()

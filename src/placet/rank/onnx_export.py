@@ -67,7 +67,7 @@ class _Graph:
         self.nodes.append(self.package.helper.make_node(kind, inputs, [name], **more))
         return name
 
-    def standardized(self, mean: Any, scale: Any) -> str:
+    def standardize(self, mean: Any, scale: Any) -> str:
         """(X - mean) / scale."""
         return self.add("Div", [self.add("Sub", ["X", self.constant(mean)]), self.constant(scale)])
 
@@ -75,7 +75,7 @@ class _Graph:
 def _linear(graph: _Graph, ranker: Any) -> str:
     rows = "X"
     if len(ranker.pairs_):
-        z = graph.standardized(ranker.mean_, ranker.scale_)
+        z = graph.standardize(ranker.mean_, ranker.scale_)
         sides = [graph.add("Gather", [z, graph.constant(ranker.pairs_[:, k])], axis=1) for k in (0, 1)]
         rows = graph.add("Concat", ["X", graph.add("Mul", sides)], axis=1)
     product = graph.add("MatMul", [rows, graph.constant(ranker.coef_[:, None])])
@@ -86,7 +86,7 @@ def _network(graph: _Graph, ranker: Any) -> str:
     from placet.rank.neural import layers
 
     graph.kind = graph.package.TensorProto.FLOAT
-    out = graph.add("Cast", [graph.standardized(ranker.mean_, ranker.scale_)], to=graph.kind)
+    out = graph.add("Cast", [graph.standardize(ranker.mean_, ranker.scale_)], to=graph.kind)
     for k, (W, b) in enumerate(layers(ranker.weights_, ranker.sizes_.tolist())):
         out = graph.add("Relu", [out]) if k else out
         out = graph.add("Add", [graph.add("MatMul", [out, graph.constant(W.T if k else W)]), graph.constant(b)])

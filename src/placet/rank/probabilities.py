@@ -57,22 +57,22 @@ def top1(s: Floats, offsets: NDArray[np.int64]) -> Floats:
     return out
 
 
-def above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
+def probability_above(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
     """P(i above j) at ``gap`` = s_i - s_j.
 
     Plackett-Luce and Bradley-Terry: 1 / (1 + e^-gap).  Rao-Kupper: 1 / (1 + theta e^-gap), theta = 1 + e^tie.
     Davidson: e^(gap / 2) / (e^(gap / 2) + e^(-gap / 2) + e^tie).  In the last two, the rest is P(tied).
 
-    >>> above([0.0], "ranknet", {}), above([0.0], "davidson", {"tie": 0.0})
+    >>> probability_above([0.0], "ranknet", {}), probability_above([0.0], "davidson", {"tie": 0.0})
     (array([0.5]), array([0.33333333]))
     """
     model = loss if loss in PAIR_MODELS else "bradley-terry"
     return outcome_probabilities(gap, model, params.get("tie", 0.0))[0]
 
 
-def above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
+def probability_above_unless_tied(gap: ArrayLike, loss: str, params: Mapping[str, Any]) -> Floats:
     """P(i above j | not tied)."""
-    one, other = above(gap, loss, params), above(-np.asarray(gap), loss, params)
+    one, other = probability_above(gap, loss, params), probability_above(-np.asarray(gap), loss, params)
     return one / (one + other)
 
 
@@ -210,7 +210,7 @@ def calibration(s: Floats, lists: Lists, loss: str, params: Mapping[str, Any], *
         if not len(i):
             continue
         gap = s[a:b][i] - s[a:b][j]
-        p = above_unless_tied(np.abs(gap), loss, params)
+        p = probability_above_unless_tied(np.abs(gap), loss, params)
         right = np.where(gap == 0, 0.5, gap > 0)
         which = np.minimum(((p - 0.5) * 2 * bins).astype(np.int64), bins - 1)
         for row, values in zip(sums, (p, right, np.ones(len(p)))):

@@ -22,7 +22,7 @@ from placet.rank import files, probabilities
 from placet.rank.controls import Controls, control_rows
 from placet.rank.conventions import refuse_other_arguments, refuse_search_without_routing
 from placet.rank.features import to_dense
-from placet.rank.state import Part, check_params, check_state, holds, stated
+from placet.rank.state import Part, check_params, check_state, fitted_attributes, holds
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
 
@@ -196,7 +196,7 @@ class Ranker(BaseEstimator):
         """
         probabilities.refuse_unless_order(self._loss())
         queries = self._rows_to_score(X, qid)
-        s, offsets = self._strengths(queries)
+        s, offsets = self._model_scores(queries)
         return in_order_of(X, queries, probabilities.top1(s.ravel(), offsets).reshape(s.shape))
 
     def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike, qid: Ids | None = None) -> Scores:
@@ -207,9 +207,9 @@ class Ranker(BaseEstimator):
         """
         probabilities.refuse_unless_pairs(self._loss())
         queries = self._rows_to_score(X, qid)
-        s = in_order_of(X, queries, self._strengths(queries)[0])
+        s = in_order_of(X, queries, self._model_scores(queries)[0])
         gap = s[..., np.asarray(i)] - s[..., np.asarray(j)]
-        return probabilities.above(gap, self._loss(), self._loss_parameters())
+        return probabilities.probability_above(gap, self._loss(), self._loss_parameters())
 
     def predict_tiers(self, X: Any, qid: Ids | None = None) -> NDArray[np.int64]:
         """Tier of every row in its list, 0 the best, in the most probable partition consistent with the scores.
@@ -218,7 +218,7 @@ class Ranker(BaseEstimator):
         """
         probabilities.refuse_unless_tiers(self._loss())
         queries = self._rows_to_score(X, qid)
-        s, offsets = self._strengths(queries)
+        s, offsets = self._model_scores(queries)
         params, loss = self._loss_parameters(), self._loss()
         lists = [probabilities.most_probable_tiers(s.ravel()[a:b], loss, params) for a, b in pairwise(offsets)]
         tiers = np.concatenate(lists) if lists else np.zeros(0, np.int64)
@@ -231,7 +231,7 @@ class Ranker(BaseEstimator):
         given.
         """
         probabilities.refuse_unless_order(self._loss())
-        s, offsets = self._strengths(self._rows_to_score(X, qid))
+        s, offsets = self._model_scores(self._rows_to_score(X, qid))
         s = s.ravel()
         return [probabilities.place_probabilities(s[a:b]) for a, b in pairwise(offsets)]
 
@@ -244,7 +244,7 @@ class Ranker(BaseEstimator):
         """
         probabilities.refuse_unless_pairs(self._loss())
         queries, lists = self._rows_and_grades(X, y, qid)
-        s, _ = self._strengths(queries)
+        s, _ = self._model_scores(queries)
         return probabilities.calibration(s.ravel(), lists, self._loss(), self._loss_parameters(), bins=bins)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -281,7 +281,7 @@ class Ranker(BaseEstimator):
 
     def saved_state(self) -> dict[str, Any] | None:
         """The fitted attributes to save; None if the ranker is not fitted."""
-        names = stated(type(self)) if hasattr(self, "n_features_in_") else ()
+        names = fitted_attributes(type(self)) if hasattr(self, "n_features_in_") else ()
         return {name: getattr(self, name) for name in names} or None
 
     @classmethod
@@ -362,7 +362,7 @@ class Ranker(BaseEstimator):
         """Scores (rows,) of the rows of queries; a ranker of labels returns (rows, labels)."""
         raise NotImplementedError
 
-    def _strengths(self, queries: Queries) -> tuple[Scores, Ints]:
+    def _model_scores(self, queries: Queries) -> tuple[Scores, Ints]:
         """Scores on the scale of the fitted model, and the offsets of their lists; a row of a 2-D table is a list."""
         s = self._scores(queries)
         return s, queries.offsets if s.ndim == 1 else s.shape[1] * np.arange(len(s) + 1)
@@ -391,10 +391,10 @@ class Ranker(BaseEstimator):
 
         ``judge`` is the metric on the validation set; without one, ``instead`` is used (None: the last state is best).
         """
-        tell = lambda step, quality: self._tell(step, n_steps, None if judge is None else quality)  # noqa: E731
+        tell = lambda step, quality: self._report_progress(step, n_steps, None if judge is None else quality)  # noqa: E731
         return Best(judge or instead, validates=judge is not None, tell=tell, **options)
 
-    def _tell(self, step: int, steps: int, value: float | None) -> None:
+    def _report_progress(self, step: int, steps: int, value: float | None) -> None:
         """Report progress after each step of ``_fit``; ``value``: the validation metric, if known."""
         if self._progress is not None:
             self._progress(step, steps, value)

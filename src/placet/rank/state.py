@@ -219,7 +219,7 @@ def is_fitted(value: Any) -> bool:
     return hasattr(type(value), "from_saved") and hasattr(value, "n_features_in_")
 
 
-def stated(kind: type) -> dict[str, Part]:
+def fitted_attributes(kind: type) -> dict[str, Part]:
     """All fitted attributes of a ranker class, with their specifications."""
     own = getattr(kind, "_state", None)
     if not isinstance(own, Mapping) or not all(hasattr(part, "refuse") for part in own.values()):
@@ -233,7 +233,7 @@ def stated(kind: type) -> dict[str, Part]:
 
 def check_state(kind: type, state: Mapping[str, Any]) -> None:
     """Raise a ``DataError`` unless the values match the specifications of the class."""
-    expected = stated(kind)
+    expected = fitted_attributes(kind)
     if set(state) != set(expected):
         raise DataError(f"the state of a {kind.__name__} is {sorted(expected)}, not {sorted(map(str, state))}")
     sizes: Sizes = {}

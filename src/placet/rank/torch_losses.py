@@ -92,8 +92,8 @@ def pad(column: Any, offsets: Any) -> tuple[Any, Any]:
 def _listnet(s: Any, grade: Any, mask: Any) -> Any:
     """Cross-entropy of softmax(grade) and softmax(s)."""
     torch = pytorch()
-    p = torch.softmax(_hidden(grade, mask), dim=1)
-    log_sum = torch.logsumexp(_hidden(s, mask), dim=1, keepdim=True)
+    p = torch.softmax(_mask_padding(grade, mask), dim=1)
+    log_sum = torch.logsumexp(_mask_padding(s, mask), dim=1, keepdim=True)
     several = mask.sum(dim=1) > 1
     return torch.where(several, torch.where(mask, p * (log_sum - s), 0.0).sum(dim=1), 0.0)
 
@@ -124,7 +124,7 @@ def _swap_weights(s: Any, grade: Any, mask: Any, k: int | None, mu: float) -> An
     torch = pytorch()
     n = s.shape[1]
     cut = n if k is None else min(k, n)
-    x = _hidden(s, mask)
+    x = _mask_padding(s, mask)
     low = (x[:, None, :] > x[:, :, None]).sum(dim=2)
     high = low + (x[:, None, :] == x[:, :, None]).sum(dim=2)
     discount = 1.0 / torch.log2(2.0 + torch.arange(n, device=s.device, dtype=s.dtype))
@@ -203,7 +203,7 @@ NATIVE: dict[str, Callable[..., Any]] = {
 # --- tiers of padded tables -------------------------------------------------------------------------------------------
 
 
-def _hidden(x: Any, mask: Any) -> Any:
+def _mask_padding(x: Any, mask: Any) -> Any:
     """x with padded rows set to a value so low that its exponential vanishes."""
     torch = pytorch()
     return torch.where(mask, x, torch.finfo(x.dtype).min / 8)
@@ -214,7 +214,7 @@ def _sorted_tiers(s: Any, grade: Any, mask: Any) -> tuple[Any, Any, Any, Any, An
     there, and the number of rows in each tier (lists, tiers).
     """
     torch = pytorch()
-    order = torch.argsort(_hidden(grade, mask), dim=1, descending=True, stable=True)
+    order = torch.argsort(_mask_padding(grade, mask), dim=1, descending=True, stable=True)
     s, grade, mask = (torch.gather(x, 1, order) for x in (s, grade, mask))
     first = torch.ones_like(mask)
     first[:, 1:] = (grade[:, 1:] != grade[:, :-1]) | ~mask[:, 1:]
@@ -226,13 +226,13 @@ def _sorted_tiers(s: Any, grade: Any, mask: Any) -> tuple[Any, Any, Any, Any, An
 def _log_sums_below(s: Any, mask: Any) -> Any:
     """log sum of e^s over each row and all rows after it."""
     torch = pytorch()
-    return torch.logcumsumexp(_hidden(s, mask).flip(1), dim=1).flip(1)
+    return torch.logcumsumexp(_mask_padding(s, mask).flip(1), dim=1).flip(1)
 
 
 def _log_sums_of_tiers(s: Any, mask: Any, tier: Any) -> Any:
     """log sum of e^s over the rows of each tier (lists, tiers); 0 for empty tiers."""
     torch = pytorch()
-    top = torch.full_like(s, torch.finfo(s.dtype).min).scatter_reduce(1, tier, _hidden(s.detach(), mask), "amax")
+    top = torch.full_like(s, torch.finfo(s.dtype).min).scatter_reduce(1, tier, _mask_padding(s.detach(), mask), "amax")
     shifted = torch.where(mask, s - torch.gather(top, 1, tier), 0.0)
     total = torch.zeros_like(s).scatter_add(1, tier, torch.where(mask, torch.exp(shifted), 0.0))
     some = total > 0
