@@ -72,7 +72,7 @@ class SupervisedFusion(Ranker):
         found: list[tuple[int, Ranker]] = []
         with best:
             for name, params in self.members:
-                found.append(self._best_member(name, _several(params), seen, held_out))
+                found.append(self._best_member(name, _parameter_sets(params), seen, held_out))
                 best.see(list(found))
                 if found[-1][1].fit_summary_["interrupted"]:
                     raise KeyboardInterrupt
@@ -201,5 +201,5 @@ def _as_features(queries: Queries) -> Queries:
     return replace(queries, X=fusion_features(queries.X, queries.offsets), features=None)
 
 
-def _several(params: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _parameter_sets(params: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     return [params] if isinstance(params, Mapping) else params

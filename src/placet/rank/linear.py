@@ -22,7 +22,7 @@ from placet.rank.state import Array, Learnt, Number, holds
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # of a standardized feature
-ROUNDS, SETTLED = 10, 0.01  # maximum number of rounds and relative tolerance of `reweighted`
+ROUNDS, SETTLED = 10, 0.01  # maximum number of rounds and relative tolerance of `minimize_reweighted`
 SOLVERS: dict[str, tuple[str, ...]] = {
     "lbfgs": ("no sampling",),
     "newton": ("hvp", "no learnt parameters", "no sampling"),
@@ -218,7 +218,7 @@ class LinearRanker(Ranker):
             steps: dict[str, Any] = {"learning_rate": self.learning_rate, "max_iter": self.max_iter}
             return sgd(estimate, start, method=self.step, rng=rng, callback=after, **steps)
         if objective.bound.loss.reweights:
-            return reweighted(
+            return minimize_reweighted(
                 objective, start, after, tol=self.tol, max_iter=self.max_iter, bounds=self._box(len(start))
             )
         common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
@@ -306,7 +306,7 @@ class LinearRanker(Ranker):
             raise ValueError("monotone belongs to solver='lbfgs', without second_order")
 
 
-def reweighted(
+def minimize_reweighted(
     objective: Objective,
     x: Floats,
     after: Callable[[Floats, float], None],

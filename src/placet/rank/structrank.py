@@ -276,7 +276,7 @@ class StructRank(Ranker):
                 total += float(queries.weight[q]) * value
                 gradient = float(queries.weight[q]) * np.concatenate([pull_back(g), slope])
                 if self.halving == "loss":
-                    lowers = self._lowers(scorer, graphs[q], X[a:b], own, seed, value)
+                    lowers = self._descent_test(scorer, graphs[q], X[a:b], own, seed, value)
                 theta, used = feasible_step(theta, gradient, rate, norm, scorer.n_nonnegative, self.halving, lowers)
                 rate = {"loss": max(used, 0.5 * rate), "rate": used}.get(self.halving, rate)
             rate /= np.sqrt(2.0)
@@ -285,7 +285,7 @@ class StructRank(Ranker):
             if ends:
                 return
 
-    def _lowers(
+    def _descent_test(
         self, scorer: Any, graph: Graph, X: Floats, own: tuple[int, int] | None, random_state: int, value: float
     ) -> Callable[[Floats], bool]:
         """theta -> whether the loss of a list at theta is at most ``value``."""

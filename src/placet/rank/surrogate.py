@@ -73,7 +73,7 @@ def pattern_search(
         x = _on_grid(start)
         value, length = value_at(x), step
         while length >= least_step and len(tried) < limit:
-            found = _better(value_at, x, value, length)
+            found = _better_neighbor(value_at, x, value, length)
             if found is None:
                 length /= 2
             else:
@@ -83,7 +83,9 @@ def pattern_search(
     return Search(best[0], best[1], tried)
 
 
-def _better(value_at: Callable[[Floats], float], x: Floats, value: float, length: float) -> tuple[Floats, float] | None:
+def _better_neighbor(
+    value_at: Callable[[Floats], float], x: Floats, value: float, length: float
+) -> tuple[Floats, float] | None:
     for k in range(len(x)):
         for sign in (1.0, -1.0):
             y = x.copy()
