@@ -98,7 +98,7 @@ def peak_memory(run: Callable[[], object], patience: float = 600.0, warm_up: Cal
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_measured, args=(run, warm_up or run, sender))
+    child = context.Process(target=_send_peak, args=(run, warm_up or run, sender))
     child.start()
     sender.close()
     if not receiver.poll(patience):
@@ -110,7 +110,7 @@ def peak_memory(run: Callable[[], object], patience: float = 600.0, warm_up: Cal
         child.join()
 
 
-def _measured(run: Callable[[], object], warm_up: Callable[[], object], sender) -> None:
+def _send_peak(run: Callable[[], object], warm_up: Callable[[], object], sender) -> None:
     warm_up()
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current resident memory
     before = _high_water()

@@ -66,7 +66,7 @@ def application(
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ],
         middleware=[Middleware(Guard, keys=keys, hosts=None if to_others else LOCAL_HOSTS)],
-        exception_handlers={HTTPException: _refused, Exception: _failed},
+        exception_handlers={HTTPException: _error_response, Exception: _failure_response},
         lifespan=lifespan,
     )
     app.state.store, app.state.keys, app.state.jobs = store, keys, Jobs()
@@ -83,7 +83,7 @@ async def _report_style(request: Request) -> Response:
     return PlainTextResponse(CSS, media_type="text/css")
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     """An error response: a page for a person, JSON for a script."""
     assert isinstance(error, HTTPException)
     words = error.detail if error.detail != "Not Found" else "there is nothing at this address"
@@ -92,5 +92,5 @@ async def _refused(request: Request, error: Exception) -> Response:
     return refusal(error.status_code, words)
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _failure_response(request: Request, error: Exception) -> Response:
     return refusal(500, "the studio failed at this; the terminal that runs it says more")
