@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, rows_of
-from placet.data.packages import import_optional
 from placet.data.room import refuse_beyond_memory
 from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
@@ -187,7 +186,10 @@ class NeuralRanker(Ranker):
 
 def pytorch() -> Any:
     """Import PyTorch, or say how to install it."""
-    torch = import_optional("torch", "networks are trained with PyTorch", "pip install 'placet[neural]'")
+    try:
+        import torch  # a statement, which torch.compile can trace, unlike `import_optional`
+    except ImportError:
+        raise ImportError("networks are trained with PyTorch; install it with: pip install 'placet[neural]'") from None
     if is_forked() and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
     return torch
