@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from placet.aggregate import consensus, existence, information, likelihood
 from placet.aggregate.ballot_models import PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.likelihood import Ballots
+from placet.aggregate.prior import learn_width
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.data.graph import always_together, components
 from placet.kernels import orders
@@ -251,7 +252,7 @@ def tied_ballots(draw):
 def test_without_a_prior_scores_are_refused_where_the_likelihood_has_a_way_to_rise_for_ever(ballots, method):
     loss = {"pmop": "pmop-exact", "pmop-fd": "pmop-fd", "plackett-luce": "pl-partition"}[method]
     lists = Lists(-ballots.tier.astype(float), ballots.offsets, ballots.weight)
-    group = always_together(*existence.telling_rows(ballots, ballots.weight), ballots.n_items)
+    group = always_together(*existence.informative_rows(ballots, ballots.weight), ballots.n_items)
     units = group if method == "pmop-fd" else np.arange(ballots.n_items)
 
     def flat(v):
@@ -328,6 +329,18 @@ def test_the_learnt_width_of_ballots_maximizes_the_marginal_likelihood(method, n
     low, best, high = (evidence(width * f) for f in (1 - step, 1.0, 1 + step))
     assert best > low
     assert best > high
+
+
+@pytest.mark.parametrize("root", [0.02, 0.1, 0.5, 2.0])
+def test_a_width_near_which_data_say_little_is_found_all_the_same(root):
+    calls = []
+
+    def mean_square(w):  # almost that of the prior itself: the excess changes by a thousandth where w changes by half
+        calls.append(w)
+        return w**2 * (1 + 1e-3 * (1 - (w / root) ** 2) / (1 + (w / root) ** 2)), 2.0
+
+    assert learn_width(mean_square) == pytest.approx(root, rel=0.01)
+    assert len(calls) <= 15
 
 
 def test_ballots_of_unequal_numbers_rank_few_lists_where_they_belong():

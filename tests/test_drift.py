@@ -64,7 +64,7 @@ def test_the_factorization_is_that_of_the_dense_hessian(family):
     spread = walk.spread(x, factored)
     full = np.linalg.inv(H) / walk.p.scale
     np.testing.assert_allclose(spread.own, np.diag(full)[: walk.n], rtol=1e-5)
-    last, end = walk.last(6), walk.chains.step[-1]
+    last, end = walk.last_unknowns(6), walk.chains.step[-1]
     expected = full[np.ix_(last, last)] + np.diag(0.5**2 * (end - walk.chains.step[last]))
     np.testing.assert_allclose(walk.covariance(factored, 6), expected, rtol=1e-4, atol=1e-8)
 

@@ -51,7 +51,7 @@ def learn_width(mean_square: Callable[[float], tuple[float, float]], start: floa
         low, high = (u, high) if excess > 0 else (low, u)
         first = before is None or u == before[0]
         slope = 0.5 * growth - 1 if before is None or first else (excess - before[1]) / (u - before[0])
-        step = -excess / min(slope, -0.02)
+        step = -excess / min(slope, -1e-3)
         before = (u, excess)
         new = u + step
         if not low < new < high:  # the bound itself if not tried yet, else the midpoint
