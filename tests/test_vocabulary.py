@@ -35,7 +35,8 @@ BRITISH = re.compile(
 )
 PARTICIPLES = {
     "held", "known", "told", "fitted", "scored", "packed", "unpacked", "restored", "scaled", "resampled", "shared",
-    "minimised", "centred", "joined_", "checked_", "seen", "drawn_", "sampled_", "given_", "found_",
+    "seen", "kept", "made", "given", "said", "shown", "drawn", "taken", "written", "chosen", "lost", "tried", "added",
+    "counted", "named", "started", "sampled", "judged", "joined", "checked", "used", "moved", "stated",
 }  # fmt: skip
 """Participles that say nothing alone: what is held, known, scaled?"""
 

@@ -97,7 +97,7 @@ def place_in_cell(x, cell):
 
 @jit()
 def order_by_cell(x):
-    """Numbers of the values, grouped by cell in ascending order.  O(E), or O(E log E) if cells are many and far apart."""
+    """Numbers of the values, grouped by cell in ascending order.  O(E), or O(E log E) if cells are far apart."""
     low, high = np.inf, -np.inf
     for e in range(len(x)):
         own = cell_number(x[e])

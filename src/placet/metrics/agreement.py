@@ -19,7 +19,7 @@ def kendall_tau(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     >>> kendall_tau([3.0, 2.0, 1.0], [2, 1, 1], [0, 3]).round(4)  # 2 / sqrt(3 * 2)
     array([0.8165])
     """
-    from placet.kernels import metrics as kernels  # see ``relevance.cascaded``
+    from placet.kernels import metrics as kernels  # see ``relevance.cascaded_sum``
 
     ranking = rank(s, offsets)
     grade = checked_column(grade, ranking, "grade")
@@ -86,7 +86,7 @@ def rbo(s: Scores, grade: ArrayLike, offsets: ArrayLike, k: int | None = None, *
     >>> rbo([2.0, 1.0], [1, 2], [0, 2], p=0.5)  # X_1 = 0, X_2 = 2: 0.25 + 0.25
     array([0.5])
     """
-    from placet.kernels import metrics as kernels  # see ``relevance.cascaded``
+    from placet.kernels import metrics as kernels  # see ``relevance.cascaded_sum``
 
     if not 0 < p < 1:
         raise ValueError(f"p is {p}; it must be between 0 and 1 (0.9 looks at about the first ten places)")

@@ -14,7 +14,7 @@ from placet.data.arrays import Floats, refuse_masked_or_complex
 from placet.data.gains import discounts
 from placet.data.room import refuse_dense
 from placet.metrics.ranking import Ranking, checked_depth, rank
-from placet.metrics.relevance import Scores, cascaded, discounted, per_list_total, ratio
+from placet.metrics.relevance import Scores, cascaded_sum, discounted_sum, per_list_total, ratio
 
 
 def alpha_ndcg(
@@ -35,9 +35,9 @@ def alpha_ndcg(
     >>> alpha_ndcg([3.0, 2.0, 1.0], [[1, 0], [1, 0], [0, 1]], [0, 3], 2).round(4)  # (1 + 0.5/log2 3) / (1 + 1/log2 3)
     array([0.8066])
     """
-    from placet.kernels import metrics as kernels  # see ``relevance.cascaded``
+    from placet.kernels import metrics as kernels  # see ``relevance.cascaded_sum``
 
-    ranking, dense = _judged(s, judged, offsets, alpha)
+    ranking, dense = _dense_judgments(s, judged, offsets, alpha)
     d = discounts(checked_depth(k, ranking.offsets), "log2")
     best = np.zeros(ranking.n_lists)
     kernels.greedy_alpha_dcg(dense, ranking.offsets, float(alpha), d, best)
@@ -62,7 +62,7 @@ def err_ia(
     >>> err_ia([3.0, 2.0, 1.0], [[1, 0], [1, 0], [0, 1]], [0, 3], 2)  # (1 + 0.5/2) / (2 (1 + 0.5/2))
     array([0.5])
     """
-    ranking, dense = _judged(s, judged, offsets, alpha)
+    ranking, dense = _dense_judgments(s, judged, offsets, alpha)
     d = discounts(checked_depth(k, ranking.offsets), "reciprocal")
     n_topics = np.zeros(ranking.n_lists)
     for column in dense.T:
@@ -73,7 +73,9 @@ def err_ia(
     return ratio(_novel_gain(ranking, dense, alpha, d), n_topics * full[depth], empty)
 
 
-def _judged(s: Scores, judged: ArrayLike, offsets: ArrayLike, alpha: float) -> tuple[Ranking, NDArray[np.uint8]]:
+def _dense_judgments(
+    s: Scores, judged: ArrayLike, offsets: ArrayLike, alpha: float
+) -> tuple[Ranking, NDArray[np.uint8]]:
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha is {alpha}; it must be in [0, 1]")
     ranking = rank(s, offsets)
@@ -84,12 +86,12 @@ def _judged(s: Scores, judged: ArrayLike, offsets: ArrayLike, alpha: float) -> t
     given = np.asarray(judged)
     if given.ndim != 2 or len(given) != len(ranking.s):
         raise ValueError(
-            f"judgements have shape {given.shape}; they must be (rows, subtopics) with {len(ranking.s)} rows"
+            f"judgments have shape {given.shape}; they must be (rows, subtopics) with {len(ranking.s)} rows"
         )
     nan = np.isnan(given.astype(np.float64)).any(axis=1)
     if nan.any():
         raise ValueError(
-            f"row {int(np.argmax(nan))}: a judgement is nan ({int(nan.sum())} such rows); use 0 for not relevant"
+            f"row {int(np.argmax(nan))}: a judgment is nan ({int(nan.sum())} such rows); use 0 for not relevant"
         )
     return ranking, np.ascontiguousarray(given > 0, dtype=np.uint8)
 
@@ -101,7 +103,7 @@ def _novel_gain(ranking: Ranking, dense: NDArray[np.uint8], alpha: float, d: Flo
         if not column.any():
             continue
         if alpha == 0:
-            total += discounted(ranking, column.astype(np.float64), d)
+            total += discounted_sum(ranking, column.astype(np.float64), d)
         else:
-            total += cascaded(ranking, alpha * column, d) / alpha
+            total += cascaded_sum(ranking, alpha * column, d) / alpha
     return total

@@ -11,7 +11,7 @@ from placet.data.arrays import Floats, refuse_masked_or_complex
 from placet.data.errors import one_of
 from placet.data.gains import discounts
 from placet.metrics.ranking import Ranking, checked_column, checked_depth, rank
-from placet.metrics.relevance import Scores, discounted, ideal, is_relevant, per_list_total, ratio
+from placet.metrics.relevance import Scores, discounted_sum, ideal, is_relevant, per_list_total, ratio
 
 NORMALIZE = ("all", "list", "none")
 
@@ -62,8 +62,8 @@ def psp(
     d = np.ones(checked_depth(k, ranking.offsets))
     places = np.diff(ranking.offsets) if k is None else k
     scale = 1.0 / np.maximum(places, 1.0)
-    return _normalized(
-        scale * discounted(ranking, worth, d), scale * ideal(worth, ranking.offsets, d), n_true, normalize, empty
+    return _normalize(
+        scale * discounted_sum(ranking, worth, d), scale * ideal(worth, ranking.offsets, d), n_true, normalize, empty
     )
 
 
@@ -89,8 +89,8 @@ def psndcg(
     d = discounts(checked_depth(k, ranking.offsets), "log2")
     flat = np.append(0.0, np.cumsum(d))[np.minimum(n_true, len(d)).astype(np.int64)]
     scale = ratio(np.ones(ranking.n_lists), flat, 0.0)
-    return _normalized(
-        scale * discounted(ranking, worth, d), scale * ideal(worth, ranking.offsets, d), n_true, normalize, empty
+    return _normalize(
+        scale * discounted_sum(ranking, worth, d), scale * ideal(worth, ranking.offsets, d), n_true, normalize, empty
     )
 
 
@@ -115,7 +115,7 @@ def _worth(
     return ranking, true / p, per_list_total(true, ranking.offsets)
 
 
-def _normalized(value: Floats, best: Floats, n_true: Floats, normalize: str, empty: float) -> Floats:
+def _normalize(value: Floats, best: Floats, n_true: Floats, normalize: str, empty: float) -> Floats:
     one_of(normalize, NORMALIZE, "normalize")
     defined = n_true > 0
     if normalize == "list":

@@ -56,7 +56,7 @@ def ndcg(
     places = checked_depth(k, ranking.offsets)
     d = discounts(places, conv.discount if discount is None else discount)
     best = ideal(gain_of_row, ranking.offsets, d)
-    value = ratio(discounted(ranking, gain_of_row, d), best, conv.empty if empty is None else empty)
+    value = ratio(discounted_sum(ranking, gain_of_row, d), best, conv.empty if empty is None else empty)
     if compat == "letor" and k is not None:
         value[np.diff(ranking.offsets) < k] = 0.0  # LETOR's script prints no value beyond the last document
     return value
@@ -92,7 +92,7 @@ def average_precision(
         found_precision, total = _precision_at_hits(ranking, above, places)
         total = np.minimum(total, places) if compat in ("lightgbm", "xgboost") else total
         return ratio(found_precision, total, conv.empty if empty is None else empty)
-    ranking, relevant, total = _judged(ranking, grade, offsets, conv, threshold, name)
+    ranking, relevant, total = _relevance_of_rows(ranking, grade, offsets, conv, threshold, name)
     hits = block_sums(ranking, relevant)
     some = np.flatnonzero(hits)
     hits, list_of = hits[some], ranking.list_of[some]
@@ -128,8 +128,8 @@ def precision(
     array([0.5])
     """
     conv = convention(compat, "precision")
-    ranking, relevant, total = _judged(s, grade, offsets, conv, threshold, name)
-    hits = discounted(ranking, relevant, np.ones(checked_depth(k, ranking.offsets)))
+    ranking, relevant, total = _relevance_of_rows(s, grade, offsets, conv, threshold, name)
+    hits = discounted_sum(ranking, relevant, np.ones(checked_depth(k, ranking.offsets)))
     retrieved = ranking.per_list(ranking.stop - ranking.start)
     if k is None or compat == "xgboost":
         places = np.minimum(retrieved, np.inf if k is None else k)
@@ -158,8 +158,8 @@ def recall(
     array([0.5])
     """
     conv = convention(compat, "recall")
-    ranking, relevant, total = _judged(s, grade, offsets, conv, threshold, name)
-    hits = discounted(ranking, relevant, np.ones(checked_depth(k, ranking.offsets)))
+    ranking, relevant, total = _relevance_of_rows(s, grade, offsets, conv, threshold, name)
+    hits = discounted_sum(ranking, relevant, np.ones(checked_depth(k, ranking.offsets)))
     return ratio(hits, total, conv.empty if empty is None else empty)
 
 
@@ -185,8 +185,8 @@ def mrr(
     array([0.75])
     """
     conv = convention(compat, "mrr")
-    ranking, relevant, total = _judged(s, grade, offsets, conv, threshold, name)
-    value = cascaded(ranking, relevant, discounts(checked_depth(k, ranking.offsets), "reciprocal"))
+    ranking, relevant, total = _relevance_of_rows(s, grade, offsets, conv, threshold, name)
+    value = cascaded_sum(ranking, relevant, discounts(checked_depth(k, ranking.offsets), "reciprocal"))
     value[total == 0] = conv.empty if empty is None else empty
     return value
 
@@ -219,14 +219,14 @@ def err(
             f"row {at}: grade {grade[at]:g} is not in [0, {top:g}] ({int(outside.sum())} such rows); "
             "ERR needs grades from 0 to max_grade"
         )
-    value = cascaded(
+    value = cascaded_sum(
         ranking, np.exp2(grade - top) - np.exp2(-top), discounts(checked_depth(k, ranking.offsets), "reciprocal")
     )
     value[per_list_total(grade > 0, ranking.offsets) == 0] = empty
     return value
 
 
-def _judged(
+def _relevance_of_rows(
     s: Scores, grade: ArrayLike, offsets: ArrayLike, conv: Convention, threshold: float | None, name: ArrayLike | None
 ) -> tuple[Ranking, Floats, Floats]:
     """Ranking, relevance of each row (1 or 0) and number of relevant rows in each list."""
@@ -257,7 +257,7 @@ def ratio(above: Floats, below: NDArray[Any], empty: float) -> Floats:
     return np.divide(above, below, out=np.full(len(above), float(empty)), where=below > 0)
 
 
-def discounted(ranking: Ranking, x: Floats, d: Floats) -> Floats:
+def discounted_sum(ranking: Ranking, x: Floats, d: Floats) -> Floats:
     """Expected sum_i x_i d_i in each list: each place of a tied block has the block's mean x.  O(rows)."""
     if ranking.untied and ranking.n_lists * len(d) <= 2 * len(x):
         return _top_sums(ranking, x, d)
@@ -272,7 +272,7 @@ def discounted(ranking: Ranking, x: Floats, d: Floats) -> Floats:
 
 
 def _top_sums(ranking: Ranking, x: Floats, d: Floats) -> Floats:
-    """`discounted` without ties, by a table of the first places of every list.  O(lists x places)."""
+    """`discounted_sum` without ties, by a table of the first places of every list.  O(lists x places)."""
     if not len(d):
         return np.zeros(ranking.n_lists)
     place = np.arange(len(d))
@@ -298,7 +298,7 @@ def _precision_at_hits(ranking: Ranking, relevant: NDArray[np.bool_], places: in
     return total.astype(np.float64), count.astype(np.float64)
 
 
-def cascaded(ranking: Ranking, stop_prob: Floats, d: Floats) -> Floats:
+def cascaded_sum(ranking: Ranking, stop_prob: Floats, d: Floats) -> Floats:
     """Expected sum_i d_i R_i prod_{j<i} (1 - R_j) in each list, over the orders of tied rows."""
     from placet.kernels import metrics as kernels  # the only part that needs Numba, which takes half a second to import
 
@@ -312,7 +312,7 @@ def ideal(x: Floats, offsets: Ints, d: Floats) -> Floats:
     out = np.zeros(len(offsets) - 1)
     for lists, rows in batches(offsets):
         best = np.sort(x[rows].reshape(len(lists), -1), axis=1)[:, ::-1][:, : len(d)]
-        out[lists] = np.cumsum(best * d[: best.shape[1]], axis=1)[:, -1]  # in sequence, as in ``discounted``
+        out[lists] = np.cumsum(best * d[: best.shape[1]], axis=1)[:, -1]  # in sequence, as in ``discounted_sum``
     return out
 
 
