@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import placet
 from placet.data import DataError, Lists, Queries
@@ -78,6 +79,75 @@ def test_folds_judge_every_query_by_a_fit_that_has_not_seen_it(tmp_path):
     assert choice.value == choice.best.value
     choice.ranker.save(tmp_path / "m")
     np.testing.assert_array_equal(placet.load(tmp_path / "m").predict(TEST), choice.ranker.predict(TEST))
+
+
+# one fit a candidate, each without another part
+
+
+def in_turn(candidates, n_parts, metric="ndcg@5"):
+    """By hand: (part, ranker, its value, its spread) of every candidate, and the parts of the queries."""
+    whole = placet.concat([TRAIN, VALID])
+    part, fits = deal(whole, n_parts, 0), []
+    for number, (_, params) in enumerate(candidates):
+        k = number % n_parts
+        own = whole[part == k]
+        ranker = LinearRanker(**params, metric=metric).fit(whole[part != k], valid=own)
+        fits.append((k, ranker, ranker.score(own), spread(ranker.predict(own), own.offsets)))
+    return [whole[part == k] for k in range(n_parts)], fits
+
+
+def test_candidates_in_turn_leave_out_one_part_after_the_other(tmp_path):
+    steps = []
+    more = {"folds": 3, "rotate": True, "metric": "ndcg@5", "progress": lambda *state: steps.append(state[:2])}
+    choice = autorank(TRAIN, VALID, candidates=LINEAR, blend=4, **more)
+    parts, fits = in_turn(LINEAR, 3)
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert [trial.value for trial in choice.trials] == pytest.approx([value for _, _, value, _ in fits])
+    expected = sum(ranker.predict(TEST) / unit for _, ranker, _, unit in fits) / 4
+    np.testing.assert_allclose(choice.ranker.predict(TEST), expected, rtol=1e-10)
+    unseen = []
+    for k, own in enumerate(parts):
+        s = sum(ranker.predict(own) / unit for part, ranker, _, unit in fits if part == k)
+        unseen.append(ndcg(s, own.grade, own.offsets, 5))
+    assert choice.value == pytest.approx(np.nanmean(np.concatenate(unseen)))
+    assert choice.best.value == max(trial.value for trial in choice.trials)
+    assert "fitted without one, in turn" in choice.notes[0]
+    choice.ranker.save(tmp_path / "m")
+    np.testing.assert_array_equal(placet.load(tmp_path / "m").predict(TEST), choice.ranker.predict(TEST))
+
+
+def test_the_best_in_turn_are_as_many_from_each_part():
+    many = [("linear", {"loss": "ranknet", "l2": l2}) for l2 in (1e-3, 1e-3, 1.0, 1e2, 1e2, 1.0, 1e-1, 1e-1)]
+    choice = autorank(TRAIN, VALID, candidates=many, folds=2, rotate=True, blend=4, metric="ndcg@5")
+    kept = [any(trial is member for member in choice.members) for trial in choice.trials]
+    for k in (0, 1):
+        values = [trial.value for trial in choice.trials[k::2]]
+        best = sorted(range(4), key=lambda i: -values[i])[:2]  # stable: a tie goes to the earlier
+        assert [i for i in range(4) if kept[k::2][i]] == sorted(best)
+    assert choice.to_frame()["weight"].to_list() == [0.25 if own else 0.0 for own in kept]
+
+
+def test_in_turn_goes_on_past_a_failure_and_ends_with_the_time(monkeypatch):
+    sparse = Queries(csr_matrix(DATA.X), DATA.grade, DATA.offsets)
+    listwise = ("listwise", {"base": LINEAR[0]})
+    choice = autorank(sparse, candidates=[LINEAR[0], listwise, *LINEAR[2:]], folds=2, rotate=True, blend=4)
+    assert [bool(trial.failure) for trial in choice.trials] == [False, True, False, False]
+    assert len(choice.members) == 3
+    monkeypatch.setattr(search, "time", Ticking())
+    cut = autorank(TRAIN, VALID, candidates=LINEAR, folds=4, rotate=True, blend=4, seconds=20)
+    assert 1 <= len(cut.members) < 4
+    assert np.isfinite(cut.value)
+    assert any("time was up" in note for note in cut.notes)
+
+
+def test_in_turn_needs_a_member_for_every_part():
+    with pytest.raises(ValueError, match="give folds, the number of parts"):
+        autorank(TRAIN, candidates=LINEAR, rotate=True, blend=4)
+    for wrong in ({"blend": 2}, {"blend": 3, "budget": 2}):
+        with pytest.raises(ValueError, match=r"at least folds \(3\), one for each part"):
+            autorank(TRAIN, candidates=LINEAR, folds=3, rotate=True, **wrong)
+    with pytest.raises(ValueError, match="with rotate each scores one part"):
+        autorank(TRAIN, candidates=LINEAR, folds=2, rotate=True, blend=4, stack=True)
 
 
 # time

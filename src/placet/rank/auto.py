@@ -89,6 +89,7 @@ def autorank(
     blend: int = 1,
     stack: bool = False,
     folds: int | None = None,
+    rotate: bool = False,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Choice:
@@ -119,6 +120,10 @@ def autorank(
         All queries, those of ``valid`` too, are cut in so many parts.  A candidate is fitted so many times, each time
         without one part, by which it stops; its value is the mean over all queries, each scored by the fit that had
         not seen it, and the mean of these fits stands for it.
+    rotate : bool
+        With ``folds``, a candidate is fitted once: the first without the first part, the second without the second, and
+        so on, round and round; its value is that on the part left out.  The ``blend`` best are as many from each part.
+        For the same number of fits this means ``folds`` times as many kinds of rankers.
     random_state : int
         Seed of parts, of draws and of the candidates.
     progress : callable, optional
@@ -140,21 +145,19 @@ def autorank(
     given = SHORT_LIST if candidates is None else list(candidates)
     if not given[:budget]:
         raise ValueError(f"budget {budget} of {len(given)} candidates leaves nothing to try; give at least 1")
+    if rotate:
+        _check_rotation(folds, min(blend, len(given[:budget])), stack)
     endless = seconds is not None and candidates is None and budget is None
     chosen: Iterable[Candidate] = chain(given, drawn_without_end(random_state)) if endless else given[:budget]
-    splits, notes = _splits(train, valid, folds, random_state)
+    splits, notes = _splits(train, valid, folds, rotate, random_state)
     clock = Clock(seconds)
-    search = Search(splits, metric, blend, random_state, clock, progress)
+    search = Search(splits, metric, blend, random_state, clock, progress, rotate)
     best = search.run(chosen, None if endless else len(given[:budget]))
     if clock.over:
         notes += (f"time was up after {clock.spent:.0f} of {seconds:g} seconds, with {len(search.trials)} tried",)
-    judged = splits[0][1] if len(splits) == 1 else concat(part for _, part in splits)
     members = best.state
-    ranker, weights = _combined(members, judged, metric, stack, random_state)
-    s = np.column_stack([member.scores for member in members]) @ weights
-    value = members[0].trial.value
-    if len(members) > 1:
-        value = mean_defined(metric_of(metric)(s, judged.grade, judged.offsets))
+    ranker, weights = _combined(members, splits, metric, stack, random_state)
+    value = members[0].trial.value if len(members) == 1 else _value(members, weights, splits, metric)
     tried, of = tuple(search.trials), tuple(member.trial for member in members)
     return Choice(ranker, of[0], metric, tried, of, value, best.interrupted, tuple(weights.tolist()), notes)
 
@@ -170,8 +173,17 @@ def _check(budget: int | None, seconds: float | None, blend: int, folds: int | N
         raise ValueError(f"folds {folds} must be at least 2; without folds there is one split")
 
 
+def _check_rotation(folds: int | None, members: int, stack: bool) -> None:
+    if folds is None:
+        raise ValueError("rotate leaves out one part after the other; give folds, the number of parts")
+    if members < folds:
+        raise ValueError(f"rotate needs blend and candidates of at least folds ({folds}), one for each part")
+    if stack:
+        raise ValueError("stack needs scores of every query by every member; with rotate each scores one part of them")
+
+
 def _splits(
-    train: Queries, valid: Queries | None, folds: int | None, random_state: int
+    train: Queries, valid: Queries | None, folds: int | None, rotate: bool, random_state: int
 ) -> tuple[list[Split], tuple[str, ...]]:
     """The queries to fit on and to validate on, of one split or of every fold; and words on what was drawn."""
     if folds is None and valid is not None:
@@ -185,22 +197,34 @@ def _splits(
     part = deal(whole, n_parts, random_state)
     splits = [(whole[part != k], whole[part == k]) for k in range(n_parts if folds is not None else 1)]
     if folds is not None:
-        return splits, (f"{len(whole)} queries were cut in {folds} parts; each was judged by fits without it",)
+        how = "each candidate was fitted without one, in turn, and judged on it"
+        how = how if rotate else "each was judged by fits without it"
+        return splits, (f"{len(whole)} queries were cut in {folds} parts; {how}",)
     n_kept = len(splits[0][1])
     return splits, (f"{n_kept} of {len(whole)} queries, drawn at random, were kept for validation",)
 
 
 def _combined(
-    members: Sequence[Member], judged: Queries, metric: str, stack: bool, random_state: int
+    members: Sequence[Member], splits: Sequence[Split], metric: str, stack: bool, random_state: int
 ) -> tuple[Any, Any]:
     """One fitted ranker of all members, and their weights."""
     weights = np.full(len(members), 1.0 / len(members))
     if stack:
-        Z = np.column_stack([member.scores for member in members])
-        weights, _ = stacked_weights(Z, judged, metric, random_state)
+        Z = np.column_stack([np.concatenate(list(member.scores.values())) for member in members])
+        weights, _ = stacked_weights(Z, concat(valid for _, valid in splits), metric, random_state)
     rankers = [ranker for member in members for ranker in member.rankers]
     if len(rankers) == 1:
         return rankers[0], weights
     spreads = [unit for member in members for unit in member.spreads]
     each = np.repeat(weights, [len(member.rankers) for member in members])
-    return Blend.of(rankers, judged, metric, spreads=spreads, weights=each), weights
+    return Blend.of(rankers, splits[0][1], metric, spreads=spreads, weights=each), weights
+
+
+def _value(members: Sequence[Member], weights: Any, splits: Sequence[Split], metric: str) -> float:
+    """The mean of the metric over all queries, each scored by the members' fits that had not seen it."""
+    values = []
+    for k, (_, valid) in enumerate(splits):
+        own = [weight * member.scores[k] for member, weight in zip(members, weights) if k in member.scores]
+        if own:
+            values.append(metric_of(metric)(np.sum(own, axis=0), valid.grade, valid.offsets))
+    return mean_defined(np.concatenate(values))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,15 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A candidate that was fitted: one ranker for every split, the spread of each there, and all validation scores.
+    """A candidate that was fitted: one ranker for each of its splits, and the spread of each there.
 
-    ``scores`` (rows of all validation parts,) are those of each ranker on its own part, over its spread there.
+    ``scores`` maps the number of a split to the ranker's scores of its validation part, over their spread.
     """
 
     trial: Trial
     rankers: tuple[Ranker, ...]
     spreads: tuple[float, ...]
-    scores: Floats
+    scores: Mapping[int, Floats]
 
 
 class OutOfTime(KeyboardInterrupt):
@@ -75,13 +76,23 @@ class Clock:
 
 
 class Search:
-    """Fits candidates on every split and keeps the ``size`` best by ``metric``; a tie goes to the earlier."""
+    """Fits candidates on every split and keeps the ``size`` best by ``metric``; a tie goes to the earlier.
+
+    With ``rotate`` a candidate is fitted on one split, the next candidate on the next.
+    """
 
     def __init__(
-        self, splits: Sequence[Split], metric: str, size: int, random_state: int, clock: Clock, tell: Progress | None
+        self,
+        splits: Sequence[Split],
+        metric: str,
+        size: int,
+        random_state: int,
+        clock: Clock,
+        tell: Progress | None,
+        rotate: bool = False,
     ) -> None:
         self.splits, self.metric, self.size, self.random_state = splits, metric, size, random_state
-        self.clock, self.tell = clock, tell
+        self.clock, self.tell, self.rotate = clock, tell, rotate
         self.trials: list[Trial] = []
         self.failures: list[Exception] = []
         self.fits = 0
@@ -96,7 +107,7 @@ class Search:
                 found, interrupted = self._try(candidate, n, best)
                 if found is not None:
                     kept = [*([] if best.empty else best.state), found]
-                    best.consider(sorted(kept, key=lambda member: -member.trial.value)[: self.size])
+                    best.consider(best_first(kept)[: self.size])
                 if interrupted and not self.clock.over:
                     raise KeyboardInterrupt
         if best.empty:
@@ -110,12 +121,13 @@ class Search:
         name, params = candidate
         start = time.perf_counter()
         rankers: list[Ranker] = []
+        own = self._own_splits()
         try:
-            for train, valid in self.splits:
+            for train, valid in (self.splits[k] for k in own):
                 ranker = unfitted(name, params, self.metric, self.random_state)
                 rankers.append(ranker.fit(train, valid=valid, progress=None if best.empty else self.clock.watch))
                 self.fits += 1
-                if ranker.fit_summary_["interrupted"] and len(rankers) < len(self.splits):
+                if ranker.fit_summary_["interrupted"] and len(rankers) < len(own):
                     raise OutOfTime if self.clock.over else KeyboardInterrupt
                 self._report(n, best)
         except (ImportError, DataError) as error:
@@ -123,26 +135,32 @@ class Search:
             self._fail(candidate, start, str(error))
             return None, False
         except OutOfTime:
-            self._fail(candidate, start, f"time was up in fit {len(rankers) or 1} of {len(self.splits)}")
+            self._fail(candidate, start, f"time was up in fit {len(rankers) or 1} of {len(own)}")
             return None, True
-        found = self._member(candidate, rankers, start)
+        found = self._member(candidate, dict(zip(own, rankers)), start)
         self.trials.append(found.trial)
         return found, any(ranker.fit_summary_["interrupted"] for ranker in rankers)
 
     def _fail(self, candidate: Candidate, start: float, why: str) -> None:
         self.trials.append(Trial(*candidate, np.nan, np.nan, time.perf_counter() - start, why))
 
-    def _member(self, candidate: Candidate, rankers: list[Ranker], start: float) -> Member:
+    def _own_splits(self) -> list[int]:
+        """The numbers of the splits that the next candidate is fitted on."""
+        every = list(range(len(self.splits)))
+        return [every[len(self.trials) % len(every)]] if self.rotate else every
+
+    def _member(self, candidate: Candidate, rankers: Mapping[int, Ranker], start: float) -> Member:
         measure = metric_of(self.metric)
-        values, spreads, scores = [], [], []
-        for ranker, (_, valid) in zip(rankers, self.splits):
+        values, spreads, scores = [], [], {}
+        for k, ranker in rankers.items():
+            valid = self.splits[k][1]
             s = ranker.predict(valid)
             values.append(measure(s, valid.grade, valid.offsets))
             spreads.append(spread(s, valid.offsets))
-            scores.append(s / spreads[-1])
+            scores[k] = s / spreads[-1]
         found = summary(np.concatenate(values))
         trial = Trial(*candidate, found.mean, found.stderr, time.perf_counter() - start)
-        return Member(trial, tuple(rankers), tuple(spreads), np.concatenate(scores))
+        return Member(trial, tuple(rankers.values()), tuple(spreads), scores)
 
     def _report(self, n: int | None, best: Best[list[Member]]) -> None:
         """Tell how many fits are done, of how many: where only time ends them, as many as it may be enough for."""
@@ -151,8 +169,19 @@ class Search:
         if n is None and self.clock.seconds is not None:
             total = max(self.fits, int(self.fits * self.clock.seconds / max(self.clock.spent, 1e-9)))
         else:
-            total = (n or 1) * len(self.splits)
+            total = (n or 1) * len(self._own_splits())
         self.tell(self.fits, total, None if best.empty else best.state[0].trial.value)
+
+
+def best_first(members: Iterable[Member]) -> list[Member]:
+    """Members by their value; where they were judged on different splits, the best of each, then the second of each.
+
+    A tie goes to the earlier.
+    """
+    by_split: dict[tuple[int, ...], list[Member]] = {}
+    for member in sorted(members, key=lambda member: -member.trial.value):
+        by_split.setdefault(tuple(member.scores), []).append(member)
+    return [member for row in zip_longest(*by_split.values()) for member in row if member is not None]
 
 
 def unfitted(name: str, params: Mapping[str, Any], metric: str, random_state: int) -> Ranker:
