@@ -25,13 +25,13 @@ class Fits(NamedTuple):
 
 def placet_space(rng: np.random.Generator) -> Candidate:
     """What ``autorank`` would try, in one thread."""
-    name, params = draw_candidates(1, rng)[0]
-    if name == "listwise":
-        return name, {"base": one_thread(*params["base"])}
-    return one_thread(name, params)
+    return one_thread(*draw_candidates(1, rng)[0])
 
 
 def one_thread(name: str, params: Any) -> Candidate:
+    """The candidate, with trees, also those of a base, in one thread."""
+    if name == "listwise":
+        return name, {**params, "base": one_thread(*params["base"])}
     return name, {**params, "engine": {"num_threads": 1}} if name == "trees" else params
 
 

@@ -1,31 +1,33 @@
-"""Every method fitted over folds, with the same number of fits: Placet beside LightGBM, XGBoost and CatBoost, NDCG@10.
+"""Every method with 20 fits a fold: Placet beside LightGBM, XGBoost and CatBoost, NDCG@10 on five sets.
 
-The protocol, written before the test parts were scored.  The training and validation parts of each LETOR fold (four of five) are one set
-of queries.  A setting is fitted four times, each time without a quarter of these queries, by which it stops; the mean of the four,
-each over its deviation inside lists, stands for it.  A method is the mean of five settings: 20 fits.  Placet has the first five of
-``CANDIDATES``, fixed; each peer has five draws of the space of ``peers.py``, seeded by name, set and fold.  "Placet, 12" is the
-mean of all of ``CANDIDATES``, 48 fits.  It is
-``autorank(train, valid, candidates=CANDIDATES, folds=4, blend=12)``.  Test queries are scored once; the tables are made from what was kept.
+The protocol of the third round, written before its test parts were scored.  Test parts had been scored in two earlier rounds, of
+which README.md tells, and parts rotate: what is a validation part here is a test part of another fold.  So nothing here is as fresh as a
+first look; what is asked is the mean of five sets, of which MQ2007-agg had never been scored.
 
-There was a second round, with a forest of random trees of the grades in place of the trees for pmop-fd, which was ahead on the validation
-parts (+0.0051 with a standard error of 0.0028 on MQ2008, +0.0024 on OHSUMED; the best of eight ways to use it) and not on the test parts
-(README.md); so the candidates are those of the first round.
+The training and validation parts of each LETOR fold (four of five) are one set of queries, cut in four quarters (`deal`, seed 0).
 
-How CANDIDATES came about: by fits on two training parts stopped on the third and judged on the validation part of the LETOR fold.
-Bagging over folds was worth 0.005 to 0.01 for nearly every candidate, the mean of many kinds about as much again, learnt weights
-nothing (equal ones stayed in most folds).  Parts rotate, so these validation parts are test parts of other folds.
+- "Placet" is ``autorank(train, valid, candidates=SHORT_LIST[:20], folds=4, rotate=True, blend=20)``: 20 kinds of rankers, each fitted once,
+  kind k without quarter k mod 4, by which it stops; the mean of all, each over its deviation inside lists; 20 fits.  One list and one
+  rule for all sets.
+- A peer is five draws of its space in ``peers.py``, seeded by name, set and fold; each is fitted four times, each time without a quarter by
+  which it stops; the mean of all: 20 fits, as in the first round.
+- "<peer>, in turn" has what Placet has: 20 draws of its space, the first five those above, each fitted once, draw k without quarter k mod 4.
+- "Placet, 5 kinds" is Placet as in the first round: the kinds of ``FIVE``, four times each.
 
-"Placet, stacked" (``--only``) is the same five with weights from scores of queries that their fits had not seen, ``autorank(..., stack=True)``.
+Primary: the mean over the five sets (MQ2008, OHSUMED, MQ2008-agg, MQ2007-agg, lightgbm_rank) of Placet minus LightGBM's lambdarank, XGBoost's
+rank:ndcg and CatBoost's YetiRank, each set counting alike, with a 95 % interval; MQ2008-agg has the queries of MQ2008, so its
+differences are added to those of the same query before the error is taken.  Won is what is above 0 with its whole interval.
+Secondary: each set, 0.71 on MQ2008 and 0.46 on OHSUMED, the peers in turn, Placet with 5 kinds, CPU seconds.  Test queries are scored
+once; the tables are made from what was kept.
 
-Further sets (``--set MQ2007-agg MQ2008-agg lightgbm_rank``, what they are is in ``sets.py``) came later, with the same candidates and spaces;
-nothing was chosen on them.  Over all sets the mean of the differences counts each set alike; MQ2008-agg has the queries of MQ2008, so
-its differences are added to those of the same query before the error is taken.
+How it came about: in each LETOR fold by fits on its three training parts, in quarters as above, judged on its validation part; the test part was
+not scored.  README.md has the numbers.
 
-Differences are paired over test queries of all folds, with 95 % bootstrap intervals.  The power: with n queries and the deviation d of
-the differences, a true gain of 2.8 d / sqrt(n) would be seen in four of five such experiments at level 0.05.
+Differences are paired over test queries of all folds, with 95 % bootstrap intervals for a set.  The power: with n queries and the deviation d
+of the differences, a true gain of 2.8 d / sqrt(n) would be seen in four of five such experiments at level 0.05.
 
-    python -m experiments.quality.folds [--only METHOD ...]     # from the project's root; fits are kept in folds/fits
-    python -m experiments.quality.folds --quick                 # simulated queries: seconds
+    python -m experiments.quality.folds [--only METHOD ...] [--set SET ...]    # from the project's root; fits are kept in folds/fits
+    python -m experiments.quality.folds --quick                                # simulated queries: seconds
 """
 
 import json
@@ -33,6 +35,8 @@ import os
 import sys
 import warnings
 from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,70 +55,62 @@ from experiments.common import (
     simulated_parts,
     write,
 )
-from experiments.quality.fits import generator
-from experiments.quality.peers import PEERS
-from experiments.quality.sets import SAME_QUERIES, parts_of
+from experiments.quality.fits import generator, one_thread, placet_fit
+from experiments.quality.peers import PEERS, Scorer
+from experiments.quality.sets import ALL, SAME_QUERIES, parts_of
 from placet.data import Queries, concat
 from placet.metrics import ndcg
-from placet.rank.auto import Candidate, autorank, unfitted
+from placet.rank.auto import SHORT_LIST, Candidate, autorank
 from placet.rank.blend import spread
 from placet.rank.stacking import deal
 from placet.threads import set_threads
 
-FOLDS, SETTINGS = 4, 5
-DRAWN = {"feature_fraction": 0.5, "subsample": 0.7}
-PLACET, MANY, STACKED = "Placet", "Placet, 12", "Placet, stacked"
+FOLDS, SETTINGS, IN_TURN = 4, 5, ", in turn"
+PLACET, FIRST_ROUND = "Placet", "Placet, 5 kinds"
+DRAWN = {"learning_rate": 0.05, "leaves": 15, "feature_fraction": 0.5, "subsample": 0.7}
 
+KINDS: tuple[Candidate, ...] = SHORT_LIST[: FOLDS * SETTINGS]
+"""What Placet is here: what ``autorank`` tries first."""
 
-def trees(loss: str, **more: Any) -> Candidate:
-    """Small trees in one thread, rows and features drawn for each."""
-    return "trees", {"loss": loss, "learning_rate": 0.05, "leaves": 15, **DRAWN, "engine": {"num_threads": 1}, **more}
-
-
-CANDIDATES: tuple[Candidate, ...] = (
+FIVE: tuple[Candidate, ...] = (
     ("linear", {"loss": "pl-partition", "l2": 1e-2, "loss_params": {"stage_weight": "dcg"}}),
-    trees("xendcg"),
+    ("trees", {"loss": "xendcg", **DRAWN}),
     ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
-    trees("pmop-fd"),
+    ("trees", {"loss": "pmop-fd", **DRAWN}),
     ("booster", {"loss": "attrank", "learning_rate": 0.3, "subsample": 0.7, "feature_fraction": 0.5}),
-    trees("pl-partition", loss_params={"stage_weight": "dcg"}),
-    ("listwise", {"base": trees("pmop-fd", feature_fraction=0.3)}),
-    ("linear", {"loss": "xendcg", "l2": 1e-2}),
-    ("listwise", {"base": ("linear", {"loss": "pl-partition", "l2": 1e-1})}),
-    ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
-    trees("attrank"),
-    ("linear", {"loss": "attrank", "l2": 1e-3}),
 )
-"""What Placet is here: linear rankers, trees, boosted features, and features of the whole list."""
+"""What it was in the first round."""
 
 METHODS = (PLACET, "LightGBM lambdarank", "XGBoost rank:ndcg")
 """What a run without ``--only`` fits and checks."""
 
-WITH_MANY = ("MQ2008", "OHSUMED")
-"""Sets on which all of CANDIDATES are fitted; on others the first five."""
+
+def in_turn(method: str) -> bool:
+    """Whether a setting is fitted once, without one quarter, rather than without each."""
+    return method == PLACET or method.endswith(IN_TURN)
+
+
+def setting_of(method: str, number: int, words: tuple) -> tuple[Any, Callable[[Queries, Queries], Scorer]]:
+    """A setting of a method, and its fit on (queries, queries to stop by)."""
+    if method in (PLACET, FIRST_ROUND):
+        setting: Any = one_thread(*(KINDS if method == PLACET else FIVE)[number])
+        return setting, partial(placet_fit, setting)
+    name = method.removesuffix(IN_TURN)
+    space, fit = PEERS[name]
+    setting = space(generator(name, "folds", number, *words))
+    return setting, partial(fit, setting)
 
 
 def scores_of(method: str, number: int, words: tuple, whole: Queries, test: Queries) -> tuple[np.ndarray, float, Any]:
-    """Scores of the test rows by one setting over all folds, its CPU seconds, and the setting."""
-    if method == STACKED:
-        with Timer() as spent:
-            choice = autorank(whole, candidates=CANDIDATES[:SETTINGS], folds=FOLDS, blend=SETTINGS, stack=True)
-            s = choice.ranker.predict(test)
-        return s, spent.cpu, choice.weights
-    if method == PLACET:
-        setting: Any = CANDIDATES[number]
-    else:
-        space, fit = PEERS[method]
-        setting = space(generator(method, "folds", number, *words))
+    """Scores of the test rows by one setting, over all quarters or without one; its CPU seconds, and the setting."""
+    setting, fit = setting_of(method, number, words)
     part, s = deal(whole, FOLDS, 0), np.zeros(len(test.grade))
+    left_out = [number % FOLDS] if in_turn(method) else range(FOLDS)
     with Timer() as spent:
-        for k in range(FOLDS):
-            train, valid = whole[part != k], whole[part == k]
-            if method == PLACET:
-                scorer = unfitted(*setting, "ndcg@10", 0).fit(train, valid=valid).predict
-            else:
-                scorer = fit(setting, train, valid)
-            s += np.asarray(scorer(test)) / (FOLDS * spread(np.asarray(scorer(valid)), valid.offsets))
+        for k in left_out:
+            valid = whole[part == k]
+            scorer = fit(whole[part != k], valid)
+            s += np.asarray(scorer(test)) / (len(left_out) * spread(np.asarray(scorer(valid)), valid.offsets))
     return s, spent.cpu, setting
 
 
@@ -133,16 +129,9 @@ def kept(
         return file["s"], float(file["cpu"])
 
 
-def settings_of(method: str, name: str, quick: bool) -> dict[str, tuple[int, ...]]:
-    """What is shown of a method on a set: a label -> the numbers of the settings whose mean it is."""
-    if method == STACKED:
-        return {STACKED: (0,)}
-    if method != PLACET:
-        return {method: tuple(range(3 if quick else SETTINGS))}
-    if quick:
-        return {PLACET: (0, 1, 2), MANY: (0, 1, 2)}
-    many = {MANY: tuple(range(len(CANDIDATES)))} if name in WITH_MANY else {}
-    return {PLACET: tuple(range(SETTINGS))} | many
+def number_of_settings(method: str, quick: bool) -> int:
+    """Settings of a method: 20 fits are made of them, or 8 in a quick run."""
+    return (2 if quick else SETTINGS) * (FOLDS if in_turn(method) else 1)
 
 
 def per_query(name: str, parts: list[Queries], methods: list[str], args: Namespace) -> tuple[dict, dict]:
@@ -153,12 +142,11 @@ def per_query(name: str, parts: list[Queries], methods: list[str], args: Namespa
     for fold, (train, valid, test) in enumerate(letor_folds(parts, 1 if args.quick else 5)):
         whole = concat([train, valid])
         for method in methods:
-            for label, numbers in settings_of(method, name, args.quick).items():
-                some = [kept(folder, method, k, (name, fold), whole, test) for k in numbers]
-                if some:
-                    s = np.mean([one for one, _ in some], axis=0)
-                    values.setdefault(label, []).append(ndcg(s, test.grade, test.offsets, 10))
-                    cpu[label] = cpu.get(label, 0.0) + sum(seconds for _, seconds in some)
+            n_settings = number_of_settings(method, args.quick)
+            some = [kept(folder, method, k, (name, fold), whole, test) for k in range(n_settings)]
+            s = np.mean([one for one, _ in some], axis=0)
+            values.setdefault(method, []).append(ndcg(s, test.grade, test.offsets, 10))
+            cpu[method] = cpu.get(method, 0.0) + sum(seconds for _, seconds in some)
             print(f"{name} fold {fold + 1} {method}", file=sys.stderr, flush=True)
     return {label: np.concatenate(columns) for label, columns in values.items()}, cpu
 
@@ -180,19 +168,37 @@ def mean_over_sets(per_set: dict[str, np.ndarray]) -> tuple[float, float]:
 def difference_to_autorank(parts: list[Queries]) -> float:
     """Largest difference between the scores of ``autorank``, which users call, and those made here."""
     train, valid, test = next(letor_folds([part[:12] for part in parts], 1))
-    choice = autorank(train, valid, candidates=CANDIDATES[:3], folds=FOLDS, blend=3)
-    ours = [scores_of(PLACET, k, (), concat([train, valid]), test)[0] for k in range(3)]
+    n = number_of_settings(PLACET, quick=True)
+    choice = autorank(train, valid, candidates=KINDS[:n], folds=FOLDS, rotate=True, blend=n)
+    ours = [scores_of(PLACET, k, (), concat([train, valid]), test)[0] for k in range(n)]
     return float(np.abs(choice.ranker.predict(test) - np.mean(ours, axis=0)).max())
 
 
+def table(name: str, values: dict[str, np.ndarray], cpu: dict[str, float], gaps: dict) -> list[list[Any]]:
+    """Rows of a set: method, mean, CPU seconds, and what Placet is ahead of it; the differences go into ``gaps``."""
+    rows = []
+    for label, column in values.items():
+        row = [name, label, float(np.nanmean(column)), cpu[label]]
+        print(f"{name}: {label} {row[2]:.4f}, {row[3]:.0f} CPU s")
+        if PLACET in values and label != PLACET:
+            gap = values[PLACET] - column
+            gaps.setdefault(label, {})[name] = gap
+            gap = gap[~np.isnan(gap)]
+            seen, power = paired(values[PLACET], column), 2.8 * gap.std(ddof=1) / np.sqrt(len(gap))
+            row += [str(seen), f"{power:.4f}"]
+            print(f"{name}: {PLACET} - {label}: {seen}; a gain of {power:.4f} would be seen in four of five")
+        rows.append(row)
+    return rows
+
+
 def main() -> None:
-    made = parser(__doc__, sets=("MQ2008", "OHSUMED"))
+    made = parser(__doc__, sets=ALL)
     made.add_argument(
         "--only",
         nargs="+",
         default=list(METHODS),
         metavar="METHOD",
-        help=f"fit and show only these, of {PLACET}, {STACKED}, {', '.join(PEERS)}",
+        help=f"fit and show only these, of {PLACET}, {FIRST_ROUND}, {', '.join(PEERS)}, or a peer followed by '{IN_TURN}'",
     )
     args = made.parse_args()
     methods = list(METHODS[:2]) if args.quick else args.only
@@ -203,42 +209,24 @@ def main() -> None:
     sets = ["simulated"] if args.quick else args.set
     for name, where in zip(set_names(sets), sets):
         parts = simulated_parts(seed=args.seed) if args.quick else parts_of(where)
-        values, cpu = per_query(name, parts, methods, args)
-        for label, column in values.items():
-            ours[f"{name}, {label}"] = float(np.nanmean(column))
-            row = [name, label, ours[f"{name}, {label}"], cpu[label]]
-            for base in (PLACET, MANY, STACKED):
-                if base in values and label not in (PLACET, MANY, STACKED):
-                    gap = values[base] - column
-                    gaps.setdefault((base, label), {})[name] = gap
-                    gap = gap[~np.isnan(gap)]
-                    seen = paired(values[base], column)
-                    power = 2.8 * gap.std(ddof=1) / np.sqrt(len(gap))
-                    row += [str(seen), f"{power:.4f}"]
-                    print(f"{name}: {base} - {label}: {seen}; a gain of {power:.4f} would be seen in four of five")
-            print(f"{name}: {label} {row[2]:.4f}, {row[3]:.0f} CPU s")
-            rows.append(row)
+        some = table(name, *per_query(name, parts, methods, args), gaps)
+        ours |= {f"{name}, {label}": mean for _, label, mean, *_ in some}
+        rows += some
         if args.quick:
             ours[f"{name}, largest difference to autorank"] = difference_to_autorank(parts)
-    for (base, label), per_set in gaps.items():
+    for label, per_set in gaps.items():
         if len(per_set) > 1:
             mean, error = mean_over_sets(per_set)
             low, high = mean - 1.96 * error, mean + 1.96 * error
-            print(f"mean of {len(per_set)} sets: {base} - {label}: {mean:+.4f} [{low:+.4f}, {high:+.4f}]")
+            words = f"mean of {len(per_set)} sets: {PLACET} - {label}: {mean:+.4f} [{low:+.4f}, {high:+.4f}]"
+            print(f"{words}; {2.8 * error:.4f} would be seen in four of five")
+            if set(per_set) == set(ALL):
+                ours[f"mean of sets, Placet - {label}"] = mean
     path = expected(__file__, "quick" if args.quick else "")
-    header = [
-        "set",
-        "method",
-        "ndcg@10",
-        "cpu seconds",
-        "placet - it",
-        "would be seen",
-        "placet 12 or stacked - it",
-        "would be seen",
-    ]
+    header = ["set", "method", "ndcg@10", "cpu seconds", "placet - it", "would be seen"]
     write(output_folder(path) / "table.csv", header, rows)
     if args.quick or set(args.only) == set(METHODS):
-        check(ours, path, set_names(sets))
+        check(ours, path, [*set_names(sets), *(["mean of sets"] if set(sets) == set(ALL) else [])])
 
 
 if __name__ == "__main__":

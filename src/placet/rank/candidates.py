@@ -19,8 +19,14 @@ SECOND_STAGE: Mapping[str, Any] = {
 DRAWN: Mapping[str, Any] = {"learning_rate": 0.05, "leaves": 15, "feature_fraction": 0.5, "subsample": 0.7}
 """Trees for each of which half of the features and most of the rows are drawn."""
 
+DRAWN_FEW: Mapping[str, Any] = {**DRAWN, "feature_fraction": 0.3}
+"""The same with fewer features, where there are three times as many."""
+
 TO_NDCG: Mapping[str, Any] = {"loss_params": {"stage_weight": "dcg"}}
 """Stages of a likelihood count as much as their places do in NDCG."""
+
+NORMED: Mapping[str, Any] = {"loss_params": {"norm": True}}
+"""LambdaRank with LightGBM's two further factors."""
 
 SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
@@ -28,26 +34,27 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pl-partition", "l2": 1e-2, **TO_NDCG}),
     ("trees", {"loss": "xendcg", **DRAWN}),
     ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
-    ("forest", {"loss": "xendcg", "n_trees": 200}),
+    ("forest", {"loss": "xendcg", "n_trees": 100}),
     ("trees", {"loss": "pmop-fd", **DRAWN}),
     ("booster", {"loss": "attrank", "learning_rate": 0.3, "feature_fraction": 0.5, "subsample": 0.7}),
     ("trees", {"loss": "pl-partition", **DRAWN, **TO_NDCG}),
-    ("listwise", {"base": ("trees", {"loss": "pmop-fd", **DRAWN})}),
+    ("listwise", {"base": ("trees", {"loss": "pmop-fd", **DRAWN_FEW})}),
     ("linear", {"loss": "xendcg", "l2": 1e-2}),
     ("listwise", {"base": ("linear", {"loss": "pl-partition", "l2": 1e-1})}),
     ("trees", {"loss": "attrank", **DRAWN}),
     ("linear", {"loss": "attrank", "l2": 1e-3}),
-    ("linear", {"loss": "ranknet", "l2": 1e-1}),
+    ("trees", {"loss": "lambdarank", **DRAWN, **NORMED}),
     ("trees", {"loss": "ranknet", **DRAWN}),
-    ("trees", {"loss": "lambdarank", **DRAWN, "loss_params": {"norm": True}}),
-    ("linear", {"loss": "pmop-fd", "l2": 1e-1}),
-    ("trees", {"loss": "bregman-ce", "learning_rate": 0.05, "leaves": 15}),
+    ("listwise", {"base": ("trees", {"loss": "lambdarank", **DRAWN_FEW, **NORMED})}),
+    ("linear", {"loss": "ranknet", "l2": 1e-1}),
+    ("listwise", {"base": ("trees", {"loss": "xendcg", **DRAWN_FEW})}),
+    ("listwise", {"base": ("trees", {"loss": "pl-partition", **DRAWN_FEW, **TO_NDCG})}),
     ("reranker", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-3}), **SECOND_STAGE}),
     ("reranker", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}), **SECOND_STAGE}),
 )
 """What ``autorank`` tries, in this order: first kinds that differ much (linear, trees, features of the list, a forest,
 boosted features), with likelihoods, cross entropies, pairs and losses that aim at NDCG; at last a listwise second
-stage."""
+stage.  Of the first 20 each fourth, from any of the first four on, are three kinds of trees and two others."""
 
 LOSSES_TO_DRAW = {
     "linear": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine", "approx-ndcg"),
