@@ -19,8 +19,8 @@ SECOND_STAGE: Mapping[str, Any] = {
 DRAWN: Mapping[str, Any] = {"learning_rate": 0.05, "leaves": 15, "feature_fraction": 0.5, "subsample": 0.7}
 """Trees for each of which half of the features and most of the rows are drawn."""
 
-DRAWN_FEW: Mapping[str, Any] = {**DRAWN, "feature_fraction": 0.3}
-"""The same with fewer features, where there are three times as many."""
+FEWER: Mapping[str, Any] = {**DRAWN, "feature_fraction": 0.3}
+"""The same with fewer features, as where those of the list make three of one."""
 
 TO_NDCG: Mapping[str, Any] = {"loss_params": {"stage_weight": "dcg"}}
 """Stages of a likelihood count as much as their places do in NDCG."""
@@ -30,31 +30,31 @@ NORMED: Mapping[str, Any] = {"loss_params": {"norm": True}}
 
 SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
-    ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}),
+    ("trees", {"loss": "pmop-fd", **DRAWN}),
     ("linear", {"loss": "pl-partition", "l2": 1e-2, **TO_NDCG}),
     ("trees", {"loss": "xendcg", **DRAWN}),
     ("listwise", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-2})}),
     ("forest", {"loss": "xendcg", "n_trees": 100}),
-    ("trees", {"loss": "pmop-fd", **DRAWN}),
+    ("trees", {"loss": "lambdarank", **DRAWN, **NORMED}),
     ("booster", {"loss": "attrank", "learning_rate": 0.3, "feature_fraction": 0.5, "subsample": 0.7}),
     ("trees", {"loss": "pl-partition", **DRAWN, **TO_NDCG}),
-    ("listwise", {"base": ("trees", {"loss": "pmop-fd", **DRAWN_FEW})}),
+    ("listwise", {"base": ("trees", {"loss": "pmop-fd", **FEWER})}),
     ("linear", {"loss": "xendcg", "l2": 1e-2}),
     ("listwise", {"base": ("linear", {"loss": "pl-partition", "l2": 1e-1})}),
-    ("trees", {"loss": "attrank", **DRAWN}),
-    ("linear", {"loss": "attrank", "l2": 1e-3}),
-    ("trees", {"loss": "lambdarank", **DRAWN, **NORMED}),
     ("trees", {"loss": "ranknet", **DRAWN}),
-    ("listwise", {"base": ("trees", {"loss": "lambdarank", **DRAWN_FEW, **NORMED})}),
-    ("linear", {"loss": "ranknet", "l2": 1e-1}),
-    ("listwise", {"base": ("trees", {"loss": "xendcg", **DRAWN_FEW})}),
-    ("listwise", {"base": ("trees", {"loss": "pl-partition", **DRAWN_FEW, **TO_NDCG})}),
+    ("linear", {"loss": "attrank", "l2": 1e-3}),
+    ("trees", {"loss": "xendcg", **DRAWN, "feature_fraction": 0.2, "subsample": 0.5}),
+    ("trees", {"loss": "lambdarank", **FEWER, "min_rows": 40, "l2": 5.0, **NORMED}),
+    ("listwise", {"base": ("trees", {"loss": "lambdarank", **FEWER, **NORMED})}),
+    ("linear", {"loss": "pl-partition", "l2": 1e-1, **TO_NDCG}),
+    ("listwise", {"base": ("trees", {"loss": "xendcg", **FEWER})}),
+    ("listwise", {"base": ("trees", {"loss": "pl-partition", **FEWER, **TO_NDCG})}),
     ("reranker", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-3}), **SECOND_STAGE}),
-    ("reranker", {"base": ("trees", {"loss": "pmop-fd", "learning_rate": 0.05, "leaves": 15}), **SECOND_STAGE}),
+    ("reranker", {"base": ("trees", {"loss": "pmop-fd", **DRAWN}), **SECOND_STAGE}),
 )
 """What ``autorank`` tries, in this order: first kinds that differ much (linear, trees, features of the list, a forest,
 boosted features), with likelihoods, cross entropies, pairs and losses that aim at NDCG; at last a listwise second
-stage.  Of the first 20 each fourth, from any of the first four on, are three kinds of trees and two others."""
+stage.  In the first 20 kinds of trees and others alternate so that each of four parts has both with ``rotate``."""
 
 LOSSES_TO_DRAW = {
     "linear": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine", "approx-ndcg"),
