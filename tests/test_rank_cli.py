@@ -250,6 +250,9 @@ def test_auto_keeps_the_mean_of_the_best(run, folder, model):
     auto = ("train", "train.letor", "--valid", "valid.letor", "--ranker", "auto", "--save", "b.placet")
     assert "tried\t3" in run(*auto, "-p", "budget=3", "-p", "blend=2")
     assert len(placet.load(folder / "b.placet").members_) == 2
+    in_turn = ("-p", "budget=3", "-p", "blend=3", "-p", "folds=2", "-p", "rotate=true")
+    assert "tried\t3" in run(*auto, *in_turn)
+    assert len(placet.load(folder / "b.placet").members_) == 3
     assert len(run("score", "b.placet", "valid.letor").split()) == len(placet.read_letor(folder / "valid.letor").grade)
 
 

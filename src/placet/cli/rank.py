@@ -62,7 +62,7 @@ def train(
             help="linear, trees, forest, neural, booster, rankboost, adarank, coordinate, surrogate, structrank, "
             "listwise, reranker, crf, diversity (--judged), fusion (of rank lists), labels (extreme multi-label), or "
             "auto: the best of a short list (--param budget=N, seconds=S), or the mean of the K best (--param "
-            "blend=K).",
+            "blend=K; folds=F, rotate=true: each of them fitted without one of F parts, in turn).",
             autocompletion=complete_rankers,
         ),
     ] = "linear",
