@@ -1,4 +1,4 @@
-"""A stated list of rankers, tried in order: the best on queries it was not fitted to, or a blend of the few best."""
+"""Try a fixed list of rankers in order and return the best on held-out queries, or a blend of the best few."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["SHORT_LIST", "Candidate", "Choice", "Trial", "autorank", "draw_candidates", "unfitted"]
 
-OWN_SPLIT = 5  # without a validation set, one part of so many becomes it
+OWN_SPLIT = 5  # without a validation set, 1 / OWN_SPLIT of the training queries is held out
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What ``autorank`` chose and what it tried.
+    """The result of ``autorank``: the chosen ranker and all trials.
 
-    ``ranker`` (fitted) is the one that was ``best`` by ``metric`` on the validation set, or the blend of the
-    ``members``, best first, with their ``weights``; ``value`` is its own mean of the metric there.  ``interrupted``:
-    whether Ctrl-C ended it.  ``notes`` say what was validated on, and whether the time was up.
+    ``ranker`` is fitted: the ``best`` by ``metric`` on the validation set, or the blend of the ``members``, best first,
+    with their ``weights``; ``value`` is its mean of the metric there.  ``interrupted``: whether Ctrl-C ended the
+    search.  ``notes`` describe the validation queries and say whether time ran out.
     """
 
     ranker: Any
@@ -56,7 +56,7 @@ class Choice:
     def to_frame(self) -> "pl.DataFrame":
         """All trials as a Polars frame in the order tried: ranker, params, value, stderr, seconds, weight, failure.
 
-        ``weight`` is that in the chosen ranker; 0 where a trial is no member of it.
+        ``weight`` is the trial's weight in the chosen ranker, 0 if it is not a member.
         """
         import polars as pl
 
@@ -98,40 +98,39 @@ def autorank(
     Parameters
     ----------
     train, valid : Queries
-        Without ``valid`` a fifth of the queries of ``train``, drawn at random, becomes it.
+        If ``valid`` is None, a random fifth of the training queries is held out for validation.
     budget : int, optional
-        Candidates at most.
+        Maximum number of candidates.
     seconds : float, optional
-        Time at most.  The first candidate is fitted whatever it takes; the one that is under way when time is up
-        keeps its best step so far (with ``folds`` it is left out).  Without ``candidates`` and ``budget``, draws go on
-        after the ``SHORT_LIST`` until then.
+        Time limit.  The first candidate is always fitted to the end; the one in progress when time runs out keeps its
+        best step so far (with ``folds``, it is dropped if fits are missing).  Without ``candidates`` and ``budget``,
+        random candidates follow the ``SHORT_LIST`` until then.
     metric : str
-        Judges candidates, and their steps.
+        Validation metric, for candidates and for the steps of each fit.
     candidates : sequence of (name, parameters), optional
-        ``SHORT_LIST`` unless given; ``draw_candidates(20)``, or a list of one's own.  The ``base`` of a listwise one
-        may be a candidate itself.
+        Default ``SHORT_LIST``; for example ``draw_candidates(20)``, or your own list.  The ``base`` of a listwise
+        candidate may itself be a candidate.
     blend : int
-        Above 1, the mean of that many best is kept (``Blend``), which a small validation set misleads less than the
-        choice of one.
+        If above 1, return the mean of the ``blend`` best (``Blend``), which is less sensitive to a small validation
+        set than choosing a single one.
     stack : bool
-        The weights of the blend are learnt from scores of queries that its members were not fitted to, shrunk to equal
-        ones (`placet.rank.stacking`).
+        Learn the weights of the blend from held-out scores, shrunk toward equal weights (`placet.rank.stacking`).
     folds : int, optional
-        All queries, those of ``valid`` too, are cut in so many parts.  A candidate is fitted so many times, each time
-        without one part, by which it stops; its value is the mean over all queries, each scored by the fit that had
-        not seen it, and the mean of these fits stands for it.
+        Number of cross-validation folds, of all queries including ``valid``.  Each candidate is fitted once per fold,
+        with that fold held out for early stopping; its value is the mean over all queries of the metric of out-of-fold
+        scores, and it is represented by the mean of its fits.
     rotate : bool
-        With ``folds``, a candidate is fitted once: the first without the first part, the second without the second, and
-        so on, round and round; its value is that on the part left out.  The ``blend`` best are as many from each part.
-        For the same number of fits this means ``folds`` times as many kinds of rankers.
+        With ``folds``, fit each candidate only once: the first without the first fold, the second without the second,
+        and so on cyclically; its value is measured on the held-out fold.  The ``blend`` best are taken evenly from all
+        folds.  The same number of fits then covers ``folds`` times as many kinds of rankers.
     random_state : int
-        Seed of parts, of draws and of the candidates.
+        Seed of the splits, of random candidates and of the fits.
     progress : callable, optional
-        Called after each fit as ``progress(fits, fits at most, best value)``.
+        Called after each fit as ``progress(fits, maximum number of fits, best value)``.
 
-    Each candidate also stops, or keeps its best step, by the same metric on ``valid``, so the value of the best is an
-    optimistic one: measure it on queries of its own.  A tie goes to the earlier.  A candidate that cannot be fitted
-    (trees without LightGBM, listwise terms of sparse features) is a trial that says why.
+    The same metric on ``valid`` also decides when each candidate stops or which step it keeps, so the value of the best
+    is optimistic: evaluate it on separate test queries.  Ties go to the earlier candidate.  If a candidate cannot be
+    fitted (trees without LightGBM, listwise terms of sparse features), its trial records the reason.
 
     >>> import placet
     >>> data = placet.simulate.queries(40, 8, 3, noise=0.3, random_state=1)
@@ -185,7 +184,7 @@ def _check_rotation(folds: int | None, members: int, stack: bool) -> None:
 def _splits(
     train: Queries, valid: Queries | None, folds: int | None, rotate: bool, random_state: int
 ) -> tuple[list[Split], tuple[str, ...]]:
-    """The queries to fit on and to validate on, of one split or of every fold; and words on what was drawn."""
+    """Return the training and validation queries of one split or of every fold, and notes on random draws."""
     if folds is None and valid is not None:
         return [(train, valid)], ()
     whole = train if valid is None else concat([train, valid])
@@ -207,7 +206,7 @@ def _splits(
 def _combined(
     members: Sequence[Member], splits: Sequence[Split], metric: str, stack: bool, random_state: int
 ) -> tuple[Any, Any]:
-    """One fitted ranker of all members, and their weights."""
+    """Combine all members into one fitted ranker; also return their weights."""
     weights = np.full(len(members), 1.0 / len(members))
     if stack:
         Z = np.column_stack([np.concatenate(list(member.scores.values())) for member in members])
@@ -221,7 +220,7 @@ def _combined(
 
 
 def _value(members: Sequence[Member], weights: Any, splits: Sequence[Split], metric: str) -> float:
-    """The mean of the metric over all queries, each scored by the members' fits that had not seen it."""
+    """Mean of the metric over all queries, each scored by the members' fits that held it out."""
     values = []
     for k, (_, valid) in enumerate(splits):
         own = [weight * member.scores[k] for member, weight in zip(members, weights) if k in member.scores]

@@ -1,4 +1,4 @@
-"""The weighted mean of several rankers, each in units of its own spread."""
+"""Weighted mean of several rankers, each divided by the spread of its scores."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -14,13 +14,13 @@ from placet.rank.state import Array, Fitted, Several, holds
 
 
 class Blend(Ranker):
-    """s = sum_m w_m s_m / d_m: rankers m, with d_m the deviation of their scores inside lists, w_m = 1 / members.
+    """Mean of rankers m, s = sum_m w_m s_m / d_m: d_m is the deviation of s_m within lists, and w_m = 1 / members.
 
-    Rankers that are about as good and err on different rows are better together than the best of them, and a mean of
-    the few that were best on a small validation set leans less on its luck than the choice of one.  The d_m are
-    measured once, on the validation queries (else on those of the fit), so a score depends on other rows only where a
-    member's does.  ``fit`` clones the ``rankers`` and fits each; ``Blend.of`` takes fitted ones, and weights w_m
-    (``weight_``) of one's own, such as those that `placet.rank.stacking` learns.
+    Rankers that are about equally good and err on different rows are better together than the best of them, and the
+    mean of the best few on a small validation set depends less on luck than the single best.  The d_m are measured
+    once, on the validation queries (or else the training queries), so a score depends on other rows only if a member's
+    does.  ``fit`` clones the ``rankers`` and fits each; ``Blend.of`` accepts fitted rankers and any weights w_m
+    (``weight_``), such as those learned by `placet.rank.stacking`.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -40,7 +40,7 @@ class Blend(Ranker):
 
     @property
     def _missing(self) -> Any:  # type: ignore[override]
-        """NaN is a value where every member takes it as one."""
+        """Allow NaN if every member does."""
         return "keep" if all(ranker._missing == "keep" for ranker in self.rankers) else "error"
 
     @classmethod
@@ -53,9 +53,9 @@ class Blend(Ranker):
         spreads: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> Self:
-        """The blend of rankers that are fitted already; ``queries`` are those to measure their spread on.
+        """Blend rankers that are already fitted, measuring their spread on ``queries``.
 
-        ``spreads``, ``weights`` (members,): the d_m where they are known, and the w_m, which are brought to the sum 1.
+        ``spreads`` (members,): the d_m, if known; ``weights`` (members,): the w_m, normalized to sum 1.
         """
         blend = cls([clone(ranker) for ranker in members], metric=metric)
         blend._set_columns(queries)
@@ -110,7 +110,7 @@ class Blend(Ranker):
 
 
 def spread(s: Scores, offsets: Ints) -> float:
-    """Root mean square of scores about the mean of their list; 1 where every list is flat.
+    """Root mean square deviation of scores from the mean of their list; 1 if the scores of every list are constant.
 
     >>> spread(np.array([1.0, 3.0, 7.0]), np.array([0, 2, 3])).round(4)  # deviations 1, 1 and 0
     np.float64(0.8165)

@@ -1,4 +1,4 @@
-"""What ``autorank`` tries: a stated list, and candidates at random."""
+"""The candidates of ``autorank``: a fixed list, and random draws."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -14,19 +14,19 @@ SECOND_STAGE: Mapping[str, Any] = {
     "positive": True,
     "l2": (1e-2, 1e-1, 1.0),
 }
-"""How a listwise second stage is fitted over any base: means of two kernels, the base itself among the choices."""
+"""Settings of a listwise second stage over any base: means of two kernels; validation may prefer the base alone."""
 
 DRAWN: Mapping[str, Any] = {"learning_rate": 0.05, "leaves": 15, "feature_fraction": 0.5, "subsample": 0.7}
-"""Trees for each of which half of the features and most of the rows are drawn."""
+"""Randomized trees: each is grown on half of the features and most of the rows."""
 
 FEWER: Mapping[str, Any] = {**DRAWN, "feature_fraction": 0.3}
-"""The same with fewer features, as where those of the list make three of one."""
+"""The same with fewer features per tree, for listwise features, which turn one feature into three."""
 
 TO_NDCG: Mapping[str, Any] = {"loss_params": {"stage_weight": "dcg"}}
-"""Stages of a likelihood count as much as their places do in NDCG."""
+"""Weigh each stage of a likelihood as NDCG weighs its place."""
 
 NORMED: Mapping[str, Any] = {"loss_params": {"norm": True}}
-"""LambdaRank with LightGBM's two further factors."""
+"""LambdaRank with LightGBM's two additional normalizing factors."""
 
 SHORT_LIST: tuple[Candidate, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
@@ -52,27 +52,27 @@ SHORT_LIST: tuple[Candidate, ...] = (
     ("reranker", {"base": ("linear", {"loss": "pmop-fd", "l2": 1e-3}), **SECOND_STAGE}),
     ("reranker", {"base": ("trees", {"loss": "pmop-fd", **DRAWN}), **SECOND_STAGE}),
 )
-"""What ``autorank`` tries, in this order: first kinds that differ much (linear, trees, features of the list, a forest,
-boosted features), with likelihoods, cross entropies, pairs and losses that aim at NDCG; at last a listwise second
-stage.  In the first 20 kinds of trees and others alternate so that each of four parts has both with ``rotate``."""
+"""The default candidates of ``autorank``, in order: first very different kinds (linear, trees, listwise features, a
+forest, boosted features) with likelihoods, cross entropies, pairwise losses and losses aimed at NDCG; last a listwise
+second stage.  The first 20 alternate between trees and others so that each of four folds gets both with ``rotate``."""
 
 LOSSES_TO_DRAW = {
     "linear": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine", "approx-ndcg"),
     "trees": ("pmop-fd", "pl-partition", "attrank", "ranknet", "xendcg", "lambdarank", "lambdaloss", "neural-ndcg"),
     "booster": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet"),
 }
-"""Which losses ``draw_candidates`` gives to which ranker."""
+"""Losses that ``draw_candidates`` chooses from, by ranker."""
 
-LISTWISE = 0.25  # share of draws that are a linear ranker or trees on features of the list beside those of the row
+LISTWISE = 0.25  # probability that a linear ranker or trees also get features of the list
 
 
 def draw_candidates(n: int, random_state: int | np.random.Generator = 0) -> list[Candidate]:
-    """``n`` candidates at random: linear, trees or boosted columns, each with a loss and settings of its own.
+    """Draw ``n`` random candidates: linear, trees or boosted columns, each with a random loss and settings.
 
-    Penalties, rates and sizes are uniform in their logarithm, shares uniform.  Boosted columns are features, or (twice
-    as often) their products with similarities to the rest of the list.  Half of the likelihoods weigh their stages as
-    NDCG does; a quarter of the draws see features of the list beside those of the row.  The first of many draws are
-    those of few.
+    Penalties, rates and sizes are log-uniform, fractions uniform.  Boosted columns are features, or (twice as often)
+    their products with similarities to the rest of the list.  Half of the likelihoods of linear rankers and trees weigh
+    their stages as NDCG does; a quarter of linear rankers and trees also get features of the list.  A larger ``n`` only
+    appends candidates.
 
     >>> draw_candidates(1, 34)
     [('linear', {'loss': 'pmop-fd', 'l2': 0.00094})]
@@ -81,7 +81,7 @@ def draw_candidates(n: int, random_state: int | np.random.Generator = 0) -> list
 
 
 def drawn_without_end(random_state: int | np.random.Generator = 0) -> Iterator[Candidate]:
-    """Candidates at random, one after the other; see ``draw_candidates``."""
+    """Yield random candidates forever; see ``draw_candidates``."""
     rng = np.random.default_rng(random_state)
     while True:
         name, params = _draw(rng)

@@ -1,4 +1,4 @@
-"""Candidates fitted one after the other on splits of the queries, within a time, the few best kept."""
+"""Fit candidates in sequence on splits of the queries, within a time limit, and keep the best few."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ from placet.rank.ranker import Progress, Ranker, ranker_class
 from placet.rank.validation import Best
 
 Split = tuple[Queries, Queries]
-"""Queries to fit on, and queries to stop and to judge by."""
+"""Training queries, and validation queries for early stopping and evaluation."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate: which ranker, its parameters, the mean and standard error on the validation set, seconds.
+    """A tried candidate: ranker, parameters, mean and standard error of the metric on the validation set, and seconds.
 
-    ``failure`` says why there is no value.
+    ``failure`` is the reason if there is no value.
     """
 
     ranker: str
@@ -38,9 +38,9 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A candidate that was fitted: one ranker for each of its splits, and the spread of each there.
+    """A fitted candidate: one ranker per split, and the spread of its scores on the validation part.
 
-    ``scores`` maps the number of a split to the ranker's scores of its validation part, over their spread.
+    ``scores`` maps the index of a split to the validation scores there, divided by their spread.
     """
 
     trial: Trial
@@ -50,18 +50,18 @@ class Member:
 
 
 class OutOfTime(KeyboardInterrupt):
-    """Raised in a fit when the time is up: as at Ctrl-C, it keeps its best state so far."""
+    """Raised in a fit when time runs out; as after Ctrl-C, the fit keeps its best state so far."""
 
 
 class Clock:
-    """The time that a search may take; None is without end."""
+    """Time limit of a search; None is unlimited."""
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds, self.start = seconds, time.perf_counter()
 
     @property
     def spent(self) -> float:
-        """Seconds so far."""
+        """Seconds elapsed."""
         return time.perf_counter() - self.start
 
     @property
@@ -70,15 +70,15 @@ class Clock:
         return self.seconds is not None and self.spent >= self.seconds
 
     def watch(self, *_: Any) -> None:
-        """A progress callback of a fit that ends it when the time is up."""
+        """Progress callback that interrupts a fit when the time is up."""
         if self.over:
             raise OutOfTime
 
 
 class Search:
-    """Fits candidates on every split and keeps the ``size`` best by ``metric``; a tie goes to the earlier.
+    """Fit candidates on every split and keep the ``size`` best by ``metric``; ties go to the earlier candidate.
 
-    With ``rotate`` a candidate is fitted on one split, the next candidate on the next.
+    With ``rotate``, each candidate is fitted on one split only, the next candidate on the next split.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Search:
         self.fits = 0
 
     def run(self, candidates: Iterable[Candidate], n: int | None) -> Best[list[Member]]:
-        """Try the candidates in order, ``n`` of them (None: as many as there is time for); the best is the state."""
+        """Try the ``n`` candidates in order (None: as many as time allows); the best members are the state returned."""
         best: Best[list[Member]] = Best()
         with best:
             for candidate in candidates:
@@ -117,7 +117,7 @@ class Search:
         return best
 
     def _try(self, candidate: Candidate, n: int | None, best: Best[list[Member]]) -> tuple[Member | None, bool]:
-        """The candidate fitted on every split, None where it could not be; and whether a fit was interrupted."""
+        """Fit a candidate on its splits; return it, or None if that failed, and whether a fit was interrupted."""
         name, params = candidate
         start = time.perf_counter()
         rankers: list[Ranker] = []
@@ -145,7 +145,7 @@ class Search:
         self.trials.append(Trial(*candidate, np.nan, np.nan, time.perf_counter() - start, why))
 
     def _own_splits(self) -> list[int]:
-        """The numbers of the splits that the next candidate is fitted on."""
+        """Indices of the splits on which to fit the next candidate."""
         every = list(range(len(self.splits)))
         return [every[len(self.trials) % len(every)]] if self.rotate else every
 
@@ -163,7 +163,7 @@ class Search:
         return Member(trial, tuple(rankers.values()), tuple(spreads), scores)
 
     def _report(self, n: int | None, best: Best[list[Member]]) -> None:
-        """Tell how many fits are done, of how many: where only time ends them, as many as it may be enough for."""
+        """Report the number of fits and their total, extrapolated from elapsed time if only time ends the search."""
         if self.tell is None:
             return
         if n is None and self.clock.seconds is not None:
@@ -174,9 +174,9 @@ class Search:
 
 
 def best_first(members: Iterable[Member]) -> list[Member]:
-    """Members by their value; where they were judged on different splits, the best of each, then the second of each.
+    """Sort members by value; if they were evaluated on different splits, the best of each split, then the second, ...
 
-    A tie goes to the earlier.
+    Ties go to the earlier member.
     """
     by_split: dict[tuple[int, ...], list[Member]] = {}
     for member in sorted(members, key=lambda member: -member.trial.value):
@@ -185,7 +185,7 @@ def best_first(members: Iterable[Member]) -> list[Member]:
 
 
 def unfitted(name: str, params: Mapping[str, Any], metric: str, random_state: int) -> Ranker:
-    """The ranker of a candidate; a ``base`` may be a candidate of its own."""
+    """Build the ranker of a candidate, whose ``base`` may itself be a candidate."""
     kind = ranker_class(name)
     known = kind._get_param_names()
     common = {"random_state": random_state, "metric": metric}

@@ -1,4 +1,4 @@
-"""Weights of rankers in a blend, learnt from scores on queries that none of them was fitted to."""
+"""Weights of the rankers in a blend, learned from held-out scores."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,16 @@ from placet.optim import lbfgs
 from placet.rank.ranker import mean_defined
 
 SHRINKAGE = (10.0, 1.0, 0.1, 0.01)
-"""Penalties on the distance to equal weights that ``stacked_weights`` chooses from."""
+"""Penalties on the distance from equal weights among which ``stacked_weights`` chooses."""
 
-PARTS = 5  # in which queries are cut to choose the penalty
+PARTS = 5  # cross-validation folds to choose the penalty
 
 
 def shrunk_weights(Z: Floats, lists: Lists, shrinkage: float, loss: str = "pl-partition") -> Floats:
-    """Weights (members,) of at least 0, sum 1, of the columns of ``Z`` (rows, members), each of deviation about 1.
+    """Learn nonnegative weights (members,) with sum 1 for the columns of ``Z`` (rows, members), of deviation about 1.
 
-    A linear ranker of the members' scores: it minimizes loss(a Z w) per unit weight + ``shrinkage`` / 2 |a (w - e)|^2,
-    e = 1 / members; the scale a of the scores is free, and that of equal weights in the penalty's center.
+    This is a linear ranker of the members' scores: v >= 0 minimizes loss(Z v) per unit weight + ``shrinkage`` / 2
+    |v - c|^2, where c has equal entries and minimizes loss(Z c).  The weights are v / sum(v).
     """
     bound = Bound(loss, lists)
     n = Z.shape[1]
@@ -48,10 +48,10 @@ def shrunk_weights(Z: Floats, lists: Lists, shrinkage: float, loss: str = "pl-pa
 def stacked_weights(
     Z: Floats, queries: Queries, metric: str, random_state: int = 0, shrinkage: Sequence[float] = SHRINKAGE
 ) -> tuple[Floats, float]:
-    """Weights (members,), and the penalty that was chosen; infinite where equal weights stay.
+    """Return the weights (members,) and the chosen penalty, infinite if the weights stay equal.
 
-    Each penalty is judged by ``metric`` on queries whose grades did not move the weights (``PARTS`` parts).  Weights
-    are learnt only where the best penalty gains more over equal weights than one standard error of that gain.
+    Penalties are compared by ``metric`` in cross-validation with ``PARTS`` folds.  Learned weights are used only if
+    their gain over equal weights exceeds its standard error.
     """
     n, measure = Z.shape[1], metric_of(metric)
     equal = np.full(n, 1.0 / n)
@@ -76,7 +76,7 @@ def stacked_weights(
 
 
 def deal(queries: Queries, n_parts: int, random_state: int) -> Ints:
-    """The part (queries,) of every query: drawn at random, those with two different grades spread evenly.
+    """Assign each query to a random part (queries,), with queries of at least two different grades spread evenly.
 
     >>> import placet
     >>> data = placet.simulate.queries(10, 5, 2, random_state=0)

@@ -1,4 +1,4 @@
-"""Gradient-boosted trees: LightGBM, XGBoost or CatBoost grows them, Placet's losses say where to."""
+"""Gradient-boosted trees, grown by LightGBM, XGBoost or CatBoost for Placet's losses."""
 
 import time
 import warnings
@@ -31,61 +31,61 @@ NUMBER_OF_TREES = (
     "num_boost_round",
     "n_iter",
 )
-LARGE = 1_000_000  # cells from which a round may be long
-LONG_ROUND = 0.5  # seconds
-PATIENCE = 0.5  # seconds that an interrupt leaves a round that is not at its end
-FLOOR = 1e-3  # least curvature of a row, in units of the mean: keeps Newton steps of a leaf bounded
+LARGE = 1_000_000  # cells from which rounds may be long and run in a separate thread
+LONG_ROUND = 0.5  # seconds above which a round is long
+PATIENCE = 0.5  # seconds to wait for the current round after an interrupt
+FLOOR = 1e-3  # smallest curvature of a row, relative to the mean, to bound the Newton steps of leaves
 
 
 class TreeRanker(OfTrees):
     """A sum of regression trees fitted to any loss that has a curvature.
 
-    Gradients and curvatures are divided by the mean curvature at the start, so ``l2`` and the engine's own limits mean
-    the same for every loss: a row counts as about one.  NaN in a feature is a value of its own.  Each parameter's name
-    in LightGBM is given where it differs; further ones go into ``engine``.  Whatever grew them, the trees are kept as
-    Placet's own arrays, which score, explain, are saved and become ONNX without the engine.
+    Gradients and curvatures are divided by the initial mean curvature, so ``l2`` and the engine's own limits mean the
+    same for every loss: a row has a curvature of about 1.  NaN in a feature is treated as a separate value.  LightGBM's
+    name of a parameter is given where it differs; others can be passed in ``engine``.  For all backends, trees are
+    converted to Placet's arrays, so scoring, explaining, saving and ONNX export do not need the engine.
 
     Parameters
     ----------
     loss : str
-        A name of ``LOSSES``.
+        A key of ``LOSSES``.
     n_trees : int
-        Trees at most (LightGBM: ``n_estimators``).
+        Maximum number of trees (LightGBM: ``n_estimators``).
     learning_rate : float
-        Factor of each tree.
+        Factor by which each tree is multiplied.
     leaves : int
-        Leaves of a tree at most (``num_leaves``; "catboost": the power of 2 next to it).
+        Maximum number of leaves of a tree (``num_leaves``; "catboost": rounded to a power of 2).
     min_rows : int
-        Rows of a leaf at least (``min_child_samples``; "xgboost": their curvature; CatBoost's symmetric trees have no
-        such limit).
+        Minimum number of rows of a leaf (``min_child_samples``; "xgboost": minimum sum of their curvatures; ignored
+        by CatBoost's symmetric trees).
     l2 : float
-        Penalty on the values of leaves (``reg_lambda``).
+        Penalty on leaf values (``reg_lambda``).
     subsample : float
-        Share of the rows drawn for each tree (with ``subsample_freq`` 1).
+        Fraction of the rows drawn for each tree (with ``subsample_freq`` 1).
     feature_fraction : float
-        Share of the features drawn for each tree (``colsample_bytree``).
+        Fraction of the features drawn for each tree (``colsample_bytree``).
     patience : int
-        With a validation set, training stops after this many trees without a better ``metric``; the best are kept
-        (``early_stopping_rounds``).
+        With a validation set, training stops after this many trees without a better ``metric``, and the best number
+        of trees is kept (``early_stopping_rounds``).
     metric : str
-        Judges on the validation set (``eval_metric``).
+        Validation metric (``eval_metric``).
     loss_params : mapping, optional
         Parameters of the loss.
     engine : mapping, optional
-        Further parameters of the backend, in its own words.
+        Additional parameters of the backend, under its own names.
     backend : str
-        "lightgbm", "xgboost" or "catboost": whose package grows the trees.
+        The package that grows the trees: "lightgbm", "xgboost" or "catboost".
     monotone : mapping or sequence, optional
-        How the score may move with a feature: 1 (only rise), -1 (only fall) or 0 (either) for every feature, or a
-        mapping from names of features (``monotone_constraints``).
+        Whether the score may only increase (1), only decrease (-1) or do either (0) with each feature, as a sequence
+        or a mapping from feature names (``monotone_constraints``).
     random_state : int
-        Seed of the draws.
+        Random seed.
 
-    ``fit(..., control=Z)`` fits ``s = trees + Z @ gamma``, a step in gamma after every tree at the rate of the trees;
-    ``controls_`` maps the names of the controls to gamma, and `predict` gives the trees alone.
+    ``fit(..., control=Z)`` fits ``s = trees + Z @ gamma``, alternating between a tree and a step in gamma at the same
+    learning rate; ``controls_`` maps the names of the controls to gamma, and `predict` returns the trees' part only.
 
-    On `Parts` with ``engine=client`` the workers of a Dask cluster grow the trees together; all ``n_trees`` are grown,
-    and as many kept as are best on the validation set.
+    On `Parts` with ``engine=client``, the workers of a Dask cluster grow the trees jointly; all ``n_trees`` are grown,
+    then the best number of them on the validation set is kept.
 
     >>> import placet
     >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
@@ -97,7 +97,7 @@ class TreeRanker(OfTrees):
     needs = ("curvature",)
     _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True), controls_=Learnt())
     _missing = "keep"
-    _factor: Floats | None = None  # by which the score of a row counts in the loss; set by `placet.rank.clicks` alone
+    _factor: Floats | None = None  # (rows,) factors of the scores in the loss; set only by `placet.rank.clicks`
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class TreeRanker(OfTrees):
             self._fit_queries(queries, valid.load() if isinstance(valid, Parts) else valid, slopes, settings)
 
     def _fit_queries(self, queries: Queries, valid: Queries | None, slopes: "Slopes", settings: Settings) -> None:
-        """Grow trees in this process, and keep as many as are best on the validation set."""
+        """Grow trees in this process and keep the best number of them on the validation set."""
         slopes.bind(queries.lists())
         slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), self.learning_rate, self._factor
         with engine_errors(self.backend):
@@ -160,7 +160,7 @@ class TreeRanker(OfTrees):
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
 
     def _say_no_tree(self, n_rows: int) -> None:
-        """Refuse too few rows; warn where nothing could be split."""
+        """Explain why no tree was grown: raise an error if there are too few rows, otherwise warn."""
         if n_rows < 2 * self.min_rows:
             raise DataError(
                 f"{n_rows} rows are too few to grow a tree: min_rows ({self.min_rows}) of them must lie on "
@@ -190,14 +190,14 @@ class TreeRanker(OfTrees):
         self._check_shares("subsample", "feature_fraction")
 
     def _further(self) -> dict[str, Any]:
-        """``engine``, where it does not say again what a parameter of the ranker says."""
+        """Return ``engine`` as a dict, after checking that it does not set the number of trees."""
         for name in self.engine or {}:
             if name in NUMBER_OF_TREES:
                 raise ValueError(f"engine holds {name}; the number of trees is n_trees ({self.n_trees})")
         return dict(self.engine or {})
 
     def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", settings: Settings) -> None:
-        """Grow all trees on a cluster, then keep as many as are best on the validation set."""
+        """Grow all trees on a cluster, then keep the best number of them on the validation set."""
         if self.backend != "lightgbm":
             raise ValueError(f"backend={self.backend!r} grows trees on queries in memory; parts take 'lightgbm'")
         record = self._loss_record()
@@ -225,10 +225,10 @@ class TreeRanker(OfTrees):
     def _grow(
         self, engine: Engine, slopes: "Slopes", valid: Queries | None, thread: StepThread
     ) -> tuple[Best[int], int, Forest]:
-        """Grow trees, and return the best number of them and these; the state of a training is the number of rounds.
+        """Grow trees; return the training record (its state is the number of rounds), the best number, and the trees.
 
-        An engine that grows a tree takes no notice of signals, nor gives its trees away.  Where rounds are long, copies
-        of the best so far are kept, for a twentieth of the time, and an interrupt does not wait for the end of a round.
+        While an engine grows a tree, it ignores signals and its trees cannot be read.  If rounds are long, the best
+        trees so far are copied, in at most 1/20 of the time, so that an interrupt need not wait for the round to end.
         """
         judge = self._judge(valid, lambda _: engine.valid_scores())
         best = self._keep_best(judge, self.n_trees, patience=self.patience)
@@ -249,9 +249,9 @@ class TreeRanker(OfTrees):
 
 
 class Slopes:
-    """Gradient and curvature of a loss in the order of the caller's rows, in the form that boosting engines call.
+    """Objective function for boosting engines: gradient and curvature of a loss, in the caller's row order.
 
-    Called with (scores, data set with get_label) as LightGBM and XGBoost do, or with two arrays (labels, scores) as
+    Call with (scores, data set with get_label), as LightGBM and XGBoost do, or with two arrays (labels, scores), as
     their scikit-learn interfaces do.
     """
 
@@ -266,15 +266,15 @@ class Slopes:
         self.loss, self.params = loss, record.training_parameters(params)
         self.qid, self.weight = qid, weight
         self.bound: Bound | None = None
-        self.row: Ints | None = None  # the caller's number of each row, where lists had to be put together
+        self.row: Ints | None = None  # the caller's index of each row, if rows had to be grouped into lists
         self.learnt: dict[str, float] = {}
         self.unit = self.level = 0.0
-        self.effects: Effects | None = None  # of controls, which take a step of their own at every call
+        self.effects: Effects | None = None  # effects of controls, updated at every call
         self.rate = 1.0
-        self.factor: Floats | None = None  # (rows,) by which scores count, effects apart
+        self.factor: Floats | None = None  # (rows,) by which scores are multiplied, excluding effects
 
     def bind(self, lists: Lists, row: Ints | None = None) -> None:
-        """Fix the lists."""
+        """Set the lists, and initialize the loss and its learned parameters."""
         self.bound, self.row = Bound(self.loss, lists, self.params), row
         self.learnt = dict(self.bound.learnt)
 
@@ -286,11 +286,10 @@ class Slopes:
         return self.at(np.asarray(scores, dtype=np.float64))
 
     def at(self, s: Floats) -> tuple[Floats, Floats]:
-        """Gradient and curvature at scores ``s``; learnt parameters take a step of their own on the way.
+        """Return gradient and curvature at scores ``s``; also update learned parameters.
 
-        Some losses are not invariant to shifts, though a shift changes no order; there the scores stand for ``s +
-        level``, the level that was best at the first call: far from it all gradients point one way, and no split is
-        worth it.
+        If the loss is not shift-invariant, it is evaluated at ``s + level``, with the best constant shift ``level`` at
+        the first call: far from it, all gradients have the same sign and no split reduces the loss enough.
         """
         assert self.bound is not None
         s = s if self.row is None else s[self.row]
@@ -317,7 +316,7 @@ class Slopes:
         return back_g, back_h
 
     def _learn(self, bound: Bound, s: Floats) -> None:
-        """One safeguarded Newton step in each learnt parameter, its curvature taken from a difference of slopes."""
+        """Take a safeguarded Newton step in each learned parameter, with finite-difference curvature."""
         slopes = lambda learnt: bound.value_grad_slopes(s, learnt)[2]  # noqa: E731
         here = slopes(self.learnt)
         for k, (name, value) in enumerate(list(self.learnt.items())):
@@ -326,7 +325,7 @@ class Slopes:
             self.learnt[name] = value + float(np.clip(step, -1.0, 1.0))
 
     def _group(self, grade: Floats) -> None:
-        """Find the lists from ``qid``, when the first call brings the grades."""
+        """Group rows into lists by ``qid``, once the first call provides the grades."""
         if self.qid is None or len(self.qid) != len(grade):
             raise DataError(
                 f"qid has {0 if self.qid is None else len(self.qid)} entries; there are {len(grade)} labels"
@@ -342,10 +341,10 @@ class Slopes:
 def boosting_objective(
     loss: str, qid: Sequence[Hashable], *, weight: ArrayLike | None = None, **params: Any
 ) -> Callable[[Any, Any], tuple[Floats, Floats]]:
-    """A custom objective for LightGBM's or XGBoost's own training loop, which does not tell it the groups.
+    """Custom objective for LightGBM's or XGBoost's own training loop, which does not pass it the groups.
 
-    ``qid`` (rows,) names the query of each row, in any order; ``weight``: one per query, in order of first appearance.
-    ``params`` are those of the loss.
+    ``qid`` (rows,): the query of each row, in any order; ``weight``: one per query, in order of first appearance;
+    ``params``: parameters of the loss.
 
     >>> f = boosting_objective("ranknet", qid=["q", "q"])
     >>> gradient, curvature = f(np.array([1.0, 0.0]), np.array([0.0, 0.0]))  # labels, scores

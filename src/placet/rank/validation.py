@@ -1,4 +1,4 @@
-"""Keeping the best state of a training: by its quality on a validation set, with patience, through an interrupt."""
+"""Keep the best state of a training run by validation quality, with early stopping and after an interrupt."""
 
 import math
 from collections.abc import Callable
@@ -7,19 +7,20 @@ from typing import Any, Generic, Self, TypeVar, cast
 
 State = TypeVar("State")
 
-EVERY_STEP = 10  # steps that are all judged by a thinned training; later ones as often as they are 1/10 further
+EVERY_STEP = 10  # with `thin`, judge each of the first 10 steps, then whenever the step count has grown by 10 %
 
 
 class Best(Generic[State]):
-    """The best state that a training has reached so far.
+    """The best state of a training run so far.
 
-    ``judge(state)`` is the quality of a state, higher is better (NaN is the worst); without a judge, the latest state
-    counts as the best.  A tie goes to the earlier state.  ``patience``: ``stale`` is true after this many steps without
-    a better state.  ``thin`` judges every step at first and later only some, so that judging costs a small share of the
-    training.  ``copy`` is applied to a state that is kept; ``tell(step, quality or None)`` is called after each step.
-    ``validates``: whether the judge measures on a validation set, so that ``summary`` reports the quality as such.
+    ``judge(state)`` returns the quality of a state, higher is better (NaN is the worst); without a judge, the latest
+    state counts as the best.  Ties go to the earlier state.  ``patience``: ``stale`` is true after this many steps
+    without a better state.  ``thin`` judges every step at first and only some later, so that judging takes a small
+    fraction of the training time.  ``copy`` is applied to a state to be kept; ``tell(step, quality or None)`` is called
+    after each step.  ``validates``: whether the judge uses a validation set; only then does ``summary`` report the
+    quality.
 
-    As a context it ends at an interrupt (Ctrl-C) and keeps what it has; an interrupt before there is any state goes on.
+    As a context manager, it suppresses an interrupt (Ctrl-C) and keeps the best state, if there is one.
 
     >>> best = Best(judge=lambda x: -abs(x - 2), patience=3)
     >>> with best:
@@ -47,7 +48,7 @@ class Best(Generic[State]):
         self.quality: float | None = None
         self.steps = self.best_step = self._judged = 0
         self.interrupted = False
-        self.empty = True  # nothing is kept yet
+        self.empty = True  # no state yet
 
     def see(self, state: State) -> float | None:
         """Count one step, consider the state after it, and return its quality (None if it was not judged)."""
@@ -60,7 +61,7 @@ class Best(Generic[State]):
         return found
 
     def consider(self, state: State) -> float | None:
-        """Judge a state, keep it if it is the best so far, and return its quality; no step is counted."""
+        """Judge a state, keep it if it is the best so far, and return its quality, without counting a step."""
         found = None
         if self.judge is not None:
             self._judged, found = self.steps, self.judge(state)
@@ -72,19 +73,19 @@ class Best(Generic[State]):
 
     @property
     def state(self) -> State:
-        """The state that is kept; there must be one."""
+        """The best state; there must be one."""
         if self.empty:
             raise RuntimeError("no state has been seen")
         return cast(State, self._state)
 
     @property
     def stale(self) -> bool:
-        """Whether ``patience`` steps have gone by without a better state."""
+        """Whether ``patience`` steps have passed without a better state."""
         waited = self.steps - self.best_step
         return self.judge is not None and self.patience is not None and waited >= self.patience
 
     def summary(self) -> dict[str, Any]:
-        """What every ranker says of its training."""
+        """Entries that every ranker adds to its ``fit_summary_``."""
         return {"validation": self.quality if self.validates else None, "interrupted": self.interrupted}
 
     def __enter__(self) -> Self:
