@@ -224,6 +224,8 @@ def test_the_docstring_names_lightgbms_parameters():
     assert all(f"``{name}``" in inspect.getdoc(TreeRanker) for name in names)
     with pytest.raises(ValueError, match="engine holds n_estimators; the number of trees is n_trees \\(300\\)"):
         TreeRanker(engine={"n_estimators": 7}).fit(DATA)
+    with pytest.raises(ValueError, match="engine holds iterations"):  # CatBoost's word
+        TreeRanker(engine={"iterations": 10}, backend="catboost").fit(DATA)
     for wrong in ({"leaves": 1}, {"learning_rate": -1.0}, {"l2": -1.0}, {"subsample": 7.0}, {"feature_fraction": 0.0}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))} .* must"):
             clone(SMALL_TREES).set_params(**wrong).fit(DATA)

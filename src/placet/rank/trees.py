@@ -26,11 +26,18 @@ NUMBER_OF_TREES = (
     "n_estimators",
     "num_iterations",
     "num_iteration",
+    "num_tree",
     "num_trees",
     "num_round",
+    "num_rounds",
+    "nrounds",
     "num_boost_round",
     "n_iter",
+    "max_iter",
+    "iterations",
 )
+"""What LightGBM, XGBoost and CatBoost call the number of trees."""
+
 LARGE = 1_000_000  # cells from which rounds may be long and run in a separate thread
 LONG_ROUND = 0.5  # seconds above which a round is long
 PATIENCE = 0.5  # seconds to wait for the current round after an interrupt
