@@ -232,8 +232,7 @@ def value(p: PairCounts, x: Floats) -> float:
 def dense(p: PairCounts, at: Derivatives, precision: float = 0.0) -> Floats:
     """The bordered Laplacian as a dense matrix (n + q, n + q), with a prior's precision on the scores' diagonal."""
     n, size = p.n_items, p.n_items + len(at.corner)
-    if size > DIRECT:
-        refuse_square(size, WHAT, WAY_OUT)
+    refuse_square(size, WHAT, WAY_OUT)
     H = np.zeros((size, size))
     H[np.arange(n), np.arange(n)] = precision
     H[n:, n:], H[n:, :n], H[:n, n:] = at.corner, at.border, at.border.T
