@@ -100,9 +100,9 @@ def test_long_ballots_give_by_products_what_short_ones_give_by_the_closed_hessia
     closed = placet.consensus(data, "plackett-luce", prior=1.5)
     monkeypatch.setattr("placet.aggregate.likelihood.MOST_ROW_PAIRS", 0)
     same(placet.consensus(data, "plackett-luce", prior=1.5), closed)
-    assert is_closed("pl-partition", 50.0 * 420, 420)
+    assert is_closed(50.0 * 420, 420)
     monkeypatch.setattr("placet.aggregate.likelihood.MOST_ROW_PAIRS_PER_ROW", 0)
-    assert not is_closed("pl-partition", 50.0, 420)
+    assert not is_closed(50.0, 420)
     for by_products in (data, cut(data, [20, 40])):
         same(placet.consensus(by_products, "plackett-luce", prior=1.5), closed, close=1e-7)
 

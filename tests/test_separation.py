@@ -178,3 +178,8 @@ def test_few_draws_of_many_items_separate_nothing_that_is_equal():
         for own in wrong:
             wrong[own] += separation.separated(scores, errors, stderr, 0.95, own).any()
     assert wrong[True] <= 5 < wrong[False]
+
+
+def test_a_board_without_items_has_no_ranks():
+    board = placet.consensus(placet.Rankings.from_orders([]), "borda", bootstrap=20)
+    assert [len(end) for end in board.rank_interval()] == [0, 0]

@@ -277,3 +277,11 @@ def test_weights_of_a_distribution_are_not_negative(name, w):
 def test_connections_are_checked(connections):
     with pytest.raises(ValueError, match="connections must be 'full', 'none', a whole number of partners >= 1 or a"):
         structrank([1.0, 2.0], Lists([1, 0], [0, 2]), connections=connections)
+
+
+@pytest.mark.parametrize("where", [slice(3, 4), slice(None)], ids=["one", "all"])
+def test_a_margin_that_is_no_number_gives_no_number(where):
+    a = np.random.default_rng(0).normal(size=400)
+    a[where] = np.nan
+    value = edge_pairs.all_pairs(a, a.copy(), np.zeros(400), np.zeros(400))
+    assert np.isnan(value)

@@ -27,6 +27,7 @@ from placet.aggregate.existence import (
     united_groups,
 )
 from placet.aggregate.likelihood import (
+    CLOSED,
     Ballots,
     average_in_groups,
     is_closed,
@@ -193,7 +194,7 @@ class BallotParts:
         self.n = self.n_items = parts.n_items
         self.loss, self.n_rows = loss, parts.n_rows
         self.scale, self.precision = scale_and_precision(total, prior)
-        self.closed = is_closed(loss, pairs, rows)
+        self.closed = loss == CLOSED and is_closed(pairs, rows)
         self.group: Ints | None = united_groups(self.graphs, self.n)
         self.ballots, self.factor = parts, factor
         self.parts = parts.map(_bound_part, factor, loss, self.scale, self.closed)

@@ -52,6 +52,9 @@ MOST_INVERTED, MOST_COLUMNS = 1024, 24
 MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW = 200_000_000, 50
 """Maximum row pairs for a closed Hessian: in total, or per row of a Hessian product if that is more."""
 
+CLOSED = "pl-partition"
+"""The loss whose Hessian has a closed form."""
+
 HESSIAN_ACCURACY = 1e-8
 """Relative accuracy of probabilities of tied stages in the Hessian."""
 
@@ -78,7 +81,7 @@ class Ballots:
         self.group: Ints | None = None
         if not LOSSES[loss].convex:
             self.group = always_together(*informative_rows(ballots, weight), self.n)
-        self.closed = is_closed(loss, *self.work())
+        self.closed = loss == CLOSED and is_closed(*self.work())
 
     @classmethod
     def part(cls, ballots: Rankings, weight: Floats, loss: str, scale: float, closed: bool) -> "Ballots":
@@ -248,9 +251,9 @@ def precision_of(prior: float | None, scale: float) -> float:
     return 0.0 if prior is None else max(1.0 / prior**2 / scale, LEAST_PRECISION)
 
 
-def is_closed(loss: str, pairs: float, rows: float) -> bool:
-    """Whether the loss has a closed Hessian, that of Plackett-Luce, and it is cheap enough (see `Ballots.work`)."""
-    return loss == "pl-partition" and pairs <= max(MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW * rows)
+def is_closed(pairs: float, rows: float) -> bool:
+    """Whether the closed Hessian of Plackett-Luce is cheap enough (see `Ballots.work`)."""
+    return pairs <= max(MOST_ROW_PAIRS, MOST_ROW_PAIRS_PER_ROW * rows)
 
 
 def average_in_groups(theta: Floats, group: Ints | None) -> Floats:
@@ -267,10 +270,8 @@ def averages_in_groups(group: Ints) -> Floats:
 
 def matrix_of_averages(M: Floats, group: Ints | None) -> Floats:
     """A M A' with A the averages in groups: the covariance, or Hessian, of scores that are means of their groups."""
-    if group is None:
-        return M
-    A = averages_in_groups(group)
-    return A @ M @ A
+    average = partial(average_in_groups, group=group)
+    return M if group is None else np.apply_along_axis(average, 0, np.apply_along_axis(average, 1, M))
 
 
 def with_curvature_in_groups(H: Floats, group: Ints | None) -> Floats:

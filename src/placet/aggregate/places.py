@@ -20,7 +20,7 @@ def ballots_of(data: Any, rule: str) -> Rankings:
     if isinstance(data, Comparisons):
         raise DataError(
             f"{rule!r} needs whole ballots, and {len(data)} pairs do not say which ballots they came from; "
-            "use a rule of pairs ('borda', 'copeland', 'kemeny', 'mc4', 'rank-centrality')"
+            "use a rule of pairs, such as 'borda', 'copeland' or 'kemeny'"
         )
     raise TypeError(f"{rule!r} needs Rankings, not {type(data).__name__}; Rankings.from_orders makes them")
 

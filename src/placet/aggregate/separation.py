@@ -148,6 +148,8 @@ def difference_errors(stderr: Floats | None, covariance: Floats | None, errors: 
 
 def largest_differences(errors: Floats, weight: Floats) -> Floats:
     """Largest weighted difference of each draw, with draws divided among threads."""
+    if not errors.size:
+        return np.zeros(len(errors))
     errors = errors - errors.mean(axis=1, keepdims=True)  # a common shift is irrelevant and costs precision
     size = np.sqrt(np.mean(errors**2, axis=0))
     size[size == 0.0] = 1.0

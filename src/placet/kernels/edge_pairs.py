@@ -264,9 +264,12 @@ def near_sums(a, b, most, ga, gb):
 def all_pairs(a, b, ga, gb):
     """Sum over e, f of log(1 + e^a_e + e^b_f); derivatives are written to ``ga`` and ``gb``, which must be zero.
 
-    O(E log E) for a and b of any size, or E^2 additions if that is cheaper.
+    O(E log E) for a and b of any size, or E^2 additions if that is cheaper; NaN if an entry is.
     """
     n = len(a)
+    for e in range(n):
+        if np.isnan(a[e]) or np.isnan(b[e]):  # belongs to no cell
+            return np.nan
     plain = max(max_abs(a), max_abs(b)) <= PLAIN
     most = np.inf
     if plain:
