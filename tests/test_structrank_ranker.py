@@ -369,3 +369,13 @@ def test_bad_input(data):
     assert ranker.predict(data.X[:1]).shape == (1,)
     long = np.random.default_rng(0).normal(size=(11_000, 3))
     assert np.isfinite(StructRank(epochs=1, starts=1).fit(data).predict(long)).all()
+
+
+@pytest.mark.parametrize("scorer", ["nadaraya-watson", "linear", "network"])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_features_that_are_no_numbers_are_named(scorer, wrong):
+    data = placet.simulate.queries(4, 12, 3, random_state=0)
+    X = np.array(data.X)
+    X[5, 1] = wrong
+    with pytest.raises(DataError, match="feature 1 has NaN or infinite values"):
+        StructRank(scorer, epochs=1, starts=1).fit(Queries(X, data.grade, data.offsets))

@@ -252,9 +252,9 @@ def deviation_of(mean: Floats, variance: Floats) -> Floats:
     return np.where(flat | (scale == 0), 1.0, scale)
 
 
-def refuse_nan(mean: Floats) -> None:
-    """Raise if a column has a non-finite value, as shown by its mean."""
-    bad = ~np.isfinite(mean)
+def refuse_nan(sums: Floats) -> None:
+    """Raise if a column has a non-finite value, as shown by its sum or mean."""
+    bad = ~np.isfinite(sums)
     if bad.any():
         raise DataError(
             f"feature {int(np.argmax(bad))} has NaN or infinite values ({bad.sum()} such features); replace them, "

@@ -19,7 +19,7 @@ from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
 from placet.losses import Bound
 from placet.losses.structrank import check_connections
-from placet.rank.features import need_dense, to_dense
+from placet.rank.features import need_dense, refuse_nan, to_dense
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, holds
 
@@ -222,7 +222,7 @@ class StructRank(Ranker):
         self._check(norms)
         if not self.own_list and len(queries) < 2:
             raise DataError("own_list=False needs at least two queries: a list is scored by the rows of the others")
-        need_dense(queries.X, "StructRank needs")
+        refuse_nan(need_dense(queries.X, "StructRank needs").sum(axis=0, dtype=np.float64, initial=0.0))
         graphs = order_graphs(queries, self.preferences)
         keeps = self.scorer == "nadaraya-watson"
         self.rows_ = np.array(queries.X, np.float64) if keeps else np.zeros((0, queries.n_features))
