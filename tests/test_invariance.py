@@ -89,6 +89,7 @@ def test_split_in_two_and_joined(method, data):
 @check
 @given(r=ballots(), factor=st.sampled_from([0.5, 0.1, 3.0, 1e-6]))
 def test_a_common_factor_of_all_weights(method, r, factor):
-    one, other = consensus(r, method), consensus(rebuilt(r, weight=r.weight * factor), method)
+    params = {"quota": "exact"} if method == "stv" else {}  # Droop's counts whole votes
+    one, other = consensus(r, method, **params), consensus(rebuilt(r, weight=r.weight * factor), method, **params)
     assert one.ranking == other.ranking
     assert len(one.notes) == len(other.notes)
