@@ -24,7 +24,7 @@ from placet.aggregate.prior import (
 )
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Lists, Rankings
-from placet.data.arrays import Floats, Ints, read_only, rows_of
+from placet.data.arrays import Floats, Ints, read_only, rows_of, tier_runs
 from placet.data.graph import always_together
 from placet.data.room import refuse_square
 from placet.kernels import orders, partition
@@ -120,12 +120,9 @@ class Ballots:
         pairs = float((each * each).sum())
         if self.rest is None:
             return pairs, self.n_rows
-        tier, offsets = self.rest.tier, self.rest.offsets
-        starts = np.append(True, np.diff(tier) != 0)
-        starts[offsets[:-1]] = True
-        first = np.flatnonzero(starts)
-        tied = np.diff(np.append(first, len(tier))).astype(np.float64)
-        tied[np.searchsorted(first, offsets[1:]) - 1] = 0.0  # the lowest tier is not a stage
+        first, size = tier_runs(self.rest.tier, self.rest.offsets)
+        tied = size.astype(np.float64)
+        tied[np.searchsorted(first, self.rest.offsets[1:]) - 1] = 0.0  # the lowest tier is not a stage
         return pairs + NODES * float((tied * tied).sum()), self.n_rows + NODES * float(tied.sum())
 
     @cached_property

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 from placet.aggregate import spearman
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.kemeny import KemenyOrder, kemeny_order
-from placet.aggregate.places import ballots_of, first_rows
+from placet.aggregate.places import ballots_of
 from placet.aggregate.result import Consensus
 from placet.data import Rankings
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, tier_runs
 from placet.data.errors import one_of
 from placet.optim import Fit
 
@@ -114,8 +114,7 @@ def kendall_dispersion(rankings: Rankings, distance: float) -> tuple[float, floa
     inversions between tiers.
     """
     sizes, weights = _sum_by_size(np.diff(rankings.offsets), rankings.weight)
-    opens = first_rows(rankings)
-    size = np.diff(np.append(opens, len(rankings.tier)))
+    opens, size = tier_runs(rankings.tier, rankings.offsets)
     tier_sizes, tier_weights = _sum_by_size(size, rankings.weight[rankings.ballot[opens]])
 
     def loss(t: float) -> float:

@@ -8,10 +8,10 @@ from scipy.sparse import csr_matrix
 from placet.aggregate import spearman
 from placet.aggregate.kemeny import margins
 from placet.aggregate.mallows import Mallows, kendall_dispersion, log_normalizer
-from placet.aggregate.places import first_rows, places
+from placet.aggregate.places import places
 from placet.aggregate.voters import Voters, plain_copy
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, tier_runs
 from placet.data.room import refuse_square
 from placet.kernels import kemeny as kemeny_kernels
 from placet.kernels import metrics as metric_kernels
@@ -37,8 +37,7 @@ class Distances:
         self.size, n = 1, voters.data.n_items
         self.n_parameters = n  # the dispersion, and a center that orders n items
         self.spearman = spearman.Ballots(self.ballots) if model.distance == "spearman" else None
-        opens = first_rows(self.ballots)
-        self.tier_size = np.diff(np.append(opens, len(self.ballots.tier)))
+        opens, self.tier_size = tier_runs(self.ballots.tier, self.ballots.offsets)
         self.tier_ballot = self.ballots.ballot[opens]
 
     def start(self, weight: Floats) -> Center:

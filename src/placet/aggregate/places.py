@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from placet.data import Comparisons, DataError, Rankings
-from placet.data.arrays import Floats, Ints
+from placet.data.arrays import Floats, Ints, tier_runs
 
 Unlisted = Literal["absent", "last", "zero"]
 
@@ -25,18 +25,9 @@ def ballots_of(data: Any, rule: str) -> Rankings:
     raise TypeError(f"{rule!r} needs Rankings, not {type(data).__name__}; Rankings.from_orders makes them")
 
 
-def first_rows(rankings: Rankings) -> Ints:
-    """The first row of every tier of every ballot."""
-    tier, ballot = rankings.tier, rankings.ballot
-    new = np.ones(len(tier), np.bool_)
-    new[1:] = (tier[1:] != tier[:-1]) | (ballot[1:] != ballot[:-1])
-    return np.flatnonzero(new)
-
-
 def tier_starts(rankings: Rankings) -> tuple[Ints, Ints]:
     """For each row, the place from 0 of the first row of its tier, and the size of that tier.  O(rows)."""
-    starts = first_rows(rankings)
-    size = np.diff(np.append(starts, len(rankings.tier)))
+    starts, size = tier_runs(rankings.tier, rankings.offsets)
     first = starts - rankings.offsets[rankings.ballot[starts]]
     return np.repeat(first, size), np.repeat(size, size)
 

@@ -13,10 +13,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from placet.aggregate.places import first_rows
 from placet.aggregate.positional import borda
 from placet.data import DataError, Rankings
-from placet.data.arrays import Floats, Ints, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, offsets_from_sizes, tier_runs
 from placet.data.room import refuse_square
 from placet.kernels import matchings as kernels
 
@@ -113,8 +112,7 @@ class Ballots:
         rows = np.arange(len(rankings.tier)) - rankings.offsets[:-1][rankings.ballot]
         self.place = rows.astype(np.float64)
         self.weight = rankings.weight[rankings.ballot]
-        self.opens = first_rows(rankings)
-        self.size = np.diff(np.append(self.opens, len(rows)))
+        self.opens, self.size = tier_runs(rankings.tier, rankings.offsets)
         sizes = np.diff(rankings.offsets)
         self.sizes = {int(m): float(rankings.weight[sizes == m].sum()) for m in np.unique(sizes) if m > 1}
         large = self.size[self.size > MOST_EXACT]

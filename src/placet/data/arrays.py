@@ -147,15 +147,25 @@ def dense_tiers(values: NDArray[Any], offsets: Ints) -> Ints:
     return count - count[starts][np.cumsum(first) - 1]
 
 
-def number_tiers(tier: Ints, offsets: Ints) -> tuple[Ints, Ints]:
-    """The index of each row's tier among all tiers of all lists (rows,), and the list of each tier.
+def tier_runs(tier: Ints, offsets: Ints) -> tuple[Ints, Ints]:
+    """The first row and the number of rows of every tier of every list; rows are sorted by tier within each list.
 
-    Rows are sorted by tier within each list.  O(rows).
+    O(rows).
+
+    >>> tier_runs(np.array([0, 0, 1, 1]), np.array([0, 3, 4]))  # tiers of two rows and of one, then another list
+    (array([0, 2, 3]), array([2, 1, 1]))
     """
     owner = list_of_rows(offsets)
-    new = np.ones(len(tier), bool)
+    new = np.ones(len(tier), np.bool_)
     new[1:] = (tier[1:] != tier[:-1]) | (owner[1:] != owner[:-1])
-    return np.cumsum(new) - 1, owner[new]
+    first = np.flatnonzero(new)
+    return first, np.diff(np.append(first, len(tier)))
+
+
+def number_tiers(tier: Ints, offsets: Ints) -> tuple[Ints, Ints]:
+    """The index of each row's tier among all tiers of all lists (rows,), and the list of each tier.  O(rows)."""
+    first, size = tier_runs(tier, offsets)
+    return np.repeat(np.arange(len(first)), size), list_of_rows(offsets)[first]
 
 
 def is_missing(value: Any) -> bool:

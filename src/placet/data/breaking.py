@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from placet.data import graph
-from placet.data.arrays import Floats, Ints, Names, list_of_rows, number_tiers, offsets_from_sizes
+from placet.data.arrays import Floats, Ints, Names, list_of_rows, offsets_from_sizes, tier_runs
 from placet.data.comparisons import pair_keys
 from placet.data.errors import DataError, one_of
 
@@ -76,9 +76,9 @@ def net_wins(value: Floats, tier: Ints, offsets: Ints, strength: str) -> tuple[F
     n_ballots = len(offsets) - 1
     size = np.diff(offsets)
     if strength == "binary":
-        first, length = _tier_runs(tier, offsets)
-        above = first - offsets[:-1][ballot]
-        below = size[ballot] - above - length
+        first, length = tier_runs(tier, offsets)
+        above = np.repeat(first, length) - offsets[:-1][ballot]
+        below = size[ballot] - above - np.repeat(length, length)
         return (below - above).astype(np.float64), _sums(ballot, below, n_ballots)
     rank = np.arange(len(value)) - offsets[:-1][ballot]
     wins = _sums(ballot, (size[ballot] - 1 - 2 * rank) * value, n_ballots)
@@ -87,13 +87,6 @@ def net_wins(value: Floats, tier: Ints, offsets: Ints, strength: str) -> tuple[F
 
 def _sums(group: Ints, values: Any, n: int) -> Floats:
     return np.bincount(group, values, n).astype(np.float64)
-
-
-def _tier_runs(tier: Ints, offsets: Ints) -> tuple[Ints, Ints]:
-    """For each row, the first row and the number of rows of its tier."""
-    number = number_tiers(tier, offsets)[0]
-    lengths = np.bincount(number)
-    return (np.cumsum(lengths) - lengths)[number], lengths[number]
 
 
 def equal_lists(item: Ints, tier: Ints, offsets: Ints, agent: Ints | None, instance: Ints | None) -> tuple[Ints, Ints]:
@@ -134,7 +127,7 @@ def describe_rankings(item: Ints, tier: Ints, offsets: Ints, weight: Floats, n_i
         "ballots with ties": int((tiers < size).sum()),
         "complete ballots": int((size == n_items).sum()),
         "ballots that compare nothing": int((tiers < 2).sum()),
-        "largest tier": int(_tier_runs(tier, offsets)[1].max(initial=0)),
+        "largest tier": int(tier_runs(tier, offsets)[1].max(initial=0)),
         "coverage": len(item) / (n_ballots * n_items) if n_ballots and n_items else float("nan"),
         "strongly connected components": int(parts.max(initial=-1)) + 1,
     }
