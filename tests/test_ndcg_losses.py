@@ -193,3 +193,9 @@ def test_stage_weights_sum_to_one_and_cut_what_ndcg_does_not_see():
     s, grade = np.array([0.3, -1.0, 0.4, 2.0]), [2, 0, 0, 0]
     whole = LOSSES["pl-partition"](s, Lists(grade, [0, 4]), stage_weight="dcg")[0]
     assert whole == pytest.approx(LOSSES["pl-partition"](s, Lists(grade, [0, 4]))[0])  # one stage, which is all of NDCG
+
+
+def test_scaling_goes_on_until_the_value_is_that_of_all_steps():
+    s, grade = [1.5, 0.0, 0.0], [1.0, 0.0, 0.0]
+    found = LOSSES["neural-ndcg"](np.array(s), Lists(np.array(grade), np.array([0, 3])), sinkhorn=50)[0]
+    assert found == pytest.approx(oracle.neural_ndcg(s, grade, sinkhorn=50), abs=1e-10)

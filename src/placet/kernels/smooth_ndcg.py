@@ -180,7 +180,7 @@ def neural_ndcg(s, gain, offsets, weight, values, grad, discount, k, temperature
             grad[a + i] = weight[q] * back[i]
 
 
-SCALED = 1e-9  # tolerance of the column sums of a scaled matrix
+SCALED = 1e-11  # tolerance of the column sums of a scaled matrix
 
 
 @jit()
