@@ -1,10 +1,21 @@
-"""What several files of tests need."""
+"""What several files of tests need.
 
+Hypothesis draws the same examples in every run, so that a commit passes or fails whoever tests it;
+``PLACET_EXPLORE=1 make test`` draws new ones, and prints how to see a failure again.
+"""
+
+import os
 import sys
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from placet.cli import main
+
+ANY_MACHINE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, **ANY_MACHINE)
+settings.register_profile("explore", print_blob=True, **ANY_MACHINE)
+settings.load_profile("explore" if os.environ.get("PLACET_EXPLORE") else "same")
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def mixed_ballots(draw):
     return Rankings.from_orders(made, items=range(n), weight=weight)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(mixed_ballots(), st.integers(0, 1000), st.sampled_from([0.5, 3.0, 30.0]))
 @example(Rankings.from_orders([[("a", "b"), ("c", "d"), ("e", "f")]]), 0, 1.0)
 @example(Rankings.from_orders([["a", ("b", "c"), "d", ("e", "f"), "g"], ["g", "a"]], weight=[2.0, 0.5]), 1, 1.0)
@@ -81,7 +81,7 @@ def test_the_outer_products_are_those_of_each_ballot(loss):
     np.testing.assert_allclose(by_loops, expected, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(mixed_ballots())
 def test_the_quick_check_of_connection_is_never_wrong(ballots):
     says = ballots.weight > 0
@@ -247,7 +247,7 @@ def tied_ballots(draw):
     return Rankings.from_orders(orders, items=range(n))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(tied_ballots(), st.sampled_from(["pmop", "pmop-fd", "plackett-luce"]))
 def test_without_a_prior_scores_are_refused_where_the_likelihood_has_a_way_to_rise_for_ever(ballots, method):
     loss = {"pmop": "pmop-exact", "pmop-fd": "pmop-fd", "plackett-luce": "pl-partition"}[method]
@@ -292,7 +292,7 @@ def test_ballots_that_compare_nothing_do_not_tell_items_apart():
         PlackettLuce().fit(Rankings.from_orders([["a", "b"], ["b", "a"]], instance=[1, 2]))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(tied_ballots())
 def test_the_answer_of_the_full_decomposition_is_no_saddle(ballots):
     model = PMOPFullDecomposition(prior=3.0).fit(ballots)

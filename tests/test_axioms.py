@@ -33,7 +33,7 @@ from placet.axioms.outcome import CachedMethod
 from placet.axioms.verdict import _limited_profiles, theorems
 from placet.data import DataError, Rankings
 
-check = settings(deadline=None, max_examples=30)
+check = settings(max_examples=30)
 OF_VOTERS = ("non-dictatorship", "anonymity")
 
 # Brute force: the definitions in plain Python, on tuples of ballots (the tier of each item)

@@ -22,7 +22,7 @@ from placet.data import Comparisons, Rankings
 from placet.io.preflib import write_preflib
 from placet.report.page import consensus_page
 
-check = settings(deadline=None, max_examples=40)
+check = settings(max_examples=40)
 FIVE = [["A", "B", "C"]] * 3 + [["B", "C", "A"]] * 2
 
 
@@ -107,7 +107,7 @@ def changed_winner(orders, h, changed, winner):
     return above, level
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(st.permutations(range(3)), min_size=2, max_size=5), st.sampled_from([[2, 1, 0], [1, 0, 0], [5, 4, 0]]))
 def test_fewest_ballots_are_those_of_exhaustion(orders, h):
     votes = Rankings.from_orders(orders, items=range(3))

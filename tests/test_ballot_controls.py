@@ -80,7 +80,7 @@ def test_ratings_with_controls():
     assert (list(ballots), ballots.score.tolist()) == ([[("b",), ("a",)], [("a",), ("b",)]], [5, 3, 2, 1])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.data())
 def test_a_long_table_in_any_order_is_the_same(data):
     ballots = [data.draw(st.permutations("abcd")) for _ in range(data.draw(st.integers(1, 4)))]

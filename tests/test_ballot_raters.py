@@ -58,7 +58,7 @@ def slow_value(ballots, theta, sharp, gamma, prior, width):
     return total
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(st.integers(0, 10**6), st.sampled_from([None, 2, 1]), st.booleans())
 def test_value_gradient_and_hessian_are_those_of_enumeration(seed, tiers, controlled):
     _, _, data = panel(seed, n=4, m=3, ballots=2, size=4, tiers=tiers, effect=0.7 if controlled else 0.0)

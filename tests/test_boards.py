@@ -211,7 +211,7 @@ def test_a_board_is_read_as_it_was_written(tmp_path, method):
         assert again.consensus.win_probability("a", "c") == pytest.approx(board.win_probability("a", "c"), rel=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.permutations(["x", "y", 3]), min_size=1, max_size=4),
     st.lists(st.sampled_from(["p", "q"]), min_size=4, max_size=4),

@@ -243,7 +243,7 @@ def test_sampled_standard_errors_agree_with_the_inverse():
     np.testing.assert_allclose(robust.mean(), exact.mean(), rtol=0.1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.sampled_from(FAMILIES))
 def test_naming_order_and_splitting_of_rows_do_not_matter(seed, family):
     rng = np.random.default_rng(seed)
@@ -258,7 +258,7 @@ def test_naming_order_and_splitting_of_rows_do_not_matter(seed, family):
     np.testing.assert_allclose(renamed.stderr[k], base.stderr, rtol=1e-5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.booleans())
 def test_counting_through_a_table_equals_counting_one_by_one(seed, weighted):
     rng = np.random.default_rng(seed)

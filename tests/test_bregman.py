@@ -16,7 +16,7 @@ from placet.kernels import bregman as kernels
 from placet.losses import LOSSES
 from placet.losses.bregman import conjugate, normalized_gains
 
-examples = settings(max_examples=40, deadline=None)
+examples = settings(max_examples=40)
 
 FAMILY = [
     ("bregman-ce", {"beta": 1.0}),

@@ -34,7 +34,7 @@ def pairs_of(grade, offsets):
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(lists_and_scores())
 def test_potential_is_that_of_all_pairs(case):
     s, lists = case

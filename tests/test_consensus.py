@@ -27,7 +27,7 @@ def test_ties_share_a_rank_and_stay_together():
     assert c.order.tolist() == [1, 0, 2, 3]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(-3, 3), max_size=9))
 def test_ranks_are_one_more_than_the_number_above(scores):
     c = Consensus(range(len(scores)), scores, method="m")
@@ -107,7 +107,7 @@ def test_draws_answer_in_place_of_the_normal_approximation():
     np.testing.assert_allclose(c.stderr, draws.std(axis=0, ddof=1))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.floats(-3, 3), st.floats(0.1, 4), st.floats(0.01, 0.99))
 def test_the_fall_of_order_variance_is_the_variance_of_what_we_shall_believe(gap, variance, share):
     learnt = share * variance

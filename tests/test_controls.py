@@ -113,7 +113,7 @@ def test_effects_of_many_votes_are_recovered_and_items_are_ranked_without_them()
     np.testing.assert_allclose(frame["typical_points"], frame["points"] * frame["typical"])
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.sampled_from([1e-6, 1e3]), st.sampled_from(list(TIES)))
 def test_nothing_depends_on_units_sides_or_the_order_of_votes(seed, factor, ties):
     _, a, b, Z, outcome = styled(4, 60, [0.5, 0.2], seed, ties="rao-kupper")

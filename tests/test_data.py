@@ -10,15 +10,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 import placet
 from placet import Comparisons, DataError, Queries, Rankings
-
-settings.register_profile("placet", deadline=None)
-settings.load_profile("placet")
 
 
 @st.composite

@@ -17,7 +17,7 @@ from placet.aggregate.kemeny import pair_tables
 from placet.aggregate.stv import count_votes
 from placet.data import Comparisons, DataError, Rankings
 
-check = settings(deadline=None, max_examples=60)
+check = settings(max_examples=60)
 HALF = Fraction(1, 2)
 
 
@@ -387,7 +387,7 @@ def meek_by_hand(r, seats):
     return elected
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(r=ballots(max_items=4, max_ballots=4), seats=st.integers(1, 2))
 def test_meek_elects_whom_plain_iteration_elects(r, seats):
     seats = min(seats, r.n_items)

@@ -33,7 +33,7 @@ def ballots(draw):
     return found, n_items
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(ballots())
 def test_groups_are_those_of_the_search(data):
     found, n_items = data
@@ -43,7 +43,7 @@ def test_groups_are_those_of_the_search(data):
     np.testing.assert_array_equal(components(item, tier, offsets, n_items), groups_by_search(found, n_items))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda pair: pair[0] != pair[1])))
 def test_pairs_are_ballots_of_two(pairs):
     winner, loser = np.array(pairs, dtype=int).reshape(-1, 2).T
@@ -70,7 +70,7 @@ def test_nothing_to_connect(n):
     np.testing.assert_array_equal(components_of_pairs([], [], n), np.zeros(n))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.integers(1, 40), st.integers(0, 120), st.integers(0, 2**32 - 1))
 def test_few_edges_have_the_groups_that_scipy_finds(n, n_edges, state):
     winner, loser = np.random.default_rng(state).integers(0, n, (2, n_edges))

@@ -26,7 +26,7 @@ def with_spam(n=150, spam=30, seed=0):
     return concat([good, bad]), np.repeat([0, 1], [n, spam])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(ballots(max_items=4, min_ballots=2))
 def test_surprise_is_minus_the_log_probability(votes):
     found = surprise(votes, prior=2.0)

@@ -18,7 +18,7 @@ from placet.data import Comparisons, DataError, Rankings
 from placet.report import consensus_page
 
 METHODS = [*MODELS, *RULES]
-check = settings(deadline=None, max_examples=10)
+check = settings(max_examples=10)
 
 
 def scored(orders, **columns):

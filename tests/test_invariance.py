@@ -17,7 +17,7 @@ from placet.data import Rankings
 
 METHODS = [*RULES, *sorted(MODELS)]
 EXAMPLES = int(os.environ.get("PLACET_EXAMPLES", "12"))
-check = settings(deadline=None, max_examples=EXAMPLES)
+check = settings(max_examples=EXAMPLES)
 
 OF_WEIGHTS = {"rank-centrality"}
 """Rules with a prior that weighs something, so that half of all weights is other data."""

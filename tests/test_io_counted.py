@@ -65,7 +65,7 @@ def separator_of(data):
     return next(mark for mark in ";\t|," if mark.encode() in data.split(b"\n")[0])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     tables({"model_a": NAMES, "model_b": NAMES, "winner": WINNERS, "weight": ["1", "2", "0.5"]}),
     st.sampled_from(["raise", "skip"]),
@@ -103,7 +103,7 @@ def assert_same(mine, theirs):
     assert mine[1] == theirs[1]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     tables({"model_a": NAMES[3:], "model_b": NAMES[3:], "winner": NAMES[3:] + WINNERS, "agent": ["u", "v", "w"]}),
     st.sampled_from(["raise", "skip"]),
@@ -116,7 +116,7 @@ def test_battles_of_agents_whose_winner_is_a_name(data, on_error):
     assert_same(mine, theirs)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     tables({"user": ["u", "v", "w"], "item": NAMES, "rating": ["1", "2.5", "5", "1e0"], "t": ["9"]}),
     st.sampled_from(["raise", "skip"]),
@@ -127,7 +127,7 @@ def test_ratings(data, on_error):
     assert_same(outcome_of(pio.read_ratings, io.BytesIO(data), separator=separator_of(data), on_error=on_error), theirs)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     tables({"ballot": ["1", "2", "3"], "item": NAMES, "rank": ["1", "2", "3", "1.0"], "weight": ["1"], "agent": ["u"]}),
     st.sampled_from(["raise", "skip"]),
@@ -140,7 +140,7 @@ def test_long_ballots(data, on_error, unlisted):
     assert_same(outcome_of(pio.read_ballots, io.BytesIO(data), separator=mark, **options), theirs)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.one_of(
         tables({"A": ["1", "2", ""], "B": ["1", "2", "3", ""], "C": ["2", "3.0", ""], "count": ["1", "2"]}),

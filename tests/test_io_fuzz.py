@@ -10,7 +10,7 @@ import warnings
 import polars as pl
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import placet.io as pio
@@ -110,7 +110,7 @@ def survives(read, *args, **options):
         described()
 
 
-fuzz = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+fuzz = settings(max_examples=150)
 
 
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
@@ -144,7 +144,7 @@ def test_mutated_tables(data, format, on_error):
         survives(pio.read_ballots, io.BytesIO(data), format=format, layout=layout, on_error=on_error)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(
     mutated([seed for seeds in VALID.values() for seed in seeds] + TABLES),
     st.sampled_from(["", ".txt", ".csv", ".svm", ".toi", ".jsonl", ".data", ".parquet"]),
@@ -172,7 +172,7 @@ def packed():
     ]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(mutated(packed()))
 def test_mutated_archives_and_parquet(data):
     survives(pio.read_ballots, io.BytesIO(data))

@@ -49,7 +49,7 @@ def table(text, **options):
     return by_kernels
 
 
-@settings(deadline=None, max_examples=600)
+@settings(max_examples=600)
 @given(decimals)
 def test_numbers_are_correctly_rounded(text):
     value = float(text)
@@ -135,7 +135,7 @@ def letor_text(draw):
     return "\n".join(lines) + draw(st.sampled_from(["\n", "", "\n\n"]))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     letor_text(),
     st.integers(16, 300),
@@ -275,7 +275,7 @@ def test_rows_of_a_query_may_lie_apart():
     assert q.restore(q.grade).tolist() == [1, 2, 3]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.data())
 def test_a_written_file_reads_back_equal(tmp_path_factory, data):
     n, d = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 4))

@@ -141,7 +141,7 @@ def test_broken_parquet_is_an_error(tmp_path):
         pio.read_battles(io.BytesIO(whole), format="xls")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_written_battles_read_back_equal(tmp_path_factory, data):
     items = data.draw(st.lists(names, min_size=2, max_size=5, unique_by=lambda n: n.strip().lower()))

@@ -45,7 +45,7 @@ def ballots(draw, names=odd_words, whole=False, empty=True):
 # Ballots as text
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(ballots())
 def test_written_ballots_read_back_equal(rankings):
     text = io.StringIO()
@@ -104,7 +104,7 @@ def test_strange_items_are_named():
 # PrefLib
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(rankings=ballots(names=words, whole=True, empty=False))
 def test_written_preflib_reads_back_equal_and_as_preflibtools_does(rankings, tmp_path_factory):
     folder = tmp_path_factory.mktemp("preflib")
@@ -230,7 +230,7 @@ def test_bad_trec_lines_are_named(read, good, bad, said):
         read(text_of(f"{good}\n{bad}\n"), on_error="skip")
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.data())
 def test_written_trec_files_read_back_equal(data):
     rows = data.draw(
@@ -317,7 +317,7 @@ def test_documents_occur_once():
         pio.read_letor(text_of(AGG))
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.data())
 def test_written_labels_read_back_equal(data):
     n, d, m = (data.draw(st.integers(1, 6)) for _ in range(3))

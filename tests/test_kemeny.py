@@ -14,7 +14,7 @@ from placet.aggregate.kemeny import kemeny_order, ordered_components, pair_table
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels import kemeny as kernels
 
-check = settings(deadline=None, max_examples=60)
+check = settings(max_examples=60)
 
 
 def distance(wins, order):

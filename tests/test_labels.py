@@ -80,7 +80,7 @@ def test_every_loss_of_labels_is_the_loss_of_the_plain_lists(loss):
 
 
 @given(batches(), st.sampled_from(COLLAPSED))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_one_row_stands_for_all_other_labels(batch, loss):
     s, grade = batch
     value, grad, _ = collapsed_loss(criterion_of(loss), torch.from_numpy(s), own_of(grade))
@@ -90,7 +90,7 @@ def test_one_row_stands_for_all_other_labels(batch, loss):
 
 
 @given(batches())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_the_whole_table_keeps_more_than_two_tiers(batch):
     s, grade = batch
     value, grad, _ = whole_loss(criterion_of("ranknet"), torch.from_numpy(s), own_of(grade))
@@ -144,7 +144,7 @@ def test_the_gradient_goes_back_to_weights_and_learnt_parameters(loss):
 
 
 @given(st.integers(1, 6), st.integers(1, 12), st.integers(0, 10**6), st.data())
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_the_best_labels_are_those_of_a_stable_sort(n, n_labels, seed, data):
     k = data.draw(st.integers(1, n_labels))
     s = np.random.default_rng(seed).integers(-2, 3, (n, n_labels)).astype(np.float32)

@@ -62,7 +62,7 @@ def each_list(s, lists):
         yield s[rows], grade[rows], w
 
 
-examples = settings(max_examples=20, deadline=None)
+examples = settings(max_examples=20)
 
 
 @cases(without=SAMPLED)

@@ -19,7 +19,7 @@ from placet.aggregate.spectral import SingularValueProjection, mean_differences,
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels import matchings as kernels
 
-check = settings(deadline=None, max_examples=40)
+check = settings(max_examples=40)
 
 
 def kendall(order, center):
@@ -178,7 +178,7 @@ def test_two_orders_that_differ_in_one_pair():
     assert any("equal mean places" in note for note in model.consensus_.notes)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(r=ballots(max_items=4))
 def test_spearman_likelihood_by_definition(r):
     """Ties and partial ballots, against every order and many dispersions."""

@@ -18,7 +18,7 @@ SCORES = st.sampled_from([-math.inf, -1.0, 0.0, 0.0, 0.5, 2.0, math.inf])
 GRADES = st.integers(0, 4)
 BINARY = st.integers(0, 1)
 DEPTH = st.sampled_from([None, 1, 2, 3, 10])
-CHECK = settings(deadline=None, max_examples=60)
+CHECK = settings(max_examples=60)
 
 
 @st.composite
@@ -275,7 +275,7 @@ def apply(spec, s, grade, offsets):
 
 @pytest.mark.parametrize("spec", SPECS)
 @given(data=some_lists(), seed=st.integers(0, 9))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_row_order_list_order_and_monotone_scores_change_nothing(spec, data, seed):
     s, grade, offsets = data
     rng = np.random.default_rng(seed)
@@ -291,7 +291,7 @@ def test_row_order_list_order_and_monotone_scores_change_nothing(spec, data, see
 
 @pytest.mark.parametrize("spec", SPECS)
 @given(a=some_lists(), b=some_lists())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_values_of_joined_lists_are_joined_values(spec, a, b):
     joined = (np.append(a[0], b[0]), np.append(a[1], b[1]), np.append(a[2], a[2][-1] + b[2][1:]))
     np.testing.assert_allclose(apply(spec, *joined), np.append(apply(spec, *a), apply(spec, *b)), atol=1e-12)
@@ -299,7 +299,7 @@ def test_values_of_joined_lists_are_joined_values(spec, a, b):
 
 @pytest.mark.parametrize("spec", SPECS)
 @given(data=some_lists())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_values_lie_in_their_range(spec, data):
     values = apply(spec, *data)
     low = -1.0 if m.metric(spec).name in ("kendall_tau", "spearman_rho") else 0.0
@@ -312,7 +312,7 @@ def test_values_lie_in_their_range(spec, data):
 
 @pytest.mark.parametrize("spec", NORMALIZED)
 @given(data=some_lists(scores=st.just(0.0)))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_the_perfect_order_has_value_one(spec, data):
     _, grade, offsets = data
     best = apply(spec, grade, grade, offsets)

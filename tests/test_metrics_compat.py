@@ -166,7 +166,7 @@ def test_letor_discount_is_one_at_the_first_two_places():
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.25, 0.5, 0.9]), st.sampled_from(["all", "some"]))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_subtopic_metrics_equal_ndeval(seed, alpha, retrieved):
     pyndeval = pytest.importorskip("pyndeval")
     rng = np.random.default_rng(seed)

@@ -54,7 +54,7 @@ def voting_agents(seed=0, agents=30, each=25, ties="none"):
     return Comparisons.from_battles(a, b, outcome, agent=agent, items="abcdef"), kind
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(ballots(max_items=4, min_ballots=3), st.sampled_from(sorted(MIXED)), st.integers(0, 5))
 def test_em_never_lowers_the_objective(votes, name, seed):
     model = MIXED[name]() if name == "mallows" else MIXED[name](prior=2.0)
@@ -66,7 +66,7 @@ def test_em_never_lowers_the_objective(votes, name, seed):
     assert (np.diff(trace) >= -1e-9 * (1 + np.abs(trace[1:]))).all()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(ballots(max_items=4, min_ballots=2), st.floats(0.1, 0.9), st.integers(0, 9))
 def test_memberships_are_bayes_rule(votes, share, seed):
     """Against the formula: probabilities of every ballot by enumeration of the orders that agree with it."""
@@ -292,7 +292,7 @@ def test_the_command_and_the_page(tmp_path):
     assert sum(row["share"] for row in answer["groups"]) == pytest.approx(1)
     assert sum(voter["count"] for voter in answer["voters"]) == 32
     assert len(members.read_text().splitlines()) == 1 + len(answer["voters"])
-    assert "Kinds of voters" in page.read_text()
+    assert "Groups of voters" in page.read_text()
     assert (
         run("--groups", "auto", "-m", "mallows", "-p", "most=2", "-p", "restarts=2", "--out", str(out)).exit_code == 0
     )

@@ -18,7 +18,7 @@ from placet.aggregate.mpm_fit import learn, preferences, votes
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels import mpm as kernels
 
-check = settings(deadline=None, max_examples=40)
+check = settings(max_examples=40)
 
 
 def loss_by_definition(s, gamma, adherence, counts, precision=0.0):

@@ -76,7 +76,7 @@ def test_every_command_that_prints_names_keeps_lines_and_fields(tmp_path):
         assert {escaping.in_tsv(name.strip()) for name in known} <= {cell for row in rows for cell in row}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXT)
 def test_escapes_keep_names_apart_and_harmless(text):
     assert not HARMFUL.search(escaping.visible(text))
@@ -88,7 +88,7 @@ def test_escapes_keep_names_apart_and_harmless(text):
     assert "<" not in escaping.in_html(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXT, TEXT)
 def test_no_two_names_look_alike_in_tab_separated_text(a, b):
     assert (escaping.in_tsv(a) == escaping.in_tsv(b)) == (a == b)

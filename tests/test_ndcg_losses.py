@@ -24,7 +24,7 @@ CASES = [
     ("neural-ndcg", {"sinkhorn": 50}),
     ("neural-ndcg", {"k": 3, "sinkhorn": 4, "temperature": 2.0}),
 ]
-examples = settings(max_examples=20, deadline=None)
+examples = settings(max_examples=20)
 
 
 def draw(seed, sizes=(7, 1, 12, 5), grades=4):

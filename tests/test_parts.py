@@ -207,7 +207,7 @@ def test_existence_is_checked_over_all_parts():
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_reduced_edges_reach_what_the_ballots_reach(seed, ties_link):
     rng = np.random.default_rng(seed)
     data = ballots(int(rng.integers(1, 8)), rng)
@@ -219,7 +219,7 @@ def test_reduced_edges_reach_what_the_ballots_reach(seed, ties_link):
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_sets_that_may_rise_are_found_over_parts(seed):
     rng = np.random.default_rng(seed)
     data = ballots(int(rng.integers(1, 12)), rng, names=NAMES[: rng.integers(2, 6)])

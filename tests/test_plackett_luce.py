@@ -118,7 +118,7 @@ def test_rows_below_may_vanish_beside_the_tied_ones():
     assert np.abs(grad[2:]).min() > 0.05
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.floats(-30, 30), min_size=1, max_size=7))
 def test_no_ties_all_are_plackett_luce(s):
     grade = np.arange(len(s))

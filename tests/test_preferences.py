@@ -39,7 +39,7 @@ def log_probability(s, tier, loss, tie):
 
 
 @pytest.mark.parametrize("loss", TIED)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=6, unique=True), st.floats(-2, 2))
 def test_the_tiers_are_the_most_probable_ones_that_agree_with_the_scores(loss, scores, tie):
     s = np.array(scores)
@@ -92,7 +92,7 @@ def ballots(draw):
     return Rankings.from_orders(orders, items=names, agent=[f"v{k}: x" for k in range(len(orders))])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(ballots(), st.sampled_from([None, "csv", "jsonl"]))
 def test_what_is_written_reads_back(data, format):
     target = io.BytesIO()

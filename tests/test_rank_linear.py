@@ -185,7 +185,7 @@ def test_part_of_the_queries_is_the_objective_of_these_alone():
         assert_allclose(a, b, rtol=1e-10)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.data())
 def test_moments_equal_those_of_numpy(data):
     shape = data.draw(st.tuples(st.integers(1, 30), st.integers(1, 4)))

@@ -31,7 +31,7 @@ def places_by_enumeration(s):
         return np.array([[float(x) for x in row] for row in out])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.floats(-20, 20), min_size=1, max_size=5))
 def test_places_equal_the_sum_over_orders(s):
     assert_allclose(probabilities.place_probabilities(s), places_by_enumeration(s), atol=1e-13)

@@ -109,7 +109,7 @@ def test_weights_of_zero_give_the_base_ranking_back(data, positive):
         np.testing.assert_array_equal(np.argsort(s[low:high]), np.argsort(b[low:high]))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.randoms(use_true_random=False), st.sampled_from([1, 3]))
 def test_exchangeability(random, terms):
     """Permuting the rows of a list permutes the scores."""

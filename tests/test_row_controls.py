@@ -77,7 +77,7 @@ def test_the_optimum_is_that_of_a_slow_optimizer(tiers):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([None, 1, 2]), st.sampled_from([None, 0.5]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_derivatives_and_outer_products(seed, tiers, prior):
     _, data = drawn(4, 12, 3, [0.4, -0.2], seed, tiers=tiers)
     rng = np.random.default_rng(seed)

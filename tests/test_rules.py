@@ -16,7 +16,7 @@ from placet.aggregate.markov import rank_centrality
 from placet.aggregate.positional import POSITIONAL, positional, positional_vector
 from placet.data import Comparisons, DataError, Rankings
 
-check = settings(deadline=None, max_examples=60)
+check = settings(max_examples=60)
 
 OF_PAIRS = tuple(name for name, rule in RULES.items() if rule.of_pairs)
 PARTLY_BLIND = ("plurality", "anti-plurality", "minimax", "irv", "stv", "nanson", "approval")

@@ -107,7 +107,7 @@ def test_ballots_and_features_stay_what_they_are():
 # Methods against slow twins
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables())
 def test_the_mean_is_least_squares_over_the_cells_that_are_there(scores):
     n, t = scores.value.shape
@@ -118,7 +118,7 @@ def test_the_mean_is_least_squares_over_the_cells_that_are_there(scores):
     np.testing.assert_allclose(mean(scores, ones(scores)), z[:n] + z[n:].mean(), atol=1e-8)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(tables(missing=False))
 def test_without_missing_cells_the_mean_is_the_mean(scores):
     np.testing.assert_allclose(mean(scores, ones(scores)), scores.value.mean(axis=1), atol=1e-12)
@@ -137,7 +137,7 @@ def slow_win_rate(value):
     return answer
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tables())
 def test_the_win_rate_is_that_of_the_loop(scores):
     np.testing.assert_allclose(mean_win_rate(scores, ones(scores)), slow_win_rate(scores.value), atol=1e-12)

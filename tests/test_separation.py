@@ -61,7 +61,7 @@ def brute_force(scores, errors, stderr, level):
         above |= new
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(2, 6), st.integers(0, 10**6), st.floats(0.5, 4.0))
 def test_the_stepdown_is_the_plain_one(n, seed, spread):
     rng = np.random.default_rng(seed)
@@ -88,7 +88,7 @@ def test_the_largest_difference_is_that_over_all_pairs():
         np.testing.assert_allclose(separation.largest_differences(errors, weight), expected, rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(1, 8), st.integers(0, 10**6))
 def test_ranks_lie_in_their_sets_and_no_tier_holds_a_separated_pair(n, seed):
     rng = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ from placet.kernels import structrank as kernels
 from placet.losses import LOSSES
 
 structrank = LOSSES["structrank"]
-examples = settings(max_examples=30, deadline=None)
+examples = settings(max_examples=30)
 jit = pytest.mark.jit  # partners are numbered in arithmetic modulo 2^64, which NumPy warns of
 
 

@@ -40,14 +40,12 @@ def same(a, b):
     np.testing.assert_allclose(a[1], b[1], atol=1e-9)
 
 
-@settings(deadline=None)
 @given(scores)
 def test_ranknet_is_the_network_of_single_edges(s):
     grade = np.arange(len(s)) % 3
     same(network(s, [[e] for e in edges(grade)]), LOSSES["ranknet"](s, Lists(grade, [0, len(s)])))
 
 
-@settings(deadline=None)
 @given(scores)
 def test_listmle_is_a_network_of_one_sigmoid_per_row_over_the_rows_after_it(s):
     n = len(s)
@@ -55,7 +53,6 @@ def test_listmle_is_a_network_of_one_sigmoid_per_row_over_the_rows_after_it(s):
     same(network(s, functions), LOSSES["listmle"](s, Lists(np.arange(n)[::-1], [0, n])))
 
 
-@settings(deadline=None)
 @given(scores)
 def test_listnet_is_a_network_of_one_weighted_sigmoid_per_row_over_all_others(s):
     n = len(s)
@@ -69,7 +66,7 @@ def test_listnet_is_a_network_of_one_weighted_sigmoid_per_row_over_all_others(s)
     np.testing.assert_allclose(grad, expected[1], atol=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(scores)
 def test_connected_structrank_is_the_network_of_all_pairs_of_edges(s):
     grade = np.arange(len(s)) % 3
@@ -151,7 +148,6 @@ def test_gradients_of_scorers(data, name, monkeypatch):
     np.testing.assert_allclose(scorers.all_scores(scorer, a, X[:9]), scorer.forward(a, X[:9], None)[0])
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-3, 3).map(lambda x: round(x, 3)), min_size=3, max_size=6), st.floats(0.01, 4))
 def test_steps_stay_feasible_and_go_down_the_gradient(gradient, rate):
     g = np.array(gradient)

@@ -20,7 +20,7 @@ def data():
     return placet.simulate.queries(40, (3, 9), 4, 3, noise=0.5, random_state=6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.floats(0, 2), min_size=1, max_size=3))
 def test_pattern_search_finds_the_top_of_a_smooth_hill(top):
     top = np.array(top)

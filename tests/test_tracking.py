@@ -33,7 +33,7 @@ def deaf(beacons, **options):
     return RankedSignalTracker(beacons=beacons, detection=0.0, clutter_rate=0.0, **options)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.floats(-80, 80), st.floats(-180, 180), st.floats(-80, 80), st.floats(-180, 180))
 def test_distances_on_the_ellipsoid_are_geodesics(lat, lon, other_lat, other_lon):
     a, b = np.array([[lat, lon]]), np.array([[other_lat, other_lon]])
@@ -156,7 +156,7 @@ def test_sampled_trajectories_on_the_ellipsoid_take_steps_that_the_motion_takes(
     assert square.mean() == pytest.approx(4, rel=0.05)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 30))
 def test_a_genealogy_drops_only_what_nobody_descends_from(seed, n, steps):
     rng = np.random.default_rng(seed)
@@ -596,7 +596,7 @@ def test_bad_parameters_are_told_in_words():
         evidence(SignalModel(confidence_ratio=lambda c: c), SQUARE, Arrivals.from_lists([[1.0]]))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(1, 40), st.floats(0, 0.999))
 def test_systematic_draws_give_everyone_their_share_to_within_one(weight, n, u):
     weight = np.array(weight) + 1e-3

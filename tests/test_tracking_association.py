@@ -103,13 +103,13 @@ def cases(draw, max_signals=3, max_sources=4):
     return mean, sigma, detection, rate, time, max(1, n + draw(st.integers(0, 1)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(cases(), st.booleans())
 def test_exact_is_the_sum_over_all_associations(case, ranked):
     agrees(case, ranked=ranked)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(cases(), st.data())
 def test_labels_restrict_the_sum(case, data):
     mean, _, detection, _, time, _ = case
