@@ -77,7 +77,7 @@ def voters_of(data: Rankings | Comparisons, agent_weight: Any = None) -> Voters:
         agent_factor(agent_weight, data)  # raises, as there are no agents
     if isinstance(data, Comparisons):
         raise DataError(
-            f"{len(data)} pairs of votes name no agents, and a single vote cannot tell kinds of voters apart; "
+            f"{len(data)} pairs of votes name no agents, and a single vote cannot tell groups of voters apart; "
             "read the votes with the column of their voters"
         )
     first, unit = equal_lists(data.item, data.tier, data.offsets, None, None)

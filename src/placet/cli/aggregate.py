@@ -68,7 +68,7 @@ def aggregate(
     as_json: AsJson = False,
     parts: InParts = False,
     dask: OnDask = "",
-    groups: Annotated[str, typer.Option(help="Kinds of voters, each with a ranking: a number, or auto.")] = "",
+    groups: Annotated[str, typer.Option(help="Groups of voters, each with a ranking: a number, or auto.")] = "",
     members: Annotated[Path | None, typer.Option(help="With --groups: write who belongs to which (a table).")] = None,
     *,
     reading: dict[str, Any],

@@ -22,7 +22,7 @@ def split_parameters(
     from placet.data.parameters import check_parameters
 
     if by:
-        raise ValueError(f"--groups finds kinds of voters in all the data; --by {by} cuts them up: give one of the two")
+        raise ValueError(f"--groups finds groups of voters in all the data; --by {by} cuts them up: give only one")
     if groups != "auto" and not groups.isdecimal():
         raise ValueError(f"--groups must be a number of groups or auto, not {groups!r}")
     names = [name for name in inspect.signature(Mixture).parameters if name not in ("model", "k", "random_state")]

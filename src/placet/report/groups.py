@@ -1,4 +1,4 @@
-"""The section "Kinds of voters" of the page."""
+"""The section "Groups of voters" of the page."""
 
 import numpy as np
 
@@ -14,12 +14,12 @@ def lead(found: Groups) -> str:
     """Lead paragraph: the number of groups, and how well they are separated."""
     voters = float(found.count.sum())
     return (
-        f'<p class="lead"><strong>{len(found):,} kinds of voters</strong> among {number(voters, 6)}; the likeliest '
+        f'<p class="lead"><strong>{len(found):,} groups of voters</strong> among {number(voters, 6)}; the likeliest '
         f"group of a voter has a probability of {found.certainty:.0%} on average.</p>"
     )
 
 
-def kinds(found: Groups) -> str:
+def section(found: Groups) -> str:
     """Shares with standard errors, the best items of each group, the certainty of memberships, and what was tried."""
     rows = []
     for row in found.summary():
@@ -35,7 +35,7 @@ def kinds(found: Groups) -> str:
         "<p>Each voter belongs to one of the groups, with a probability that follows from what it said; groups are "
         "numbered by falling share.</p>"
     )
-    return words + table(columns, rows, "Kinds of voters") + _certainty_text(found) + _tried_table(found)
+    return words + table(columns, rows, "Groups of voters") + _certainty_text(found) + _tried_table(found)
 
 
 def _certainty_text(found: Groups) -> str:

@@ -89,7 +89,7 @@ def _of_one(c: Consensus, data: Data, level: float) -> Sections:
 
 def _of_groups(found: Groups, level: float) -> Sections:
     """The groups of voters, then the ranking of each."""
-    sections = [("Kinds of voters", groups.kinds(found)), ("What to know", _notes(found))]
+    sections = [("Groups of voters", groups.section(found)), ("What to know", _notes(found))]
     shown = list(found.items())[:MOST_INSTANCES]
     return sections + [(f"Group {g}", _ranking(c, level, MOST_OF_AN_INSTANCE, f"Group {g}")) for g, c in shown]
 
