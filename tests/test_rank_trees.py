@@ -245,7 +245,7 @@ def test_an_interrupt_inside_a_long_round_keeps_the_trees_before_it(backend, mon
     for name, value in (("LARGE", 0), ("LONG_ROUND", -1.0), ("PATIENCE", 0.01)):
         monkeypatch.setattr(trees, name, value)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
-    release, begun = threading.Event(), []
+    release, begun, released = threading.Event(), [], []
     engine = trees.BACKENDS[backend]
     grow = engine.grow
 
@@ -253,7 +253,7 @@ def test_an_interrupt_inside_a_long_round_keeps_the_trees_before_it(backend, mon
         begun.append(threading.current_thread())
         if len(begun) == 4:
             os.kill(os.getpid(), signal.SIGINT)
-            release.wait(60)
+            released.append(release.wait(60))
         return grow(self, slopes)
 
     monkeypatch.setattr(engine, "grow", long_fourth_round)
@@ -262,6 +262,7 @@ def test_an_interrupt_inside_a_long_round_keeps_the_trees_before_it(backend, mon
     finally:
         release.set()
     assert ranker.fit_summary_["interrupted"] is True
+    assert False not in released  # heard while the round went on
     assert threading.main_thread() not in begun
     monkeypatch.undo()
     whole = TreeRanker(n_trees=ranker.n_trees_, min_rows=3, backend=backend).fit(data)

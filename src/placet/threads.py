@@ -19,6 +19,9 @@ T = TypeVar("T")
 SMALL_ALGEBRA = 2000
 """Maximum unknowns for single-threaded linear algebra: more threads gain little and change last digits."""
 
+NAP = 0.2
+"""Seconds after which a waiting thread looks for signals."""
+
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -165,8 +168,18 @@ def map_ordered(work: Callable[[int], T], n: int) -> list[T]:
         left.clear()
         for helper in helpers:
             if not helper.cancel() and waits:  # helpers that have not started have nothing to do
-                helper.result()
+                await_result(helper)
     return values
+
+
+def await_result(future: "Future[T]") -> T:
+    """The result of a future, waited for in such a way that the main thread always hears a signal.
+
+    A signal that arrives between the interpreter's last look and its sleep does not end a wait without a limit.
+    """
+    while not wait([future], NAP).done:
+        pass
+    return future.result()
 
 
 class StepThread:
@@ -189,7 +202,7 @@ class StepThread:
             found = step()
         else:
             self._last = self._pool.submit(step)
-            found = self._last.result()
+            found = await_result(self._last)
         self.seconds = time.monotonic() - start
         return found
 
