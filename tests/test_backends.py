@@ -11,7 +11,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.metrics import ndcg
 from placet.rank import TreeRanker, autorank
-from placet.rank.foreign import forest_of, last_below, trees_of_catboost, trees_of_xgboost
+from placet.rank.foreign import _monotone_values, forest_of, last_below, trees_of_catboost, trees_of_xgboost
 from placet.simulate import queries
 
 pytestmark = pytest.mark.jit
@@ -121,6 +121,41 @@ def test_monotone_features_move_the_score_one_way(backend):
     assert min(move.min() for move in moves["bound"]) >= -1e-6
     assert min(move.min() for move in moves["free"]) < -1e-3
     assert np.ptp(ranker.predict(TEST)) > 0.1
+
+
+@pytest.mark.parametrize("direction", [[1, 1, 1, 1], [1, -1, 1], [0, 1, 0, -1]])
+def test_leaves_without_rows_keep_the_order_of_all_pairs_of_leaves(direction):
+    rng, direction = np.random.default_rng(0), np.array(direction)
+    bits = (np.arange(2 ** len(direction))[:, None] >> np.arange(len(direction))) & 1
+    for share in rng.uniform(0.05, 0.9, 40):
+        full = rng.random(len(bits)) < share
+        known = bits @ (direction * rng.random(len(direction))) + bits @ (
+            (direction == 0) * rng.normal(size=len(direction))
+        )
+        values = _monotone_values(np.where(full, known, rng.normal(size=len(bits))), full, direction)
+        np.testing.assert_array_equal(values[full], known[full])
+        for a in range(len(bits)):
+            for b in range(len(bits)):
+                step = bits[b] - bits[a]
+                if (step * direction >= 0).all() and not step[direction == 0].any():
+                    assert values[a] <= values[b]
+
+
+def test_rounds_of_several_trees_keep_all_of_them():
+    pytest.importorskip("xgboost")
+    own = {"num_parallel_tree": 3}
+    ranker = TreeRanker("pl-partition", 5, min_rows=1, subsample=0.5, backend="xgboost", engine=own).fit(TRAIN)
+    assert (ranker.n_trees_, len(ranker.trees_.roots)) == (5, 15)
+    judged = TreeRanker("pl-partition", 40, min_rows=1, subsample=0.5, patience=5, backend="xgboost", engine=own)
+    judged.fit(TRAIN, valid=TEST)
+    assert judged.score(TEST) == pytest.approx(judged.fit_summary_["validation"], abs=1e-6)
+
+
+def test_a_draw_without_features_is_followed_by_the_next():
+    pytest.importorskip("catboost")
+    ranker = TreeRanker("ranknet", 12, leaves=4, feature_fraction=0.2, backend="catboost").fit(TRAIN)
+    assert ranker.fit_summary_["rounds"] == 12
+    assert 0 < len(ranker.trees_.roots) < 12  # of 3 features, no split has one to choose from with probability 1 / 2
 
 
 def test_saved_trees_need_no_engine(backend, tmp_path, monkeypatch):

@@ -36,13 +36,13 @@ class Engine(Protocol):
     """Interface of an engine, constructed from (settings, queries, validation queries or None)."""
 
     def grow(self, slopes: Any) -> bool:
-        """Add a tree fitted to the gradient and curvature of ``slopes``; False if no more can be grown."""
+        """Add a round fitted to the gradient and curvature of ``slopes``; False if no more can be grown."""
 
     def valid_scores(self) -> Floats:
         """Scores of the validation rows, from all trees so far."""
 
     def trees(self, n_trees: int) -> Callable[[], Forest]:
-        """Copy the first trees; calling the result converts the copy to a `Forest`."""
+        """Copy the trees of the first rounds; calling the result converts the copy to a `Forest`."""
 
 
 class LightGBM:
@@ -156,7 +156,7 @@ class CatBoost:
         self.catboost = package("catboost")
         self.table, self.n_features = dense(queries.X, "catboost"), queries.n_features
         self.settings, self.sign = settings, settings.sign
-        self.grown: list[Tree] = []
+        self.grown: list[list[Tree]] = []  # one per round: a tree, or none if the drawn features have no split
         self.valid_table = None if valid is None else dense(valid.X, "catboost")
         self.s = np.zeros(len(self.table))
         self.on_valid = np.zeros(0 if self.valid_table is None else len(self.valid_table))
@@ -176,16 +176,17 @@ class CatBoost:
         g, h = slopes.at(self.s)
         self.pool.set_baseline(self.label + g / h)
         self.pool.set_weight(h)
-        model = self.catboost.CatBoost(self._params())
+        params = self._params()
+        model = self.catboost.CatBoost(params)
         model.fit(self.pool)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tree.json"
             model.save_model(str(path), format="json")
             found = trees_of_catboost(json.loads(path.read_text()), self.sign)
-        if not found:
-            return False
+        self.grown.append(found)
+        if not found:  # another draw may find a split
+            return bool(params["rsm"] < 1 or params["bootstrap_type"] != "No")
         tree = forest_of(found, self.n_features)
-        self.grown += found
         self.s += tree.predict(self.table)
         if self.valid_table is not None:
             self.on_valid += tree.predict(self.valid_table)
@@ -223,7 +224,7 @@ class CatBoost:
         return self.on_valid
 
     def trees(self, n_trees: int) -> Callable[[], Forest]:
-        found = self.grown[:n_trees]
+        found = [tree for drawn in self.grown[:n_trees] for tree in drawn]
         return lambda: forest_of(found, self.n_features).with_row_counts(self.table)
 
 

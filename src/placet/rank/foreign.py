@@ -29,10 +29,14 @@ def forest_of(trees: Sequence[Tree], n_features: int) -> Forest:
     return Forest(n_features, **parts)
 
 
-def trees_of_xgboost(model: Mapping[str, Any], n_trees: int) -> list[Tree]:
-    """The first trees of a model that XGBoost wrote as JSON, without those that have no split."""
+def trees_of_xgboost(model: Mapping[str, Any], n_rounds: int) -> list[Tree]:
+    """The trees of the first rounds of a model that XGBoost wrote as JSON, without those that have no split.
+
+    A round grows as many trees as XGBoost's ``num_parallel_tree`` says.
+    """
     found: list[Tree] = []
-    for tree in model["learner"]["gradient_booster"]["model"]["trees"][:n_trees]:
+    grown = model["learner"]["gradient_booster"]["model"]
+    for tree in grown["trees"][: grown["iteration_indptr"][n_rounds]]:
         left, right = (np.array(tree[name], np.int64) for name in ("left_children", "right_children"))
         inner = left >= 0
         if not inner[0]:
@@ -68,7 +72,7 @@ def trees_of_catboost(model: Mapping[str, Any], sign: Ints) -> list[Tree]:
 
 def _nested_tree(tree: Mapping[str, Any], columns: Sequence[int], sign: Ints) -> dict[str, Any]:
     """A symmetric tree as nested nodes: split k is bit k of the index of a leaf."""
-    splits, values = tree["splits"], np.array(tree["leaf_values"], np.float64)
+    splits, values = tree["splits"] or [], np.array(tree["leaf_values"], np.float64)  # None: no split
     full = np.array(tree["leaf_weights"], np.float64) > 0
     direction = np.array([sign[columns[split["float_feature_index"]]] for split in splits], np.int64)
     if direction.any() and not full.all():
@@ -83,19 +87,18 @@ def _nested_tree(tree: Mapping[str, Any], columns: Sequence[int], sign: Ints) ->
 
 
 def _monotone_values(values: Floats, full: NDArray[np.bool_], direction: Ints) -> Floats:
-    """Set an empty leaf to the largest value of the nonempty leaves below it, else to the smallest of those above."""
+    """Set an empty leaf to the largest value of the nonempty leaves below it, if there is none to the smallest of all.
+
+    "All" are the nonempty leaves on the same sides of the splits without a direction; if there is none, the value is 0.
+    The largest value below a leaf can only grow from a leaf to one above it, and nothing lies below the smallest.
+    """
     out = values.copy()
-    number = np.arange(len(values))
-    bits = (number[:, None] >> np.arange(len(direction))) & 1
+    bits = (np.arange(len(values))[:, None] >> np.arange(len(direction))) & 1
     level = bits * direction  # increases with the score along monotone splits
     for leaf in np.flatnonzero(~full):
-        same = (bits[:, direction == 0] == bits[leaf, direction == 0]).all(axis=1)
-        below = full & same & (level <= level[leaf]).all(axis=1)
-        above = full & same & (level >= level[leaf]).all(axis=1)
-        if below.any():
-            out[leaf] = values[below].max()
-        elif above.any():
-            out[leaf] = values[above].min()
+        same = full & (bits[:, direction == 0] == bits[leaf, direction == 0]).all(axis=1)
+        below = same & (level <= level[leaf]).all(axis=1)
+        out[leaf] = values[below].max() if below.any() else values[same].min() if same.any() else 0.0
     return out
 
 
