@@ -10,7 +10,7 @@ import placet
 from placet.data import DataError, Lists, Queries
 from placet.losses import LOSSES
 from placet.metrics import ndcg
-from placet.rank import Blend, LinearRanker, autorank, search
+from placet.rank import Blend, LinearRanker, TreeRanker, autorank, search
 from placet.rank.auto import SHORT_LIST
 from placet.rank.blend import spread
 from placet.rank.stacking import deal, shrunk_weights, stacked_weights
@@ -134,10 +134,56 @@ def test_in_turn_goes_on_past_a_failure_and_ends_with_the_time(monkeypatch):
     assert [bool(trial.failure) for trial in choice.trials] == [False, True, False, False]
     assert len(choice.members) == 3
     monkeypatch.setattr(search, "time", Ticking())
-    cut = autorank(TRAIN, VALID, candidates=LINEAR, folds=4, rotate=True, blend=4, seconds=20)
+    cut = autorank(TRAIN, VALID, candidates=LINEAR, folds=4, rotate=True, blend=4, seconds=15)
     assert 1 <= len(cut.members) < 4
     assert np.isfinite(cut.value)
     assert any("time was up" in note for note in cut.notes)
+    n = len(cut.members)
+    assert f"no member was fitted without part{'s' if n < 3 else ''} {n + 1}" in cut.notes[1]
+
+
+WITH_NAN = Queries(np.where(np.arange(len(DATA.grade))[:, None] == 0, np.nan, DATA.X), DATA.grade, DATA.offsets)
+TREES = ("trees", {"n_trees": 3, "min_rows": 3})
+
+
+def test_in_turn_serves_every_part_where_candidates_fail():
+    steps = []
+    progress = lambda *state: steps.append(state)  # noqa: E731
+    choice = autorank(
+        WITH_NAN, candidates=[LINEAR[0], TREES] * 4, folds=2, rotate=True, blend=8, metric="ndcg@5", progress=progress
+    )
+    assert ["NaN" in trial.failure for trial in choice.trials] == [True, False] * 4
+    part = deal(WITH_NAN, 2, 0)
+    unseen, values = [], []
+    for k in (0, 1):  # trees, all alike, twice without each part
+        own = WITH_NAN[part == k]
+        ranker = TreeRanker(**TREES[1], metric="ndcg@5").fit(WITH_NAN[part != k], valid=own)
+        unseen.append(ndcg(ranker.predict(own), own.grade, own.offsets, 5))
+        values.append(np.nanmean(unseen[-1]))
+    assert sorted(trial.value for trial in choice.members) == pytest.approx(sorted([*values, *values]))
+    assert choice.value == pytest.approx(np.nanmean(np.concatenate(unseen)))
+    assert not any("no member" in note for note in choice.notes)
+    first = choice.trials[1].value
+    assert [step[:2] for step in steps] == [(k, 8) for k in range(1, 9)]
+    assert [step[2] for step in steps[:3]] == [None, first, first]
+    assert steps[-1][2] == choice.best.value
+
+
+def test_a_part_that_no_member_left_out_is_said():
+    choice = autorank(WITH_NAN, candidates=[TREES, LINEAR[0], LINEAR[1]], folds=2, rotate=True, blend=2)
+    assert choice.notes[1] == (
+        "no member was fitted without part 2; the value is that of the other 30 of 60 queries, which no member was "
+        "trained on"
+    )
+    assert choice.value == choice.best.value
+
+
+def test_a_part_without_a_metric_is_refused_before_the_first_fit():
+    grade = np.where(DATA.query < 2, DATA.grade, 0.0)
+    flat = Queries(DATA.X, grade, DATA.offsets)
+    for rotate in (False, True):
+        with pytest.raises(DataError, match="ndcg@10 is undefined in all 15 queries of part 3 of 4; give fewer folds"):
+            autorank(flat, candidates=LINEAR, folds=4, rotate=rotate, blend=4)
 
 
 def test_in_turn_needs_a_member_for_every_part():
@@ -191,8 +237,103 @@ def test_with_time_to_spare_draws_go_on_after_the_short_list(monkeypatch):
     assert [t.params for t in choice.trials[:5]] == [LINEAR[k][1] for k in (0, 1, 2, 1, 2)]
     assert [done for done, _, _ in steps] == list(range(1, len(steps) + 1))
     assert all(done <= total for done, total, _ in steps)
-    assert steps[0][2] is None
-    assert steps[-1][2] == pytest.approx(max(t.value for t in choice.trials[: len(steps) - 1]))
+    assert len(steps) == len(choice.trials)
+    assert [value for _, _, value in steps] == [max(t.value for t in choice.trials[: k + 1]) for k in range(len(steps))]
+
+
+def test_draws_end_where_no_candidate_of_the_list_can_be_fitted():
+    with pytest.raises(
+        DataError, match=f"none of the {len(SHORT_LIST)} candidates could be fitted: the validation set"
+    ):
+        autorank(TRAIN, VALID[:0], seconds=600)
+
+
+def test_progress_counts_the_fits_of_a_failed_candidate():
+    steps = []
+    progress = lambda *state: steps.append(state)  # noqa: E731
+    choice = autorank(WITH_NAN, candidates=[TREES, LINEAR[0], TREES], folds=3, metric="ndcg@5", progress=progress)
+    assert [step[:2] for step in steps] == [(k, 9) for k in (1, 2, 3, 6, 7, 8, 9)]
+    assert [step[2] for step in steps] == [None, None, *[choice.best.value] * 5]
+
+
+def test_an_error_of_the_callback_is_not_one_of_the_fit():
+    def progress(*_):
+        raise ValueError("of the caller")
+
+    with pytest.raises(ValueError, match="^of the caller$"):
+        autorank(TRAIN, VALID, candidates=LINEAR, progress=progress)
+    with pytest.raises(ValueError, match="^of the caller$"):
+        autorank(TRAIN, candidates=LINEAR, folds=2, progress=progress)
+
+
+# candidates that fail
+
+DIVERGES = ("linear", {"solver": "sgd", "step": "plain", "learning_rate": 1e300})
+
+
+def test_a_fit_that_diverges_is_a_failed_trial():
+    choice = autorank(TRAIN, VALID, candidates=[DIVERGES, LINEAR[0], DIVERGES])
+    assert ["training diverged" in trial.failure for trial in choice.trials] == [True, False, True]
+    whole = LinearRanker(**LINEAR[0][1]).fit(TRAIN, valid=VALID)
+    np.testing.assert_array_equal(choice.ranker.predict(TEST), whole.predict(TEST))
+    with pytest.raises(ValueError, match="none of the 2 candidates could be fitted: training diverged"):
+        autorank(TRAIN, VALID, candidates=[DIVERGES, DIVERGES])
+
+
+@pytest.mark.parametrize("error", [TypeError("odd"), ZeroDivisionError("by 0"), np.linalg.LinAlgError("singular")])
+def test_other_errors_of_a_fit(monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(placet.rank.TreeRanker, "_fit", fail)
+    choice = autorank(TRAIN, VALID, candidates=[LINEAR[0], TREES])
+    assert choice.trials[1].failure == str(error)
+
+
+def test_memory_that_is_full_ends_the_search(monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(placet.rank.TreeRanker, "_fit", fail)
+    with pytest.raises(MemoryError):
+        autorank(TRAIN, VALID, candidates=[LINEAR[0], TREES])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (("lineal", {}), "candidate 2 of 2: ranker 'lineal' is unknown; choose from"),
+        (("linear", {"losss": "ranknet"}), "candidate 2 of 2: parameter 'losss' is unknown to LinearRanker; choose"),
+        (("linear", {"l2": "small"}), "candidate 2 of 2: parameter l2 of LinearRanker must be a number, not 'small'"),
+        (("linear", {"loss": "no-such"}), "candidate 2 of 2: loss 'no-such' is unknown"),
+        (("listwise", {"base": ("tree", {})}), "candidate 2 of 2: ranker 'tree' is unknown"),
+        (("listwise", {"base": ("linear", {"l1": 1})}), "candidate 2 of 2: parameter 'l1' is unknown to LinearRanker"),
+        ("linear", r"candidate 2 of 2: 'linear' is not a pair \(name, parameters\), such as"),
+    ],
+)
+def test_candidates_are_checked_before_the_first_fit(monkeypatch, wrong, words):
+    monkeypatch.setattr(LinearRanker, "_fit", None)
+    with pytest.raises(ValueError, match=words):
+        autorank(TRAIN, VALID, candidates=[LINEAR[0], wrong])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"budget": "3"}, "parameter budget of autorank must be a whole number or none, not '3'"),
+        ({"budget": 2.5}, "parameter budget of autorank must be a whole number or none, not 2.5"),
+        ({"blend": 1.5}, "parameter blend of autorank must be a whole number, not 1.5"),
+        ({"folds": 2.5}, "parameter folds of autorank must be a whole number or none, not 2.5"),
+        ({"seconds": "3"}, "parameter seconds of autorank must be a number or none, not '3'"),
+        ({"valid": 1}, "valid must be Queries, not int; .* give budget by name"),
+        ({"train": DATA.X}, r"train must be Queries, not ndarray; Queries.from_arrays\(X, y, qid\) makes them"),
+        ({"metric": "ndgc"}, "^metric 'ndgc' is unknown"),
+        ({"candidates": []}, "candidates is empty; give at least one, or leave it out"),
+    ],
+)
+def test_arguments_of_other_types_are_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        autorank(**{"train": TRAIN, **given})
 
 
 def test_wrong_times_are_refused():

@@ -1,18 +1,18 @@
 """Try a fixed list of rankers in order and return the best on held-out queries, or a blend of the best few."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from placet.data import DataError, Queries, concat
+from placet.data.parameters import check_parameters
 from placet.metrics import metric as metric_of
 from placet.rank.blend import Blend
 from placet.rank.candidates import SHORT_LIST, Candidate, draw_candidates, drawn_without_end
 from placet.rank.ranker import Progress, mean_defined
-from placet.rank.search import Clock, Member, Search, Split, Trial, unfitted
+from placet.rank.search import Clock, Member, Search, Split, Trial, check_candidates, unfitted
 from placet.rank.stacking import deal, stacked_weights
 
 if TYPE_CHECKING:
@@ -122,15 +122,18 @@ def autorank(
     rotate : bool
         With ``folds``, fit each candidate only once: the first without the first fold, the second without the second,
         and so on cyclically; its value is measured on the held-out fold.  The ``blend`` best are taken evenly from all
-        folds.  The same number of fits then covers ``folds`` times as many kinds of rankers.
+        folds.  The same number of fits then covers ``folds`` times as many kinds of rankers.  If a candidate fails, the
+        next one takes its fold.
     random_state : int
         Seed of the splits, of random candidates and of the fits.
     progress : callable, optional
-        Called after each fit as ``progress(fits, maximum number of fits, best value)``.
+        Called after each fit as ``progress(fits, maximum number of fits, best value so far)``; the fits of a candidate
+        that fails are counted.
 
     The same metric on ``valid`` also decides when each candidate stops or which step it keeps, so the value of the best
-    is optimistic: evaluate it on separate test queries.  Ties go to the earlier candidate.  If a candidate cannot be
-    fitted (trees without LightGBM, listwise terms of sparse features), its trial records the reason.
+    is optimistic: evaluate it on separate test queries.  Ties go to the earlier candidate.  Names and parameters of all
+    candidates are checked before the first fit.  If one cannot be fitted (trees without LightGBM, listwise terms of
+    sparse features, too large a learning rate), its trial records the reason; if none can, the first error is raised.
 
     >>> import placet
     >>> data = placet.simulate.queries(40, 8, 3, noise=0.3, random_state=1)
@@ -140,18 +143,22 @@ def autorank(
     >>> choice.notes
     ('6 of 30 queries, drawn at random, were kept for validation',)
     """
-    _check(budget, seconds, blend, folds)
-    given = SHORT_LIST if candidates is None else list(candidates)
-    if not given[:budget]:
-        raise ValueError(f"budget {budget} of {len(given)} candidates leaves nothing to try; give at least 1")
+    given = {"metric": metric, "stack": stack, "rotate": rotate, "random_state": random_state}
+    _check(train, valid, budget=budget, seconds=seconds, blend=blend, folds=folds, **given)
+    chosen = (SHORT_LIST if candidates is None else list(candidates))[:budget]
+    if not chosen:
+        raise ValueError("candidates is empty; give at least one, or leave it out to try the short list")
+    check_candidates(chosen, metric)
     if rotate:
-        _check_rotation(folds, min(blend, len(given[:budget])), stack)
+        _check_rotation(folds, min(blend, len(chosen)), stack)
     endless = seconds is not None and candidates is None and budget is None
-    chosen: Iterable[Candidate] = chain(given, drawn_without_end(random_state)) if endless else given[:budget]
     splits, notes = _splits(train, valid, folds, rotate, random_state)
+    if folds is not None:
+        _check_parts(splits, metric)
     clock = Clock(seconds)
     search = Search(splits, metric, blend, random_state, clock, progress, rotate)
-    best = search.run(chosen, None if endless else len(given[:budget]))
+    best = search.run(chosen, drawn_without_end(random_state) if endless else None)
+    notes += _note_on_coverage(best.state, splits)
     if clock.over:
         notes += (f"time was up after {clock.spent:.0f} of {seconds:g} seconds, with {len(search.trials)} tried",)
     members = best.state
@@ -161,7 +168,14 @@ def autorank(
     return Choice(ranker, of[0], metric, tried, of, value, best.interrupted, tuple(weights.tolist()), notes)
 
 
-def _check(budget: int | None, seconds: float | None, blend: int, folds: int | None) -> None:
+def _check(train: Any, valid: Any, **given: Any) -> None:
+    for name, data in (("train", train), ("valid", train if valid is None else valid)):
+        if not isinstance(data, Queries):
+            way_out = "Queries.from_arrays(X, y, qid) makes them" + ("" if name == "train" else "; give budget by name")
+            raise ValueError(f"{name} must be Queries, not {type(data).__name__}; {way_out}")
+    check_parameters(autorank, given, "autorank")
+    metric_of(given["metric"])
+    budget, seconds, blend, folds = (given[name] for name in ("budget", "seconds", "blend", "folds"))
     if budget is not None and budget < 1:
         raise ValueError(f"budget {budget} leaves nothing to try; give at least 1")
     if seconds is not None and not seconds > 0:
@@ -201,6 +215,28 @@ def _splits(
         return splits, (f"{len(whole)} queries were cut in {folds} parts; {how}",)
     n_kept = len(splits[0][1])
     return splits, (f"{n_kept} of {len(whole)} queries, drawn at random, were kept for validation",)
+
+
+def _check_parts(splits: Sequence[Split], metric: str) -> None:
+    """Raise a ``DataError`` if the metric is undefined in every query of a part: no candidate could be judged on it."""
+    for k, (_, valid) in enumerate(splits, 1):
+        if np.isnan(metric_of(metric)(np.zeros(len(valid.grade)), valid.grade, valid.offsets)).all():
+            raise DataError(
+                f"{metric} is undefined in all {len(valid)} queries of part {k} of {len(splits)}; give fewer folds, or "
+                "more queries with something relevant"
+            )
+
+
+def _note_on_coverage(members: Sequence[Member], splits: Sequence[Split]) -> tuple[str, ...]:
+    """Say which parts no member left out, if there are any: the value does not include their queries."""
+    covered = {k for member in members for k in member.scores}
+    absent = [str(k) for k in range(1, len(splits) + 1) if k - 1 not in covered]
+    if not absent:
+        return ()
+    n, n_all = sum(len(splits[k][1]) for k in covered), sum(len(valid) for _, valid in splits)
+    unused = ", which no member was trained on" if len(covered) == 1 else ""
+    parts = f"part{'s' if len(absent) > 1 else ''} {', '.join(absent)}"
+    return (f"no member was fitted without {parts}; the value is that of the other {n} of {n_all} queries{unused}",)
 
 
 def _combined(

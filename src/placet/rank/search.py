@@ -3,19 +3,23 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Any
+from itertools import chain, zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from placet.data import DataError, Queries
+from placet.data import Queries
 from placet.data.arrays import Floats
+from placet.data.parameters import check_parameters
 from placet.metrics import metric as metric_of
 from placet.metrics import summary
 from placet.rank.blend import spread
 from placet.rank.candidates import Candidate
 from placet.rank.ranker import Progress, Ranker, ranker_class
 from placet.rank.validation import Best
+
+FIT_ERRORS = (ImportError, ValueError, TypeError, ArithmeticError)
+"""Errors that end the trial but not the search: a missing package, data that the ranker cannot use, divergence."""
 
 Split = tuple[Queries, Queries]
 """Training queries, and validation queries for early stopping and evaluation."""
@@ -49,6 +53,15 @@ class Member:
     scores: Mapping[int, Floats]
 
 
+class HeldOut(NamedTuple):
+    """A fit on one split: the spread of its scores on the validation part, the scores divided by it, and the metric."""
+
+    ranker: Ranker
+    spread: float
+    scores: Floats
+    values: Floats
+
+
 class OutOfTime(KeyboardInterrupt):
     """Raised in a fit when time runs out; as after Ctrl-C, the fit keeps its best state so far."""
 
@@ -78,7 +91,7 @@ class Clock:
 class Search:
     """Fit candidates on every split and keep the ``size`` best by ``metric``; ties go to the earlier candidate.
 
-    With ``rotate``, each candidate is fitted on one split only, the next candidate on the next split.
+    With ``rotate``, each candidate is fitted on one split only, in turn.
     """
 
     def __init__(
@@ -95,19 +108,22 @@ class Search:
         self.clock, self.tell, self.rotate = clock, tell, rotate
         self.trials: list[Trial] = []
         self.failures: list[Exception] = []
-        self.fits = 0
+        self.done = 0  # fits that are over, including those of failed candidates
+        self.fits_on = [0] * len(splits)  # candidates fitted on each split
 
-    def run(self, candidates: Iterable[Candidate], n: int | None) -> Best[list[Member]]:
-        """Try the ``n`` candidates in order (None: as many as time allows); the best members are the state returned."""
+    def run(self, candidates: Sequence[Candidate], draws: Iterable[Candidate] | None = None) -> Best[list[Member]]:
+        """Try the candidates in order, then ``draws`` until time is up; the best members are the state returned."""
         best: Best[list[Member]] = Best()
+        total = None if draws is not None else len(candidates) * len(self._next_splits())
         with best:
-            for candidate in candidates:
-                if self.clock.over and not best.empty:
+            for candidate in chain(candidates, draws or ()):
+                if len(self.trials) >= len(candidates) if best.empty else self.clock.over:
                     break
-                found, interrupted = self._try(candidate, n, best)
+                found, interrupted = self._try(candidate, total, best)
                 if found is not None:
                     kept = [*([] if best.empty else best.state), found]
                     best.consider(best_first(kept)[: self.size])
+                self._report(total, best)
                 if interrupted and not self.clock.over:
                     raise KeyboardInterrupt
         if best.empty:
@@ -116,61 +132,71 @@ class Search:
             raise kind(words) from self.failures[0]
         return best
 
-    def _try(self, candidate: Candidate, n: int | None, best: Best[list[Member]]) -> tuple[Member | None, bool]:
+    def _try(self, candidate: Candidate, total: int | None, best: Best[list[Member]]) -> tuple[Member | None, bool]:
         """Fit a candidate on its splits; return it, or None if that failed, and whether a fit was interrupted."""
-        name, params = candidate
-        start = time.perf_counter()
-        rankers: list[Ranker] = []
-        own = self._own_splits()
-        try:
-            for train, valid in (self.splits[k] for k in own):
-                ranker = unfitted(name, params, self.metric, self.random_state)
-                rankers.append(ranker.fit(train, valid=valid, progress=None if best.empty else self.clock.watch))
-                self.fits += 1
-                if ranker.fit_summary_["interrupted"] and len(rankers) < len(own):
-                    raise OutOfTime if self.clock.over else KeyboardInterrupt
-                self._report(n, best)
-        except (ImportError, DataError) as error:
-            self.failures.append(error)
-            self._fail(candidate, start, str(error))
-            return None, False
-        except OutOfTime:
-            self._fail(candidate, start, f"time was up in fit {len(rankers) or 1} of {len(own)}")
-            return None, True
-        found = self._member(candidate, dict(zip(own, rankers)), start)
-        self.trials.append(found.trial)
-        return found, any(ranker.fit_summary_["interrupted"] for ranker in rankers)
+        start, own, before = time.perf_counter(), self._next_splits(), self.done
+        fits: list[HeldOut] = []
+        failure, interrupted = "", False
+        for number, k in enumerate(own, 1):
+            try:
+                fits.append(self._fit(candidate, k, None if best.empty else self.clock.watch))
+                interrupted = fits[-1].ranker.fit_summary_["interrupted"]
+            except FIT_ERRORS as error:
+                self.failures.append(error)
+                failure = str(error) or type(error).__name__
+            except OutOfTime:
+                interrupted, failure = True, f"time was up in fit {number} of {len(own)}"
+            if interrupted and not failure and number < len(own):
+                if not self.clock.over:
+                    raise KeyboardInterrupt
+                failure = f"time was up in fit {number} of {len(own)}"
+            if failure:
+                self.done = before + len(own)
+                self.trials.append(Trial(*candidate, np.nan, np.nan, time.perf_counter() - start, failure))
+                return None, interrupted
+            self.done += 1
+            if number < len(own):
+                self._report(total, best)
+        for k in own:
+            self.fits_on[k] += 1
+        member = _member(candidate, dict(zip(own, fits)), start)
+        self.trials.append(member.trial)
+        return member, interrupted
 
-    def _fail(self, candidate: Candidate, start: float, why: str) -> None:
-        self.trials.append(Trial(*candidate, np.nan, np.nan, time.perf_counter() - start, why))
+    def _fit(self, candidate: Candidate, k: int, progress: Progress | None) -> HeldOut:
+        """Fit a candidate on split ``k`` and evaluate it there."""
+        train, valid = self.splits[k]
+        ranker = unfitted(*candidate, self.metric, self.random_state).fit(train, valid=valid, progress=progress)
+        s = ranker.predict(valid)
+        unit = spread(s, valid.offsets)
+        return HeldOut(ranker, unit, s / unit, metric_of(self.metric)(s, valid.grade, valid.offsets))
 
-    def _own_splits(self) -> list[int]:
-        """Indices of the splits on which to fit the next candidate."""
-        every = list(range(len(self.splits)))
-        return [every[len(self.trials) % len(every)]] if self.rotate else every
+    def _next_splits(self) -> list[int]:
+        """Indices of the splits on which to fit the next candidate.
 
-    def _member(self, candidate: Candidate, rankers: Mapping[int, Ranker], start: float) -> Member:
-        measure = metric_of(self.metric)
-        values, spreads, scores = [], [], {}
-        for k, ranker in rankers.items():
-            valid = self.splits[k][1]
-            s = ranker.predict(valid)
-            values.append(measure(s, valid.grade, valid.offsets))
-            spreads.append(spread(s, valid.offsets))
-            scores[k] = s / spreads[-1]
-        found = summary(np.concatenate(values))
-        trial = Trial(*candidate, found.mean, found.stderr, time.perf_counter() - start)
-        return Member(trial, tuple(rankers.values()), tuple(spreads), scores)
+        With ``rotate``, the one with the fewest fits; ties are resolved cyclically, by the number of trials.
+        """
+        every = range(len(self.splits))
+        if not self.rotate:
+            return list(every)
+        return [min(every, key=lambda k: (self.fits_on[k], (k - len(self.trials)) % len(every)))]
 
-    def _report(self, n: int | None, best: Best[list[Member]]) -> None:
+    def _report(self, total: int | None, best: Best[list[Member]]) -> None:
         """Report the number of fits and their total, extrapolated from elapsed time if only time ends the search."""
         if self.tell is None:
             return
-        if n is None and self.clock.seconds is not None:
-            total = max(self.fits, int(self.fits * self.clock.seconds / max(self.clock.spent, 1e-9)))
-        else:
-            total = (n or 1) * len(self._own_splits())
-        self.tell(self.fits, total, None if best.empty else best.state[0].trial.value)
+        if total is None:
+            share = self.clock.spent / self.clock.seconds if self.clock.seconds else 1.0
+            total = max(self.done, int(self.done / max(share, 1e-9)))
+        self.tell(self.done, total, None if best.empty else best.state[0].trial.value)
+
+
+def _member(candidate: Candidate, fits: Mapping[int, HeldOut], start: float) -> Member:
+    """Summarize the fits of a candidate, given by split."""
+    found = summary(np.concatenate([fit.values for fit in fits.values()]))
+    trial = Trial(*candidate, found.mean, found.stderr, time.perf_counter() - start)
+    rankers, spreads = [fit.ranker for fit in fits.values()], [fit.spread for fit in fits.values()]
+    return Member(trial, tuple(rankers), tuple(spreads), {k: fit.scores for k, fit in fits.items()})
 
 
 def best_first(members: Iterable[Member]) -> list[Member]:
@@ -193,3 +219,24 @@ def unfitted(name: str, params: Mapping[str, Any], metric: str, random_state: in
     if isinstance(base, tuple):
         own["base"] = unfitted(base[0], base[1], metric, random_state)
     return kind(**{**{key: value for key, value in common.items() if key in known}, **own})
+
+
+def check_candidates(candidates: Sequence[Candidate], metric: str) -> None:
+    """Raise a ``ValueError`` if a candidate has an unknown ranker, parameter, loss or metric, before the first fit."""
+    for number, candidate in enumerate(candidates, 1):
+        try:
+            _check_candidate(candidate, metric)
+        except ValueError as error:
+            raise ValueError(f"candidate {number} of {len(candidates)}: {error}") from None
+
+
+def _check_candidate(candidate: Any, metric: str) -> None:
+    pair = isinstance(candidate, Sequence) and not isinstance(candidate, str) and len(candidate) == 2
+    if not pair or not isinstance(candidate[1], Mapping):
+        raise ValueError(f"{candidate!r} is not a pair (name, parameters), such as ('linear', {{'l2': 0.01}})")
+    name, params = candidate
+    kind = ranker_class(name)
+    check_parameters(kind, params, kind.__name__)
+    if isinstance(params.get("base"), tuple):
+        _check_candidate(params["base"], metric)
+    unfitted(name, params, metric, 0).check_names()
