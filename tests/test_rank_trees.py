@@ -193,6 +193,25 @@ def test_trees_kept_as_arrays_predict_what_lightgbm_does_to_the_last_bit(missing
         np.testing.assert_allclose([forest.shapley(x) for x in probe[380:420]], expected, rtol=1e-9, atol=1e-12)
 
 
+def test_splits_that_only_separate_missing_values_are_saved_explained_and_exported(tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    rng = np.random.default_rng(0)
+    X, missing = rng.normal(size=(400, 2)), rng.random(400) < 0.3
+    X[missing, 1] = np.nan
+    ranker = TreeRanker("pl-partition", n_trees=3).fit(X, missing.astype(float), qid=np.repeat(np.arange(40), 10))
+    assert np.isinf(ranker.trees_.threshold).any()
+    ranker.save(tmp_path / "model")
+    ranker.to_onnx(tmp_path / "model.onnx")
+    session = runtime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    rows = np.vstack([X, ranker.trees_.probe(rng), np.full((1, 2), np.inf), np.full((1, 2), -np.inf)])
+    expected = ranker.trees_.predict(rows)
+    np.testing.assert_array_equal(placet.load(tmp_path / "model").trees_.predict(rows), expected)
+    assert_allclose(session.run(["scores"], {"X": rows})[0], expected, atol=1e-6)
+    rest = expected[:9] - ranker.shapley(X[:9]).sum(axis=1)
+    assert_allclose(rest, rest[0])
+
+
 def test_models_of_lightgbm_that_predict_something_else_are_refused():
     X = np.random.default_rng(0).normal(size=(100, 3))
     data = lgb.Dataset(X, (X[:, 0] > 0).astype(float), free_raw_data=False)

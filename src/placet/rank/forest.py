@@ -129,7 +129,9 @@ class Forest:
         if not all(type(number) is int and number >= 0 for number in (self.n_features, self.averaged)):
             raise DataError(f"the trees cannot have {self.n_features!r} features")
         check_nodes(self.feature, self.left, self.right, self.roots, self.n_features)
-        if not (np.isfinite(self.threshold).all() and np.isfinite(self.value).all() and (self.count >= 1).all()):
+        # LightGBM's threshold of a split that only separates missing values is inf
+        fine = np.isfinite(self.threshold) | ((self.threshold == np.inf) & (self.feature >= 0))
+        if not (fine.all() and np.isfinite(self.value).all() and (self.count >= 1).all()):
             raise DataError("thresholds and values of the trees must be finite, and every node have rows")
         if (self.how > 15).any() or not _offsets(self.bounds, len(self.bits)):
             raise DataError("the splits of the trees are of no known kind")
