@@ -371,7 +371,7 @@ def test_features_of_every_shape(tmp_path):
     assert Queries.from_frame(single).X.dtype == np.float32
     assert placet.read(single.with_columns(y=pl.Series([1.0, 2.0, 3.0]))).X.dtype == np.float64
     gaps = as_file("qid,label,x,y\n1,1,,2\n1,0,3,\n")
-    with pytest.raises(DataError, match=r"export.csv:2: x \(missing\) is not a finite number"):
+    with pytest.raises(DataError, match=r"export.csv:2: x is empty \(2 such lines\); fill it in"):
         placet.read(gaps)
     kept = placet.read(as_file("qid,label,x,y\n1,1,,2\n1,0,3,\n"), missing="keep")
     np.testing.assert_array_equal(kept.X, [[np.nan, 2], [3, np.nan]])

@@ -403,6 +403,16 @@ def test_votes_are_no_rows_with_features(run, folder):
     assert "votes.csv: these are Comparisons" in run("train", "votes.csv", "--save", "x.placet", code=2)
 
 
+def test_empty_cells_are_kept_for_trees_as_the_error_says(run, folder):
+    (folder / "gaps.csv").write_text("qid,label,x,y\n1,1,,2\n1,0,3,\n1,2,5,1\n")
+    words = ("train", "gaps.csv", "--ranker", "trees", "-p", "n_trees=2", "-p", "min_rows=1", "--save", "gaps.placet")
+    said = "gaps.csv:2: x is empty (2 such lines); fill it in, keep empty cells for trees with --read missing=keep, or"
+    assert said in run(*words, code=2)
+    run(*words, "--read", "missing=keep")
+    assert said in run("score", "gaps.placet", "gaps.csv", code=2)
+    assert len(run("score", "gaps.placet", "gaps.csv", "--read", "missing=keep").split()) == 3
+
+
 def test_validation_rows_that_say_nothing(run, folder):
     (folder / "empty.letor").write_text("")
     assert "empty.letor: " in run("train", "train.letor", "--valid", "empty.letor", "--save", "x.placet", code=2)
@@ -414,7 +424,8 @@ def test_validation_rows_that_say_nothing(run, folder):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--ranker", "oak"], "ranker 'oak' is unknown"),
+        (["--ranker", "oak"], "ranker 'oak' is unknown; choose from ['linear', "),
+        (["--ranker", "autoo"], "'labels', 'auto']"),
         (["--loss", "plackett"], "loss 'plackett' is unknown"),
         (["-p", "depth=3"], "--param depth is unknown to LinearRanker"),
         (["-p", "l2"], "not of the form name=value"),

@@ -69,9 +69,20 @@ def complete_losses(incomplete: str) -> list[str]:
 
 def complete_rankers(incomplete: str) -> list[str]:
     """Names of rankers that begin with ``incomplete``."""
+    return [name for name in _rankers() if name.startswith(incomplete)]
+
+
+def check_ranker(name: str) -> str:
+    """Return the name of a ranker, or "auto"; the error for any other lists them all."""
+    from placet.data.errors import one_of
+
+    return one_of(name, _rankers(), "ranker")
+
+
+def _rankers() -> list[str]:
     from placet.rank import RANKERS
 
-    return [name for name in (*RANKERS, "auto") if name.startswith(incomplete)]
+    return [*RANKERS, "auto"]
 
 
 Level = Annotated[float, typer.Option(callback=check_level, help="Level of the intervals, such as 0.95.")]

@@ -17,6 +17,7 @@ from placet.cli.options import (
     Out,
     Relations,
     Seed,
+    check_ranker,
     check_reading,
     check_target,
     complete_losses,
@@ -96,7 +97,7 @@ def train(
 ) -> None:
     """Train a ranker and save it.  Ctrl-C keeps the best model so far."""
     given = parameters(param or []) | ({"loss_params": parameters(loss_param)} if loss_param else {})
-    kind = "linear" if ranker == "auto" else ranker
+    kind = "linear" if check_ranker(ranker) == "auto" else ranker
     read_rows = _reader(kind, relation, judged, reading)
     model = None if ranker == "auto" else make_ranker(ranker, loss, metric, given, seed)
     if model is not None:

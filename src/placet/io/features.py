@@ -20,6 +20,7 @@ from placet.io.text import OnError, parse_whole, plural
 QIDS = ("qid", "query_id", "queryid", "query", "search_id", "srch_id", "topic", "topic_id", "group", "group_id")
 LABELS = ("label", "grade", "relevance", "relevance_label", "rel", "target", "judgment", "judgement", "y")
 _NAME_THEM = "name the columns with qid=, label= and features="
+_KEEP_THEM = 'fill it in, keep empty cells for trees with missing="keep"'
 
 
 def looks_like_features(sample: Sample) -> dict[str, Any] | None:
@@ -155,7 +156,7 @@ def _matrix(rows: Rows, chosen: list[str], given: bool, missing: Missing) -> tup
     columns, names = [], []
     for name in chosen:
         if given or rows.holds_numbers(name):
-            columns.append(rows.numbers(name, optional=missing == "keep"))
+            columns.append(rows.numbers(name, optional=missing == "keep", if_empty=_KEEP_THEM))
             names.append(name)
     dtype = np.float32 if names and all(rows.holds_float32(name) for name in names) else np.float64
     X = np.empty((len(rows), len(names)), dtype)

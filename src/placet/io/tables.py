@@ -134,16 +134,20 @@ class Rows:
         self.reject(zero, name, f"{name} holds a zero byte", "remove it")
         return column
 
-    def numbers(self, name: str, way_out: str = "", *, positive: bool = False, optional: bool = False) -> Floats:
+    def numbers(
+        self, name: str, way_out: str = "", *, positive: bool = False, optional: bool = False, if_empty: str = ""
+    ) -> Floats:
         """One column as finite numbers; rows with anything else are rejected, and get 0 here.
 
-        If ``optional``, an empty cell is NaN.
+        If ``optional``, an empty cell is NaN; otherwise ``if_empty`` says what to do about it.
         """
         self.table.require(name, way_out)
         values = self._numbers(name)
         wrong = ~np.isfinite(values) | (values < 0 if positive else False)
         if optional and wrong.any():
             wrong &= ~self.column(name).is_missing()
+        elif if_empty and wrong.any():
+            self.reject(wrong & self.column(name).is_missing(), "empty", f"{name} is empty", if_empty)
         kind = "a finite number that is not negative" if positive else "a finite number"
         self.reject(
             wrong, name, lambda row: f"{name} {self.quote(name, row)} is not {kind}", f"write {name} as a plain decimal"
