@@ -13,11 +13,14 @@ from placet.data.arrays import (
     Lists,
     Names,
     encode,
+    frozen,
     integers,
+    is_sparse,
     list_of_rows,
     numbers,
     offsets_from_sizes,
     offsets_of,
+    refuse_masked_or_complex,
     rows_of,
     set_columns,
     unique_names,
@@ -35,6 +38,24 @@ class Choices(NamedTuple):
     row: Ints
     lists: Lists
     n_silent: int
+
+
+def _marks(clicked: Any) -> NDArray[np.bool_]:
+    """Read-only column of booleans, from booleans or from 0 and 1; anything else, such as text, is a ``DataError``."""
+    refuse_masked_or_complex(clicked)
+    array = np.asarray(clicked)
+    if array.dtype.kind in "biuf":
+        wrong = (array != 0) & (array != 1)
+    else:  # text is no mark: "0" would count as a click
+        known = (bool, np.bool_, int, float, np.number)
+        wrong = np.array([not (isinstance(mark, known) and mark in (0, 1)) for mark in array.ravel().tolist()], bool)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"row {row}: clicked {array.ravel().tolist()[row]!r} is not True, False, 0 or 1 ({int(wrong.sum())} such "
+            "rows); correct them"
+        )
+    return frozen(array, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +86,7 @@ class Clicks:
         document, position = integers(self.document, "document"), integers(self.position, "position")
         offsets = offsets_of(self.offsets, len(document))
         n, query = len(offsets) - 1, integers(self.query, "query")
-        clicked = np.asarray(self.clicked, dtype=np.bool_)
+        clicked = _marks(self.clicked)
         weight = numbers(np.ones(n) if self.weight is None else self.weight, "weight", positive=True, unit="impression")
         queries, documents = unique_names(self.queries, "query"), unique_names(self.documents, "document")
         for name, values, size, unit in (
@@ -107,17 +128,19 @@ class Clicks:
         code, queries = encode(query, "query")
         item, documents = encode(document, "document")
         n = len(place)
-        for name, values in (("query", code), ("document", item), ("clicked", np.asarray(clicked))):
-            if len(values) != n:
+        marks = _marks(clicked)
+        visit = None if session is None else encode(session, "session")[0]
+        for name, values in (("query", code), ("document", item), ("clicked", marks), ("session", visit)):
+            if values is not None and len(values) != n:
                 raise DataError(f"{name} has {len(values)} entries; position has {n}")
         notes: tuple[str, ...] = ()
         order: Ints = np.arange(n)
-        if session is None:
+        if visit is None:
             begins = np.ones(n, bool)
             begins[1:] = (code[1:] != code[:-1]) | (place[1:] <= place[:-1])
             notes = ("without a session, an impression is a run of rows of one query with rising positions",)
         else:
-            group = encode(session, "session")[0] * max(len(queries), 1) + code
+            group = visit * max(len(queries), 1) + code
             order = np.lexsort((place, group))
             begins = np.ones(n, bool)
             begins[1:] = group[order][1:] != group[order][:-1]
@@ -129,14 +152,16 @@ class Clicks:
                 )
         start = np.flatnonzero(begins)
         offsets = offsets_from_sizes(np.diff(np.append(start, n)))
-        shown = np.asarray(clicked, dtype=np.bool_)[order]
-        return cls(code[order][start], item[order], place[order], shown, offsets, queries, documents, notes=notes)
+        return cls(
+            code[order][start], item[order], place[order], marks[order], offsets, queries, documents, notes=notes
+        )
 
     def choices(self) -> Choices:
         """Each click against the rows shown with it that were not clicked.
 
-        Given one click, the position-based click model is Plackett-Luce for the first place, with a row's score plus
-        the log of the examination probability of its position; several clicks in an impression multiply.
+        With s = log(examination of the position times attraction of the row), Plackett-Luce for the first place is
+        exact if users choose one of the rows shown.  If they click each row independently, s is the log odds of a
+        click: each click against the unclicked rows has a conditional likelihood, and those of several clicks multiply.
         """
         impression = list_of_rows(self.offsets)
         n_clicks = np.bincount(impression, self.clicked, len(self))
@@ -150,12 +175,22 @@ class Clicks:
         offsets = offsets_from_sizes((rest[of] + 1).astype(np.int64))
         return Choices(row[kept], Lists(own[kept].astype(float), offsets, self.weight[of]), int((~useful).sum()))
 
-    def rows_of(self, keys: Sequence[tuple[Hashable, Hashable]]) -> Ints:
-        """For each row of the log, the index of its (query, document) in ``keys``, the names of a table's rows."""
-        place = {tuple(key): k for k, key in enumerate(keys)}
+    def rows_of(self, keys: Sequence[tuple[Hashable, Hashable]], values: Any = None) -> Ints:
+        """For each row of the log, the index of its (query, document) in ``keys``, the names of a table's rows.
+
+        Names are compared as text where either side is text: the query '7' of a file of clicks is the query 7 of a
+        LETOR file.  A pair may occur again only with the same row of ``values`` (pairs, columns); the first is taken.
+        """
+        own, given = [self.queries, self.documents], [tuple(key[k] for key in keys) for k in (0, 1)]
+        for k in (0, 1):
+            if any(isinstance(name, str) for name in (*own[k], *given[k])):
+                own[k], given[k] = tuple(map(str, own[k])), tuple(map(str, given[k]))
+        place: dict[Any, int] = {}
+        first = np.array([place.setdefault(key, k) for k, key in enumerate(zip(*given))], np.int64)
+        _refuse_other_values(first, values, keys)
         pairs = np.column_stack([self.query[list_of_rows(self.offsets)], self.document])
         distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
-        found = [place.get((self.queries[q], self.documents[d]), -1) for q, d in distinct.tolist()]
+        found = [place.get((own[0][q], own[1][d]), -1) for q, d in distinct.tolist()]
         absent = [k for k, row in enumerate(found) if row < 0]
         if absent:
             q, d = distinct[absent[0]].tolist()
@@ -172,4 +207,26 @@ class Clicks:
         return (
             f"Clicks({len(self)} impressions of {len(self.queries)} queries, {len(self.document)} rows, "
             f"{int(self.clicked.sum())} clicks)"
+        )
+
+
+def _refuse_other_values(first: Ints, values: Any, keys: Sequence[tuple[Hashable, Hashable]]) -> None:
+    """Refuse keys that occur again with another row of ``values``; ``first`` (keys,): where each occurs first."""
+    again = np.flatnonzero(first != np.arange(len(first)))
+    if not len(again):
+        return
+    other = np.ones(len(again), bool)
+    if values is not None and is_sparse(values):
+        rows = values.tocsr()
+        other = np.diff((rows[again] != rows[first[again]]).tocsr().indptr) > 0
+    elif values is not None:
+        new, old = np.asarray(values)[again], np.asarray(values)[first[again]]
+        other = ~((new == old) | ((new != new) & (old != old))).reshape(len(again), -1).all(axis=1)  # NaN equals NaN
+    if other.any():
+        row = int(again[np.argmax(other)])
+        query, document = keys[row]
+        raise DataError(
+            f"row {row}: document {document!r} of query {query!r} occurs again after row {first[row]}"
+            f"{'' if values is None else ', with other features'} ({int(other.sum())} such rows); keep one row for "
+            "each document of a query"
         )

@@ -14,6 +14,7 @@ from placet.data.errors import one_of
 from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
+from placet.io.clicks import ways_with_clicks
 from placet.io.columns import split_names
 from placet.io.features import looks_like_features, read_features, write_features
 from placet.io.files import Source, bare_suffix, is_pipe, spool, spool_stdin
@@ -234,6 +235,8 @@ def _choose_table(
                 f"{table.name}: the columns {table.names} are those of {name}, which are read without {unknown}; leave "
                 "it out, or name the format with format="
             )
+    if (said := ways_with_clicks(table.names)) is not None:
+        raise DataError(f"{table.name}: the columns {table.names} {said}")
     ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible)
     raise DataError(f"{table.name}: the columns {table.names} tell no format; say {ways}")
 
