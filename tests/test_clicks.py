@@ -1,8 +1,11 @@
 """Clicks: reading them, choices, and rankers whose scores do not inherit the position at which rows were shown."""
 
 import pickle
+from itertools import product
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -64,7 +67,9 @@ def test_without_sessions_positions_that_rise_are_one_impression():
     [
         ("4,q,a,0,1", "position '0' is not a whole number of at least 1"),
         ("4,q,a,1.5,1", "position '1.5' is not a whole number"),
-        ("4,q,a,1,2", "clicked '2' is not 0 or 1"),
+        ("4,q,a,1e30,1", r"position '1e30' is not below 2\^53"),
+        ("4,q,a,1,2", "clicked '2' is not 0 or 1, true or false"),
+        ("4,q,a,1,", r"clicked \(missing\) is not 0 or 1"),
         ("4,q,,1,1", "doc is missing"),
     ],
 )
@@ -81,6 +86,80 @@ def test_what_is_no_log_is_refused():
         Clicks.from_columns(["q", "q"], ["a", "b"], [1, 2], [0])
     with pytest.raises(DataError, match="row 1: position 0 is below 1"):
         Clicks([0], [0, 1], [1, 0], [0, 1], [0, 2], ["q"], ["a", "b"])
+    with pytest.raises(DataError, match="session has 1 entries; position has 2"):
+        Clicks.from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1], session=[1])
+    with pytest.raises(DataError, match="column 'nosuch' is not there; .* session= names the column"):
+        read_clicks({"query": ["q"], "document": ["a"], "position": [1], "clicked": [1]}, session="nosuch")
+
+
+@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("clicked", [["TRUE", "false", "True"], [True, False, True], [1.0, 0.0, 1.0], ["1", "0", "1"]])
+def test_clicks_are_read_from_booleans_numbers_and_words(clicked, frame):
+    columns = {"query": ["q"] * 3, "document": ["a", "b", "c"], "position": [1, 2, 3], "clicked": clicked}
+    assert read_clicks(frame(columns)).clicked.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("clicked", "message"),
+    [
+        (["0", "1", "0"], r"row 0: clicked '0' is not True, False, 0 or 1 \(3 such rows\)"),
+        ([0, 2, 0], r"row 1: clicked 2 is not .* \(1 such rows\)"),
+        ([0, 1, float("nan")], "row 2: clicked nan is not"),
+        ([None, 1, None], r"row 0: clicked None is not .* \(2 such rows\)"),
+        (pd.Series([True, pd.NA, False], dtype="boolean"), "row 1: clicked <NA> is not"),
+        ([[0], [1], [0]], "one-dimensional"),
+        (np.ma.masked_array([0, 1, 0], [0, 1, 0]), "masked array hides 1"),
+    ],
+)
+def test_marks_that_are_no_clicks_are_refused_not_taken_for_clicks(clicked, message):
+    """As booleans, "0", 2 and NaN would be True, and None False."""
+    with pytest.raises(DataError, match=message):
+        Clicks.from_columns(["q"] * 3, ["a", "b", "c"], [1, 2, 3], clicked)
+    with pytest.raises(DataError, match=message):
+        Clicks([0], [0, 1, 2], [1, 2, 3], clicked, [0, 3], ["q"], ["a", "b", "c"])
+
+
+def test_marks_may_be_any_booleans_or_numbers():
+    for clicked in ([True, False, 1], np.array([1, 0, 1], np.uint8), pl.Series([True, False, True]), [1.0, 0.0, 1.0]):
+        log = Clicks.from_columns(["q"] * 3, ["a", "b", "c"], [1, 2, 3], clicked)
+        assert log.clicked.tolist() == [True, False, True]
+        assert not log.clicked.flags.writeable
+
+
+def test_names_in_keys_are_compared_as_text_where_either_side_is_text():
+    text = Clicks.from_columns(["7", "7", "8"], ["1", "2", "1"], [1, 2, 1], [0, 1, 1])
+    whole = Clicks.from_columns([7, 7, 8], [1, 2, 1], [1, 2, 1], [0, 1, 1])
+    for log in (text, whole):
+        for query in (int, str, np.int64):
+            for document in (int, str):
+                keys = [(query(q), document(d)) for q, d in ((8, 1), (7, 1), (9, 1), (7, 2))]
+                assert log.rows_of(keys).tolist() == [1, 3, 0]
+    with pytest.raises(DataError, match=r"document '1' of query '7' has no features \(3 such pairs\)"):
+        text.rows_of([(7.5, 1)])
+
+
+def test_a_document_listed_twice_needs_the_same_features():
+    log = Clicks.from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1])
+    keys = [("q", "a"), ("q", "b"), ("q", "a"), ("q", "a")]
+    X = np.array([[1.0, np.nan], [0.0, 3.0], [1.0, np.nan], [1.0, np.nan]])
+    for values in (X, csr_matrix(np.nan_to_num(X)), X[:, 0]):
+        assert log.rows_of(keys, values).tolist() == [0, 1]
+    X[3, 0] = 5.0
+    message = r"row 3: document 'a' of query 'q' occurs again after row 0, with other features \(1 such rows\)"
+    for values in (X, csr_matrix(np.nan_to_num(X)), X[:, 0]):
+        with pytest.raises(DataError, match=message):
+            log.rows_of(keys, values)
+    with pytest.raises(DataError, match=message):
+        fit_clicks(LinearRanker("pl-partition"), X[:, :1], log, keys=keys)
+    with pytest.raises(DataError, match=r"row 2: document 'a' .* after row 0 \(2 such rows\)"):
+        log.rows_of(keys)
+
+
+def test_a_log_of_clicks_given_to_read_points_to_its_reader():
+    columns = {"session": [1, 1], "query": ["q", "q"], "url": ["a", "b"], "rank": [1, 2], "clicked": [0, 1]}
+    command = r'placet train --qid session --label clicked --control "one-hot\(rank\)" --loss pl-partition'
+    with pytest.raises(DataError, match=rf"log of clicks, which placet.read_clicks reads; .*: {command}"):
+        placet.read(columns)
 
 
 def test_choices_are_every_click_against_what_was_left():
@@ -136,26 +215,53 @@ def test_positions_are_learnt_and_left_out(ranker):
     assert not hasattr(ranker, "n_features_in_")  # what was given stays as it was
 
 
-def test_with_one_click_the_effects_are_those_of_the_positions():
-    """Drawn from the model itself: one click per session, in proportion to e^s / k."""
-    rng = np.random.default_rng(0)
-    s = TRAIN.X @ np.array([1.0, -0.5, 0.5, 0.0])
-    log = placet.simulate.clicks(TRAIN, rng.normal(size=len(s)), 40, random_state=2)
-    row = log.document
-    gumbel = s[row] - np.log(log.position) + rng.gumbel(size=len(row))
-    best = np.maximum.reduceat(gumbel, log.offsets[:-1])
-    drawn = Clicks(
-        log.query,
-        row,
-        log.position,
-        gumbel == np.repeat(best, np.diff(log.offsets)),
-        log.offsets,
-        log.queries,
-        log.documents,
+BINARY = np.random.default_rng(0).integers(0, 2, 15_000)
+SHOWN = Queries(BINARY[:, None].astype(float), BINARY, np.arange(0, 15_001, 5))
+ANY_ORDER = np.random.default_rng(1).normal(size=15_000)
+
+
+def test_one_choice_per_session_recovers_examination_and_attraction():
+    """Attraction 0.1 and 1, examination 1 / k; also without trust in positions where there is none."""
+    log = placet.simulate.clicks(SHOWN, ANY_ORDER, 6, shown=5, one_click=True, random_state=0)
+    fit = fit_clicks(LinearRanker("pl-partition", 0.0), SHOWN.X[log.document], log)
+    np.testing.assert_allclose(fit.examination, 1 / fit.positions, rtol=0.06)
+    np.testing.assert_allclose(fit.ranker.coef_, np.log(10), rtol=0.03)
+    trusting = fit_clicks(LinearRanker("pl-partition", 0.0), SHOWN.X[log.document], log, trust=True)
+    np.testing.assert_allclose(trusting.sharpness, 1.0, atol=0.1)
+
+
+def fit_to_all_sessions(p, most=3):
+    """Fit to every session of good and bad rows at three positions, weighted by its probability, with 1 to ``most`` clicks.
+
+    ``p`` (2, 3): the probability of a click on a bad and a good row at each position, independent of the others.
+    """
+    sessions = [np.array(one) for one in product((0, 1), repeat=6) if 1 <= sum(one[3:]) <= most]
+    row, clicked = (np.concatenate([one[part] for one in sessions]) for part in (slice(3), slice(3, 6)))
+    position = np.tile([1, 2, 3], len(sessions))
+    chance = p[row, position - 1]
+    weight = np.where(clicked, chance, 1 - chance).reshape(-1, 3).prod(axis=1)
+    log = Clicks(
+        np.zeros(len(weight), int), row, position, clicked, 3 * np.arange(len(weight) + 1), "q", ["bad", "good"], weight
     )
-    fit = fit_clicks(LinearRanker("pl-partition", 1e-6, tol=1e-6), TRAIN.X[row], drawn)
-    np.testing.assert_allclose(np.log(fit.examination), -np.log(fit.positions), atol=0.25)
-    np.testing.assert_allclose(fit.ranker.coef_, [1.0, -0.5, 0.5, 0.0], atol=0.1)
+    ranker = LinearRanker("pl-partition", 0.0, control_l2=0.0, tol=1e-9)
+    return fit_clicks(ranker, row[:, None].astype(float), log)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_independent_clicks_recover_the_odds_exactly_however_many_there_are(most):
+    """P(click) = sigmoid(s + b_position), so that the odds of row and position multiply."""
+    b = np.array([0.0, -0.5, -1.5])
+    fit = fit_to_all_sessions(1 / (1 + np.exp(-np.array([[-1.0], [1.0]]) - b)), most)
+    np.testing.assert_allclose(np.log(fit.examination), b, atol=1e-4)
+    np.testing.assert_allclose(fit.ranker.coef_, 2.0, atol=1e-4)
+
+
+def test_of_independent_clicks_the_examination_is_found_only_if_they_are_rare():
+    """Rows attract 0.1 and 1 times ``often``; positions are examined with probability 1 / k."""
+    rare, frequent = (fit_to_all_sessions(often * np.outer([0.1, 1.0], 1 / np.arange(1, 4))) for often in (1e-3, 0.9))
+    np.testing.assert_allclose(rare.examination, 1 / rare.positions, rtol=3e-3)
+    np.testing.assert_allclose(rare.ranker.coef_, np.log(10), rtol=3e-3)
+    assert (frequent.examination[1:] < [0.25, 0.15]).all()
 
 
 def test_features_by_key_are_those_by_row_and_what_does_not_fit_is_refused(tmp_path):
@@ -189,13 +295,45 @@ def test_features_by_key_are_those_by_row_and_what_does_not_fit_is_refused(tmp_p
         fit_clicks(ranker, few.X, silent, keys=keys)
 
 
+def test_features_of_another_length_are_refused_by_all_that_take_them():
+    log = placet.simulate.clicks(TRAIN[:20], PRODUCTION[: TRAIN.offsets[20]], 5, random_state=1)
+    few, keys = TRAIN[:20], [(TRAIN[:20].qid[q], k) for k, q in enumerate(TRAIN[:20].query)]
+    X, ranker = few.X[log.document], LinearRanker("pl-partition").fit(few)
+    for wrong in (X[:-3], np.vstack([X, X])):
+        said = f"has {len(wrong)} rows; 1000 are named by the log"
+        for call in (
+            lambda rows: click_likelihood(ranker, rows, log),
+            lambda rows: choose_by_clicks([ranker], X, log, log, X_valid=rows),
+            lambda rows: choose_by_clicks([ranker], rows, log, log, X_valid=X),
+            lambda rows: fit_clicks(ranker, rows, log),
+        ):
+            with pytest.raises(DataError, match=said):
+                call(wrong)
+    with pytest.raises(DataError, match="X has 199 rows; 200 are named by the keys"):
+        click_likelihood(ranker, few.X[1:], log, keys=keys)
+
+
 def test_simulated_clicks_fall_with_the_position_as_stated():
     one = Queries(np.zeros((20_000, 1)), np.tile([1.0, 0.0], 10_000), np.arange(0, 20_001, 2))
     log = placet.simulate.clicks(one, np.tile([0.0, 1.0], 10_000), 1, eta=1.0, noise=0.2, random_state=0)
     share = [log.clicked[log.position == k].mean() for k in (1, 2)]
     np.testing.assert_allclose(share, [0.2, 0.5], atol=0.02)  # grade 0 shown first, grade 1 second: 1 / 2
-    single = placet.simulate.clicks(one, np.zeros(20_000), 1, one_click=True, random_state=0)
-    assert (np.add.reduceat(single.clicked, single.offsets[:-1]) == 1).all()
+
+
+def test_one_click_is_one_row_per_session_in_proportion_to_examination_and_attraction():
+    """By hand: grades 1, 0, 0 at positions 1, 2, 3 attract 1, 0.2, 0.2."""
+    one = Queries(np.zeros((9000, 1)), np.tile([1.0, 0.0, 0.0], 3000), np.arange(0, 9001, 3))
+    log = placet.simulate.clicks(one, np.zeros(9000), 10, noise=0.2, one_click=True, random_state=0)
+    assert len(log) == 30_000
+    assert (np.add.reduceat(log.clicked, log.offsets[:-1]) == 1).all()
+    share = [log.clicked[log.position == k].mean() for k in (1, 2, 3)]
+    chance = np.array([1.0, 0.2, 0.2]) / [1, 2, 3]
+    np.testing.assert_allclose(share, chance / chance.sum(), atol=0.01)
+    other = placet.simulate.clicks(one[:5], np.tile([0.0, 1.0, 1.0], 5), 4, noise=0.0, one_click=True, random_state=1)
+    assert (other.position[other.clicked] == 3).all()  # what attracts nobody is never chosen
+    nothing = Queries(np.zeros((3, 1)), [0.0, 0.0, 1.0], [0, 2, 3])
+    silent = placet.simulate.clicks(nothing, np.zeros(3), 3, noise=0.0, one_click=True)
+    assert silent.clicked.tolist() == [False] * 6 + [True] * 3
 
 
 def test_a_strong_penalty_on_weights_leaves_the_effects_of_positions_alone():

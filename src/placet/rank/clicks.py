@@ -1,13 +1,20 @@
 """Rankers from clicks: the position at which a row was shown is a control, fitted with the ranker and then dropped.
 
-A click is a choice among the rows shown: P(row) is proportional to e^{s + b_position}, with e^b the examination of a
-position relative to the first.  So neither propensities nor randomized traffic are needed, only rows that were shown at
-several positions (or share features with such rows).
+A click is a choice among the rows shown: P(row) is proportional to e^{s + b_position}.  Neither propensities nor
+randomized traffic are needed, only rows that were shown at several positions (or share features with such rows).
+What e^b measures depends on how users click:
+
+- They choose one row per impression, in proportion to examination times attraction: e^b is the examination of a
+  position relative to the first.
+- They click each row independently with probability p: given one click, P(row) is proportional to the odds p / (1 - p),
+  so e^b is the ratio of odds to the first position.  If p = examination times attraction, this is close to the
+  examination only while clicks are rare; where rows at the first position are often clicked, it is far below.
 
 Users may also trust the ranking and click top rows that look wrong to them.  Then a click at the top says less about
-the row: P(row) is proportional to e^{a_position s + b_position}.  If rows are either relevant or irrelevant, and
-clicked when examined with probability eps+_k or eps-_k, this is exactly the trust-bias model: a_k is proportional to
-log(eps+_k / eps-_k), and b_k is log(examination_k eps-_k).
+the row: P(row) is proportional to e^{a_position s + b_position}.  If rows are either relevant or irrelevant, and chosen
+in proportion to examination_k eps+_k or examination_k eps-_k, this is exactly the trust-bias model: a_k is proportional
+to log(eps+_k / eps-_k), and b_k is log(examination_k eps-_k).  With independent clicks, odds take the place of
+probabilities.
 """
 
 from collections.abc import Hashable, Sequence
@@ -37,6 +44,8 @@ ROUNDS, SETTLED = 10, 0.02  # maximum number of fits for sharpness, and the larg
 class ClickFit:
     """A ranker fitted to clicks, ready to ``predict``, and the ``examination`` of each of ``positions`` (first: 1).
 
+    If users click rows independently of each other, ``examination`` is the odds of a click relative to those of the
+    same row at the first position, which is close to the examination only if clicks are rare.
     ``sharpness`` (positions,): how strongly clicks there follow the score, with mean 1 over rows shown; all 1 without
     trust.  If it varies, the examination is that of a row with the mean score.
     """
@@ -62,9 +71,9 @@ def fit_clicks(
     """Fit a linear or tree ranker to clicks, with the effects of positions unless ``debias`` is False.
 
     ``X``: features of every row of the log, or of every (query, document) pair in ``keys``, in that order.  To the
-    ranker's loss, each click is a list with one row above the others; "pl-partition" makes it the likelihood of the
-    position-based model given one click.  ``valid``: queries with grades, as in ``fit``; without grades,
-    `choose_by_clicks` compares rankers on held-out clicks.
+    ranker's loss, each click is a list with one row above the others; "pl-partition" makes it the likelihood of one
+    choice among the rows shown, in proportion to e^{s + b_position}.  ``valid``: queries with grades, as in ``fit``;
+    without grades, `choose_by_clicks` compares rankers on held-out clicks.
 
     ``trust``: each position also has a sharpness, a factor of the scores shown there, so that rows clicked only for
     their position have less influence.  Ranker and sharpness are fitted alternately until both converge.
@@ -79,15 +88,13 @@ def fit_clicks(
         raise ValueError(f"clicks are fitted by LinearRanker and TreeRanker, not by {type(ranker).__name__}")
     matrix, names = table(X)
     matrix = matrix if hasattr(matrix, "tocsr") else np.asarray(matrix)
-    n_rows = len(clicks.document) if keys is None else len(keys)
-    if matrix.shape[0] != n_rows:
-        raise DataError(f"X has {matrix.shape[0]} rows; {n_rows} are named by the {'log' if keys is None else 'keys'}")
+    _refuse_length(matrix.shape[0], clicks, keys)
     row, lists, n_silent = clicks.choices()
     columns: tuple[Any, ...] = tuple(lists)
     grade, offsets, weight = columns
     if len(offsets) == 1:
         raise DataError(f"none of {len(clicks)} impressions has a click beside something unclicked")
-    own = row if keys is None else clicks.rows_of(keys)[row]
+    own = row if keys is None else clicks.rows_of(keys, matrix)[row]
     positions, code = np.unique(clicks.position, return_inverse=True)
     code = code.ravel()[row] if debias else np.zeros(len(row), np.int64)
     refuse_table(len(row), len(positions), "a table of rows and positions", "take fewer positions or impressions")
@@ -109,6 +116,15 @@ def fit_clicks(
                 break
     examination = np.exp(effect) if debias else np.ones(len(positions))
     return ClickFit(fitted, positions, examination, len(offsets) - 1, n_silent, sharpness)
+
+
+def _refuse_length(
+    n_rows: int, clicks: Clicks, keys: Sequence[tuple[Hashable, Hashable]] | None, what: str = "X"
+) -> None:
+    """Refuse features that are not one row for every row of the log or, if given, of the keys."""
+    named, by = (len(clicks.document), "log") if keys is None else (len(keys), "keys")
+    if n_rows != named:
+        raise DataError(f"{what} has {n_rows} rows; {named} are named by the {by}")
 
 
 def _fit_rows(ranker: Any, data: Queries, shown: Floats, valid: Queries | None, factor: Floats) -> tuple[Any, Floats]:
@@ -181,6 +197,8 @@ def choose_by_clicks(
         raise ValueError("there is no ranker to choose from; give at least one")
     if (keys is None) == (X_valid is None):
         raise ValueError("give X_valid, the features of every row of valid, or keys that name the rows of both logs")
+    if X_valid is not None:
+        _refuse_length(np.shape(table(X_valid)[0])[0], valid, None, "X_valid")
     fits = [fit_clicks(ranker, X, clicks, keys=keys, trust=trust) for ranker in rankers]
     rows = X if X_valid is None else X_valid
     values = np.array([click_likelihood(fit.ranker, rows, valid, keys=keys, trust=trust) for fit in fits])
@@ -205,7 +223,8 @@ def click_likelihood(
     if not row.size:
         raise DataError(f"none of {len(clicks)} impressions has a click beside something unclicked")
     s = np.asarray(ranker.predict(X), dtype=np.float64)
-    s = s[row] if keys is None else s[clicks.rows_of(keys)[row]]
+    _refuse_length(len(s), clicks, keys)
+    s = s[row] if keys is None else s[clicks.rows_of(keys, s)[row]]
     positions, code = np.unique(clicks.position, return_inverse=True)
     code, bound = code.ravel()[row], Bound("pl-partition", lists)
     a, b = position_effects(bound, s, code, len(positions), trust=trust)

@@ -1,10 +1,10 @@
 """Simulated clicks on ranked lists of graded queries."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Queries
-from placet.data.arrays import offsets_from_sizes
+from placet.data.arrays import Floats, Ints, offsets_from_sizes
 from placet.data.clicks import Clicks
 
 
@@ -24,8 +24,9 @@ def clicks(
 
     The row at position k is examined with probability k^-eta and, if so, clicked with probability noise + (1 - noise)
     (2^grade - 1) / (2^highest grade - 1).  ``trust`` raises the noise at position k to noise + (1 - noise) trust / k:
-    users click high positions even when they see that the document is irrelevant.  ``one_click``: keep only sessions
-    with exactly one click.  Documents are named by their row in ``queries``.
+    users click high positions even when they see that the document is irrelevant.  Rows are clicked independently or,
+    with ``one_click``, one row of each session is chosen, in proportion to these probabilities: the model of which
+    `placet.rank.fit_clicks` is the likelihood.  Documents are named by their row in ``queries``.
 
     >>> import placet
     >>> data = placet.simulate.queries(3, 5, 2, random_state=0)
@@ -54,11 +55,18 @@ def clicks(
     row, place, size, query = (np.concatenate([np.zeros(0, np.int64), *part]) for part in (rows, places, sizes, of))
     by_mistake = noise + (1.0 - noise) * trust / np.maximum(place, 1)
     liked = by_mistake + (1.0 - by_mistake) * relevance[row]
-    clicked = rng.random(len(row)) < place.astype(np.float64) ** -eta * liked
-    if one_click:
-        session = np.repeat(np.arange(len(size)), size)
-        kept = np.bincount(session, clicked, len(size)) == 1
-        row, place, clicked = (column[kept[session]] for column in (row, place, clicked))
-        size, query = size[kept], query[kept]
+    chance = place.astype(np.float64) ** -eta * liked
+    offsets = offsets_from_sizes(size)
+    clicked = _choose(chance, offsets, rng) if one_click else rng.random(len(row)) < chance
     names = tuple(range(len(queries.grade)))
-    return Clicks(query, row, place, clicked, offsets_from_sizes(size), queries.qid, names)
+    return Clicks(query, row, place, clicked, offsets, queries.qid, names)
+
+
+def _choose(chance: Floats, offsets: Ints, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Mark one row of each list, drawn in proportion to ``chance`` (rows,), or none where all chances are 0."""
+    upto = np.concatenate([[0.0], np.cumsum(chance)])
+    low, high = upto[offsets[:-1]], upto[offsets[1:]]
+    drawn = np.searchsorted(upto, low + (high - low) * rng.random(len(low)), side="right") - 1
+    clicked = np.zeros(len(chance), bool)
+    clicked[np.minimum(drawn, offsets[1:] - 1)[high > low]] = True
+    return clicked
