@@ -223,6 +223,15 @@ def test_scores_are_in_the_order_of_the_file(run, folder, model):
     assert run("score", model, "mixed.letor").splitlines() == [straight[k] for k in order]
 
 
+def test_directions_of_features_in_order_or_by_name(run, folder):
+    train = ("train", "train.letor", "--save", "m.placet", "-p")
+    for text, kept in (("1:-1", {"1": -1}), ("0:1, 2:0", {"0": 1, "2": 0})):
+        run(*train, f"monotone={text}")
+        assert placet.load("m.placet").monotone == kept
+    for text, words in (("1", "1 entries"), ("1,0,x,0", "holds x"), ("f1:1", "'f1' is unknown"), ("0:1,0", "name:dir")):
+        assert words in run(*train, f"monotone={text}", code=2)
+
+
 def test_parameters_of_ranker_and_loss(run, folder):
     run("train", "train.letor", "--save", "s.placet", "-p", "l2=0.5", "--loss", "davidson", "--loss-param", "tie=0.25")
     ranker = placet.load(folder / "s.placet")

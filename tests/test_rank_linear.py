@@ -338,6 +338,9 @@ def test_signs_of_weights_are_kept_and_the_rest_is_optimal(loss):
     [
         ([1], {}, "monotone has 1 entries; there are 4 features"),
         ([1, 2, 0, 0], {}, "monotone holds 2; give 1"),
+        ([-0.9, 0.5, 0, 0], {}, "monotone holds -0.9; give 1"),
+        (1, {}, "monotone is 1; give 1, -1 or 0 for each of 4 features, or map names"),
+        ("1,0,0,0", {}, "monotone is '1,0,0,0'; give 1"),
         ({"length": 1}, {}, "monotone feature 'length' is unknown; choose from"),
         ([1, 0, 0, 0], {"solver": "newton"}, "monotone belongs to solver='lbfgs'"),
     ],

@@ -438,9 +438,12 @@ def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: 
 def _value(name: str, value: Any, default: Any) -> Any:
     """A parameter from the command line: commas separate several values; a base may be a saved model."""
     from placet.rank import load
+    from placet.rank.monotone import directions_from_text
 
     if name == "base" and isinstance(value, str) and Path(value).is_file():
         return load(value)
+    if name == "monotone" and value is not None:
+        return directions_from_text(str(value))
     if isinstance(value, str) and (isinstance(default, tuple) or ("," in value and "(" not in value)):
         return tuple(value_of(part.strip()) for part in value.split(","))
     return value
