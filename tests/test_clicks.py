@@ -162,14 +162,17 @@ def test_a_log_of_clicks_given_to_read_points_to_its_reader():
         placet.read(columns)
 
 
-def test_choices_are_every_click_against_what_was_left():
+def test_choices_are_every_click_against_all_that_was_shown():
     log = read_clicks(
         {name: [line.split(",")[k] for line in CSV.split()[1:]] for k, name in enumerate(CSV.split()[0].split(","))}
     )
     row, lists, silent = log.choices()
-    assert [row[a:b].tolist() for a, b in zip(lists.offsets, lists.offsets[1:])] == [[0, 1, 2], [3, 5], [4, 5]]
-    assert lists.grade.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    assert [row[a:b].tolist() for a, b in zip(lists.offsets, lists.offsets[1:])] == [[0, 1, 2], [3, 4, 5], [3, 4, 5]]
+    assert lists.grade.tolist() == [0, 1, 0, 1, 0, 0, 0, 1, 0]
     assert silent == 1
+    every = Clicks.from_columns(["q", "q", "r"], ["a", "b", "a"], [1, 2, 1], [1, 1, 1])  # both clicked; one row alone
+    assert every.choices().lists.grade.tolist() == [1, 0, 0, 1]
+    assert every.choices().n_silent == 1
 
 
 def test_one_click_is_plackett_luce_at_the_first_place_with_the_log_of_examination():
@@ -220,9 +223,10 @@ SHOWN = Queries(BINARY[:, None].astype(float), BINARY, np.arange(0, 15_001, 5))
 ANY_ORDER = np.random.default_rng(1).normal(size=15_000)
 
 
-def test_one_choice_per_session_recovers_examination_and_attraction():
-    """Attraction 0.1 and 1, examination 1 / k; also without trust in positions where there is none."""
-    log = placet.simulate.clicks(SHOWN, ANY_ORDER, 6, shown=5, one_click=True, random_state=0)
+@pytest.mark.parametrize("one_click", [True, False])
+def test_simulated_sessions_recover_examination_and_attraction(one_click):
+    """Attraction 0.1 and 1, examination 1 / k, no trust in positions."""
+    log = placet.simulate.clicks(SHOWN, ANY_ORDER, 6, shown=5, one_click=one_click, random_state=0)
     fit = fit_clicks(LinearRanker("pl-partition", 0.0), SHOWN.X[log.document], log)
     np.testing.assert_allclose(fit.examination, 1 / fit.positions, rtol=0.06)
     np.testing.assert_allclose(fit.ranker.coef_, np.log(10), rtol=0.03)
@@ -230,38 +234,36 @@ def test_one_choice_per_session_recovers_examination_and_attraction():
     np.testing.assert_allclose(trusting.sharpness, 1.0, atol=0.1)
 
 
-def fit_to_all_sessions(p, most=3):
+def fit_to_all_sessions(p, most=3, moods=(1.0,)):
     """Fit to every session of good and bad rows at three positions, weighted by its probability, with 1 to ``most`` clicks.
 
-    ``p`` (2, 3): the probability of a click on a bad and a good row at each position, independent of the others.
+    ``p`` (2, 3): the probability of a click on a bad and a good row at each position, independent of the others given
+    the mood of the session, which multiplies all of them.
     """
     sessions = [np.array(one) for one in product((0, 1), repeat=6) if 1 <= sum(one[3:]) <= most]
     row, clicked = (np.concatenate([one[part] for one in sessions]) for part in (slice(3), slice(3, 6)))
-    position = np.tile([1, 2, 3], len(sessions))
-    chance = p[row, position - 1]
-    weight = np.where(clicked, chance, 1 - chance).reshape(-1, 3).prod(axis=1)
-    log = Clicks(
-        np.zeros(len(weight), int), row, position, clicked, 3 * np.arange(len(weight) + 1), "q", ["bad", "good"], weight
-    )
+    position, n = np.tile([1, 2, 3], len(sessions)), len(sessions)
+    chance = np.outer(moods, p[row, position - 1])
+    weight = np.where(clicked, chance, 1 - chance).reshape(-1, n, 3).prod(axis=2).mean(axis=0)
+    log = Clicks(np.zeros(n, int), row, position, clicked, 3 * np.arange(n + 1), "q", ["bad", "good"], weight)
     ranker = LinearRanker("pl-partition", 0.0, control_l2=0.0, tol=1e-9)
     return fit_clicks(ranker, row[:, None].astype(float), log)
 
 
-@pytest.mark.parametrize("most", [1, 3])
-def test_independent_clicks_recover_the_odds_exactly_however_many_there_are(most):
+@pytest.mark.parametrize(("often", "moods"), [(0.01, (1.0,)), (1.0, (1.0,)), (0.9, (0.1, 1.0))])
+def test_examination_and_attraction_are_exact_however_many_rows_are_clicked(often, moods):
+    """Rows attract 0.1 and 1 times ``often``, positions are examined with probability 1 / k; moods make clicks depend."""
+    fit = fit_to_all_sessions(often * np.outer([0.1, 1.0], 1 / np.arange(1, 4)), moods=moods)
+    np.testing.assert_allclose(fit.examination, 1 / fit.positions, rtol=1e-4)
+    np.testing.assert_allclose(fit.ranker.coef_, np.log(10), rtol=1e-4)
+
+
+def test_sessions_selected_for_their_one_click_tell_odds():
     """P(click) = sigmoid(s + b_position), so that the odds of row and position multiply."""
     b = np.array([0.0, -0.5, -1.5])
-    fit = fit_to_all_sessions(1 / (1 + np.exp(-np.array([[-1.0], [1.0]]) - b)), most)
+    fit = fit_to_all_sessions(1 / (1 + np.exp(-np.array([[-1.0], [1.0]]) - b)), most=1)
     np.testing.assert_allclose(np.log(fit.examination), b, atol=1e-4)
     np.testing.assert_allclose(fit.ranker.coef_, 2.0, atol=1e-4)
-
-
-def test_of_independent_clicks_the_examination_is_found_only_if_they_are_rare():
-    """Rows attract 0.1 and 1 times ``often``; positions are examined with probability 1 / k."""
-    rare, frequent = (fit_to_all_sessions(often * np.outer([0.1, 1.0], 1 / np.arange(1, 4))) for often in (1e-3, 0.9))
-    np.testing.assert_allclose(rare.examination, 1 / rare.positions, rtol=3e-3)
-    np.testing.assert_allclose(rare.ranker.coef_, np.log(10), rtol=3e-3)
-    assert (frequent.examination[1:] < [0.25, 0.15]).all()
 
 
 def test_features_by_key_are_those_by_row_and_what_does_not_fit_is_refused(tmp_path):

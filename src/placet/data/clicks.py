@@ -29,10 +29,10 @@ from placet.data.errors import DataError
 
 
 class Choices(NamedTuple):
-    """Clicks as choices: each is a list of the clicked row and the rows shown with it that were not clicked.
+    """Clicks as choices: each is a list of the clicked row, with grade 1, and the rows shown with it, with grade 0.
 
-    ``row`` (rows of the lists,): the row of the log; ``n_silent``: impressions without information (no click, or
-    nothing left unclicked).
+    ``row`` (rows of the lists,): the row of the log; ``n_silent``: impressions without information (no click, or a
+    single row).
     """
 
     row: Ints
@@ -157,23 +157,20 @@ class Clicks:
         )
 
     def choices(self) -> Choices:
-        """Each click against the rows shown with it that were not clicked.
+        """Each click against all rows shown with it, whether these were clicked as well or not.
 
-        With s = log(examination of the position times attraction of the row), Plackett-Luce for the first place is
-        exact if users choose one of the rows shown.  If they click each row independently, s is the log odds of a
-        click: each click against the unclicked rows has a conditional likelihood, and those of several clicks multiply.
+        If a user chooses one row, in proportion to e^s, Plackett-Luce for the first place is the likelihood.  If each
+        row of an impression is clicked with a probability in proportion to e^s, independently or not, the sum over the
+        clicks is a pseudo-likelihood: its expected gradient, the sum of E[click] - E[clicks] softmax(s), is 0 at the
+        true s.  Against the unclicked rows alone, s would be the log odds of a click.
         """
         impression = list_of_rows(self.offsets)
-        n_clicks = np.bincount(impression, self.clicked, len(self))
-        rest = np.diff(self.offsets) - n_clicks
-        useful = (n_clicks > 0) & (rest > 0)
+        useful = (np.bincount(impression, self.clicked, len(self)) > 0) & (np.diff(self.offsets) > 1)
         click = np.flatnonzero(self.clicked & useful[impression])
         of = impression[click]
-        row, bounds = rows_of(self.offsets, of)
-        own = row == np.repeat(click, np.diff(bounds))
-        kept = own | ~self.clicked[row]
-        offsets = offsets_from_sizes((rest[of] + 1).astype(np.int64))
-        return Choices(row[kept], Lists(own[kept].astype(float), offsets, self.weight[of]), int((~useful).sum()))
+        row, offsets = rows_of(self.offsets, of)
+        own = row == np.repeat(click, np.diff(offsets))
+        return Choices(row, Lists(own.astype(float), offsets, self.weight[of]), int((~useful).sum()))
 
     def rows_of(self, keys: Sequence[tuple[Hashable, Hashable]], values: Any = None) -> Ints:
         """For each row of the log, the index of its (query, document) in ``keys``, the names of a table's rows.

@@ -1,20 +1,20 @@
 """Rankers from clicks: the position at which a row was shown is a control, fitted with the ranker and then dropped.
 
-A click is a choice among the rows shown: P(row) is proportional to e^{s + b_position}.  Neither propensities nor
-randomized traffic are needed, only rows that were shown at several positions (or share features with such rows).
-What e^b measures depends on how users click:
+A click is a choice among the rows shown: P(row) is proportional to e^{s + b_position}, with e^b the examination of a
+position relative to the first.  So neither propensities nor randomized traffic are needed, only rows that were shown at
+several positions (or share features with such rows).
 
-- They choose one row per impression, in proportion to examination times attraction: e^b is the examination of a
-  position relative to the first.
-- They click each row independently with probability p: given one click, P(row) is proportional to the odds p / (1 - p),
-  so e^b is the ratio of odds to the first position.  If p = examination times attraction, this is close to the
-  examination only while clicks are rare; where rows at the first position are often clicked, it is far below.
+This is the likelihood if users choose one row per impression, in proportion to examination times attraction.  If they
+click any number of rows, each with such a probability (the position-based model), every click counts against all rows
+shown: a pseudo-likelihood that also has its maximum at the true values as clicks become many, for independent clicks
+and for any others (the conditional Poisson regression of Hausman, Hall and Griliches, 1984).  Only impressions selected
+by their number of clicks mislead it: given exactly one of several independent clicks, P(row) is proportional to its
+odds p / (1 - p).
 
 Users may also trust the ranking and click top rows that look wrong to them.  Then a click at the top says less about
-the row: P(row) is proportional to e^{a_position s + b_position}.  If rows are either relevant or irrelevant, and chosen
-in proportion to examination_k eps+_k or examination_k eps-_k, this is exactly the trust-bias model: a_k is proportional
-to log(eps+_k / eps-_k), and b_k is log(examination_k eps-_k).  With independent clicks, odds take the place of
-probabilities.
+the row: P(row) is proportional to e^{a_position s + b_position}.  If rows are either relevant or irrelevant, and
+clicked when examined with probability eps+_k or eps-_k, this is exactly the trust-bias model: a_k is proportional to
+log(eps+_k / eps-_k), and b_k is log(examination_k eps-_k).
 """
 
 from collections.abc import Hashable, Sequence
@@ -44,8 +44,6 @@ ROUNDS, SETTLED = 10, 0.02  # maximum number of fits for sharpness, and the larg
 class ClickFit:
     """A ranker fitted to clicks, ready to ``predict``, and the ``examination`` of each of ``positions`` (first: 1).
 
-    If users click rows independently of each other, ``examination`` is the odds of a click relative to those of the
-    same row at the first position, which is close to the examination only if clicks are rare.
     ``sharpness`` (positions,): how strongly clicks there follow the score, with mean 1 over rows shown; all 1 without
     trust.  If it varies, the examination is that of a row with the mean score.
     """
@@ -71,8 +69,8 @@ def fit_clicks(
     """Fit a linear or tree ranker to clicks, with the effects of positions unless ``debias`` is False.
 
     ``X``: features of every row of the log, or of every (query, document) pair in ``keys``, in that order.  To the
-    ranker's loss, each click is a list with one row above the others; "pl-partition" makes it the likelihood of one
-    choice among the rows shown, in proportion to e^{s + b_position}.  ``valid``: queries with grades, as in ``fit``;
+    ranker's loss, each click is a list with one row above all others shown; "pl-partition" makes it the likelihood of
+    a choice in proportion to e^{s + b_position}.  ``valid``: queries with grades, as in ``fit``;
     without grades, `choose_by_clicks` compares rankers on held-out clicks.
 
     ``trust``: each position also has a sharpness, a factor of the scores shown there, so that rows clicked only for
@@ -93,7 +91,7 @@ def fit_clicks(
     columns: tuple[Any, ...] = tuple(lists)
     grade, offsets, weight = columns
     if len(offsets) == 1:
-        raise DataError(f"none of {len(clicks)} impressions has a click beside something unclicked")
+        raise DataError(f"none of {len(clicks)} impressions has a click on one of several rows")
     own = row if keys is None else clicks.rows_of(keys, matrix)[row]
     positions, code = np.unique(clicks.position, return_inverse=True)
     code = code.ravel()[row] if debias else np.zeros(len(row), np.int64)
@@ -213,7 +211,7 @@ def click_likelihood(
     keys: Sequence[tuple[Hashable, Hashable]] | None = None,
     trust: bool = False,
 ) -> float:
-    """Mean log likelihood of a click among the unclicked rows shown with it, for scores a s + b_position.
+    """Mean log likelihood of a click among the rows shown with it, for scores a s + b_position.
 
     ``ranker``: any object with ``predict(X)``; ``X`` and ``keys`` as in `fit_clicks`.  The scale a >= 0 (one per
     position with ``trust``) and the effects b are fitted to these clicks, so rankers of any loss and library are
@@ -221,7 +219,7 @@ def click_likelihood(
     """
     row, lists, _ = clicks.choices()
     if not row.size:
-        raise DataError(f"none of {len(clicks)} impressions has a click beside something unclicked")
+        raise DataError(f"none of {len(clicks)} impressions has a click on one of several rows")
     s = np.asarray(ranker.predict(X), dtype=np.float64)
     _refuse_length(len(s), clicks, keys)
     s = s[row] if keys is None else s[clicks.rows_of(keys, s)[row]]

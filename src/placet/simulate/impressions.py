@@ -25,8 +25,8 @@ def clicks(
     The row at position k is examined with probability k^-eta and, if so, clicked with probability noise + (1 - noise)
     (2^grade - 1) / (2^highest grade - 1).  ``trust`` raises the noise at position k to noise + (1 - noise) trust / k:
     users click high positions even when they see that the document is irrelevant.  Rows are clicked independently or,
-    with ``one_click``, one row of each session is chosen, in proportion to these probabilities: the model of which
-    `placet.rank.fit_clicks` is the likelihood.  Documents are named by their row in ``queries``.
+    with ``one_click``, one row of each session is chosen, in proportion to these probabilities.  Documents are named by
+    their row in ``queries``.
 
     >>> import placet
     >>> data = placet.simulate.queries(3, 5, 2, random_state=0)
