@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 import placet
-from placet.data import Lists, Queries
+from placet.data import DataError, Lists, Queries
 from placet.losses import LOSSES
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install 'placet[neural]')")
@@ -67,6 +67,16 @@ def test_a_second_derivative_is_refused():
     (grad,) = torch.autograd.grad(torch_loss("ranknet", scores, RAGGED), scores, create_graph=True)
     with pytest.raises(RuntimeError, match="does not require grad"):
         grad.sum().backward()
+
+
+def test_scores_that_do_not_fit_the_lists_or_are_no_numbers_are_refused():
+    scores = torch.zeros(len(RAGGED.grade), requires_grad=True)
+    with pytest.raises(ValueError, match=r"scores have shape \(2,\) and lists \d+ rows; give one score per row"):
+        torch_loss("ranknet", scores[:2], RAGGED)
+    with pytest.raises(ValueError, match=r"scores have shape \(1, \d+\)"):
+        torch_loss("ranknet", scores[None], RAGGED)
+    with pytest.raises(DataError, match=r"row 1: score nan is not finite \(1 such rows\)"):
+        torch_loss("ranknet", scores + torch.where(torch.arange(len(scores)) == 1, torch.nan, 0.0), RAGGED)
 
 
 @pytest.mark.parametrize("sizes", [(5, 1), (5, 4, 1), (5, 4, 3, 2)])

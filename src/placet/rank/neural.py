@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Lists, Queries
-from placet.data.arrays import Floats, rows_of
+from placet.data.arrays import Floats, numbers, rows_of
 from placet.data.room import refuse_beyond_memory
 from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
@@ -308,7 +308,13 @@ def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
     """
     learnt = {name: value for name, value in params.items() if isinstance(value, pytorch().Tensor)}
     given = {name: value for name, value in params.items() if name not in learnt}
-    return bound_node(Bound(loss, lists, given, total=1.0, learn=learnt), scores, learnt)
+    bound = Bound(loss, lists, given, total=1.0, learn=learnt)
+    if scores.shape != (bound.n_rows,):
+        raise ValueError(
+            f"scores have shape {tuple(scores.shape)} and lists {bound.n_rows} rows; give one score per row"
+        )
+    numbers(scores.detach().to("cpu", pytorch().float64).numpy(), "score")
+    return bound_node(bound, scores, learnt)
 
 
 def bound_node(bound: Bound, scores: Any, learnt: Mapping[str, Any], rng: np.random.Generator | None = None) -> Any:
