@@ -188,7 +188,7 @@ class _Feedback:
         if beta == 0.0 or not len(right):
             return right / a
         times = lambda v: a * v + beta * self.laplacian(v)  # noqa: E731
-        x = cg(times, right, rtol=1e-12, diagonal=a + beta * self.degree, max_iter=1000)
+        x = cg(times, right, rtol=1e-12, diagonal=a + beta * self.degree, max_iter=min(1000, 50 + 2 * len(right)))
         query = list_of_rows(self.offsets)
         n = len(self.offsets) - 1
         error = np.sqrt(np.bincount(query, (right - times(x)) ** 2, n)) / a
