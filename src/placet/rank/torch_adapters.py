@@ -1,16 +1,18 @@
 """Losses for other training loops: cross-encoders, preference optimization of language models, distillation."""
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from placet.data.errors import DataError, one_of
-from placet.rank.torch_losses import NATIVE, native_loss
+from placet.data.errors import DataError
+from placet.rank.torch_losses import check_parameters, native_loss
 
 
 class CrossEncoderLoss(torch.nn.Module):
-    """A listwise loss for sentence-transformers cross-encoders, a replacement for their ``ListNetLoss``.
+    """A listwise loss for sentence-transformers cross-encoders, to use in place of their ``ListNetLoss``.
 
     Parameters
     ----------
@@ -18,10 +20,10 @@ class CrossEncoderLoss(torch.nn.Module):
         A model with one output per pair (``num_labels=1``), called as ``model(**tokens)[0]``.
     loss : str
         A name in ``NATIVE``.
-    activation : callable
+    activation_fn : callable, optional
         Applied to the outputs; the identity by default.
     mini_batch_size : int, optional
-        Pairs encoded at once; all of them if None.
+        Pairs encoded at once, as in sentence-transformers: the number of queries if None, all pairs if 0 or less.
     params
         Parameters of the loss.
     """
@@ -31,18 +33,16 @@ class CrossEncoderLoss(torch.nn.Module):
         model: Any,
         loss: str = "pl-partition",
         *,
-        activation: Callable[[Any], Any] | None = None,
+        activation_fn: Callable[[Any], Any] | None = None,
         mini_batch_size: int | None = None,
         **params: Any,
     ) -> None:
         super().__init__()
-        one_of(loss, NATIVE, "loss")
+        check_parameters(loss, params)
         if getattr(model, "num_labels", 1) != 1:
             raise ValueError(f"the model has {model.num_labels} outputs; a score needs one: CrossEncoder(num_labels=1)")
-        if mini_batch_size is not None and mini_batch_size < 1:
-            raise ValueError(f"mini_batch_size must be at least 1, or None for all pairs, not {mini_batch_size}")
         self.model, self.loss, self.params = model, loss, params
-        self.activation = torch.nn.Identity() if activation is None else activation
+        self.activation_fn = torch.nn.Identity() if activation_fn is None else activation_fn
         self.mini_batch_size = mini_batch_size
 
     def forward(self, inputs: Sequence[Any], labels: Sequence[Any], **unused: Any) -> Any:
@@ -57,8 +57,10 @@ class CrossEncoderLoss(torch.nn.Module):
         pairs = [(query, text) for query, texts in zip(queries, documents) for text in texts]
         if not pairs:
             raise DataError("no documents in this batch; give at least one query with documents")
-        step = self.mini_batch_size or len(pairs)
-        scores = self.activation(torch.cat([self._encode(pairs[at : at + step]) for at in range(0, len(pairs), step)]))
+        step = len(queries) if self.mini_batch_size is None else self.mini_batch_size
+        step = step if step > 0 else len(pairs)
+        outputs = torch.cat([self._encode(pairs[at : at + step]) for at in range(0, len(pairs), step)])
+        scores = self.activation_fn(outputs)
         grade = torch.cat([torch.as_tensor(one).reshape(-1) for one in labels]).to(scores.device)
         offsets = torch.tensor([0, *sizes]).cumsum(0)
         return native_loss(self.loss, scores, grade, offsets=offsets, reduction="mean", **self.params)
@@ -69,7 +71,8 @@ class CrossEncoderLoss(torch.nn.Module):
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
-        return {"loss": self.loss, "mini_batch_size": self.mini_batch_size, **self.params}
+        name = getattr(self.activation_fn, "__name__", type(self.activation_fn).__name__)
+        return {"loss": self.loss, "activation_fn": name, "mini_batch_size": self.mini_batch_size, **self.params}
 
 
 def preference_loss(
@@ -95,8 +98,8 @@ def preference_loss(
     >>> bool(torch.isclose(value, -torch.nn.functional.logsigmoid(torch.tensor(1.0))))  # (-3 + 3.5) - (-4 + 3.5) = 1
     True
     """
-    if not beta > 0:
-        raise ValueError(f"beta must be above 0, not {beta}")
+    if not 0 < beta < math.inf:
+        raise ValueError(f"beta must be a finite number above 0, not {beta}")
     if policy_logps.shape != reference_logps.shape:
         raise ValueError(
             f"policy_logps have shape {tuple(policy_logps.shape)} and reference_logps {tuple(reference_logps.shape)}"
@@ -113,13 +116,24 @@ def permutation_grades(order: Sequence[Any], n: int) -> Any:
     >>> permutation_grades([3, (0, 2)], 5)
     tensor([1, 0, 1, 2, 0])
     """
-    groups = [tuple(entry) if isinstance(entry, (tuple, list)) else (entry,) for entry in order]
-    rows = [int(row) for group in groups for row in group]
+    groups = [_rows(entry) for entry in order]
+    rows = [row for group in groups for row in group]
     outside = [row for row in rows if not 0 <= row < n]
     if outside or len(set(rows)) != len(rows):
         which = outside[0] if outside else next(row for row in rows if rows.count(row) > 1)
         raise DataError(f"row {which} is {'not among' if outside else 'named twice in'} the {n} rows of the list")
     grade = torch.zeros(n, dtype=torch.int64)
     for place, group in enumerate(groups):
-        grade[list(map(int, group))] = len(groups) - place
+        grade[group] = len(groups) - place
     return grade
+
+
+def _rows(entry: Any) -> list[int]:
+    """The row numbers of an entry of a permutation: a row, or a group of rows."""
+    group = list(entry) if isinstance(entry, (tuple, list, set, frozenset)) else [entry]
+    try:
+        return [operator.index(row) for row in group]
+    except TypeError:
+        raise DataError(
+            f"entry {entry!r} of the permutation is no row number and no tuple of them; rows count from 0"
+        ) from None
