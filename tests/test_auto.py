@@ -219,6 +219,19 @@ def test_time_ends_the_search_and_cuts_the_fit_under_way(monkeypatch):
     assert np.isfinite(choice.ranker.predict(TEST)).all()
 
 
+LONG_STEPS = [
+    ("structrank", {"scorer": "linear", "connections": 1, "epochs": 1, "starts": 1}),
+    ("coordinate", {"max_iter": 1, "starts": 1, "learners": "stump"}),
+]
+
+
+@pytest.mark.parametrize("long", LONG_STEPS, ids=lambda candidate: candidate[0])
+def test_time_cuts_a_fit_in_the_middle_of_a_step(monkeypatch, long):
+    monkeypatch.setattr(search, "time", Ticking())
+    choice = autorank(TRAIN, VALID, candidates=[LINEAR[0], long], seconds=20)
+    assert [trial.failure for trial in choice.trials] == ["", "time was up in fit 1 of 1"]
+
+
 def test_the_first_candidate_is_fitted_whatever_it_takes():
     choice = autorank(TRAIN, VALID, seconds=1e-6, candidates=LINEAR, blend=3)
     assert len(choice.trials) == 1

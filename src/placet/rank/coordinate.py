@@ -124,6 +124,7 @@ class CoordinateAscent(Additive):
         for _ in range(self.max_iter):
             before = value
             for k in rng.permutation(len(w)):
+                best.report_within_step()
                 changes = np.concatenate([[-w[k]], STEPS / len(w), -STEPS / len(w)])
                 found = [mean(s + change * table[k]) for change in changes]
                 top = int(np.argmax(found))

@@ -29,7 +29,7 @@ from placet.threads import algebra_threads
 Scores = NDArray[np.float64]
 Ids = Sequence[Hashable] | NDArray[Any]
 Progress = Callable[[int, int, float | None], None]
-"""Called as ``progress(step, maximum number of steps, validation metric or None)`` during a fit."""
+"""Called as ``progress(steps done, maximum number of steps, validation metric or None)`` during a fit."""
 
 
 RANKERS = Classes(
@@ -106,12 +106,12 @@ class Ranker(BaseEstimator):
 
         ``weight``: one per query, or one per row, constant within a query.  ``valid`` is ``Queries`` or (X, y, qid):
         the ranker keeps the state that was best on it.  An interrupt (Ctrl-C) keeps the best state so far.
-        ``progress`` is called after each step.  ``start``: for linear rankers, a fitted ranker or the path of a
-        checkpoint to start from.  ``engine``: what processes parts, a `distributed.Client` or None for this process.
-        ``control``: for rankers with ``takes_control``, a numeric table, one row per row of ``X``, of covariates that
-        may have affected the grades (such as the position shown); their effects (``controls_``) are fitted along with
-        the scores and left out by `predict`.  ``others``: arguments of other libraries raise an error that names the
-        equivalent.
+        ``progress`` is called after each step, and within long ones.  ``start``: for linear rankers, a fitted ranker or
+        the path of a checkpoint to start from.  ``engine``: what processes parts, a `distributed.Client` or None for
+        this process.  ``control``: for rankers with ``takes_control``, a numeric table, one row per row of ``X``, of
+        covariates that may have affected the grades (such as the position shown); their effects (``controls_``) are
+        fitted along with the scores and left out by `predict`.  ``others``: arguments of other libraries raise an error
+        that names the equivalent.
         """
         refuse_other_arguments(others)
         refuse_search_without_routing()

@@ -22,6 +22,7 @@ from placet.losses.structrank import check_connections
 from placet.rank.features import need_dense, refuse_nan, to_dense
 from placet.rank.ranker import Ranker
 from placet.rank.state import Array, holds
+from placet.rank.validation import Best
 
 HALVINGS = 60
 STILL = 1e-7  # fraction of the norm; a run ends when an epoch moves theta by less
@@ -126,7 +127,7 @@ class StructRank(Ranker):
     e^(-w2 r_f)).  Constraints: w1, w2 and bandwidths are nonnegative, and |theta|_1 <= ``norm``, theta = (parameters of
     the scorer, w1, w2).  Over all starts and norms, the parameters with the best ``metric`` on the validation set (or
     else the lowest training loss) are kept.  ``fit_summary_`` has the mean training loss before (at the random start)
-    and after (at these parameters).
+    and after (at these parameters), unless the fit was interrupted.
 
     Parameters
     ----------
@@ -237,12 +238,13 @@ class StructRank(Ranker):
             for norm, start in product(norms, range(self.starts)):
                 rng = np.random.default_rng([self.random_state, start])
                 first = scorer.start(rng, norm)
-                for epoch, theta, value in self._descend(scorer, queries, graphs, first, norm, rng):
+                for epoch, theta, value in self._descend(scorer, queries, graphs, first, norm, rng, best):
                     best.see((theta, {"norm": norm, "start": start, "epoch": epoch, "value": value}, first))
         self.theta_, about, first = best.state
         ends = {
             name: self._training_loss(scorer, queries, graphs, theta)
             for name, theta in (("loss before", first), ("loss after", self.theta_))
+            if not best.interrupted  # each takes nearly as long as an epoch
         }
         self.fit_summary_ = {**about, **ends, **best.summary()}
 
@@ -260,6 +262,7 @@ class StructRank(Ranker):
         theta: Floats,
         norm: float,
         rng: np.random.Generator,
+        best: Best[Any],
     ) -> Any:
         """Yield (epoch, theta, mean loss of the epoch)."""
         rate = self.learning_rate
@@ -268,6 +271,7 @@ class StructRank(Ranker):
         for epoch in range(1, self.epochs + 1):
             total, before = 0.0, theta
             for q in rng.permutation(informative):
+                best.report_within_step()
                 a, b = int(queries.offsets[q]), int(queries.offsets[q + 1])
                 own = None if self.own_list else (a, b)
                 s, pull_back = scorer.forward(theta[:-2], X[a:b], own)

@@ -17,8 +17,8 @@ class Best(Generic[State]):
     state counts as the best.  Ties go to the earlier state.  ``patience``: ``stale`` is true after this many steps
     without a better state.  ``thin`` judges every step at first and only some later, so that judging takes a small
     fraction of the training time.  ``copy`` is applied to a state to be kept; ``tell(step, quality or None)`` is called
-    after each step.  ``validates``: whether the judge uses a validation set; only then does ``summary`` report the
-    quality.
+    after each step, and within long ones.  ``validates``: whether the judge uses a validation set; only then does
+    ``summary`` report the quality.
 
     As a context manager, it suppresses an interrupt (Ctrl-C) and keeps the best state, if there is one.
 
@@ -59,6 +59,11 @@ class Best(Generic[State]):
         if self.tell is not None:
             self.tell(self.steps, found)
         return found
+
+    def report_within_step(self) -> None:
+        """Report progress in the middle of a long step, so that the caller can interrupt it."""
+        if self.tell is not None:
+            self.tell(self.steps, None)
 
     def consider(self, state: State) -> float | None:
         """Judge a state, keep it if it is the best so far, and return its quality, without counting a step."""
