@@ -1,6 +1,7 @@
 """Properties that every loss of the tables keeps.  A family adds its names to the exceptions below where a property is not meant."""
 
 import inspect
+import pickle
 import sys
 
 import numpy as np
@@ -122,6 +123,30 @@ def test_shift_of_a_list_changes_nothing(name, params, data, shift):
     moved_value, moved_grad = LOSSES[name](moved, lists, **params)
     assert moved_value == pytest.approx(value, rel=1e-9, abs=1e-9)
     np.testing.assert_allclose(moved_grad, grad, rtol=1e-8, atol=1e-9)
+
+
+@cases(without={name for name, loss in LOSSES.items() if not loss.shift_invariant})
+@pytest.mark.parametrize("shift", [1e6, -1e12, 1e17])
+def test_a_shift_that_keeps_every_difference_changes_nothing_however_far(name, params, shift):
+    s = 64.0 * np.array([0, 1, 0, 2, 1, 3, 3, 0, 1])
+    lists = Lists([2, 1, 1, 0, 0, 1, 0, 2, 0], [0, 5, 5, 7, 9], [1.0, 3.0, 2.0, 1.0])
+    moved = s + shift * np.repeat([1.0, 0.0, 1.0, 0.0], np.diff(lists.offsets))
+    value, grad = LOSSES[name](s, lists, **params)
+    moved_value, moved_grad = LOSSES[name](moved, lists, **params)
+    assert moved_value == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(moved_grad, grad, rtol=1e-9, atol=1e-12)
+    if name in HVPS:
+        v = np.arange(9.0)
+        products = [HVPS[name](x, lists, v, **params) for x in (moved, s)]
+        np.testing.assert_allclose(*products, rtol=1e-9, atol=1e-12)
+
+
+def test_scores_that_differ_by_more_than_their_size_are_left_alone():
+    value, grad = LOSSES["listmle"]([1e17, 1.0, 0.0], Lists([2, 1, 0], [0, 3]))
+    assert value == pytest.approx(np.log1p(np.exp(-1)))
+    np.testing.assert_allclose(grad, [0.0, -1 / (1 + np.e), 1 / (1 + np.e)])
+    low, high = -1.7e308, 1.7e308
+    assert LOSSES["ranknet"]([high, low], Lists([1, 0], [0, 2]))[0] == 0.0
 
 
 @cases(without=SAMPLED)
@@ -405,3 +430,32 @@ def test_needs_says_in_one_way_what_a_loss_lacks():
         needs("pmop-mh", "curvature", who="TreeRanker")
     with pytest.raises(ValueError, match="loss 'plackett' is unknown; choose from"):
         needs("plackett", who="TreeRanker")
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("lambdarank", {"k": 2.7}, "parameter k of the loss must be a whole number or none, not 2.7"),
+        ("pl-topk", {"k": "10"}, "parameter k of the loss must be a whole number or none, not '10'"),
+        ("neural-ndcg", {"k": float("nan")}, "parameter k of the loss must be a whole number or none, not nan"),
+        ("neural-ndcg", {"sinkhorn": "a"}, "parameter sinkhorn of the loss must be a whole number, not 'a'"),
+        ("lambdarank", {"norm": "no"}, "parameter norm of the loss must be true or false, not 'no'"),
+        ("structrank", {"w1": "a"}, "parameter w1 of the loss must be a number, not 'a'"),
+        ("xendcg", {"gama": 1}, r"parameter 'gama' is unknown to the loss; choose from \['gamma', "),
+        ("pl-partition", {"gain": "nonsense"}, r"gain 'nonsense' is unknown; choose from \['exp2', "),
+        ("pmop-fd", {"discount": "nonsense"}, r"discount 'nonsense' is unknown; choose from \['log2', "),
+    ],
+)
+def test_parameters_of_a_wrong_kind_are_refused(name, params, message):
+    with pytest.raises(ValueError, match=message):
+        LOSSES[name]([0.0, 1.0], Lists([1, 0], [0, 2]), **params)
+
+
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if "gain" in loss.parameters])
+def test_a_grade_without_a_gain_is_found_in_the_row_of_the_caller(name):
+    lists = Lists([1, 0, 2, -1, 3, -2], [0, 3, 6])
+    params = {"stage_weight": "dcg"} if "stage_weight" in LOSSES[name].parameters else {}
+    message = r"row 3: the gain of grade -1 is -0.5, not a finite number of at least 0 \(2 such rows\)"
+    with pytest.raises(ValueError, match=message) as found:
+        LOSSES[name](np.zeros(6), lists, **params)
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)  # workers send it to the parent process

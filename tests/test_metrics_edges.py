@@ -118,6 +118,11 @@ def test_bad_input_is_named(call, said):
         call()
 
 
+def test_gains_whose_sum_is_beyond_the_largest_number():
+    values = m.ndcg([1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0], [1023] * 5 + [1, 0], [0, 5, 7])
+    assert values.tolist() == [1.0, 1 / math.log2(3)]
+
+
 # Summaries and comparisons.
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from strategies import lists_and_scores
 
-from placet.data import Lists
+from placet.data import DataError, Lists
 from placet.losses import LOSSES, Bound
 
 NAMES = ("lambdarank", "lambdaloss", "neural-ndcg")
@@ -131,6 +131,25 @@ def test_xendcg_draws_as_published_and_otherwise_takes_one_number():
         LOSSES["xendcg"]([0.0, 1.0], Lists([-1, -1], [0, 2]))
 
 
+def test_xendcg_of_gains_whose_sum_is_beyond_the_largest_number():
+    value, grad = LOSSES["xendcg"]([1.0, 2.0, 3.0], Lists([1023, 1023, 0], [0, 3]))
+    softmax = np.exp([1.0, 2.0, 3.0]) / np.exp([1.0, 2.0, 3.0]).sum()
+    assert value == pytest.approx(-np.log(softmax[:2]).mean())
+    assert_allclose(grad, softmax - [0.5, 0.5, 0.0])
+
+
+def test_neural_ndcg_without_sinkhorn_steps_holds_no_table_of_pairs(monkeypatch):
+    from placet.data import room
+
+    monkeypatch.setattr(room, "available", lambda: 10**7)
+    lists = Lists(np.arange(3000) % 3, [0, 3000])
+    assert LOSSES["neural-ndcg"](np.zeros(3000), lists, k=2)[0] > 0
+    with pytest.raises(DataError, match="this loss on a list of 3,000 rows needs about"):
+        LOSSES["neural-ndcg"](np.zeros(3000), lists, k=2, sinkhorn=1)
+    with pytest.raises(DataError, match="this loss on a list of 2 rows needs about"):
+        LOSSES["neural-ndcg"](np.zeros(2), Lists([1, 0], [0, 2]), sinkhorn=10**9)
+
+
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
@@ -140,7 +159,7 @@ def test_xendcg_draws_as_published_and_otherwise_takes_one_number():
         ("approx-ndcg", {"temperature": -1.0}, "temperature must be a finite number above 0, not -1.0"),
         ("neural-ndcg", {"k": -2}, "k must be at least 1"),
         ("neural-ndcg", {"sinkhorn": -1}, "sinkhorn must be a number of steps, 0 or more, not -1"),
-        ("neural-ndcg", {"sinkhorn": 0.5}, "sinkhorn must be a number of steps, 0 or more, not 0.5"),
+        ("neural-ndcg", {"sinkhorn": 0.5}, "parameter sinkhorn of the loss must be a whole number, not 0.5"),
         ("pl-topk", {"stage_weight": "map"}, r"stage_weight 'map' is unknown; choose from \[None, 'dcg'\]"),
         ("lambdarank", {"discount": lambda place: place}, "discounts must start above 0 and never rise"),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placet.data import Lists
 from placet.kernels import quadrature, vector
-from placet.losses import LOSSES, loss
+from placet.losses import LOSSES, columns
 
 RNG = np.random.default_rng(11)
 
@@ -152,12 +152,12 @@ def test_shuffle_depends_on_seed_and_row_alone():
     value, grad = LOSSES["listmle"](s, lists)
     assert LOSSES["listmle"](s, lists)[1].tobytes() == grad.tobytes()
     assert LOSSES["listmle"](s, lists, random_state=1)[0] != value
-    before = loss.ROWS_PER_RANGE
-    loss.ROWS_PER_RANGE = 1000
+    before = columns.ROWS_PER_RANGE
+    columns.ROWS_PER_RANGE = 1000
     try:
         assert LOSSES["listmle"](s, lists)[1].tobytes() == grad.tobytes()
     finally:
-        loss.ROWS_PER_RANGE = before
+        columns.ROWS_PER_RANGE = before
 
 
 def test_topk_counts_places():

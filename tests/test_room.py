@@ -125,7 +125,7 @@ ROWS = placet.simulate.queries(3, 3, 4, random_state=1)
 BALLOTS = placet.Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]])
 BEYOND = {  # what grows faster than the data: tables of pairs, dense copies, one column for each value
     "loss pmop-exact": lambda: placet.losses.Bound("pmop-exact", ALL_TIED),
-    "loss neural-ndcg": lambda: placet.losses.Bound("neural-ndcg", ALL_TIED),
+    "loss neural-ndcg": lambda: placet.losses.Bound("neural-ndcg", ALL_TIED, {"sinkhorn": 1}),
     "alpha_ndcg": lambda: METRICS["alpha_ndcg"](np.zeros(9), SPARSE, [0, 9]),
     "err_ia": lambda: METRICS["err_ia"](np.zeros(9), SPARSE, [0, 9]),
     "krippendorff": lambda: interrater.krippendorff_alpha(np.eye(5)),
@@ -148,7 +148,10 @@ def test_tables_that_outgrow_the_data_are_refused_before_they_are_made(what, mon
 
 def test_losses_state_the_tables_that_they_hold():
     """Kernels of the other losses hold a few numbers for every row of a list."""
-    assert {name for name, loss in LOSSES.items() if loss.square} == {"pmop-exact", "neural-ndcg"}
+    columns = placet.losses.Bound("listmle", ALL_TIED).columns
+    plans = {name: loss.plan(columns) for name, loss in LOSSES.items()}
+    assert {name: plan.scratch for name, plan in plans.items() if plan.scratch} == {"pmop-exact": 3 * 9**2}
+    assert LOSSES["neural-ndcg"].plan(columns, sinkhorn=50).scratch == 2 * 9 * (9 + 50)
 
 
 def test_small_tables_do_not_ask_the_system(monkeypatch):

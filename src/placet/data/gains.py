@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.data.arrays import Floats
+from placet.data.arrays import Floats, Ints
 
 Curve = Callable[[Floats], ArrayLike]
 
@@ -25,6 +25,23 @@ DISCOUNTS: dict[str, Curve] = {
 """Discount of position i = 1, 2, ...: 1 / log2(1 + i); 1, 1, 1 / log2(3), ...; 1 / i; 1."""
 
 
+class GainError(ValueError):
+    """Gains that are not finite numbers of at least 0; ``args`` are their rows, grades and gains, each (n,)."""
+
+    def __str__(self) -> str:
+        rows, grade, gain = self.args
+        k = int(rows.argmin())
+        return (
+            f"row {rows[k]}: the gain of grade {grade[k]:g} is {gain[k]:g}, not a finite number of at least 0 "
+            f"({len(rows)} such rows); choose another gain, or shift or clip the grades"
+        )
+
+    def in_order(self, order: Ints) -> "GainError":
+        """The same error in the rows of the caller, who passed them in this ``order`` (rows,)."""
+        rows, grade, gain = self.args
+        return GainError(order[rows], grade, gain)
+
+
 def gains(grade: Floats, gain: str | Curve = "exp2", *, clip: bool = False) -> Floats:
     """Gains (rows,) of grades, by name or function; negative gains are set to 0 if ``clip``, else they are an error.
 
@@ -39,12 +56,17 @@ def gains(grade: Floats, gain: str | Curve = "exp2", *, clip: bool = False) -> F
         values = np.maximum(values, 0.0)
     bad = ~(np.isfinite(values) & (values >= 0.0))
     if bad.any():
-        row = int(bad.argmax())
-        raise ValueError(
-            f"row {row}: the gain of grade {grade[row]:g} is {values[row]:g}, not a finite number of at least 0 "
-            f"({bad.sum()} such rows); choose another gain, or shift or clip the grades"
-        )
+        raise GainError(np.flatnonzero(bad), grade[bad], values[bad])
     return values
+
+
+def without_overflow(x: Floats) -> Floats:
+    """x if the sum of 2^64 such numbers is finite, else x / 2^128, which has the same ratios.
+
+    >>> without_overflow(np.array([2.0**1023, 2.0**1000])).tolist() == [2.0**895, 2.0**872]
+    True
+    """
+    return np.ldexp(x, -128) if x.max(initial=0.0) > 2.0**959 else x
 
 
 def discounts(n: int, discount: str | Curve = "log2") -> Floats:
@@ -60,6 +82,12 @@ def discounts(n: int, discount: str | Curve = "log2") -> Floats:
             f"discount must give one finite number per place; for {n} places it gave shape {values.shape}: {values}"
         )
     return values
+
+
+def check_curves(gain: str | Curve, discount: str | Curve) -> None:
+    """Raise a ``ValueError`` unless both are functions or known names."""
+    _curve(GAINS, gain, "gain")
+    _curve(DISCOUNTS, discount, "discount")
 
 
 def _curve(table: Mapping[str, Curve], choice: str | Curve, what: str) -> Curve:

@@ -3,6 +3,7 @@
 import inspect
 import types
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -19,20 +20,26 @@ def check_parameters(function: Callable[..., Any], params: Mapping[str, Any], wh
     Traceback (most recent call last):
     ValueError: parameter 'seat' is unknown to 'stv'; choose from ['seats']
     """
-    signature = inspect.signature(function).parameters
-    known = list(signature)[skip:]
+    names, hints = _names_and_hints(function)
+    known = list(names[skip:])
     for name in params:
         if name not in known:
             way_out = f"choose from {known}" if known else "it has none"
             raise ValueError(f"parameter {name!r} is unknown to {who}; {way_out}")
-    try:
-        hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
-    except NameError:  # annotations with names that only type checkers import
-        return
     for name, value in params.items():
         hint = hints.get(name, Any)
         if not matches(value, hint):
             raise ValueError(f"parameter {name} of {who} must be {describe_hint(hint)}, not {value!r}")
+
+
+@lru_cache(maxsize=256)
+def _names_and_hints(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Names of the parameters of a function, and their annotations; empty if only type checkers can resolve these."""
+    names = tuple(inspect.signature(function).parameters)
+    try:
+        return names, get_type_hints(function.__init__ if inspect.isclass(function) else function)
+    except NameError:
+        return names, {}
 
 
 def matches(value: Any, hint: Any) -> bool:

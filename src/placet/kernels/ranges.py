@@ -28,6 +28,15 @@ def clear(column, offsets):
 
 
 @jit()
+def begins_beyond(s, offsets, far):
+    """Whether the first score of any list is above ``far`` or below ``-far``.  O(lists)."""
+    for q in range(len(offsets) - 1):
+        if offsets[q + 1] > offsets[q] and abs(s[offsets[q]]) > far:
+            return True
+    return False
+
+
+@jit()
 def descending_order(grade, offsets):
     """Row order that sorts each list by descending grade; rows of equal grade keep their order.  O(rows log rows)."""
     order = np.empty(len(grade), np.int64)

@@ -113,7 +113,6 @@ LOSSES: dict[str, Loss] = {
         differentiable=False,
         exact_curvature=False,
         values_of_grades=True,
-        square=2,
     ),
     "structrank": Loss(
         _structrank.structrank,
@@ -124,7 +123,7 @@ LOSSES: dict[str, Loss] = {
         exact_curvature=False,
     ),
     "pmop-fd": Loss(_pmop.pmop_fd, _PMOP, law="order", convex=False, exact_curvature=False),
-    "pmop-exact": Loss(_pmop.pmop_exact, _PMOP, law="partition", square=3),
+    "pmop-exact": Loss(_pmop.pmop_exact, _PMOP, law="partition"),
     "pmop-gibbs": Loss(_pmop.pmop_gibbs, _PMOP, gives=(), samples=True),
     "pmop-mh": Loss(_pmop.pmop_mh, _PMOP, gives=(), samples=True),
     "pmop-backward": Loss(_pmop.pmop_backward, _PMOP, law="partition", convex=False, exact_curvature=False),

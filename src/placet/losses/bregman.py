@@ -19,7 +19,8 @@ from placet.data.gains import Curve, discounts, gains
 from placet.kernels import bregman as kernels
 from placet.kernels import cosine as cosine_kernels
 from placet.kernels import ranges
-from placet.losses.loss import Columns, Plan, read_only
+from placet.losses.columns import Columns, read_only
+from placet.losses.loss import Plan
 
 Coefficients = tuple[float, float, float, float]
 

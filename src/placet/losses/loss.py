@@ -11,18 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data import Lists
-from placet.data.arrays import Floats, Ints, descending_order, refuse_masked_or_complex
+from placet.data.arrays import Floats, Ints, descending_order
 from placet.data.errors import one_of
+from placet.data.gains import GainError
+from placet.data.parameters import check_parameters
 from placet.data.room import refuse_beyond_memory
 from placet.kernels import ranges
+from placet.losses.columns import FAR, Columns, checked_lists, cut_into_ranges, near_zero, read_only, row_vector
 from placet.threads import get_threads, map_ordered
 
 Kernel = Callable[..., None]
 Law = Literal["order", "pairs", "partition"]
 Second = Literal["curvature", "hvp"]
 
-ROWS_PER_RANGE = 8192  # minimum: a call costs as much as a few hundred rows
-MOST_RANGES = 64
+_NO_ROWS = read_only(np.zeros(0))
+
 TRAINING_TOLERANCE = 1e-4
 """Tolerance of the integrals of a loss in training, unless the fit itself requires a smaller one."""
 
@@ -36,6 +39,7 @@ class Plan(NamedTuple):
     Kernels of ``reweights`` losses receive the scores that determine the places before ``args`` (and before v); if
     empty, the places are those of ``s``.  ``grade`` (rows,), if given, replaces the grades.  ``draw`` draws additional
     arguments of ``value`` from a generator at each call.  ``backward``: pass the lists reversed and the scores negated.
+    ``scratch``: how many numbers a thread stores for the longest list, if more than a few for every row.
     """
 
     value: tuple[Any, ...]
@@ -44,14 +48,7 @@ class Plan(NamedTuple):
     grade: Floats | None = None
     draw: Callable[[np.random.Generator], tuple[Any, ...]] | None = None
     backward: bool = False
-
-
-class Columns(NamedTuple):
-    """Lists as kernels expect them: contiguous, float64 (``offsets`` int64), read-only, by descending grade."""
-
-    grade: Floats
-    offsets: Ints
-    weight: Floats
+    scratch: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,8 +93,6 @@ class Loss:
     reweights : bool
         Pairs are weighted by the places of the current scores, held fixed in derivatives: the value jumps when rows
         swap places, and kernels take the scores that determine the places before other arguments (`Bound.hold`).
-    square : int
-        Numbers that the kernels store for every pair of rows of the longest list.
     """
 
     plan: Callable[..., Plan]
@@ -117,7 +112,6 @@ class Loss:
     sums_lowest_tier: bool = False
     values_of_grades: bool = False
     reweights: bool = False
-    square: int = 0
 
     def __call__(self, s: ArrayLike, lists: Lists, *, parameter_gradient: bool = False, **params: Any) -> Any:
         """Value, summed over lists with their weights, and gradient (rows,).
@@ -172,11 +166,11 @@ class Loss:
 
     def _hvp(self, s: ArrayLike, lists: Lists, v: ArrayLike, **params: Any) -> Floats:
         bound, s = self._bound(s, lists, params)
-        return bound.hvp(s, _row_vector(v, len(s), "vector"))
+        return bound.hvp(s, row_vector(v, len(s), "vector"))
 
     def _bound(self, s: ArrayLike, lists: Lists, params: Mapping[str, Any]) -> tuple["Bound", Floats]:
         bound = Bound(self, lists, params, total=1.0)
-        s = _row_vector(s, bound.n_rows, "score column")
+        s = row_vector(s, bound.n_rows, "score column")
         bad = ~np.isfinite(s)
         if bad.any():
             row = int(np.argmax(bad))
@@ -217,13 +211,14 @@ class Bound:
     ) -> None:
         self.loss = loss if isinstance(loss, Loss) else loss_named(loss)
         self.lists, self.params = lists, dict(params or {})
+        if self.params:
+            check_parameters(self.loss.plan, self.params, "the loss", skip=1)
         grade, offsets, weight = checked_lists(lists)
-        self._refuse_long(offsets)
         self.total = float(weight.sum()) if total is None else float(total)
         self.offsets, self.n_rows, self.n_lists = offsets, len(grade), len(weight)
         unit = self.total if self.total > 0 else 1.0
         weight = read_only(weight / unit) if unit != 1.0 else weight
-        self._cuts = _cut(offsets)
+        self._cuts = cut_into_ranges(offsets)
         self._order = None if self._descending(grade) else descending_order(grade, offsets)
         sorted_grade = grade if self._order is None else read_only(grade[self._order])
         self.columns = Columns(sorted_grade, offsets, weight)
@@ -233,15 +228,11 @@ class Bound:
         self.learnt: dict[str, float] = {k: float(self.loss.learnt[k]) for k in names if k not in fixed}
         self._held: Floats | None = None
         self._plan_cache: tuple[dict[str, float], Plan] | None = None
-        self._plan({})  # raises on invalid parameters
-
-    def _refuse_long(self, offsets: Ints) -> None:
-        """Raise ``DataError`` if the scratch memory of all threads for the longest list does not fit in memory."""
-        if self.loss.square:
-            longest = int(np.diff(offsets).max(initial=0))
+        scratch = self._plan({}).scratch  # raises on invalid parameters
+        if scratch:
             refuse_beyond_memory(
-                8.0 * self.loss.square * longest**2 * get_threads(),
-                f"this loss on a list of {longest:,} rows",
+                8.0 * scratch * get_threads(),
+                f"this loss on a list of {int(np.diff(offsets).max(initial=0)):,} rows",
                 "give shorter lists, fewer threads, or another loss such as 'pl-partition'",
             )
 
@@ -329,7 +320,10 @@ class Bound:
         """The kernels and their arguments, cached until the learned parameters change."""
         now = dict(learnt)
         if self._plan_cache is None or self._plan_cache[0] != now:
-            self._plan_cache = now, self.loss.plan(self.columns, **{**self.params, **now})
+            try:
+                self._plan_cache = now, self.loss.plan(self.columns, **{**self.params, **now})
+            except GainError as found:  # it counts the rows in the kernels' order
+                raise found if self._order is None else found.in_order(self._order) from None
         return self._plan_cache[1]
 
     def _values(
@@ -376,11 +370,14 @@ class Bound:
 
     def _inputs(self, plan: Plan, s: Floats) -> tuple[Floats, Columns, Ints, Floats]:
         """Scores, lists, ranges of lists to divide among threads, and an output array (rows,), in kernel order."""
-        x = self._forward(plan, self._visible(s))
-        if not plan.backward:
-            columns = self.columns if plan.grade is None else self.columns._replace(grade=plan.grade)
-            return x, columns, self._cuts, np.empty(self.n_rows)
-        return read_only(-x), self._reversed, _cut(self._reversed.offsets), np.empty(self.n_rows)
+        x, columns, cuts = self._forward(plan, self._visible(s)), self.columns, self._cuts
+        if plan.backward:
+            x, columns, cuts = read_only(-x), self._reversed, cut_into_ranges(self._reversed.offsets)
+        elif plan.grade is not None:
+            columns = columns._replace(grade=plan.grade)
+        if self.loss.shift_invariant and ranges.begins_beyond(x, columns.offsets, FAR):
+            x = read_only(near_zero(x, columns.offsets))
+        return x, columns, cuts, np.empty(self.n_rows)
 
     def _visible(self, s: Floats) -> Floats:
         """The scores, set to 0 in lists of weight zero."""
@@ -453,68 +450,3 @@ def needs(loss: str, *what: str, who: str) -> Loss:
             able = [name for name, other in LOSSES.items() if not any(lacks[w](other) for w in what)]
             raise ValueError(f"{who} needs a loss with {need}, which {loss!r} does not offer; choose from {able}")
     return record
-
-
-def read_only(values: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
-    """A read-only contiguous view for the kernels; a copy only if type or layout require it.
-
-    Numba compiles separately for writable and read-only arrays, so all inputs are made read-only.
-    """
-    refuse_masked_or_complex(values)
-    view = np.require(values, dtype, ["C", "A"]).view()
-    view.flags.writeable = False
-    return view
-
-
-def checked_lists(lists: Lists) -> Columns:
-    """Grades, offsets and weights as kernels expect them (rows not yet sorted), or a ``ValueError``."""
-    grade, given = _numbers(lists[0], "grades"), np.asarray(lists[1])
-    if (
-        given.ndim != 1
-        or not len(given)
-        or (given.dtype.kind not in "iu" and not np.array_equal(given, np.rint(given)))
-    ):
-        raise ValueError(f"offsets must be whole numbers that rise from 0 to the number of rows, {len(grade)}")
-    offsets = read_only(given, np.int64)
-    if offsets[0] != 0 or offsets[-1] != len(grade) or (np.diff(offsets) < 0).any():
-        raise ValueError(f"offsets must rise from 0 to the number of rows, {len(grade)}")
-    n_lists = len(offsets) - 1
-    weight = read_only(np.ones(n_lists)) if lists[2] is None else _numbers(lists[2], "weights")
-    if weight.shape != (n_lists,):
-        raise ValueError(f"weight has shape {weight.shape}; there are {n_lists} lists")
-    if (weight < 0).any():
-        at = int(np.argmax(weight < 0))
-        raise ValueError(f"list {at}: weight {weight[at]} is negative ({(weight < 0).sum()} such lists)")
-    return Columns(grade, offsets, weight)
-
-
-_NO_ROWS = read_only(np.zeros(0))
-
-
-def _numbers(values: ArrayLike, what: str) -> Floats:
-    column = read_only(values)
-    if column.ndim != 1:
-        raise ValueError(f"{what} have shape {column.shape}; they must be one-dimensional")
-    bad = ~np.isfinite(column)
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise ValueError(f"{what} must be finite; number {at} is {column[at]} ({bad.sum()} such numbers)")
-    return column
-
-
-def _row_vector(values: ArrayLike, n_rows: int, what: str) -> Floats:
-    column = read_only(values)
-    if column.shape != (n_rows,):
-        raise ValueError(f"the {what} has shape {column.shape} and the lists have {n_rows} rows; both must be (rows,)")
-    return column
-
-
-def _cut(offsets: Ints) -> Ints:
-    """First list of each range, followed by the number of lists.
-
-    Ranges consist of whole lists with about ROWS_PER_RANGE rows or more in total, at most about MOST_RANGES of them.
-    They do not depend on the number of threads, so neither do the results.
-    """
-    n_lists = len(offsets) - 1
-    marks = np.arange(0, offsets[-1] + 1, max(ROWS_PER_RANGE, -(-int(offsets[-1]) // MOST_RANGES)))
-    return np.unique(np.append(np.searchsorted(offsets, marks, side="left").clip(0, n_lists), n_lists))

@@ -14,7 +14,8 @@ from placet.data.gains import Curve, discounts
 from placet.kernels import lambdas as pairs
 from placet.kernels import smooth_ndcg as kernels
 from placet.losses.bregman import normalized_gains
-from placet.losses.loss import Columns, Plan, read_only
+from placet.losses.columns import Columns, read_only
+from placet.losses.loss import Plan
 
 
 def _gains(lists: Columns, gain: str | Curve, discount: str | Curve, k: int | None) -> tuple[Floats, Floats, int]:
@@ -132,12 +133,15 @@ def neural_ndcg(
     P_r = softmax over i of ((n + 1 - 2 r) s_i - sum_j abs(s_i - s_j)) / temperature: at a low temperature, it selects
     the row in place r.  Rows of P sum to 1 but columns need not, so the value can fall below 0.  With ``sinkhorn`` > 0,
     up to that many Sinkhorn steps (the paper uses 50) divide columns and rows by their sums until both sum to 1, and
-    the gradient is propagated through every step.  Not convex, with kinks where scores tie.  The curvature is replaced
-    by a positive number of the same magnitude.  O(N log N + k N) per list, O(N^2) with ``k=None``, times the steps.
+    the gradient is propagated through every step, in O(N^2) memory.  Not convex, with kinks where scores tie.  The
+    curvature is replaced by a positive number of the same magnitude.  O(N log N + k N) per list, O(N^2) with ``k=None``
+    or ``sinkhorn``, times the steps.
     """
     g, places, cut = _gains(lists, gain, discount, k)
-    if isinstance(sinkhorn, bool) or int(sinkhorn) != sinkhorn or sinkhorn < 0:
+    if sinkhorn < 0:
         raise ValueError(f"sinkhorn must be a number of steps, 0 or more, not {sinkhorn!r}")
     args = (places, cut, _positive(temperature, "temperature"))
     value = (kernels.neural_ndcg_scaled, *args, int(sinkhorn)) if sinkhorn else (kernels.neural_ndcg, *args)
-    return Plan(value, curvature=(kernels.neural_ndcg_curvature, *args), grade=g)
+    n = len(places)
+    scratch = 2 * n * (n + int(sinkhorn)) if sinkhorn else 0
+    return Plan(value, curvature=(kernels.neural_ndcg_curvature, *args), grade=g, scratch=scratch)

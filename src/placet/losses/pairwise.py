@@ -19,7 +19,8 @@ from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.kernels import margins
 from placet.kernels import pairs as kernels
-from placet.losses.loss import Columns, Kernel, Plan, read_only
+from placet.losses.columns import Columns, read_only
+from placet.losses.loss import Kernel, Plan
 
 
 def log_theta(tie: float) -> float:

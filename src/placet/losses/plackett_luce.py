@@ -10,11 +10,12 @@ import numpy as np
 from placet.data import Lists
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.data.gains import Curve
+from placet.data.gains import Curve, check_curves
 from placet.kernels import partition
 from placet.kernels import plackett_luce as kernels
 from placet.losses.bregman import dcg_shares
-from placet.losses.loss import Columns, Plan, read_only
+from placet.losses.columns import Columns, read_only
+from placet.losses.loss import Plan
 
 _ALL_ROWS = np.iinfo(np.int64).max
 _ABOVE_LOWEST_TIER = -1
@@ -32,6 +33,7 @@ def stage_weights(
 
     Stored at the row of the stage's place; with ``tiers`` a stage is a tier, and its factor is at its first row.
     """
+    check_curves(gain, discount)
     if one_of(stage_weight, (None, "dcg"), "stage_weight") is None:
         return read_only(np.zeros(0))
     share = dcg_shares(Lists(lists.grade, lists.offsets), gain, discount)

@@ -14,7 +14,8 @@ from placet.data.gains import Curve
 from placet.kernels import pmop as fd
 from placet.kernels import pmop_exact as exact
 from placet.kernels import pmop_sampling as sampling
-from placet.losses.loss import Columns, Plan, read_only
+from placet.losses.columns import Columns, read_only
+from placet.losses.loss import Plan
 from placet.losses.plackett_luce import stage_weights
 
 
@@ -36,10 +37,11 @@ def pmop_fd(
     sum_{R_k} phi_k; the omitted term, - c_k^2 q (1 - q) with q the row's share of its own tier, is never positive.
     Hessian products are exact, and indefinite if there are ties.
     """
+    weight = stage_weights(lists, stage_weight, gain, discount, tiers=True)
     if stage_scale is None and stage_weight is None:
         return Plan((fd.pmop_fd,), curvature=(fd.pmop_fd_curvature,), hvp=(fd.pmop_fd_hvp,))
     scale = _stage_scale((1.0,) if stage_scale is None else stage_scale)
-    args = scale, stage_weights(lists, stage_weight, gain, discount, tiers=True)
+    args = scale, weight
     return Plan(
         (fd.pmop_fd_staged, *args),
         curvature=(fd.pmop_fd_staged_curvature, *args),
@@ -61,6 +63,7 @@ def pmop_exact(lists: Columns) -> Plan:
     longest list accepted.  Gradient: sum_k E[1_i / |S|] - 1_i / |X_k|.  Convex; second derivatives are variances.
     """
     rows = np.diff(lists.offsets)
+    scratch = 3 * int(rows.max(initial=0)) ** 2
     long = rows > exact.MOST_ROWS
     if long.any():
         q = int(np.argmax(long))
@@ -68,7 +71,8 @@ def pmop_exact(lists: Columns) -> Plan:
             f"list {q} has {rows[q]} rows; the sum over all subsets takes at most {exact.MOST_ROWS} ({long.sum()} such "
             "lists): use pmop-fd, or pmop-gibbs or pmop-mh"
         )
-    return Plan((exact.pmop_exact,), curvature=(exact.pmop_exact_curvature,), hvp=(exact.pmop_exact_hvp,))
+    second = {"curvature": (exact.pmop_exact_curvature,), "hvp": (exact.pmop_exact_hvp,)}
+    return Plan((exact.pmop_exact,), **second, scratch=scratch)
 
 
 def _contrast(lists: Columns, n_steps: int, rule: int) -> Plan:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from placet.data.arrays import Floats, list_of_rows
-from placet.data.gains import Curve, gains
+from placet.data.gains import Curve, gains, without_overflow
 from placet.kernels import softmax as kernels
-from placet.losses.loss import Columns, Plan, read_only
+from placet.losses.columns import Columns, read_only
+from placet.losses.loss import Plan
 
 
 def _cross_entropy(lists: Columns, targets: Callable[..., None]) -> Plan:
@@ -55,6 +56,6 @@ def xendcg(lists: Columns, *, gamma: float | str = 0.5, gain: str | Curve = "exp
         raise ValueError(f"gamma must be a number in [0, 1] or 'uniform', not {gamma!r}")
     else:
         lower = float(gamma)
-    phi, which = value + 1.0 - lower, list_of_rows(lists.offsets)
+    phi, which = without_overflow(value + 1.0 - lower), list_of_rows(lists.offsets)
     mass = np.bincount(which, phi, len(lists.weight))[which]
     return _plan(np.divide(phi, mass, out=np.zeros_like(phi), where=mass > 0.0))

@@ -7,7 +7,8 @@ sigmoids 1 / (1 + e^(-w1 r_e) + e^(-w2 r_f)) is a joint distribution function of
 import numpy as np
 
 from placet.kernels import structrank as kernels
-from placet.losses.loss import Columns, Plan
+from placet.losses.columns import Columns
+from placet.losses.loss import Plan
 
 
 def check_connections(connections: str | float) -> None:

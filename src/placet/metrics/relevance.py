@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.data.arrays import Floats, Ints
-from placet.data.gains import Curve, discounts, gains
+from placet.data.gains import Curve, discounts, gains, without_overflow
 from placet.metrics.conventions import Convention, convention
 from placet.metrics.ranking import Ranking, batches, checked_column, checked_depth, rank
 
@@ -52,7 +52,7 @@ def ndcg(
     conv = convention(compat, "ndcg")
     ranking = rank(s, offsets, conv.ties, name)
     grade = checked_column(grade, ranking, "grade")
-    gain_of_row = gains(grade, conv.gain if gain is None else gain, clip=compat == "trec_eval")
+    gain_of_row = without_overflow(gains(grade, conv.gain if gain is None else gain, clip=compat == "trec_eval"))
     places = checked_depth(k, ranking.offsets)
     d = discounts(places, conv.discount if discount is None else discount)
     best = ideal(gain_of_row, ranking.offsets, d)
