@@ -13,7 +13,7 @@ from placet.metrics import ndcg
 from placet.rank import Blend, LinearRanker, TreeRanker, autorank, search
 from placet.rank.auto import SHORT_LIST
 from placet.rank.blend import spread
-from placet.rank.stacking import deal, shrunk_weights, stacked_weights
+from placet.rank.stacking import random_parts, shrunk_weights, stacked_weights
 from placet.simulate import queries
 
 DATA = queries(60, (2, 12), 4, noise=0.5, random_state=3)
@@ -26,7 +26,7 @@ LINEAR = [("linear", {"loss": loss, "l2": l2}) for loss in ("ranknet", "attrank"
 
 def test_without_a_validation_set_a_fifth_of_the_queries_becomes_it():
     choice = autorank(TRAIN, candidates=LINEAR[:2], metric="ndcg@5")
-    part = deal(TRAIN, 5, 0)
+    part = random_parts(TRAIN, 5, 0)
     kept, rest = TRAIN[part == 0], TRAIN[part != 0]
     assert choice.notes == (f"{len(kept)} of 30 queries, drawn at random, were kept for validation",)
     by_hand = [LinearRanker(**params, metric="ndcg@5").fit(rest, valid=kept) for _, params in LINEAR[:2]]
@@ -40,13 +40,13 @@ def test_without_a_validation_set_a_fifth_of_the_queries_becomes_it():
 def test_parts_share_no_query_and_each_has_something_to_order():
     flat = Queries(DATA.X, np.where(DATA.query < 50, 0.0, DATA.grade), DATA.offsets)  # ten teach something
     assert sum(len(set(flat.grade[a:b])) > 1 for a, b in itertools.pairwise(flat.offsets)) >= 5
-    part = deal(flat, 5, 7)
+    part = random_parts(flat, 5, 7)
     assert sorted(np.bincount(part)) == [12] * 5
     for k in range(5):
         own = flat[part == k]
         assert any(len(set(own.grade[a:b])) > 1 for a, b in itertools.pairwise(own.offsets))
-    np.testing.assert_array_equal(part, deal(flat, 5, 7))
-    assert (part != deal(flat, 5, 8)).any()
+    np.testing.assert_array_equal(part, random_parts(flat, 5, 7))
+    assert (part != random_parts(flat, 5, 8)).any()
 
 
 def test_too_few_queries_to_split_are_refused():
@@ -61,7 +61,7 @@ def test_too_few_queries_to_split_are_refused():
 def test_folds_judge_every_query_by_a_fit_that_has_not_seen_it(tmp_path):
     choice = autorank(TRAIN, VALID, candidates=LINEAR[:2], folds=3, metric="ndcg@5")
     whole = placet.concat([TRAIN, VALID])
-    part = deal(whole, 3, 0)
+    part = random_parts(whole, 3, 0)
     for trial, (_, params) in zip(choice.trials, LINEAR):
         values = []
         for k in range(3):
@@ -87,7 +87,7 @@ def test_folds_judge_every_query_by_a_fit_that_has_not_seen_it(tmp_path):
 def in_turn(candidates, n_parts, metric="ndcg@5"):
     """By hand: (part, ranker, its value, its spread) of every candidate, and the parts of the queries."""
     whole = placet.concat([TRAIN, VALID])
-    part, fits = deal(whole, n_parts, 0), []
+    part, fits = random_parts(whole, n_parts, 0), []
     for number, (_, params) in enumerate(candidates):
         k = number % n_parts
         own = whole[part == k]
@@ -153,7 +153,7 @@ def test_in_turn_serves_every_part_where_candidates_fail():
         WITH_NAN, candidates=[LINEAR[0], TREES] * 4, folds=2, rotate=True, blend=8, metric="ndcg@5", progress=progress
     )
     assert ["NaN" in trial.failure for trial in choice.trials] == [True, False] * 4
-    part = deal(WITH_NAN, 2, 0)
+    part = random_parts(WITH_NAN, 2, 0)
     unseen, values = [], []
     for k in (0, 1):  # trees, all alike, twice without each part
         own = WITH_NAN[part == k]
@@ -243,7 +243,7 @@ def test_with_time_to_spare_draws_go_on_after_the_short_list(monkeypatch):
     from placet.rank import auto
 
     monkeypatch.setattr(auto, "SHORT_LIST", LINEAR[:1])
-    monkeypatch.setattr(auto, "drawn_without_end", lambda _: itertools.cycle(LINEAR[1:3]))
+    monkeypatch.setattr(auto, "random_candidates", lambda _: itertools.cycle(LINEAR[1:3]))
     monkeypatch.setattr(search, "time", Ticking())
     steps = []
     choice = autorank(TRAIN, VALID, seconds=200, progress=lambda *state: steps.append(state))

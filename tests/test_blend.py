@@ -11,7 +11,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.metrics import metric
 from placet.rank import Blend, ConsistentBooster, LinearRanker, ListwiseReranker, TreeRanker, autorank
-from placet.rank.auto import SHORT_LIST, draw_candidates, unfitted
+from placet.rank.auto import SHORT_LIST, build_ranker, draw_candidates
 from placet.rank.blend import spread
 from placet.rank.ranker import RANKERS, ranker_class
 from placet.simulate import queries
@@ -159,5 +159,5 @@ def test_candidates_are_drawn_the_same_way_each_time_and_all_can_be_fitted():
     assert any(params.get("loss_params") == {"stage_weight": "dcg"} for _, params in inner)
     for (name, _), (kind, own) in zip(found, inner):
         params = {**own, **cheap.get(kind, {})}
-        fitted = unfitted(name, {"base": (kind, params)} if name == "listwise" else params, "ndcg@10", 0).fit(TRAIN)
+        fitted = build_ranker(name, {"base": (kind, params)} if name == "listwise" else params, "ndcg@10", 0).fit(TRAIN)
         assert np.isfinite(fitted.predict(VALID)).all()

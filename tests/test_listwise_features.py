@@ -8,7 +8,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.metrics import compare, ndcg
 from placet.rank import LinearRanker, ListwiseFeatures, ListwiseReranker, TreeRanker, autorank
-from placet.rank.auto import SHORT_LIST, unfitted
+from placet.rank.auto import SHORT_LIST, build_ranker
 from placet.rank.listwise import deviations, places
 
 pytestmark = pytest.mark.jit
@@ -79,7 +79,7 @@ def test_every_candidate_of_the_short_list_is_fitted(data):
     choice = autorank(data[:15], data[15:], candidates=chosen, metric="ndcg@5")
     assert [trial.failure for trial in choice.trials] == [""] * len(chosen)
     assert choice.value == max(trial.value for trial in choice.trials)
-    ranker = unfitted(*chosen[-1], "ndcg@5", 3)
+    ranker = build_ranker(*chosen[-1], "ndcg@5", 3)
     assert isinstance(ranker, ListwiseReranker)
     assert (ranker.base.metric, ranker.base.random_state, ranker.metric) == ("ndcg@5", 3, "ndcg@5")
 
@@ -88,7 +88,7 @@ def test_a_second_stage_is_never_below_its_base_on_the_validation_set(data):
     train, valid = data[:15], data[15:]
     for name, params in SHORT_LIST:
         if name == "reranker":
-            stage = unfitted(name, params, "ndcg@10", 0).fit(train, valid=valid)
+            stage = build_ranker(name, params, "ndcg@10", 0).fit(train, valid=valid)
             assert stage.score(valid) >= stage.base_.score(valid)
 
 

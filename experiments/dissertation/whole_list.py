@@ -28,7 +28,7 @@ from experiments.common import (
 )
 from placet.metrics import ndcg
 from placet.rank.candidates import SECOND_STAGE
-from placet.rank.search import unfitted
+from placet.rank.search import build_ranker
 
 BASES = {
     "linear": ("linear", {"loss": "pmop-fd", "l2": 1e-3}),
@@ -56,7 +56,7 @@ def main() -> None:
             with Timer() as spent:
                 for train, valid, test in letor_folds(parts, 1 if args.quick else 5):
                     for way, build in WAYS.items():
-                        ranker = unfitted(*build(candidate), "ndcg@10", args.seed).fit(train, valid=valid)
+                        ranker = build_ranker(*build(candidate), "ndcg@10", args.seed).fit(train, valid=valid)
                         values[way].append(ndcg(ranker.predict(test), test.grade, test.offsets, 10))
             whole = {way: np.concatenate(v) for way, v in values.items()}
             ours[f"{name}, {base}, rows, ndcg@10"] = float(np.nanmean(whole["rows"]))

@@ -11,7 +11,7 @@ import numpy as np
 from experiments.common import Timer
 from experiments.quality.peers import PEERS, Scorer
 from placet.data import Queries
-from placet.rank.auto import Candidate, draw_candidates, unfitted
+from placet.rank.auto import Candidate, build_ranker, draw_candidates
 
 
 class Fits(NamedTuple):
@@ -36,7 +36,7 @@ def one_thread(name: str, params: Any) -> Candidate:
 
 
 def placet_fit(candidate: Candidate, train: Queries, valid: Queries) -> Scorer:
-    return unfitted(*candidate, "ndcg@10", 0).fit(train, valid=valid).predict
+    return build_ranker(*candidate, "ndcg@10", 0).fit(train, valid=valid).predict
 
 
 METHODS: dict[str, tuple[Any, Any]] = {"Placet": (placet_space, placet_fit), **PEERS}

@@ -4,7 +4,7 @@ The protocol of the third round, written before its test parts were scored.  Tes
 which README.md tells, and parts rotate: what is a validation part here is a test part of another fold.  So nothing here is as fresh as a
 first look; what is asked is the mean of five sets, of which MQ2007-agg had never been scored.
 
-The training and validation parts of each LETOR fold (four of five) are one set of queries, cut in four quarters (`deal`, seed 0).
+The training and validation parts of each LETOR fold (four of five) are one set of queries, cut in four quarters (`random_parts`, seed 0).
 
 - "Placet" is ``autorank(train, valid, candidates=SHORT_LIST[:20], folds=4, rotate=True, blend=20)``: 20 kinds of rankers, each fitted once,
   kind k without quarter k mod 4, by which it stops; the mean of all, each over its deviation inside lists; 20 fits.  One list and one
@@ -64,7 +64,7 @@ from placet.data import Queries, concat
 from placet.metrics import ndcg
 from placet.rank.auto import SHORT_LIST, Candidate, autorank
 from placet.rank.blend import spread
-from placet.rank.stacking import deal
+from placet.rank.stacking import random_parts
 from placet.threads import set_threads
 
 FOLDS, SETTINGS, IN_TURN = 4, 5, ", in turn"
@@ -106,7 +106,7 @@ def setting_of(method: str, number: int, words: tuple) -> tuple[Any, Callable[[Q
 def scores_of(method: str, number: int, words: tuple, whole: Queries, test: Queries) -> tuple[np.ndarray, float, Any]:
     """Scores of the test rows by one setting, over all quarters or without one; its CPU seconds, and the setting."""
     setting, fit = setting_of(method, number, words)
-    part, s = deal(whole, FOLDS, 0), np.zeros(len(test.grade))
+    part, s = random_parts(whole, FOLDS, 0), np.zeros(len(test.grade))
     left_out = [number % FOLDS] if in_turn(method) else range(FOLDS)
     with Timer() as spent:
         for k in left_out:

@@ -10,15 +10,15 @@ from placet.data import DataError, Queries, concat
 from placet.data.parameters import check_parameters
 from placet.metrics import metric as metric_of
 from placet.rank.blend import Blend
-from placet.rank.candidates import SHORT_LIST, Candidate, draw_candidates, drawn_without_end
+from placet.rank.candidates import SHORT_LIST, Candidate, draw_candidates, random_candidates
 from placet.rank.ranker import Progress, mean_defined
-from placet.rank.search import Clock, Member, Search, Split, Trial, check_candidates, unfitted
-from placet.rank.stacking import deal, stacked_weights
+from placet.rank.search import Clock, Member, Search, Split, Trial, build_ranker, check_candidates
+from placet.rank.stacking import random_parts, stacked_weights
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["SHORT_LIST", "Candidate", "Choice", "Trial", "autorank", "draw_candidates", "unfitted"]
+__all__ = ["SHORT_LIST", "Candidate", "Choice", "Trial", "autorank", "build_ranker", "draw_candidates"]
 
 OWN_SPLIT = 5  # without a validation set, 1 / OWN_SPLIT of the training queries is held out
 
@@ -50,7 +50,7 @@ class Choice:
         for trial in self.trials:
             mark = "*" if any(trial is member for member in self.members) else " "
             what = f"{trial.value:.4f} +- {trial.stderr:.4f}" if not trial.failure else f"failed: {trial.failure}"
-            lines.append(f"{mark} {trial.ranker}({_words(trial.params)})  {what}  {trial.seconds:.1f} s")
+            lines.append(f"{mark} {trial.ranker}({_format_params(trial.params)})  {what}  {trial.seconds:.1f} s")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def to_frame(self) -> "pl.DataFrame":
@@ -64,7 +64,7 @@ class Choice:
         return pl.DataFrame(
             {
                 "ranker": [trial.ranker for trial in self.trials],
-                "params": [_words(trial.params) for trial in self.trials],
+                "params": [_format_params(trial.params) for trial in self.trials],
                 "value": [trial.value for trial in self.trials],
                 "stderr": [trial.stderr for trial in self.trials],
                 "seconds": [trial.seconds for trial in self.trials],
@@ -74,7 +74,7 @@ class Choice:
         )
 
 
-def _words(params: Mapping[str, Any]) -> str:
+def _format_params(params: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in params.items())
 
 
@@ -152,18 +152,18 @@ def autorank(
     if rotate:
         _check_rotation(folds, min(blend, len(chosen)), stack)
     endless = seconds is not None and candidates is None and budget is None
-    splits, notes = _splits(train, valid, folds, rotate, random_state)
+    splits, notes = _split_queries(train, valid, folds, rotate, random_state)
     if folds is not None:
         _check_parts(splits, metric)
     clock = Clock(seconds)
     search = Search(splits, metric, blend, random_state, clock, progress, rotate)
-    best = search.run(chosen, drawn_without_end(random_state) if endless else None)
+    best = search.run(chosen, random_candidates(random_state) if endless else None)
     notes += _note_on_coverage(best.state, splits)
     if clock.over:
         notes += (f"time was up after {clock.spent:.0f} of {seconds:g} seconds, with {len(search.trials)} tried",)
     members = best.state
-    ranker, weights = _combined(members, splits, metric, stack, random_state)
-    value = members[0].trial.value if len(members) == 1 else _value(members, weights, splits, metric)
+    ranker, weights = _blend_members(members, splits, metric, stack, random_state)
+    value = members[0].trial.value if len(members) == 1 else _held_out_value(members, weights, splits, metric)
     tried, of = tuple(search.trials), tuple(member.trial for member in members)
     return Choice(ranker, of[0], metric, tried, of, value, best.interrupted, tuple(weights.tolist()), notes)
 
@@ -195,7 +195,7 @@ def _check_rotation(folds: int | None, members: int, stack: bool) -> None:
         raise ValueError("stack needs scores of every query by every member; with rotate each scores one part of them")
 
 
-def _splits(
+def _split_queries(
     train: Queries, valid: Queries | None, folds: int | None, rotate: bool, random_state: int
 ) -> tuple[list[Split], tuple[str, ...]]:
     """Return the training and validation queries of one split or of every fold, and notes on random draws."""
@@ -207,7 +207,7 @@ def _splits(
         raise DataError(
             f"{len(whole)} queries cannot be cut in {n_parts} parts to validate on; give more, or a validation set"
         )
-    part = deal(whole, n_parts, random_state)
+    part = random_parts(whole, n_parts, random_state)
     splits = [(whole[part != k], whole[part == k]) for k in range(n_parts if folds is not None else 1)]
     if folds is not None:
         how = "each candidate was fitted without one, in turn, and judged on it"
@@ -239,7 +239,7 @@ def _note_on_coverage(members: Sequence[Member], splits: Sequence[Split]) -> tup
     return (f"no member was fitted without {parts}; the value is that of the other {n} of {n_all} queries{unused}",)
 
 
-def _combined(
+def _blend_members(
     members: Sequence[Member], splits: Sequence[Split], metric: str, stack: bool, random_state: int
 ) -> tuple[Any, Any]:
     """Combine all members into one fitted ranker; also return their weights."""
@@ -255,7 +255,7 @@ def _combined(
     return Blend.of(rankers, splits[0][1], metric, spreads=spreads, weights=each), weights
 
 
-def _value(members: Sequence[Member], weights: Any, splits: Sequence[Split], metric: str) -> float:
+def _held_out_value(members: Sequence[Member], weights: Any, splits: Sequence[Split], metric: str) -> float:
     """Mean of the metric over all queries, each scored by the members' fits that held it out."""
     values = []
     for k, (_, valid) in enumerate(splits):

@@ -59,7 +59,7 @@ class Blend(Ranker):
         """
         blend = cls([clone(ranker) for ranker in members], metric=metric)
         blend._set_columns(queries)
-        blend._take(members, queries, spreads, weights)
+        blend._set_members(members, queries, spreads, weights)
         return blend
 
     def _fit(self, queries: Queries, valid: Queries | None) -> None:
@@ -71,10 +71,10 @@ class Blend(Ranker):
                 best.see(list(members))
                 if members[-1].fit_summary_["interrupted"]:
                     raise KeyboardInterrupt
-        self._take([] if best.empty else best.state, queries if valid is None else valid)
+        self._set_members([] if best.empty else best.state, queries if valid is None else valid)
         self.fit_summary_["interrupted"] = best.interrupted
 
-    def _take(
+    def _set_members(
         self,
         members: Sequence[Ranker],
         queries: Queries,

@@ -77,10 +77,10 @@ def draw_candidates(n: int, random_state: int | np.random.Generator = 0) -> list
     >>> draw_candidates(1, 34)
     [('linear', {'loss': 'pmop-fd', 'l2': 0.00094})]
     """
-    return list(islice(drawn_without_end(random_state), n))
+    return list(islice(random_candidates(random_state), n))
 
 
-def drawn_without_end(random_state: int | np.random.Generator = 0) -> Iterator[Candidate]:
+def random_candidates(random_state: int | np.random.Generator = 0) -> Iterator[Candidate]:
     """Yield random candidates forever; see ``draw_candidates``."""
     rng = np.random.default_rng(random_state)
     while True:

@@ -82,7 +82,7 @@ class Clock:
         """Whether the time is up."""
         return self.seconds is not None and self.spent >= self.seconds
 
-    def watch(self, *_: Any) -> None:
+    def interrupt_if_over(self, *_: Any) -> None:
         """Progress callback that interrupts a fit when the time is up."""
         if self.over:
             raise OutOfTime
@@ -139,7 +139,7 @@ class Search:
         failure, interrupted = "", False
         for number, k in enumerate(own, 1):
             try:
-                fits.append(self._fit(candidate, k, None if best.empty else self.clock.watch))
+                fits.append(self._fit(candidate, k, None if best.empty else self.clock.interrupt_if_over))
                 interrupted = fits[-1].ranker.fit_summary_["interrupted"]
             except FIT_ERRORS as error:
                 self.failures.append(error)
@@ -159,14 +159,14 @@ class Search:
                 self._report(total, best)
         for k in own:
             self.fits_on[k] += 1
-        member = _member(candidate, dict(zip(own, fits)), start)
+        member = _summarize_fits(candidate, dict(zip(own, fits)), start)
         self.trials.append(member.trial)
         return member, interrupted
 
     def _fit(self, candidate: Candidate, k: int, progress: Progress | None) -> HeldOut:
         """Fit a candidate on split ``k`` and evaluate it there."""
         train, valid = self.splits[k]
-        ranker = unfitted(*candidate, self.metric, self.random_state).fit(train, valid=valid, progress=progress)
+        ranker = build_ranker(*candidate, self.metric, self.random_state).fit(train, valid=valid, progress=progress)
         s = ranker.predict(valid)
         unit = spread(s, valid.offsets)
         return HeldOut(ranker, unit, s / unit, metric_of(self.metric)(s, valid.grade, valid.offsets))
@@ -191,7 +191,7 @@ class Search:
         self.tell(self.done, total, None if best.empty else best.state[0].trial.value)
 
 
-def _member(candidate: Candidate, fits: Mapping[int, HeldOut], start: float) -> Member:
+def _summarize_fits(candidate: Candidate, fits: Mapping[int, HeldOut], start: float) -> Member:
     """Summarize the fits of a candidate, given by split."""
     found = summary(np.concatenate([fit.values for fit in fits.values()]))
     trial = Trial(*candidate, found.mean, found.stderr, time.perf_counter() - start)
@@ -210,14 +210,14 @@ def best_first(members: Iterable[Member]) -> list[Member]:
     return [member for row in zip_longest(*by_split.values()) for member in row if member is not None]
 
 
-def unfitted(name: str, params: Mapping[str, Any], metric: str, random_state: int) -> Ranker:
+def build_ranker(name: str, params: Mapping[str, Any], metric: str, random_state: int) -> Ranker:
     """Build the ranker of a candidate, whose ``base`` may itself be a candidate."""
     kind = ranker_class(name)
     known = kind._get_param_names()
     common = {"random_state": random_state, "metric": metric}
     own, base = dict(params), params.get("base")
     if isinstance(base, tuple):
-        own["base"] = unfitted(base[0], base[1], metric, random_state)
+        own["base"] = build_ranker(base[0], base[1], metric, random_state)
     return kind(**{**{key: value for key, value in common.items() if key in known}, **own})
 
 
@@ -239,4 +239,4 @@ def _check_candidate(candidate: Any, metric: str) -> None:
     check_parameters(kind, params, kind.__name__)
     if isinstance(params.get("base"), tuple):
         _check_candidate(params["base"], metric)
-    unfitted(name, params, metric, 0).check_names()
+    build_ranker(name, params, metric, 0).check_names()

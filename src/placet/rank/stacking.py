@@ -27,21 +27,21 @@ def shrunk_weights(Z: Floats, lists: Lists, shrinkage: float, loss: str = "pl-pa
     n = Z.shape[1]
     equal = Z.mean(axis=1)
 
-    def along(a: Floats) -> tuple[float, Floats]:
+    def loss_of_scale(a: Floats) -> tuple[float, Floats]:
         value, g = bound.value_and_grad(equal * a[0])
         return value, np.array([g @ equal])
 
     free = (np.zeros(1), np.full(1, np.inf))
-    center = float(lbfgs(along, np.ones(1), bounds=free, tol=1e-6).x[0]) / n
+    center = float(lbfgs(loss_of_scale, np.ones(1), bounds=free, tol=1e-6).x[0]) / n
     if not center > 0.0:
         return np.full(n, 1.0 / n)
 
-    def penalized(v: Floats) -> tuple[float, Floats]:
+    def penalized_loss(v: Floats) -> tuple[float, Floats]:
         value, g = bound.value_and_grad(Z @ v)
         gap = v - center
         return value + 0.5 * shrinkage * float(gap @ gap), Z.T @ g + shrinkage * gap
 
-    found = lbfgs(penalized, np.full(n, center), bounds=(np.zeros(n), np.full(n, np.inf)), tol=1e-6).x
+    found = lbfgs(penalized_loss, np.full(n, center), bounds=(np.zeros(n), np.full(n, np.inf)), tol=1e-6).x
     return found / found.sum() if found.sum() > 0 else np.full(n, 1.0 / n)
 
 
@@ -55,7 +55,7 @@ def stacked_weights(
     """
     n, measure = Z.shape[1], metric_of(metric)
     equal = np.full(n, 1.0 / n)
-    part = deal(queries, min(PARTS, len(queries)), random_state)
+    part = random_parts(queries, min(PARTS, len(queries)), random_state)
     if n == 1 or part.max(initial=0) < 1:
         return equal, np.inf
     before = measure(Z @ equal, queries.grade, queries.offsets)
@@ -75,12 +75,12 @@ def stacked_weights(
     return (equal, np.inf) if chosen == np.inf else (shrunk_weights(Z, queries.lists(), chosen), chosen)
 
 
-def deal(queries: Queries, n_parts: int, random_state: int) -> Ints:
+def random_parts(queries: Queries, n_parts: int, random_state: int) -> Ints:
     """Assign each query to a random part (queries,), with queries of at least two different grades spread evenly.
 
     >>> import placet
     >>> data = placet.simulate.queries(10, 5, 2, random_state=0)
-    >>> np.bincount(deal(data, 5, 0)).tolist()
+    >>> np.bincount(random_parts(data, 5, 0)).tolist()
     [2, 2, 2, 2, 2]
     """
     size = np.diff(queries.offsets)
