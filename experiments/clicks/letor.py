@@ -6,7 +6,7 @@ if examined, clicked with probability 0.1 + 0.9 (2^grade - 1) / (2^2 - 1).  The 
 the same way.  Rankers see the clicks alone, no grade; where a method has several settings, the one is taken whose scores
 explain the clicks of the validation part best (`placet.rank.click_likelihood`).  NDCG@10 on the true grades of the test parts.
 
-"linear" chooses between "ranknet" and "pl-partition" (the likelihood of a click under the position-based model) and three penalties,
+"linear" chooses between "ranknet" and "pl-partition" (each click a choice among the rows shown) and three penalties,
 "trees" between the same losses; LightGBM's ``position=`` has trees of the same sizes and as many settings as "trees", XGBoost's
 ``lambdarank_unbiased`` one; "naive" has no positions; "true grades" saw the grades of the training queries.  The values of fold 1
 alone are given beside those of all: there true grades reach 0.72, in all folds 0.70.  About five minutes of one core; what was
