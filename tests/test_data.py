@@ -16,6 +16,7 @@ from scipy import sparse
 
 import placet
 from placet import Comparisons, DataError, Queries, Rankings
+from placet.data.splitting import hold_out
 
 
 @st.composite
@@ -766,3 +767,15 @@ def test_making_ballots_takes_little_memory_beyond_what_is_kept():
     kept = sum(column.nbytes for column in (r.item, r.tier, r.offsets, r.weight))
     assert kept < 6 * n
     assert peak < 2.5 * kept
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 0.99, 1.0])
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 50])
+def test_a_share_held_out_leaves_at_least_one_on_each_side(n, share):
+    rest, held_out = hold_out(n, share, np.random.default_rng(4))
+    assert sorted([*rest, *held_out]) == list(range(n))
+    assert (np.diff(rest) > 0).all()
+    assert (np.diff(held_out) > 0).all()
+    assert len(held_out) == (0 if n < 2 else sorted([1, round(share * n), n - 1])[1])
+    other = [hold_out(n, share, np.random.default_rng(seed))[1].tolist() for seed in range(20)]
+    assert n < 2 or len(set(map(tuple, other))) > 1

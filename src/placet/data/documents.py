@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from placet.data.arrays import as_csr, list_of_rows
 from placet.data.errors import DataError
+from placet.data.splitting import hold_out
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -67,9 +68,8 @@ class Documents:
 
     def split(self, share: float, rng: np.random.Generator) -> tuple["Documents", "Documents"]:
         """Split off a random ``share`` of the documents (at least one): the others, and those split off."""
-        order = rng.permutation(len(self))
-        n = min(max(1, round(share * len(self))), max(len(self) - 1, 0))
-        return self[np.sort(order[n:])], self[np.sort(order[:n])]
+        rest, held_out = hold_out(len(self), share, rng)
+        return self[rest], self[held_out]
 
     def refuse_unlike(self, other: "Documents") -> None:
         """Refuse documents with other numbers of features or labels."""

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats
+from placet.data.splitting import hold_out
 from placet.losses import Bound
 from placet.losses.bregman import PSI
 from placet.optim import ConvergenceWarning, lbfgs
@@ -191,9 +192,7 @@ class SurrogateSearch(Ranker):
         rng = np.random.default_rng(self.random_state)
         train, held_out = queries, valid
         if held_out is None:
-            order = rng.permutation(len(queries))
-            n = min(max(1, round(self.validation * len(queries))), len(queries) - 1)
-            train, held_out = queries[np.sort(order[n:])], queries[np.sort(order[:n])]
+            train, held_out = (queries[part] for part in hold_out(len(queries), self.validation, rng))
         path = Path(train, self.psi, self.l2, self.beta, self.tol, self.max_iter) if self.final is None else None
         best = self._keep_best(self._judge(held_out, lambda state: _scores_of(state, held_out)), self.max_evaluations)
         tried: list[list[float]] = []

@@ -8,6 +8,7 @@ import numpy as np
 
 from placet.cli.rank import make_ranker
 from placet.data import DataError, Queries
+from placet.data.splitting import hold_out
 from placet.losses import LOSSES
 from placet.metrics import compare, summary
 from placet.metrics import metric as metric_of
@@ -39,12 +40,10 @@ def split(path: str, reading: Mapping[str, Any], share: float, seed: int) -> tup
     data, _ = load(path, reading)
     if not isinstance(data, Queries):
         raise DataError("these are no graded rows with features; LETOR files and tables with a query and a grade are")
-    n = len(data)
-    back = min(max(1, round(share * n)), n - 1)
-    if n < 2:
+    if len(data) < 2:
         raise DataError("one query cannot be split; bring two at least")
-    order = np.random.default_rng(seed).permutation(n)
-    return data[np.sort(order[back:])], data[np.sort(order[:back])]
+    rest, held_out = hold_out(len(data), share, np.random.default_rng(seed))
+    return data[rest], data[held_out]
 
 
 def train(
