@@ -235,8 +235,8 @@ def _choose_table(
                 f"{table.name}: the columns {table.names} are those of {name}, which are read without {unknown}; leave "
                 "it out, or name the format with format="
             )
-    if (said := ways_with_clicks(table.names)) is not None:
-        raise DataError(f"{table.name}: the columns {table.names} {said}")
+    if (ways_on := ways_with_clicks(table.names)) is not None:
+        raise DataError(f"{table.name}: the columns {table.names} {ways_on}")
     ways = "; ".join(f'format="{name}", {FORMATS[name].hint}' for name in possible)
     raise DataError(f"{table.name}: the columns {table.names} tell no format; say {ways}")
 
