@@ -86,7 +86,7 @@ def check_parameters(loss: str, params: Mapping[str, Any]) -> None:
     if loss == "lambdaloss":
         _check_pair_weights(**params)
     nodes = params.get("nodes", NODES)
-    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < FEWEST_NODES:
+    if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < FEWEST_NODES:
         raise ValueError(f"nodes must be a whole number of at least {FEWEST_NODES}, not {nodes!r}")
 
 
