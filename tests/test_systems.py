@@ -113,6 +113,42 @@ def test_without_differences_false_ones_are_rare(correction):
     assert wrong <= 12  # 6 of 60 are expected at most, and 12 or fewer with 99%
 
 
+def test_a_corrected_p_value_is_never_below_the_raw_one():
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        pair = compare_systems({name: rng.random(40) for name in "ab"}, n_boot=500).pairs[0]
+        assert pair.gap.p_value <= pair.p_max_t <= pair.gap.p_value + 0.1
+
+
+def test_lists_without_any_value_change_no_p_value():
+    rng = np.random.default_rng(0)
+    a, b = rng.random(8) + 0.3, rng.random(8)
+    padded = {"a": np.append(a, [NAN] * 12), "b": np.append(b, [NAN] * 12)}
+    pair = compare_systems(padded).pairs[0]
+    assert pair.p_max_t == pair.gap.p_value == compare_systems({"a": a, "b": b}).pairs[0].p_max_t
+
+
+def test_a_pair_that_shares_no_list_does_not_count_and_the_others_are_compared():
+    rng = np.random.default_rng(0)
+    c, early = rng.random(16), np.arange(16) < 8
+    table = {"a": np.where(early, c + 0.5, NAN), "b": np.where(early, NAN, c - 0.5), "c": c}
+    found = compare_systems(table)
+    pairs = {(pair.a, pair.b): pair for pair in found.pairs}
+    nothing = pairs["a", "b"]
+    assert np.isnan([nothing.gap.difference, nothing.gap.low, nothing.gap.high]).all()
+    assert (nothing.gap.n_lists, nothing.gap.n_left_out) == (0, 16)
+    assert (nothing.gap.p_value, nothing.p_holm, nothing.p_max_t) == (1.0, 1.0, 1.0)
+    raw = [pairs[pair].gap.p_value for pair in (("a", "c"), ("c", "b"))]
+    assert raw == [2 / 2**8] * 2
+    assert [pairs[pair].p_holm for pair in (("a", "c"), ("c", "b"))] == holm(raw).tolist()
+    assert found.tiers() == [("a",), ("c",), ("b",)]
+
+
+def test_the_first_of_a_pair_has_the_higher_mean_over_its_own_lists():
+    pair = compare_systems({"a": [0.9, 0.9, 0.1, 0.1, NAN, NAN], "b": [NAN, NAN, 0.2, 0.2, 0.2, 0.2]}).pairs[0]
+    assert (pair.a, pair.gap.difference) == ("a", pytest.approx(-0.1))
+
+
 def test_equal_systems_and_wrong_input():
     same = compare_systems({"a": TABLE["x"], "b": TABLE["x"], "c": TABLE["z"]})
     assert {(p.a, p.b): p.p_max_t for p in same.pairs}["a", "b"] == 1.0

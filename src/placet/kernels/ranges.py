@@ -30,10 +30,10 @@ def clear(column, offsets):
 @jit()
 def begins_beyond(s, offsets, far):
     """Whether the first score of any list is above ``far`` or below ``-far``.  O(lists)."""
+    beyond = False
     for q in range(len(offsets) - 1):
-        if offsets[q + 1] > offsets[q] and abs(s[offsets[q]]) > far:
-            return True
-    return False
+        beyond |= offsets[q + 1] > offsets[q] and abs(s[offsets[q]]) > far
+    return beyond
 
 
 @jit()

@@ -35,7 +35,8 @@ class Systems:
     """Result of `compare_systems`.  Names are sorted by mean, best first; ``tier`` counts from 1.
 
     ``n_runs`` is the number of runs (seeds) of each system, ``run_spread`` the standard deviation of the means of its
-    runs (NaN with one run).  In ``pairs``, ``a`` is the better system.
+    runs (NaN with one run).  In ``pairs``, ``a`` has the higher mean over its own lists; on the lists that it shares
+    with ``b`` the difference can be negative if the two are undefined on different lists.
     """
 
     names: tuple[str, ...]
@@ -74,7 +75,8 @@ def compare_systems(
 
     ``values``: name -> values of one metric, (lists,), or (runs, lists) for several runs of a system with different
     seeds.  The value of a list is the mean over the runs in which it is defined; lists for which either system is NaN
-    are left out of a pair and counted there.
+    are left out of a pair and counted there.  A pair that shares no list has a difference of NaN and p-values of 1, and
+    is not counted by the corrections.
 
     The statistic of a pair is abs(sum d) / sqrt(sum d^2) over its differences d, which increases with Student's t; its
     null distribution is that of random signs, the same sign for all pairs of a list (all 2^n patterns if at most
@@ -105,12 +107,13 @@ def compare_systems(
     table = np.column_stack([mean[name] for name in names])
     n = len(names)
     first, second = np.triu_indices(n, 1)
-    gaps = [
-        compare(table[:, i], table[:, j], n_boot=n_boot, level=level, random_state=random_state)
-        for i, j in zip(first, second)
-    ]
+    asked: Any = {"n_boot": n_boot, "level": level, "random_state": random_state}
+    gaps = [compare_shared_lists(table[:, i], table[:, j], **asked) for i, j in zip(first, second)]
+    p, shared = np.array([gap.p_value for gap in gaps]), np.array([gap.n_lists > 0 for gap in gaps])
+    p_holm = np.ones(len(gaps))
+    p_holm[shared] = holm(p[shared])
     p_max_t = _stepdown(table[:, first] - table[:, second], n_boot, random_state)
-    p_holm = holm([gap.p_value for gap in gaps])
+    p_max_t = np.maximum(p_max_t, p)  # their random signs differ, and so could the last digits
     pairs = tuple(
         Pair(names[i], names[j], gap, float(h), float(m))
         for i, j, gap, h, m in zip(first, second, gaps, p_holm, p_max_t)
@@ -131,6 +134,14 @@ def compare_systems(
         correction,
         level,
     )
+
+
+def compare_shared_lists(a: Floats, b: Floats, **asked: Any) -> PairedDifference:
+    """`compare`, or a difference of NaN with a p-value of 1 if no list is defined in both."""
+    if np.isnan(a - b).all() and len(a):
+        nan = float("nan")
+        return PairedDifference(nan, nan, nan, asked["level"], 1.0, 0, len(a))
+    return compare(a, b, **asked)
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -163,6 +174,7 @@ def tiers(scores: Floats, above: NDArray[np.bool_]) -> Ints:
 
 def _stepdown(d: Floats, n_flips: int, random_state: int) -> Floats:
     """Westfall and Young's stepdown p-values of the columns of d (lists, pairs), ignoring NaN."""
+    d = d[~np.isnan(d).all(axis=1)]  # so that few lists with a value stay few: all their signs are tried
     d = np.where(np.isnan(d), 0.0, d)
     size = np.sqrt((d * d).sum(axis=0))
     unit = np.divide(d, size, out=np.zeros_like(d), where=size > 0)
