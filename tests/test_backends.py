@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 import placet
 from placet.data import DataError, Queries
 from placet.metrics import ndcg
-from placet.rank import TreeRanker, autorank
+from placet.rank import TreeRanker, autorank, engines
 from placet.rank.foreign import _monotone_values, forest_of, last_below, trees_of_catboost, trees_of_xgboost
 from placet.simulate import queries
 
@@ -191,6 +191,49 @@ def test_what_a_backend_does_not_take_is_refused(backend):
     with pytest.raises(ValueError, match=r"(XGBoost|CatBoost) cannot grow such trees"):
         TreeRanker(backend=backend, n_trees=3, engine=own).fit(TRAIN)
     assert (ranker.n_trees_, ranker.predict(flat).any()) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("package", "own", "words"),
+    [
+        ("lightgbm", {"num_laves": 3}, "engine holds num_laves, which LightGBM does not know; did you mean num_leaves"),
+        ("lightgbm", {"num_classes": 3}, "engine holds num_class=3, but a ranker has one score per row"),
+        ("lightgbm", {"linear_tree": True}, "engine holds linear_tree=True, but leaves must hold one value"),
+        ("lightgbm", {"boost": "dart"}, "changes earlier trees .* fit without a validation set"),
+        ("xgboost", {"max_leafs": 3}, "engine holds max_leafs, which XGBoost does not know; did you mean max_leaves"),
+        ("xgboost", {"booster": "gblinear"}, "engine holds booster='gblinear', but only plain sums of trees"),
+        ("xgboost", {"booster": "dart"}, "engine holds booster='dart', but only plain sums of trees"),
+        ("xgboost", {"num_class": 3}, "engine holds num_class=3, but a ranker has one score per row"),
+        ("catboost", {"num_laves": 3}, "CatBoost cannot grow such trees: .*num_laves"),
+    ],
+)
+def test_engine_parameters_that_would_be_ignored_or_cannot_be_kept_are_refused(package, own, words):
+    pytest.importorskip(package)
+    with pytest.raises(ValueError, match=words):
+        TreeRanker(n_trees=2, min_rows=3, backend=package, engine=own).fit(TRAIN, valid=TEST)
+
+
+@pytest.mark.parametrize(("package", "name"), [("lightgbm", "eta"), ("xgboost", "learning_rate")])
+def test_a_second_name_of_a_parameter_counts(package, name):
+    pytest.importorskip(package)
+    given, meant = ({"engine": {name: 0.5}}, {"learning_rate": 0.5})
+    one, other = (TreeRanker(n_trees=3, min_rows=3, backend=package, **more).fit(TRAIN) for more in (given, meant))
+    np.testing.assert_array_equal(one.predict(TEST), other.predict(TEST))
+
+
+def test_engines_use_placets_threads_and_one_for_small_tables(monkeypatch):
+    pytest.importorskip("xgboost")
+    pytest.importorskip("catboost")
+    settings = TreeRanker()._settings(TRAIN)
+    assert engines.LightGBM(settings, TRAIN, None).booster.params["num_threads"] == 1
+    config = json.loads(engines.XGBoost(settings, TRAIN, None).booster.save_config())
+    assert config["learner"]["generic_param"]["nthread"] == "1"
+    assert engines.CatBoost(settings, TRAIN, None)._params()["thread_count"] == 1
+    monkeypatch.setattr(engines, "SMALL_TABLE", 0)
+    monkeypatch.setattr(engines, "get_threads", lambda: 5)
+    assert engines.n_threads(TRAIN) == 5
+    monkeypatch.setattr(engines, "is_forked", lambda: True)
+    assert engines.n_threads(TRAIN) == 1
 
 
 def test_importances_are_shares_of_the_variance_and_shapley_values_sum(backend):

@@ -2,9 +2,10 @@
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from difflib import get_close_matches
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -15,7 +16,11 @@ from placet.data.arrays import Floats, Ints, is_sparse
 from placet.data.packages import import_optional
 from placet.rank.foreign import Tree, forest_of, trees_of_catboost, trees_of_xgboost
 from placet.rank.forest import Forest
-from placet.threads import is_forked
+from placet.threads import get_threads, is_forked
+
+SMALL_TABLE = 1_000_000
+"""Cells up to which engines use one thread: a round takes some 50 ms, and more threads mainly wait for each other, on a
+busy machine a hundred times as long as they work."""
 
 
 class Settings(NamedTuple):
@@ -50,7 +55,12 @@ class LightGBM:
 
     def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
         lgb = lightgbm()
-        params = lightgbm_params(settings)
+        params = lightgbm_params(settings, n_threads(queries))
+        if params.get("boosting") == "dart" and valid is not None:
+            raise ValueError(
+                "engine holds boosting='dart', which changes earlier trees in every round: the best number of them "
+                "cannot be kept; fit without a validation set"
+            )
         train = lgb.Dataset(queries.X, queries.grade, params=params).construct()
         self.n_features, self.booster = queries.n_features, None
         if any(train.feature_num_bin(k) > 1 for k in range(queries.n_features)):  # else LightGBM fails
@@ -78,8 +88,13 @@ class LightGBM:
         return partial(Forest.from_text, self.booster.model_to_string(num_iteration=n_trees or None))
 
 
-def lightgbm_params(settings: Settings) -> dict[str, Any]:
+def lightgbm_params(settings: Settings, threads: int = 1) -> dict[str, Any]:
     """The settings as LightGBM parameters."""
+    names = lightgbm_names()
+    own = {names.get(name, name): value for name, value in settings.own.items()}
+    refuse_unknown(own, names or own, "lightgbm")
+    refuse_value(own, "num_class", lambda value: int(value) != 1, "a ranker has one score per row")
+    refuse_value(own, "linear_tree", bool, "leaves must hold one value")
     return {
         "objective": "none",
         "metric": "none",
@@ -95,10 +110,21 @@ def lightgbm_params(settings: Settings) -> dict[str, Any]:
         "deterministic": True,
         "force_row_wise": True,
         "verbosity": -1,
-        **({"num_threads": 1} if is_forked() else {}),
+        "num_threads": threads,
         **({"monotone_constraints": settings.sign.tolist()} if settings.sign.any() else {}),
-        **settings.own,
+        **own,
     }
+
+
+@cache
+def lightgbm_names() -> dict[str, str]:
+    """The main name of every name of a parameter; empty if this version of LightGBM does not list all of them."""
+    try:
+        aliases = lightgbm().basic._ConfigAliases._get_all_param_aliases()
+    except AttributeError:
+        return {}
+    names = {alias: main for main, others in aliases.items() for alias in (main, *others)}
+    return names if "deterministic" in names else {}  # it has one name only
 
 
 class XGBoost:
@@ -107,7 +133,11 @@ class XGBoost:
     def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
         self.xgb = package("xgboost")
         self.table, self.n_features = dense(queries.X, "xgboost"), queries.n_features
+        own = {XGBOOST_NAMES.get(name, name): value for name, value in settings.own.items()}
+        refuse_value(own, "booster", lambda value: value != "gbtree", "only plain sums of trees can be kept")
+        refuse_value(own, "num_class", lambda value: int(value) > 1, "a ranker has one score per row")
         params = {
+            "num_feature": queries.n_features,
             "tree_method": "hist",
             "grow_policy": "lossguide",
             "max_depth": 0,
@@ -121,13 +151,14 @@ class XGBoost:
             "base_score": 0.0,
             "disable_default_eval_metric": True,
             "verbosity": 0,
-            **({"nthread": 1} if is_forked() else {}),
+            "nthread": n_threads(queries),
             **({"monotone_constraints": str(tuple(settings.sign.tolist()))} if settings.sign.any() else {}),
-            **settings.own,
+            **own,
         }
         self.train = self.xgb.DMatrix(self.table, queries.grade)
         self.valid = None if valid is None else self.xgb.DMatrix(dense(valid.X, "xgboost"))
         self.booster = self.xgb.Booster(params, [data for data in (self.train, self.valid) if data is not None])
+        refuse_unknown(own, {*_keys(json.loads(self.booster.save_config())), "eval_metric", "verbosity"}, "xgboost")
         self.rounds = 0
 
     def grow(self, slopes: Any) -> bool:
@@ -144,6 +175,25 @@ class XGBoost:
         return lambda: forest_of(found(), self.n_features).with_row_counts(self.table)
 
 
+XGBOOST_NAMES = {
+    "learning_rate": "eta",
+    "reg_lambda": "lambda",
+    "reg_alpha": "alpha",
+    "min_split_loss": "gamma",
+    "n_jobs": "nthread",
+    "random_state": "seed",
+}
+"""XGBoost's second names of parameters, and the names used here."""
+
+
+def _keys(config: Any) -> Iterator[str]:
+    """All names at any depth of what was read from JSON."""
+    if isinstance(config, Mapping):
+        yield from config
+    for part in config.values() if isinstance(config, Mapping) else config if isinstance(config, list) else ():
+        yield from _keys(part)
+
+
 class CatBoost:
     """Symmetric trees by CatBoost, each grown as its own model; leaves take a Newton step.
 
@@ -155,7 +205,7 @@ class CatBoost:
     def __init__(self, settings: Settings, queries: Queries, valid: Queries | None) -> None:
         self.catboost = package("catboost")
         self.table, self.n_features = dense(queries.X, "catboost"), queries.n_features
-        self.settings, self.sign = settings, settings.sign
+        self.settings, self.sign, self.threads = settings, settings.sign, n_threads(queries)
         self.grown: list[list[Tree]] = []  # one per round: a tree, or none if the drawn features have no split
         self.valid_table = None if valid is None else dense(valid.X, "catboost")
         self.s = np.zeros(len(self.table))
@@ -214,7 +264,7 @@ class CatBoost:
             "random_seed": own.random_state + len(self.grown),
             "logging_level": "Silent",
             "allow_writing_files": False,
-            **({"thread_count": 1} if is_forked() else {}),
+            "thread_count": self.threads,
             **drawn,
             **limits,
             **{name: value for name, value in own.own.items() if name != "border_count"},
@@ -226,6 +276,26 @@ class CatBoost:
     def trees(self, n_trees: int) -> Callable[[], Forest]:
         found = [tree for drawn in self.grown[:n_trees] for tree in drawn]
         return lambda: forest_of(found, self.n_features).with_row_counts(self.table)
+
+
+def n_threads(queries: Queries) -> int:
+    """The number of threads that grow trees on these rows; the trees do not depend on it."""
+    return 1 if is_forked() or queries.X.shape[0] * queries.n_features <= SMALL_TABLE else get_threads()
+
+
+def refuse_unknown(own: Mapping[str, Any], known: Collection[str], backend: str) -> None:
+    """Raise a ``ValueError`` if ``engine`` holds a parameter that the engine would ignore without a word."""
+    for name in own:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            way_out = f"did you mean {near[0]}?" if near else "see its list of parameters"
+            raise ValueError(f"engine holds {name}, which {NAMES[backend]} does not know; {way_out}")
+
+
+def refuse_value(own: Mapping[str, Any], name: str, wrong: Callable[[Any], bool], why: str) -> None:
+    """Raise a ``ValueError`` if ``engine`` holds a value of this parameter that Placet cannot use."""
+    if name in own and wrong(own[name]):
+        raise ValueError(f"engine holds {name}={own[name]!r}, but {why}; leave {name} out")
 
 
 @contextmanager
