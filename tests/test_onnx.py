@@ -78,4 +78,6 @@ def test_a_forest_without_trees_scores_nothing(tmp_path):
     with pytest.warns(UserWarning, match="no tree could be grown"):
         ranker = TreeRanker().fit(flat)
     ranker.to_onnx(tmp_path / "model.onnx")
-    assert answer(tmp_path / "model.onnx", DATA.X[:3]).tolist() == [0.0, 0.0, 0.0]
+    X = np.array(DATA.X[:3])
+    X[0, 0], X[1, 1] = np.nan, np.inf
+    assert answer(tmp_path / "model.onnx", X).tolist() == [0.0, 0.0, 0.0]

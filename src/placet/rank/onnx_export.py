@@ -95,8 +95,9 @@ def _network(graph: _Graph, ranker: Any) -> str:
 
 def _trees(graph: _Graph, ranker: Any) -> str:
     forest: Forest = ranker.trees_
-    if not len(forest.roots):
-        return graph.add("MatMul", ["X", graph.constant(np.zeros((forest.n_features, 1)))])
+    if not len(forest.roots):  # a product with zeros would be NaN in rows with NaN
+        zero = graph.package.numpy_helper.from_array(np.zeros(1))
+        return graph.add("ConstantOfShape", [graph.add("Shape", ["X"], start=0, end=1)], value=zero)
     inner = forest.feature >= 0
     how = forest.how[inner]
     if (how & CATEGORY).any() or (how & ZERO_IS_MISSING).any():
