@@ -35,8 +35,8 @@ class OfTrees(Ranker):
     def shapley(self, X: Any) -> Floats:
         """Shapley values (rows, features): the contribution of each feature to the score of each row.
 
-        They equal those of LightGBM (``pred_contrib``) up to rounding, and sum to the score minus a constant, the sum of
-        the trees' mean leaf values.  Each mean is over the rows counted in the leaves: those drawn for the tree by
+        They equal those of LightGBM (``pred_contrib``) up to rounding, and sum to the score minus a constant, the sum
+        of the trees' mean leaf values.  Each mean is over the rows counted in the leaves: those drawn for the tree by
         LightGBM with ``subsample``, otherwise all training rows, where XGBoost's and CatBoost's empty leaves count as
         one row each.
         """
