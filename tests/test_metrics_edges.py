@@ -123,6 +123,12 @@ def test_gains_whose_sum_is_beyond_the_largest_number():
     assert values.tolist() == [1.0, 1 / math.log2(3)]
 
 
+def test_a_string_is_one_metric():
+    lists = [2.0, 1.0], [0, 1], [0, 2]
+    assert m.evaluate("ndcg@1", *lists) == m.evaluate(m.metric("ndcg@1"), *lists) == m.evaluate(["ndcg@1"], *lists)
+    assert list(m.evaluate("ndcg@1", *lists)) == ["ndcg@1"]
+
+
 # Summaries and comparisons.
 
 

@@ -285,7 +285,29 @@ def test_compare_scores_and_models(run, folder, model):
     assert table[0].split("\t")[:3] == ["metric", "system", "mean"]
     assert "at least two systems" in run("compare", model, "valid.letor", code=2)
     (folder / "short.txt").write_text("1.0\n")
-    assert "1 scores for 180 rows" in run("compare", model, "short.txt", "valid.letor", code=2)
+    assert "short.txt: 1 scores for 180 rows" in run("compare", model, "short.txt", "valid.letor", code=2)
+
+
+def test_compare_says_what_a_run_lacks_and_which_options_need_others(run, placet_command, folder):
+    (folder / "two.qrels").write_text("1 0 d1 1\n1 0 d2 0\n2 0 d1 1\n2 0 d2 0\n")
+    (folder / "all.run").write_text("1 Q0 d1 1 2.0 t\n1 Q0 d2 2 1.0 t\n2 Q0 d2 1 2.0 t\n2 Q0 d1 2 1.0 t\n")
+    (folder / "half.run").write_text("1 Q0 d1 1 2.0 t\n1 Q0 d2 2 1.0 t\n1 Q0 d1 3 0.5 t\n")
+    err = run("compare", "all.run", "half.run", "two.qrels", code=2)
+    assert "half.run:3: document 'd1' occurs more than once for topic '1'" in err
+    assert "--on-error skip" in err
+    words = ("compare", "all.run", "half.run", "two.qrels", "--on-error", "skip", "-m", "rr", "--json")
+    with pytest.warns(placet.io.DataWarning, match="half.run: left out 1 line"):
+        rows = json.loads(run(*words))
+    assert [row["mean"] for row in rows] == [0.75, 0.5]
+    (folder / "half.run").write_text("1 Q0 d1 1 2.0 t\n")
+    for command in (["compare", "all.run", "half.run", "two.qrels"], ["evaluate", "half.run", "two.qrels"]):
+        err = placet_command(*command)[1]
+        assert "half.run: 1 of 2 queries are not in it; there it retrieves nothing" in err
+        assert "all.run" not in err
+    said = "a=all.run: files have names with --all-pairs only; add that, or give all.run alone"
+    assert said in run("compare", "a=all.run", "half.run", "two.qrels", code=2)
+    said = "--correction holm is for tiers of systems; add --all-pairs, or leave it out"
+    assert said in run("compare", "all.run", "half.run", "two.qrels", "--correction", "holm", code=2)
 
 
 def test_rows_that_do_not_fit_the_model_are_refused(run, model):
@@ -420,6 +442,9 @@ def test_empty_cells_are_kept_for_trees_as_the_error_says(run, folder):
     run(*words, "--read", "missing=keep")
     assert said in run("score", "gaps.placet", "gaps.csv", code=2)
     assert len(run("score", "gaps.placet", "gaps.csv", "--read", "missing=keep").split()) == 3
+    assert "gaps.csv:2: x is empty" in run("compare", "gaps.placet", "gaps.placet", "gaps.csv", code=2)
+    same = json.loads(run("compare", "gaps.placet", "gaps.placet", "gaps.csv", "--read", "missing=keep", "--json"))
+    assert same[0]["mean"] == same[1]["mean"]
 
 
 def test_validation_rows_that_say_nothing(run, folder):

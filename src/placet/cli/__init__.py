@@ -6,7 +6,21 @@ import warnings
 
 import typer
 
-from placet.cli import aggregate, audit, completion, data, demo, diff, evaluate, rank, serve, simulate, stopping, track
+from placet.cli import (
+    aggregate,
+    audit,
+    completion,
+    data,
+    demo,
+    diff,
+    evaluate,
+    rank,
+    serve,
+    simulate,
+    stopping,
+    systems,
+    track,
+)
 from placet.cli.output import say
 from placet.kernels import tell_when_compiling
 
@@ -24,7 +38,7 @@ app.command("audit")(audit.audit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("train")(rank.train)
 app.command("score")(rank.score)
-app.command("compare")(rank.compare)
+app.command("compare")(systems.compare)
 app.add_typer(simulate.app, name="simulate")
 app.command("track")(track.track)
 app.command("serve")(serve.serve)

@@ -50,6 +50,7 @@ def evaluate(
     specs = [metric_of(with_compat(text, compat)) for text in split_specs(metric)]
     with progress_bar("reading"):
         judged = read_judged(scores, labels, **reading)
+    say_unanswered(scores, judged)
     scored_by_propensity = any(spec.name in ("psp", "psndcg") for spec in specs)
     has_labels = judged.name is not None and judged.name.dtype.kind == "i"
     propensity = row_propensities(judged, labels, train) if scored_by_propensity and has_labels else None
@@ -76,6 +77,12 @@ def evaluate(
     for spec, s in table:
         if s.n_undefined:
             say(f"{spec}: {s.n_undefined} of {s.n_lists + s.n_undefined} queries have no value and are not in the mean")
+
+
+def say_unanswered(path: Path, judged: "Judged") -> None:
+    """Say how many queries have no row in a run: nothing was retrieved there."""
+    if judged.n_unanswered:
+        say(f"{path}: {judged.n_unanswered} of {len(judged.qid)} queries are not in it; there it retrieves nothing")
 
 
 def subtopics(judged: "Judged", specs: list[Any], labels: Path) -> Any:

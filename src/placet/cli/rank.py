@@ -1,4 +1,4 @@
-"""``placet train``, ``placet score`` and ``placet compare``: rankers from files of graded rows."""
+"""``placet train`` and ``placet score``: rankers from files of graded rows."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.evaluate import split_specs, value_per_query
 from placet.cli.in_parts import InParts, OnDask, open_parts
 from placet.cli.options import (
     AsJson,
-    Level,
-    Out,
     Relations,
     Seed,
     check_ranker,
@@ -22,15 +19,13 @@ from placet.cli.options import (
     check_target,
     complete_losses,
     complete_rankers,
-    from_stdin,
     reads,
 )
-from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say, value_of
+from placet.cli.output import deliver, parameters, progress_bar, say, value_of
 from placet.cli.scoring import (
     CONTROL_HELP,
     check_control,
     is_table,
-    read_known_features,
     read_table_to_score,
     read_table_to_train,
 )
@@ -40,7 +35,6 @@ if TYPE_CHECKING:
 
     from placet.data import Queries
     from placet.io import MultiLabel
-    from placet.io.judged import Judged
 
 NO_OPTIONS: Mapping[str, Any] = {}
 
@@ -180,7 +174,7 @@ def score(
 
     ranker = load(model)
     with progress_bar("scoring"):
-        read_rows = _rows_reader(ranker.learns_from, files_of(relation), reading)
+        read_rows = rows_reader(ranker.learns_from, files_of(relation), reading)
         if is_table(file) and not relation and ranker.learns_from not in FORMATS_READ:
             rows: Any = read_table_to_score(file, ranker, reading, run)
         else:
@@ -216,65 +210,6 @@ def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[st
             rows.offsets[q] + np.argsort(-scores[rows.offsets[q] : rows.offsets[q + 1]], kind="stable"), 1
         )
     )
-
-
-def compare(
-    systems: Annotated[
-        list[Path],
-        typer.Argument(callback=from_stdin, help="Models, files of scores, or TREC runs; the first is A."),
-    ],
-    labels: Annotated[Path, typer.Argument(callback=from_stdin, help="LETOR / svmlight file, or TREC qrels.")],
-    metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10",
-    relation: Relations = None,
-    level: Level = 0.95,
-    seed: Seed = 0,
-    all_pairs: Annotated[
-        bool, typer.Option("--all-pairs", help="Every pair, corrected for their number, and tiers of systems.")
-    ] = False,
-    correction: Annotated[str, typer.Option(help="What makes tiers with --all-pairs: max-t, holm or none.")] = "max-t",
-    out: Out = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compare systems on the same queries: means, and the difference of each from the first.
-
-    Intervals are by bootstrap over queries, p-values by randomly flipping signs of the paired differences.  With
-    --all-pairs, files may be named (name=path), and files with the same name are runs (seeds) of one system.
-    """
-    from placet.cli.systems import named_systems, show_all_pairs
-    from placet.metrics import compare as paired
-    from placet.metrics import metric as metric_of
-    from placet.metrics import summary
-
-    if len(systems) < 2:
-        raise ValueError("give at least two systems and the labels: placet compare A B LABELS")
-    check_suffix(out)
-    specs = [metric_of(text) for text in split_specs(metric)]
-    if all_pairs:
-        named = named_systems(systems)
-        with progress_bar("scoring"):
-            runs = {
-                name: [_read_judged(path, labels, files_of(relation)) for path in paths]
-                for name, paths in named.items()
-            }
-        asked: dict[str, Any] = {"correction": correction, "level": level, "random_state": seed}
-        show_all_pairs(specs, runs, labels, out=out, as_json=as_json, **asked)
-        return
-    with progress_bar("scoring"):
-        judged = [_read_judged(path, labels, files_of(relation)) for path in systems]
-    head = ["metric", "system", "mean", "stderr", "queries", "minus first", "low", "high", "p"]
-    rows: list[list[Any]] = []
-    for spec in specs:
-        values = [value_per_query(spec, one, labels) for one in judged]
-        with progress_bar(f"comparing by {spec!r}"):
-            gaps = [paired(own, values[0], level=level, random_state=seed) for own in values[1:]]
-        for path, own, gap in zip(systems, map(summary, values), [None, *gaps]):
-            row = [repr(spec), str(path), own.mean, own.stderr, own.n_lists]
-            ends = [None] * 4 if gap is None else [gap.difference, gap.low, gap.high, gap.p_value]
-            rows.append([*row, *ends])
-        left_out = summary(values[0]).n_undefined
-        if left_out:
-            say(f"{spec!r}: {left_out} queries have no value and are left out")
-    deliver(out, as_json, head, rows)
 
 
 def read_queries(
@@ -390,10 +325,10 @@ def _reader(
         return partial(read_subtopics, relations=relations, judged=judged, options=options)
     if learns_from not in READERS:
         raise ValueError(f"--ranker {name} needs {NO_READER[learns_from]}")
-    return _rows_reader(learns_from, relations, options)
+    return rows_reader(learns_from, relations, options)
 
 
-def _rows_reader(
+def rows_reader(
     learns_from: str, relations: dict[str, Path], options: Mapping[str, Any] = NO_OPTIONS
 ) -> Callable[[Path, int | None], Any]:
     """The function that reads the files of a ranker, with the options that its formats accept."""
@@ -466,24 +401,6 @@ def _choose_ranker(
     say(repr(choice))
     about = {"validation": choice.value, "tried": len(choice.trials), "interrupted": choice.interrupted}
     return about, choice.ranker
-
-
-def _read_judged(path: Path, labels: Path, relations: dict[str, Path]) -> "Judged":
-    """Scores matched with labels, read from a file or computed by a model."""
-    from placet.io.judged import read_judged, score_rows
-    from placet.rank import load
-    from placet.rank.files import is_saved
-
-    if not is_saved(path):
-        return read_judged(path, labels)
-    ranker = load(path)
-    if ranker.learns_from == "labels":
-        raise ValueError(f"{path}: a ranker of labels is compared by files of scores; make one with: placet score")
-    if is_table(labels) and not relations and ranker.learns_from not in FORMATS_READ:
-        rows = read_known_features(labels, [str(name) for name in ranker.features_ or ()], {})
-    else:
-        rows = _rows_reader(ranker.learns_from, relations)(labels, ranker.n_features_in_)
-    return score_rows(rows.restore(ranker.predict(rows)), rows)
 
 
 @contextmanager

@@ -1,11 +1,129 @@
-"""``placet compare --all-pairs``: every pair of systems, corrected for their number, and tiers of systems."""
+"""``placet compare``: systems on the same queries, each against the first, or all pairs and tiers of systems."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from placet.cli.evaluate import value_per_query
-from placet.cli.output import deliver, progress_bar, say, show_table
+import typer
+
+from placet.cli.evaluate import say_unanswered, split_specs, value_per_query
+from placet.cli.options import AsJson, Level, Out, Relations, Seed, check_reading, from_stdin, reads
+from placet.cli.output import check_suffix, deliver, progress_bar, say, show_table
+from placet.cli.rank import FORMATS_READ, files_of, rows_reader
+from placet.cli.scoring import is_table, read_known_features
+
+if TYPE_CHECKING:
+    from placet.io import Judged
+
+
+@reads
+def compare(
+    systems: Annotated[
+        list[Path],
+        typer.Argument(callback=from_stdin, help="Models, files of scores, or TREC runs; the first is A."),
+    ],
+    labels: Annotated[Path, typer.Argument(callback=from_stdin, help="LETOR / svmlight file, or TREC qrels.")],
+    metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10",
+    relation: Relations = None,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="Every pair, corrected for their number, and tiers of systems.")
+    ] = False,
+    correction: Annotated[
+        str, typer.Option(help="What makes tiers with --all-pairs: max-t (unless given), holm or none.")
+    ] = "",
+    out: Out = None,
+    as_json: AsJson = False,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Compare systems on the same queries: means, and the difference of each from the first.
+
+    Intervals are by bootstrap over queries, p-values by randomly flipping signs of the paired differences.  With
+    --all-pairs, files may be named (name=path), and files with the same name are runs (seeds) of one system.
+    """
+    from placet.metrics import metric as metric_of
+
+    if len(systems) < 2:
+        raise ValueError("give at least two systems and the labels: placet compare A B LABELS")
+    if not all_pairs:
+        _refuse_all_pairs_only(systems, correction)
+    check_suffix(out)
+    check_reading(reading, ["qrels", "letor", "features", "xmc", "letor-agg"], "placet compare")
+    specs = [metric_of(text) for text in split_specs(metric)]
+    read_system = partial(_read_system, labels=labels, relations=files_of(relation), options=reading)
+    asked: dict[str, Any] = {"level": level, "random_state": seed}
+    if all_pairs:
+        named = named_systems(systems)
+        with progress_bar("scoring"):
+            runs = {name: [read_system(path) for path in paths] for name, paths in named.items()}
+        show_all_pairs(specs, runs, labels, correction=correction or "max-t", out=out, as_json=as_json, **asked)
+        return
+    with progress_bar("scoring"):
+        judged = [read_system(path) for path in systems]
+    _show_differences(specs, list(zip(map(str, systems), judged)), labels, asked, out, as_json)
+
+
+def _refuse_all_pairs_only(systems: Sequence[Path], correction: str) -> None:
+    """Raise a ``ValueError`` for a correction or a named system, which need --all-pairs."""
+    if correction:
+        raise ValueError(f"--correction {correction} is for tiers of systems; add --all-pairs, or leave it out")
+    for path in systems:
+        name, sign, rest = str(path).partition("=")
+        if sign and name and not path.exists() and Path(rest).exists():
+            raise ValueError(f"{path}: files have names with --all-pairs only; add that, or give {rest} alone")
+
+
+def _show_differences(
+    metrics: Sequence[Any],
+    systems: "list[tuple[str, Judged]]",
+    labels: Path,
+    asked: Mapping[str, Any],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the mean of each system and its difference from the first, by each metric."""
+    from placet.metrics import summary
+    from placet.metrics.systems import compare_shared_lists
+
+    head = ["metric", "system", "mean", "stderr", "queries", "minus first", "low", "high", "p"]
+    rows: list[list[Any]] = []
+    for spec in metrics:
+        values = [value_per_query(spec, one, labels) for _, one in systems]
+        with progress_bar(f"comparing by {spec!r}"):
+            gaps = [compare_shared_lists(own, values[0], **asked) for own in values[1:]]
+        for (name, _), own, gap in zip(systems, map(summary, values), [None, *gaps]):
+            row = [repr(spec), name, own.mean, own.stderr, own.n_lists]
+            ends = [None] * 4 if gap is None else [gap.difference, gap.low, gap.high, gap.p_value]
+            rows.append([*row, *ends])
+            if gap is not None and not gap.n_lists:
+                say(f"{spec!r}: {name} and {systems[0][0]} have values in no common query; nothing is compared")
+        left_out = summary(values[0]).n_undefined
+        if left_out:
+            say(f"{spec!r}: {left_out} queries have no value and are left out")
+    deliver(out, as_json, head, rows)
+
+
+def _read_system(path: Path, labels: Path, relations: dict[str, Path], options: Mapping[str, Any]) -> "Judged":
+    """Scores matched with labels, read from a file or computed by a model."""
+    from placet.io.judged import read_judged, score_rows
+    from placet.rank import load
+    from placet.rank.files import is_saved
+
+    if not is_saved(path):
+        judged = read_judged(path, labels, **options)
+        say_unanswered(path, judged)
+        return judged
+    ranker = load(path)
+    if ranker.learns_from == "labels":
+        raise ValueError(f"{path}: a ranker of labels is compared by files of scores; make one with: placet score")
+    if is_table(labels) and not relations and ranker.learns_from not in FORMATS_READ:
+        rows = read_known_features(labels, [str(name) for name in ranker.features_ or ()], options)
+    else:
+        rows = rows_reader(ranker.learns_from, relations, options)(labels, ranker.n_features_in_)
+    return score_rows(rows.restore(ranker.predict(rows)), rows)
 
 
 def named_systems(given: Sequence[Path]) -> dict[str, list[Path]]:
@@ -56,6 +174,8 @@ def show_all_pairs(
             gap = pair.gap
             p = [gap.p_value, pair.p_holm, pair.p_max_t, gap.n_lists]
             pair_rows.append([repr(spec), pair.a, pair.b, gap.difference, gap.low, gap.high, *p])
+            if not gap.n_lists:
+                say(f"{spec!r}: {pair.a} and {pair.b} have values in no common query; nothing is compared")
         left_out = max(own.n_undefined for own in found.summaries)
         if left_out:
             say(f"{spec!r}: up to {left_out} queries have no value and are left out")

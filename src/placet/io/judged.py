@@ -39,13 +39,20 @@ class Judged:
     name: NDArray[Any] | None = None
     judged: "csr_matrix | None" = None
 
+    @property
+    def n_unanswered(self) -> int:
+        """Number of queries with rows, none of which was retrieved."""
+        n_lists = len(self.offsets) - 1
+        found = np.bincount(list_of_rows(self.offsets), self.score > -np.inf, n_lists)
+        return int(((found == 0) & (np.diff(self.offsets) > 0)).sum())
+
 
 def read_judged(scores: Source, labels: Source, *, on_error: OnError = "raise", **options: Any) -> Judged:
     """Read scores and labels from files.
 
     A TREC run goes with qrels, scores (one per line) with LETOR text or a table with features, and scores of labels
-    (``label:score ...``) with extreme classification text.  ``on_error`` and ``options`` are passed to the reader of
-    the labels.
+    (``label:score ...``) with extreme classification text.  ``options`` are passed to the reader of the
+    labels, ``on_error`` to that of a run, too.
     """
     head, scores = peek(scores)
     run = [len(line.split()) for line in first_lines(head, 1)] == [6]
@@ -56,10 +63,11 @@ def read_judged(scores: Source, labels: Source, *, on_error: OnError = "raise", 
     table = bare_suffix(labels) in SUFFIXES
     qrels = not table and len(first.split()) == 4 and ":" not in first
     if run and qrels:
-        return judge(read_trec_run(scores), read_qrels(labels, on_error=on_error, **options))
+        return judge(read_trec_run(scores, on_error=on_error), read_qrels(labels, on_error=on_error, **options))
     if not run and not qrels:
         read_rows = read_features if table else read_letor
-        return score_rows(read_score_lines(scores), read_rows(labels, on_error=on_error, **options))
+        rows = read_rows(labels, on_error=on_error, **options)
+        return score_rows(read_score_lines(scores), rows, source=name_of(scores))
     what, other = ("a TREC run", "qrels") if run else ("scores, one per line", "LETOR text or a table with features")
     said = f"{name_of(scores)} holds {what}, but {name_of(labels)} does not hold {other}"
     raise DataError(f"{said}; give two that belong together")
@@ -158,11 +166,14 @@ def read_score_lines(source: Source) -> NDArray[np.float64]:
     return np.array(values)
 
 
-def score_rows(scores: ArrayLike, queries: Queries) -> Judged:
-    """Match scores (one per row, in the caller's order) with queries."""
+def score_rows(scores: ArrayLike, queries: Queries, *, source: str = "") -> Judged:
+    """Match scores (one per row, in the caller's order) with queries; ``source`` names their file in errors."""
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != queries.grade.shape:
-        raise DataError(f"{values.size} scores for {len(queries.grade)} rows; give one score for each row, in order")
+        where = f"{source}: " if source else ""
+        raise DataError(
+            f"{where}{values.size} scores for {len(queries.grade)} rows; give one score for each row, in order"
+        )
     order = np.argsort(np.argsort(queries.row))
     return Judged(values[order], queries.grade, queries.offsets, queries.qid)
 

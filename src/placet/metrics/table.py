@@ -125,7 +125,7 @@ def metric(spec: str | Metric) -> Metric:
 
 
 def evaluate(
-    metrics: Iterable[str | Metric],
+    metrics: str | Metric | Iterable[str | Metric],
     s: ArrayLike,
     grade: ArrayLike,
     offsets: ArrayLike,
@@ -134,14 +134,14 @@ def evaluate(
     propensity: ArrayLike | None = None,
     judged: Any = None,
 ) -> dict[str, Floats]:
-    """Evaluate several metrics on the same scores, sorted once: specification -> one value per list.
+    """Evaluate one metric or several on the same scores, sorted once: specification -> one value per list.
 
     ``judged`` (rows, subtopics): judgments that ``alpha_ndcg`` and ``err_ia`` use instead of grades.
 
     >>> evaluate(["ndcg@1", "map"], [2.0, 1.0], [0, 1], [0, 2])
     {'ndcg@1': array([0.]), 'average_precision': array([0.5])}
     """
-    chosen = [metric(m) for m in metrics]
+    chosen = _parsed_metrics(metrics)
     ranking = rank(s, offsets)
     by_rows = {
         repr(m): m(ranking, grade, offsets, name=name, propensity=propensity)
@@ -153,7 +153,7 @@ def evaluate(
 
 
 def evaluate_parts(
-    metrics: Iterable[str | Metric], scores: "Floats | Callable[[Queries], Floats]", parts: Parts
+    metrics: str | Metric | Iterable[str | Metric], scores: "Floats | Callable[[Queries], Floats]", parts: Parts
 ) -> dict[str, Floats]:
     """Evaluate several metrics on queries in parts: specification -> one value per query, in the order of the parts.
 
@@ -161,7 +161,7 @@ def evaluate_parts(
     function of the queries of a part, which other processes must be able to load.
     """
     largest = parts.largest_grade
-    chosen = [_on_scale(metric(m), largest) for m in metrics]
+    chosen = [_on_scale(m, largest) for m in _parsed_metrics(metrics)]
     if callable(scores):
         found = parts.sum(_values_of_part, scores, tuple(chosen), name="metrics")
     else:
@@ -174,6 +174,10 @@ def evaluate_parts(
             found.append([m(own[place], queries.grade, queries.offsets) for m in chosen])
             at += len(own)
     return {repr(m): np.concatenate([values[k] for values in found]) for k, m in enumerate(chosen)}
+
+
+def _parsed_metrics(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
+    return [metric(m) for m in ((metrics,) if isinstance(metrics, str | Metric) else metrics)]
 
 
 def _values_of_part(queries: Queries, scores: Callable[[Queries], Floats], chosen: tuple[Metric, ...]) -> Any:
