@@ -146,6 +146,16 @@ def test_autorank_goes_on_where_a_candidate_cannot_take_the_data():
         autorank(TRAIN, VALID[:0], budget=3)
 
 
+@pytest.mark.parametrize("kind", ["linear", "trees"])
+def test_orders_of_the_top_are_drawn_with_the_weights_of_ndcg(kind):
+    inner = [params.get("base", (name, params)) for name, params in draw_candidates(150, 0)]
+    tops = [params for name, params in inner if name == kind and params["loss"] == "pl-topk"]
+    assert tops
+    assert all(params["loss_params"] == {"stage_weight": "dcg"} for params in tops)
+    few = {"n_trees": 2, "min_rows": 2} if kind == "trees" else {}
+    assert np.isfinite(build_ranker(kind, {**tops[0], **few}, "ndcg@10", 0).fit(TRAIN).predict(VALID)).all()
+
+
 def test_candidates_are_drawn_the_same_way_each_time_and_all_can_be_fitted():
     found = draw_candidates(30, 5)
     assert found == draw_candidates(30, 5)

@@ -57,10 +57,14 @@ forest, boosted features) with likelihoods, cross entropies, pairwise losses and
 second stage.  The first 20 alternate between trees and others so that each of four folds gets both with ``rotate``."""
 
 LOSSES_TO_DRAW = {
-    "linear": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine", "approx-ndcg"),
-    "trees": ("pmop-fd", "pl-partition", "attrank", "ranknet", "xendcg", "lambdarank", "lambdaloss", "neural-ndcg"),
+    "linear": (
+        "pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet", "xendcg", "cosine", "approx-ndcg", "pl-topk",
+    ),
+    "trees": (
+        "pmop-fd", "pl-partition", "attrank", "ranknet", "xendcg", "lambdarank", "lambdaloss", "neural-ndcg", "pl-topk",
+    ),
     "booster": ("pmop-fd", "pl-partition", "bregman-ce", "attrank", "ranknet"),
-}
+}  # fmt: skip
 """Losses that ``draw_candidates`` chooses from, by ranker."""
 
 LISTWISE = 0.25  # probability that a linear ranker or trees also get features of the list
@@ -70,9 +74,9 @@ def draw_candidates(n: int, random_state: int | np.random.Generator = 0) -> list
     """Draw ``n`` random candidates: linear, trees or boosted columns, each with a random loss and settings.
 
     Penalties, rates and sizes are log-uniform, fractions uniform.  Boosted columns are features, or (twice as often)
-    their products with similarities to the rest of the list.  Half of the likelihoods of linear rankers and trees weigh
-    their stages as NDCG does; a quarter of linear rankers and trees also get features of the list.  A larger ``n`` only
-    appends candidates.
+    their products with similarities to the rest of the list.  Half of the likelihoods of linear rankers and trees, and
+    all orders of the top, weigh their stages as NDCG does; a quarter of linear rankers and trees also get features of
+    the list.  A larger ``n`` only appends candidates.
 
     >>> draw_candidates(1, 34)
     [('linear', {'loss': 'pmop-fd', 'l2': 0.00094})]
@@ -98,7 +102,8 @@ def _draw(rng: np.random.Generator) -> Candidate:
 
     name = list(LOSSES_TO_DRAW)[rng.integers(len(LOSSES_TO_DRAW))]
     params: dict[str, Any] = {"loss": str(rng.choice(LOSSES_TO_DRAW[name]))}
-    if params["loss"] in ("pmop-fd", "pl-partition") and name != "booster" and rng.integers(2):
+    staged = params["loss"] in ("pmop-fd", "pl-partition") and name != "booster" and rng.integers(2)
+    if staged or params["loss"] == "pl-topk":
         params |= TO_NDCG
     if params["loss"] == "lambdarank":
         params |= {"loss_params": {"norm": bool(rng.integers(2))}}
