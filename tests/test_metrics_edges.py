@@ -129,6 +129,15 @@ def test_a_string_is_one_metric():
     assert list(m.evaluate("ndcg@1", *lists)) == ["ndcg@1"]
 
 
+def test_tied_rows_keep_the_order_of_the_input():
+    rng = np.random.default_rng(0)
+    offsets = np.cumsum([0, 0, 1, 2, 50, 50, 300, 50])
+    s = rng.choice([-math.inf, -1.5, -0.0, 0.0, 2.0, 3.0], offsets[-1])
+    s[3:53] = rng.permutation(50)  # a list without ties among tied ones
+    expected = [a + np.argsort(-s[a:b], kind="stable") for a, b in zip(offsets, offsets[1:])]
+    assert m.rank(s, offsets).order.tolist() == np.concatenate(expected).tolist()
+
+
 # Summaries and comparisons.
 
 
