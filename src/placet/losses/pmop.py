@@ -63,7 +63,6 @@ def pmop_exact(lists: Columns) -> Plan:
     longest list accepted.  Gradient: sum_k E[1_i / |S|] - 1_i / |X_k|.  Convex; second derivatives are variances.
     """
     rows = np.diff(lists.offsets)
-    scratch = 3 * int(rows.max(initial=0)) ** 2
     long = rows > exact.MOST_ROWS
     if long.any():
         q = int(np.argmax(long))
@@ -71,8 +70,12 @@ def pmop_exact(lists: Columns) -> Plan:
             f"list {q} has {rows[q]} rows; the sum over all subsets takes at most {exact.MOST_ROWS} ({long.sum()} such "
             "lists): use pmop-fd, or pmop-gibbs or pmop-mh"
         )
-    second = {"curvature": (exact.pmop_exact_curvature,), "hvp": (exact.pmop_exact_hvp,)}
-    return Plan((exact.pmop_exact,), **second, scratch=scratch)
+    return Plan(
+        (exact.pmop_exact,),
+        curvature=(exact.pmop_exact_curvature,),
+        hvp=(exact.pmop_exact_hvp,),
+        scratch=3 * int(rows.max(initial=0)) ** 2,
+    )
 
 
 def _contrast(lists: Columns, n_steps: int, rule: int) -> Plan:
