@@ -1,5 +1,6 @@
 """What surrounds the metrics: specifications, checks of the input, summaries and comparisons."""
 
+import itertools
 import math
 
 import numpy as np
@@ -134,7 +135,7 @@ def test_tied_rows_keep_the_order_of_the_input():
     offsets = np.cumsum([0, 0, 1, 2, 50, 50, 300, 50])
     s = rng.choice([-math.inf, -1.5, -0.0, 0.0, 2.0, 3.0], offsets[-1])
     s[3:53] = rng.permutation(50)  # a list without ties among tied ones
-    expected = [a + np.argsort(-s[a:b], kind="stable") for a, b in zip(offsets, offsets[1:])]
+    expected = [a + np.argsort(-s[a:b], kind="stable") for a, b in itertools.pairwise(offsets)]
     assert m.rank(s, offsets).order.tolist() == np.concatenate(expected).tolist()
 
 
