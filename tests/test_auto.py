@@ -169,6 +169,18 @@ def test_in_turn_serves_every_part_where_candidates_fail():
     assert steps[-1][2] == choice.best.value
 
 
+def test_a_part_on_which_all_fail_does_not_take_every_candidate():
+    long = placet.simulate.queries(1, 1001, DATA.X.shape[1], random_state=0)
+    data = Queries(
+        np.vstack([DATA.X, long.X]), np.append(DATA.grade, long.grade), np.append(DATA.offsets, DATA.offsets[-1] + 1001)
+    )
+    candidates = [("linear", {"loss": "pmop-exact", "tol": 100.0, "l2": k / 100}) for k in range(1, 10)]
+    choice = autorank(data, candidates=candidates, folds=3, rotate=True, blend=3, metric="ndcg@5")
+    assert (
+        sum(not trial.failure for trial in choice.trials) >= 2
+    )  # two of three parts train on the list that is too long
+
+
 def test_a_part_that_no_member_left_out_is_said():
     choice = autorank(WITH_NAN, candidates=[TREES, LINEAR[0], LINEAR[1]], folds=2, rotate=True, blend=2)
     assert choice.notes[1] == (

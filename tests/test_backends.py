@@ -145,7 +145,7 @@ def test_rounds_of_several_trees_keep_all_of_them():
     pytest.importorskip("xgboost")
     own = {"num_parallel_tree": 3}
     ranker = TreeRanker("pl-partition", 5, min_rows=1, subsample=0.5, backend="xgboost", engine=own).fit(TRAIN)
-    assert (ranker.n_trees_, len(ranker.trees_.roots)) == (5, 15)
+    assert (ranker.n_trees_, ranker.fit_summary_["trees"], len(ranker.trees_.roots)) == (5, 15, 15)
     judged = TreeRanker("pl-partition", 40, min_rows=1, subsample=0.5, patience=5, backend="xgboost", engine=own)
     judged.fit(TRAIN, valid=TEST)
     assert judged.score(TEST) == pytest.approx(judged.fit_summary_["validation"], abs=1e-6)

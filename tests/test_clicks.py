@@ -158,6 +158,16 @@ def test_a_document_listed_twice_needs_the_same_features():
         log.rows_of(keys)
 
 
+def test_equal_rows_listed_twice_may_have_scores_that_differ_in_the_last_digit():
+    class Rounding:
+        def predict(self, X):
+            return X[:, 0] + 1e-16 * np.arange(len(X))
+
+    log = Clicks.from_columns(["q", "q"], ["a", "b"], [1, 2], [0, 1])
+    keys, X = [("q", "a"), ("q", "b"), ("q", "a")], np.array([[0.1], [0.7], [0.1]])
+    assert np.isfinite(click_likelihood(Rounding(), X, log, keys=keys))
+
+
 def test_a_log_of_clicks_given_to_read_points_to_its_reader():
     columns = {"session": [1, 1], "query": ["q", "q"], "url": ["a", "b"], "rank": [1, 2], "clicked": [0, 1]}
     command = r'placet train --qid session --label clicked --control "one-hot\(rank\)" --loss pl-partition'

@@ -104,6 +104,7 @@ def test_it_compiles_as_one_graph(name):
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_a_compiler_may_replace_expm1_by_exp_minus_one(monkeypatch, kind):
     monkeypatch.setattr(torch, "expm1", lambda x: torch.exp(x) - 1.0)  # what torch.compile does on some processors
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     rng = np.random.default_rng(0)
     for shift in (-30.0, -10.0, 0.0, 10.0):
         s = np.append(rng.normal(shift, 2.0, 6), rng.normal(0.0, 2.0, 4)).astype(np.float32)
@@ -117,7 +118,9 @@ def test_a_compiler_may_replace_expm1_by_exp_minus_one(monkeypatch, kind):
         np.testing.assert_allclose(x.grad[0].numpy(), grad, rtol=rounding, atol=rounding)
 
 
-def test_the_logarithm_of_a_factor_and_its_slope_are_exact():
+@pytest.mark.parametrize("compiling", [False, True])
+def test_the_logarithm_of_a_factor_and_its_slope_are_exact(monkeypatch, compiling):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: compiling)
     u = torch.linspace(-60.0, 6.0, 200, dtype=torch.float64, requires_grad=True)
     value = torch_losses._log_factor(u)
     (slope,) = torch.autograd.grad(value.sum(), u)
@@ -277,6 +280,8 @@ GRADES = torch.tensor([[2, 1, 0], [1, 0, 0]])
         ("ranknet", {"weight": [np.nan, 1.0]}, "list 0: weight nan is not a finite number"),
         ("ranknet", {"sigma": 2.0}, r"the loss 'ranknet' has no parameter 'sigma' in PyTorch; it has \[\]"),
         ("lambdaloss", {"sigmaa": 2.0}, r"no parameter 'sigmaa' in PyTorch; it has \['k', 'sigma', 'mu'\]"),
+        ("lambdaloss", {"k": 2.7}, "parameter k of 'lambdaloss' must be a whole number or none, not 2.7"),
+        ("lambdaloss", {"sigma": "a"}, "parameter sigma of 'lambdaloss' must be a number, not 'a'"),
         ("lambdaloss", {"k": 0}, "k must be at least 1, or None for all places, not 0"),
         ("lambdaloss", {"sigma": -1.0}, r"sigma must be a finite number above 0, not -1.0"),
         ("lambdaloss", {"mu": -20.0}, r"mu must be a finite number of at least 0, not -20.0"),

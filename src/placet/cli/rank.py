@@ -377,7 +377,7 @@ def _value(name: str, value: Any, default: Any) -> Any:
 
     if name == "base" and isinstance(value, str) and Path(value).is_file():
         return load(value)
-    if name == "monotone" and value is not None:
+    if name == "monotone" and isinstance(value, str | int | float):
         return directions_from_text(str(value))
     if isinstance(value, str) and (isinstance(default, tuple) or ("," in value and "(" not in value)):
         return tuple(value_of(part.strip()) for part in value.split(","))

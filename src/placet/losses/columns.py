@@ -10,7 +10,7 @@ from placet.data.arrays import Floats, Ints, refuse_masked_or_complex
 
 ROWS_PER_RANGE = 8192  # minimum: a call costs as much as a few hundred rows
 MOST_RANGES = 64
-FAR = 1024.0
+FAR = 2.0**16
 """Scores beyond this that are close to each other are moved near 0, as sums of exponentials lose digits out there."""
 
 

@@ -222,7 +222,7 @@ def click_likelihood(
         raise DataError(f"none of {len(clicks)} impressions has a click on one of several rows")
     s = np.asarray(ranker.predict(X), dtype=np.float64)
     _refuse_length(len(s), clicks, keys)
-    s = s[row] if keys is None else s[clicks.rows_of(keys, s)[row]]
+    s = s[row] if keys is None else s[clicks.rows_of(keys, table(X)[0])[row]]  # equal rows may differ in rounding
     positions, code = np.unique(clicks.position, return_inverse=True)
     code, bound = code.ravel()[row], Bound("pl-partition", lists)
     a, b = position_effects(bound, s, code, len(positions), trust=trust)

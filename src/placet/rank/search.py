@@ -110,6 +110,7 @@ class Search:
         self.failures: list[Exception] = []
         self.done = 0  # fits that are over, including those of failed candidates
         self.fits_on = [0] * len(splits)  # candidates fitted on each split
+        self.failed_on = [0] * len(splits)  # candidates that failed on each split since the last that did not
 
     def run(self, candidates: Sequence[Candidate], draws: Iterable[Candidate] | None = None) -> Best[list[Member]]:
         """Try the candidates in order, then ``draws`` until time is up; the best members are the state returned."""
@@ -152,13 +153,14 @@ class Search:
                 failure = f"time was up in fit {number} of {len(own)}"
             if failure:
                 self.done = before + len(own)
+                self.failed_on[k] += 1
                 self.trials.append(Trial(*candidate, np.nan, np.nan, time.perf_counter() - start, failure))
                 return None, interrupted
             self.done += 1
             if number < len(own):
                 self._report(total, best)
         for k in own:
-            self.fits_on[k] += 1
+            self.fits_on[k], self.failed_on[k] = self.fits_on[k] + 1, 0
         member = _summarize_fits(candidate, dict(zip(own, fits)), start)
         self.trials.append(member.trial)
         return member, interrupted
@@ -174,12 +176,14 @@ class Search:
     def _next_splits(self) -> list[int]:
         """Indices of the splits on which to fit the next candidate.
 
-        With ``rotate``, the one with the fewest fits; ties are resolved cyclically, by the number of trials.
+        With ``rotate``, the one with the fewest fits; ties are resolved cyclically, by the number of trials.  From
+        the third failure in a row on, failures count as fits: a split on which all fail does not take every candidate.
         """
         every = range(len(self.splits))
         if not self.rotate:
             return list(every)
-        return [min(every, key=lambda k: (self.fits_on[k], (k - len(self.trials)) % len(every)))]
+        turns = [fits + max(0, failed - 2) for fits, failed in zip(self.fits_on, self.failed_on)]
+        return [min(every, key=lambda k: (turns[k], (k - len(self.trials)) % len(every)))]
 
     def _report(self, total: int | None, best: Best[list[Member]]) -> None:
         """Report the number of fits and their total, extrapolated from elapsed time if only time ends the search."""

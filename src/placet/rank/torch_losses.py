@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from placet.data import parameters
 from placet.data.errors import DataError, one_of
 from placet.rank.neural import pytorch
 
@@ -84,6 +85,9 @@ def check_parameters(loss: str, params: Mapping[str, Any]) -> None:
         if name not in PARAMETERS[loss]:
             raise ValueError(f"the loss {loss!r} has no parameter {name!r} in PyTorch; it has {list(PARAMETERS[loss])}")
     if loss == "lambdaloss":
+        plain = {name: value for name, value in params.items() if not isinstance(value, pytorch().Tensor)}
+        if not pytorch().compiler.is_compiling():  # it reads signatures, which cannot be traced
+            parameters.check_parameters(_check_pair_weights, plain, "'lambdaloss'")
         _check_pair_weights(**params)
     nodes = params.get("nodes", NODES)
     if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < FEWEST_NODES:
@@ -137,10 +141,9 @@ def _checked_weights(weight: Any, values: Any) -> Any:
         )
     bad = ~((weight >= 0) & (weight < math.inf))
     if _is_any(bad):
-        at = int(bad.nonzero()[0])
+        at, n = int(bad.nonzero()[0]), int(bad.sum())
         raise DataError(
-            f"list {at}: weight {weight[at].item():g} is not a finite number of at least 0 ({int(bad.sum())} such "
-            "lists); 0 leaves a list out"
+            f"list {at}: weight {weight[at].item():g} is not a finite number of at least 0 ({n} such lists)"
         )
     return weight.to(values.dtype)
 
@@ -406,9 +409,12 @@ def _rows_of(of_tiers: Any, tier: Any) -> Any:
 def _log_factor(u: Any) -> Any:
     """log(1 - exp(-e^u)), about u for very negative u and 0 for large u; finite derivatives everywhere.
 
-    For small y = e^u, u - y / 2 + y^2 / 24 - y^4 / 2880 + ...: compilers may replace expm1(-y) by exp(-y) - 1.
+    While compiling, for small y = e^u, u - y / 2 + y^2 / 24 - y^4 / 2880 + ...: compilers may replace expm1(-y) by
+    exp(-y) - 1.
     """
     torch = pytorch()
+    if not torch.compiler.is_compiling():
+        return torch.where(u < -30.0, u, torch.log(-torch.expm1(-torch.exp(u.clamp(-30.0, SATURATED)))))
     y = torch.exp(u.clamp(max=SERIES))
     z = y * y
     small = u - 0.5 * y + z * (1 / 24 - z * (1 / 2880 - z / 181440))
@@ -419,6 +425,10 @@ def _log_factor(u: Any) -> Any:
 def _slope(y: Any) -> Any:
     """y / (e^y - 1), the derivative of `_log_factor` at e^u = y; for small y, 1 - y / 2 + y^2 / 12 - y^4 / 720 + ..."""
     torch = pytorch()
+    if not torch.compiler.is_compiling():
+        tiny = y < 1e-8
+        safe = torch.where(tiny, 1.0, y).clamp(max=600.0)
+        return torch.where(tiny, 1.0 - 0.5 * y, safe / torch.expm1(safe))
     least = math.exp(SERIES)
     low, high = y.clamp(max=least), y.clamp(least, 600.0)
     z = low * low

@@ -164,7 +164,7 @@ class TreeRanker(OfTrees):
             self._say_no_tree(len(queries.grade))
         self.learnt_ = dict(slopes.learnt)
         self.controls_ = {} if slopes.effects is None else slopes.effects.values_after(self.n_trees_)
-        self.fit_summary_ = {"trees": self.n_trees_, "rounds": best.steps, **best.summary()}
+        self.fit_summary_ = {"trees": len(self.trees_.roots), "rounds": best.steps, **best.summary()}
 
     def _say_no_tree(self, n_rows: int) -> None:
         """Explain why no tree was grown: raise an error if there are too few rows, otherwise warn."""
