@@ -18,8 +18,8 @@ from placet.rank.foreign import Tree, forest_of, trees_of_catboost, trees_of_xgb
 from placet.rank.forest import Forest
 from placet.threads import get_threads, is_forked
 
-SMALL_TABLE = 1_000_000
-"""Cells up to which engines use one thread: a round takes some 50 ms, and more threads mainly wait for each other, on a
+SMALL_TABLE = 200_000
+"""Cells up to which engines use one thread: a round takes some 10 ms, and more threads mainly wait for each other, on a
 busy machine a hundred times as long as they work."""
 
 
