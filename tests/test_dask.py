@@ -127,7 +127,7 @@ def test_a_worker_killed_while_trees_grow(client, tmp_path):
     finally:
         ended.set()
         killer.join()
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)
     assert victim not in client.run(os.getpid).values()
     again = TreeRanker("pmop-fd", n_trees=3, min_rows=5).fit(parts, engine=client)
     X = parts[0].X
@@ -164,7 +164,7 @@ def test_all_workers_lost_leaves_a_checkpoint(files, tmp_path, monkeypatch):
         command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-nanny"]
         worker = subprocess.Popen([*command, "--nthreads", "1", "--no-dashboard"], stderr=subprocess.DEVNULL)
         try:
-            engine = dask(own, patience=30)
+            engine = dask(own, patience=300)
             engine.patience = 1.0
 
             def watch(done):
@@ -219,6 +219,7 @@ def _show():
 
 
 def test_each_worker_has_its_share_of_threads(client):
+    client.wait_for_workers(2, timeout=300)  # one may have been killed by another test
     parts = Parts.of([Rankings.from_orders([["a", "b"]])] * 4, engine=client)
     assert parts.sum(_threads) == [max(1, placet.threads.usable_cores() // 2)] * 4
 

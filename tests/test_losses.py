@@ -146,7 +146,8 @@ def test_scores_that_differ_by_more_than_their_size_are_left_alone():
     assert value == pytest.approx(np.log1p(np.exp(-1)))
     np.testing.assert_allclose(grad, [0.0, -1 / (1 + np.e), 1 / (1 + np.e)])
     low, high = -1.7e308, 1.7e308
-    assert LOSSES["ranknet"]([high, low], Lists([1, 0], [0, 2]))[0] == 0.0
+    with np.errstate(over="ignore"):  # of kernels that are not compiled
+        assert LOSSES["ranknet"]([high, low], Lists([1, 0], [0, 2]))[0] == 0.0
 
 
 @cases(without=SAMPLED)

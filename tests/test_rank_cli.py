@@ -244,7 +244,7 @@ def test_auto_says_what_it_tried(run, folder, model):
     )
     assert "tried\t2" in out
     assert placet.load(folder / "a.placet").loss == "pmop-fd"
-    out = run("train", "train.letor", "--ranker", "auto", "--save", "a.placet", "-p", "budget=2", "-p", "seconds=60")
+    out = run("train", "train.letor", "--ranker", "auto", "--save", "a.placet", "-p", "budget=2", "-p", "seconds=3600")
     assert "tried\t2" in out
     auto = ("train", "train.letor", "--ranker", "auto", "--save", "x")
     assert "parameter seconds of --ranker auto must be" in run(*auto, "-p", "seconds=soon", code=2)

@@ -16,12 +16,12 @@ from placet.cli.stopping import GRACE, exit_code
 BUSY = {
     "python": "while True: pass",
     "a sleep": "import time; time.sleep(60)",
-    "a kernel": "deep()",
+    "a kernel": "deep(0)",
     "HiGHS": "import numpy as np, placet; rng = np.random.default_rng(0); "
     "placet.consensus(placet.Rankings.from_orders([rng.permutation(130).tolist() for _ in range(9)]), 'kemeny')",
     "LightGBM": "import lightgbm, numpy as np; X = np.random.default_rng(0).normal(size=(20_000, 20)); "
     "lightgbm.train({'verbosity': -1, 'num_leaves': 4000}, lightgbm.Dataset(X, X[:, 0]), 1000)",
-    "threads": "from placet import threads; threads.set_threads(3); threads.map_ordered(lambda k: deep(), 3)",
+    "threads": "from placet import threads; threads.set_threads(3); threads.map_ordered(lambda k: deep(0), 3)",
 }
 SCRIPT = """
 import sys, time
@@ -29,13 +29,14 @@ from numba import njit
 from placet.cli.stopping import run
 
 @njit(nogil=True)
-def deep():
+def deep(end):
     x = 1
-    while x != 0:
+    while x != end:
         x = (x * 3 + 1) % 1000003 + 1
     return x
 
 def command():
+    deep(5)  # the second value: it is compiled
     print("ready", flush=True)
     {busy}
 
@@ -51,9 +52,13 @@ def test_a_signal_ends_it_wherever_it_is(where, number):
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.2 if where in ("python", "a sleep") else 1.0)  # for it to be compiled, and begun
+        time.sleep(0.2 if where in ("python", "a sleep") else 1.0)  # for it to begin
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        try:
+            _, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
     if where not in ("python", "a sleep"):
         assert process.returncode in (-signal.SIGKILL, 128 + number)
         assert process.returncode == 128 + number or "stopped" in err
@@ -61,6 +66,22 @@ def test_a_signal_ends_it_wherever_it_is(where, number):
         assert process.returncode == 128 + number
     assert "Traceback" not in err
     assert GRACE < 2
+
+
+def test_a_signal_in_a_callback_which_drops_exceptions_is_not_lost():
+    dropped = "ctypes.CFUNCTYPE(None)(lambda: [os.kill(os.getpid(), 15), *range(9)] and None)()"
+    script = f"""
+import ctypes, os, time
+from placet.cli.stopping import run
+
+def command():
+    {dropped}
+    time.sleep(30)
+
+run(command)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "")
 
 
 def test_ctrl_c_among_the_imports_ends_without_a_word(tmp_path):

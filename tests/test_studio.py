@@ -774,7 +774,7 @@ def test_the_command_prints_one_address_when_it_is_ready(tmp_path, folder):
     try:
         url = process.stdout.readline().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=\S{20,}", url)
-        with httpx.Client(follow_redirects=True) as client:
+        with httpx.Client(follow_redirects=True, timeout=120) as client:
             assert "votes.csv" in client.get(url).text
     finally:
         process.terminate()

@@ -337,8 +337,8 @@ def test_a_killed_server_loses_no_vote_that_it_acknowledged(tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     url = process.stdout.readline().strip()
     base = url.partition("/?")[0]
-    kept, lock, stop = [], threading.Lock(), threading.Event()
-    with httpx.Client(follow_redirects=True) as client:
+    kept, lock, stop, ready = [], threading.Lock(), threading.Event(), threading.Barrier(4)
+    with httpx.Client(follow_redirects=True, timeout=120) as client:
         headers = {"x-csrf": csrf_of(client.get(url).text)}
         poll = client.post(
             f"{base}/api/polls", json={"title": "Which?", "items": list("abcd"), "again": "allow"}, headers=headers
@@ -346,7 +346,7 @@ def test_a_killed_server_loses_no_vote_that_it_acknowledged(tmp_path):
 
         def half():
             yield b"a,b,winner\n" * 1000
-            stop.wait(20)
+            stop.wait(600)
             yield b"x,y,a\n"
 
         def upload():
@@ -356,8 +356,9 @@ def test_a_killed_server_loses_no_vote_that_it_acknowledged(tmp_path):
                 return
 
         def vote(number):
-            with httpx.Client() as voter:
+            with httpx.Client(timeout=120) as voter:
                 own = {"x-csrf": csrf_of(voter.get(f"{base}/p/{poll}").text)}
+                ready.wait(120)  # no server is there after the 150th vote
                 for k in range(10_000):
                     nonce = f"voter{number}-vote{k:06d}"
                     try:

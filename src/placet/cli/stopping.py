@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Timer
 from types import FrameType
 from typing import Any
 
@@ -26,6 +27,9 @@ CRASHED = (
     b"placet: the process ended without a word: it was killed, or a library failed; where memory is limited, that is "
     b"the usual cause: raise the limit, or give a part of the data\n"
 )
+AGAIN = 0.05
+"""Seconds until a signal is sent again whose exception was dropped."""
+
 NOTICED = b"\xff"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -61,6 +65,14 @@ def stopping() -> Iterator[list[int]]:
         if not over:
             raise Stopped(number)
 
+    def signal_again(dropped: "sys.UnraisableHookArgs") -> None:
+        """Raise a ``Stopped`` again that was raised where Python drops exceptions, as in a callback of the compiler."""
+        if isinstance(dropped.exc_value, Stopped) and not over:
+            Timer(AGAIN, os.kill, (os.getpid(), dropped.exc_value.number)).start()
+        else:
+            hook(dropped)
+
+    hook, sys.unraisablehook = sys.unraisablehook, signal_again
     handlers: dict[signal.Signals, Any] = {}
     try:
         for number in _SIGNALS:
@@ -68,6 +80,7 @@ def stopping() -> Iterator[list[int]]:
         yield came
     finally:
         over = True  # signals from now on find the work done and must not interrupt the cleanup
+        sys.unraisablehook = hook
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         for number, handler in handlers.items():
             signal.signal(number, handler)

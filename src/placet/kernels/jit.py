@@ -119,6 +119,12 @@ class _Implementation(caching.CompileResultCacheImpl):
 class _FileCache(caching.FunctionCache):
     _impl_class = _Implementation
 
+    def __init__(self, kernel: Callable[..., Any]) -> None:
+        """Name files of compiled code by the process too: two that compile one kernel at once do not share a number."""
+        super().__init__(kernel)
+        files = self._cache_file
+        files._data_name_pattern = files._data_name_pattern.replace("{number", f"{os.getpid()}-{{number")
+
 
 class _KernelCache(caching.NullCache):
     """The cache of one kernel, opened on its first call, since most kernels of a module are never called."""
