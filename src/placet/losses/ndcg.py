@@ -20,8 +20,7 @@ from placet.losses.loss import Plan
 
 def _gains(lists: Columns, gain: str | Curve, discount: str | Curve, k: int | None) -> tuple[Floats, Floats, int]:
     """Gains divided by the ideal DCG of the top k (rows,), discounts up to the longest list, and k as a number."""
-    if k is not None and k < 1:
-        raise ValueError(f"k must be at least 1, or None for all places, not {k}")
+    check_pair_weights(k)
     longest = int(np.diff(lists.offsets).max(initial=0))
     places = discounts(longest, discount)
     cut = len(places) if k is None else int(k)
@@ -39,6 +38,15 @@ def _positive(value: float, name: str) -> float:
     return float(value)
 
 
+def check_pair_weights(k: int | None = None, sigma: float = 1.0, mu: float = 0.0) -> None:
+    """Raise a ``ValueError`` if a parameter of pairs that are weighed by the change in NDCG is out of range."""
+    if k is not None and k < 1:
+        raise ValueError(f"k must be at least 1, or None for all places, not {k}")
+    _positive(sigma, "sigma")
+    if not 0.0 <= mu < math.inf:
+        raise ValueError(f"mu must be a finite number of at least 0, not {mu}")
+
+
 def _weighed_pairs(
     lists: Columns,
     sigma: float,
@@ -50,10 +58,11 @@ def _weighed_pairs(
     unit: float = 1.0,
     norm: bool = False,
 ) -> Plan:
+    check_pair_weights(k, sigma, mu)
     g, places, cut = _gains(lists, gain, discount, k)
     if (np.diff(places) > 0.0).any():
         raise ValueError(f"discounts must never rise, not {places[:5]} ...")
-    args = (places, cut, _positive(sigma, "sigma"), float(mu), unit, bool(norm))
+    args = (places, cut, float(sigma), float(mu), unit, bool(norm))
     ones = read_only(np.ones(len(lists.grade)))
     return Plan(
         (pairs.lambdas, *args),
@@ -99,8 +108,6 @@ def lambdaloss(
     D_{abs(a - b) + 1} (NDCG-Loss2's weight, which bounds NDCG), D_1 the discount of the first place.  Places, ``k``,
     ties and cost are as in `lambdarank`.
     """
-    if not 0.0 <= mu < math.inf:
-        raise ValueError(f"mu must be a finite number of at least 0, not {mu}")
     return _weighed_pairs(lists, sigma, k, gain, discount, mu=mu, unit=1.0 / math.log(2.0))
 
 

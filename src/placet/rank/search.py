@@ -139,6 +139,7 @@ class Search:
         fits: list[HeldOut] = []
         failure, interrupted = "", False
         for number, k in enumerate(own, 1):
+            late = f"time was up in fit {number} of {len(own)}"
             try:
                 fits.append(self._fit(candidate, k, None if best.empty else self.clock.interrupt_if_over))
                 interrupted = fits[-1].ranker.fit_summary_["interrupted"]
@@ -146,11 +147,11 @@ class Search:
                 self.failures.append(error)
                 failure = str(error) or type(error).__name__
             except OutOfTime:
-                interrupted, failure = True, f"time was up in fit {number} of {len(own)}"
+                interrupted, failure = True, late
             if interrupted and not failure and number < len(own):
                 if not self.clock.over:
                     raise KeyboardInterrupt
-                failure = f"time was up in fit {number} of {len(own)}"
+                failure = late
             if failure:
                 self.done = before + len(own)
                 self.failed_on[k] += 1

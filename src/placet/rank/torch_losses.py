@@ -15,6 +15,7 @@ import numpy as np
 
 from placet.data import parameters
 from placet.data.errors import DataError, one_of
+from placet.losses.ndcg import check_pair_weights
 from placet.rank.neural import pytorch
 
 NODES = 128
@@ -87,21 +88,11 @@ def check_parameters(loss: str, params: Mapping[str, Any]) -> None:
     if loss == "lambdaloss":
         plain = {name: value for name, value in params.items() if not isinstance(value, pytorch().Tensor)}
         if not pytorch().compiler.is_compiling():  # it reads signatures, which cannot be traced
-            parameters.check_parameters(_check_pair_weights, plain, "'lambdaloss'")
-        _check_pair_weights(**params)
+            parameters.check_parameters(check_pair_weights, plain, "'lambdaloss'")
+        check_pair_weights(**params)
     nodes = params.get("nodes", NODES)
     if isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < FEWEST_NODES:
         raise ValueError(f"nodes must be a whole number of at least {FEWEST_NODES}, not {nodes!r}")
-
-
-def _check_pair_weights(k: int | None = None, sigma: float = 1.0, mu: float = 10.0) -> None:
-    """Refuse what the kernel of "lambdaloss" refuses, in its words."""
-    if k is not None and k < 1:
-        raise ValueError(f"k must be at least 1, or None for all places, not {k}")
-    if not 0.0 < sigma < math.inf:
-        raise ValueError(f"sigma must be a finite number above 0, not {sigma}")
-    if not 0.0 <= mu < math.inf:
-        raise ValueError(f"mu must be a finite number of at least 0, not {mu}")
 
 
 def _tensor(values: Any, device: Any = None) -> Any:
