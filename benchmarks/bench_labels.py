@@ -13,9 +13,9 @@ import torch
 import placet
 from benchmarks.harness import compare, main
 from experiments.common import data_folder
-from placet.data.documents import OwnLabels
 from placet.rank import LabelRanker
 from placet.rank import neural as net
+from placet.rank.documents import OwnLabels
 from placet.rank.labels import mean_loss
 from placet.rank.neural import Criterion
 from placet.threads import get_threads

@@ -177,7 +177,7 @@ def ballots_dask(folder: Path) -> dict:
     from distributed import Client, LocalCluster
 
     import placet
-    from placet.scale import dask
+    from placet.data.engines import dask
 
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,

@@ -29,7 +29,7 @@ import fuzz_peers  # noqa: E402
 import signals as signals_of_commands  # noqa: E402
 
 import placet  # noqa: E402
-from placet.data import room  # noqa: E402
+from placet.data import memory as free_memory  # noqa: E402
 
 FAILURES: list[str] = []
 
@@ -305,9 +305,9 @@ def memory(given):
     rng = np.random.default_rng(0)
     rows = []
     votes = placet.Rankings.from_orders([rng.permutation(3000).tolist() for _ in range(5)])
-    left = room.available
+    left = free_memory.available
     for method, most in (("kemeny", 8e9), ("copeland", 1e8), ("footrule", 1e8), ("schulze", 1e8)):
-        room.available = lambda root=None, most=most: int(most)
+        free_memory.available = lambda root=None, most=most: int(most)
         start = time.process_time()
         try:
             placet.consensus(votes, method)
@@ -315,7 +315,7 @@ def memory(given):
         except ValueError as error:
             said = str(error)
         rows.append([method, f"{most / 1e9:g} GB", f"{time.process_time() - start:.1f}", said.replace("|", "/")])
-    room.available = left
+    free_memory.available = left
     return [
         "3,000 items with this much memory left: refused before it is spent.",
         "",

@@ -13,9 +13,9 @@ import pytest
 
 import placet
 from placet.data import DataError, Parts, Rankings
-from placet.data.engine import add
-from placet.scale import EngineError, dask
-from placet.scale.engine import FAN_IN, _block_size, _merge
+from placet.data.engines import EngineError, dask
+from placet.data.engines.dask_cluster import FAN_IN, _block_size, _merge
+from placet.data.engines.serial import add
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -244,7 +244,7 @@ def test_tasks_have_names(client, files):
 
 
 def test_blocks_of_parts_keep_the_tree():
-    from placet.data.engine import tree
+    from placet.data.engines.serial import tree
 
     for n in (*range(1, 50), 70, 200):
         for workers in (1, 2, 3):
@@ -262,7 +262,7 @@ def test_blocks_of_parts_keep_the_tree():
 
 
 def test_importing_placet_does_not_import_dask():
-    code = "import placet, placet.scale, sys; print('distributed' in sys.modules or 'dask' in sys.modules)"
+    code = "import placet, placet.data.engines, sys; print('distributed' in sys.modules or 'dask' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
         == "False"

@@ -16,7 +16,7 @@ from scipy import sparse
 
 import placet
 from placet import Comparisons, DataError, Queries, Rankings
-from placet.data.splitting import hold_out
+from placet.data.arrays import hold_out
 
 
 @st.composite

@@ -141,8 +141,8 @@ def test_memory_and_time_of_a_walk_are_known_before(monkeypatch):
     monkeypatch.setattr(drift, "MOST_WORK", 0.0)
     slow = expected_seconds(c, "bradley-terry", params={"drift": "learn", "step": 1.0})
     assert 0.03 < slow < 0.3
-    monkeypatch.setattr("placet.data.room.available", lambda: 1000)
-    monkeypatch.setattr("placet.data.room.SMALL", 0)
+    monkeypatch.setattr("placet.data.memory.available", lambda: 1000)
+    monkeypatch.setattr("placet.data.memory.SMALL", 0)
     with pytest.raises(DataError, match=r"scores of items at [0-9]+ steps needs about .* take longer steps"):
         consensus(c, "bradley-terry", drift=0.3, step=1.0)
 

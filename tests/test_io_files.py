@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 import placet.io as pio
-from placet.data import Comparisons, DataError, Rankings, room
+from placet.data import Comparisons, DataError, Rankings, memory
 from placet.io import files
 from placet.io.files import (
     bare_suffix,
@@ -364,7 +364,7 @@ def test_standard_input_that_nobody_writes_to_is_said(tmp_path):
 
 
 def test_a_pipe_without_an_end_is_refused_before_memory_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "available", lambda root=None: 1 << 27)
+    monkeypatch.setattr(memory, "available", lambda root=None: 1 << 27)
     with pytest.raises(DataError, match=r"/dev/zero: what came out of the pipe so far needs about 0.2 GB .*to a file"):
         pio.read("/dev/zero")
 

@@ -12,7 +12,7 @@ import placet
 
 ROOT = Path(placet.__file__).parent
 LAYERS = (
-    "data threads kernels io losses optim metrics aggregate rank axioms tracking simulate scale report cli studio __main__"
+    "lazy threads data kernels io losses optim metrics aggregate rank axioms tracking simulate report cli studio __main__"
 ).split()
 FILES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.name != "__init__.py")
 

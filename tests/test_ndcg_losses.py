@@ -139,9 +139,9 @@ def test_xendcg_of_gains_whose_sum_is_beyond_the_largest_number():
 
 
 def test_neural_ndcg_without_sinkhorn_steps_holds_no_table_of_pairs(monkeypatch):
-    from placet.data import room
+    from placet.data import memory
 
-    monkeypatch.setattr(room, "available", lambda: 10**7)
+    monkeypatch.setattr(memory, "available", lambda: 10**7)
     lists = Lists(np.arange(3000) % 3, [0, 3000])
     assert LOSSES["neural-ndcg"](np.zeros(3000), lists, k=2)[0] > 0
     with pytest.raises(DataError, match="this loss on a list of 3,000 rows needs about"):

@@ -16,7 +16,7 @@ import placet
 from placet.aggregate import MODELS, RULES
 from placet.aggregate.likelihood import Ballots, is_closed
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
-from placet.data.engine import CACHE, Serial, tree
+from placet.data.engines.serial import CACHE, Serial, tree
 from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
 
 NAMES = [f"item {k}" for k in range(7)]

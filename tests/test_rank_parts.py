@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 import placet
 from placet.data import DataError, Parts, Queries
-from placet.data.engine import EngineError
+from placet.data.engines.serial import EngineError
 from placet.metrics import evaluate, evaluate_parts
 from placet.rank import LinearRanker, TreeRanker
 from placet.rank.features import moments
@@ -97,12 +97,12 @@ def test_parts_that_do_not_fit_give_the_same_bytes(tmp_path, data, monkeypatch):
     parts = placet.scan(tmp_path / "q.letor", part_bytes=3000)
     assert len(parts) > 5
     roomy = LinearRanker("ranknet").fit(parts)
-    placet.data.engine.CACHE.drop()
+    placet.data.engines.serial.CACHE.drop()
     monkeypatch.setenv("PLACET_MEMORY", "4K")
     tight = LinearRanker("ranknet").fit(parts)
     assert tight.coef_.tobytes() == roomy.coef_.tobytes()
-    assert placet.data.engine.CACHE.bytes <= 4096
-    placet.data.engine.CACHE.drop()
+    assert placet.data.engines.serial.CACHE.bytes <= 4096
+    placet.data.engines.serial.CACHE.drop()
 
 
 def test_what_cannot_work_on_parts_says_so(data):
@@ -138,7 +138,7 @@ class Lost:
         self.left -= 1
         if self.left < 0:
             raise EngineError("all workers are lost")
-        return placet.data.engine.run(f, pieces, x, merge)
+        return placet.data.engines.serial.run(f, pieces, x, merge)
 
 
 def test_a_lost_cluster_leaves_weights_to_start_from(data, tmp_path, monkeypatch):

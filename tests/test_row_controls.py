@@ -12,7 +12,7 @@ from placet.aggregate import consensus
 from placet.aggregate.ballot_models import PlackettLuce
 from placet.aggregate.row_controls import ControlledBallots, typical_differences
 from placet.data import Comparisons, DataError, Parts, Rankings
-from placet.data.union import concat
+from placet.data.concatenation import concat
 
 
 def drawn(n, ballots, size, effect, seed, *, tiers=None):

@@ -24,7 +24,7 @@ def batch(n_labels: int, n_features: int, seed: int):
     """Documents with 100 of all features and 75 labels each; labels by weight 1/sqrt(rank), so that some are frequent."""
     from scipy.sparse import csr_matrix
 
-    from placet.data.documents import Documents
+    from placet.rank.documents import Documents
 
     rng = np.random.default_rng(seed)
     weight = -0.5 * np.log(1.0 + np.arange(n_labels))

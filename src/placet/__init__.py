@@ -1,12 +1,13 @@
 """Placet turns any evidence of preference into a ranking, says how sure it is, and can prove what it claims."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from placet.lazy import lazy_names
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, scale, simulate, tracking
+    from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, simulate, tracking
     from placet.aggregate import Consensus, ConsensusSet, consensus
     from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, Scores, concat
     from placet.io import (
@@ -53,18 +54,12 @@ _HOME = {
     "placet.rank": ("load",),
     "placet.threads": ("set_threads",),
 }
-_MODULES = ("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "scale", "simulate", "tracking")
-_OWNER = {name: home for home, names in _HOME.items() for name in names}
+_MODULES = ("aggregate", "axioms", "data", "io", "losses", "metrics", "optim", "rank", "simulate", "tracking")
+_OWNER = {name: home.removeprefix("placet.") for home, names in _HOME.items() for name in names}
 
 __all__ = ["__version__", *_MODULES, *_OWNER]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"placet.{name}")
-    if name in _OWNER:
-        return getattr(import_module(_OWNER[name]), name)
-    raise AttributeError(f"module 'placet' has no attribute {name!r}")
+__getattr__ = lazy_names("placet", _OWNER | dict.fromkeys(_MODULES, ""))
 
 
 def __dir__() -> list[str]:

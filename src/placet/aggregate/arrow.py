@@ -20,7 +20,7 @@ from placet.aggregate import pairs
 from placet.aggregate.information import with_mean_zero
 from placet.aggregate.prior import NARROWEST, WIDEST_PRIOR
 from placet.data.arrays import Floats
-from placet.data.room import refuse_square
+from placet.data.memory import refuse_square
 
 FIRST_WIDTH = 0.5
 MOST_ROUNDS = 60

@@ -24,7 +24,7 @@ from placet.aggregate.information import LEAST_PRECISION, with_mean_zero
 from placet.aggregate.prior import LEARN, NARROWEST, WIDEST_PRIOR
 from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, Ints
-from placet.data.room import available, refuse_beyond_memory
+from placet.data.memory import available, refuse_beyond_memory
 from placet.data.times import Steps
 from placet.kernels import pairs as kernels
 

@@ -18,7 +18,7 @@ from placet.aggregate.rule import Scored
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.data.room import refuse_square
+from placet.data.memory import refuse_square
 from placet.kernels import kemeny as kernels
 
 

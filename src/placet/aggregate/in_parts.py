@@ -44,7 +44,7 @@ from placet.aggregate.rules import RULES
 from placet.aggregate.start import start_scores, write_checkpoint
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import Floats, Ints, Names
-from placet.data.engine import EngineError
+from placet.data.engines.serial import EngineError
 from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
 from placet.io.text import plural
 from placet.losses import LOSSES

@@ -28,7 +28,7 @@ from placet.aggregate.voters import Family, Voters, voters_of
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.data.room import refuse_table
+from placet.data.memory import refuse_table
 from placet.threads import algebra_threads
 
 if TYPE_CHECKING:

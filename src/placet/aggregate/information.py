@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from placet.data.arrays import Floats, Ints
-from placet.data.room import refuse_square
+from placet.data.memory import refuse_square
 from placet.kernels import orders
 from placet.optim import cg
 

@@ -31,7 +31,7 @@ from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, read_only
 from placet.data.errors import one_of
-from placet.data.room import refuse_square
+from placet.data.memory import refuse_square
 from placet.kernels import kemeny as kernels
 
 MOST_KEPT = 1024

@@ -26,7 +26,7 @@ from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Lists, Rankings
 from placet.data.arrays import Floats, Ints, read_only, rows_of, tier_runs
 from placet.data.graph import always_together
-from placet.data.room import refuse_square
+from placet.data.memory import refuse_square
 from placet.kernels import orders, partition
 from placet.losses import LOSSES, Bound
 

@@ -22,10 +22,10 @@ from placet.aggregate.score_tables import SCORE_METHODS, check_score_method, con
 from placet.aggregate.start import start_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
-from placet.data.classes import Classes
 from placet.data.errors import one_of
 from placet.data.parameters import check_parameters
 from placet.data.scores import Scores
+from placet.lazy import Classes
 from placet.threads import algebra_threads
 
 if TYPE_CHECKING:

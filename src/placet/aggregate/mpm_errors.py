@@ -15,7 +15,7 @@ from placet.aggregate.information import WAY_OUT, WHAT, inverse_of, outer_produc
 from placet.aggregate.mpm_fit import Found, Preferences, Votes
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats
-from placet.data.room import refuse_square
+from placet.data.memory import refuse_square
 from placet.kernels import mpm as kernels
 from placet.optim import cg
 

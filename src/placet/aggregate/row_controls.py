@@ -10,7 +10,7 @@ from placet.aggregate.likelihood import Ballots
 from placet.aggregate.pairs import EXTRA_PRIOR
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
-from placet.data.room import refuse_square
+from placet.data.memory import refuse_square
 
 LEAST_DIFFERENCE = 1e-12
 """Differences of a control within ballots smaller than this, relative to its largest value, are rounding errors."""

@@ -16,7 +16,7 @@ from scipy.optimize import minimize_scalar
 from placet.aggregate.positional import borda
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints, offsets_from_sizes, tier_runs
-from placet.data.room import refuse_square
+from placet.data.memory import refuse_square
 from placet.kernels import matchings as kernels
 
 MOST_EXACT = 12

@@ -85,7 +85,7 @@ def _words(error: Exception) -> str:
 
 def _errors_of_engines() -> tuple[type[Exception], ...]:
     """The exceptions of engines; empty if no data module was imported, since importing them takes a while."""
-    engines = sys.modules.get("placet.data.engine")
+    engines = sys.modules.get("placet.data.engines.serial")
     return () if engines is None else (engines.EngineError,)
 
 

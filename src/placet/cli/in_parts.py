@@ -27,7 +27,7 @@ def open_parts(
     from placet.io import scan
 
     if dask:
-        from placet.scale import connect
+        from placet.data.engines import connect
 
         cluster: Any = connect(dask)
     else:

@@ -3,11 +3,11 @@
 from placet.data.arrays import Lists
 from placet.data.clicks import Clicks
 from placet.data.comparisons import Comparisons
+from placet.data.concatenation import concat
 from placet.data.errors import DataError
 from placet.data.parts import Parts
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
 from placet.data.scores import Scores
-from placet.data.union import concat
 
 __all__ = ["Clicks", "Comparisons", "DataError", "Lists", "Parts", "Queries", "Rankings", "Scores", "concat"]

@@ -209,7 +209,7 @@ class Comparisons:
 
     def __add__(self, other: "Comparisons") -> "Comparisons":
         """Concatenate the two, matching items by name; ``concat`` accepts more than two."""
-        from placet.data.union import concat
+        from placet.data.concatenation import concat
 
         return concat([self, other]) if isinstance(other, Comparisons) else NotImplemented
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from placet.data.arrays import Floats, Ints, Names, distinct
 from placet.data.comparisons import Comparisons
-from placet.data.engine import CACHE, Engine, Function, Merge, Piece, Serial, add, engine_of
+from placet.data.concatenation import concat
+from placet.data.engines.serial import CACHE, Engine, Function, Merge, Piece, Serial, add, engine_of
 from placet.data.errors import DataError
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
-from placet.data.union import concat
 
 Data = Rankings | Comparisons | Queries
 

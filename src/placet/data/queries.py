@@ -284,7 +284,7 @@ class Queries:
 
     def __add__(self, other: "Queries") -> "Queries":
         """Concatenate the two; ``concat`` accepts more than two."""
-        from placet.data.union import concat
+        from placet.data.concatenation import concat
 
         return concat([self, other]) if isinstance(other, Queries) else NotImplemented
 

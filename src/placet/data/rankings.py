@@ -34,7 +34,7 @@ from placet.data.arrays import (
 )
 from placet.data.comparisons import Comparisons, control_columns
 from placet.data.errors import DataError, one_of
-from placet.data.room import refuse_table
+from placet.data.memory import refuse_table
 
 Unlisted = Literal["absent", "last"]
 Ballot = list[tuple[Hashable, ...]]
@@ -387,7 +387,7 @@ class Rankings:
 
     def __add__(self, other: "Rankings") -> "Rankings":
         """Concatenate the two, matching items by name; ``concat`` accepts more than two."""
-        from placet.data.union import concat
+        from placet.data.concatenation import concat
 
         return concat([self, other]) if isinstance(other, Rankings) else NotImplemented
 

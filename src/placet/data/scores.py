@@ -136,7 +136,7 @@ class Scores:
 
     def __add__(self, other: "Scores") -> "Scores":
         """Concatenate the two, matching items and tasks by name; ``concat`` accepts more than two."""
-        from placet.data.union import concat
+        from placet.data.concatenation import concat
 
         return concat([self, other]) if isinstance(other, Scores) else NotImplemented
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, set_columns
+from placet.data.memory import refuse_dense
 from placet.data.queries import Missing
-from placet.data.room import refuse_dense
 from placet.io.columns import ABOUT, find_column, plain_name, split_names
 from placet.io.controls import find_terms, row_terms
 from placet.io.files import Source

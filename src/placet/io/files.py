@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from placet.data import DataError
-from placet.data.memory import parse_bytes
-from placet.data.room import refuse_beyond_memory
+from placet.data.memory import parse_bytes, refuse_beyond_memory
 
 Source = str | os.PathLike[str] | IO[Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import distinct
-from placet.data.engine import Engine, add, engine_of
+from placet.data.engines.serial import Engine, add, engine_of
 from placet.data.parts import Log, Summary, first_span
 from placet.io.ballot_tables import find_columns
 from placet.io.columns import find_column, split_names

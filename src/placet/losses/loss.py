@@ -14,8 +14,8 @@ from placet.data import Lists
 from placet.data.arrays import Floats, Ints, descending_order
 from placet.data.errors import one_of
 from placet.data.gains import GainError
+from placet.data.memory import refuse_beyond_memory
 from placet.data.parameters import check_parameters
-from placet.data.room import refuse_beyond_memory
 from placet.kernels import ranges
 from placet.losses.columns import FAR, Columns, checked_lists, cut_into_ranges, near_zero, read_only, row_vector
 from placet.threads import get_threads, map_ordered

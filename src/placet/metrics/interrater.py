@@ -11,7 +11,7 @@ import numpy as np
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, table
 from placet.data.errors import one_of
-from placet.data.room import refuse_table
+from placet.data.memory import refuse_table
 
 ROUNDS = 200
 """Bootstrap rounds in `describe_agreement`."""

@@ -1,8 +1,8 @@
 """Rankers: scores computed from features, fitted to any loss.  ``RANKERS`` lists them all by short name."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from placet.lazy import lazy_names
 from placet.rank.ranker import RANKERS, load
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ _HOMES |= {name: module for module, _, name in (home.partition(":") for home in 
 __all__ = ["RANKERS", "load", *sorted(_HOMES)]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"placet.rank.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'placet.rank' has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

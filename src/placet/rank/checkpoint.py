@@ -9,7 +9,7 @@ import numpy as np
 
 from placet.data import DataError
 from placet.data.arrays import Floats
-from placet.data.engine import EngineError
+from placet.data.engines.serial import EngineError
 
 CHECKPOINT = "placet-checkpoint.json"
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, is_sparse
-from placet.data.packages import import_optional
+from placet.lazy import import_optional
 from placet.rank.foreign import Tree, forest_of, trees_of_catboost, trees_of_xgboost
 from placet.rank.forest import Forest
 from placet.threads import get_threads, is_forked

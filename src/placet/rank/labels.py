@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints, numbers, offsets_from_sizes
-from placet.data.documents import Documents, OwnLabels, checked_features
-from placet.data.room import refuse_table
+from placet.data.memory import refuse_table
 from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels import labels as kernels
 from placet.metrics import metric as metric_of
 from placet.metrics import propensities
 from placet.rank import neural
+from placet.rank.documents import Documents, OwnLabels, checked_features
 from placet.rank.neural import Criterion, Layer, Training, Weights, check_positive, pytorch, to_float32
 from placet.rank.ranker import Ids, Ranker, mean_defined
 from placet.rank.state import Array, Learnt, Number, holds

@@ -8,7 +8,7 @@ import numpy as np
 
 from placet.data import DataError, Parts, Queries
 from placet.data.arrays import Floats
-from placet.data.engine import EngineError
+from placet.data.engines.serial import EngineError
 from placet.data.errors import one_of
 from placet.losses import LOSSES
 from placet.optim import Fit, by_products, lbfgs, newton, sgd

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, numbers, rows_of
-from placet.data.room import refuse_beyond_memory
+from placet.data.memory import refuse_beyond_memory
 from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
 from placet.rank.features import moments

@@ -6,7 +6,7 @@ import numpy as np
 
 from placet.data import Queries
 from placet.data.arrays import Floats
-from placet.data.room import refuse_dense
+from placet.data.memory import refuse_dense
 from placet.rank.features import to_dense
 from placet.rank.forest import Forest
 from placet.rank.ranker import Ranker, largest_first, two_rows

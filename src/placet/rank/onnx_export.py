@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from placet.data.packages import import_optional
 from placet.kernels.trees import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
+from placet.lazy import import_optional
 from placet.rank.forest import Forest
 
 OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # supported by runtimes since 2022

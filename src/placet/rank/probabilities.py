@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Lists
 from placet.data.arrays import Floats, frozen
-from placet.data.room import refuse_table
+from placet.data.memory import refuse_table
 from placet.kernels import places as kernels
 from placet.kernels import softmax
 from placet.losses import LOSSES, Bound

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 
 from placet.data import DataError, Lists, Parts, Queries
 from placet.data.arrays import Ints, table
-from placet.data.classes import Classes
 from placet.data.errors import one_of
 from placet.data.queries import Missing
+from placet.lazy import Classes
 from placet.losses import LOSSES, Loss
 from placet.losses import needs as check_needs
 from placet.metrics import evaluate_parts

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.data.room import refuse_dense
+from placet.data.memory import refuse_dense
 from placet.kernels import edge_pairs
 from placet.kernels import structrank as kernels
 from placet.losses import Bound

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from placet.data import DataError, Queries
-from placet.data.arrays import Floats
-from placet.data.splitting import hold_out
+from placet.data.arrays import Floats, hold_out
 from placet.losses import Bound
 from placet.losses.bregman import PSI
 from placet.optim import ConvergenceWarning, lbfgs

@@ -13,7 +13,7 @@ import numpy as np
 
 from placet.data import Lists, Parts, Queries
 from placet.data.arrays import Floats, is_sparse, offsets_from_sizes
-from placet.data.engine import CACHE, Piece
+from placet.data.engines.serial import CACHE, Piece
 from placet.losses import Bound
 from placet.metrics import metric as metric_of
 from placet.rank.engines import lightgbm

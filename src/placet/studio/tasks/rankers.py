@@ -8,7 +8,7 @@ import numpy as np
 
 from placet.cli.rank import make_ranker
 from placet.data import DataError, Queries
-from placet.data.splitting import hold_out
+from placet.data.arrays import hold_out
 from placet.losses import LOSSES
 from placet.metrics import compare, summary
 from placet.metrics import metric as metric_of

@@ -153,7 +153,7 @@ class Cache:
 CACHE = Cache()
 """The cache of this process."""
 
-_HOMES = {"distributed": "placet.scale:dask"}
+_HOMES = {"distributed": "placet.data.engines:dask"}
 """Top-level package of an object -> "module:function" that wraps it as an engine, imported on demand."""
 
 
@@ -166,7 +166,9 @@ def engine_of(given: Any) -> Engine:
         return found
     home = _HOMES.get(type(given).__module__.split(".")[0])
     if home is None:
-        raise TypeError(f"engine must be a distributed.Client, not {type(given).__name__}; placet.scale.dask makes one")
+        raise TypeError(
+            f"engine must be a distributed.Client, not {type(given).__name__}; placet.data.engines.dask makes one"
+        )
     module, _, name = home.partition(":")
     made: Engine = getattr(import_module(module), name)(given)
     return made

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 import placet
 from placet.aggregate import MODELS, RULES, linear_order, separation
-from placet.data import DataError, room
+from placet.data import DataError, memory
 from placet.losses import LOSSES
 from placet.metrics import METRICS, interrater
 from placet.rank import probabilities
@@ -29,8 +29,8 @@ def write(root, files):
 
 def nearly_full(monkeypatch, left):
     """A machine with so many bytes left, of which even small tables are asked for."""
-    monkeypatch.setattr(room, "available", lambda root=None: left)
-    monkeypatch.setattr(room, "SMALL", 0)
+    monkeypatch.setattr(memory, "available", lambda root=None: left)
+    monkeypatch.setattr(memory, "SMALL", 0)
 
 
 MACHINE = {"proc/meminfo": "MemTotal: 9000000 kB\nMemAvailable:    4000000 kB\n"}
@@ -55,11 +55,11 @@ MACHINE = {"proc/meminfo": "MemTotal: 9000000 kB\nMemAvailable:    4000000 kB\n"
     ],
 )  # fmt: skip
 def test_what_is_left_is_the_least_of_all_limits(tmp_path, files, left):
-    assert room.available(write(tmp_path, files)) == left
+    assert memory.available(write(tmp_path, files)) == left
 
 
 def test_the_limit_of_addresses_counts():
-    script = "import resource; resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\nfrom placet.data.room import available; print(available())"
+    script = "import resource; resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))\nfrom placet.data.memory import available; print(available())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert 0 < int(done.stdout) < 8 << 30
 
@@ -99,7 +99,7 @@ def test_methods_refuse_what_they_cannot_hold(method, monkeypatch):
 
 
 def test_an_exact_kemeny_order_says_what_its_programs_need(cyclic, monkeypatch):
-    monkeypatch.setattr(room, "available", lambda root=None: 2_000_000)  # enough for the pairs, not for the programs
+    monkeypatch.setattr(memory, "available", lambda root=None: 2_000_000)  # enough for the pairs, not for the programs
     with monkeypatch.context() as before_the_work:
         before_the_work.delattr(linear_order, "search")
         with pytest.raises(
@@ -155,5 +155,5 @@ def test_losses_state_the_tables_that_they_hold():
 
 
 def test_small_tables_do_not_ask_the_system(monkeypatch):
-    monkeypatch.setattr(room, "available", None)
-    room.refuse_square(100, "a table", "take fewer")
+    monkeypatch.setattr(memory, "available", None)
+    memory.refuse_square(100, "a table", "take fewer")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.data.arrays import as_csr, list_of_rows
+from placet.data.arrays import as_csr, hold_out, list_of_rows
 from placet.data.errors import DataError
-from placet.data.splitting import hold_out
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

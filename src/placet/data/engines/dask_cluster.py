@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placet.data.engine import CACHE, EngineError, Function, Merge, Piece, run, tree, with_bytes
+from placet.data.engines.serial import CACHE, EngineError, Function, Merge, Piece, run, tree, with_bytes
 from placet.data.memory import VARIABLE, memory_limit, parse_bytes
 from placet.threads import set_threads, usable_cores
 

@@ -1,0 +1,9 @@
+"""Engines: where parts are processed, in this process or on a Dask cluster, with the same bytes.
+
+Importing this is cheap; `distributed` (extra ``dask``) is imported when a client is given or a cluster started.
+"""
+
+from placet.data.engines.dask_cluster import Dask, connect, dask
+from placet.data.engines.serial import EngineError
+
+__all__ = ["Dask", "EngineError", "connect", "dask"]
