@@ -11,7 +11,7 @@ import placet
 from benchmarks.harness import compare, main
 from experiments.common import data_folder, letor_folds, letor_parts
 from placet.data import Lists, Queries
-from placet.kernels import edge_pairs
+from placet.kernels.losses import edge_pairs
 from placet.losses import LOSSES
 from placet.rank import ConsistentBooster, LinearRanker, ListwiseReranker, StructRank, similarity
 

@@ -15,7 +15,7 @@ from placet.aggregate.likelihood import Ballots
 from placet.aggregate.prior import learn_width
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.data.graph import always_together, components
-from placet.kernels import orders
+from placet.kernels.aggregate import strict_orders
 from placet.losses import LOSSES
 
 MODELS = ["plackett-luce", "pmop-fd", "pmop"]
@@ -77,7 +77,7 @@ def test_the_outer_products_are_those_of_each_ballot(loss):
     np.testing.assert_allclose(b.outer_products(theta), expected, atol=1e-12)
     rows = (b.row_gradient(theta), b.item, b.offsets, b.weight)
     by_loops = np.zeros((6, 6))
-    orders.add_outer_products(*rows, by_loops)
+    strict_orders.add_outer_products(*rows, by_loops)
     np.testing.assert_allclose(by_loops, expected, atol=1e-12)
 
 
@@ -88,7 +88,7 @@ def test_the_quick_check_of_connection_is_never_wrong(ballots):
     kept = ballots[np.flatnonzero(says)]
     one_group = components(kept.item, kept.tier, kept.offsets, ballots.n_items).max() == 0
     columns = (ballots.item, ballots.tier, ballots.offsets, ballots.weight, ballots.n_items)
-    assert all(orders.spreads(*columns, forward, 20) for forward in (True, False)) == one_group
+    assert all(strict_orders.spreads(*columns, forward, 20) for forward in (True, False)) == one_group
     if one_group:
         assert existence.notes_of_rankings(ballots, ballots.weight, None) == []
     else:
@@ -239,12 +239,12 @@ def test_many_items_with_few_ballots():
 @st.composite
 def tied_ballots(draw):
     n = draw(st.integers(2, 4))
-    orders = []
+    strict_orders = []
     for _ in range(draw(st.integers(1, 4))):
         rows = draw(st.lists(st.integers(0, n - 1), unique=True, min_size=1, max_size=n))
         tier = sorted(draw(st.lists(st.integers(0, 2), min_size=len(rows), max_size=len(rows))))
-        orders.append([tuple(i for i, t in zip(rows, tier) if t == k) for k in sorted(set(tier))])
-    return Rankings.from_orders(orders, items=range(n))
+        strict_orders.append([tuple(i for i, t in zip(rows, tier) if t == k) for k in sorted(set(tier))])
+    return Rankings.from_orders(strict_orders, items=range(n))
 
 
 @settings(max_examples=150)
@@ -281,10 +281,10 @@ def test_items_that_no_ballot_tells_apart_have_one_score():
 
 
 def test_ballots_that_compare_nothing_do_not_tell_items_apart():
-    orders = [[("a", "b"), "c"], [], ["a"]]
+    strict_orders = [[("a", "b"), "c"], [], ["a"]]
     found = [
         consensus(Rankings.from_orders(o, items="abcd", weight=w), "pmop-fd")
-        for o, w in ((orders, [0.5, 0.5, 1.0]), (orders[::-1], [1.0, 0.5, 0.5]))
+        for o, w in ((strict_orders, [0.5, 0.5, 1.0]), (strict_orders[::-1], [1.0, 0.5, 0.5]))
     ]
     for c in found:
         assert c.scores[0] == c.scores[1] > c.scores[3] > c.scores[2]
@@ -309,13 +309,13 @@ def test_the_answer_of_the_full_decomposition_is_no_saddle(ballots):
 def test_the_learnt_width_of_ballots_maximizes_the_marginal_likelihood(method, n):
     rng = np.random.default_rng(n)
     theta = rng.normal(size=n)
-    orders = []
+    strict_orders = []
     for _ in range(8 * n if n < 10 else 40):
         own = rng.choice(n, 4, replace=False)
-        orders.append(own[np.argsort(-theta[own] - rng.gumbel(size=4))].tolist())
+        strict_orders.append(own[np.argsort(-theta[own] - rng.gumbel(size=4))].tolist())
     if method != "plackett-luce":
-        orders[0] = [tuple(orders[0][:2]), *orders[0][2:]]
-    ballots = Rankings.from_orders(orders, items=range(n))
+        strict_orders[0] = [tuple(strict_orders[0][:2]), *strict_orders[0][2:]]
+    ballots = Rankings.from_orders(strict_orders, items=range(n))
     width = consensus(ballots, method).extras["prior"]
 
     def evidence(w):  # Laplace's, with a density of w that rises like w

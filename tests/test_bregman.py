@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from placet.data import Lists
 from placet.data.gains import discounts, gains
-from placet.kernels import bregman as kernels
+from placet.kernels.losses import bregman as kernels
 from placet.losses import LOSSES
 from placet.losses.bregman import conjugate, normalized_gains
 

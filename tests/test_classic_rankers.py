@@ -11,7 +11,7 @@ from strategies import lists_and_scores
 
 import placet
 from placet.data import Queries
-from placet.kernels import rankboost as kernels
+from placet.kernels.rank import exponential_pairs as kernels
 from placet.metrics import average_precision, ndcg
 from placet.rank import AdaRank, CoordinateAscent, RankBoost, weak
 from placet.rank.rankboost import Pairs

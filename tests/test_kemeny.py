@@ -12,7 +12,7 @@ import placet.axioms
 from placet.aggregate import kemeny, linear_order
 from placet.aggregate.kemeny import kemeny_order, ordered_components, pair_tables
 from placet.data import Comparisons, DataError, Rankings
-from placet.kernels import kemeny as kernels
+from placet.kernels.aggregate import kemeny as kernels
 
 check = settings(max_examples=60)
 

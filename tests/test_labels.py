@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from placet import DataError, metrics
 from placet.data import Lists
 from placet.io import MultiLabel, judge_labels, read_label_scores, write_label_scores, write_xmc
-from placet.kernels import labels as kernels
+from placet.kernels.rank import label_order as kernels
 from placet.losses import LOSSES
 from placet.rank.documents import checked_features, checked_labels
 

@@ -17,7 +17,7 @@ from placet.aggregate.kemeny import kemeny_order
 from placet.aggregate.mallows import LARGEST, Mallows, kendall_dispersion, log_normalizer
 from placet.aggregate.spectral import SingularValueProjection, mean_differences, project
 from placet.data import Comparisons, DataError, Rankings
-from placet.kernels import matchings as kernels
+from placet.kernels.aggregate import matchings as kernels
 
 check = settings(max_examples=40)
 

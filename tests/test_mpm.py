@@ -16,7 +16,7 @@ from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.mpm import MultinomialPreference, supervised_adherence
 from placet.aggregate.mpm_fit import learn, preferences, votes
 from placet.data import Comparisons, DataError, Rankings
-from placet.kernels import mpm as kernels
+from placet.kernels.aggregate import multinomial_preferences as kernels
 
 check = settings(max_examples=40)
 

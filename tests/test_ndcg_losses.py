@@ -182,7 +182,7 @@ def test_at_a_low_temperature_the_value_is_1_minus_ndcg(name):
 
 
 def test_a_scaled_matrix_has_rows_and_columns_of_sum_one_so_the_value_stays_in_0_1():
-    from placet.kernels.smooth_ndcg import scale_to_sums_of_one
+    from placet.kernels.losses.smooth_ndcg import scale_to_sums_of_one
 
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(6) / 3, size=6)

@@ -7,7 +7,7 @@ import pytest
 
 import placet
 from placet.data import Queries
-from placet.kernels.trees import ZERO_IS_MISSING
+from placet.kernels.rank.tree_leaves import ZERO_IS_MISSING
 from placet.rank import RANKERS, LinearRanker, NeuralRanker, TreeRanker
 
 runtime = pytest.importorskip("onnxruntime")

@@ -10,7 +10,7 @@ from scipy import optimize
 
 from placet import simulate
 from placet.data import Lists
-from placet.kernels import pairs as kernels
+from placet.kernels.losses import pairs as kernels
 from placet.kernels.vector import log
 from placet.losses import LOSSES
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placet.data import Lists
-from placet.kernels import quadrature, vector
+from placet.kernels import vector
+from placet.kernels.losses import quadrature
 from placet.losses import LOSSES, columns
 
 RNG = np.random.default_rng(11)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from placet.data import DataError
-from placet.kernels import tracking_motion
+from placet.kernels.tracking import particle_motion
 from placet.simulate.signals import ranked_signals, simulated_drift, simulated_path
 from placet.threads import get_threads, set_threads
 from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
@@ -601,7 +601,7 @@ def test_bad_parameters_are_told_in_words():
 def test_systematic_draws_give_everyone_their_share_to_within_one(weight, n, u):
     weight = np.array(weight) + 1e-3
     out = np.empty(n, np.int64)
-    tracking_motion.systematic(weight, u, out)
+    particle_motion.systematic(weight, u, out)
     share = n * weight / weight.sum()
     assert (np.abs(np.bincount(out, minlength=len(weight)) - share) < 1 + 1e-6).all()
     assert (np.diff(out) >= 0).all()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import expon
 
-from placet.kernels import association
+from placet.kernels.tracking import association
 from placet.tracking import Arrivals, Beacons, SignalModel, min_factor_inference
 from placet.tracking.minfactor import factor_messages
 from placet.tracking.model import association_probabilities, evidence, log_likelihood

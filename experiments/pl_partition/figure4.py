@@ -55,7 +55,7 @@ def scores(ranker, documents) -> tuple:
 
 def nodes(ranker, documents, tol: float) -> float:
     """Mean number of nodes of the integrals of these documents."""
-    from placet.kernels import quadrature
+    from placet.kernels.losses import quadrature
 
     s, own = scores(ranker, documents)
     node, exponent, counts = np.empty((3, quadrature.MAX_NODES)), np.empty(quadrature.MAX_NODES, np.int64), []

@@ -12,8 +12,8 @@ import numpy as np
 from placet.aggregate import pairs
 from placet.aggregate.fronts import Chains
 from placet.data.arrays import Floats
-from placet.kernels import chains as kernels
-from placet.kernels import pairs as pair_kernels
+from placet.kernels.aggregate import tridiagonal as kernels
+from placet.kernels.losses import pairs as pair_kernels
 from placet.optim import cg
 
 DRAWS = 16

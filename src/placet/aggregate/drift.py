@@ -26,7 +26,7 @@ from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.memory import available, refuse_beyond_memory
 from placet.data.times import Steps
-from placet.kernels import pairs as kernels
+from placet.kernels.losses import pairs as kernels
 
 Progress = Callable[[int, int], None]
 

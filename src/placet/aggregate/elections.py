@@ -19,7 +19,7 @@ from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.kernels import elections as kernels
+from placet.kernels.aggregate import election_counts as kernels
 
 Relation = NDArray[np.bool_]
 Strength = Literal["winning-votes", "margins"]

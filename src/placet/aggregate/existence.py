@@ -17,8 +17,8 @@ from placet.data.graph import (
     free_to_rise_over,
     reduced_edges,
 )
-from placet.kernels import orders
-from placet.kernels import pairs as kernels
+from placet.kernels.aggregate import strict_orders
+from placet.kernels.losses import pairs as kernels
 
 WAY_OUT = "give a prior (such as prior=10), leave items out, or add comparisons between the groups"
 SHOWN = 5
@@ -53,7 +53,7 @@ def notes_of_rankings(data: Rankings, weight: Floats, prior: Any, rule: str = "o
     """
     if rule == "order":
         columns = (data.item, data.tier, data.offsets)
-        if all(orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
+        if all(strict_orders.spreads(*columns, weight, data.n_items, forward, 20) for forward in (True, False)):
             return []
     if rule == "sums" and prior is None:
         rows = informative_rows(data, weight)

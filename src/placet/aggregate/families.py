@@ -19,7 +19,7 @@ from placet.aggregate.prior import LEARN
 from placet.aggregate.voters import Family, Voters, plain_copy
 from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats, Ints
-from placet.kernels import pairs as pair_kernels
+from placet.kernels.losses import pairs as pair_kernels
 from placet.losses import Bound
 from placet.losses.pairwise import outcome_costs
 

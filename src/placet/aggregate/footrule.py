@@ -19,7 +19,7 @@ from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.memory import refuse_square
-from placet.kernels import kemeny as kernels
+from placet.kernels.aggregate import kemeny as kernels
 
 
 def footrule(data: Rankings, unlisted: Literal["absent", "last"] = "absent") -> Scored:

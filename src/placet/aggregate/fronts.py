@@ -12,7 +12,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from placet.aggregate import pairs
 from placet.data.arrays import Floats, Ints
-from placet.kernels import pairs as kernels
+from placet.kernels.losses import pairs as kernels
 
 
 class Chains(NamedTuple):

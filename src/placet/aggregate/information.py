@@ -7,7 +7,7 @@ from scipy.linalg import lapack
 
 from placet.data.arrays import Floats, Ints
 from placet.data.memory import refuse_square
-from placet.kernels import orders
+from placet.kernels.aggregate import strict_orders
 from placet.optim import cg
 
 WHAT, WAY_OUT = "the information", "take fewer items, or leave out the standard errors with stderr=None"
@@ -77,7 +77,7 @@ def outer_products(g: Floats, item: Ints, offsets: Ints, weight: Floats, n: int)
     out = np.zeros((n, n))
     sizes = np.diff(offsets)
     if len(sizes) * n * n > 16 * int((sizes * sizes).sum()):
-        orders.add_outer_products(g, item, offsets, weight, out)
+        strict_orders.add_outer_products(g, item, offsets, weight, out)
         return out
     for a in range(0, len(sizes), BALLOTS_AT_ONCE):
         z = min(a + BALLOTS_AT_ONCE, len(sizes))

@@ -32,7 +32,7 @@ from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, read_only
 from placet.data.errors import one_of
 from placet.data.memory import refuse_square
-from placet.kernels import kemeny as kernels
+from placet.kernels.aggregate import kemeny as kernels
 
 MOST_KEPT = 1024
 """Maximum items for caching the latest tables (8 MB each): an audit uses them for every rule."""

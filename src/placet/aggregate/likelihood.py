@@ -27,7 +27,8 @@ from placet.data import DataError, Lists, Rankings
 from placet.data.arrays import Floats, Ints, read_only, rows_of, tier_runs
 from placet.data.graph import always_together
 from placet.data.memory import refuse_square
-from placet.kernels import orders, partition
+from placet.kernels.aggregate import strict_orders
+from placet.kernels.losses import partition
 from placet.losses import LOSSES, Bound
 
 Map = Callable[[Floats], Floats]
@@ -68,9 +69,9 @@ class Ballots:
     """Negative log posterior of ballots, divided by ``scale`` so that total weight and prior precision are at most 1.
 
     ``closed``: the Hessian of Plackett-Luce is computed in closed form, for ballots that tie only in their lowest tier
-    (`placet.kernels.orders`) and for the others, ``rest`` (`placet.kernels.partition`).  If the loss is not convex,
-    items that are always in the same tier of the same ballots (``group``) share their mean score: the ballots do not
-    distinguish them, but the prior alone might.
+    (`placet.kernels.aggregate.strict_orders`) and for the others, ``rest`` (`placet.kernels.losses.partition`).  If the
+    loss is not convex, items that are always in the same tier of the same ballots (``group``) share their mean score:
+    the ballots do not distinguish them, but the prior alone might.
     """
 
     def __init__(self, ballots: Rankings, weight: Floats, loss: str, prior: float | None):
@@ -96,7 +97,7 @@ class Ballots:
     def _set_columns(self, ballots: Rankings, weight: Floats, loss: str) -> None:
         self.item, self.offsets, self.n = ballots.item, ballots.offsets, ballots.n_items
         self.tier, self.weight, self.loss = ballots.tier, weight / self.scale, loss
-        self.tops = orders.strict_places(self.tier, self.offsets)
+        self.tops = strict_orders.strict_places(self.tier, self.offsets)
 
     def with_prior(self, prior: float) -> "Ballots":
         """The same objective and scale with another prior."""
@@ -155,7 +156,7 @@ class Ballots:
         if self.closed and self.n and top - theta.min() < WIDEST:
             shifted = theta - top
             columns = (self.item, self.offsets, self.tops, self.weight)
-            value = orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior
+            value = strict_orders.value_and_gradient(shifted, np.exp(shifted), *columns, grad) + prior
             if self.rest is None:
                 return value, grad
             others, slope = self.rest.value(theta)
@@ -177,7 +178,7 @@ class Ballots:
         refuse_square(self.n, information.WHAT, information.WAY_OUT)
         H = np.zeros((self.n, self.n))
         shifted = np.maximum(theta - theta.max(initial=-np.inf), -WIDEST / 2)  # squares do not underflow
-        orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
+        strict_orders.hessian(np.exp(shifted), self.item, self.offsets, self.tops, self.weight, H)
         if self.rest is not None:
             s, grade = read_only(theta[self.rest.item]), read_only(-self.rest.tier.astype(np.float64))
             columns, half = (self.rest.item, grade, self.rest.offsets, self.rest.weight), np.zeros_like(H)

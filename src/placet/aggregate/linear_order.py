@@ -13,7 +13,7 @@ import scipy
 
 from placet.data.arrays import Floats, Ints
 from placet.data.memory import refuse_beyond_memory
-from placet.kernels import kemeny as kernels
+from placet.kernels.aggregate import kemeny as kernels
 
 BYTES_OF_A_PAIR = 5_000
 """Memory that the linear programs use per pair of items, measured with 3,000 items."""

@@ -13,8 +13,8 @@ from placet.aggregate.voters import Voters, plain_copy
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, tier_runs
 from placet.data.memory import refuse_square
-from placet.kernels import kemeny as kemeny_kernels
 from placet.kernels import metrics as metric_kernels
+from placet.kernels.aggregate import kemeny as kemeny_kernels
 
 
 class Center(NamedTuple):

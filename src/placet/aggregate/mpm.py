@@ -18,7 +18,7 @@ from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.breaking import STRENGTHS
 from placet.data.errors import one_of
-from placet.kernels import mpm as kernels
+from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import Fit
 
 

@@ -16,7 +16,7 @@ from placet.aggregate.mpm_fit import Found, Preferences, Votes
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square
-from placet.kernels import mpm as kernels
+from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import cg
 
 MOST_GROUPS = 64

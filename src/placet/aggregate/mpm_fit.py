@@ -13,7 +13,7 @@ from placet.aggregate.existence import notes_of_pairs
 from placet.aggregate.resample import are_counts
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes
-from placet.kernels import mpm as kernels
+from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import cg, newton
 
 ROUNDS = 500

@@ -19,7 +19,7 @@ from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
-from placet.kernels import mpm as kernels
+from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import Fit
 
 

@@ -16,7 +16,7 @@ from placet.aggregate.mpm_fit import AGENTS_AT_ONCE, Found, Preferences
 from placet.data.arrays import Floats, Ints, rows_of
 from placet.data.breaking import strength_values
 from placet.data.memory import refuse_square
-from placet.kernels import mpm as kernels
+from placet.kernels.aggregate import multinomial_preferences as kernels
 from placet.optim import Fit, lbfgs, newton
 from placet.threads import map_ordered
 

@@ -11,7 +11,7 @@ from placet.aggregate.resample import are_counts, resampled_counts
 from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
-from placet.kernels import pairs as kernels
+from placet.kernels.losses import pairs as kernels
 
 MOST_SHARED_STEPS = 30
 SHARED_STEP = 1e-4

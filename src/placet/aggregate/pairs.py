@@ -29,7 +29,7 @@ from placet.aggregate.prior import DRAWN_ACCURACY, MOST_DRAWS, NARROWEST, WIDEST
 from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square
-from placet.kernels import pairs as kernels
+from placet.kernels.losses import pairs as kernels
 from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
 from placet.threads import sum_over_rows
 

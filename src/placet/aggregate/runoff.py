@@ -22,7 +22,7 @@ from placet.aggregate.rule import Scored
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.kernels import elections as kernels
+from placet.kernels.aggregate import election_counts as kernels
 
 Ties = Literal["parallel", "together"]
 MOST_STATES = 4096

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from placet.aggregate.uncertainty import check_level
 from placet.data.arrays import Floats, Ints
 from placet.data.memory import refuse_square
-from placet.kernels import ranks as kernels
+from placet.kernels.aggregate import studentized_maxima as kernels
 from placet.metrics.systems import tiers as tiers
 from placet.threads import map_ordered
 

@@ -17,7 +17,7 @@ from placet.aggregate.positional import borda
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints, offsets_from_sizes, tier_runs
 from placet.data.memory import refuse_square
-from placet.kernels import matchings as kernels
+from placet.kernels.aggregate import matchings as kernels
 
 MOST_EXACT = 12
 """Largest number of items for which sums over matchings are exact."""

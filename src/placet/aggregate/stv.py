@@ -21,7 +21,7 @@ from placet.aggregate.runoff import MOST_RECORDED, Ties
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.kernels import elections as kernels
+from placet.kernels.aggregate import election_counts as kernels
 
 Quota = Literal["droop", "exact"]
 Transfer = Literal["gregory", "meek"]

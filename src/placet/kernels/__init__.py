@@ -1,8 +1,8 @@
 """Numba kernels: arrays in, numbers out; no checks, no strings, no objects.
 
 ``from placet.kernels import pairs`` gives a stand-in that imports the module, and with it Numba, on first attribute
-access, so code that runs no kernel starts without Numba.  Kernel modules themselves ``import placet.kernels.pairs``.
-The modules are never modified after import.
+access, so code that runs no kernel starts without Numba.  Kernel modules themselves ``import
+placet.kernels.losses.pairs``. The modules are never modified after import.
 """
 
 import builtins
@@ -77,11 +77,19 @@ def _listen() -> None:
 _listening: list[Any] = []
 
 
-def __getattr__(name: str) -> Any:
-    full = f"{__name__}.{name}"
-    if name.startswith("__") or find_spec(full) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _Later(full)
+def modules_on_use(package: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a folder of kernels: stand-ins for its modules."""
+
+    def stand_in(name: str) -> Any:
+        full = f"{package}.{name}"
+        if name.startswith("__") or find_spec(full) is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return _Later(full)
+
+    return stand_in
+
+
+__getattr__ = modules_on_use(__name__)
 
 
 @cache

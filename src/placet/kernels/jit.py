@@ -18,7 +18,7 @@ import numba
 from numba.core import caching
 
 FOLDER = Path(__file__).parent
-IMPORT = re.compile(r"^(?:from placet\.kernels\.|import placet\.kernels\.)(\w+) (?:import|as) ", re.MULTILINE)
+IMPORT = re.compile(r"^(?:from placet\.kernels\.|import placet\.kernels\.)([\w.]+) (?:import|as) ", re.MULTILINE)
 
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -40,7 +40,7 @@ def source_stamp(module: str) -> str:
     waiting = [module]
     while waiting:
         name = waiting.pop()
-        file = FOLDER / f"{name}.py"
+        file = FOLDER / f"{name.replace('.', '/')}.py"
         if name in seen or not file.exists():
             continue
         seen[name] = file.read_bytes()
@@ -84,6 +84,12 @@ def _ours(folder: Path) -> bool:
     return status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022
 
 
+def _module_name(file: Path) -> str:
+    """The dotted name of a kernel module below ``FOLDER``; its own name if it lies elsewhere."""
+    inside = file.is_relative_to(FOLDER)
+    return ".".join(file.relative_to(FOLDER).with_suffix("").parts) if inside else file.stem
+
+
 class _Locator(caching._CacheLocator):
     """Tells Numba where to find a compiled kernel and whether it is out of date."""
 
@@ -93,7 +99,9 @@ class _Locator(caching._CacheLocator):
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> "_Locator | None":
         folder = cache_folder()
-        return None if folder is None else cls(Path(py_file).stem, py_func.__code__.co_firstlineno, folder)
+        if folder is None:
+            return None
+        return cls(_module_name(Path(py_file)), py_func.__code__.co_firstlineno, folder)
 
     def get_cache_path(self) -> str:
         return str(self.folder / f"{self.module}-{self.get_source_stamp()[:12]}")

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.kernels import margins
-from placet.kernels import pairs as kernels
+from placet.kernels.losses import margins
+from placet.kernels.losses import pairs as kernels
 from placet.losses.columns import Columns, read_only
 from placet.losses.loss import Kernel, Plan
 

@@ -11,8 +11,8 @@ from placet.data import Lists
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.gains import Curve, check_curves
-from placet.kernels import partition
-from placet.kernels import plackett_luce as kernels
+from placet.kernels.losses import partition
+from placet.kernels.losses import plackett_luce as kernels
 from placet.losses.bregman import dcg_shares
 from placet.losses.columns import Columns, read_only
 from placet.losses.loss import Plan

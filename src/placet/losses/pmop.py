@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.data.gains import Curve
-from placet.kernels import pmop as fd
-from placet.kernels import pmop_exact as exact
-from placet.kernels import pmop_sampling as sampling
+from placet.kernels.losses import pmop as fd
+from placet.kernels.losses import pmop_exact as exact
+from placet.kernels.losses import pmop_sampling as sampling
 from placet.losses.columns import Columns, read_only
 from placet.losses.loss import Plan
 from placet.losses.plackett_luce import stage_weights

@@ -9,7 +9,7 @@ import numpy as np
 
 from placet.data.arrays import Floats, list_of_rows
 from placet.data.gains import Curve, gains, without_overflow
-from placet.kernels import softmax as kernels
+from placet.kernels.losses import softmax as kernels
 from placet.losses.columns import Columns, read_only
 from placet.losses.loss import Plan
 

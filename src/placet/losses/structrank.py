@@ -6,7 +6,7 @@ sigmoids 1 / (1 + e^(-w1 r_e) + e^(-w2 r_f)) is a joint distribution function of
 
 import numpy as np
 
-from placet.kernels import structrank as kernels
+from placet.kernels.losses import structrank as kernels
 from placet.losses.columns import Columns
 from placet.losses.loss import Plan
 
@@ -34,10 +34,10 @@ def structrank(
     """sum over pairs of edges (e, f) of log(1 + e^(-w1 r_e) + e^(-w2 r_f)); w1, w2 >= 0 are learned with the scores.
 
     ``connections``: "full" uses all E^2 ordered pairs, including e = f, in O(E) memory and O(E log E) time for w r of
-    any size (see ``placet.kernels.edge_pairs``).  An integer k pairs every edge with k edges drawn by ``random_state``
-    for each list, O(kE): on average k / E of the full sum; a fraction k below 1 draws both edges of k E pairs (at least
-    one), in O(rows) memory.  The draw depends on the order of lists and of tied rows.  "none" uses every edge alone,
-    log(1 + e^(-w1 r_e)), O(E): at w1 = 1 this is RankNet.
+    any size (see ``placet.kernels.losses.edge_pairs``).  An integer k pairs every edge with k edges drawn by
+    ``random_state`` for each list, O(kE): on average k / E of the full sum; a fraction k below 1 draws both edges of k
+    E pairs (at least one), in O(rows) memory.  The draw depends on the order of lists and of tied rows.  "none" uses
+    every edge alone, log(1 + e^(-w1 r_e)), O(E): at w1 = 1 this is RankNet.
 
     The curvature is a bound on the Hessian's diagonal, w1^2 p_e + w2^2 p_f summed over the pairs with an edge at the
     row, p_e and p_f the derivatives of the pair's term in -w1 r_e and -w2 r_f; with "none" it is the diagonal itself.

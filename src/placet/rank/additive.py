@@ -8,7 +8,7 @@ import numpy as np
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, rows_of
 from placet.data.errors import one_of
-from placet.kernels import boosting as kernels
+from placet.kernels.rank import weak_learners as kernels
 from placet.rank import similarity, weak
 from placet.rank.forest import check_nodes
 from placet.rank.ranker import Ranker

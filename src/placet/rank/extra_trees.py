@@ -11,7 +11,7 @@ from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, is_sparse, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.data.memory import refuse_beyond_memory
-from placet.kernels.trees import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
+from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
 from placet.rank.foreign import Tree, forest_of
 from placet.rank.of_trees import OfTrees
 from placet.rank.state import Learnt, Number, Trees, holds

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints, is_sparse
 from placet.data.memory import refuse_beyond_memory
-from placet.kernels import products as kernels
+from placet.kernels.rank import feature_products as kernels
 from placet.threads import sum_over_rows
 
 ROWS_AT_ONCE = 16_384

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data.arrays import Floats, Ints
-from placet.kernels.trees import DEFAULT_LEFT, NAN_IS_MISSING
+from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING
 from placet.rank.forest import DTYPES, Forest
 
 Tree = Mapping[str, NDArray[Any]]

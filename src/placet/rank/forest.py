@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints
-from placet.kernels import trees as kernels
+from placet.kernels.rank import tree_leaves as kernels
 from placet.rank.features import to_dense
 from placet.threads import get_threads, map_ordered
 
@@ -23,9 +23,9 @@ class Forest:
     """A sum of trees whose predictions equal LightGBM's bit for bit (XGBoost adds leaves in float32, so its differ).
 
     All nodes are in one table, children after their parent.  ``feature`` is -1 in a leaf; ``how`` says how a split
-    treats missing values and categories (``placet.kernels.trees``); ``value`` is that of a leaf, ``count`` the number
-    of training rows in a node; ``roots`` holds the root of each tree, in order of summation.  ``bounds`` and ``bits``
-    encode sets of categories.  ``averaged``: 1 if the sum is divided by the number of trees.
+    treats missing values and categories (``placet.kernels.rank.tree_leaves``); ``value`` is that of a leaf, ``count``
+    the number of training rows in a node; ``roots`` holds the root of each tree, in order of summation.  ``bounds`` and
+    ``bits`` encode sets of categories.  ``averaged``: 1 if the sum is divided by the number of trees.
     """
 
     n_features: int

@@ -16,7 +16,7 @@ from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints, numbers, offsets_from_sizes
 from placet.data.memory import refuse_table
 from placet.io import Judged, MultiLabel, judge_labels
-from placet.kernels import labels as kernels
+from placet.kernels.rank import label_order as kernels
 from placet.metrics import metric as metric_of
 from placet.metrics import propensities
 from placet.rank import neural

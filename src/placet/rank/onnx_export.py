@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.kernels.trees import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
+from placet.kernels.rank.tree_leaves import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
 from placet.lazy import import_optional
 from placet.rank.forest import Forest
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from placet.data import DataError, Lists
 from placet.data.arrays import Floats, frozen
 from placet.data.memory import refuse_table
-from placet.kernels import places as kernels
-from placet.kernels import softmax
+from placet.kernels.losses import softmax
+from placet.kernels.rank import rank_distribution as kernels
 from placet.losses import LOSSES, Bound
 from placet.losses.pairwise import PAIR_MODELS, outcome_costs, outcome_probabilities
 

@@ -12,8 +12,8 @@ from scipy.optimize import brentq
 from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.kernels import rankboost as kernels
 from placet.kernels.ranges import descending_order
+from placet.kernels.rank import exponential_pairs as kernels
 from placet.rank import similarity
 from placet.rank.additive import Additive, NewTerm, Round, reason_no_edge
 

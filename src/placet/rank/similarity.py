@@ -21,7 +21,7 @@ import numpy as np
 
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints, list_of_rows
-from placet.kernels import similarity as kernels
+from placet.kernels.rank import inner_products as kernels
 from placet.rank.features import need_dense
 
 Pairwise = Callable[[Any, Any], Any]

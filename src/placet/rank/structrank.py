@@ -15,8 +15,8 @@ from placet.data import DataError, Lists, Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.data.memory import refuse_dense
-from placet.kernels import edge_pairs
-from placet.kernels import structrank as kernels
+from placet.kernels.losses import edge_pairs
+from placet.kernels.losses import structrank as kernels
 from placet.losses import Bound
 from placet.losses.structrank import check_connections
 from placet.rank.features import need_dense, refuse_nan, to_dense

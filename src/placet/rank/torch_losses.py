@@ -209,7 +209,7 @@ def _lambdaloss(s: Any, grade: Any, mask: Any, *, k: int | None = None, sigma: f
 def _swap_weights(s: Any, grade: Any, mask: Any, k: int | None, mu: float) -> Any:
     """(lists, rows, rows): the mean over all orders of tied scores of rho + mu delta, times the difference in gain.
 
-    As in ``placet.kernels.lambdas``, by prefix sums of the discounts over the ranks low..high of a tied block.
+    As in ``placet.kernels.losses.lambdas``, by prefix sums of the discounts over the ranks low..high of a tied block.
     """
     torch = pytorch()
     n = s.shape[1]
@@ -264,7 +264,7 @@ def _pl_partition(s: Any, grade: Any, mask: Any, *, nodes: int = NODES) -> Any:
     """Exact likelihood of the ordered partition, by the trapezoid rule in x = x0 + c sinh(z) around the mode.
 
     The sum over stages of -log of the integral of exp(x - e^x) prod_i (1 - exp(-a_i e^x)), log a_i = s_i - log sum of
-    e^s over the rows below (as in ``placet.kernels.quadrature``, but with a fixed number of nodes).
+    e^s over the rows below (as in ``placet.kernels.losses.quadrature``, but with a fixed number of nodes).
     """
     torch = pytorch()
     s, mask, tier, first, _ = _sorted_tiers(s, grade, mask)

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from placet.data.arrays import Floats, Ints
-from placet.kernels import boosting as kernels
-from placet.kernels.rankboost import best_threshold
+from placet.kernels.rank import weak_learners as kernels
+from placet.kernels.rank.exponential_pairs import best_threshold
 from placet.rank.engines import lightgbm
 from placet.rank.features import need_dense, reduce_per_list, to_dense
 from placet.rank.forest import Forest

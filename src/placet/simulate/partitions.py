@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from placet.data import Rankings
 from placet.data.errors import one_of
-from placet.kernels import pmop_exact, pmop_sampling
+from placet.kernels.losses import pmop_exact, pmop_sampling
 from placet.simulate.orders import Seed, chunks, finite_column, join_chunks, names
 
 

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.kernels import tracking_distance
+from placet.kernels.tracking import beacon_distance
 
 GEOMETRIES = ("plane", "geographic")
 POLE = 85.0  # degrees; beyond it a tangent plane in latitude and longitude is too inaccurate
@@ -54,7 +54,7 @@ def distances(position: Floats, beacon: Floats, geometry: str, out: Floats | Non
     On the ellipsoid a fast approximation for particles, accurate to about 10 m per 1,000 km.
     """
     out = np.empty((len(position), len(beacon))) if out is None else out
-    kernel = tracking_distance.ellipsoid if geometry == "geographic" else tracking_distance.plane
+    kernel = beacon_distance.ellipsoid if geometry == "geographic" else beacon_distance.plane
     kernel(position, beacon, out)
     return out
 
@@ -77,14 +77,14 @@ def displacements(points: Floats, origin: Floats, geometry: str) -> Floats:
     if geometry == "plane":
         return gap
     gap[..., 1] = wrap_longitude(gap[..., 1])
-    return gap * np.stack(tracking_distance.km_per_degree(origin[..., 0]), axis=-1)
+    return gap * np.stack(beacon_distance.km_per_degree(origin[..., 0]), axis=-1)
 
 
 def points_at(origin: Floats, displacement: Floats, geometry: str) -> Floats:
     """The inverse of ``displacements``: points (..., 2) at given displacements from ``origin`` (..., 2)."""
     if geometry == "plane":
         return origin + displacement
-    points = origin + displacement / np.stack(tracking_distance.km_per_degree(origin[..., 0]), axis=-1)
+    points = origin + displacement / np.stack(beacon_distance.km_per_degree(origin[..., 0]), axis=-1)
     points[..., 1] = wrap_longitude(points[..., 1])
     return points
 

@@ -16,7 +16,8 @@ source that receives the message.  The J enter only through m, so a sum over cou
 interval between the recorded times and an atom at each of them, so a handful of numbers represents them.
 
 The graph has short loops.  If signals compete, its Bethe free energy is a few tenths below the exact sum, and the
-messages may not converge; the tracker uses the exact sum, or the bipartite graph (``placet.kernels.tracking_bethe``).
+messages may not converge; the tracker uses the exact sum, or the bipartite graph
+(``placet.kernels.tracking.belief_propagation``).
 """
 
 from typing import NamedTuple

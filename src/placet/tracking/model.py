@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError
 from placet.data.arrays import Floats
-from placet.kernels import association
-from placet.kernels.association import Step
+from placet.kernels.tracking import association
+from placet.kernels.tracking.association import Step
 from placet.tracking.data import UNKNOWN, Arrivals, Beacons
 from placet.tracking.geometry import distances
 

@@ -16,7 +16,7 @@ from placet.data.arrays import Floats
 
 
 class Move(NamedTuple):
-    """One move in the form required by ``placet.kernels.tracking_motion``.
+    """One move in the form required by ``placet.kernels.tracking.particle_motion``.
 
     ``ahead, reach_root`` describe the distribution of the end given the state before the move.
     """

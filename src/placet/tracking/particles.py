@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from placet.data import DataError
 from placet.data.arrays import Floats
-from placet.kernels import tracking_motion
+from placet.kernels.tracking import particle_motion
 from placet.threads import map_ordered
 from placet.tracking.geometry import moments, two_clouds
 from placet.tracking.model import Evidence, association_probabilities, log_likelihood
@@ -146,7 +146,7 @@ def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: 
         state, ancestor = genealogy.state[k][candidate], genealogy.state[k][parent]
 
         def work(rows: slice, k=k, move=move, u=u, state=state, ancestor=ancestor, choice=choice) -> None:  # type: ignore[no-untyped-def]
-            tracking_motion.trace_back(
+            particle_motion.trace_back(
                 state, ancestor[rows], out[k + 1, rows], u[rows], move.F, move.Q_root, plan.end is not None, end,
                 move.ahead, move.reach_root, geometry == "geographic", choice[rows],
             )  # fmt: skip
@@ -182,7 +182,7 @@ def _initial(n: int, plan: Plan, start: Floats, start_sd: float, geographic: boo
     step[:, :2] = start_sd * rng.standard_normal((n, 2))
     if plan.dimension == 4:
         step[:, 2:] = rng.standard_normal((n, 2)) @ plan.velocity_root.T
-    tracking_motion.apply_steps(state, step, geographic)
+    particle_motion.apply_steps(state, step, geographic)
     return state
 
 
@@ -191,7 +191,7 @@ def _log_end_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
     out = np.zeros(len(state))
     if plan.end is not None:
         first = plan.moves[0]
-        tracking_motion.log_end_densities(state, plan.end, first.ahead, first.reach_root, geographic, out)
+        particle_motion.log_end_densities(state, plan.end, first.ahead, first.reach_root, geographic, out)
     return out
 
 
@@ -199,9 +199,9 @@ def _move(state: Floats, log_weight: Floats, plan: Plan, k: int, geographic: boo
     """Apply move ``k`` to every state, in place; with an end, add its contribution to the log weight."""
     move = plan.moves[k]
     if plan.end is None:
-        tracking_motion.move(state, normal, move.F, move.L, geographic)
+        particle_motion.move(state, normal, move.F, move.L, geographic)
     else:
-        tracking_motion.move_towards(
+        particle_motion.move_towards(
             state, normal, move.F, move.Q_root, move.K, move.AF, move.L, plan.end, move.ahead, move.reach_root,
             move.next_ahead, move.next_root, geographic, log_weight,
         )  # fmt: skip
@@ -231,5 +231,5 @@ def _log_sum(log_weight: Floats) -> float:
 
 def _draw(weight: Floats, u: float, n: int) -> np.ndarray:
     out = np.empty(n, np.int64)
-    tracking_motion.systematic(weight, u, out)
+    particle_motion.systematic(weight, u, out)
     return out

@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numba import njit
 
-import placet.kernels.quadrature as quadrature
+import placet.kernels.losses.quadrature as quadrature
 from placet.kernels.jit import jit
-from placet.kernels.plackett_luce import mean_below, stage_factor, tier_stages
+from placet.kernels.losses.plackett_luce import mean_below, stage_factor, tier_stages
 from placet.kernels.ranges import longest, lowest_tier
 
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from placet.kernels.jit import jit
-from placet.kernels.plackett_luce import stage_factor
+from placet.kernels.losses.plackett_luce import stage_factor
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.sums import log_add
 from placet.kernels.vector import exp

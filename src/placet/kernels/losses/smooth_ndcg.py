@@ -8,9 +8,9 @@ import math
 import numpy as np
 
 from placet.kernels.jit import jit
-from placet.kernels.pairs import softplus
+from placet.kernels.losses.pairs import softplus
+from placet.kernels.losses.softmax import softmax
 from placet.kernels.ranges import longest
-from placet.kernels.softmax import softmax
 from placet.kernels.sums import total
 
 LN2 = 0.6931471805599453

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from placet.kernels.jit import jit
-from placet.kernels.pmop import row_sum, scale_rows
+from placet.kernels.losses.pmop import row_sum, scale_rows
 from placet.kernels.ranges import find_tiers, longest
 from placet.kernels.vector import exp
 

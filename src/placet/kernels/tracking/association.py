@@ -1,7 +1,7 @@
 """Likelihood of ranked, unlabeled signals given a position: a sum over all associations of signals with sources.
 
-``sum_exactly`` runs over all subsets of the signals; ``sum_by_bethe`` (``placet.kernels.tracking_bethe``) takes over
-when there are too many signals to enumerate subsets.  ``log_sums`` is the loop around both.
+``sum_exactly`` runs over all subsets of the signals; ``sum_by_bethe`` (``placet.kernels.tracking.belief_propagation``)
+takes over when there are too many signals to enumerate subsets.  ``log_sums`` is the loop around both.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 
 from placet.kernels.jit import jit
 from placet.kernels.sums import log_add
-from placet.kernels.tracking_bethe import sum_by_bethe
+from placet.kernels.tracking.belief_propagation import sum_by_bethe
 
 SQRT_2PI = math.sqrt(2 * math.pi)
 TINY = 1e-30

@@ -7,8 +7,8 @@ never O(E^2).
 
 import numpy as np
 
-from placet.kernels.edge_pairs import add_pair, all_pairs, pair_term
 from placet.kernels.jit import jit
+from placet.kernels.losses.edge_pairs import add_pair, all_pairs, pair_term
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

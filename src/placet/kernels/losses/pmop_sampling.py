@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from placet.kernels.jit import jit
-from placet.kernels.pmop import log_subsets
-from placet.kernels.pmop_exact import forward_table
+from placet.kernels.losses.pmop import log_subsets
+from placet.kernels.losses.pmop_exact import forward_table
 from placet.kernels.ranges import find_tiers, longest
 
 GIBBS, HASTINGS, AS_PUBLISHED = 0, 1, 2

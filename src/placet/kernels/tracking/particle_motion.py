@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from placet.kernels.jit import jit
-from placet.kernels.tracking_distance import km_per_degree
+from placet.kernels.tracking.beacon_distance import km_per_degree
 
 LOG_2PI = math.log(2 * math.pi)
 

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from placet.kernels.jit import jit
-from placet.kernels.pairs import softplus
+from placet.kernels.losses.pairs import softplus
 from placet.kernels.ranges import longest
 from placet.kernels.vector import log
 

@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from placet.kernels.jit import jit
+from placet.kernels.losses.softmax import exponentials
 from placet.kernels.ranges import find_tiers, longest
-from placet.kernels.softmax import exponentials
 
 
 @jit()

@@ -1,0 +1,5 @@
+"""Kernels of tracking: associations, distances, motion."""
+
+from placet.kernels import modules_on_use
+
+__getattr__ = modules_on_use(__name__)
