@@ -11,10 +11,10 @@ from scipy.stats import norm
 
 import placet
 from placet.aggregate import Consensus, ConsensusSet
-from placet.aggregate.boards import MOST_ITEMS, board_dict, is_board, read_board, write_board
-from placet.aggregate.difference import difference, holm
-from placet.aggregate.scales import in_log_odds, rescale
-from placet.aggregate.slices import compare_slices
+from placet.aggregate.result.boards import MOST_ITEMS, board_dict, is_board, read_board, write_board
+from placet.aggregate.result.difference import difference, holm
+from placet.aggregate.result.scales import in_log_odds, rescale
+from placet.aggregate.result.slices import compare_slices
 from placet.report.slices import slices_page
 from placet.simulate import battles
 
@@ -218,7 +218,7 @@ def test_a_board_is_read_as_it_was_written(tmp_path, method):
 )
 def test_ballots_with_agents_come_back(orders, agents):
     ballots = placet.Rankings.from_orders(orders, agent=agents[: len(orders)])
-    from placet.aggregate.boards import _read_data
+    from placet.aggregate.result.boards import _read_data
 
     kept = json.loads(json.dumps(board_dict(placet.consensus(ballots, "borda"), ballots)["data"]))
     assert _read_data(kept) == ballots

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from placet.aggregate import MODELS, RULES, Consensus, consensus, uncertainty
+from placet.aggregate import MODELS, RULES, Consensus, consensus
 from placet.aggregate.resample import resample, resampled_counts
-from placet.aggregate.result import table_rows
+from placet.aggregate.result import uncertainty
+from placet.aggregate.result.result import table_rows
 from placet.data import Comparisons, DataError, Rankings
 
 BALLOTS = Rankings.from_orders(

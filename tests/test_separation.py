@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import placet
 from placet import simulate
-from placet.aggregate import Consensus, separation
+from placet.aggregate import Consensus
+from placet.aggregate.result import separation
 
 
 def covers(ends, truth):

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
-from placet.aggregate.difference import difference
-from placet.aggregate.showing import MOST_ROWS, score_text
+from placet.aggregate.result.difference import difference
+from placet.aggregate.result.display import MOST_ROWS, score_text
 from placet.data import Comparisons
 
 NASTY = "<script>alert(1)</script>$x$"

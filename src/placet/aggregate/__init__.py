@@ -6,9 +6,9 @@ A model is an estimator in `MODELS`, a rule a record in `RULES`; `consensus` ser
 
 from typing import TYPE_CHECKING
 
-from placet.aggregate.groups import Groups
 from placet.aggregate.methods import MODELS, consensus
-from placet.aggregate.result import Consensus, ConsensusSet
+from placet.aggregate.result.groups import Groups
+from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
 from placet.lazy import lazy_names
 

@@ -18,7 +18,7 @@ from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import PRODUCT_TOLERANCE, Ballots, fit_ballots, learn_prior, uncertainty_of
 from placet.aggregate.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
 from placet.aggregate.raters import parse_kinds
-from placet.aggregate.result import Consensus
+from placet.aggregate.result.result import Consensus
 from placet.aggregate.row_controls import ControlledBallots
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Names

@@ -14,8 +14,8 @@ from scipy import sparse
 
 from placet.aggregate.arrow import Arrow, RaterPosterior
 from placet.aggregate.raters import Raters
+from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.aggregate.row_controls import typical_differences, within_ballots
-from placet.aggregate.uncertainty import MOST_SIMULATED
 from placet.data import Lists, Rankings
 from placet.data.arrays import Floats
 from placet.losses import Bound

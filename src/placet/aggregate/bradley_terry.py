@@ -17,8 +17,8 @@ from placet.aggregate.instances import refuse_instances
 from placet.aggregate.pair_bootstrap import bootstrap_draws
 from placet.aggregate.prior import LEARN, check_prior, prior_note
 from placet.aggregate.raters import parse_kinds
-from placet.aggregate.result import Consensus
-from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.aggregate.result.result import Consensus
+from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.errors import one_of
 from placet.losses.pairwise import outcome_probabilities

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate.instances import Instance, instances
 from placet.aggregate.places import ballots_of
-from placet.aggregate.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
+from placet.aggregate.result.result import RELATIVE_TOLERANCE, Consensus, ConsensusSet
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of

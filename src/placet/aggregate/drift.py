@@ -19,9 +19,9 @@ from placet import optim
 from placet.aggregate import pairs
 from placet.aggregate.chained import Chained
 from placet.aggregate.fronts import Bordered, Fronts, chains_of, cost_of, steps_of
-from placet.aggregate.history import History
 from placet.aggregate.information import LEAST_PRECISION, with_mean_zero
 from placet.aggregate.prior import LEARN, NARROWEST, WIDEST_PRIOR
+from placet.aggregate.result.history import History
 from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.memory import available, refuse_beyond_memory

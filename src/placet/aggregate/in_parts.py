@@ -39,9 +39,9 @@ from placet.aggregate.methods import MODELS, Progress, Run, Steps
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_parts import fit_parts
 from placet.aggregate.places import support
-from placet.aggregate.result import Consensus
+from placet.aggregate.result.initial_scores import start_scores, write_checkpoint
+from placet.aggregate.result.result import Consensus
 from placet.aggregate.rules import RULES
-from placet.aggregate.start import start_scores, write_checkpoint
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.engines.serial import EngineError

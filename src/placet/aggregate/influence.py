@@ -23,7 +23,7 @@ from placet.aggregate.instances import refuse_instances
 from placet.aggregate.mallows_family import Distances
 from placet.aggregate.methods import MODELS, check_method, consensus
 from placet.aggregate.mixture import MIXED
-from placet.aggregate.result import Consensus
+from placet.aggregate.result.result import Consensus
 from placet.aggregate.voters import Family, Voters, voters_of
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats

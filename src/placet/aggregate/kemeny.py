@@ -26,7 +26,7 @@ import scipy
 
 from placet.aggregate import linear_order
 from placet.aggregate.places import MOST_ITEMS
-from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, read_only

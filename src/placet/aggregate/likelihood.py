@@ -22,7 +22,7 @@ from placet.aggregate.prior import (
     WIDEST_PRIOR,
     learn_width,
 )
-from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Lists, Rankings
 from placet.data.arrays import Floats, Ints, read_only, rows_of, tier_runs
 from placet.data.graph import always_together

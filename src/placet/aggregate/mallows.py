@@ -11,7 +11,7 @@ from placet.aggregate import spearman
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.kemeny import KemenyOrder, kemeny_order
 from placet.aggregate.places import ballots_of
-from placet.aggregate.result import Consensus
+from placet.aggregate.result.result import Consensus
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints, tier_runs
 from placet.data.errors import one_of

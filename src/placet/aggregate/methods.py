@@ -11,15 +11,15 @@ import numpy as np
 
 from placet.aggregate.controls import unused_note
 from placet.aggregate.existence import data_kind
-from placet.aggregate.groups import Groups
 from placet.aggregate.instances import split, without_empty_instances
 from placet.aggregate.places import support
 from placet.aggregate.prior import LEARN, check_prior
 from placet.aggregate.resample import resample
-from placet.aggregate.result import Consensus, ConsensusSet
+from placet.aggregate.result.groups import Groups
+from placet.aggregate.result.initial_scores import start_scores
+from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.aggregate.rules import RULES
 from placet.aggregate.score_tables import SCORE_METHODS, check_score_method, consensus_of_scores
-from placet.aggregate.start import start_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
@@ -122,7 +122,7 @@ def consensus(
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
     """
     if isinstance(data, Mapping):
-        from placet.aggregate.slices import consensus_of_slices
+        from placet.aggregate.result.slices import consensus_of_slices
 
         given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "start": start, **params}
         return cast(ConsensusSet, consensus_of_slices(data, method, "slice", progress, **given))

@@ -17,14 +17,14 @@ from placet.aggregate.controls import unused_note
 from placet.aggregate.em import Found, ascend, best_of_starts, in_own_order, responsibilities
 from placet.aggregate.existence import data_kind
 from placet.aggregate.families import Pairs, family_of
-from placet.aggregate.groups import Groups, Tried, bic
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.mallows import Mallows
 from placet.aggregate.mallows_family import Distances
 from placet.aggregate.mixture_errors import mixture_covariance
 from placet.aggregate.places import support
 from placet.aggregate.resample import are_counts, resampled_counts
-from placet.aggregate.result import Consensus
+from placet.aggregate.result.groups import Groups, Tried, bic
+from placet.aggregate.result.result import Consensus
 from placet.aggregate.voters import Family, Voters, seeding_table, voters_of
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats

@@ -13,7 +13,7 @@ from placet.aggregate.mpm_errors import Errors, errors
 from placet.aggregate.mpm_fit import Found, Preferences, Votes, learn, preferences, votes
 from placet.aggregate.mpm_variance import MOST_DENSE, variance_errors, variances
 from placet.aggregate.prior import prior_note
-from placet.aggregate.result import Consensus, ConsensusSet
+from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.breaking import STRENGTHS

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from placet.aggregate.information import WAY_OUT, WHAT, inverse_of, outer_products, with_mean_zero
 from placet.aggregate.mpm_fit import Found, Preferences, Votes
-from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square
 from placet.kernels.aggregate import multinomial_preferences as kernels

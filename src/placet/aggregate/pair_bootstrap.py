@@ -8,7 +8,7 @@ from placet.aggregate.existence import notes_of_pairs
 from placet.aggregate.information import inverse_of
 from placet.aggregate.pairs import PairCounts, derivatives, fit_counts, hessian
 from placet.aggregate.resample import are_counts, resampled_counts
-from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.kernels.losses import pairs as kernels

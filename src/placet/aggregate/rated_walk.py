@@ -17,9 +17,9 @@ from placet.aggregate import pairs
 from placet.aggregate.arrow import Arrow, fit_raters, next_width
 from placet.aggregate.drift import Spread, Walk, WalkFit, history_of, walk_notes
 from placet.aggregate.fronts import chains_of
-from placet.aggregate.history import History
 from placet.aggregate.information import with_mean_zero
-from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.aggregate.result.history import History
+from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.aggregate.vote_raters import RaterVotes
 from placet.data import Comparisons
 from placet.data.arrays import Floats

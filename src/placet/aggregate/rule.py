@@ -8,7 +8,7 @@ import numpy as np
 
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.places import ballots_of
-from placet.aggregate.result import RELATIVE_TOLERANCE, tied_groups
+from placet.aggregate.result.result import RELATIVE_TOLERANCE, tied_groups
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats
 

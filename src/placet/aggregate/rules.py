@@ -10,7 +10,7 @@ import numpy as np
 
 from placet.aggregate import elections, footrule, kemeny, markov, positional, runoff, stv
 from placet.aggregate.places import Unlisted, ballots_of, listed_weight, places, sum_by_item, tier_starts
-from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Rule, Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats

@@ -17,7 +17,7 @@ from placet.aggregate.elections import scores_of
 from placet.aggregate.kemeny import margins, pair_tables
 from placet.aggregate.places import ballots_of
 from placet.aggregate.record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
-from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints

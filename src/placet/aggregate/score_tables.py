@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placet.aggregate.result import Consensus
+from placet.aggregate.result.result import Consensus
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.data.errors import one_of

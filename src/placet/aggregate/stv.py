@@ -15,7 +15,7 @@ import numpy as np
 from placet.aggregate.elections import MOST_UNIVERSES, places_by, scores_of, ties_note
 from placet.aggregate.places import ballots_of
 from placet.aggregate.record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
-from placet.aggregate.result import RELATIVE_TOLERANCE
+from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rule import Scored
 from placet.aggregate.runoff import MOST_RECORDED, Ties
 from placet.data import Rankings

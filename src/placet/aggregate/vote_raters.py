@@ -9,7 +9,7 @@ from scipy import sparse
 from placet.aggregate import pairs
 from placet.aggregate.arrow import Arrow, RaterPosterior
 from placet.aggregate.raters import Raters
-from placet.aggregate.uncertainty import MOST_SIMULATED
+from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.losses.pairwise import PAIR_MODELS

@@ -30,7 +30,7 @@ from placet.cli.reading import read_all, read_boards, read_parts
 from placet.cli.results import WRITERS, result_json, show_result, show_tiers
 
 if TYPE_CHECKING:
-    from placet.aggregate.boards import Board
+    from placet.aggregate.result.boards import Board
     from placet.data import Comparisons, Rankings
 
 
@@ -162,7 +162,7 @@ def _deliver(result: Any, known: set[str], out: Path | None, as_json: bool, leve
 
 def check_scale(scale: str, anchor: str) -> None:
     """Raise a ``ValueError`` for an unknown scale, or an anchor without a scale."""
-    from placet.aggregate.scales import SCALES
+    from placet.aggregate.result.scales import SCALES
     from placet.data.errors import one_of
 
     if scale:
@@ -172,7 +172,7 @@ def check_scale(scale: str, anchor: str) -> None:
 
 
 def _in_points(result: Any, scale: str, anchor: str) -> Any:
-    from placet.aggregate.scales import rescale
+    from placet.aggregate.result.scales import rescale
 
     item, equals, points = anchor.rpartition("=")
     value = value_of(points) if anchor else None

@@ -25,8 +25,8 @@ def diff(
 
     Boards with slices are compared slice by slice.  The boards are assumed to be independent of each other.
     """
-    from placet.aggregate.boards import read_board
-    from placet.aggregate.difference import difference
+    from placet.aggregate.result.boards import read_board
+    from placet.aggregate.result.difference import difference
 
     check_suffix(out)
     first = read_board(a).consensus

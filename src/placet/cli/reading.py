@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 from placet.cli.output import say
 
 if TYPE_CHECKING:
-    from placet.aggregate.boards import Board
+    from placet.aggregate.result.boards import Board
     from placet.data import Comparisons, Rankings, Scores
 
 
 def read_boards(files: Sequence[Path]) -> "tuple[list[Board], list[Path]]":
     """The boards among the files, and the other files."""
-    from placet.aggregate.boards import is_board, read_board
+    from placet.aggregate.result.boards import is_board, read_board
 
     own = [file for file in files if file.suffix == ".json" and is_board(file)]
     return [read_board(file) for file in own], [file for file in files if file not in own]

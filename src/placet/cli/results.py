@@ -17,9 +17,9 @@ SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
 
 
 def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = None) -> dict[str, object]:
-    """A result as JSON: the table, the notes, and what `placet.aggregate.boards` needs to update it."""
+    """A result as JSON: the table, the notes, and what `placet.aggregate.result.boards` needs to update it."""
     from placet.aggregate import Groups
-    from placet.aggregate.boards import board_dict
+    from placet.aggregate.result.boards import board_dict
 
     rows = result.to_frame(level).to_dicts()
     if isinstance(result, Groups):
@@ -36,7 +36,7 @@ def result_json(result: "Consensus | ConsensusSet", level: float, data: Any = No
 def show_result(result: "Consensus | ConsensusSet", level: float) -> None:
     """Print all items to a pipe; on a terminal, the best items of the first instances and the number omitted."""
     from placet.aggregate import Consensus, ConsensusSet, Groups
-    from placet.aggregate.result import table_rows
+    from placet.aggregate.result.result import table_rows
 
     if isinstance(result, Consensus):
         with progress_bar("ranks"):

@@ -90,7 +90,7 @@ def _column(head: Sequence[str], rows: Sequence[Sequence[Any]], k: int) -> list[
 
 def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:
     """A number, rounded by the error in its row; four decimals if there is none."""
-    from placet.aggregate.showing import decimals
+    from placet.aggregate.result.display import decimals
 
     value, name = row[k], head[k]
     if value is None:

@@ -6,8 +6,8 @@ import numpy as np
 
 from placet.aggregate import Consensus
 from placet.aggregate.controls import Controls
-from placet.aggregate.history import History
 from placet.aggregate.raters import Raters
+from placet.aggregate.result.history import History
 from placet.io.escaping import in_html
 from placet.report.figures import Column, name_html, table
 from placet.report.numbers import decimals_for, decimals_of, number, with_decimals

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from placet.aggregate.showing import decimals
+from placet.aggregate.result.display import decimals
 from placet.data.arrays import Floats
 
 MOST_DECIMALS = 12

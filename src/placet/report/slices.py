@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from placet.aggregate import Consensus, ConsensusSet
-from placet.aggregate.slices import compare_slices
+from placet.aggregate.result.slices import compare_slices
 from placet.io.escaping import in_html
 from placet.report.document import Origin, Sections, data_files, document, write_page
 from placet.report.figures import Column, name_html, table

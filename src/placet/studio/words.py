@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from placet.aggregate.uncertainty import check_level
+from placet.aggregate.result.uncertainty import check_level
 from placet.cli.output import value_of
 from placet.studio.sources import paths_of, source_of
 

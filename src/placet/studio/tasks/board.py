@@ -13,7 +13,7 @@ import numpy as np
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.methods import expected_seconds
-from placet.aggregate.separation import MOST_PAIRED
+from placet.aggregate.result.separation import MOST_PAIRED
 from placet.cli.defaults import default_method
 from placet.cli.models import extras_json
 from placet.cli.output import plain, value_of

@@ -1,7 +1,7 @@
 """Boards: results saved as JSON together with the covariance of the scores and the underlying data.
 
-A board can be compared with another (`placet.aggregate.difference`) and updated with new votes without the original
-files: ``board.data + new``, fitted with ``start=board.consensus``.
+A board can be compared with another (`placet.aggregate.result.difference`) and updated with new votes without the
+original files: ``board.data + new``, fitted with ``start=board.consensus``.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from placet.aggregate.result import Consensus, ConsensusSet
-from placet.aggregate.scales import in_log_odds
+from placet.aggregate.result.result import Consensus, ConsensusSet
+from placet.aggregate.result.scales import in_log_odds
 from placet.data import Comparisons, DataError, Rankings, Scores
 
 VERSION = 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.aggregate.result import Consensus, ConsensusSet, Win
+from placet.aggregate.result.result import Consensus, ConsensusSet, Win
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from placet.aggregate.uncertainty import check_level
+from placet.aggregate.result.uncertainty import check_level
 from placet.data.arrays import Floats, Ints
 from placet.data.memory import refuse_square
 from placet.kernels.aggregate import studentized_maxima as kernels

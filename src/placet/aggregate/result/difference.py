@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from placet.aggregate import separation, showing
-from placet.aggregate.result import Consensus
-from placet.aggregate.scales import in_log_odds
-from placet.aggregate.uncertainty import check_level
+from placet.aggregate.result import display, separation
+from placet.aggregate.result.result import Consensus
+from placet.aggregate.result.scales import in_log_odds
+from placet.aggregate.result.uncertainty import check_level
 from placet.data.arrays import Floats
 from placet.data.errors import DataError
 
@@ -71,11 +71,11 @@ class Difference:
         return pl.DataFrame(rows, schema={name: kinds.get(name, pl.Float64) for name in rows})
 
     def _repr_html_(self) -> str:
-        return showing.html_changes(self)
+        return display.html_changes(self)
 
     def plot(self, most: int = 30, axes: Any = None) -> Any:
         """Plot the changes of the best ``most`` items of ``b`` with intervals by matplotlib; returns the axes."""
-        return showing.plot_changes(self, most, axes)
+        return display.plot_changes(self, most, axes)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import chdtrc
 
-from placet.aggregate.difference import centered_errors, holm
-from placet.aggregate.result import Consensus, ConsensusSet
+from placet.aggregate.result.difference import centered_errors, holm
+from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.data import DataError
 
 if TYPE_CHECKING:

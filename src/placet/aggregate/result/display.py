@@ -8,8 +8,8 @@ import scipy
 from placet.io.escaping import in_html
 
 if TYPE_CHECKING:
-    from placet.aggregate.difference import Difference
-    from placet.aggregate.result import Consensus, ConsensusSet
+    from placet.aggregate.result.difference import Difference
+    from placet.aggregate.result.result import Consensus, ConsensusSet
 
 MOST_ROWS = 30
 MOST_BOARDS, ROWS_OF_MANY, MOST_AXES = 20, 10, 6

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from placet.aggregate import separation, showing, uncertainty
+from placet.aggregate.result import display, separation, uncertainty
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints, Names, frozen, offsets_from_sizes, plain_names
 from placet.data.errors import one_of
@@ -129,7 +129,7 @@ class Consensus:
         ``kind``: "simultaneous": with probability at least ``level``, the true ranks of all items lie in their sets at
         once; "marginal": the same for a single item chosen beforehand, so the sets are narrower; "simulated": quantiles
         of the ranks of simulated scores (or bootstrap draws), which show how the ranks would vary, but cover less than
-        ``level`` if items are nearly tied.  See `placet.aggregate.separation`.
+        ``level`` if items are nearly tied.  See `placet.aggregate.result.separation`.
         """
         self._need_uncertainty()
         one_of(kind, ("simultaneous", "marginal", "simulated"), "kind")
@@ -304,7 +304,7 @@ class Consensus:
 
         The item ``anchor`` has ``value`` points (default 1000); without an anchor, the mean over items does.
         """
-        from placet.aggregate.scales import rescale
+        from placet.aggregate.result.scales import rescale
 
         points: Consensus = rescale(self, scale, anchor, value)
         return points
@@ -363,11 +363,11 @@ class Consensus:
         return twin
 
     def _repr_html_(self) -> str:
-        return showing.html_table(self)
+        return display.html_table(self)
 
     def plot(self, level: float = 0.95, most: int = 30, axes: Any = None) -> Any:
         """Plot the best ``most`` items with intervals by matplotlib, on ``axes`` or new ones; returns the axes."""
-        return showing.plot(self, level, most, axes)
+        return display.plot(self, level, most, axes)
 
     def __repr__(self) -> str:
         shown = []
@@ -485,11 +485,11 @@ class ConsensusSet(Mapping[Hashable, Consensus]):
         return f"{type(self).__name__}({self.method}: {len(self)} {self.by}s, {items} items{notes})"
 
     def _repr_html_(self) -> str:
-        return showing.html_tables(self)
+        return display.html_tables(self)
 
     def plot(self, level: float = 0.95, most: int = 10) -> Any:
         """Plot the best ``most`` items of the first six instances by matplotlib; returns their axes."""
-        return showing.plot_many(self, level, most)
+        return display.plot_many(self, level, most)
 
     @property
     def ranking(self) -> dict[Hashable, list[Hashable]]:
