@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 from benchmarks.harness import compare, main
-from placet.aggregate.positional import positional_vector
+from placet.aggregate.rules.positional import positional_vector
 from placet.axioms import audit, worst_case
 from placet.data import Rankings
 

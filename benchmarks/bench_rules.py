@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.harness import compare, main
 from experiments.common import data_folder, letor_files
 from placet.aggregate import MODELS, RULES
-from placet.aggregate.kemeny import kemeny_order
+from placet.aggregate.rules.kemeny import kemeny_order
 from placet.data import Comparisons, Rankings
 from placet.io import read_letor_agg
 

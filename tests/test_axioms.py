@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placet.aggregate import RULES, consensus
-from placet.aggregate.positional import POSITIONAL, positional, positional_vector
+from placet.aggregate.rules.positional import POSITIONAL, positional, positional_vector
 from placet.axioms import (
     AXIOMS,
     RELAXED,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import placet
 from placet.aggregate import RULES, consensus
 from placet.aggregate.ballot_models import PlackettLuce
-from placet.aggregate.positional import POSITIONAL, positional
+from placet.aggregate.rules.positional import POSITIONAL, positional
 from placet.axioms import AXIOMS, audit, compare_methods
 from placet.axioms.evidence import beyond_chance
 from placet.axioms.outcome import as_method

@@ -12,7 +12,7 @@ import pytest
 
 import placet
 from placet.aggregate import RULES
-from placet.aggregate.stv import count_votes
+from placet.aggregate.rules.stv import count_votes
 from placet.data import Rankings
 
 pytestmark = pytest.mark.filterwarnings("ignore")

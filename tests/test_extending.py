@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import placet
 from placet.aggregate import RULES
-from placet.aggregate.rule import Rule
+from placet.aggregate.rules.rule import Rule
 from placet.axioms import audit
 from placet.cli import app
 from placet.data import Lists, Rankings

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import placet
 import placet.axioms
-from placet.aggregate import kemeny, linear_order
-from placet.aggregate.kemeny import kemeny_order, ordered_components, pair_tables
+from placet.aggregate.rules import kemeny, linear_order
+from placet.aggregate.rules.kemeny import kemeny_order, ordered_components, pair_tables
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels.aggregate import kemeny as kernels
 

@@ -13,8 +13,8 @@ import placet
 from placet.aggregate import MODELS, spearman
 from placet.aggregate.cps import CosetPermutation, StageCosts
 from placet.aggregate.instances import instances
-from placet.aggregate.kemeny import kemeny_order
 from placet.aggregate.mallows import LARGEST, Mallows, kendall_dispersion, log_normalizer
+from placet.aggregate.rules.kemeny import kemeny_order
 from placet.aggregate.spectral import SingularValueProjection, mean_differences, project
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels.aggregate import matchings as kernels

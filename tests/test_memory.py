@@ -10,8 +10,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import placet
-from placet.aggregate import MODELS, RULES, linear_order
+from placet.aggregate import MODELS, RULES
 from placet.aggregate.result import separation
+from placet.aggregate.rules import linear_order
 from placet.data import DataError, memory
 from placet.losses import LOSSES
 from placet.metrics import METRICS, interrater

@@ -12,8 +12,8 @@ from strategies import ballots
 
 import placet
 from placet.aggregate import MODELS, RULES
-from placet.aggregate.markov import rank_centrality
-from placet.aggregate.positional import POSITIONAL, positional, positional_vector
+from placet.aggregate.rules.markov import rank_centrality
+from placet.aggregate.rules.positional import POSITIONAL, positional, positional_vector
 from placet.data import Comparisons, DataError, Rankings
 
 check = settings(max_examples=60)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.common import check, expected, output_folder, parser, write
-from placet.aggregate.positional import positional_vector
+from placet.aggregate.rules.positional import positional_vector
 from placet.simulate import mallows_mixture
 
 RULES = ("borda", "log", "squared", "plurality", "anti-plurality")

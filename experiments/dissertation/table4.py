@@ -8,7 +8,7 @@ The last column, the exact margin of the Condorcet criterion itself, is not in t
 import numpy as np
 
 from experiments.common import check, expected, output_folder, parser, write
-from placet.aggregate.positional import positional_vector
+from placet.aggregate.rules.positional import positional_vector
 from placet.axioms import margins, worst_case
 
 LOG = np.log

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from placet.aggregate.methods import MODELS, consensus
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.result import Consensus, ConsensusSet
-from placet.aggregate.rules import RULES
+from placet.aggregate.rules.rule_table import RULES
 from placet.lazy import lazy_names
 
 if TYPE_CHECKING:

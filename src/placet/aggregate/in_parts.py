@@ -41,7 +41,7 @@ from placet.aggregate.mpm_parts import fit_parts
 from placet.aggregate.places import support
 from placet.aggregate.result.initial_scores import start_scores, write_checkpoint
 from placet.aggregate.result.result import Consensus
-from placet.aggregate.rules import RULES
+from placet.aggregate.rules.rule_table import RULES
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import Floats, Ints, Names
 from placet.data.engines.serial import EngineError

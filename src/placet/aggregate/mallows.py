@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate import spearman
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.kemeny import KemenyOrder, kemeny_order
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import Consensus
+from placet.aggregate.rules.kemeny import KemenyOrder, kemeny_order
 from placet.data import Rankings
 from placet.data.arrays import Floats, Ints, tier_runs
 from placet.data.errors import one_of
@@ -33,7 +33,7 @@ class Mallows(BaseEstimator):
     Parameters
     ----------
     distance : "kendall", the number of discordant pairs: the most likely center is then the Kemeny order for every t
-        (`placet.aggregate.kemeny` chooses among several).
+        (`placet.aggregate.rules.kemeny` chooses among several).
         "spearman", the sum of squared differences of places: the most likely center orders items by mean place if
         ballots are complete and without ties.  Otherwise it is the best of all orders for up to 6 items, and beyond
         that the order by the Borda count that skips absent items, with the most likely t for it

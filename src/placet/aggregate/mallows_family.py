@@ -6,9 +6,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from placet.aggregate import spearman
-from placet.aggregate.kemeny import margins
 from placet.aggregate.mallows import Mallows, kendall_dispersion, log_normalizer
 from placet.aggregate.places import places
+from placet.aggregate.rules.kemeny import margins
 from placet.aggregate.voters import Voters, plain_copy
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, tier_runs

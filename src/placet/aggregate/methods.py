@@ -18,7 +18,7 @@ from placet.aggregate.resample import resample
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.initial_scores import start_scores
 from placet.aggregate.result.result import Consensus, ConsensusSet
-from placet.aggregate.rules import RULES
+from placet.aggregate.rules.rule_table import RULES
 from placet.aggregate.score_tables import SCORE_METHODS, check_score_method, consensus_of_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from placet.aggregate.positional import borda
+from placet.aggregate.rules.positional import borda
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints, offsets_from_sizes, tier_runs
 from placet.data.memory import refuse_square

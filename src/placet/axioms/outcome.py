@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placet.aggregate import MODELS, RULES, Consensus, consensus
-from placet.aggregate.positional import POSITIONAL, positional_vector
+from placet.aggregate.rules.positional import POSITIONAL, positional_vector
 from placet.axioms.profiles import Profile, pair_weights
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.aggregate.positional import POSITIONAL, positional_vector
+from placet.aggregate.rules.positional import POSITIONAL, positional_vector
 from placet.axioms.linear_programs import condorcet_case
 from placet.axioms.outcome import CachedMethod, Method, as_method, positional_method
 from placet.axioms.profiles import Profile

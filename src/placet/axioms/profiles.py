@@ -130,7 +130,7 @@ class PairWeights:
 
 def pair_weights(data: Profile | Rankings | Comparisons) -> PairWeights:
     """Pairwise weights.  O(pairs on ballots + n^2)."""
-    from placet.aggregate.kemeny import pair_tables
+    from placet.aggregate.rules.kemeny import pair_tables
 
     if not isinstance(data, Profile):
         return PairWeights(*pair_tables(data))

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from placet.aggregate.places import Unlisted, ballots_of, mean_points, sum_by_item, tier_starts
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rule import Scored
+from placet.aggregate.rules.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of

@@ -11,11 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.aggregate import positional
-from placet.aggregate.kemeny import pair_tables
 from placet.aggregate.places import Unlisted, ballots_of, refuse_many_places, sum_by_item, tier_starts
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rule import Scored
+from placet.aggregate.rules import positional
+from placet.aggregate.rules.kemeny import pair_tables
+from placet.aggregate.rules.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of

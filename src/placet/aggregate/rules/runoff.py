@@ -13,12 +13,12 @@ from typing import Literal
 
 import numpy as np
 
-from placet.aggregate.elections import scores_of
-from placet.aggregate.kemeny import margins, pair_tables
 from placet.aggregate.places import ballots_of
-from placet.aggregate.record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rule import Scored
+from placet.aggregate.rules.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
+from placet.aggregate.rules.kemeny import margins, pair_tables
+from placet.aggregate.rules.pairwise import scores_of
+from placet.aggregate.rules.rule import Scored
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy
 
-from placet.aggregate.kemeny import margins, pair_tables
+from placet.aggregate.rules.kemeny import margins, pair_tables
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 

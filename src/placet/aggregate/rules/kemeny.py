@@ -24,10 +24,10 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-from placet.aggregate import linear_order
 from placet.aggregate.places import MOST_ITEMS
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rule import Scored
+from placet.aggregate.rules import linear_order
+from placet.aggregate.rules.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, read_only
 from placet.data.errors import one_of
@@ -189,7 +189,7 @@ def kemeny_order(
 
 def kemeny(data: Rankings | Comparisons, *, time_limit: float | None = None) -> Scored:
     """Exact Kemeny order: scores are minus the place, from 0; if several orders are optimal, places tie as described in
-    `placet.aggregate.kemeny`, and a note says how many there are.
+    `placet.aggregate.rules.kemeny`, and a note says how many there are.
 
     >>> kemeny(Rankings.from_orders([["a", "b", "c"], ["b", "a", "c"]])).scores
     array([-0.5, -0.5, -2. ])
