@@ -9,10 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from placet.aggregate import consensus, existence, information, likelihood
+from placet.aggregate import consensus
 from placet.aggregate.ballot_models import PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.likelihood import Ballots
-from placet.aggregate.prior import learn_width
+from placet.aggregate.likelihood import ballot_objective, existence, information
+from placet.aggregate.likelihood.ballot_objective import Ballots
+from placet.aggregate.likelihood.prior import learn_width
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.data.graph import always_together, components
 from placet.kernels.aggregate import strict_orders
@@ -320,8 +321,8 @@ def test_the_learnt_width_of_ballots_maximizes_the_marginal_likelihood(method, n
 
     def evidence(w):  # Laplace's, with a density of w that rises like w
         fit = consensus(ballots, method, prior=w)
-        b = likelihood.Ballots(ballots, ballots.weight, fit_loss[method], w)
-        H = likelihood._hessian(b, fit.scores) * b.scale
+        b = ballot_objective.Ballots(ballots, ballots.weight, fit_loss[method], w)
+        H = ballot_objective._hessian(b, fit.scores) * b.scale
         return np.log(w) - b.value(fit.scores)[0] * b.scale - np.linalg.slogdet(H)[1] / 2 - n * np.log(w)
 
     fit_loss = {"plackett-luce": "pl-partition", "pmop-fd": "pmop-fd", "pmop": "pmop-exact"}
@@ -366,5 +367,5 @@ def test_ballots_of_unequal_numbers_rank_few_lists_where_they_belong():
 
 
 def test_a_step_far_out_does_not_stop_strict_ballots():
-    b = likelihood.Ballots(Rankings.from_orders([["a", "b", "c"], ["c", "b"]]), np.ones(2), "pl-partition", 10.0)
+    b = ballot_objective.Ballots(Rankings.from_orders([["a", "b", "c"], ["c", "b"]]), np.ones(2), "pl-partition", 10.0)
     assert np.isfinite(b.hessian(np.array([0.0, -700.0, -1500.0]))).all()

@@ -11,9 +11,10 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 from placet import simulate
-from placet.aggregate import consensus, pairs
-from placet.aggregate.bradley_terry import TIES, BradleyTerry, win_probability
-from placet.aggregate.pair_bootstrap import gradients, sampler
+from placet.aggregate import consensus
+from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.bradley_terry import TIES, BradleyTerry, win_probability
+from placet.aggregate.pairs.pair_bootstrap import gradients, sampler
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.losses import LOSSES
 from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
@@ -54,31 +55,31 @@ def plain_value(x, c, family, prior, with_order):
     else:
         p, q = plain_probabilities(d, x[n], family)
         value = -(c.wins_i @ np.log(p) + c.wins_j @ np.log(q) + c.ties @ np.log(1 - p - q))
-    return value + 0.5 * (x[:n] @ x[:n]) / prior**2 + 0.5 * (x[n:] @ x[n:]) / pairs.EXTRA_PRIOR**2
+    return value + 0.5 * (x[:n] @ x[:n]) / prior**2 + 0.5 * (x[n:] @ x[n:]) / pair_likelihood.EXTRA_PRIOR**2
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("with_order", [False, True])
 def test_derivatives_are_those_of_the_plain_likelihood(family, with_order):
     _, c = drawn(5, 60, 3, tie=0.5, family="davidson")
-    p = pairs.pair_counts(c, TIES[family], 2.0, with_order)
+    p = pair_likelihood.pair_counts(c, TIES[family], 2.0, with_order)
     x = np.random.default_rng(1).normal(size=5 + p.n_extra) * 0.5
     x[5:] = 0.3
     f = lambda z: plain_value(with_tie(p, z), c, family, 2.0, with_order)  # noqa: E731
-    assert pairs.value(p, x) * p.scale == pytest.approx(f(x), rel=1e-12)
+    assert pair_likelihood.value(p, x) * p.scale == pytest.approx(f(x), rel=1e-12)
     h, eye = 1e-5, np.eye(len(x))
-    at = pairs.derivatives(p, x)
+    at = pair_likelihood.derivatives(p, x)
     gradient = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in eye]
     np.testing.assert_allclose(at.gradient * p.scale, gradient, rtol=1e-5, atol=1e-6)
-    slope = lambda z: pairs.derivatives(p, z).gradient  # noqa: E731
+    slope = lambda z: pair_likelihood.derivatives(p, z).gradient  # noqa: E731
     H = np.array([(slope(x + h * e) - slope(x - h * e)) / (2 * h) for e in eye])
-    np.testing.assert_allclose(pairs.hessian(p, at), H, rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose([pairs.product(p, at, e) for e in eye], H, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(pair_likelihood.hessian(p, at), H, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose([pair_likelihood.product(p, at, e) for e in eye], H, rtol=1e-5, atol=1e-8)
 
 
 def with_tie(p, x):
     """x with the tie parameter in the place of the number that stands for it."""
-    return np.concatenate([x[: p.n_items], [pairs.tie_parameter(p, x)[0]] * p.tie, x[p.n_items + p.tie :]])
+    return np.concatenate([x[: p.n_items], [pair_likelihood.tie_parameter(p, x)[0]] * p.tie, x[p.n_items + p.tie :]])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -111,7 +112,7 @@ def test_without_a_prior_scores_are_those_of_choix():
     assert not [note for note in result.notes if "prior" in note]
 
 
-@pytest.mark.parametrize("size", [40, pairs.DIRECT + 50])
+@pytest.mark.parametrize("size", [40, pair_likelihood.DIRECT + 50])
 def test_scores_are_recovered_and_intervals_cover(size):
     """Below and above the size at which systems are factored."""
     theta, c = drawn(size, 60 * size, 2)
@@ -154,10 +155,10 @@ def test_loss_estimator_simulator_and_ranker_have_one_law(family, tie):
     if abs(tie) < 100 and family != "bradley-terry":
         np.testing.assert_allclose([win[:4], loss[:4]], plain_probabilities(d[:4], tie, family), atol=1e-12)
         c = Comparisons([0], [1], [1.0], [0.0], [1.0])
-        p = pairs.pair_counts(c, family, None, False)
+        p = pair_likelihood.pair_counts(c, family, None, False)
         for k, x in enumerate(d):
             at = np.array([x, 0.0, p.law.inner(tie)])
-            assert math.exp(-pairs.value(p, at)) == pytest.approx(win[k] * tied[k], abs=1e-12)
+            assert math.exp(-pair_likelihood.value(p, at)) == pytest.approx(win[k] * tied[k], abs=1e-12)
 
 
 @pytest.mark.parametrize("family", TIED)
@@ -173,11 +174,11 @@ def test_without_ties_the_tie_parameter_is_minus_infinity(family):
 @pytest.mark.parametrize("family", TIED)
 def test_the_errors_of_tie_and_order_need_no_dense_matrix(family):
     _, c = drawn(300, 9000, 8, tie=0.3, order=0.2, family=family)
-    p = pairs.pair_counts(c, family, 10.0, True)
-    fit, at = pairs.fit_counts(p, pairs.start_of(p), max_iter=50, tol=1e-10)
-    for robust in (None, pairs.gradient_products(p, fit.x)):
-        exact = np.sqrt(np.diag(pairs.covariance_of(p, at, robust)))[300:]
-        np.testing.assert_allclose(pairs.extra_stderr(p, at, robust), exact, rtol=1e-4)
+    p = pair_likelihood.pair_counts(c, family, 10.0, True)
+    fit, at = pair_likelihood.fit_counts(p, pair_likelihood.start_of(p), max_iter=50, tol=1e-10)
+    for robust in (None, pair_likelihood.gradient_products(p, fit.x)):
+        exact = np.sqrt(np.diag(pair_likelihood.covariance_of(p, at, robust)))[300:]
+        np.testing.assert_allclose(pair_likelihood.extra_stderr(p, at, robust), exact, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -226,20 +227,22 @@ def test_the_sampler_of_single_votes_reaches_every_block():
 def test_the_short_gradient_of_the_bootstrap_is_the_gradient(spread):
     _, c = drawn(7, 200, 11, tie=0.3)
     c = c.pooled()
-    p = pairs.pair_counts(c, "bradley-terry", 2.0, False)
+    p = pair_likelihood.pair_counts(c, "bradley-terry", 2.0, False)
     x = spread * np.random.default_rng(0).normal(size=7)
-    np.testing.assert_allclose(gradients(p)(x), pairs.derivatives(p, x).gradient, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gradients(p)(x), pair_likelihood.derivatives(p, x).gradient, rtol=1e-9, atol=1e-12)
 
 
 def test_sampled_standard_errors_agree_with_the_inverse():
     _, c = drawn(300, 9000, 8)
     c = c.pooled()
-    p = pairs.pair_counts(c, "bradley-terry", 10.0, False)
-    fit, at = pairs.fit_counts(p, pairs.start_of(p), max_iter=50, tol=1e-10)
-    exact = np.sqrt(np.diag(pairs.covariance_of(p, at)))
-    sampled = pairs.stderr_of_many(p, at, np.random.default_rng(0), None)
+    p = pair_likelihood.pair_counts(c, "bradley-terry", 10.0, False)
+    fit, at = pair_likelihood.fit_counts(p, pair_likelihood.start_of(p), max_iter=50, tol=1e-10)
+    exact = np.sqrt(np.diag(pair_likelihood.covariance_of(p, at)))
+    sampled = pair_likelihood.stderr_of_many(p, at, np.random.default_rng(0), None)
     np.testing.assert_allclose(sampled, exact, rtol=0.1)
-    robust = pairs.stderr_of_many(p, at, np.random.default_rng(0), pairs.gradient_products(p, fit.x))
+    robust = pair_likelihood.stderr_of_many(
+        p, at, np.random.default_rng(0), pair_likelihood.gradient_products(p, fit.x)
+    )
     np.testing.assert_allclose(robust.mean(), exact.mean(), rtol=0.1)
 
 
@@ -401,10 +404,10 @@ def test_a_million_items_with_four_votes_each():
 
 def laplace(c, family, width):
     """log marginal likelihood of the scores' width, by Laplace, without its constants."""
-    p = pairs.pair_counts(c, TIES[family], width, False)
-    fit, at = pairs.fit_counts(p, pairs.start_of(p), max_iter=100, tol=1e-12)
-    determinant = np.linalg.slogdet(pairs.hessian(p, at) * p.scale)[1]
-    return -pairs.value(p, fit.x) * p.scale - (p.n_items - 1) * math.log(width) - determinant / 2
+    p = pair_likelihood.pair_counts(c, TIES[family], width, False)
+    fit, at = pair_likelihood.fit_counts(p, pair_likelihood.start_of(p), max_iter=100, tol=1e-12)
+    determinant = np.linalg.slogdet(pair_likelihood.hessian(p, at) * p.scale)[1]
+    return -pair_likelihood.value(p, fit.x) * p.scale - (p.n_items - 1) * math.log(width) - determinant / 2
 
 
 @pytest.mark.parametrize(("family", "accuracy"), [("none", 0.01), ("rao-kupper", 0.03), ("davidson", 0.03)])

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import placet
 from placet import optim
 from placet.aggregate import consensus
-from placet.aggregate.bradley_terry import TIES, BradleyTerry
+from placet.aggregate.pairs.bradley_terry import TIES, BradleyTerry
 from placet.data import Comparisons, DataError
 from placet.losses.pairwise import outcome_probabilities
 

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import placet
-from placet.aggregate import consensus, drift
-from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate import consensus
+from placet.aggregate.pairs import drift
+from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons, DataError
 from placet.data.times import Steps, time_column
 from placet.losses.pairwise import outcome_probabilities
@@ -83,7 +84,7 @@ def test_products_solve_what_factors_do(family, monkeypatch):
     v = np.sin(np.arange(walk.n))
     np.testing.assert_allclose(exact.fronts.solve(found.fronts.times(v)), v, atol=1e-8)
     assert found.fronts.solve(np.zeros((walk.n, 0))).shape == (walk.n, 0)
-    monkeypatch.setattr("placet.aggregate.chained.DRAWS", 64)
+    monkeypatch.setattr("placet.aggregate.pairs.time_chains.DRAWS", 64)
     own, link, gap = found.fronts.variances(walk.p.i, walk.p.j)
     true = exact.fronts.variances(walk.p.i, walk.p.j)
     np.testing.assert_allclose(own, true[0], rtol=0.25)

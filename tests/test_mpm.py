@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 import placet
 from placet.aggregate import mpm, mpm_errors, mpm_variance
-from placet.aggregate.bradley_terry import BradleyTerry
 from placet.aggregate.mpm import MultinomialPreference, supervised_adherence
 from placet.aggregate.mpm_fit import learn, preferences, votes
+from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels.aggregate import multinomial_preferences as kernels
 

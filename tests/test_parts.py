@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import placet
 from placet.aggregate import MODELS, RULES
-from placet.aggregate.likelihood import Ballots, is_closed
+from placet.aggregate.likelihood.ballot_objective import Ballots, is_closed
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.engines.serial import CACHE, Serial, tree
 from placet.data.graph import components, components_of_edges, free_to_rise, free_to_rise_over, reduced_edges
@@ -87,7 +87,7 @@ def test_ballots_with_ties_and_without_share_the_closed_hessian(rng, monkeypatch
     alone = placet.consensus(strict, "plackett-luce", prior=prior)
     assert np.abs(found.scores - alone.scores).max() > 1e-3  # the others count
     for limit in ("MOST_ROW_PAIRS", "MOST_ROW_PAIRS_PER_ROW"):
-        monkeypatch.setattr(f"placet.aggregate.likelihood.{limit}", 0)
+        monkeypatch.setattr(f"placet.aggregate.likelihood.ballot_objective.{limit}", 0)
     assert not Ballots(data, data.weight, "pl-partition", 1.0).closed
     for by_products in (data, parts):
         slow = placet.consensus(by_products, "plackett-luce", prior=prior)
@@ -98,17 +98,17 @@ def test_ballots_with_ties_and_without_share_the_closed_hessian(rng, monkeypatch
 def test_long_ballots_give_by_products_what_short_ones_give_by_the_closed_hessian(rng, monkeypatch):
     data = ballots(60, rng, ties=False)
     closed = placet.consensus(data, "plackett-luce", prior=1.5)
-    monkeypatch.setattr("placet.aggregate.likelihood.MOST_ROW_PAIRS", 0)
+    monkeypatch.setattr("placet.aggregate.likelihood.ballot_objective.MOST_ROW_PAIRS", 0)
     same(placet.consensus(data, "plackett-luce", prior=1.5), closed)
     assert is_closed(50.0 * 420, 420)
-    monkeypatch.setattr("placet.aggregate.likelihood.MOST_ROW_PAIRS_PER_ROW", 0)
+    monkeypatch.setattr("placet.aggregate.likelihood.ballot_objective.MOST_ROW_PAIRS_PER_ROW", 0)
     assert not is_closed(50.0, 420)
     for by_products in (data, cut(data, [20, 40])):
         same(placet.consensus(by_products, "plackett-luce", prior=1.5), closed, close=1e-7)
 
 
 def test_many_items_sample_their_standard_errors(rng, monkeypatch):
-    monkeypatch.setattr("placet.aggregate.likelihood.MOST_SIMULATED", 4)
+    monkeypatch.setattr("placet.aggregate.likelihood.ballot_objective.MOST_SIMULATED", 4)
     data = ballots(200, rng)
     whole, parts = placet.consensus(data, "plackett-luce"), placet.consensus(cut(data, [100, 60, 40]), "plackett-luce")
     np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-7)

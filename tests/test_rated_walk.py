@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import placet
-from placet.aggregate import consensus, drift, rated_walk
-from placet.aggregate.bradley_terry import BradleyTerry
+from placet.aggregate import consensus
+from placet.aggregate.pairs import drift, drift_with_raters
+from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons
 from placet.data.times import Steps
 from placet.losses.pairwise import outcome_probabilities
@@ -42,7 +43,7 @@ def test_derivatives_are_those_of_the_posterior(family):
     kinds = ("sharpness", "side") if family == "bradley-terry" else ("sharpness", "ties", "side")
     steps = Steps(1.0, c.time)
     walk = drift.Walk(c, steps, family, True)
-    v = rated_walk.RatedWalk(walk, c, steps, family, kinds, True)
+    v = drift_with_raters.RatedWalk(walk, c, steps, family, kinds, True)
     widths = {"sharpness": 0.3, "ties": 0.6, "side": 0.4, "drift": 0.5}
     v.set_widths(1.2, widths)
     rng = np.random.default_rng(1)
@@ -103,11 +104,11 @@ def test_raters_who_are_alike_leave_the_walk_as_it_is():
         tol=1e-10,
     )
     plain = Comparisons(c.i, c.j, c.wins_i, c.wins_j, c.ties, c.agent, c.items, agents=c.agents, time=c.time)
-    v = rated_walk.RatedWalk(first.walk, plain, steps, "davidson", ("sharpness", "ties"), False)
+    v = drift_with_raters.RatedWalk(first.walk, plain, steps, "davidson", ("sharpness", "ties"), False)
     widths = {"sharpness": 1e-3, "ties": 1e-3, "drift": 0.4}
     v.set_widths(1.0, widths)
     fit, arrow = v.fit(np.zeros(len(v.precision)), 100, 1e-10)
-    found = rated_walk.RatedWalkFit(v, steps, fit, arrow, 1.0, widths)
+    found = drift_with_raters.RatedWalkFit(v, steps, fit, arrow, 1.0, widths)
     history, covariance = found.results(plain, uncertain=True)
     np.testing.assert_allclose(history.score, alone.extras["history"].score, atol=1e-3)
     np.testing.assert_allclose(history.variance, alone.extras["history"].variance, rtol=1e-2)
@@ -186,7 +187,7 @@ def test_the_command_the_page_and_going_on(tmp_path):
 
 def test_what_cannot_be_had_is_said(monkeypatch):
     _, _, c = judged(6, n=4, steps=4, each=20)
-    monkeypatch.setattr(rated_walk, "MOST_SIMULATED", 10)
+    monkeypatch.setattr(drift_with_raters, "MOST_SIMULATED", 10)
     with pytest.raises(ValueError, match=r"at most 10 scores of items at steps, and step=1.0 gives 16; take lon"):
         BradleyTerry(drift=0.1, agents="sharpness", step=1.0).fit(c)
     nameless = Comparisons(c.i, c.j, c.wins_i, c.wins_j, c.ties, time=c.time)

@@ -8,8 +8,8 @@ from scipy.stats import friedmanchisquare
 
 import placet
 from placet.aggregate import consensus
-from placet.aggregate.bradley_terry import BradleyTerry
-from placet.aggregate.vote_raters import RaterVotes, raters_of
+from placet.aggregate.pairs.bradley_terry import BradleyTerry
+from placet.aggregate.pairs.vote_raters import RaterVotes, raters_of
 from placet.data import Comparisons, DataError
 from placet.losses.pairwise import outcome_probabilities
 from placet.metrics import kendall_w, krippendorff_alpha

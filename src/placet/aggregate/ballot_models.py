@@ -8,16 +8,22 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import information
-from placet.aggregate.arrow import check_rater_options, fit_raters
 from placet.aggregate.ballot_raters import RaterBallots, checked_ballots
-from placet.aggregate.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
-from placet.aggregate.controls import Controls
-from placet.aggregate.existence import agent_factor, data_kind, notes_of_rankings
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.likelihood import PRODUCT_TOLERANCE, Ballots, fit_ballots, learn_prior, uncertainty_of
-from placet.aggregate.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
-from placet.aggregate.raters import parse_kinds
+from placet.aggregate.likelihood import information
+from placet.aggregate.likelihood.ballot_objective import (
+    PRODUCT_TOLERANCE,
+    Ballots,
+    fit_ballots,
+    learn_prior,
+    uncertainty_of,
+)
+from placet.aggregate.likelihood.controls import Controls
+from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_rankings
+from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
+from placet.aggregate.likelihood.rater_posterior import check_rater_options, fit_raters
+from placet.aggregate.likelihood.raters import parse_kinds
+from placet.aggregate.pairs.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.row_controls import ControlledBallots
 from placet.data import Comparisons, Rankings
@@ -141,8 +147,8 @@ class PlackettLuce(_BallotModel):
     ----------
     prior : float, "learn" or None
         Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
-        maximizes the marginal likelihood (`placet.aggregate.prior`; ``extras["prior"]``).  None: no prior, and a
-        ``DataError`` if no finite scores exist.
+        maximizes the marginal likelihood (`placet.aggregate.likelihood.prior`; ``extras["prior"]``).  None: no prior,
+        and a ``DataError`` if no finite scores exist.
     stderr : "observed", "sandwich" or None
         Standard errors from the observed information, from the robust sandwich estimator over ballots, or none.
     agent_weight : mapping, optional

@@ -11,11 +11,12 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from placet import optim
-from placet.aggregate import information, likelihood, pairs
-from placet.aggregate.bradley_terry import TIES, BradleyTerry
+from placet.aggregate.likelihood import ballot_objective, information
+from placet.aggregate.likelihood.prior import LEARN
 from placet.aggregate.mallows import Mallows
 from placet.aggregate.mallows_family import Distances
-from placet.aggregate.prior import LEARN
+from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.bradley_terry import TIES, BradleyTerry
 from placet.aggregate.voters import Family, Voters, plain_copy
 from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats, Ints
@@ -73,9 +74,9 @@ class BallotLists:
         self.bound = Bound(model.loss, lists, total=1.0)
         self.group = self._objective(voters.count, 1.0).group
 
-    def _objective(self, weight: Floats, width: float | None) -> likelihood.Ballots:
+    def _objective(self, weight: Floats, width: float | None) -> ballot_objective.Ballots:
         by_ballot = self.ballots.weight * weight[self.voters.of]
-        objective = likelihood.Ballots(self.ballots, by_ballot, self.model.loss, width)
+        objective = ballot_objective.Ballots(self.ballots, by_ballot, self.model.loss, width)
         if hasattr(self, "group"):
             objective.group = self.group
         return objective
@@ -87,7 +88,7 @@ class BallotLists:
         b, x = self._objective(weight, state.width), state.x
         with _few_steps():
             if b.closed:
-                found = likelihood.minimize(b, x, FEW_STEPS, self.model.tol).x
+                found = ballot_objective.minimize(b, x, FEW_STEPS, self.model.tol).x
             else:
                 found = optim.newton(b.value, partial(_scoring, b), x, tol=1e-9, max_iter=SCORING_STEPS).x
         found = b.average(found)
@@ -106,18 +107,20 @@ class BallotLists:
         value = -rows * self.ballots.weight[at]
         found = csr_matrix((value, (self.voters.of[at], self.ballots.item)), (len(self.voters), self.size))
         return (
-            found if self.group is None else csr_matrix(found @ csr_matrix(likelihood.averages_in_groups(self.group)))
+            found
+            if self.group is None
+            else csr_matrix(found @ csr_matrix(ballot_objective.averages_in_groups(self.group)))
         )
 
     def information(self, weight: Floats, state: Fitted) -> Floats:
         b = self._objective(weight, state.width)
         H = b.hessian(state.x) if b.closed else b.dense(state.x)
         H = H if b.closed or b.precision else information.with_precision(H, 0.0)
-        return likelihood.with_curvature_in_groups(H, self.group) * b.scale
+        return ballot_objective.with_curvature_in_groups(H, self.group) * b.scale
 
     def own_information(self, state: Fitted, voter: int) -> Floats:
         own = self.ballots[self.voters.rows(voter)]
-        b = likelihood.Ballots(own, own.weight, self.model.loss, None)
+        b = ballot_objective.Ballots(own, own.weight, self.model.loss, None)
         b.group = self.group
         return (b.closed_hessian(state.x) if b.closed else b.dense(state.x)) * b.scale
 
@@ -131,14 +134,14 @@ class BallotLists:
         return Fitted(x - x.mean() if self.size else x, state.width)
 
     def score_covariance(self, covariance: Floats) -> Floats:
-        return information.with_mean_zero(likelihood.matrix_of_averages(covariance, self.group), self.size)
+        return information.with_mean_zero(ballot_objective.matrix_of_averages(covariance, self.group), self.size)
 
     def refitted(self, weight: Floats, state: Fitted) -> tuple[Any, Any]:
         model = plain_copy(self.model).fit(self.voters.weighted(weight), start=state.x)
         return model, Fitted(model.theta_, model.prior_)
 
 
-def _scoring(b: likelihood.Ballots, theta: Floats, gradient: Floats) -> Floats:
+def _scoring(b: ballot_objective.Ballots, theta: Floats, gradient: Floats) -> Floats:
     """A Newton step with the Hessian approximated by the outer products of the ballots' gradients."""
     J = b.outer_products(theta)
     J[np.diag_indices(b.n)] += max(b.precision, 1e-6 * float(np.diag(J).max(initial=0.0)), 1e-14)
@@ -163,43 +166,47 @@ class Pairs:
         pair, self.of_pair = np.unique(data.i * n + data.j, return_inverse=True)
         won, lost, tied = (_sums(self.of_pair, column, len(pair)) for column in (data.wins_i, data.wins_j, data.ties))
         self.pooled = Comparisons(pair // n, pair % n, won, lost, tied, items=data.items, ordered=data.ordered)
-        self.law = pairs.pair_counts(self.pooled, TIES[model.ties], 1.0, model.order_effect)
+        self.law = pair_likelihood.pair_counts(self.pooled, TIES[model.ties], 1.0, model.order_effect)
         self.size = n + self.law.n_extra
         self.n_parameters = max(n - 1, 0) + self.law.n_extra
 
-    def _counts(self, weight: Floats, width: float | None) -> pairs.PairCounts:
+    def _counts(self, weight: Floats, width: float | None) -> pair_likelihood.PairCounts:
         """Weighted counts of each pair, with the same free parameters as the whole data."""
         factor, d = weight[self.voters.of], self.data
         n = len(self.pooled)
         won, lost, tied = (_sums(self.of_pair, c * factor, n) for c in (d.wins_i, d.wins_j, d.ties))
         whole = replace(self.pooled, wins_i=won, wins_j=lost, ties=tied)
-        found = pairs.pair_counts(whole, TIES[self.model.ties], width, self.model.order_effect)
+        found = pair_likelihood.pair_counts(whole, TIES[self.model.ties], width, self.model.order_effect)
         return found._replace(model=self.law.model, tie=self.law.tie)
 
     def start(self, weight: Floats) -> Fitted:
         width = _first_width(self.model)
         p = self._counts(weight, width)
-        return Fitted(pairs.start_of(p), width)
+        return Fitted(pair_likelihood.start_of(p), width)
 
     def improve(self, weight: Floats, state: Fitted) -> Fitted:
         p = self._counts(weight, state.width)
         with _few_steps():
-            found = pairs.fit_counts(p, state.x, max_iter=FEW_STEPS, tol=self.model.tol)[0].x
+            found = pair_likelihood.fit_counts(p, state.x, max_iter=FEW_STEPS, tol=self.model.tol)[0].x
         found = self._centered(found)
-        return Fitted(found, state.width) if pairs.value(p, found) <= pairs.value(p, state.x) else state
+        return (
+            Fitted(found, state.width)
+            if pair_likelihood.value(p, found) <= pair_likelihood.value(p, state.x)
+            else state
+        )
 
     def _centered(self, x: Floats) -> Floats:
         n = self.data.n_items
         return np.append(x[:n] - x[:n].mean(), x[n:]) if n else x
 
     def _advantage(self, state: Fitted) -> Floats:
-        theta, _, effect = pairs.parameters(self.law, state.x)
+        theta, _, effect = pair_likelihood.parameters(self.law, state.x)
         d, first = np.empty(len(self.data)), np.ones((len(self.data), len(effect)))
         pair_kernels.advantage(theta, first, effect, self.data.i.astype(np.int32), self.data.j.astype(np.int32), d)
         return d
 
     def log_likelihood(self, state: Fitted) -> Floats:
-        tie, _ = pairs.tie_parameter(self.law, state.x)
+        tie, _ = pair_likelihood.tie_parameter(self.law, state.x)
         win, loss, tied = outcome_costs(self._advantage(state), self.law.model, tie)
         even = tied if self.law.tie else (win + loss) / 2
         d = self.data
@@ -208,14 +215,14 @@ class Pairs:
     def log_prior(self, state: Fitted) -> float:
         if state.width is None:
             return 0.0
-        theta, _, effect = pairs.parameters(self.law, state.x)
-        tie = pairs.tie_parameter(self.law, state.x)[0] if self.law.tie else 0.0
+        theta, _, effect = pair_likelihood.parameters(self.law, state.x)
+        tie = pair_likelihood.tie_parameter(self.law, state.x)[0] if self.law.tie else 0.0
         beside = tie**2 + float(effect @ effect)
-        return -0.5 * (float(theta @ theta) / state.width**2 + beside / pairs.EXTRA_PRIOR**2)
+        return -0.5 * (float(theta @ theta) / state.width**2 + beside / pair_likelihood.EXTRA_PRIOR**2)
 
     def gradient(self, state: Fitted) -> csr_matrix:
         d, n, rows = self.data, self.data.n_items, len(self.data)
-        _, t, _ = pairs.parameters(self.law, state.x)
+        _, t, _ = pair_likelihood.parameters(self.law, state.x)
         slope, curvature, cross, tie_slope, tie_curvature = np.zeros((5, rows))
         extra = (cross, tie_slope, tie_curvature) if self.law.tie else (np.empty(0),) * 3
         counts = (d.wins_i, d.wins_j, d.ties)
@@ -230,19 +237,19 @@ class Pairs:
 
     def information(self, weight: Floats, state: Fitted) -> Floats:
         p = self._counts(weight, state.width)
-        return pairs.hessian(p, pairs.derivatives(p, state.x)) * p.scale
+        return pair_likelihood.hessian(p, pair_likelihood.derivatives(p, state.x)) * p.scale
 
     def own_information(self, state: Fitted, voter: int) -> Floats:
         own = self.data[self.voters.rows(voter)].reweighted(1.0, agents=False)
-        p = pairs.pair_counts(own, TIES[self.model.ties], None, self.model.order_effect)
+        p = pair_likelihood.pair_counts(own, TIES[self.model.ties], None, self.model.order_effect)
         p = p._replace(model=self.law.model, tie=self.law.tie)
-        return pairs.dense(p, pairs.derivatives(p, state.x)) * p.scale
+        return pair_likelihood.dense(p, pair_likelihood.derivatives(p, state.x)) * p.scale
 
     def extra_errors(self, result: Any, error: Floats) -> dict[str, float]:
         """Standard errors of the tie parameter and the order effect, from those of all unknowns."""
         n, found = self.data.n_items, {}
         if self.law.tie:
-            slope = pairs.tie_parameter(self.law, result.fit.x)[1]
+            slope = pair_likelihood.tie_parameter(self.law, result.fit.x)[1]
             found["tie_stderr"] = slope * float(error[n])
         if self.model.order_effect:
             found["order_effect_stderr"] = float(error[-1])

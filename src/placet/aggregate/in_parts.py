@@ -14,19 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from placet.aggregate import information
 from placet.aggregate.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.bradley_terry import INDEPENDENT_PAIRS, BradleyTerry
-from placet.aggregate.existence import (
-    PartGraph,
-    agent_factor,
-    graph_of_part,
-    informative_rows,
-    notes_of_parts,
-    refuse_free,
-    united_groups,
-)
-from placet.aggregate.likelihood import (
+from placet.aggregate.likelihood import information
+from placet.aggregate.likelihood.ballot_objective import (
     CLOSED,
     Ballots,
     average_in_groups,
@@ -35,9 +25,19 @@ from placet.aggregate.likelihood import (
     precision_of,
     scale_and_precision,
 )
+from placet.aggregate.likelihood.existence import (
+    PartGraph,
+    agent_factor,
+    graph_of_part,
+    informative_rows,
+    notes_of_parts,
+    refuse_free,
+    united_groups,
+)
 from placet.aggregate.methods import MODELS, Progress, Run, Steps
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_parts import fit_parts
+from placet.aggregate.pairs.bradley_terry import INDEPENDENT_PAIRS, BradleyTerry
 from placet.aggregate.places import support
 from placet.aggregate.result.initial_scores import start_scores, write_checkpoint
 from placet.aggregate.result.result import Consensus

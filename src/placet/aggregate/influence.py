@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.existence import data_kind
 from placet.aggregate.families import family_of
 from placet.aggregate.instances import refuse_instances
+from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.mallows_family import Distances
 from placet.aggregate.methods import MODELS, check_method, consensus
 from placet.aggregate.mixture import MIXED

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
-from placet.aggregate.controls import unused_note
-from placet.aggregate.existence import data_kind
 from placet.aggregate.instances import split, without_empty_instances
+from placet.aggregate.likelihood.controls import unused_note
+from placet.aggregate.likelihood.existence import data_kind
+from placet.aggregate.likelihood.prior import LEARN, check_prior
 from placet.aggregate.places import support
-from placet.aggregate.prior import LEARN, check_prior
 from placet.aggregate.resample import resample
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.initial_scores import start_scores
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MODELS = Classes(
     "placet.aggregate",
     {
-        "bradley-terry": "bradley_terry:BradleyTerry",
+        "bradley-terry": "pairs.bradley_terry:BradleyTerry",
         "plackett-luce": "ballot_models:PlackettLuce",
         "pmop-fd": "ballot_models:PMOPFullDecomposition",
         "pmop": "ballot_models:PMOP",
@@ -214,7 +214,7 @@ def expected_seconds(
 ) -> float:
     """A rough estimate of the time that `consensus` will take, to within a factor of ten or so."""
     if params.get("drift") and isinstance(data, Comparisons) and data.time is not None and len(data):
-        from placet.aggregate import drift
+        from placet.aggregate.pairs import drift
 
         return (1 + bootstrap) * drift.expected_seconds(
             data, params.get("step", "1y"), raters=bool(params.get("agents"))

@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix, diags, hstack
 
 from placet.aggregate.em import Found
-from placet.aggregate.information import inverse_of
+from placet.aggregate.likelihood.information import inverse_of
 from placet.aggregate.voters import Family
 from placet.data.arrays import Floats
 

@@ -7,12 +7,12 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from placet.aggregate.bradley_terry import STDERRS
-from placet.aggregate.existence import data_kind
+from placet.aggregate.likelihood.existence import data_kind
+from placet.aggregate.likelihood.prior import prior_note
 from placet.aggregate.mpm_errors import Errors, errors
 from placet.aggregate.mpm_fit import Found, Preferences, Votes, learn, preferences, votes
 from placet.aggregate.mpm_variance import MOST_DENSE, variance_errors, variances
-from placet.aggregate.prior import prior_note
+from placet.aggregate.pairs.bradley_terry import STDERRS
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats

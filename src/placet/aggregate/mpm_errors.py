@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from placet.aggregate.information import WAY_OUT, WHAT, inverse_of, outer_products, with_mean_zero
+from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of, outer_products, with_mean_zero
 from placet.aggregate.mpm_fit import Found, Preferences, Votes
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats

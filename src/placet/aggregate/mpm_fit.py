@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from placet.aggregate.existence import notes_of_pairs
+from placet.aggregate.likelihood.existence import notes_of_pairs
 from placet.aggregate.resample import are_counts
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, Names, offsets_from_sizes

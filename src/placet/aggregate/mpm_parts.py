@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from placet.aggregate.likelihood.prior import prior_note
 from placet.aggregate.mpm import MultinomialPreference
 from placet.aggregate.mpm_errors import Errors, Information, error_notes_for, information, structure_sums
 from placet.aggregate.mpm_fit import Found, Groups, Preferences, preferences, refuse_infinite
-from placet.aggregate.prior import prior_note
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from placet.aggregate.information import with_mean_zero
+from placet.aggregate.likelihood.information import with_mean_zero
 from placet.aggregate.mpm_errors import Errors, error_notes
 from placet.aggregate.mpm_fit import AGENTS_AT_ONCE, Found, Preferences
 from placet.data.arrays import Floats, Ints, rows_of

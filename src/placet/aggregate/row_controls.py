@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from placet.aggregate import information
-from placet.aggregate.controls import Controls
-from placet.aggregate.identified import refuse_confounded, refuse_endless, unidentified_names
-from placet.aggregate.information import LEAST_PRECISION
-from placet.aggregate.likelihood import Ballots
-from placet.aggregate.pairs import EXTRA_PRIOR
+from placet.aggregate.likelihood import information
+from placet.aggregate.likelihood.ballot_objective import Ballots
+from placet.aggregate.likelihood.controls import Controls
+from placet.aggregate.likelihood.information import LEAST_PRECISION
+from placet.aggregate.pairs.pair_likelihood import EXTRA_PRIOR
+from placet.aggregate.pairs.unidentified_effects import refuse_confounded, refuse_endless, unidentified_names
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
 
-from placet.aggregate.existence import agent_factor
+from placet.aggregate.likelihood.existence import agent_factor
 from placet.aggregate.places import tier_starts
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints

@@ -27,7 +27,7 @@ def model_options(control: Sequence[str], agents: str, drift: str, step: str) ->
         moving["step"] = value_of(step)
     if not agents:
         return reading, moving
-    from placet.aggregate.raters import parse_kinds
+    from placet.aggregate.likelihood.raters import parse_kinds
 
     kinds = parse_kinds(agents)
     if "side" in kinds:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from placet.aggregate import Consensus
-from placet.aggregate.controls import Controls
-from placet.aggregate.raters import Raters
+from placet.aggregate.likelihood.controls import Controls
+from placet.aggregate.likelihood.raters import Raters
 from placet.aggregate.result.history import History
 from placet.io.escaping import in_html
 from placet.report.figures import Column, name_html, table

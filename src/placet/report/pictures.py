@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 
 from placet.aggregate import Consensus
-from placet.aggregate.raters import Raters
+from placet.aggregate.likelihood.raters import Raters
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.io.escaping import in_html

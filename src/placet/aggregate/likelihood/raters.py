@@ -1,7 +1,7 @@
 """Individual raters: how sharply each tells items apart, how readily it calls a tie, and which side it favors.
 
 For votes, rater n sees  d = a_n (theta_i - theta_j) + b_n + z . gamma  and has the tie parameter  tie + t_n  (see
-`placet.aggregate.vote_raters`); for ballots, it sees the score  a_n theta[item] + z . gamma  of each row (see
+`placet.aggregate.pairs.vote_raters`); for ballots, it sees the score  a_n theta[item] + z . gamma  of each row (see
 `placet.aggregate.ballot_raters`).  a_n ~ N(1, w_a^2), b_n ~ N(0, w_b^2), t_n ~ N(0, w_t^2), with learned widths.
 """
 

@@ -4,8 +4,8 @@ theta[item, step] is normal around theta[item, previous step] with variance drif
 the scores' prior.  Steps without a comparison are integrated out exactly: there is one unknown for each (item, step)
 that occurs.
 
-The Hessian is factored step by step in time order (`placet.aggregate.fronts`); with so many items that this would take
-seconds, only products with it are used (`placet.aggregate.chained`).
+The Hessian is factored step by step in time order (`placet.aggregate.pairs.time_blocks`); with so many items that this
+would take seconds, only products with it are used (`placet.aggregate.pairs.time_chains`).
 """
 
 import math
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placet import optim
-from placet.aggregate import pairs
-from placet.aggregate.chained import Chained
-from placet.aggregate.fronts import Bordered, Fronts, chains_of, cost_of, steps_of
-from placet.aggregate.information import LEAST_PRECISION, with_mean_zero
-from placet.aggregate.prior import LEARN, NARROWEST, WIDEST_PRIOR
+from placet.aggregate.likelihood.information import LEAST_PRECISION, with_mean_zero
+from placet.aggregate.likelihood.prior import LEARN, NARROWEST, WIDEST_PRIOR
+from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.time_blocks import Bordered, Fronts, chains_of, cost_of, steps_of
+from placet.aggregate.pairs.time_chains import Chained
 from placet.aggregate.result.history import History
 from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, Ints
@@ -75,7 +75,7 @@ class Walk:
         assert c.time is not None
         step = steps.number(c.time)
         rows = np.argsort(step, kind="stable")
-        p = pairs.pair_counts(c, family, 1.0, order)
+        p = pair_likelihood.pair_counts(c, family, 1.0, order)
         both = np.concatenate([c.i[rows], c.j[rows]])
         self.chains, place = chains_of(both, np.tile(step[rows], 2))
         n_bytes = 8.0 * (NUMBERS_A_ROW * len(rows) + NUMBERS_AN_UNKNOWN * len(self.chains.item))
@@ -110,15 +110,15 @@ class Walk:
 
     def value(self, x: Floats) -> float:
         """Negative log posterior up to a constant, divided by ``p.scale``."""
-        return pairs.value(self.p, x) + 0.5 * float(x[: self.n] @ self.prior_gradient(x[: self.n]))
+        return pair_likelihood.value(self.p, x) + 0.5 * float(x[: self.n] @ self.prior_gradient(x[: self.n]))
 
-    def derivatives(self, x: Floats) -> pairs.Derivatives:
+    def derivatives(self, x: Floats) -> pair_likelihood.Derivatives:
         """Gradient (including the priors), curvatures of rows, border and corner."""
-        at = pairs.derivatives(self.p, x)
+        at = pair_likelihood.derivatives(self.p, x)
         at.gradient[: self.n] += self.prior_gradient(x[: self.n])
         return at
 
-    def factored(self, at: pairs.Derivatives, accuracy: float = SOLVED) -> Bordered:
+    def factored(self, at: pair_likelihood.Derivatives, accuracy: float = SOLVED) -> Bordered:
         """The factored Hessian; if that is too costly, one solved iteratively to a relative ``accuracy``."""
         fronts: Fronts | Chained
         if self.direct:
@@ -130,7 +130,7 @@ class Walk:
 
     def start(self, c: Comparisons, order: bool, theta: Any, max_iter: int) -> tuple[float, Floats]:
         """Starting point from a fit without dates: prior width, and unknowns (with given scores, if any)."""
-        width, static = pairs.learn_prior(c, self.p.model, order, theta, max_iter, 0)
+        width, static = pair_likelihood.learn_prior(c, self.p.model, order, theta, max_iter, 0)
         x = np.concatenate([static[: c.n_items][self.chains.item], static[c.n_items :]])
         if theta is not None:
             x[: self.n] = np.asarray(theta)[self.chains.item]
@@ -175,7 +175,7 @@ class Walk:
             nexts = H.back[self.following]
             link[self.linked] += (moved[self.linked] * nexts).sum(axis=1)
         steps = own[self.linked] + own[self.following] - 2 * link[self.linked]
-        third = pairs.third_derivative(self.p, x) * gap / self.p.scale
+        third = pair_likelihood.third_derivative(self.p, x) * gap / self.p.scale
         pull = np.zeros(len(x))
         kernels.scatter(self.p.i, self.p.j, third, pull)
         scale = self.p.scale
@@ -232,10 +232,10 @@ def learn_drift(
 ) -> tuple[float, float, Floats]:
     """Learn the prior width and the drift (unless given); also returns unknowns close to the fit.
 
-    ``width`` is the initial prior width.  As for votes without dates (`placet.aggregate.prior`), the evidence times a
-    density proportional to w is largest where the expected sum of squares over (count - 1) is w^2; this is solved by
-    secant steps in log w.  If the data hardly determine a single unknown, the squares are close to w^2 for any w, so
-    the slope is guessed from the share that the data determine.
+    ``width`` is the initial prior width.  As for votes without dates (`placet.aggregate.likelihood.prior`), the
+    evidence times a density proportional to w is largest where the expected sum of squares over (count - 1) is w^2;
+    this is solved by secant steps in log w.  If the data hardly determine a single unknown, the squares are close to
+    w^2 for any w, so the slope is guessed from the share that the data determine.
     """
     widths = [width if prior is None else prior, FIRST_DRIFT if drift is None else drift]
     free = [k for k, given in enumerate((prior, drift)) if given is None]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from placet.aggregate import pairs
-from placet.aggregate.fronts import Chains
+from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.time_blocks import Chains
 from placet.data.arrays import Floats
 from placet.kernels.aggregate import tridiagonal as kernels
 from placet.kernels.losses import pairs as pair_kernels
@@ -21,10 +21,16 @@ DRAWS = 16
 
 
 class Chained:
-    """A Hessian over chains, used through products; `placet.aggregate.fronts.Fronts` is the factored counterpart."""
+    """A Hessian over chains, used through products; `time_blocks.Fronts` is factored."""
 
     def __init__(
-        self, chains: Chains, p: pairs.PairCounts, curvature: Floats, own: Floats, link: Floats, accuracy: float
+        self,
+        chains: Chains,
+        p: pair_likelihood.PairCounts,
+        curvature: Floats,
+        own: Floats,
+        link: Floats,
+        accuracy: float,
     ) -> None:
         """``own`` (u,): diagonal terms from priors and links; ``link`` (u,): precision of the link to the next one.
 
@@ -43,7 +49,7 @@ class Chained:
         def flow(rows: slice, out: Floats) -> None:
             pair_kernels.laplacian_product(self.p.i[rows], self.p.j[rows], self.curvature[rows], v, out)
 
-        out = pairs.over_rows(self.p, flow, self.n)
+        out = pair_likelihood.over_rows(self.p, flow, self.n)
         kernels.add_product(self.own, self.link, self.following, v, out)
         return out
 

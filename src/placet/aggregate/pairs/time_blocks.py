@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from placet.aggregate import pairs
+from placet.aggregate.pairs import pair_likelihood
 from placet.data.arrays import Floats, Ints
 from placet.kernels.losses import pairs as kernels
 
@@ -90,7 +90,9 @@ def cost_of(plan: list[Step]) -> tuple[float, float]:
 class Fronts:
     """Cholesky factors of a Hessian over chains: for each step L (active, active) and W = L^-1 B (active, after)."""
 
-    def __init__(self, plan: list[Step], p: pairs.PairCounts, curvature: Floats, own: Floats, link: Floats) -> None:
+    def __init__(
+        self, plan: list[Step], p: pair_likelihood.PairCounts, curvature: Floats, own: Floats, link: Floats
+    ) -> None:
         """``own`` (u,): diagonal terms from priors and links; ``link`` (u,): precision of the link to the next one."""
         self.plan, self.n = plan, len(own)
         self.factors: list[tuple[Floats, Floats]] = []

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from placet.aggregate import pairs
-from placet.aggregate.arrow import Arrow, RaterPosterior
-from placet.aggregate.raters import Raters
+from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior
+from placet.aggregate.likelihood.raters import Raters
+from placet.aggregate.pairs import pair_likelihood
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
@@ -37,7 +37,7 @@ class RaterVotes(RaterPosterior):
         self.law = PAIR_MODELS[family if self.tied else "bradley-terry"]
         self.family = family if self.tied else "bradley-terry"
         self.order = order
-        self.control, self.unit = pairs.controls_of(c, order)
+        self.control, self.unit = pair_likelihood.controls_of(c, order)
         n_shared = c.n_items + int(self.tied) + self.control.shape[1]
         super().__init__(c.n_items, n_shared, len(c.agents), kinds)
         self.bounds = np.searchsorted(self.agent, np.arange(self.m + 1))
@@ -138,8 +138,8 @@ class RaterVotes(RaterPosterior):
 
     def start(self, theta: Any = None) -> Floats:
         """Initial x: scores as given or by odds of winning, tie parameter from the share of ties, raters equal."""
-        p = pairs.pair_counts(self.c, self.family, 1.0, False, (self.control[:, :0], np.zeros(0)))
-        shared = pairs.start_of(p, theta)
+        p = pair_likelihood.pair_counts(self.c, self.family, 1.0, False, (self.control[:, :0], np.zeros(0)))
+        shared = pair_likelihood.start_of(p, theta)
         x = np.zeros(self.n_shared + self.m * self.r)
         x[: self.n] = shared[: self.n]
         if self.tied:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from placet import optim
-from placet.aggregate.information import (
+from placet.aggregate.likelihood.information import (
     DIRECT,
     LEAST_PRECISION,
     WAY_OUT,
@@ -25,7 +25,7 @@ from placet.aggregate.information import (
     with_mean_zero,
     with_precision,
 )
-from placet.aggregate.prior import DRAWN_ACCURACY, MOST_DRAWS, NARROWEST, WIDEST_PRIOR, learn_width
+from placet.aggregate.likelihood.prior import DRAWN_ACCURACY, MOST_DRAWS, NARROWEST, WIDEST_PRIOR, learn_width
 from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square

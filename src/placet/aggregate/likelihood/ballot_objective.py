@@ -12,16 +12,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from placet import optim
-from placet.aggregate import information
-from placet.aggregate.controls import Controls
-from placet.aggregate.existence import informative_rows
-from placet.aggregate.information import LEAST_PRECISION
-from placet.aggregate.prior import (
-    DRAWN_ACCURACY,
-    MOST_DRAWS,
-    WIDEST_PRIOR,
-    learn_width,
-)
+from placet.aggregate.likelihood import information
+from placet.aggregate.likelihood.controls import Controls
+from placet.aggregate.likelihood.existence import informative_rows
+from placet.aggregate.likelihood.information import LEAST_PRECISION
+from placet.aggregate.likelihood.prior import DRAWN_ACCURACY, MOST_DRAWS, WIDEST_PRIOR, learn_width
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Lists, Rankings
 from placet.data.arrays import Floats, Ints, read_only, rows_of, tier_runs

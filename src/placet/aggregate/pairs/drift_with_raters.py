@@ -1,8 +1,8 @@
 """Drifting scores with individual raters: rater n sees  d = a_n (theta[i, t] - theta[j, t]) + b_n + z . gamma.
 
-The model of `placet.aggregate.vote_raters` with a score for every item and time step instead of one for every item, and
-the random walk of `placet.aggregate.drift` as their prior.  The unknowns of a rater couple all time steps, so the
-Hessian of the shared unknowns is dense: O(scores^3) per Newton step, and at most MOST_SIMULATED scores.
+The model of `placet.aggregate.pairs.vote_raters` with a score for every item and time step instead of one for every
+item, and the random walk of `placet.aggregate.pairs.drift` as their prior.  The unknowns of a rater couple all time
+steps, so the Hessian of the shared unknowns is dense: O(scores^3) per Newton step, and at most MOST_SIMULATED scores.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ import numpy as np
 from scipy import sparse
 
 from placet import optim
-from placet.aggregate import pairs
-from placet.aggregate.arrow import Arrow, fit_raters, next_width
-from placet.aggregate.drift import Spread, Walk, WalkFit, history_of, walk_notes
-from placet.aggregate.fronts import chains_of
-from placet.aggregate.information import with_mean_zero
+from placet.aggregate.likelihood.information import with_mean_zero
+from placet.aggregate.likelihood.rater_posterior import Arrow, fit_raters, next_width
+from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.pairs.drift import Spread, Walk, WalkFit, history_of, walk_notes
+from placet.aggregate.pairs.time_blocks import chains_of
+from placet.aggregate.pairs.vote_raters import RaterVotes
 from placet.aggregate.result.history import History
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
-from placet.aggregate.vote_raters import RaterVotes
 from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.data.times import Steps
@@ -131,7 +131,7 @@ def fit_rated_walk(
     x = np.zeros(len(v.precision))
     x[: v.n] = start.fit.x[: v.n]
     if v.tied:
-        x[v.n] = pairs.tie_parameter(walk.p, start.fit.x)[0]
+        x[v.n] = pair_likelihood.tie_parameter(walk.p, start.fit.x)[0]
     x[v.n_shared - v.control.shape[1] : v.n_shared] = start.fit.x[v.n + int(v.tied) :]
     more = {DRIFT: walk.drift}
     fixed = () if given[1] is None else (DRIFT,)

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import drift, pairs, rated_walk, vote_raters
-from placet.aggregate.arrow import Arrow, check_rater_options, fit_raters
-from placet.aggregate.controls import Controls, control_names, refuse_row_controls
-from placet.aggregate.existence import agent_factor, data_kind, notes_of_pairs
-from placet.aggregate.identified import PairEffects
-from placet.aggregate.information import with_mean_zero
 from placet.aggregate.instances import refuse_instances
-from placet.aggregate.pair_bootstrap import bootstrap_draws
-from placet.aggregate.prior import LEARN, check_prior, prior_note
-from placet.aggregate.raters import parse_kinds
+from placet.aggregate.likelihood.controls import Controls, control_names, refuse_row_controls
+from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes_of_pairs
+from placet.aggregate.likelihood.information import with_mean_zero
+from placet.aggregate.likelihood.prior import LEARN, check_prior, prior_note
+from placet.aggregate.likelihood.rater_posterior import Arrow, check_rater_options, fit_raters
+from placet.aggregate.likelihood.raters import parse_kinds
+from placet.aggregate.pairs import drift, drift_with_raters, pair_likelihood, vote_raters
+from placet.aggregate.pairs.pair_bootstrap import bootstrap_draws
+from placet.aggregate.pairs.unidentified_effects import PairEffects
 from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
@@ -44,22 +44,22 @@ class BradleyTerry(BaseEstimator):
         control "order" that is 1 in every row.
     prior : float, "learn" or None
         Standard deviation of the normal prior of the scores, with mean 0.  "learn", the default: the value that
-        maximizes the marginal likelihood (`placet.aggregate.prior`; ``extras["prior"]``), so that items with few votes
-        are shrunk toward the mean as much as the spread of all items suggests.  The tie parameter and the effect of
-        each control, in units of its root mean square, have a standard deviation of 10 in either case.  None: no
-        prior, and a ``DataError`` if no finite scores exist.
+        maximizes the marginal likelihood (`placet.aggregate.likelihood.prior`; ``extras["prior"]``), so that items with
+        few votes are shrunk toward the mean as much as the spread of all items suggests.  The tie parameter and the
+        effect of each control, in units of its root mean square, have a standard deviation of 10 in either case.  None:
+        no prior, and a ``DataError`` if no finite scores exist.
     stderr : "observed", "sandwich" or None
         Standard errors from the observed information, from the robust sandwich estimator over votes, or none.
     agent_weight : mapping, optional
         Agents' names to the weights of their votes (default 1).
     agents : str, optional
         What agents (raters) may differ in: "sharpness", "ties", "side", several joined by +, or "all"
-        (`placet.aggregate.raters`); ``consensus_.agents_frame()`` has the estimates.
+        (`placet.aggregate.likelihood.raters`); ``consensus_.agents_frame()`` has the estimates.
     drift : float or "learn", optional
         Let scores change over time: the standard deviation of the change of a score in one time ``step``, or "learn" to
-        estimate it by maximum marginal likelihood (`placet.aggregate.drift`; needs ``Comparisons.time``).  Scores are
-        then those at the last step; ``consensus_.at(date)`` and ``consensus_.history(item)`` give the others.  With
-        ``agents``, both are fitted jointly (`placet.aggregate.rated_walk`).
+        estimate it by maximum marginal likelihood (`placet.aggregate.pairs.drift`; needs ``Comparisons.time``).  Scores
+        are then those at the last step; ``consensus_.at(date)`` and ``consensus_.history(item)`` give the others.  With
+        ``agents``, both are fitted jointly (`placet.aggregate.pairs.drift_with_raters`).
     step : str or float
         Time step, within which scores are constant: "1y", "6m", "2w", "30d" for dates, a number if times are numbers.
     max_iter, tol
@@ -128,10 +128,10 @@ class BradleyTerry(BaseEstimator):
         notes += notes_of_pairs(p.i, p.j, p.wins_i, p.wins_j, p.ties, counts.items, self.prior)
         if self.prior is None and p.tie and not (p.wins_i.any() or p.wins_j.any()):
             raise DataError("every result is a tie, so the tie parameter has no finite value; give a prior")
-        x = pairs.start_of(p, start) if x is None else x
+        x = pair_likelihood.start_of(p, start) if x is None else x
         effects = PairEffects(p, x, control_names(counts, self.order_effect))
-        found, at = pairs.fit_counts(p, x, max_iter=self.max_iter, tol=self.tol)
-        self.fit_ = pairs.per_vote(p, found)
+        found, at = pair_likelihood.fit_counts(p, x, max_iter=self.max_iter, tol=self.tol)
+        self.fit_ = pair_likelihood.per_vote(p, found)
         effects.refuse_endless(at)
         theta = self.fit_.x[: counts.n_items]
         self.theta_ = theta - theta.mean() if len(theta) else theta
@@ -210,12 +210,12 @@ class BradleyTerry(BaseEstimator):
         """Fit drifting scores and rater parameters jointly."""
         dated, given = drift.checked_votes(data, self.drift, self.prior, self.stderr)
         votes = self._rated_votes(vote_raters.checked_votes(dated, kinds, self.ties), kinds)
-        rated_walk.refuse_many(votes, self.step)
+        drift_with_raters.refuse_many(votes, self.step)
         fitting: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         model = (self.step, TIES[self.ties], votes.ordered)
         first = drift.fit_walk(votes.reweighted(1.0, agents=False), *model, given, start, progress=progress, **fitting)
-        found = rated_walk.fit_rated_walk(votes, first, kinds, given, votes.ordered, **fitting)
-        v, self.fit_, self.prior_, self.drift_ = found.v, found.fit, found.prior, found.widths[rated_walk.DRIFT]
+        found = drift_with_raters.fit_rated_walk(votes, first, kinds, given, votes.ordered, **fitting)
+        v, self.fit_, self.prior_, self.drift_ = found.v, found.fit, found.prior, found.widths[drift_with_raters.DRIFT]
         history, covariance = found.results(votes, uncertain=self.stderr is not None)
         self.theta_ = history.at_step(float(v.walk.chains.step[-1]))[0]
         extras, notes = self._of_raters(v, votes, found.arrow, found.widths, given[0] is None)
@@ -236,7 +236,7 @@ class BradleyTerry(BaseEstimator):
         self.theta_ = history.at_step(float(walk.chains.step[-1]))[0]
         notes = [prior_note(self.prior_, self.prior == LEARN), *found.notes(history, learnt=given[1] is None)]
         notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
-        tie, _ = pairs.tie_parameter(walk.p, self.fit_.x)
+        tie, _ = pair_likelihood.tie_parameter(walk.p, self.fit_.x)
         errors = np.sqrt(np.diag(np.linalg.inv(found.H.schur)) / walk.p.scale) if len(found.H.schur) else None
         extras: dict[str, Any] = {"history": history, "prior": self.prior_, "drift": self.drift_}
         extras |= self._extras(votes, walk.p, errors)
@@ -289,43 +289,43 @@ class BradleyTerry(BaseEstimator):
             notes.append("there are no ties, so the tie parameter is at its bound: no ties expected")
         return data, notes
 
-    def _pairs(self, counts: Comparisons) -> pairs.PairCounts:
-        return pairs.pair_counts(counts, TIES[self.ties], self.prior_, self.order_effect)
+    def _pairs(self, counts: Comparisons) -> pair_likelihood.PairCounts:
+        return pair_likelihood.pair_counts(counts, TIES[self.ties], self.prior_, self.order_effect)
 
     def _width(self, counts: Comparisons, start: Any) -> tuple[float | None, Any]:
         """The standard deviation of the scores' prior, and parameters close to the fit if it is learned (else None)."""
         if self.prior is None or isinstance(self.prior, int | float):
             return self.prior, None
         model = TIES[self.ties]
-        return pairs.learn_prior(counts, model, self.order_effect, start, self.max_iter, self.random_state)
+        return pair_likelihood.learn_prior(counts, model, self.order_effect, start, self.max_iter, self.random_state)
 
     def _consensus(
-        self, counts: Comparisons, p: pairs.PairCounts, at: pairs.Derivatives, notes: list[str]
+        self, counts: Comparisons, p: pair_likelihood.PairCounts, at: pair_likelihood.Derivatives, notes: list[str]
     ) -> Consensus:
         if not self.fit_.converged:
             notes.append(self.fit_.message)
-        robust = pairs.gradient_products(p, self.fit_.x) if self.stderr == "sandwich" else None
+        robust = pair_likelihood.gradient_products(p, self.fit_.x) if self.stderr == "sandwich" else None
         covariance = stderr = beside = None
         n = counts.n_items
         if self.stderr is not None and n <= MOST_SIMULATED:
-            full = pairs.covariance_of(p, at, robust)
+            full = pair_likelihood.covariance_of(p, at, robust)
             covariance, beside = full[:n, :n], np.sqrt(np.diag(full)[n:])
         elif self.stderr is not None:
-            stderr = pairs.stderr_of_many(p, at, np.random.default_rng(self.random_state), robust)
-            beside = pairs.extra_stderr(p, at, robust)
+            stderr = pair_likelihood.stderr_of_many(p, at, np.random.default_rng(self.random_state), robust)
+            beside = pair_likelihood.extra_stderr(p, at, robust)
             notes.append(
                 f"more than {MOST_SIMULATED} items: standard errors are sampled and differences leave correlations out"
             )
-        tie, _ = pairs.tie_parameter(p, self.fit_.x)
+        tie, _ = pair_likelihood.tie_parameter(p, self.fit_.x)
         extras = self._extras(counts, p, beside)
         if "controls" in extras:
             notes += extras["controls"].notes()
         win = partial(win_probability, family=p.model, tie=tie)
         return self._result(counts.items, stderr, covariance, win, notes, extras)
 
-    def _extras(self, counts: Comparisons, p: pairs.PairCounts, stderr: Any) -> dict[str, Any]:
+    def _extras(self, counts: Comparisons, p: pair_likelihood.PairCounts, stderr: Any) -> dict[str, Any]:
         """Tie parameter and effects of controls with standard errors (for the tie parameter by the delta method)."""
-        tie, slope = pairs.tie_parameter(p, self.fit_.x)
+        tie, slope = pair_likelihood.tie_parameter(p, self.fit_.x)
         extras: dict[str, Any] = {"prior": self.prior_} if self.prior == LEARN else {}
         if self.ties != "none":
             extras["tie"] = tie
@@ -333,7 +333,7 @@ class BradleyTerry(BaseEstimator):
             extras["tie_stderr"] = slope * float(stderr[0])
         names = control_names(counts, self.order_effect)
         if names:
-            effect = pairs.parameters(p, self.fit_.x)[2] / p.unit
+            effect = pair_likelihood.parameters(p, self.fit_.x)[2] / p.unit
             errors = None if stderr is None else stderr[int(p.tie) :] / p.unit
             extras["controls"] = Controls(names, effect, errors, p.unit)
             if self.order_effect:

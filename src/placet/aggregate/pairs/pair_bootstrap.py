@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from placet.aggregate.existence import notes_of_pairs
-from placet.aggregate.information import inverse_of
-from placet.aggregate.pairs import PairCounts, derivatives, fit_counts, hessian
+from placet.aggregate.likelihood.existence import notes_of_pairs
+from placet.aggregate.likelihood.information import inverse_of
+from placet.aggregate.pairs.pair_likelihood import PairCounts, derivatives, fit_counts, hessian
 from placet.aggregate.resample import are_counts, resampled_counts
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from placet import optim
-from placet.aggregate.pairs import Derivatives, PairCounts, derivatives, scores_alone
+from placet.aggregate.pairs.pair_likelihood import Derivatives, PairCounts, derivatives, scores_alone
 from placet.data import DataError
 from placet.data.arrays import Floats
 
