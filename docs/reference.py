@@ -36,7 +36,7 @@ def rules() -> Iterator[Entry]:
 
 
 def score_methods() -> Iterator[Entry]:
-    from placet.aggregate.score_tables import SCORE_METHODS
+    from placet.aggregate.scores.score_consensus import SCORE_METHODS
 
     for name, method in SCORE_METHODS.items():
         about = [f"`placet.consensus(scores, {name!r})`. Source: {escaped(method.reference)}.", ""]
@@ -263,7 +263,7 @@ def label(kind: str, name: str) -> str:
 def overview() -> Iterator[tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]]:
     """(title, kind, head, rows) of every table."""
     from placet.aggregate import MODELS, RULES
-    from placet.aggregate.score_tables import SCORE_METHODS
+    from placet.aggregate.scores.score_consensus import SCORE_METHODS
     from placet.io.formats import FORMATS
     from placet.losses import LOSSES
     from placet.metrics import METRICS

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from placet.aggregate import consensus
-from placet.aggregate.ballot_models import PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.ballots.ballot_models import PlackettLuce, PMOPFullDecomposition
 from placet.aggregate.likelihood import ballot_objective, existence, information
 from placet.aggregate.likelihood.ballot_objective import Ballots
 from placet.aggregate.likelihood.prior import learn_width

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import placet
 from placet.aggregate import RULES, consensus
-from placet.aggregate.ballot_models import PlackettLuce
+from placet.aggregate.ballots.ballot_models import PlackettLuce
 from placet.aggregate.rules.positional import POSITIONAL, positional
 from placet.axioms import AXIOMS, audit, compare_methods
 from placet.axioms.evidence import beyond_chance

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import placet
 from placet.aggregate import consensus
-from placet.aggregate.ballot_models import PlackettLuce
-from placet.aggregate.ballot_raters import RaterBallots
+from placet.aggregate.ballots.ballot_models import PlackettLuce
+from placet.aggregate.ballots.ballot_raters import RaterBallots
 from placet.data import Comparisons, Rankings
 from placet.losses import LOSSES
 

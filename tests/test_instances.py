@@ -11,9 +11,9 @@ from test_report import parsed
 
 import placet
 from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet, consensus
-from placet.aggregate import methods as door
+from placet.aggregate import consensus as door
+from placet.aggregate.consensus import shares_agents
 from placet.aggregate.instances import split
-from placet.aggregate.methods import shares_agents
 from placet.data import Comparisons, DataError, Rankings
 from placet.report import consensus_page
 

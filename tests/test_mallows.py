@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import placet
-from placet.aggregate import MODELS, spearman
-from placet.aggregate.cps import CosetPermutation, StageCosts
+from placet.aggregate import MODELS
+from placet.aggregate.distance import spearman
+from placet.aggregate.distance.cps import CosetPermutation, StageCosts
+from placet.aggregate.distance.mallows import LARGEST, Mallows, kendall_dispersion, log_normalizer
+from placet.aggregate.distance.svp import SingularValueProjection, mean_differences, project
 from placet.aggregate.instances import instances
-from placet.aggregate.mallows import LARGEST, Mallows, kendall_dispersion, log_normalizer
 from placet.aggregate.rules.kemeny import kemeny_order
-from placet.aggregate.spectral import SingularValueProjection, mean_differences, project
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels.aggregate import matchings as kernels
 

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 import placet
 from placet import simulate
 from placet.aggregate import MODELS, Groups, Mixture, consensus
-from placet.aggregate.em import ascend, best_of_starts, responsibilities, run_from
-from placet.aggregate.families import Fitted, family_of
-from placet.aggregate.mixture import MIXED
-from placet.aggregate.mixture_errors import observed_information
-from placet.aggregate.voters import voters_of
+from placet.aggregate.mixture.em import ascend, best_of_starts, responsibilities, run_from
+from placet.aggregate.mixture.families import Fitted, family_of
+from placet.aggregate.mixture.mixture import MIXED
+from placet.aggregate.mixture.mixture_errors import observed_information
+from placet.aggregate.mixture.voters import voters_of
 from placet.cli import app
 from placet.data import Comparisons, DataError, Rankings, concat
 from placet.report import consensus_page

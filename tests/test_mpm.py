@@ -11,9 +11,9 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.base import clone
 
 import placet
-from placet.aggregate import mpm, mpm_errors, mpm_variance
-from placet.aggregate.mpm import MultinomialPreference, supervised_adherence
-from placet.aggregate.mpm_fit import learn, preferences, votes
+from placet.aggregate.mpm import item_variances, multinomial_preference, preference_errors
+from placet.aggregate.mpm.multinomial_preference import MultinomialPreference, supervised_adherence
+from placet.aggregate.mpm.preference_likelihood import learn, preferences, votes
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons, DataError, Rankings
 from placet.kernels.aggregate import multinomial_preferences as kernels
@@ -125,7 +125,7 @@ def test_second_derivatives_are_those_of_the_gradient(data):
     assert out == pytest.approx(np.diag(H), rel=1e-9, abs=1e-9)
     assert pytest.approx(np.eye(n), abs=1e-6) == kernels.inverse(H + np.eye(n)) @ (H + np.eye(n))
     order = np.argsort(t)
-    held = mpm_errors.information(s, t[order], total[order], 0.1)
+    held = preference_errors.information(s, t[order], total[order], 0.1)
     V, inner = held.low_rank()
     ones = held.level / n
     assert held.dense() == pytest.approx(H + ones, rel=1e-9, abs=1e-9)
@@ -141,10 +141,10 @@ def test_value_and_gradient_with_variances(r, data):
     counts = counts_by_definition(r, "difference")
     p = preferences(r, "difference")
     g = p.groups(t)
-    (net,) = mpm_variance.net_tables(p, t)
+    (net,) = item_variances.net_tables(p, t)
     assert net == pytest.approx((t[:, None, None] * (counts - counts.transpose(0, 2, 1))).sum(axis=0))
     precision = np.repeat([0.5, 2.0], n)
-    model = mpm_variance.PairModel(net, g.adherence, g.total, precision)
+    model = item_variances.PairModel(net, g.adherence, g.total, precision)
     if model.unit == 0:
         return
 
@@ -163,11 +163,11 @@ def test_value_and_gradient_with_variances(r, data):
 def test_pairs_cut_into_blocks_are_all_pairs():
     rng = np.random.default_rng(1)
     M = 700  # several blocks
-    assert len(mpm_variance.row_blocks(M)) > 2
+    assert len(item_variances.row_blocks(M)) > 2
     net = rng.normal(size=(M, M))
     net -= net.T
     x = rng.normal(size=2 * M)
-    model = mpm_variance.PairModel(net, np.ones(1), np.array([100.0]), np.repeat([0.1, 1.0], M))
+    model = item_variances.PairModel(net, np.ones(1), np.array([100.0]), np.repeat([0.1, 1.0], M))
     value, grad = model.value(x)
     out = np.zeros((2, 2 * M + 1))
     kernels.variance_rows(x[:M], np.exp(x[M:]) / 2, net, np.ones(1), 0.0, 0, M, out)
@@ -182,7 +182,7 @@ def test_scores_of_ten_thousand_stay_finite():
     assert value == pytest.approx(7 * 20_000)
     assert grad == pytest.approx([-7, 0, 7])
     x = np.concatenate([s, np.zeros(3)])
-    model = mpm_variance.PairModel(np.zeros((3, 3)), np.ones(1), np.array([7.0]), np.zeros(6))
+    model = item_variances.PairModel(np.zeros((3, 3)), np.ones(1), np.array([7.0]), np.zeros(6))
     value, grad = model.value(x)
     assert value == pytest.approx(20_000)
     assert np.isfinite(grad).all()
@@ -509,15 +509,15 @@ def test_every_way_to_the_same_errors(stderr, weight, monkeypatch):
         fit = lambda: MultinomialPreference("rating", adherence=adherence, stderr=stderr).fit(data).consensus_  # noqa: E731,B023
         structured = fit()
         with monkeypatch.context() as patch:  # all agents' gradients, in matrices
-            patch.setattr(mpm_errors, "FEW_GROUPS", 0)
+            patch.setattr(preference_errors, "FEW_GROUPS", 0)
             assert fit().covariance == pytest.approx(structured.covariance, rel=1e-6, abs=1e-12)
         with monkeypatch.context() as patch:  # many items: the diagonal alone
-            patch.setattr(mpm_errors, "MOST_SIMULATED", 10)
+            patch.setattr(preference_errors, "MOST_SIMULATED", 10)
             many = fit()
             assert many.covariance is None
             assert many.stderr == pytest.approx(structured.stderr, rel=1e-6)
-            patch.setattr(mpm_errors, "MOST_GROUPS", 0)
-            patch.setattr(mpm_errors, "ROUNDS", 2000)
+            patch.setattr(preference_errors, "MOST_GROUPS", 0)
+            patch.setattr(preference_errors, "ROUNDS", 2000)
             sampled = fit()
             if stderr == "observed":
                 assert sampled.stderr is None
@@ -634,7 +634,7 @@ def test_newton_and_lbfgs_find_the_same_variances(width, monkeypatch):
     newton = MultinomialPreference("rating", variance=True, variance_prior=width).fit(data)
     assert newton.fit_.converged
     assert newton.fit_.n_iter < 60
-    for module in (mpm, mpm_variance):
+    for module in (multinomial_preference, item_variances):
         monkeypatch.setattr(module, "MOST_DENSE", 3)
     lbfgs = MultinomialPreference("rating", variance=True, variance_prior=width, max_iter=1000).fit(data)
     assert newton.fit_.value <= lbfgs.fit_.value + 1e-6 * abs(lbfgs.fit_.value)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import placet
 from placet.aggregate import MODELS, RULES, Consensus
-from placet.aggregate.score_tables import SCORE_METHODS
+from placet.aggregate.scores.score_consensus import SCORE_METHODS
 from placet.axioms import audit
 from placet.axioms.wording import MEANING
 from placet.cli import app

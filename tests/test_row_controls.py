@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
 from placet.aggregate import consensus
-from placet.aggregate.ballot_models import PlackettLuce
-from placet.aggregate.row_controls import ControlledBallots, typical_differences
+from placet.aggregate.ballots.ballot_models import PlackettLuce
+from placet.aggregate.ballots.row_controls import ControlledBallots, typical_differences
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.concatenation import concat
 

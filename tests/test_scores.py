@@ -12,8 +12,8 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import placet
-from placet.aggregate.rasch import fit_rasch
-from placet.aggregate.score_tables import SCORE_METHODS, mean, mean_win_rate, rasch
+from placet.aggregate.scores.rasch import fit_rasch
+from placet.aggregate.scores.score_consensus import SCORE_METHODS, mean, mean_win_rate, rasch
 from placet.cli import main
 
 NAN = float("nan")

@@ -521,7 +521,7 @@ def test_exports(browser, votes):
 
 def test_every_method_has_controls_that_it_takes(browser):
     from placet.aggregate import MODELS, RULES
-    from placet.aggregate.score_tables import SCORE_METHODS
+    from placet.aggregate.scores.score_consensus import SCORE_METHODS
 
     catalog = browser.result("/api/catalog")
     assert [one["name"] for one in catalog] == [*MODELS, *RULES, *SCORE_METHODS]

@@ -7,7 +7,7 @@ import numpy as np
 from experiments.common import Timer, check, expected, output_folder, parser, rotation, set_names, skip, write
 from experiments.mpm import letor
 from placet.aggregate import MODELS, RULES
-from placet.aggregate.mpm import supervised_adherence
+from placet.aggregate.mpm.multinomial_preference import supervised_adherence
 from placet.data import Rankings
 from placet.io import LetorAgg
 

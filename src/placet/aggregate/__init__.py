@@ -6,7 +6,7 @@ A model is an estimator in `MODELS`, a rule a record in `RULES`; `consensus` ser
 
 from typing import TYPE_CHECKING
 
-from placet.aggregate.methods import MODELS, consensus
+from placet.aggregate.consensus import MODELS, consensus
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.aggregate.rules.rule_table import RULES
@@ -14,10 +14,10 @@ from placet.lazy import lazy_names
 
 if TYPE_CHECKING:
     from placet.aggregate.influence import leave_one_out, surprise
-    from placet.aggregate.mixture import Mixture
+    from placet.aggregate.mixture.mixture import Mixture
 
 # Modules of the names that are imported when they are first used, as the classes of MODELS are.
-_HOMES = {"Mixture": "mixture", "leave_one_out": "influence", "surprise": "influence"}
+_HOMES = {"Mixture": "mixture.mixture", "leave_one_out": "influence", "surprise": "influence"}
 _HOMES |= {name: module for module, _, name in (home.partition(":") for home in MODELS.homes.values())}
 
 __all__ = [

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.families import family_of
+from placet.aggregate.consensus import MODELS, check_method, consensus
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.existence import data_kind
-from placet.aggregate.mallows_family import Distances
-from placet.aggregate.methods import MODELS, check_method, consensus
-from placet.aggregate.mixture import MIXED
+from placet.aggregate.mixture.families import family_of
+from placet.aggregate.mixture.mallows_family import Distances
+from placet.aggregate.mixture.mixture import MIXED
+from placet.aggregate.mixture.voters import Family, Voters, voters_of
 from placet.aggregate.result.result import Consensus
-from placet.aggregate.voters import Family, Voters, voters_of
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of

@@ -79,7 +79,7 @@ def _of_readers() -> set[str]:
 
 def _of_methods() -> set[str]:
     from placet.aggregate import MODELS, RULES
-    from placet.aggregate.score_tables import SCORE_METHODS
+    from placet.aggregate.scores.score_consensus import SCORE_METHODS
 
     own: tuple[Callable[..., Any], ...] = (
         *MODELS.values(),

@@ -10,7 +10,7 @@ import numpy as np
 from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet, Groups
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.aggregate.rules.election_record import ELIMINATED, Record
-from placet.aggregate.score_tables import SCORE_METHODS
+from placet.aggregate.scores.score_consensus import SCORE_METHODS
 from placet.data import Comparisons, Rankings, Scores
 from placet.io.escaping import in_html
 from placet.report import figures, groups

@@ -2,7 +2,8 @@
 
 For votes, rater n sees  d = a_n (theta_i - theta_j) + b_n + z . gamma  and has the tie parameter  tie + t_n  (see
 `placet.aggregate.pairs.vote_raters`); for ballots, it sees the score  a_n theta[item] + z . gamma  of each row (see
-`placet.aggregate.ballot_raters`).  a_n ~ N(1, w_a^2), b_n ~ N(0, w_b^2), t_n ~ N(0, w_t^2), with learned widths.
+`placet.aggregate.ballots.ballot_raters`).  a_n ~ N(1, w_a^2), b_n ~ N(0, w_b^2), t_n ~ N(0, w_t^2), with learned
+widths.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def consensus_of_slices(data: Mapping[Hashable, Any], method: str, by: str, progress: Any, **options: Any) -> Any:
     """The consensus of every slice as a `ConsensusSet`, with ``by`` as the name of the slice column."""
-    from placet.aggregate.methods import consensus
+    from placet.aggregate.consensus import consensus
 
     if not data:
         raise DataError("no slices; give a mapping of names to ballots or votes")

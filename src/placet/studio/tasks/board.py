@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
-from placet.aggregate.methods import expected_seconds
+from placet.aggregate.consensus import expected_seconds
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.cli.defaults import default_method
 from placet.cli.models import extras_json

@@ -6,7 +6,7 @@ import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from placet.aggregate import MODELS, RULES
-from placet.aggregate.score_tables import SCORE_METHODS
+from placet.aggregate.scores.score_consensus import SCORE_METHODS
 
 HIDDEN = ("self", "data", "random_state", "max_iter", "tol", "agent_weight")
 

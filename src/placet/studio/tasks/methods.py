@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate import MODELS, RULES, Consensus, consensus
-from placet.aggregate.methods import expected_seconds
+from placet.aggregate.consensus import expected_seconds
 from placet.axioms import audit as run_audit
 from placet.axioms.agreement import compare_methods
 from placet.axioms.outcome import Method

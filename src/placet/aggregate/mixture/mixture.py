@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from placet.aggregate.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.em import Found, ascend, best_of_starts, in_own_order, responsibilities
-from placet.aggregate.families import Pairs, family_of
+from placet.aggregate.ballots.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.distance.mallows import Mallows
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
-from placet.aggregate.mallows import Mallows
-from placet.aggregate.mallows_family import Distances
-from placet.aggregate.mixture_errors import mixture_covariance
+from placet.aggregate.mixture.em import Found, ascend, best_of_starts, in_own_order, responsibilities
+from placet.aggregate.mixture.families import Pairs, family_of
+from placet.aggregate.mixture.mallows_family import Distances
+from placet.aggregate.mixture.mixture_errors import mixture_covariance
+from placet.aggregate.mixture.voters import Family, Voters, seeding_table, voters_of
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.aggregate.places import support
 from placet.aggregate.resample import are_counts, resampled_counts
 from placet.aggregate.result.groups import Groups, Tried, bic
 from placet.aggregate.result.result import Consensus
-from placet.aggregate.voters import Family, Voters, seeding_table, voters_of
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of

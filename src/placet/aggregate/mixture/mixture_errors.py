@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix, diags, hstack
 
-from placet.aggregate.em import Found
 from placet.aggregate.likelihood.information import inverse_of
-from placet.aggregate.voters import Family
+from placet.aggregate.mixture.em import Found
+from placet.aggregate.mixture.voters import Family
 from placet.data.arrays import Floats
 
 MOST_UNKNOWNS = 3000

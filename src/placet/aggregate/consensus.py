@@ -19,7 +19,7 @@ from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.initial_scores import start_scores
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.aggregate.rules.rule_table import RULES
-from placet.aggregate.score_tables import SCORE_METHODS, check_score_method, consensus_of_scores
+from placet.aggregate.scores.score_consensus import SCORE_METHODS, check_score_method, consensus_of_scores
 from placet.data import Comparisons, DataError, Parts, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
@@ -29,19 +29,19 @@ from placet.lazy import Classes
 from placet.threads import algebra_threads
 
 if TYPE_CHECKING:
-    from placet.aggregate.mixture import Mixture
+    from placet.aggregate.mixture.mixture import Mixture
 
 MODELS = Classes(
     "placet.aggregate",
     {
         "bradley-terry": "pairs.bradley_terry:BradleyTerry",
-        "plackett-luce": "ballot_models:PlackettLuce",
-        "pmop-fd": "ballot_models:PMOPFullDecomposition",
-        "pmop": "ballot_models:PMOP",
-        "mpm": "mpm:MultinomialPreference",
-        "mallows": "mallows:Mallows",
-        "cps": "cps:CosetPermutation",
-        "svp": "spectral:SingularValueProjection",
+        "plackett-luce": "ballots.ballot_models:PlackettLuce",
+        "pmop-fd": "ballots.ballot_models:PMOPFullDecomposition",
+        "pmop": "ballots.ballot_models:PMOP",
+        "mpm": "mpm.multinomial_preference:MultinomialPreference",
+        "mallows": "distance.mallows:Mallows",
+        "cps": "distance.cps:CosetPermutation",
+        "svp": "distance.svp:SingularValueProjection",
     },
 )
 """Name -> estimator class: ``fit(data)`` sets ``theta_``, ``consensus_`` and ``fit_``, and returns the estimator.
@@ -147,7 +147,7 @@ def consensus(
     if "random_state" in _parameters(method):
         params = {"random_state": random_state, **params}
     if isinstance(data, Parts):
-        from placet.aggregate.in_parts import consensus_of_parts
+        from placet.aggregate.consensus_of_parts import consensus_of_parts
 
         parts = data if engine is None else data.on(engine)
         run_on: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "progress": progress}

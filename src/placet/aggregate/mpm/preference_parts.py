@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from placet.aggregate.likelihood.prior import prior_note
-from placet.aggregate.mpm import MultinomialPreference
-from placet.aggregate.mpm_errors import Errors, Information, error_notes_for, information, structure_sums
-from placet.aggregate.mpm_fit import Found, Groups, Preferences, preferences, refuse_infinite
+from placet.aggregate.mpm.multinomial_preference import MultinomialPreference
+from placet.aggregate.mpm.preference_errors import Errors, Information, error_notes_for, information, structure_sums
+from placet.aggregate.mpm.preference_likelihood import Found, Groups, Preferences, preferences, refuse_infinite
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names

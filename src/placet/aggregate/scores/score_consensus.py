@@ -86,8 +86,8 @@ def mean_win_rate(scores: Scores, weight: Floats) -> Floats:
 
 
 def rasch(scores: Scores, weight: Floats, prior: float | None = 3.0, top: float = 1.0) -> Floats:
-    """Ability in the Rasch model, see `placet.aggregate.rasch`; ``top`` is the score for solving everything."""
-    from placet.aggregate.rasch import fit_rasch
+    """Ability in the Rasch model, see `placet.aggregate.scores.rasch`; ``top`` is the score for solving everything."""
+    from placet.aggregate.scores.rasch import fit_rasch
 
     return fit_rasch(scores.value / top, weight, prior).theta
 
@@ -195,7 +195,7 @@ def consensus_of_scores(
 
 def _one_step(scores: Scores, prior: float | None = 3.0, top: float = 1.0) -> Callable[[Floats], Floats]:
     """A function from column weights to abilities, by one Newton step from the optimum, which suffices for errors."""
-    from placet.aggregate.rasch import fit_rasch
+    from placet.aggregate.scores.rasch import fit_rasch
 
     fit = fit_rasch(scores.value / top, np.ones(len(scores.task)), prior)
 

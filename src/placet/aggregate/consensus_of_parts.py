@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from placet.aggregate.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.ballots.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
+from placet.aggregate.consensus import MODELS, Progress, Run, Steps
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
     CLOSED,
@@ -34,9 +35,8 @@ from placet.aggregate.likelihood.existence import (
     refuse_free,
     united_groups,
 )
-from placet.aggregate.methods import MODELS, Progress, Run, Steps
-from placet.aggregate.mpm import MultinomialPreference
-from placet.aggregate.mpm_parts import fit_parts
+from placet.aggregate.mpm.multinomial_preference import MultinomialPreference
+from placet.aggregate.mpm.preference_parts import fit_parts
 from placet.aggregate.pairs.bradley_terry import INDEPENDENT_PAIRS, BradleyTerry
 from placet.aggregate.places import support
 from placet.aggregate.result.initial_scores import start_scores, write_checkpoint

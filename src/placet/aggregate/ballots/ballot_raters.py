@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from placet.aggregate.ballots.row_controls import typical_differences, within_ballots
 from placet.aggregate.likelihood.rater_posterior import Arrow, RaterPosterior
 from placet.aggregate.likelihood.raters import Raters
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
-from placet.aggregate.row_controls import typical_differences, within_ballots
 from placet.data import Lists, Rankings
 from placet.data.arrays import Floats
 from placet.losses import Bound

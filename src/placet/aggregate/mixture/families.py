@@ -11,13 +11,13 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from placet import optim
+from placet.aggregate.distance.mallows import Mallows
 from placet.aggregate.likelihood import ballot_objective, information
 from placet.aggregate.likelihood.prior import LEARN
-from placet.aggregate.mallows import Mallows
-from placet.aggregate.mallows_family import Distances
+from placet.aggregate.mixture.mallows_family import Distances
+from placet.aggregate.mixture.voters import Family, Voters, plain_copy
 from placet.aggregate.pairs import pair_likelihood
 from placet.aggregate.pairs.bradley_terry import TIES, BradleyTerry
-from placet.aggregate.voters import Family, Voters, plain_copy
 from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.kernels.losses import pairs as pair_kernels

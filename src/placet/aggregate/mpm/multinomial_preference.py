@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 
 from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.likelihood.prior import prior_note
-from placet.aggregate.mpm_errors import Errors, errors
-from placet.aggregate.mpm_fit import Found, Preferences, Votes, learn, preferences, votes
-from placet.aggregate.mpm_variance import MOST_DENSE, variance_errors, variances
+from placet.aggregate.mpm.item_variances import MOST_DENSE, variance_errors, variances
+from placet.aggregate.mpm.preference_errors import Errors, errors
+from placet.aggregate.mpm.preference_likelihood import Found, Preferences, Votes, learn, preferences, votes
 from placet.aggregate.pairs.bradley_terry import STDERRS
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Parts, Rankings

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of, outer_products, with_mean_zero
-from placet.aggregate.mpm_fit import Found, Preferences, Votes
+from placet.aggregate.mpm.preference_likelihood import Found, Preferences, Votes
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square

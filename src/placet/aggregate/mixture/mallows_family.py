@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from placet.aggregate import spearman
-from placet.aggregate.mallows import Mallows, kendall_dispersion, log_normalizer
+from placet.aggregate.distance import spearman
+from placet.aggregate.distance.mallows import Mallows, kendall_dispersion, log_normalizer
+from placet.aggregate.mixture.voters import Voters, plain_copy
 from placet.aggregate.places import places
 from placet.aggregate.rules.kemeny import margins
-from placet.aggregate.voters import Voters, plain_copy
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, tier_runs
 from placet.data.memory import refuse_square

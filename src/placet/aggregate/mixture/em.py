@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import logsumexp
 
-from placet.aggregate.voters import Family, Voters, bounded_log, seeding_table
+from placet.aggregate.mixture.voters import Family, Voters, bounded_log, seeding_table
 from placet.data.arrays import Floats, Ints
 
 SHORT, ROUGH = 20, 1e-5

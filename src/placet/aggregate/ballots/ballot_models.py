@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from placet.aggregate.ballot_raters import RaterBallots, checked_ballots
+from placet.aggregate.ballots.ballot_raters import RaterBallots, checked_ballots
+from placet.aggregate.ballots.row_controls import ControlledBallots
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
@@ -25,7 +26,6 @@ from placet.aggregate.likelihood.rater_posterior import check_rater_options, fit
 from placet.aggregate.likelihood.raters import parse_kinds
 from placet.aggregate.pairs.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
 from placet.aggregate.result.result import Consensus
-from placet.aggregate.row_controls import ControlledBallots
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Names
 from placet.data.errors import one_of
@@ -155,7 +155,7 @@ class PlackettLuce(_BallotModel):
         Agents' names to the weights of their ballots (default 1).
     agents : "sharpness", optional
         Agents (raters) differ in how sharply they distinguish items: a row on a ballot of agent n has the score
-        a_n theta[item] (`placet.aggregate.ballot_raters`); ``consensus_.agents_frame()`` has the estimates.
+        a_n theta[item] (`placet.aggregate.ballots.ballot_raters`); ``consensus_.agents_frame()`` has the estimates.
     max_iter, tol
         Newton's method stops when a step moves no score by more than sqrt(tol), or after ``max_iter`` steps.
     random_state : int

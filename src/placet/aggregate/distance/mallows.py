@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator
 
-from placet.aggregate import spearman
+from placet.aggregate.distance import spearman
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import Consensus
@@ -37,7 +37,7 @@ class Mallows(BaseEstimator):
         "spearman", the sum of squared differences of places: the most likely center orders items by mean place if
         ballots are complete and without ties.  Otherwise it is the best of all orders for up to 6 items, and beyond
         that the order by the Borda count that skips absent items, with the most likely t for it
-        (see `placet.aggregate.spearman`)
+        (see `placet.aggregate.distance.spearman`)
     center : "exact", "local", or None (exact for up to 60 items), for Kendall's distance
     random_state : seed of the local search
 

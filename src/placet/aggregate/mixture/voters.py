@@ -1,7 +1,7 @@
 """Voters: the units of mixtures and of leave-one-out influence.
 
 A voter is an agent with all its ballots or votes if the data name agents, else one ballot.  A family holds the data of
-all voters and implements one model (`placet.aggregate.families`): weighted fits, one log likelihood per voter,
+all voters and implements one model (`placet.aggregate.mixture.families`): weighted fits, one log likelihood per voter,
 gradients and information.
 """
 

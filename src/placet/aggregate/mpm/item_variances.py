@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from placet.aggregate.likelihood.information import with_mean_zero
-from placet.aggregate.mpm_errors import Errors, error_notes
-from placet.aggregate.mpm_fit import AGENTS_AT_ONCE, Found, Preferences
+from placet.aggregate.mpm.preference_errors import Errors, error_notes
+from placet.aggregate.mpm.preference_likelihood import AGENTS_AT_ONCE, Found, Preferences
 from placet.data.arrays import Floats, Ints, rows_of
 from placet.data.breaking import strength_values
 from placet.data.memory import refuse_square
