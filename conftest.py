@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 NEED_PYTORCH = [
     "src/placet/rank/labels.py",
-    "src/placet/rank/neural.py",
+    "src/placet/rank/torch/neural.py",
     "docs/howto/labels.md",
 ]
 LEFT_OUT = [] if find_spec("torch") else NEED_PYTORCH

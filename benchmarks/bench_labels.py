@@ -14,10 +14,10 @@ import placet
 from benchmarks.harness import compare, main
 from experiments.common import data_folder
 from placet.rank import LabelRanker
-from placet.rank import neural as net
 from placet.rank.documents import OwnLabels
 from placet.rank.labels import mean_loss
-from placet.rank.neural import Criterion
+from placet.rank.torch import neural as net
+from placet.rank.torch.neural import Criterion
 from placet.threads import get_threads
 
 BATCH = 128

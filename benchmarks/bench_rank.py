@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import compare, main, peak_memory
 from placet.data import Queries
 from placet.rank import LinearRanker, TreeRanker
-from placet.rank.objective import Objective
+from placet.rank.linear.penalized_loss import Objective
 from placet.threads import get_threads
 
 N_FEATURES = 136

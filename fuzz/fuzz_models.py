@@ -32,7 +32,7 @@ import numpy as np
 
 import placet
 from placet.data import DataError
-from placet.rank import container
+from placet.rank.saving import file_format
 
 LONGEST = 10.0  # seconds of CPU
 ASLEEP = 600.0  # wall-clock seconds, generous for a busy machine
@@ -149,7 +149,7 @@ def _with_header(data: bytes, header: bytes) -> bytes:
 
 def seal(data: bytes) -> bytes:
     try:
-        return container.seal(data)
+        return file_format.seal(data)
     except DataError:
         return data
 

@@ -10,10 +10,11 @@ import placet
 from placet.data import DataError, Lists, Queries
 from placet.losses import LOSSES
 from placet.metrics import ndcg
-from placet.rank import Blend, LinearRanker, TreeRanker, autorank, search
-from placet.rank.auto import SHORT_LIST
-from placet.rank.blend import spread
-from placet.rank.stacking import random_parts, shrunk_weights, stacked_weights
+from placet.rank import Blend, LinearRanker, TreeRanker, autorank
+from placet.rank.search import candidate_search
+from placet.rank.search.autorank import SHORT_LIST
+from placet.rank.search.blend import spread
+from placet.rank.search.stacking import random_parts, shrunk_weights, stacked_weights
 from placet.simulate import queries
 
 DATA = queries(60, (2, 12), 4, noise=0.5, random_state=3)
@@ -133,7 +134,7 @@ def test_in_turn_goes_on_past_a_failure_and_ends_with_the_time(monkeypatch):
     choice = autorank(sparse, candidates=[LINEAR[0], listwise, *LINEAR[2:]], folds=2, rotate=True, blend=4)
     assert [bool(trial.failure) for trial in choice.trials] == [False, True, False, False]
     assert len(choice.members) == 3
-    monkeypatch.setattr(search, "time", Ticking())
+    monkeypatch.setattr(candidate_search, "time", Ticking())
     cut = autorank(TRAIN, VALID, candidates=LINEAR, folds=4, rotate=True, blend=4, seconds=15)
     assert 1 <= len(cut.members) < 4
     assert np.isfinite(cut.value)
@@ -223,7 +224,7 @@ class Ticking:
 
 
 def test_time_ends_the_search_and_cuts_the_fit_under_way(monkeypatch):
-    monkeypatch.setattr(search, "time", Ticking())
+    monkeypatch.setattr(candidate_search, "time", Ticking())
     choice = autorank(TRAIN, VALID, seconds=30)
     assert 1 < len(choice.trials) < len(SHORT_LIST)
     assert any("time was up" in note for note in choice.notes)
@@ -239,7 +240,7 @@ LONG_STEPS = [
 
 @pytest.mark.parametrize("long", LONG_STEPS, ids=lambda candidate: candidate[0])
 def test_time_cuts_a_fit_in_the_middle_of_a_step(monkeypatch, long):
-    monkeypatch.setattr(search, "time", Ticking())
+    monkeypatch.setattr(candidate_search, "time", Ticking())
     choice = autorank(TRAIN, VALID, candidates=[LINEAR[0], long], seconds=20)
     assert [trial.failure for trial in choice.trials] == ["", "time was up in fit 1 of 1"]
 
@@ -252,11 +253,11 @@ def test_the_first_candidate_is_fitted_whatever_it_takes():
 
 
 def test_with_time_to_spare_draws_go_on_after_the_short_list(monkeypatch):
-    from placet.rank import auto
+    from placet.rank.search import autorank as auto
 
     monkeypatch.setattr(auto, "SHORT_LIST", LINEAR[:1])
     monkeypatch.setattr(auto, "random_candidates", lambda _: itertools.cycle(LINEAR[1:3]))
-    monkeypatch.setattr(search, "time", Ticking())
+    monkeypatch.setattr(candidate_search, "time", Ticking())
     steps = []
     choice = autorank(TRAIN, VALID, seconds=200, progress=lambda *state: steps.append(state))
     assert [t.params for t in choice.trials[:5]] == [LINEAR[k][1] for k in (0, 1, 2, 1, 2)]

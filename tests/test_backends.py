@@ -10,8 +10,15 @@ from scipy.sparse import csr_matrix
 import placet
 from placet.data import DataError, Queries
 from placet.metrics import ndcg
-from placet.rank import TreeRanker, autorank, engines
-from placet.rank.foreign import _monotone_values, forest_of, last_below, trees_of_catboost, trees_of_xgboost
+from placet.rank import TreeRanker, autorank
+from placet.rank.trees import tree_libraries
+from placet.rank.trees.tree_conversion import (
+    _monotone_values,
+    forest_of,
+    last_below,
+    trees_of_catboost,
+    trees_of_xgboost,
+)
 from placet.simulate import queries
 
 pytestmark = pytest.mark.jit
@@ -43,7 +50,7 @@ def test_every_backend_learns_an_order(backend, loss):
 
 def test_a_tree_takes_the_newton_step_in_its_leaves(backend):
     """One tree from score 0: every leaf has -sum g / (sum h + l2) of its rows, times the rate."""
-    from placet.rank.trees import Slopes
+    from placet.rank.trees.tree_ranker import Slopes
 
     own = {"xgboost": {"subsample": 1.0}, "catboost": {"thread_count": 1}}[backend]
     ranker = TreeRanker("ranknet", 1, leaves=4, min_rows=1, l2=2.0, learning_rate=0.5, backend=backend, engine=own)
@@ -225,15 +232,15 @@ def test_engines_use_placets_threads_and_one_for_small_tables(monkeypatch):
     pytest.importorskip("xgboost")
     pytest.importorskip("catboost")
     settings = TreeRanker()._settings(TRAIN)
-    assert engines.LightGBM(settings, TRAIN, None).booster.params["num_threads"] == 1
-    config = json.loads(engines.XGBoost(settings, TRAIN, None).booster.save_config())
+    assert tree_libraries.LightGBM(settings, TRAIN, None).booster.params["num_threads"] == 1
+    config = json.loads(tree_libraries.XGBoost(settings, TRAIN, None).booster.save_config())
     assert config["learner"]["generic_param"]["nthread"] == "1"
-    assert engines.CatBoost(settings, TRAIN, None)._params()["thread_count"] == 1
-    monkeypatch.setattr(engines, "SMALL_TABLE", 0)
-    monkeypatch.setattr(engines, "get_threads", lambda: 5)
-    assert engines.n_threads(TRAIN) == 5
-    monkeypatch.setattr(engines, "is_forked", lambda: True)
-    assert engines.n_threads(TRAIN) == 1
+    assert tree_libraries.CatBoost(settings, TRAIN, None)._params()["thread_count"] == 1
+    monkeypatch.setattr(tree_libraries, "SMALL_TABLE", 0)
+    monkeypatch.setattr(tree_libraries, "get_threads", lambda: 5)
+    assert tree_libraries.n_threads(TRAIN) == 5
+    monkeypatch.setattr(tree_libraries, "is_forked", lambda: True)
+    assert tree_libraries.n_threads(TRAIN) == 1
 
 
 def test_importances_are_shares_of_the_variance_and_shapley_values_sum(backend):

@@ -11,9 +11,9 @@ import placet
 from placet.data import DataError, Queries
 from placet.metrics import metric
 from placet.rank import Blend, ConsistentBooster, LinearRanker, ListwiseReranker, TreeRanker, autorank
-from placet.rank.auto import SHORT_LIST, build_ranker, draw_candidates
-from placet.rank.blend import spread
 from placet.rank.ranker import RANKERS, ranker_class
+from placet.rank.search.autorank import SHORT_LIST, build_ranker, draw_candidates
+from placet.rank.search.blend import spread
 from placet.simulate import queries
 
 DATA = queries(60, (2, 12), 4, noise=0.5, random_state=3)

@@ -11,8 +11,9 @@ from placet.data import DataError, Queries
 from placet.losses import LOSSES, Bound
 from placet.losses.bregman import conjugate, normalized_gains
 from placet.metrics import ndcg
-from placet.rank import ConsistentBooster, weak
-from placet.rank.level import best_constant
+from placet.rank import ConsistentBooster
+from placet.rank.boosting import weak_rankers
+from placet.rank.boosting.score_level import best_constant
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +105,7 @@ def test_an_edge_that_is_bounded_below_leads_to_the_minimum_over_all_scores(data
 
 def test_stumps_are_the_best_of_all_thresholds(data):
     d = np.random.default_rng(1).normal(size=len(data.grade))
-    h, (kind, nodes) = weak.Stumps(np.ascontiguousarray(data.X)).propose(d, None, None)
+    h, (kind, nodes) = weak_rankers.Stumps(np.ascontiguousarray(data.X)).propose(d, None, None)
     best = 0.0
     for f in range(4):
         for c in np.unique(data.X[:, f])[:-1]:
@@ -116,7 +117,7 @@ def test_stumps_are_the_best_of_all_thresholds(data):
 
 
 def test_a_value_on_the_threshold_goes_left():
-    nodes = weak.Nodes(
+    nodes = weak_rankers.Nodes(
         np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([1, 0, 0]), np.array([2, 0, 0]), np.array([0, -1.0, 1.0])
     )
     np.testing.assert_array_equal(nodes(np.array([[0.5], [0.6], [0.4]])), [-1, 1, -1])
@@ -124,8 +125,8 @@ def test_a_value_on_the_threshold_goes_left():
 
 def test_stumps_of_a_column_with_many_values_use_quantiles():
     X = np.random.default_rng(0).normal(size=(5000, 1))
-    stumps = weak.Stumps(X)
-    assert len(stumps.edges[0]) <= weak.N_BINS
+    stumps = weak_rankers.Stumps(X)
+    assert len(stumps.edges[0]) <= weak_rankers.N_BINS
     _, (_, nodes) = stumps.propose(np.where(X[:, 0] <= 0.3, 1.0, -1.0), None, None)
     assert nodes.threshold[0] == pytest.approx(0.3, abs=0.02)
 
@@ -134,7 +135,7 @@ def test_stumps_of_a_column_with_many_values_use_quantiles():
 def test_trees_as_arrays_predict_as_their_engine(engine):
     X = np.random.default_rng(0).normal(size=(300, 3))
     d = -np.sign(X[:, 0]) * (1 + (X[:, 1] > 0.5))
-    h, (_, nodes) = weak.Trees(X, engine, 8, 5, 0).propose(d, None, None)
+    h, (_, nodes) = weak_rankers.Trees(X, engine, 8, 5, 0).propose(d, None, None)
     assert (h @ d) ** 2 / (h @ h) > 0.95 * (d @ d)
     assert (nodes.feature >= 0).sum() <= 7
     assert np.abs(h + d).max() < 0.5
@@ -145,11 +146,11 @@ def test_trees_and_stumps_look_only_at_the_rows_and_features_drawn():
     rows = np.arange(100)
     d = np.where(np.arange(200) < 100, -np.sign(X[:, 1]), 7 * np.sign(X[:, 1]))
     for engine in ("lightgbm", "sklearn"):
-        h, _ = weak.Trees(X, engine, 4, 5, 0).propose(d, rows, None)
+        h, _ = weak_rankers.Trees(X, engine, 4, 5, 0).propose(d, rows, None)
         assert (h[rows] @ d[rows]) < -50
-        _, (_, nodes) = weak.Trees(X, engine, 4, 5, 0).propose(d, rows, np.array([0])) or (None, (None, None))
+        _, (_, nodes) = weak_rankers.Trees(X, engine, 4, 5, 0).propose(d, rows, np.array([0])) or (None, (None, None))
         assert nodes is None or set(nodes.feature.tolist()) <= {0, -1}
-    _, (_, nodes) = weak.Stumps(X).propose(d, rows, np.array([0]))
+    _, (_, nodes) = weak_rankers.Stumps(X).propose(d, rows, np.array([0]))
     assert nodes.feature[0] == 0
 
 
@@ -224,7 +225,7 @@ def test_listwise_terms_of_a_long_list_stay_finite(data):
     s = booster.predict(X)
     assert np.isfinite(s).all()
     z = 1e4 * np.random.default_rng(1).normal(size=(9, 1))
-    table = weak.listwise_table(np.ones((9, 1)), z, np.array([0, 5, 5, 9]))
+    table = weak_rankers.listwise_table(np.ones((9, 1)), z, np.array([0, 5, 5, 9]))
     for a, b in ((0, 5), (5, 9)):
         np.testing.assert_array_equal(table[a:b].max(axis=0), np.ones(table.shape[1]))
 

@@ -13,8 +13,9 @@ import placet
 from placet.data import Queries
 from placet.kernels.rank import exponential_pairs as kernels
 from placet.metrics import average_precision, ndcg
-from placet.rank import AdaRank, CoordinateAscent, RankBoost, weak
-from placet.rank.rankboost import Pairs
+from placet.rank import AdaRank, CoordinateAscent, RankBoost
+from placet.rank.boosting import weak_rankers
+from placet.rank.boosting.rankboost import Pairs
 
 pytestmark = pytest.mark.jit
 
@@ -88,7 +89,7 @@ def test_rounds_of_rankboost_by_hand(data):
 
 
 @pytest.mark.parametrize("step", ["bound", "line-search"])
-@pytest.mark.parametrize("learners", [*weak.LEARNERS, ("stump", "feature")])
+@pytest.mark.parametrize("learners", [*weak_rankers.LEARNERS, ("stump", "feature")])
 def test_rankboost_lowers_the_exponential_loss_with_every_learner(data, learners, step):
     options = {"learners": learners, "leaves": 4, "min_rows": 3, "engine": "sklearn"}
     booster = RankBoost(20, step=step, **options).fit(data)
@@ -154,7 +155,7 @@ def test_one_feature_is_not_taken_for_ever(data):
     assert rested.fit_summary_["value"] > published.fit_summary_["value"]
 
 
-@pytest.mark.parametrize("learners", [*weak.LEARNERS, ("tree", "feature")])
+@pytest.mark.parametrize("learners", [*weak_rankers.LEARNERS, ("tree", "feature")])
 def test_adarank_beats_its_first_round_with_every_learner(data, learners):
     ranker = AdaRank(25, learners=learners, leaves=4, min_rows=3, engine="sklearn").fit(data)
     assert ranker.fit_summary_["value"] >= ranker.rounds_[0].value
@@ -186,7 +187,7 @@ def test_what_is_best_on_the_validation_set_is_kept(data):
 def test_stumps_by_range_are_the_best_of_all_thresholds(data):
     p = np.random.default_rng(1).normal(size=len(data.grade))
     p -= p.mean()
-    h, (kind, nodes), unit = weak.Stumps(np.ascontiguousarray(data.X)).propose_by_range(p)
+    h, (kind, nodes), unit = weak_rankers.Stumps(np.ascontiguousarray(data.X)).propose_by_range(p)
     best = max(abs(p[data.X[:, f] > c].sum()) for f in range(4) for c in np.unique(data.X[:, f])[:-1])
     assert abs(p @ h) == pytest.approx(best)
     np.testing.assert_array_equal(nodes(np.ascontiguousarray(data.X)), h)

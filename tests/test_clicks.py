@@ -20,7 +20,7 @@ from placet.io import read_clicks
 from placet.losses import LOSSES
 from placet.metrics import ndcg
 from placet.rank import LinearRanker, NeuralRanker, TreeRanker, choose_by_clicks, click_likelihood, fit_clicks
-from placet.rank.trees import Slopes
+from placet.rank.trees.tree_ranker import Slopes
 
 pytestmark = pytest.mark.jit
 CSV = """session,query,doc,position,clicked

@@ -9,7 +9,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.optim import ConvergenceWarning
 from placet.rank import ContinuousCRF
-from placet.rank.crf import _Distillation, _Feedback, _Likelihood, _Loss
+from placet.rank.listwise.crf import _Distillation, _Feedback, _Likelihood, _Loss
 
 
 def related(queries, symmetric=True, seed=0):
@@ -51,7 +51,7 @@ def test_beta_zero_is_a_linear_ranker(data):
 
 
 def test_cosine_makes_no_matrix_and_is_the_relation_of_cosines(data):
-    from placet.rank import similarity
+    from placet.rank.listwise import similarity
 
     U = similarity.unit_rows(data.X, data.offsets)
     S = csr_matrix((U @ U.T) * (data.query[:, None] == data.query))
@@ -205,7 +205,7 @@ def test_a_stiff_field_is_solved_directly():
 def test_a_long_stiff_list_says_how_far_off_its_scores_may_be(monkeypatch):
     data = chain(1500)
     field = stiff_field(data, 2 * 3e6)
-    monkeypatch.setattr("placet.rank.crf.LONGEST_DENSE", 100)
+    monkeypatch.setattr("placet.rank.listwise.crf.LONGEST_DENSE", 100)
     with pytest.warns(ConvergenceWarning, match="conjugate gradients stopped early: beta / a is 3e") as told:
         got = field.predict(data)
     S = data.relations["chain"].toarray()

@@ -8,9 +8,10 @@ from sklearn.tree import ExtraTreeRegressor
 import placet
 from placet.data import DataError, Queries
 from placet.losses import LOSSES
-from placet.rank import ForestRanker, LinearRanker, extra_trees
-from placet.rank.extra_trees import encode_columns
-from placet.rank.trees import Slopes
+from placet.rank import ForestRanker, LinearRanker
+from placet.rank.trees import forest_ranker
+from placet.rank.trees.forest_ranker import encode_columns
+from placet.rank.trees.tree_ranker import Slopes
 
 DATA = placet.simulate.queries(60, 9, 4, 3, noise=0.3, random_state=1)
 
@@ -83,7 +84,7 @@ def test_codes_and_places_between_values(monkeypatch):
             known = ~np.isnan(column)
             np.testing.assert_array_equal(code[known, k] <= m + 1, column[known] <= cut)
         assert len(np.unique(code[:, k])) == len(np.unique(column[~np.isnan(column)])) + 1
-    monkeypatch.setattr(extra_trees, "MOST_VALUES", 4)
+    monkeypatch.setattr(forest_ranker, "MOST_VALUES", 4)
     few, code = encode_columns(X)
     assert [len(own) for own in few] == [3, 3, 3]
     assert set(np.unique(code)) == {0.0, 1.0, 2.0, 3.0, 4.0}

@@ -19,7 +19,6 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip insta
 pytestmark = pytest.mark.jit
 
 from placet.rank import LabelRanker, load  # noqa: E402
-from placet.rank import neural as net  # noqa: E402
 from placet.rank.labels import (  # noqa: E402
     Criterion,
     as_documents,
@@ -32,6 +31,7 @@ from placet.rank.labels import (  # noqa: E402
     sampled_loss,
     whole_loss,
 )
+from placet.rank.torch import neural as net  # noqa: E402
 
 torch.set_num_threads(1)
 

@@ -8,8 +8,8 @@ import placet
 from placet.data import DataError, Queries
 from placet.metrics import compare, ndcg
 from placet.rank import LinearRanker, ListwiseFeatures, ListwiseReranker, TreeRanker, autorank
-from placet.rank.auto import SHORT_LIST, build_ranker
-from placet.rank.listwise import deviations, places
+from placet.rank.listwise.listwise_features import deviations, places
+from placet.rank.search.autorank import SHORT_LIST, build_ranker
 
 pytestmark = pytest.mark.jit
 

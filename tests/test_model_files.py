@@ -14,9 +14,10 @@ from test_rank_every import CASES, fit, rows
 
 import placet
 from placet.data import DataError
-from placet.rank import RANKERS, LinearRanker, container
+from placet.rank import RANKERS, LinearRanker
 from placet.rank.ranker import Ranker
-from placet.rank.state import Array, Number, check_state, fits, fitted_attributes, holds
+from placet.rank.saving import file_format
+from placet.rank.saving.fitted_state import Array, Number, check_state, fits, fitted_attributes, holds
 
 pytestmark = pytest.mark.jit
 FUZZ = Path(__file__).parents[1] / "fuzz" / "fuzz_models.py"
@@ -68,7 +69,7 @@ def header_of(data):
 
 def with_header(outer, rest):
     text = json.dumps(outer).encode()
-    return container.seal(len(text).to_bytes(8, "little") + text + rest)
+    return file_format.seal(len(text).to_bytes(8, "little") + text + rest)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_file_whose_last_ranker_is_not_fitted_is_refused(saved):
 
 def test_a_long_header_and_what_is_no_file_are_refused(saved):
     saved.write_bytes(
-        (container.LONGEST_HEADER + 1).to_bytes(8, "little") + b"{" + b" " * (container.LONGEST_HEADER + 9)
+        (file_format.LONGEST_HEADER + 1).to_bytes(8, "little") + b"{" + b" " * (file_format.LONGEST_HEADER + 9)
     )
     with pytest.raises(DataError, match="its header has 67,108,865 bytes"):
         placet.load(saved)
@@ -125,7 +126,7 @@ def test_a_long_header_and_what_is_no_file_are_refused(saved):
 def test_every_array_is_checked_for_type_shape_range_and_finiteness(name, tmp_path):
     path = tmp_path / "m"
     fit(name).save(path)
-    header, arrays = container.read(path)
+    header, arrays = file_format.read(path)
     assert arrays
     for key, array in arrays.items():
         wrong = [
@@ -141,7 +142,7 @@ def test_every_array_is_checked_for_type_shape_range_and_finiteness(name, tmp_pa
         for other in wrong:
             if array.size == 0 and other.shape == array.shape and other.dtype == array.dtype:
                 continue
-            container.write(path, header, {**arrays, key: other})
+            file_format.write(path, header, {**arrays, key: other})
             with pytest.raises(DataError):
                 placet.load(path)
 
@@ -184,9 +185,9 @@ def test_parameters_are_those_that_their_annotations_name(saved):
         "loss_params": [1],
         "metric": None,
     }.items():
-        header, arrays = container.read(saved)
+        header, arrays = file_format.read(saved)
         header["rankers"][0]["params"][name] = value
-        container.write(saved.with_name("n"), header, arrays)
+        file_format.write(saved.with_name("n"), header, arrays)
         with pytest.raises(DataError, match=f"{name}=.* is no parameter of a LinearRanker"):
             placet.load(saved.with_name("n"))
     assert fits(2.0, int)

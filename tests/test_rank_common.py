@@ -15,8 +15,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 import placet
 from placet.data import DataError, Queries
 from placet.metrics import ndcg
-from placet.rank import Blend, LinearRanker, TreeRanker, autorank, container
-from placet.rank.auto import SHORT_LIST
+from placet.rank import Blend, LinearRanker, TreeRanker, autorank
+from placet.rank.saving import file_format
+from placet.rank.search.autorank import SHORT_LIST
 from placet.simulate import queries
 
 DATA = queries(50, (2, 12), 4, noise=0.5, random_state=3)
@@ -169,9 +170,9 @@ def test_second_order_models_and_odd_parameters_are_saved(tmp_path):
 
 def damage(path, change):
     """Change the entries and arrays of a saved file."""
-    header, arrays = container.read(path)
+    header, arrays = file_format.read(path)
     change(header["rankers"], arrays)
-    container.write(path, header, arrays)
+    file_format.write(path, header, arrays)
 
 
 def test_files_that_are_no_models_say_so(tmp_path):
@@ -193,7 +194,7 @@ def test_files_that_are_no_models_say_so(tmp_path):
         ({"format": 2, "rankers": [{"kind": ["linear"], "params": {}, "state": {}}]}, "is unknown"),
         ({"format": 2, "rankers": [{"kind": "linear", "params": 1, "state": {}}]}, "damaged: it has no parameters"),
     ):
-        container.write(path, header, {"a": np.zeros(2)})
+        file_format.write(path, header, {"a": np.zeros(2)})
         with pytest.raises(DataError, match=words):
             placet.load(path)
     with pytest.raises(FileNotFoundError):
@@ -341,12 +342,12 @@ def test_autorank_says_what_it_tried():
 
 
 def test_autorank_without_an_engine_goes_on(monkeypatch):
-    from placet.rank import engines
+    from placet.rank.trees import tree_libraries
 
     def absent():
         raise ImportError("TreeRanker needs LightGBM")
 
-    monkeypatch.setattr(engines, "lightgbm", absent)
+    monkeypatch.setattr(tree_libraries, "lightgbm", absent)
     choice = autorank(TRAIN, VALID, budget=2)
     assert choice.best.ranker == "linear"
     assert choice.trials[1].failure == "TreeRanker needs LightGBM"

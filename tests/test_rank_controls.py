@@ -9,8 +9,8 @@ from scipy.sparse import csr_matrix
 
 import placet
 from placet.data import DataError, Parts, Queries
-from placet.rank.features import Products, ProductTable, SideBySide, moments, times, transposed_times
-from placet.rank.linear import LinearRanker
+from placet.rank.linear.feature_tables import Products, ProductTable, SideBySide, moments, times, transposed_times
+from placet.rank.linear.linear_ranker import LinearRanker
 from placet.rank.ranker import RANKERS
 
 TIGHT = {"loss": "ranknet", "solver": "newton", "tol": 1e-8, "l2": 1e-2}

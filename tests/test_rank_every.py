@@ -19,7 +19,7 @@ from placet.data import Queries
 from placet.losses import LOSSES
 from placet.optim import ConvergenceWarning
 from placet.rank import RANKERS, LinearRanker, TreeRanker
-from placet.rank.diversity import simulated_intents
+from placet.rank.listwise.diversity import simulated_intents
 from placet.rank.ranker import Ranker
 from placet.rank.validation import Best
 
@@ -94,7 +94,7 @@ def test_the_how_to_names_every_ranker():
 SHORTEST = '''
 from typing import Any
 from placet.rank.ranker import Ranker
-from placet.rank.state import Number, holds
+from placet.rank.saving.fitted_state import Number, holds
 
 class ColumnRanker(Ranker):
     """The score is a column."""

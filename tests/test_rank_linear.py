@@ -18,8 +18,8 @@ from placet.losses import LOSSES
 from placet.metrics import ndcg
 from placet.optim import ConvergenceWarning
 from placet.rank import LinearRanker
-from placet.rank.features import Products, moments, times, transposed_times
-from placet.rank.objective import Objective
+from placet.rank.linear.feature_tables import Products, moments, times, transposed_times
+from placet.rank.linear.penalized_loss import Objective
 from placet.simulate import queries
 
 DATA = queries(40, (1, 8), 4, grades=3, noise=0.3, random_state=5)

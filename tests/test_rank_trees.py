@@ -15,9 +15,10 @@ import placet
 from placet.data import DataError, Queries
 from placet.losses import LOSSES
 from placet.metrics import ndcg
-from placet.rank import LinearRanker, TreeRanker, boosting_objective, trees
-from placet.rank.forest import Forest
-from placet.rank.trees import FLOOR, Slopes
+from placet.rank import LinearRanker, TreeRanker, boosting_objective
+from placet.rank.trees import tree_ranker
+from placet.rank.trees.tree_arrays import Forest
+from placet.rank.trees.tree_ranker import FLOOR, Slopes
 from placet.simulate import queries
 
 DATA = queries(70, (1, 8), 3, grades=3, noise=0.2, random_state=2)
@@ -262,10 +263,10 @@ def test_an_interrupt_inside_a_long_round_keeps_the_trees_before_it(backend, mon
     pytest.importorskip(backend)
     data = placet.simulate.queries(30, 8, 3, noise=0.4, random_state=4)
     for name, value in (("LARGE", 0), ("LONG_ROUND", -1.0), ("PATIENCE", 0.01)):
-        monkeypatch.setattr(trees, name, value)
+        monkeypatch.setattr(tree_ranker, name, value)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
     release, begun, released = threading.Event(), [], []
-    engine = trees.BACKENDS[backend]
+    engine = tree_ranker.BACKENDS[backend]
     grow = engine.grow
 
     def long_fourth_round(self, slopes):

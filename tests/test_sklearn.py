@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import placet
 from placet.data import DataError, Queries
 from placet.rank import RANKERS, LinearRanker, TreeRanker
-from placet.rank.conventions import INSTEAD
 from placet.rank.ranker import mean_defined
+from placet.rank.sklearn_conventions import INSTEAD
 
 pytestmark = pytest.mark.jit
 DATA = placet.simulate.queries(40, (2, 10), 4, noise=0.5, random_state=3)

@@ -13,8 +13,8 @@ import placet
 from placet.data import DataError, Lists, Queries
 from placet.losses import LOSSES
 from placet.rank import StructRank
-from placet.rank import structrank as scorers
-from placet.rank.structrank import Graph, cumulative_network, feasible_step, order_graphs
+from placet.rank.listwise import structrank as scorers
+from placet.rank.listwise.structrank import Graph, cumulative_network, feasible_step, order_graphs
 
 scores = st.lists(st.floats(-5, 5), min_size=2, max_size=5).map(np.array)
 

@@ -12,7 +12,7 @@ from placet.losses import LOSSES
 from placet.losses.bregman import PSI
 from placet.metrics import ndcg
 from placet.rank import ConsistentBooster, LinearRanker, SurrogateSearch
-from placet.rank.surrogate import GRID, Path, pattern_search, starts
+from placet.rank.linear.surrogate_search import GRID, Path, pattern_search, starts
 
 
 @pytest.fixture(scope="module")

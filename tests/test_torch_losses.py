@@ -11,9 +11,9 @@ from placet.losses import LOSSES
 
 torch = pytest.importorskip("torch")
 
-from placet.rank import torch_losses  # noqa: E402
-from placet.rank.torch_adapters import CrossEncoderLoss, permutation_grades, preference_loss  # noqa: E402
-from placet.rank.torch_losses import NATIVE, native_loss, pad  # noqa: E402
+from placet.rank.torch import native_losses  # noqa: E402
+from placet.rank.torch.native_losses import NATIVE, native_loss, pad  # noqa: E402
+from placet.rank.torch.training_adapters import CrossEncoderLoss, permutation_grades, preference_loss  # noqa: E402
 
 pytestmark = pytest.mark.jit
 CASES = [(name, {}) for name in NATIVE] + [("lambdaloss", {"k": 3, "mu": 2.0, "sigma": 0.5})]
@@ -122,7 +122,7 @@ def test_a_compiler_may_replace_expm1_by_exp_minus_one(monkeypatch, kind):
 def test_the_logarithm_of_a_factor_and_its_slope_are_exact(monkeypatch, compiling):
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: compiling)
     u = torch.linspace(-60.0, 6.0, 200, dtype=torch.float64, requires_grad=True)
-    value = torch_losses._log_factor(u)
+    value = native_losses._log_factor(u)
     (slope,) = torch.autograd.grad(value.sum(), u)
     with mpmath.workdps(60):
         y = [mpmath.exp(mpmath.mpf(at)) for at in u.tolist()]
@@ -130,7 +130,7 @@ def test_the_logarithm_of_a_factor_and_its_slope_are_exact(monkeypatch, compilin
     np.testing.assert_allclose(value.detach().numpy(), np.array(logs, float), rtol=1e-14, atol=1e-15)
     np.testing.assert_allclose(slope.numpy(), np.array(slopes, float), rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(
-        torch_losses._slope(torch.exp(u.detach())).numpy(), np.array(slopes, float), rtol=1e-13, atol=1e-15
+        native_losses._slope(torch.exp(u.detach())).numpy(), np.array(slopes, float), rtol=1e-13, atol=1e-15
     )
 
 

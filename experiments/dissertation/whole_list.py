@@ -27,8 +27,8 @@ from experiments.common import (
     write,
 )
 from placet.metrics import ndcg
-from placet.rank.candidates import SECOND_STAGE
-from placet.rank.search import build_ranker
+from placet.rank.search.candidate_search import build_ranker
+from placet.rank.search.candidates import SECOND_STAGE
 
 BASES = {
     "linear": ("linear", {"loss": "pmop-fd", "l2": 1e-3}),

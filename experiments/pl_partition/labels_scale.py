@@ -50,8 +50,8 @@ def sampled_softmax(network, documents, rng):
     """Cross-entropy of the own labels against the softmax over the labels of the batch and ``DRAWN`` others."""
     import torch
 
-    from placet.rank import neural as net
     from placet.rank.labels import draw_others
+    from placet.rank.torch import neural as net
 
     here = np.unique(documents.Y.indices)
     n_labels = documents.Y.shape[1]
@@ -69,9 +69,9 @@ def measure(loss: str, n_labels: int, n_features: int, repeat: int, seed: int) -
     """Seconds of the loss, of a step, and the growth of peak memory over what Python and the batch need."""
     import torch
 
-    from placet.rank import neural as net
     from placet.rank.labels import mean_loss, sampled_loss
-    from placet.rank.neural import Criterion, _adams
+    from placet.rank.torch import neural as net
+    from placet.rank.torch.neural import Criterion, _adams
 
     documents, rng = batch(n_labels, n_features, seed), np.random.default_rng(seed + 1)
     criterion, own, sampled = Criterion("pl-partition", None, rng), documents.own_labels(), loss.endswith("sampled")

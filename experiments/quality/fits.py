@@ -11,7 +11,7 @@ import numpy as np
 from experiments.common import Timer
 from experiments.quality.peers import PEERS, Scorer
 from placet.data import Queries
-from placet.rank.auto import Candidate, build_ranker, draw_candidates
+from placet.rank.search.autorank import Candidate, build_ranker, draw_candidates
 
 
 class Fits(NamedTuple):

@@ -62,9 +62,9 @@ from experiments.quality.peers import PEERS, Scorer
 from experiments.quality.sets import ALL, SAME_QUERIES, parts_of
 from placet.data import Queries, concat
 from placet.metrics import ndcg
-from placet.rank.auto import SHORT_LIST, Candidate, autorank
-from placet.rank.blend import spread
-from placet.rank.stacking import random_parts
+from placet.rank.search.autorank import SHORT_LIST, Candidate, autorank
+from placet.rank.search.blend import spread
+from placet.rank.search.stacking import random_parts
 from placet.threads import set_threads
 
 FOLDS, SETTINGS, IN_TURN = 4, 5, ", in turn"

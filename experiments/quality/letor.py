@@ -1,7 +1,7 @@
 """MQ2008 and OHSUMED, five folds, NDCG@10: Placet beside LightGBM, XGBoost and CatBoost, with the same number of fits.
 
 For each method and fold 20 settings are drawn at random (seeded) from a stated space (``peers.py``;
-``placet.rank.auto.draw_candidates`` for Placet, which has one such budget for all its kinds of rankers and losses), fitted on the
+``placet.rank.search.autorank.draw_candidates`` for Placet, which has one such budget for all its kinds of rankers and losses), fitted on the
 three training parts, stopped by NDCG@10 on the validation part, and ordered by the same value.  Two ways to choose are
 shown for every method: the best setting, and the mean of the best 10, whose scores are divided by their deviation
 inside the lists of the validation part.  The latter is ``autorank(train, valid, candidates=draw_candidates(20), blend=10)``.
@@ -51,8 +51,8 @@ from experiments.quality import fits
 from experiments.quality.peers import OBJECTIVES, mean_ndcg
 from placet.data import Queries
 from placet.metrics import ndcg
-from placet.rank.auto import autorank
-from placet.rank.blend import spread
+from placet.rank.search.autorank import autorank
+from placet.rank.search.blend import spread
 from placet.threads import set_threads
 
 BUDGET, MEMBERS = 20, 10

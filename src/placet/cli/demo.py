@@ -71,7 +71,7 @@ def _search(out: Path, seed: int) -> None:
     from placet import simulate
     from placet.io import read, write
     from placet.metrics import evaluate, summary
-    from placet.rank.linear import LinearRanker
+    from placet.rank.linear.linear_ranker import LinearRanker
 
     path = out / "search.csv"
     write(simulate.queries(150, 40, 12, random_state=seed), path)

@@ -373,7 +373,7 @@ def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: 
 def _value(name: str, value: Any, default: Any) -> Any:
     """A parameter from the command line: commas separate several values; a base may be a saved model."""
     from placet.rank import load
-    from placet.rank.monotone import directions_from_text
+    from placet.rank.trees.monotone import directions_from_text
 
     if name == "base" and isinstance(value, str) and Path(value).is_file():
         return load(value)
@@ -389,7 +389,7 @@ def _choose_ranker(
 ) -> tuple[dict[str, Any], Any]:
     """Select the best of a short list of rankers; also return what was tried."""
     from placet.data.parameters import check_parameters
-    from placet.rank.auto import autorank
+    from placet.rank.search.autorank import autorank
 
     own = ("budget", "seconds", "blend", "stack", "folds", "rotate")
     if loss or set(given) - set(own):

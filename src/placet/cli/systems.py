@@ -110,7 +110,7 @@ def _read_system(path: Path, labels: Path, relations: dict[str, Path], options: 
     """Scores matched with labels, read from a file or computed by a model."""
     from placet.io.judged import read_judged, score_rows
     from placet.rank import load
-    from placet.rank.files import is_saved
+    from placet.rank.saving.model_files import is_saved
 
     if not is_saved(path):
         judged = read_judged(path, labels, **options)

@@ -6,33 +6,38 @@ from placet.lazy import lazy_names
 from placet.rank.ranker import RANKERS, load
 
 if TYPE_CHECKING:
-    from placet.rank.adarank import AdaRank
-    from placet.rank.auto import autorank
-    from placet.rank.blend import Blend
-    from placet.rank.boosting import ConsistentBooster
+    from placet.rank.boosting.adarank import AdaRank
+    from placet.rank.boosting.consistent_booster import ConsistentBooster
+    from placet.rank.boosting.rankboost import RankBoost
     from placet.rank.clicks import ClickFit, choose_by_clicks, click_likelihood, fit_clicks
-    from placet.rank.coordinate import CoordinateAscent
-    from placet.rank.crf import ContinuousCRF
-    from placet.rank.diversity import DiversityReranker, mmr
-    from placet.rank.extra_trees import ForestRanker
     from placet.rank.fusion import SupervisedFusion
     from placet.rank.labels import LabelRanker
-    from placet.rank.linear import LinearRanker
-    from placet.rank.listwise import ListwiseFeatures
-    from placet.rank.neural import NeuralRanker, torch_loss
-    from placet.rank.rankboost import RankBoost
-    from placet.rank.reranker import ListwiseReranker
-    from placet.rank.structrank import StructRank
-    from placet.rank.surrogate import SurrogateSearch
-    from placet.rank.torch_adapters import CrossEncoderLoss, permutation_grades, preference_loss
-    from placet.rank.torch_losses import native_loss
-    from placet.rank.trees import TreeRanker, boosting_objective
+    from placet.rank.linear.coordinate_ascent import CoordinateAscent
+    from placet.rank.linear.linear_ranker import LinearRanker
+    from placet.rank.linear.surrogate_search import SurrogateSearch
+    from placet.rank.listwise.crf import ContinuousCRF
+    from placet.rank.listwise.diversity import DiversityReranker, mmr
+    from placet.rank.listwise.listwise_features import ListwiseFeatures
+    from placet.rank.listwise.reranker import ListwiseReranker
+    from placet.rank.listwise.structrank import StructRank
+    from placet.rank.search.autorank import autorank
+    from placet.rank.search.blend import Blend
+    from placet.rank.torch.native_losses import native_loss
+    from placet.rank.torch.neural import NeuralRanker, torch_loss
+    from placet.rank.torch.training_adapters import CrossEncoderLoss, permutation_grades, preference_loss
+    from placet.rank.trees.forest_ranker import ForestRanker
+    from placet.rank.trees.tree_ranker import TreeRanker, boosting_objective
 
 # Modules of the public names that are not in RANKERS; every name is imported on first use.
-_HOMES = {"autorank": "auto", "boosting_objective": "trees", "mmr": "diversity", "torch_loss": "neural"}
+_HOMES = {
+    "autorank": "search.autorank",
+    "boosting_objective": "trees.tree_ranker",
+    "mmr": "listwise.diversity",
+    "torch_loss": "torch.neural",
+}
 _HOMES |= dict.fromkeys(("fit_clicks", "choose_by_clicks", "click_likelihood", "ClickFit"), "clicks")
-_HOMES |= {"native_loss": "torch_losses", "CrossEncoderLoss": "torch_adapters"}
-_HOMES |= dict.fromkeys(("preference_loss", "permutation_grades"), "torch_adapters")
+_HOMES |= {"native_loss": "torch.native_losses", "CrossEncoderLoss": "torch.training_adapters"}
+_HOMES |= dict.fromkeys(("preference_loss", "permutation_grades"), "torch.training_adapters")
 _HOMES |= {name: module for module, _, name in (home.partition(":") for home in RANKERS.homes.values())}
 
 __all__ = ["RANKERS", "load", *sorted(_HOMES)]

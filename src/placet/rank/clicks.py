@@ -31,9 +31,9 @@ from placet.data.clicks import Clicks
 from placet.data.memory import refuse_table
 from placet.losses import Bound
 from placet.optim import lbfgs
-from placet.rank.linear import LinearRanker
+from placet.rank.linear.linear_ranker import LinearRanker
 from placet.rank.ranker import Ranker
-from placet.rank.trees import TreeRanker
+from placet.rank.trees.tree_ranker import TreeRanker
 
 POSITION_L2 = 1e-4  # penalty on position effects; the penalty on weights would shrink them in favor of the features
 TRUST_L2 = 1e-3  # penalty on the deviation of a position's sharpness from the mean, for standardized scores

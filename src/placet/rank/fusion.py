@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, list_of_rows
-from placet.rank.features import reduce_per_list
+from placet.rank.linear.feature_tables import reduce_per_list
 from placet.rank.ranker import Ranker, ranker_class
-from placet.rank.state import Fitted, Number, Several, holds
+from placet.rank.saving.fitted_state import Fitted, Number, Several, holds
 from placet.rank.validation import Best
 
 Member = tuple[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]]

@@ -19,11 +19,11 @@ from placet.io import Judged, MultiLabel, judge_labels
 from placet.kernels.rank import label_order as kernels
 from placet.metrics import metric as metric_of
 from placet.metrics import propensities
-from placet.rank import neural
 from placet.rank.documents import Documents, OwnLabels, checked_features
-from placet.rank.neural import Criterion, Layer, Training, Weights, check_positive, pytorch, to_float32
 from placet.rank.ranker import Ids, Ranker, mean_defined
-from placet.rank.state import Array, Learnt, Number, holds
+from placet.rank.saving.fitted_state import Array, Learnt, Number, holds
+from placet.rank.torch import neural
+from placet.rank.torch.neural import Criterion, Layer, Training, Weights, check_positive, pytorch, to_float32
 from placet.rank.validation import Best
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from placet.kernels.rank.tree_leaves import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
 from placet.lazy import import_optional
-from placet.rank.forest import Forest
+from placet.rank.trees.tree_arrays import Forest
 
 OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # supported by runtimes since 2022
 
@@ -83,7 +83,7 @@ def _linear(graph: _Graph, ranker: Any) -> str:
 
 
 def _network(graph: _Graph, ranker: Any) -> str:
-    from placet.rank.neural import layers
+    from placet.rank.torch.neural import layers
 
     graph.kind = graph.package.TensorProto.FLOAT
     out = graph.add("Cast", [graph.standardize(ranker.mean_, ranker.scale_)], to=graph.kind)

@@ -18,11 +18,12 @@ from placet.losses import LOSSES, Loss
 from placet.losses import needs as check_needs
 from placet.metrics import evaluate_parts
 from placet.metrics import metric as metric_of
-from placet.rank import files, probabilities
+from placet.rank import probabilities
 from placet.rank.controls import Controls, control_rows
-from placet.rank.conventions import refuse_other_arguments, refuse_search_without_routing
-from placet.rank.features import to_dense
-from placet.rank.state import Part, check_params, check_state, fitted_attributes, holds
+from placet.rank.linear.feature_tables import to_dense
+from placet.rank.saving import model_files
+from placet.rank.saving.fitted_state import Part, check_params, check_state, fitted_attributes, holds
+from placet.rank.sklearn_conventions import refuse_other_arguments, refuse_search_without_routing
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
 
@@ -35,22 +36,22 @@ Progress = Callable[[int, int, float | None], None]
 RANKERS = Classes(
     "placet.rank",
     {
-        "linear": "linear:LinearRanker",
-        "trees": "trees:TreeRanker",
-        "forest": "extra_trees:ForestRanker",
-        "neural": "neural:NeuralRanker",
-        "booster": "boosting:ConsistentBooster",
-        "rankboost": "rankboost:RankBoost",
-        "adarank": "adarank:AdaRank",
-        "coordinate": "coordinate:CoordinateAscent",
-        "surrogate": "surrogate:SurrogateSearch",
-        "structrank": "structrank:StructRank",
-        "listwise": "listwise:ListwiseFeatures",
-        "reranker": "reranker:ListwiseReranker",
-        "crf": "crf:ContinuousCRF",
-        "diversity": "diversity:DiversityReranker",
+        "linear": "linear.linear_ranker:LinearRanker",
+        "trees": "trees.tree_ranker:TreeRanker",
+        "forest": "trees.forest_ranker:ForestRanker",
+        "neural": "torch.neural:NeuralRanker",
+        "booster": "boosting.consistent_booster:ConsistentBooster",
+        "rankboost": "boosting.rankboost:RankBoost",
+        "adarank": "boosting.adarank:AdaRank",
+        "coordinate": "linear.coordinate_ascent:CoordinateAscent",
+        "surrogate": "linear.surrogate_search:SurrogateSearch",
+        "structrank": "listwise.structrank:StructRank",
+        "listwise": "listwise.listwise_features:ListwiseFeatures",
+        "reranker": "listwise.reranker:ListwiseReranker",
+        "crf": "listwise.crf:ContinuousCRF",
+        "diversity": "listwise.diversity:DiversityReranker",
         "fusion": "fusion:SupervisedFusion",
-        "blend": "blend:Blend",
+        "blend": "search.blend:Blend",
         "labels": "labels:LabelRanker",
     },
 )
@@ -71,7 +72,8 @@ class Ranker(BaseEstimator):
     groups=qid, qid=qid)`` works, also if the ranker is the last step of a ``Pipeline``; without it the search raises.
     """
 
-    # fitted attributes to save, with their specifications (placet.rank.state), besides those common to all rankers
+    # fitted attributes to save, with their specifications (placet.rank.saving.fitted_state), besides those common to
+    # all rankers
     _state: Mapping[str, Part] = holds()
     _missing: Missing = "error"  # "keep" if the ranker handles NaN
     _progress: Progress | None = None
@@ -160,7 +162,7 @@ class Ranker(BaseEstimator):
         the rows in their files.
         """
         if isinstance(X, Parts):
-            from placet.rank.in_parts import scores_of_parts
+            from placet.rank.linear.linear_in_parts import scores_of_parts
 
             return scores_of_parts(self, X)
         queries = self._rows_to_score(X, qid)
@@ -250,7 +252,7 @@ class Ranker(BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted ranker, with all rankers it contains, to one file, to be read by ``placet.load``."""
         self._check_fitted()
-        files.save(path, self, RANKERS)
+        model_files.save(path, self, RANKERS)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the score as an ONNX model, from float64 ``X`` (rows, features) to ``scores`` (rows,).
@@ -543,4 +545,4 @@ def largest_first(names: Sequence[Any], parts: Scores) -> list[tuple[Any, float]
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Load any saved ranker, which predicts as it did when saved.  Nothing is unpickled."""
-    return files.load(path, RANKERS)
+    return model_files.load(path, RANKERS)

@@ -1,0 +1,1 @@
+"""Models based on distances between orders, and on matrices of rank differences."""

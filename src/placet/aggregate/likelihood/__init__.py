@@ -1,0 +1,1 @@
+"""What all likelihood models share: the objective, information, priors, existence, controls, raters."""

@@ -1,0 +1,1 @@
+"""Mixtures: groups of voters."""

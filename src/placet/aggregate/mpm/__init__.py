@@ -1,0 +1,1 @@
+"""The multinomial preference model."""

@@ -1,0 +1,1 @@
+"""Models of votes: Bradley-Terry with ties, controls, drift and raters."""

@@ -1,0 +1,1 @@
+"""The result of every method: scores, uncertainty, ranks, scales, display, boards, differences."""

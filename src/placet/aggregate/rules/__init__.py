@@ -1,0 +1,1 @@
+"""Rules: functions from ballots or pairs to scores."""

@@ -1,0 +1,1 @@
+"""Linear rankers: scores that are products of features and weights."""

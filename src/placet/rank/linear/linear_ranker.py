@@ -1,0 +1,339 @@
+"""A linear score of the features, fitted to any loss."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from placet.data import DataError, Parts, Queries
+from placet.data.arrays import Floats
+from placet.data.engines.serial import EngineError
+from placet.data.errors import one_of
+from placet.losses import LOSSES
+from placet.optim import Fit, by_products, lbfgs, newton, sgd
+from placet.rank.linear import linear_in_parts
+from placet.rank.linear.checkpoint import start_weights, write_weights
+from placet.rank.linear.feature_tables import Products, SideBySide, times
+from placet.rank.linear.penalized_loss import Objective
+from placet.rank.ranker import Ranker, largest_first, two_rows
+from placet.rank.saving.fitted_state import Array, Learnt, Number, holds
+from placet.rank.trees.monotone import directions
+from placet.rank.validation import Best
+
+LARGEST_WEIGHT = 1e100  # of a standardized feature
+ROUNDS, SETTLED = 10, 0.01  # maximum number of rounds and relative tolerance of `minimize_reweighted`
+SOLVERS: dict[str, tuple[str, ...]] = {
+    "lbfgs": ("no sampling",),
+    "newton": ("hvp", "no learnt parameters", "no sampling"),
+    "sgd": (),
+}
+"""What each solver requires of a loss; "sgd" accepts any."""
+
+
+class LinearRanker(Ranker):
+    """``s = X @ w``, where ``w`` minimizes  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |w|^2.
+
+    Scale-invariant losses have no penalty.  Parameters learned jointly with the weights are in ``learnt_``.  With a
+    validation set, the weights of the step with the best ``metric`` on it are kept; after the first steps it is
+    evaluated less often, so that it takes a small fraction of the time.
+
+    ``fit(..., control=Z)`` fits ``s = X @ w + Z @ gamma``; ``controls_`` maps the column names of ``Z`` to gamma, per
+    unit of each control.  All scores, including those of a validation set, are for ``Z = 0``.
+
+    Parameters
+    ----------
+    loss : str
+        A name in ``LOSSES``.
+    l2 : float
+        Penalty on the weights.
+    solver : str
+        "lbfgs", "newton" (for losses with Hessian products), or "sgd" (for losses that sample, or for batches).
+    standardize : bool
+        Penalize the weights of features scaled to mean 0 and deviation 1 (the features are not copied).
+    second_order : float, optional
+        Add products of standardized features whose absolute correlation with the grade exceeds this, such as 0.15;
+        products are computed on the fly, not stored.
+    tol : float
+        "lbfgs" and "newton" stop when the largest component of the gradient is below this fraction of its value with
+        all weights 0, whatever the scale of the loss; float32 features give gradients to about 1e-4.
+    rel_tol : float, optional
+        Also stop when an iteration lowers the value by less than this fraction.  ``tol=1e-6, rel_tol=1e-5,
+        max_iter=100`` are the stopping criteria of the PMOP paper.
+    max_iter : int
+        Maximum number of iterations; "sgd" always uses all of them.
+    step : str
+        Step rule of "sgd": "adagrad", "adam" or "plain".
+    learning_rate : float
+        Learning rate of "sgd".
+    batch : int, optional
+        Queries drawn for each step of "sgd"; all of them if None.
+    metric : str
+        Validation metric.
+    loss_params : mapping, optional
+        Parameters of the loss.
+    control_l2 : float, optional
+        Penalty on the effects of controls; ``l2`` if None.
+    monotone : mapping or sequence, optional
+        Signs of weights: 1, -1 or 0 (either) for every feature, or a mapping from feature names.  For "lbfgs" only.
+    random_state : int
+        Seed of "sgd".
+
+    >>> import placet
+    >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
+    >>> ranker = LinearRanker("ranknet", l2=1e-3).fit(data[:40])
+    >>> round(ranker.score(data[40:], metric="ndcg@5"), 2)
+    0.92
+    """
+
+    takes_parts = takes_start = takes_control = True
+    _state = holds(
+        coef_=Array("columns"),
+        intercept_=Number(),
+        learnt_=Learnt(),
+        pairs_=Array("products", 2, dtype="int64", low=0),
+        mean_=Array("standardized"),
+        scale_=Array("standardized", above=0),
+        controls_=Learnt(),
+    )
+
+    def __init__(
+        self,
+        loss: str = "pmop-fd",
+        l2: float = 1e-4,
+        *,
+        solver: str = "lbfgs",
+        standardize: bool = True,
+        second_order: float | None = None,
+        tol: float = 1e-3,
+        rel_tol: float | None = None,
+        max_iter: int = 1000,
+        step: str = "adagrad",
+        learning_rate: float = 0.1,
+        batch: int | None = None,
+        metric: str = "ndcg@10",
+        loss_params: Mapping[str, Any] | None = None,
+        control_l2: float | None = None,
+        monotone: Mapping[str, int] | Sequence[int] | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.l2 = l2
+        self.solver = solver
+        self.standardize = standardize
+        self.second_order = second_order
+        self.tol = tol
+        self.rel_tol = rel_tol
+        self.max_iter = max_iter
+        self.step = step
+        self.learning_rate = learning_rate
+        self.batch = batch
+        self.metric = metric
+        self.loss_params = loss_params
+        self.control_l2 = control_l2
+        self.monotone = monotone
+        self.random_state = random_state
+
+    def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
+        self._check()
+        params = self._loss_record().training_parameters(self.loss_params, self.tol)
+        self.pairs_, self.mean_, self.scale_ = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0)
+        if self.second_order is not None:
+            if isinstance(queries, Parts):
+                chosen = linear_in_parts.select_products(queries, self.second_order)
+            else:
+                chosen = Products.select(queries.X, queries.grade, self.second_order)
+            self.pairs_, self.mean_, self.scale_ = chosen.pairs, chosen.mean, chosen.scale
+        n_columns = self.n_features_in_ + len(self.pairs_)
+        n_queries = queries.n_lists if isinstance(queries, Parts) else len(queries)
+        if isinstance(queries, Parts):
+            objective: Objective = self._parts_objective(queries, params)
+        else:
+            X = self._table(queries.X)
+            X = X if self._control is None else SideBySide(X, self._control[0])
+            of_controls = None
+            if self._control is not None and self.control_l2 is not None:
+                of_controls = np.full(self._control[0].shape[1], float(self.control_l2))
+            objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params, of_controls)
+        if self._start is not None:
+            weights, constant, learnt = start_weights(self._start, n_columns)
+            known = getattr(self._start, "controls_", {})
+            effects = [known.get(name, 0.0) for name in self._control_names()]
+            objective.start = objective.at_weights(np.append(weights, effects), constant, learnt)
+        if isinstance(valid, Parts):
+            scorer = lambda x: (objective.raw_weights(x)[0], 0.0, self._products())  # noqa: E731
+            judge: Any = lambda x: linear_in_parts.mean_metric(valid, self._metric(), *scorer(x))  # noqa: E731
+        else:
+            held_out = None if valid is None else self._table(valid.X)
+            judge = self._judge(valid, lambda x: times(held_out, objective.raw_weights(x)[0][:n_columns]))
+        best = self._keep_best(judge, self.max_iter, thin=True, copy=np.copy)
+        fit: Fit | None = None
+        with best, self._checkpoint(best, objective):
+            fit = self._solve(objective, n_queries, best)
+            best.consider(fit.x)
+        x = best.state
+        weights, self.intercept_ = objective.raw_weights(x)
+        self.coef_ = weights[:n_columns]
+        self.controls_ = dict(zip(self._control_names(), weights[n_columns:].tolist()))
+        self.learnt_ = objective.learnt_at(x)
+        self.fit_summary_ = {
+            "converged": fit is not None and fit.converged,
+            "n_iter": best.steps if fit is None else fit.n_iter,
+            "message": "interrupted" if fit is None else fit.message,
+            "value": objective(x)[0],
+            **best.summary(),
+        }
+
+    def _parts_objective(self, parts: Parts, params: Mapping[str, Any]) -> Objective:
+        record = self._loss_record()
+        if self.solver == "sgd" or record.reweights or record.samples:
+            able = [name for name, loss in LOSSES.items() if not (loss.samples or loss.reweights)]
+            raise ValueError(
+                f"solver={self.solver!r} with loss={self.loss!r} draws or reweights lists and does not work on parts; "
+                f"use 'lbfgs' or 'newton' with one of {able}, or load all queries (parts.load()) where they fit"
+            )
+        return linear_in_parts.PartsObjective(parts, self.loss, self.l2, self.standardize, params, self._products())
+
+    @contextlib.contextmanager
+    def _checkpoint(self, best: Best[Floats], objective: Objective) -> Iterator[None]:
+        """If an engine fails, save the best weights so far in a file."""
+        try:
+            yield
+        except EngineError as error:
+            if not best.empty:
+                weights, constant = objective.raw_weights(best.state)
+                write_weights(error, weights, constant, objective.learnt_at(best.state))
+            raise
+
+    def _solve(self, objective: Objective, n_queries: int, best: Best[Floats]) -> Fit:
+        after, start = self._after(best), objective.start
+        if self.solver == "sgd":
+            rng = np.random.default_rng(self.random_state)
+
+            def estimate(x: Floats, rng: np.random.Generator) -> tuple[float, Floats]:
+                if self.batch is None or self.batch >= n_queries:
+                    return objective(x, rng)
+                return objective.part(np.sort(rng.choice(n_queries, self.batch, replace=False)))(x, rng)
+
+            steps: dict[str, Any] = {"learning_rate": self.learning_rate, "max_iter": self.max_iter}
+            return sgd(estimate, start, method=self.step, rng=rng, callback=after, **steps)
+        if objective.bound.loss.reweights:
+            return minimize_reweighted(
+                objective, start, after, tol=self.tol, max_iter=self.max_iter, bounds=self._box(len(start))
+            )
+        common: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "relative": True, "callback": after}
+        if self._start is not None:  # still relative to the gradient with all weights 0
+            first = float(np.abs(objective(objective.zero)[1]).max(initial=0.0)) or 1.0
+            common |= {"tol": self.tol * first, "relative": False}
+        if self.solver == "newton":
+            return newton(objective, by_products(objective.hvp), start, rel_tol=self.rel_tol, **common)
+        kinked = not objective.bound.loss.differentiable  # the gradient need not vanish at a kink
+        rel_tol = 1e-6 if self.rel_tol is None and kinked else self.rel_tol
+        return lbfgs(objective, start, rel_tol=rel_tol, bounds=self._box(len(start)), **common)
+
+    def _box(self, n: int) -> tuple[Floats, Floats] | None:
+        """Bounds on the unknowns from the signs of ``monotone``; the scale of a feature is positive."""
+        if self.monotone is None:
+            return None
+        sign = directions(self.monotone, self.features_, self.n_features_in_)
+        low, high = np.full(n, -np.inf), np.full(n, np.inf)
+        low[: len(sign)][sign > 0] = 0.0
+        high[: len(sign)][sign < 0] = 0.0
+        return low, high
+
+    def _after(self, best: Best[Floats]) -> Callable[[Floats, float], None]:
+        """The optimizer's callback after each step."""
+
+        def after(x: Floats, value: float) -> None:
+            if not np.abs(x).max(initial=0.0) < LARGEST_WEIGHT:
+                raise ValueError(
+                    f"training diverged: the weights grow without bound (after {best.steps + 1} steps); lower "
+                    f"learning_rate ({self.learning_rate}), or use solver='lbfgs'"
+                )
+            best.see(x)
+
+        return after
+
+    def _control_names(self) -> tuple[str, ...]:
+        return () if self._control is None else self._control[1]
+
+    def _products(self) -> Products | None:
+        return Products(self.pairs_, self.mean_, self.scale_) if len(self.pairs_) else None
+
+    def _table(self, X: Any) -> Any:
+        """The features with the chosen products, if any."""
+        return Products(self.pairs_, self.mean_, self.scale_).table(X) if len(self.pairs_) else X
+
+    def _scores(self, queries: Queries) -> Floats:
+        X = queries.X
+        s = times(self._table(X), self.coef_)
+        s += self.intercept_
+        bad = ~np.isfinite(s)
+        if bad.any():
+            raise DataError(
+                f"row {int(np.argmax(bad))}: a feature is NaN or infinite ({bad.sum()} such rows); replace such "
+                "values, or use TreeRanker, which knows what to do with NaN"
+            )
+        return s
+
+    def explain(self, X: Any, i: int, j: int) -> list[tuple[Any, float]]:
+        """Why row i is above row j: the contributions of the columns to s_i - s_j, which sum to it, largest first."""
+        rows = self._table(two_rows(self, X, i, j))
+        pair = rows.dense() if len(self.pairs_) else rows
+        names = list(self.features_ if self.features_ is not None else range(self.n_features_in_))
+        names += [(names[a], names[b]) for a, b in self.pairs_]
+        return largest_first(names, (pair[0] - pair[1]) * self.coef_)
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What the solver requires of the loss."""
+        return SOLVERS[self.solver]
+
+    def _check_state(self) -> None:
+        n, products = self.n_features_in_, len(self.pairs_)
+        if len(self.coef_) != n + products or (products and (len(self.mean_) != n or self.pairs_.max() >= n)):
+            raise DataError(f"{len(self.coef_)} weights and {products} products do not fit {n} features")
+
+    def _check(self) -> None:
+        one_of(self.solver, SOLVERS, "solver")
+        if not self.l2 >= 0 or not (self.control_l2 is None or self.control_l2 >= 0):
+            raise ValueError(f"l2 {self.l2} and control_l2 {self.control_l2} must not be negative")
+        if not self.tol > 0 or self.max_iter < 1:
+            raise ValueError(f"tol {self.tol} must be above 0 and max_iter {self.max_iter} at least 1")
+        if self.batch is not None and (self.batch < 1 or self.solver != "sgd"):
+            raise ValueError(f"batch {self.batch} must be at least 1, and belongs to solver='sgd'")
+        if self.monotone is not None and (self.solver != "lbfgs" or self.second_order is not None):
+            raise ValueError("monotone belongs to solver='lbfgs', without second_order")
+
+
+def minimize_reweighted(
+    objective: Objective,
+    x: Floats,
+    after: Callable[[Floats, float], None],
+    *,
+    tol: float,
+    max_iter: int,
+    bounds: tuple[Floats, Floats] | None,
+) -> Fit:
+    """Minimize a loss whose pair weights depend on the current ranks, by rounds of L-BFGS.
+
+    A round fixes the pair weights at the previous solution, which makes the loss smooth and convex.  Rounds end when
+    no unknown changes by more than ``SETTLED`` times the largest, or after ``ROUNDS``, since ranks that keep swapping
+    have no fixed point.  At the start, where all rows tie, a pair has its mean weight over all orders.
+    """
+    objective.bound.hold(objective.scores(x))
+    unit = float(np.abs(objective(x)[1]).max(initial=0.0)) or 1.0
+    steps, done, settled = 0, 0, False
+    while done < ROUNDS and not settled:
+        done += 1
+        objective.bound.hold(objective.scores(x))
+        fit = lbfgs(
+            objective, x, tol=tol * unit, max_iter=max(max_iter - steps, 1), rel_tol=1e-6, bounds=bounds, callback=after
+        )
+        moved, x, steps = float(np.abs(fit.x - x).max(initial=0.0)), fit.x, steps + fit.n_iter
+        settled = moved <= SETTLED * float(np.abs(x).max(initial=0.0))
+        if not fit.converged or steps >= max_iter:
+            break
+    objective.bound.hold(None)
+    message = f"the weights of pairs {'settled' if settled else 'still move'} after {done} rounds; {fit.message}"
+    return Fit(x, fit.value, fit.grad_norm, steps, settled and fit.converged, message)

@@ -1,0 +1,1 @@
+"""Search among rankers, and blends of the best."""

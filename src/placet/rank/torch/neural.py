@@ -1,0 +1,499 @@
+"""A neural ranker for any loss: the network, its training, and the ranker.
+
+The weights are one flat float32 array, and a layer (W, b) is a pair of views of it.  The first W is (features, width),
+one vector per feature, so that a sparse row is a sum of vectors; later ones are (width, previous width).  ReLU between
+layers.  PyTorch is imported when a network is first trained; a fitted network is plain arrays.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from placet.data import DataError, Lists, Queries
+from placet.data.arrays import Floats, numbers, rows_of
+from placet.data.memory import refuse_beyond_memory
+from placet.losses import Bound, needs
+from placet.rank.controls import effects_of
+from placet.rank.linear.feature_tables import moments
+from placet.rank.ranker import Ranker
+from placet.rank.saving.fitted_state import Array, Learnt, holds
+from placet.rank.validation import Best
+from placet.threads import is_forked
+
+Weights = NDArray[np.float32]
+Layer = tuple[Any, Any]
+
+DRAWS_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 65_536
+LARGEST = 1e18  # limit on gradients in single precision, which Adam squares
+
+
+class NeuralRanker(Ranker):
+    """A fully connected ReLU network, fitted to any loss by Adam; lists stay ragged, without padding.
+
+    Minimizes, over batches of queries,  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |W|^2.  Results are
+    bit-for-bit reproducible for the same ``random_state`` and number of PyTorch threads.  Training needs PyTorch
+    (``pip install 'placet[neural]'``); a fitted ranker does not.
+
+    ``fit(..., control=Z)`` fits ``s = network + Z @ gamma``, with gamma also fitted by Adam, without a penalty;
+    ``controls_`` maps the names of the controls to gamma, and `predict` returns the network's output alone.
+
+    Parameters
+    ----------
+    loss : str
+        A name in ``LOSSES``.
+    hidden : int or sequence of int
+        Widths of the hidden layers; () is a linear network.
+    learning_rate : float
+        Learning rate of Adam.
+    l2 : float
+        Penalty on the weights.
+    batch : int
+        Queries per batch.
+    epochs : int
+        Maximum number of passes over the queries.
+    patience : int
+        With a validation set, stop after this many epochs without a better ``metric``; the best epoch is kept.
+    standardize : bool
+        Scale dense features to mean 0 and deviation 1, sparse ones to deviation 1 only, so that zeros stay zeros.
+    metric : str
+        Validation metric.
+    loss_params : mapping, optional
+        Parameters of the loss.
+    random_state : int
+        Seed of the initial weights, the batches and the loss.
+
+    >>> import placet
+    >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
+    >>> ranker = NeuralRanker("ranknet", hidden=(16,), epochs=20, learning_rate=1e-2).fit(data[:40])
+    >>> ranker.score(data[40:], metric="ndcg@5") > 0.85
+    True
+    """
+
+    _state = holds(
+        weights_=Array("weights", dtype="float32"),
+        sizes_=Array("layers", dtype="int64", low=0),
+        mean_=Array("features"),
+        scale_=Array("features", above=0),
+        learnt_=Learnt(),
+        controls_=Learnt(),
+    )
+    takes_control = True
+
+    def __init__(
+        self,
+        loss: str = "pmop-fd",
+        hidden: int | Sequence[int] = (256,),
+        *,
+        learning_rate: float = 1e-3,
+        l2: float = 0.0,
+        batch: int = 32,
+        epochs: int = 100,
+        patience: int = 10,
+        standardize: bool = True,
+        metric: str = "ndcg@10",
+        loss_params: Mapping[str, Any] | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.hidden = hidden
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.batch = batch
+        self.epochs = epochs
+        self.patience = patience
+        self.standardize = standardize
+        self.metric = metric
+        self.loss_params = loss_params
+        self.random_state = random_state
+
+    def _fit(self, queries: Queries, valid: Queries | None) -> None:
+        check_positive(learning_rate=self.learning_rate, batch=self.batch, epochs=self.epochs, patience=self.patience)
+        rng = np.random.default_rng(self.random_state)
+        criterion = Criterion(self.loss, self.loss_params, rng)
+        self.sizes_ = np.array([queries.n_features, *widths(self.hidden), 1])
+        self.mean_, self.scale_ = np.zeros(queries.n_features), np.ones(queries.n_features)
+        if self.standardize:
+            mean, self.scale_ = moments(queries.X)
+            self.mean_ = mean if isinstance(queries.X, np.ndarray) else self.mean_
+        X = self._standardize(queries.X)
+        weights = first_weights(self.sizes_.tolist(), rng)
+        fits_constant = not criterion.loss.shift_invariant
+        if fits_constant:
+            weights[-1 - self.sizes_[-2] :] = 0.0  # the shift matters: start from scores of 0
+        else:
+            weights[-1] = 0.0  # the loss is shift-invariant; Adam would follow rounding errors
+
+        effects = effects_of(self._control)
+        gamma = {} if effects is None else zero_tensors(effects.names)
+
+        def objective(network: Sequence[Layer], chosen: NDArray[np.int64]) -> Any:
+            *inner, (W, b) = network
+            network = network if fits_constant else [*inner, (W, b.detach())]
+            rows, offsets = rows_of(queries.offsets, chosen)
+            s = forward(network, as_input(X[rows])).squeeze(1)
+            if effects is not None:
+                s = s + as_input(effects.Z[rows]) @ pytorch().stack(list(gamma.values()))
+            return criterion(s, Lists(queries.grade[rows], offsets, queries.weight[chosen]))
+
+        def epoch() -> Iterator[NDArray[np.int64]]:
+            shuffled = rng.permutation(np.flatnonzero(queries.weight > 0))
+            return (np.sort(shuffled[a : a + self.batch]) for a in range(0, len(shuffled), self.batch))
+
+        def scores(weights: Weights) -> Floats:
+            self.weights_ = weights
+            assert valid is not None
+            return self._scores(valid)
+
+        training = descend(
+            weights, self.sizes_.tolist(), criterion, objective, epoch,
+            learning_rate=self.learning_rate, l2=self.l2, epochs=self.epochs, patience=self.patience,
+            judge=self._judge(valid, scores), tell=lambda step, value: self._report_progress(step, self.epochs, value),
+            also_learn=gamma,
+        )  # fmt: skip
+        refuse_diverged(training)
+        self.weights_, self.fit_summary_ = training.weights, training.summary()
+        self.learnt_ = {name: value for name, value in training.learnt.items() if name in criterion.learnt}
+        found = () if effects is None else zip(effects.names, [training.learnt[k] for k in gamma] / effects.unit)
+        self.controls_ = {name: float(value) for name, value in found}
+
+    def _check_state(self) -> None:
+        check_network(self.weights_, self.sizes_, self.n_features_in_, 1)
+
+    def _standardize(self, X: Any) -> Any:
+        """Rows as input to the network, float32."""
+        if isinstance(X, np.ndarray):
+            return ((X - self.mean_) / self.scale_).astype(np.float32)
+        out = X.astype(np.float32)
+        out.data = (X.data / self.scale_[X.indices]).astype(np.float32)
+        return out
+
+    def _scores(self, queries: Queries) -> Floats:
+        network, X = layers(self.weights_, self.sizes_.tolist()), queries.X
+        blocks = (X[a : a + ROWS_AT_ONCE] for a in range(0, X.shape[0], ROWS_AT_ONCE))
+        found = [network_scores(network, self._standardize(block))[:, 0] for block in blocks]
+        return np.concatenate([np.zeros(0), *found], dtype=np.float64)
+
+
+# --- the network ------------------------------------------------------------------------------------------------------
+
+
+def pytorch() -> Any:
+    """Import PyTorch, or say how to install it."""
+    try:
+        import torch  # a statement, which torch.compile can trace, unlike `import_optional`
+    except ImportError:
+        raise ImportError("networks are trained with PyTorch; install it with: pip install 'placet[neural]'") from None
+    if is_forked() and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+    return torch
+
+
+def widths(hidden: int | Sequence[int]) -> list[int]:
+    """Widths of the hidden layers; a number means one layer, () none."""
+    found = [hidden] if isinstance(hidden, int | np.integer) else list(hidden)
+    if not all(isinstance(width, int | np.integer) and width > 0 for width in found):
+        raise ValueError(f"hidden {hidden!r} must be widths of layers above 0, such as 256 or (256, 64)")
+    return [int(width) for width in found]
+
+
+def check_network(weights: Weights, sizes: NDArray[np.int64], n_features: int, n_outputs: int) -> None:
+    """Raise a ``DataError`` unless the weights fit layers of these sizes, from features to outputs."""
+    widths = sizes.tolist()
+    if len(widths) < 2 or widths[0] != n_features or widths[-1] != n_outputs or 0 in widths[1:]:
+        raise DataError(f"layers of sizes {widths[:9]} do not lead from {n_features} features to {n_outputs} scores")
+    expected = sum((n_in + 1) * n_out for n_in, n_out in pairwise(widths))
+    if len(weights) != expected:
+        raise DataError(f"{len(weights)} weights are not the {expected} of layers of sizes {widths[:9]}")
+
+
+def layers(weights: Weights, sizes: Sequence[int]) -> list[Layer]:
+    """Views (W, b) of the flat weights; ``sizes`` are the widths from the features to the scores."""
+    found, at = [], 0
+    for k, (n_in, n_out) in enumerate(pairwise(sizes)):
+        shape = (n_in, n_out) if k == 0 else (n_out, n_in)
+        end = at + n_in * n_out
+        found.append((weights[at:end].reshape(shape), weights[end : end + n_out]))
+        at = end + n_out
+    return found
+
+
+def first_weights(sizes: Sequence[int], rng: np.random.Generator) -> Weights:
+    """Initial weights and biases, uniform on (-1, 1) / sqrt(n) for a layer with n inputs."""
+    ends = np.cumsum([0, *((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))])
+    refuse_beyond_memory(
+        4.0 * 5 * float(ends[-1]),  # float32: the weights, the best so far, their gradient and two moments
+        f"a network of layers of sizes {', '.join(f'{size:,}' for size in sizes)}",
+        "take narrower layers (hidden=), or fewer features or labels",
+    )
+    weights = np.empty(ends[-1], np.float32)
+    for n_in, (start, end) in zip(sizes, pairwise(ends.tolist())):
+        for a in range(start, end, DRAWS_AT_ONCE):
+            part = weights[a : min(a + DRAWS_AT_ONCE, end)]
+            part[:] = rng.uniform(-1.0, 1.0, len(part)) / np.sqrt(n_in)
+    return weights
+
+
+def network_scores(network: Sequence[Layer], X: Any) -> Weights:
+    """Outputs (rows, outputs) for dense or CSR rows, by NumPy and SciPy only: a fitted network needs no PyTorch."""
+    (W, b), *later = network
+    out = np.asarray(X.astype(np.float32, copy=False) @ W) + b
+    for W, b in later:
+        np.maximum(out, 0.0, out=out)
+        out = out @ W.T
+        out += b
+    return out
+
+
+def first_layer(rows: Any, layer: Layer, *, sparse: bool = False) -> Any:
+    """X W + b for rows from `as_input`; with ``sparse``, the gradient of W has only the rows used."""
+    torch = pytorch()
+    W, b = layer
+    if not isinstance(rows, tuple):
+        return torch.addmm(b, rows, W)
+    index, start, value = rows
+    return b + torch.nn.functional.embedding_bag(
+        index, W, start, mode="sum", per_sample_weights=value, include_last_offset=True, sparse=sparse
+    )
+
+
+def hidden_outputs(inner: Sequence[Layer], rows: Any, *, sparse: bool = False) -> Any:
+    """The input of the last layer, given the layers before it (at least one)."""
+    torch = pytorch()
+    out = first_layer(rows, inner[0], sparse=sparse).relu_()
+    for W, b in inner[1:]:
+        out = torch.nn.functional.linear(out, W, b).relu_()
+    return out
+
+
+def forward(network: Sequence[Layer], rows: Any) -> Any:
+    """Outputs (rows, outputs) as a differentiable tensor."""
+    *inner, last = network
+    if not inner:
+        return first_layer(rows, last)
+    return pytorch().nn.functional.linear(hidden_outputs(inner, rows), *last)
+
+
+def as_input(X: Any) -> Any:
+    """Rows as PyTorch input: a dense tensor, or (columns, starts, values) of a CSR matrix."""
+    torch = pytorch()
+    if isinstance(X, np.ndarray):
+        return torch.from_numpy(np.require(X, np.float32, ["C", "W"]))
+    index, start = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return torch.from_numpy(index), torch.from_numpy(start), torch.from_numpy(X.data.astype(np.float32))
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
+    """A loss from ``LOSSES`` as a PyTorch scalar, for use with your own network and training loop.
+
+    ``scores`` (rows,): a tensor; ``lists`` splits its rows into ragged lists, without padding.  Learned parameters of
+    the loss (``learnt`` of its record) may be tensors and then receive gradients too.  Once differentiable.
+
+    >>> s = pytorch().zeros(3, requires_grad=True)
+    >>> value = torch_loss("pl-partition", s, Lists([1, 1, 0], [0, 3]))
+    >>> round(value.item(), 4)  # log 3: each of three equals may be the last
+    1.0986
+    >>> value.backward()
+    >>> s.grad.numpy().round(4)
+    array([-0.4167, -0.4167,  0.8333], dtype=float32)
+    """
+    learnt = {name: value for name, value in params.items() if isinstance(value, pytorch().Tensor)}
+    given = {name: value for name, value in params.items() if name not in learnt}
+    bound = Bound(loss, lists, given, total=1.0, learn=learnt)
+    if scores.shape != (bound.n_rows,):
+        raise ValueError(
+            f"scores have shape {tuple(scores.shape)} and lists {bound.n_rows} rows; give one score per row"
+        )
+    numbers(scores.detach().to("cpu", pytorch().float64).numpy(), "score")
+    return bound_node(bound, scores, learnt)
+
+
+def bound_node(bound: Bound, scores: Any, learnt: Mapping[str, Any], rng: np.random.Generator | None = None) -> Any:
+    """A bound loss as a PyTorch node, a function of the scores and of its learned parameters."""
+    torch = pytorch()
+    rows = scores.detach().to("cpu", torch.float64).numpy()
+    value, grad, slopes = bound.value_grad_slopes(rows, numbers_of(learnt), rng)
+    back = torch.from_numpy(to_float32(grad) if scores.dtype == torch.float32 else grad).to(scores.device, scores.dtype)
+    return torch_node(value, [back, *slopes_like(learnt, slopes)], [scores, *learnt.values()])
+
+
+def numbers_of(learnt: Mapping[str, Any]) -> dict[str, float]:
+    """The values of learned parameters given as tensors."""
+    return {name: float(value.detach()) for name, value in learnt.items()}
+
+
+def zero_tensors(names: Sequence[str]) -> dict[str, Any]:
+    """A scalar to learn for each name, prefixed to differ from the parameters of a loss."""
+    torch = pytorch()
+    return {f"control {name}": torch.zeros((), dtype=torch.float32, requires_grad=True) for name in names}
+
+
+def slopes_like(learnt: Mapping[str, Any], slopes: Floats) -> list[Any]:
+    """Derivatives in learned parameters, as tensors like these."""
+    return [tensor.new_tensor(slope) for tensor, slope in zip(learnt.values(), slopes.tolist())]
+
+
+def to_float32(grad: Floats) -> Weights:
+    """A gradient in single precision, clipped so that its square does not overflow."""
+    return np.clip(grad, -LARGEST, LARGEST).astype(np.float32)
+
+
+def torch_node(value: float, gradients: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Wrap a precomputed value and its gradients in ``inputs`` as a PyTorch node."""
+    return _node_class().apply(value, gradients, *inputs)
+
+
+@cache
+def _node_class() -> Any:
+    autograd: Any = pytorch().autograd
+    function: Any = autograd.Function
+
+    class Node(function):
+        """A precomputed value with its gradients, which are not copied if the incoming gradient is 1."""
+
+        @staticmethod
+        def forward(ctx: Any, value: float, gradients: Sequence[Any], *inputs: Any) -> Any:
+            ctx.gradients = gradients
+            return inputs[0].new_tensor(value, dtype=pytorch().float64)
+
+        @staticmethod
+        @autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+        def backward(ctx: Any, slope: Any) -> tuple[Any, ...]:
+            factor = float(slope)
+            return (None, None, *(g if factor == 1.0 else g * factor for g in ctx.gradients))
+
+    return Node
+
+
+class Criterion:
+    """A loss with fixed parameters, jointly learned ones (tensors), and, if it draws, a new seed per batch."""
+
+    def __init__(self, loss: str, params: Mapping[str, Any] | None, rng: np.random.Generator) -> None:
+        torch = pytorch()
+        self.loss, self.rng = needs(loss, who="training"), rng
+        self.params = self.loss.training_parameters(params)
+        self.draws = self.loss.draws and "random_state" not in self.params
+        start = Bound(self.loss, Lists([], [0]), self.params).learnt
+        self.learnt = {
+            name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in start.items()
+        }
+
+    def bind(self, lists: Lists) -> Bound:
+        """The loss on the lists of a batch, per unit weight."""
+        seed = {"random_state": int(self.rng.integers(2**31))} if self.draws else {}
+        return Bound(self.loss, lists, {**self.params, **seed}, learn=self.learnt)
+
+    def __call__(self, scores: Any, lists: Lists) -> Any:
+        """The loss of ragged lists, per unit weight, as a PyTorch node."""
+        return bound_node(self.bind(lists), scores, self.learnt)
+
+    def learnt_values(self) -> dict[str, float]:
+        return numbers_of(self.learnt)
+
+
+@dataclass
+class Training:
+    """Result of a training; ``weights`` and ``learnt`` are from the best epoch (without validation, the last)."""
+
+    weights: Weights
+    learnt: dict[str, float]
+    learning_rate: float
+    best: Best[tuple[Weights, dict[str, float]]]
+    diverged: bool = False
+
+    def summary(self) -> dict[str, Any]:
+        """The ranker's ``fit_summary_``."""
+        return {
+            "learning_rate": self.learning_rate,
+            "epochs": self.best.steps,
+            "best_epoch": self.best.best_step,
+            "diverged": self.diverged,
+            **self.best.summary(),
+        }
+
+
+def descend(
+    weights: Weights,
+    sizes: Sequence[int],
+    criterion: Criterion,
+    objective: Callable[[Sequence[Layer], Any], Any],
+    epoch: Callable[[], Iterable[Any]],
+    *,
+    learning_rate: float,
+    l2: float = 0.0,
+    epochs: int,
+    patience: int,
+    judge: Callable[[Weights], float] | None,
+    tell: Callable[[int, float | None], None],
+    sparse: bool = False,
+    also_learn: Mapping[str, Any] = MappingProxyType({}),
+) -> Training:
+    """Minimize ``objective(network, batch)`` over the batches of ``epoch()`` by Adam; ``weights`` change in place.
+
+    With ``judge`` the best epoch is kept, and training stops after ``patience`` epochs without a better one.  An
+    interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: update only the rows of
+    the first and last W that a batch uses (moments of other rows do not decay).  ``also_learn``: additional scalar
+    tensors, whose values are in ``learnt``.
+    """
+    torch = pytorch()
+    also = {**criterion.learnt, **also_learn}
+    network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in layers(weights, sizes)]
+    optimizers = _adams(network, list(also.values()), learning_rate, l2, sparse)
+    kept = weights.copy()
+
+    def copy(state: tuple[Weights, dict[str, float]]) -> tuple[Weights, dict[str, float]]:
+        kept[:] = state[0]
+        return kept, state[1]
+
+    judge_state = None if judge is None else lambda state: judge(state[0])
+    best = Best(judge_state, patience=patience, copy=copy, tell=tell)
+    training = Training(kept, numbers_of(also), learning_rate, best)
+    with best:
+        while best.steps < epochs and not best.stale and not training.diverged:
+            for batch in epoch():
+                value = objective(network, batch)
+                if not np.isfinite(value.item()):
+                    training.diverged = True
+                    break
+                value.backward()
+                for optimizer in optimizers:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            else:
+                best.see((weights, numbers_of(also)))
+    if not best.empty:
+        training.learnt = best.state[1]
+    return training
+
+
+def _adams(network: list[tuple[Any, ...]], learnt: list[Any], rate: float, l2: float, sparse: bool) -> list[Any]:
+    """Adam, or Adam and SparseAdam; the penalty applies to W, not to b or to learned parameters."""
+    torch = pytorch()
+    tables = [network[0][0], network[-1][0]] if sparse else []
+    outer = {id(tensor) for tensor in tables}
+    dense = [W for W, _ in network if id(W) not in outer]
+    rest = [b for _, b in network if id(b) not in outer] + learnt
+    groups: list[dict[str, Any]] = [{"params": dense, "weight_decay": l2}, {"params": rest}]
+    adam = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
+    return [adam, torch.optim.SparseAdam(tables, lr=rate)] if sparse else [adam]
+
+
+def check_positive(**numbers: float) -> None:
+    for name, value in numbers.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be above 0, not {value}")
+
+
+def refuse_diverged(training: Training) -> None:
+    """Raise if training diverged in its first epoch."""
+    if training.diverged and training.best.steps == 0:
+        raise ValueError(f"training diverged in its first epoch at learning_rate={training.learning_rate}; lower it")

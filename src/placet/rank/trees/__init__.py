@@ -1,0 +1,1 @@
+"""Rankers whose score is a sum or mean of regression trees."""

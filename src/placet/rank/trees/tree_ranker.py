@@ -1,0 +1,361 @@
+"""Gradient-boosted trees, grown by LightGBM, XGBoost or CatBoost for Placet's losses."""
+
+import time
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from placet.data import DataError, Lists, Parts, Queries
+from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
+from placet.data.errors import one_of
+from placet.losses import LOSSES, Bound, needs
+from placet.rank.controls import Effects, effects_of
+from placet.rank.saving.fitted_state import Learnt, Number, Trees, holds
+from placet.rank.trees.monotone import directions
+from placet.rank.trees.tree_arrays import Forest
+from placet.rank.trees.tree_libraries import BACKENDS, Engine, Settings, engine_errors, lightgbm, lightgbm_params
+from placet.rank.trees.tree_scores import OfTrees
+from placet.rank.trees.trees_on_dask import best_number, grow_together
+from placet.rank.validation import Best
+from placet.threads import StepThread
+
+NUMBER_OF_TREES = (
+    "n_estimators",
+    "num_iterations",
+    "num_iteration",
+    "num_tree",
+    "num_trees",
+    "num_round",
+    "num_rounds",
+    "nrounds",
+    "num_boost_round",
+    "n_iter",
+    "max_iter",
+    "iterations",
+)
+"""What LightGBM, XGBoost and CatBoost call the number of trees."""
+
+LARGE = 1_000_000  # cells from which rounds may be long and run in a separate thread
+LONG_ROUND = 0.5  # seconds above which a round is long
+PATIENCE = 0.5  # seconds to wait for the current round after an interrupt
+FLOOR = 1e-3  # smallest curvature of a row, relative to the mean, to bound the Newton steps of leaves
+
+
+class TreeRanker(OfTrees):
+    """A sum of regression trees fitted to any loss that has a curvature.
+
+    Gradients and curvatures are divided by the initial mean curvature, so ``l2`` and the engine's own limits mean the
+    same for every loss: a row has a curvature of about 1.  NaN in a feature is treated as a separate value.  LightGBM's
+    name of a parameter is given where it differs; others can be passed in ``engine``.  For all backends, trees are
+    converted to Placet's arrays, so scoring, explaining, saving and ONNX export do not need the engine.
+
+    Parameters
+    ----------
+    loss : str
+        A key of ``LOSSES``.
+    n_trees : int
+        Maximum number of trees (LightGBM: ``n_estimators``).
+    learning_rate : float
+        Factor by which each tree is multiplied.
+    leaves : int
+        Maximum number of leaves of a tree (``num_leaves``; "catboost": rounded to a power of 2).
+    min_rows : int
+        Minimum number of rows of a leaf (``min_child_samples``; "xgboost": minimum sum of their curvatures; ignored
+        by CatBoost's symmetric trees).
+    l2 : float
+        Penalty on leaf values (``reg_lambda``).
+    subsample : float
+        Fraction of the rows drawn for each tree (with ``subsample_freq`` 1).
+    feature_fraction : float
+        Fraction of the features drawn for each tree (``colsample_bytree``).
+    patience : int
+        With a validation set, training stops after this many trees without a better ``metric``, and the best number
+        of trees is kept (``early_stopping_rounds``).
+    metric : str
+        Validation metric (``eval_metric``).
+    loss_params : mapping, optional
+        Parameters of the loss.
+    engine : mapping, optional
+        Additional parameters of the backend, under its own names.
+    backend : str
+        The package that grows the trees: "lightgbm", "xgboost" or "catboost".
+    monotone : mapping or sequence, optional
+        Whether the score may only increase (1), only decrease (-1) or do either (0) with each feature, as a sequence
+        or a mapping from feature names (``monotone_constraints``).
+    random_state : int
+        Random seed.
+
+    ``fit(..., control=Z)`` fits ``s = trees + Z @ gamma``, alternating between a tree and a step in gamma at the same
+    learning rate; ``controls_`` maps the names of the controls to gamma, and `predict` returns the trees' part only.
+
+    On `Parts` with ``engine=client``, the workers of a Dask cluster grow the trees jointly; all ``n_trees`` are grown,
+    then the best number of them on the validation set is kept.
+
+    >>> import placet
+    >>> data = placet.simulate.queries(60, 8, 3, noise=0.3, random_state=1)
+    >>> TreeRanker("pmop-fd", n_trees=20).fit(data[:40]).score(data[40:], metric="ndcg@5") > 0.7
+    True
+    """
+
+    takes_parts = takes_control = True
+    needs = ("curvature",)
+    _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True), controls_=Learnt())
+    _missing = "keep"
+    _factor: Floats | None = None  # (rows,) factors of the scores in the loss; set only by `placet.rank.clicks`
+
+    def __init__(
+        self,
+        loss: str = "pmop-fd",
+        n_trees: int = 300,
+        *,
+        learning_rate: float = 0.1,
+        leaves: int = 31,
+        min_rows: int = 20,
+        l2: float = 1.0,
+        subsample: float = 1.0,
+        feature_fraction: float = 1.0,
+        patience: int = 50,
+        metric: str = "ndcg@10",
+        loss_params: Mapping[str, Any] | None = None,
+        engine: Mapping[str, Any] | None = None,
+        backend: str = "lightgbm",
+        monotone: Mapping[str, int] | Sequence[int] | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.n_trees = n_trees
+        self.learning_rate = learning_rate
+        self.leaves = leaves
+        self.min_rows = min_rows
+        self.l2 = l2
+        self.subsample = subsample
+        self.feature_fraction = feature_fraction
+        self.patience = patience
+        self.metric = metric
+        self.loss_params = loss_params
+        self.engine = engine
+        self.backend = backend
+        self.monotone = monotone
+        self.random_state = random_state
+
+    def _fit(self, queries: Queries | Parts, valid: Queries | Parts | None) -> None:
+        one_of(self.backend, BACKENDS, "backend")
+        self._check()
+        slopes, settings = Slopes(self.loss, self.loss_params), self._settings(queries)
+        self.controls_: dict[str, float] = {}
+        if isinstance(queries, Parts):
+            self._fit_parts(queries, valid, slopes, settings)
+        else:
+            self._fit_queries(queries, valid.load() if isinstance(valid, Parts) else valid, slopes, settings)
+
+    def _fit_queries(self, queries: Queries, valid: Queries | None, slopes: "Slopes", settings: Settings) -> None:
+        """Grow trees in this process and keep the best number of them on the validation set."""
+        slopes.bind(queries.lists())
+        slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), self.learning_rate, self._factor
+        with engine_errors(self.backend):
+            thread = StepThread(queries.X.shape[0] * queries.n_features >= LARGE)
+            engine: Engine = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
+            best, self.n_trees_, self.trees_ = self._grow(engine, slopes, valid, thread)
+        if not (self.trees_.feature >= 0).any():
+            self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
+            self._say_no_tree(len(queries.grade))
+        self.learnt_ = dict(slopes.learnt)
+        self.controls_ = {} if slopes.effects is None else slopes.effects.values_after(self.n_trees_)
+        self.fit_summary_ = {"trees": len(self.trees_.roots), "rounds": best.steps, **best.summary()}
+
+    def _say_no_tree(self, n_rows: int) -> None:
+        """Explain why no tree was grown: raise an error if there are too few rows, otherwise warn."""
+        if n_rows < 2 * self.min_rows:
+            raise DataError(
+                f"{n_rows} rows are too few to grow a tree: min_rows ({self.min_rows}) of them must lie on "
+                "either side of a split; lower min_rows, or use LinearRanker"
+            )
+        warnings.warn(
+            f"no tree could be grown on {n_rows} rows: every score is 0; lower min_rows "
+            f"({self.min_rows}), or give features that vary",
+            stacklevel=5,
+        )
+
+    def _settings(self, data: Queries | Parts) -> Settings:
+        names = ("learning_rate", "leaves", "min_rows", "l2", "subsample", "feature_fraction", "random_state")
+        sign = directions(self.monotone, data.features, data.n_features)
+        return Settings(**{name: getattr(self, name) for name in names}, sign=sign, own=self._further())
+
+    def _check(self) -> None:
+        if self.n_trees < 1 or self.patience < 1:
+            raise ValueError(f"n_trees {self.n_trees} and patience {self.patience} must be at least 1")
+        if self.leaves < 2:
+            raise ValueError(f"leaves {self.leaves} must be at least 2")
+        for name in ("min_rows", "l2"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} {getattr(self, name)} must not be negative")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate {self.learning_rate} must be above 0")
+        self._check_shares("subsample", "feature_fraction")
+
+    def _further(self) -> dict[str, Any]:
+        """Return ``engine`` as a dict, after checking that it does not set the number of trees."""
+        for name in self.engine or {}:
+            if name in NUMBER_OF_TREES:
+                raise ValueError(f"engine holds {name}; the number of trees is n_trees ({self.n_trees})")
+        return dict(self.engine or {})
+
+    def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", settings: Settings) -> None:
+        """Grow all trees on a cluster, then keep the best number of them on the validation set."""
+        if self.backend != "lightgbm":
+            raise ValueError(f"backend={self.backend!r} grows trees on queries in memory; parts take 'lightgbm'")
+        record = self._loss_record()
+        if not record.shift_invariant or record.learnt:
+            able = [
+                k
+                for k, loss in LOSSES.items()
+                if loss.shift_invariant and not loss.learnt and "curvature" in loss.gives
+            ]
+            raise ValueError(
+                f"loss {self.loss!r} has a level or parameters that all rows share, which trees on parts do not learn; "
+                f"choose from {able}"
+            )
+        with engine_errors(self.backend):
+            text = grow_together(parts, self.loss, slopes.params, lightgbm_params(settings), self.n_trees)
+        grown = lightgbm().Booster(model_str=text)
+        self.n_trees_, quality = grown.num_trees(), None
+        if valid is not None:
+            held_out = valid if isinstance(valid, Parts) else Parts.of([valid])
+            self.n_trees_, quality = best_number(held_out, text, self.metric, self.n_trees_)
+        self.trees_ = Forest.from_text(grown.model_to_string(num_iteration=self.n_trees_))
+        self.learnt_ = {}
+        self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
+
+    def _grow(
+        self, engine: Engine, slopes: "Slopes", valid: Queries | None, thread: StepThread
+    ) -> tuple[Best[int], int, Forest]:
+        """Grow trees; return the training record (its state is the number of rounds), the best number, and the trees.
+
+        While an engine grows a tree, it ignores signals and its trees cannot be read.  If rounds are long, the best
+        trees so far are copied, in at most 1/20 of the time, so that an interrupt need not wait for the round to end.
+        """
+        judge = self._judge(valid, lambda _: engine.valid_scores())
+        best = self._keep_best(judge, self.n_trees, patience=self.patience)
+        kept, again = (0, engine.trees(0)), 0.0
+        with best:
+            while best.steps < self.n_trees and not best.stale:
+                if not thread.run(lambda: engine.grow(slopes)):
+                    break  # no leaf can be split any more
+                best.see(best.steps + 1)
+                start = time.monotonic()
+                if thread.seconds > LONG_ROUND and start >= again and kept[0] != best.state:
+                    kept = best.state, engine.trees(best.state)
+                    again = time.monotonic() + 20 * (time.monotonic() - start)
+        if kept[0] == 0 or thread.ends_within(PATIENCE):
+            n_trees = 0 if best.empty else best.state
+            kept = n_trees, engine.trees(n_trees)
+        return best, kept[0], kept[1]()
+
+
+class Slopes:
+    """Objective function for boosting engines: gradient and curvature of a loss, in the caller's row order.
+
+    Call with (scores, data set with get_label), as LightGBM and XGBoost do, or with two arrays (labels, scores), as
+    their scikit-learn interfaces do.
+    """
+
+    def __init__(
+        self,
+        loss: str,
+        params: Mapping[str, Any] | None = None,
+        qid: Sequence[Hashable] | None = None,
+        weight: ArrayLike | None = None,
+    ) -> None:
+        record = needs(loss, *TreeRanker.needs, who="gradient boosting")
+        self.loss, self.params = loss, record.training_parameters(params)
+        self.qid, self.weight = qid, weight
+        self.bound: Bound | None = None
+        self.row: Ints | None = None  # the caller's index of each row, if rows had to be grouped into lists
+        self.learnt: dict[str, float] = {}
+        self.unit = self.level = 0.0
+        self.effects: Effects | None = None  # effects of controls, updated at every call
+        self.rate = 1.0
+        self.factor: Floats | None = None  # (rows,) by which scores are multiplied, excluding effects
+
+    def bind(self, lists: Lists, row: Ints | None = None) -> None:
+        """Set the lists, and initialize the loss and its learned parameters."""
+        self.bound, self.row = Bound(self.loss, lists, self.params), row
+        self.learnt = dict(self.bound.learnt)
+
+    def __call__(self, first: Any, second: Any) -> tuple[Floats, Floats]:
+        labels = hasattr(second, "get_label")
+        scores, grade = (first, second.get_label) if labels else (second, lambda: first)
+        if self.bound is None:
+            self._group(np.asarray(grade(), dtype=np.float64))
+        return self.at(np.asarray(scores, dtype=np.float64))
+
+    def at(self, s: Floats) -> tuple[Floats, Floats]:
+        """Return gradient and curvature at scores ``s``; also update learned parameters.
+
+        If the loss is not shift-invariant, it is evaluated at ``s + level``, with the best constant shift ``level`` at
+        the first call: far from it, all gradients have the same sign and no split reduces the loss enough.
+        """
+        assert self.bound is not None
+        s = s if self.row is None else s[self.row]
+        s = s if self.factor is None else self.factor * s
+        s = s if self.effects is None else s + self.effects.scores()
+        if self.learnt:
+            self._learn(self.bound, s)
+        if not self.unit:
+            self.level = self.bound.best_level(s, self.learnt)
+        s = s + self.level if self.level else s
+        _, g = self.bound.value_and_grad(s, self.learnt)
+        h = self.bound.curvature(s, self.learnt)
+        if not self.unit:
+            self.unit = float(np.mean(h)) or 1.0
+        g, h = g / self.unit, np.maximum(h / self.unit, FLOOR)
+        if self.effects is not None:
+            self.effects.step(g, h, self.rate)
+        if self.factor is not None:
+            g, h = self.factor * g, np.maximum(self.factor**2 * h, FLOOR)
+        if self.row is None:
+            return g, h
+        back_g, back_h = np.empty_like(g), np.empty_like(h)
+        back_g[self.row], back_h[self.row] = g, h
+        return back_g, back_h
+
+    def _learn(self, bound: Bound, s: Floats) -> None:
+        """Take a safeguarded Newton step in each learned parameter, with finite-difference curvature."""
+        slopes = lambda learnt: bound.value_grad_slopes(s, learnt)[2]  # noqa: E731
+        here = slopes(self.learnt)
+        for k, (name, value) in enumerate(list(self.learnt.items())):
+            bend = (slopes({**self.learnt, name: value + 1e-4})[k] - here[k]) / 1e-4
+            step = -here[k] / bend if bend > 0 else -np.sign(here[k])
+            self.learnt[name] = value + float(np.clip(step, -1.0, 1.0))
+
+    def _group(self, grade: Floats) -> None:
+        """Group rows into lists by ``qid``, once the first call provides the grades."""
+        if self.qid is None or len(self.qid) != len(grade):
+            raise DataError(
+                f"qid has {0 if self.qid is None else len(self.qid)} entries; there are {len(grade)} labels"
+            )
+        code, names = encode(self.qid, "qid")
+        if self.weight is not None and np.shape(self.weight) != (len(names),):
+            raise DataError(f"weight has shape {np.shape(self.weight)}; give one for each of {len(names)} queries")
+        row = np.argsort(code, kind="stable")
+        offsets = offsets_from_sizes(np.bincount(code, minlength=len(names)))
+        self.bind(Lists(grade[row], offsets, self.weight), row)
+
+
+def boosting_objective(
+    loss: str, qid: Sequence[Hashable], *, weight: ArrayLike | None = None, **params: Any
+) -> Callable[[Any, Any], tuple[Floats, Floats]]:
+    """Custom objective for LightGBM's or XGBoost's own training loop, which does not pass it the groups.
+
+    ``qid`` (rows,): the query of each row, in any order; ``weight``: one per query, in order of first appearance;
+    ``params``: parameters of the loss.
+
+    >>> f = boosting_objective("ranknet", qid=["q", "q"])
+    >>> gradient, curvature = f(np.array([1.0, 0.0]), np.array([0.0, 0.0]))  # labels, scores
+    >>> gradient.round(6), curvature.round(6)  # in units of the curvature at the start
+    (array([-2.,  2.]), array([1., 1.]))
+    """
+    return Slopes(loss, params, qid, weight)
