@@ -11,7 +11,6 @@ import numpy as np
 from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.metrics import metric as metric_of
-from placet.rank.boosting import weak_rankers
 from placet.rank.boosting.additive import Additive, NewTerm, Round
 from placet.rank.listwise import similarity
 from placet.rank.ranker import mean_defined
@@ -129,7 +128,7 @@ class AdaRank(Additive):
         fixed: list[tuple[str, Floats, Any, float]],
         values: Floats,
         turned: Floats,
-        trees: "weak.Trees | None",
+        trees: "weak_rankers.Trees | None",
         P: Floats,
         counts: Any,
         resting: int,
