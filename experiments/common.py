@@ -21,7 +21,7 @@ import numpy as np
 
 import placet
 from placet.data import Queries
-from placet.io.relations import RELATIONS
+from placet.io.sparse.relations import RELATIONS
 from placet.metrics import compare
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -44,7 +44,7 @@ def by_row(ballots):
 def test_columns_of_a_long_table(tmp_path, suffix):
     source = pl.DataFrame(LONG)
     if suffix != "frame":
-        placet.io.tables.write_table(tmp_path / f"ballots{suffix}", LONG)
+        placet.io.tables.tables.write_table(tmp_path / f"ballots{suffix}", LONG)
         source = tmp_path / f"ballots{suffix}"
     for reader in (placet.read, placet.read_ballots):
         options = {} if suffix == "frame" or reader is placet.read else {"layout": "long"}
@@ -149,7 +149,7 @@ def test_the_effect_of_a_place_is_found_by_the_command(tmp_path):
         order = np.argsort(-(theta - 0.8 * place + rng.gumbel(size=4)))
         rows += [(voter, names[i], k + 1, int(place[i])) for k, i in enumerate(order)]
     path = tmp_path / "ballots.csv"
-    placet.io.tables.write_table(path, dict(zip(("voter", "item", "rank", "position"), map(list, zip(*rows)))))
+    placet.io.tables.tables.write_table(path, dict(zip(("voter", "item", "rank", "position"), map(list, zip(*rows)))))
     asked = ["aggregate", str(path), "--json"]
     plain = json.loads(CliRunner().invoke(app, asked).stdout)
     result = CliRunner().invoke(app, [*asked, "--control", "position", "--report", str(tmp_path / "page.html")])

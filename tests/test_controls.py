@@ -226,7 +226,7 @@ def test_columns_differences_and_one_hot_columns_are_read(tmp_path, suffix):
     source = pl.DataFrame(TABLE)
     if suffix != "frame":
         path = tmp_path / f"votes{suffix}"
-        placet.io.tables.write_table(path, TABLE)
+        placet.io.tables.tables.write_table(path, TABLE)
         source = path
     votes = placet.read_battles(source, control=["length_a - length_b", "bold", "one-hot(slot)"])
     assert votes.controls == ("length_a - length_b", "bold", "slot=2", "slot=3")
@@ -274,7 +274,7 @@ def test_the_command_takes_controls(tmp_path):
     from placet.cli import app
 
     path = tmp_path / "votes.csv"
-    placet.io.tables.write_table(path, TABLE)
+    placet.io.tables.tables.write_table(path, TABLE)
     page = tmp_path / "page.html"
     asked = ["aggregate", str(path), "--control", "length_a - length_b", "--control", "bold", "--json"]
     result = CliRunner().invoke(app, [*asked, "--report", str(page)])

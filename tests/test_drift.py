@@ -323,7 +323,7 @@ def test_files_with_dates_and_the_command(tmp_path):
     path, page = tmp_path / "games.csv", tmp_path / "page.html"
     row, outcome = np.nonzero(np.stack([c.wins_i, c.wins_j, c.ties], axis=1))
     names = np.array(["ant", "bee", "cat", "dog"])
-    placet.io.tables.write_table(
+    placet.io.tables.tables.write_table(
         path,
         {
             "date": [f"{2000 + int(year)}-05-01" for year in c.time[row]],

@@ -271,7 +271,7 @@ def test_matches_of_winners_and_losers_with_columns_beside_them(tmp_path):
     columns |= {"surface": rng.choice(["Hard", "Clay"], n).tolist(), "best_of": rng.choice([3, 5], n).tolist()}
     columns |= {"winner_age": rng.normal(25, 4, n).tolist(), "loser_age": rng.normal(25, 4, n).tolist()}
     path = tmp_path / "matches.csv"
-    placet.io.tables.write_table(path, columns)
+    placet.io.tables.tables.write_table(path, columns)
     with pytest.raises(DataError, match=r"matches.csv:9: 'p\d+' meets itself \(2 such lines\).*on_error=.skip"):
         placet.read(path)
     with pytest.warns(placet.io.text.DataWarning, match="left out 2 lines"):

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placet.data import DataError, Queries
-from placet.io import DataWarning, blocks, read_letor, write_letor
+from placet.io import DataWarning, read_letor, write_letor
+from placet.io.sparse import sparse_text
 from placet.kernels import parse
 
 decimals = st.one_of(
@@ -34,8 +35,8 @@ def table(text, **options):
     found = []
     for small in (1 << 15, -1):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(blocks, "SMALL_TEXT", small)
-            patch.setattr(blocks, "MIDDLE_TEXT", small)
+            patch.setattr(sparse_text, "SMALL_TEXT", small)
+            patch.setattr(sparse_text, "MIDDLE_TEXT", small)
             try:
                 text_bytes = text.encode() if isinstance(text, str) else text
                 found.append((read_letor(io.BytesIO(text_bytes), **copy.deepcopy(options)), ""))
@@ -145,7 +146,7 @@ def letor_text(draw):
 def test_rows_equal_the_slow_reader(text, block, sparse, dtype):
     X, grade, names = slow_reader(text.replace("\r", ""))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", block)
+        patch.setattr(sparse_text, "BLOCK", block)
         q = table(text, sparse=sparse, dtype=dtype)
     dense = q.X if isinstance(q.X, np.ndarray) else q.X.toarray()
     assert isinstance(q.X, np.ndarray) is (not sparse if sparse != "auto" else isinstance(q.X, np.ndarray))
@@ -159,7 +160,7 @@ def test_rows_equal_the_slow_reader(text, block, sparse, dtype):
 
 
 def test_bad_lines_are_counted_across_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 64)
+    monkeypatch.setattr(sparse_text, "BLOCK", 64)
     lines = [f"{k % 3} qid:{k // 10} 1:{k} 2:0.5" for k in range(200)]
     for k in (3, 77, 150):
         lines[k] = lines[k].replace("0.5", "NaN")
@@ -315,7 +316,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
 @pytest.mark.parametrize("threads", ["1", "3"])
 def test_full_rows_go_straight_into_one_table(threads, monkeypatch):
     """Blank, bad and late wide lines leave gaps that must close; the result does not depend on the number of threads."""
-    monkeypatch.setattr(blocks, "BLOCK", 256)
+    monkeypatch.setattr(sparse_text, "BLOCK", 256)
     monkeypatch.setenv("PLACET_THREADS", threads)
     lines = [f"{k % 5} qid:{k // 7} 1:{k} 2:{k / 8} 3:-{k}" for k in range(500)]
     expected = np.array([[k, k / 8, -k] for k in range(500)])
@@ -335,7 +336,7 @@ def test_full_rows_go_straight_into_one_table(threads, monkeypatch):
 
 
 def test_a_line_longer_than_a_block(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 64)
+    monkeypatch.setattr(sparse_text, "BLOCK", 64)
     line = "1 qid:1 " + " ".join(f"{k}:{k}" for k in range(1, 500))
     q = table(f"{line}\n0 qid:1 # {'x' * 1000}\n{line}")
     np.testing.assert_array_equal(q.X, np.outer([1, 0, 1], np.arange(1, 500)))

@@ -175,13 +175,13 @@ def test_a_table_without_faults_is_read_once(tmp_path, monkeypatch):
     path = tmp_path / "votes.csv"
     path.write_text("ballot,over,under\n" + "".join(f"b{k},x,y\n" for k in range(300)))
     monkeypatch.setattr(
-        "placet.io.sources.Delimited.lines", None
+        "placet.io.tables.row_sources.Delimited.lines", None
     )  # which reads the file again for the number of a line
     assert len(placet.read(path)) == 300
     path.write_text("ballot,over,under\n" + "".join(f"b{k},x,y\nb{k},y,x\n" for k in range(300)))
     asked = []
     monkeypatch.setattr(
-        "placet.io.sources.Delimited.lines", lambda self, records: asked.append(records) or list(records)
+        "placet.io.tables.row_sources.Delimited.lines", lambda self, records: asked.append(records) or list(records)
     )
     with pytest.raises(placet.DataError, match=r"go round in a cycle.*\(300 such lists\)"):
         placet.read(path)

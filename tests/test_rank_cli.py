@@ -10,7 +10,7 @@ import pytest
 
 import placet
 from placet.io import write
-from placet.io.tables import write_table
+from placet.io.tables.tables import write_table
 from placet.metrics import compare, ndcg
 from placet.rank import RANKERS
 from placet.simulate import queries

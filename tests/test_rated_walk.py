@@ -166,7 +166,7 @@ def test_the_command_the_page_and_going_on(tmp_path):
         "date": [f"{2000 + int(year)}-05-01" for year in c.time[row]],
         "rater": [c.agents[k] for k in c.agent[row]],
     }
-    placet.io.tables.write_table(tmp_path / "votes.csv", columns)
+    placet.io.tables.tables.write_table(tmp_path / "votes.csv", columns)
     asked = ["--drift", "learn", "--agents", "all", "--agent", "rater", "--time", "date"]
     board, page = tmp_path / "board.json", tmp_path / "page.html"
     run = lambda *words: CliRunner().invoke(app, list(map(str, words)))  # noqa: E731

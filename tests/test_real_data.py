@@ -14,7 +14,7 @@ from preflibtools.instances import OrdinalInstance
 
 import placet.io as pio
 from placet.data import Comparisons, Queries, Rankings
-from placet.io.tables import read_table
+from placet.io.tables.tables import read_table
 
 DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data"))
 pytestmark = pytest.mark.skipif(

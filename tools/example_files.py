@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import placet
-from placet.io.tables import write_table
+from placet.io.tables.tables import write_table
 
 FOLDER = Path(__file__).parents[1] / "docs" / "files"
 

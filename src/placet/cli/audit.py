@@ -44,7 +44,7 @@ def audit(
     from placet.aggregate.consensus import check_method
     from placet.axioms import MethodAudit
     from placet.axioms import audit as run
-    from placet.io.columns import split_names
+    from placet.io.tables.column_names import split_names
 
     check_suffix(out)
     check_reading(reading, [format] if format else ranked_formats(), "placet audit")

@@ -51,7 +51,7 @@ def say_groups(result: "Consensus | ConsensusSet", members: Path | None) -> None
         error = "" if row["share_stderr"] is None else f" ± {row['share_stderr']:.3f}"
         say(f"group {row['group']}: {row['share']:.1%} of voters{error}, {row['first']}")
     if members is not None:
-        from placet.io.tables import write_table
+        from placet.io.tables.tables import write_table
 
         write_table(members, result.membership_frame().to_dict())
         say(f"members: {members}")

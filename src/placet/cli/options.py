@@ -157,7 +157,7 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
 
 def reading_options(said: dict[str, Any]) -> dict[str, Any]:
     """Convert command-line options to those of ``placet.io.read``; names of items and columns become lists."""
-    from placet.io.columns import split_names
+    from placet.io.tables.column_names import split_names
 
     options = {name: said[name] for name in _COLUMNS if said.get(name)}
     if said["on_error"] != "raise":

@@ -88,7 +88,7 @@ def deliver(
         show_json(objects) if as_json else show_table(head, rows)
         return
     from placet.io.files import bare_suffix, writing
-    from placet.io.tables import write_table
+    from placet.io.tables.tables import write_table
 
     check_suffix(out)
     if bare_suffix(out) == ".json" or (as_json and bare_suffix(out) != ".jsonl"):

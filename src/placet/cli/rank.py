@@ -196,7 +196,7 @@ def run_lines(file: Path, rows: "Queries", scores: Any, tag: str) -> Iterator[st
     import numpy as np
 
     from placet.data import DataError
-    from placet.io.letor import read_document_names
+    from placet.io.sparse.letor import read_document_names
 
     names = read_document_names(file)
     nameless = sum(name is None for name in names)
@@ -252,8 +252,8 @@ def read_subtopics(
 ) -> "tuple[Queries, csr_matrix]":
     """Read rows with features, and the judgments of their documents (rows, subtopics)."""
     from placet.io import read_qrels
-    from placet.io.judged import judge_subtopics
-    from placet.io.letor import read_document_names
+    from placet.io.judged_scores import judge_subtopics
+    from placet.io.sparse.letor import read_document_names
 
     rows = read_queries(path, n_features, relations, options)
     names = read_document_names(path)

@@ -105,7 +105,7 @@ def _write_json(out: Path, result: "Consensus | ConsensusSet", level: float, dat
 
 
 def _write_table(out: Path, result: "Consensus | ConsensusSet", level: float, data: Any = None) -> None:
-    from placet.io.tables import write_table
+    from placet.io.tables.tables import write_table
 
     frame = result.to_frame(level)
     write_table(out, frame.to_dict())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def is_table(file: Path) -> bool:
     """Whether a file is a table by its suffix."""
     from placet.io.files import bare_suffix
-    from placet.io.tables import SUFFIXES
+    from placet.io.tables.tables import SUFFIXES
 
     return bare_suffix(file) in SUFFIXES
 
@@ -77,7 +77,7 @@ def read_known_features(
     """Read a table as queries with the features in ``known``, in that order; other columns are ignored."""
     from placet.data import DataError
     from placet.io.features import read_features
-    from placet.io.tables import read_table
+    from placet.io.tables.tables import read_table
 
     given = dict(options)
     form = {name: given.pop(name) for name in ("format", "separator") if name in given}

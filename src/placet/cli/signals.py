@@ -22,7 +22,7 @@ def simulate_ranked_signals(
     """Simulate the signals of a float in the plane (speed 1), with the true sources and positions."""
     import numpy as np
 
-    from placet.io.tables import write_table
+    from placet.io.tables.tables import write_table
     from placet.simulate.signals import ranked_signals, simulated_path
     from placet.tracking.data import Beacons
     from placet.tracking.files import write_arrivals, write_beacons

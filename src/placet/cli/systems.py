@@ -108,7 +108,7 @@ def _show_differences(
 
 def _read_system(path: Path, labels: Path, relations: dict[str, Path], options: Mapping[str, Any]) -> "Judged":
     """Scores matched with labels, read from a file or computed by a model."""
-    from placet.io.judged import read_judged, score_rows
+    from placet.io.judged_scores import read_judged, score_rows
     from placet.rank import load
     from placet.rank.saving.model_files import is_saved
 

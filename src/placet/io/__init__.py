@@ -5,17 +5,17 @@ from placet.io.battles import read_battles, write_battles
 from placet.io.clicks import read_clicks
 from placet.io.features import read_features, write_features
 from placet.io.formats import FORMATS, Format, read, write
-from placet.io.judged import Judged, judge, judge_labels, read_judged, read_score_lines, score_rows
-from placet.io.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
+from placet.io.judged_scores import Judged, judge, judge_labels, read_judged, read_score_lines, score_rows
 from placet.io.preferences import read_preferences, write_preferences
 from placet.io.preflib import read_preflib, write_preflib
 from placet.io.ratings import read_ratings, write_ratings
-from placet.io.scanning import scan
+from placet.io.scanning.scan_files import scan
 from placet.io.score_tables import read_scores, write_scores
-from placet.io.slices import read_slices
+from placet.io.sparse.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
+from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
+from placet.io.tables.table_slices import read_slices
 from placet.io.text import DataWarning
 from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
-from placet.io.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
 
 __all__ = [
     "FORMATS",

@@ -10,12 +10,12 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat, set_columns
 from placet.data.errors import one_of
 from placet.data.rankings import Unlisted
-from placet.io.ballot_controls import columns_of
-from placet.io.ballot_tables import LAYOUTS, WIDE, Layout, find_columns, read_columns
-from placet.io.columns import split_names
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
-from placet.io.sources import in_memory
-from placet.io.tables import SUFFIXES, Sample, read_table, write_table
+from placet.io.tables.ballot_controls import columns_of
+from placet.io.tables.ballot_tables import LAYOUTS, WIDE, Layout, find_columns, read_columns
+from placet.io.tables.column_names import split_names
+from placet.io.tables.row_sources import in_memory
+from placet.io.tables.tables import SUFFIXES, Sample, read_table, write_table
 from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
 
 _COUNT = re.compile(r"\s*([+-]?(?:[0-9.][0-9A-Za-z_.+-]*|nan|inf|infinity))\s*:", re.IGNORECASE)
@@ -76,7 +76,7 @@ def read_ballots(
     ballot, item, rank : columns of the long layout.
     weight, agent, instance : columns with how often a ballot counts, who cast it, and which problem it belongs to; by
         default the columns with these names (or ``count`` for the weight).
-    control : numeric columns that may have helped a row (`placet.io.ballot_controls`): ``"position"`` or
+    control : numeric columns that may have helped a row (`placet.io.tables.ballot_controls`): ``"position"`` or
         ``"one-hot(position)"`` in a long table; ``"shown"`` for columns ``shown_tea``, ``shown_milk``, ... in a wide
         one; ``"age * tea"`` (or ``"age * items"``) for a number per ballot that may help that item (or each item).
     items : names of all items, in order; by default those in the data.

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from placet.data import Comparisons, DataError
 from placet.data.comparisons import OUTCOMES, Outcome
-from placet.io.cells import Column, as_number, join_columns
-from placet.io.columns import COUNTS, find_column, find_pair, plain_name, split_names
-from placet.io.controls import control_table, find_terms, read_times
 from placet.io.files import Source
-from placet.io.tables import Rows, Sample, Table, read_table, write_table
+from placet.io.tables.cells import Column, as_number, join_columns
+from placet.io.tables.column_names import COUNTS, find_column, find_pair, plain_name, split_names
+from placet.io.tables.controls import control_table, find_terms, read_times
+from placet.io.tables.tables import Rows, Sample, Table, read_table, write_table
 from placet.io.text import OnError
 
 # Words that the winner column may contain, in any case; otherwise it contains the name of the winning item.
@@ -145,7 +145,7 @@ def read_battles(
     agent, weight : columns with who judged, and with how often a row counts.
     outcomes : the meaning of other words, {"word": "a" | "b" | "tie"}; or "words" or "names" to say what the winner
         column contains, if it could be either.
-    control : numeric columns that may have helped ``a`` against ``b`` (`placet.io.controls`): ``"bold"``, the
+    control : numeric columns that may have helped ``a`` against ``b`` (`placet.io.tables.controls`): ``"bold"``, the
         difference ``"length_a - length_b"`` (or ``"length"``, if there is no such column), ``"one-hot(slot_a -
         slot_b)"`` for a column per value.  Votes with different controls are then kept apart.
     time : column of dates (2024-06-01) or numbers.

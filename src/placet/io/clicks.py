@@ -8,11 +8,11 @@ import numpy as np
 from placet.data import DataError
 from placet.data.arrays import set_columns
 from placet.data.clicks import Clicks
-from placet.io.cells import as_number
-from placet.io.columns import find_column
 from placet.io.features import QIDS
 from placet.io.files import Source
-from placet.io.tables import read_table
+from placet.io.tables.cells import as_number
+from placet.io.tables.column_names import find_column
+from placet.io.tables.tables import read_table
 from placet.io.text import OnError
 
 DOCUMENTS = ("document", "doc", "document_id", "doc_id", "docid", "item", "item_id", "product_id", "prop_id", "url")

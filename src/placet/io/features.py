@@ -10,10 +10,10 @@ from placet.data import DataError, Queries
 from placet.data.arrays import Floats, set_columns
 from placet.data.memory import refuse_dense
 from placet.data.queries import Missing
-from placet.io.columns import ABOUT, find_column, plain_name, split_names
-from placet.io.controls import find_terms, row_terms
 from placet.io.files import Source
-from placet.io.tables import Rows, Sample, Table, read_table, write_table
+from placet.io.tables.column_names import ABOUT, find_column, plain_name, split_names
+from placet.io.tables.controls import find_terms, row_terms
+from placet.io.tables.tables import Rows, Sample, Table, read_table, write_table
 from placet.io.text import OnError, parse_whole, plural
 
 # Column names that are recognized by default.

@@ -15,10 +15,13 @@ from placet.data.scores import Scores
 from placet.io.ballots import looks_like_ballots, read_ballots, write_ballots
 from placet.io.battles import looks_like_battles, read_battles, write_battles
 from placet.io.clicks import ways_with_clicks
-from placet.io.columns import split_names
 from placet.io.features import looks_like_features, read_features, write_features
 from placet.io.files import Source, bare_suffix, is_pipe, spool, spool_stdin
-from placet.io.letor import (
+from placet.io.preferences import looks_like_preferences, read_preferences, write_preferences
+from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
+from placet.io.ratings import looks_like_ratings, read_ratings, write_ratings
+from placet.io.score_tables import looks_like_scores, read_scores, write_scores
+from placet.io.sparse.letor import (
     LetorAgg,
     looks_like_letor,
     looks_like_letor_agg,
@@ -27,13 +30,11 @@ from placet.io.letor import (
     write_letor,
     write_letor_agg,
 )
-from placet.io.preferences import looks_like_preferences, read_preferences, write_preferences
-from placet.io.preflib import looks_like_preflib, read_preflib, write_preflib
-from placet.io.ratings import looks_like_ratings, read_ratings, write_ratings
-from placet.io.score_tables import looks_like_scores, read_scores, write_scores
-from placet.io.sources import sniff_separator
-from placet.io.tables import SUFFIXES as TABLES
-from placet.io.tables import Sample, Table, read_table, take_sample
+from placet.io.sparse.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
+from placet.io.tables.column_names import split_names
+from placet.io.tables.row_sources import sniff_separator
+from placet.io.tables.tables import SUFFIXES as TABLES
+from placet.io.tables.tables import Sample, Table, read_table, take_sample
 from placet.io.text import OnError
 from placet.io.trec import (
     Qrels,
@@ -44,7 +45,6 @@ from placet.io.trec import (
     write_qrels,
     write_trec_run,
 )
-from placet.io.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
 
 
 @dataclass(frozen=True)

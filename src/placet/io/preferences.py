@@ -10,9 +10,9 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import set_columns
 from placet.data.breaking import partition
 from placet.io.ballots import is_table, parse_tiers, quoted_name
-from placet.io.columns import find_column
 from placet.io.files import Source, name_of, read_lines, write_lines
-from placet.io.tables import Sample, read_table, write_table
+from placet.io.tables.column_names import find_column
+from placet.io.tables.tables import Sample, read_table, write_table
 from placet.io.text import OnError, Problems
 
 # Column names that are recognized by default.

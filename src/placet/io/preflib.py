@@ -9,7 +9,7 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat
 from placet.data.rankings import Unlisted
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
-from placet.io.tables import Sample
+from placet.io.tables.tables import Sample
 from placet.io.text import OnError, Problems, format_number, parse_whole, quote
 
 TYPES = ("soc", "soi", "toc", "toi")

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError, Rankings
-from placet.io.ballot_controls import RowControls, columns_of, find_controls
-from placet.io.cells import repeated_pairs
-from placet.io.columns import find_column, split_names
 from placet.io.files import NamedBytes, Source, bare_suffix, first_lines, name_of, peek, read_bytes
-from placet.io.sources import in_memory
-from placet.io.tables import Sample, Table, read_table, write_table
+from placet.io.tables.ballot_controls import RowControls, columns_of, find_controls
+from placet.io.tables.cells import repeated_pairs
+from placet.io.tables.column_names import find_column, split_names
+from placet.io.tables.row_sources import in_memory
+from placet.io.tables.tables import Sample, Table, read_table, write_table
 from placet.io.text import OnError, parse_decimal
 
 # Column names that are recognized by default.

@@ -8,10 +8,10 @@ import numpy as np
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.data.scores import Scores
-from placet.io.cells import as_number
-from placet.io.columns import ABOUT, find_column, plain_name, split_names
 from placet.io.files import Source
-from placet.io.tables import Rows, Sample, Table, read_table, write_table
+from placet.io.tables.cells import as_number
+from placet.io.tables.column_names import ABOUT, find_column, plain_name, split_names
+from placet.io.tables.tables import Rows, Sample, Table, read_table, write_table
 from placet.io.text import OnError
 
 ITEMS = ("model", "model_name", "system", "system_name", "method", "submission", "algorithm", "checkpoint", "llm")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from placet.data import DataError, Rankings
 from placet.data.arrays import encode, frozen, offsets_from_sizes
 from placet.io.files import Source, name_of, read_lines, write_lines
-from placet.io.tables import Sample
+from placet.io.tables.tables import Sample
 from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
 
 _RUN = "a line is: topic Q0 document rank score tag"

@@ -7,7 +7,7 @@ import numpy as np
 
 from placet.kernels.jit import jit
 
-# Kinds of errors in a line; placet.io.letor turns these into messages.
+# Kinds of errors in a line; placet.io.sparse.letor turns these into messages.
 GRADE, QID, NO_QID, INDEX, VALUE, FEATURE_RANGE, LABEL, LABEL_RANGE = 1, 2, 3, 4, 5, 6, 7, 8
 
 SPACE, TAB, RETURN, NEWLINE, COLON, HASH, COMMA = 32, 9, 13, 10, 58, 35, 44

@@ -13,7 +13,7 @@ from typing import Any
 import placet
 from placet.io.escaping import in_html
 from placet.io.files import writing
-from placet.io.tables import write_table
+from placet.io.tables.tables import write_table
 from placet.report import figures
 from placet.report.script import SCRIPT
 from placet.report.style import CSS, PAGE_CSS

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from placet.data import DataError
-from placet.io.cells import as_number
 from placet.io.files import writing
-from placet.io.tables import Rows, read_table, write_table
+from placet.io.tables.cells import as_number
+from placet.io.tables.tables import Rows, read_table, write_table
 from placet.tracking.data import CLUTTER, SOUND_KM_PER_S, UNKNOWN, Arrivals, Beacons
 from placet.tracking.geometry import AXES
 from placet.tracking.track import Track

@@ -12,15 +12,15 @@ import numpy as np
 from placet.cli.reading import ballots_of
 from placet.data import Comparisons, DataError, Queries, Rankings, Scores
 from placet.io import FORMATS, read, read_slices
-from placet.io.ballot_tables import LAYOUTS, Columns, find_columns
 from placet.io.battles import find_layout
-from placet.io.columns import COUNTS, find_column, split_names
 from placet.io.features import LABELS, QIDS
 from placet.io.files import NamedBytes, bare_suffix, first_lines, peek
 from placet.io.preferences import KNOWN as PREFERENCES
 from placet.io.ratings import KNOWN
 from placet.io.score_tables import ITEMS, QUESTIONS, SCORES, TASKS, task_columns
-from placet.io.tables import SUFFIXES, Table, read_table, take_sample
+from placet.io.tables.ballot_tables import LAYOUTS, Columns, find_columns
+from placet.io.tables.column_names import COUNTS, find_column, split_names
+from placet.io.tables.tables import SUFFIXES, Table, read_table, take_sample
 from placet.studio.sources import files_of, paths_of, source_of
 
 PREVIEWED = 20

@@ -13,8 +13,8 @@ from placet.data import DataError, Queries
 from placet.data.parts import DerivedPiece, Summary, summary_of
 from placet.io.files import NamedBytes
 from placet.io.formats import FORMATS
-from placet.io.sources import Delimited, Lazy, open_part
-from placet.io.tables import SUFFIXES, Table
+from placet.io.tables.row_sources import Delimited, Lazy, open_part
+from placet.io.tables.tables import SUFFIXES, Table
 from placet.io.text import Problems
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.data.times import Times, time_column
-from placet.io.cells import as_number
-from placet.io.columns import find_column, plain_name, split_names
-from placet.io.tables import Rows
+from placet.io.tables.cells import as_number
+from placet.io.tables.column_names import find_column, plain_name, split_names
+from placet.io.tables.tables import Rows
 
 MOST_VALUES = 200
 _ONE_HOT = re.compile(r"\s*one[-_ ]hot\s*\((.*)\)\s*", re.IGNORECASE)

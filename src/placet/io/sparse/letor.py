@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from placet.data import DataError, Queries, Rankings
 from placet.data.arrays import is_sparse, set_columns, unique_names
-from placet.io import blocks
-from placet.io.blocks import MAX_FEATURES, Bad, Block, Buffers, DenseTable, Sparse
 from placet.io.files import COMPRESSED, Source, name_of, open_bytes, read_lines, write_lines
-from placet.io.relations import read_relations
-from placet.io.tables import Sample
+from placet.io.sparse import sparse_text
+from placet.io.sparse.relations import read_relations
+from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Block, Buffers, DenseTable, Sparse
+from placet.io.tables.tables import Sample
 from placet.io.text import OnError, Problems, format_number, parse_whole, quote
 from placet.kernels import interpreted
 
@@ -73,23 +73,23 @@ def read_letor(
     ``dtype=np.float32`` halves the memory.  Query names are ``int`` if all names in the file are whole numbers, else
     text.
 
-    ``relations``: files of "similarity", "links" and "sitemap" as in LETOR 3.0 (see ``placet.io.relations`` for their
-    lines); rows are named by ``#docid = name``.  They become ``Queries.relations``.
+    ``relations``: files of "similarity", "links" and "sitemap" as in LETOR 3.0 (see ``placet.io.sparse.relations`` for
+    their lines); rows are named by ``#docid = name``.  They become ``Queries.relations``.
     """
     problems = Problems(name_of(source), on_error)
-    dtype = blocks.checked_dtype(dtype)
+    dtype = sparse_text.checked_dtype(dtype)
     base = 0 if zero_based else 1
     limit = _feature_limit(n_features, max_features)
     named = relations is not None
     parsed, table = _read(source, base, limit, group is None, False, dtype, dense=sparse is not True, comments=named)
-    blocks.report_bad_lines(parsed, problems)
+    sparse_text.report_bad_lines(parsed, problems)
     n_rows = sum(len(block.indptr) - 1 for block in parsed)
     if n_rows == 0:
         raise DataError(f"{problems.name}: no rows; {_SHAPE}")
     width = max(block.top for block in parsed) + 1 if n_features is None else n_features
-    grade, line = blocks.column(parsed, "grade"), blocks.column(parsed, "line")
+    grade, line = sparse_text.column(parsed, "grade"), sparse_text.column(parsed, "line")
     qid = _query_names(parsed) if group is None else _query_numbers(group, line, parsed, problems.name)
-    found = Queries.from_arrays(blocks.matrix(parsed, width, sparse, table), grade, qid)
+    found = Queries.from_arrays(sparse_text.matrix(parsed, width, sparse, table), grade, qid)
     if is_sparse(found.X) and n_features is None and width > 10 * found.X.nnz:
         used = len(np.unique(found.X.indices))
         note = f"read as letor: of {width:,} features only {used:,} occur; check the largest index"
@@ -108,7 +108,7 @@ def read_document_names(source: Source) -> list[str | None]:
 
 
 def _document_names(parsed: list[Block]) -> list[str | None]:
-    found = (_DOCID.search(text) for text in blocks.column(parsed, "comment").tolist())
+    found = (_DOCID.search(text) for text in sparse_text.column(parsed, "comment").tolist())
     return [match.group(1) if match else None for match in found]
 
 
@@ -136,8 +136,8 @@ def _read(
         _parse, name=name, base=base, limit=limit, need_qid=need_qid, null=null, dtype=dtype, comments=comments
     )
     with open_bytes(source) as file:
-        table = DenseTable(dense, blocks.plain_size(file), dtype)
-        return blocks.parse_blocks(parse, blocks.read_blocks(file, name), table), table
+        table = DenseTable(dense, sparse_text.plain_size(file), dtype)
+        return sparse_text.parse_blocks(parse, sparse_text.read_blocks(file, name), table), table
 
 
 def _parse(
@@ -161,7 +161,7 @@ def _parse(
     if comments:
         columns["comment"] = _comments(buffers, token[:rows, 2])
     noted = [_explain(buffers, base, limit, *entry) for entry in bad[:n_bad].tolist()]
-    return blocks.build_block(buffers, columns, csr, slow, noted, answer, base, dtype)
+    return sparse_text.build_block(buffers, columns, csr, slow, noted, answer, base, dtype)
 
 
 def _name(token: bytes, source: str) -> str:
@@ -187,7 +187,7 @@ def _explain(buffers: Buffers, base: int, limit: int, line: int, kind: int, star
         kinds.QID: "the query name after qid: is empty",
         kinds.NO_QID: "no qid:",
     }
-    text = said[kind] if kind in said else blocks.explain_pair(kind, token, base, base + limit - 1)
+    text = said[kind] if kind in said else sparse_text.explain_pair(kind, token, base, base + limit - 1)
     way_out = _SHAPE
     if kind == kinds.NO_QID:
         way_out = "give the sizes of the queries with group=, or put qid:query after the grade"
@@ -200,7 +200,7 @@ def _explain(buffers: Buffers, base: int, limit: int, line: int, kind: int, star
 
 def _query_names(parsed: list[Block]) -> NDArray[Any]:
     """The query of every row: integers, or text if any name in the file is not a whole number."""
-    qid = blocks.column(parsed, "qid")
+    qid = sparse_text.column(parsed, "qid")
     return np.array([str(name) for name in qid.tolist()], dtype=object) if qid.dtype == object else qid
 
 
@@ -254,7 +254,7 @@ def write_letor(queries: Queries, target: Source) -> None:
             )
     order = np.argsort(queries.row, kind="stable")
     query, grade = queries.query[order].tolist(), queries.grade[order].tolist()
-    rows = zip(grade, query, blocks.format_rows(queries.X[order], 1))
+    rows = zip(grade, query, sparse_text.format_rows(queries.X[order], 1))
     write_lines(target, (f"{format_number(g)} qid:{names[q]} {pairs}".rstrip() for g, q, pairs in rows))
 
 
@@ -321,12 +321,12 @@ def read_letor_agg(source: Source, *, max_engines: int = 4096, on_error: OnError
     """
     problems = Problems(name_of(source), on_error)
     parsed, _ = _read(source, 1, max_engines, True, True, np.float64, dense=False, comments=True)
-    blocks.report_bad_lines(parsed, problems)
+    sparse_text.report_bad_lines(parsed, problems)
     rows = sum(len(block.indptr) - 1 for block in parsed)
     engines = max((block.top for block in parsed), default=-1) + 1
     if rows == 0 or engines == 0:
         raise DataError(f"{problems.name}: no rows with engines; {_AGG_SHAPE}")
-    grade = blocks.column(parsed, "grade")
+    grade = sparse_text.column(parsed, "grade")
     doc = np.array(_document_names(parsed), dtype=object)
     named = _query_names(parsed)
     rank = _ranks(parsed, rows, engines, problems.name)

@@ -10,15 +10,15 @@ from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import distinct
 from placet.data.engines.serial import Engine, add, engine_of
 from placet.data.parts import Log, Summary, first_span
-from placet.io.ballot_tables import find_columns
-from placet.io.columns import find_column, split_names
-from placet.io.cutting import spans_of
 from placet.io.features import QIDS
 from placet.io.formats import FORMATS, choose_format, expand, formats_with
-from placet.io.pieces import FilePiece, Survey
 from placet.io.ratings import KNOWN
-from placet.io.sources import Delimited, Lazy
-from placet.io.tables import Sample, Table, take_sample
+from placet.io.scanning.file_pieces import FilePiece, Survey
+from placet.io.scanning.split_files import spans_of
+from placet.io.tables.ballot_tables import find_columns
+from placet.io.tables.column_names import find_column, split_names
+from placet.io.tables.row_sources import Delimited, Lazy
+from placet.io.tables.tables import Sample, Table, take_sample
 from placet.io.text import Problems
 
 PART_BYTES = 1 << 26

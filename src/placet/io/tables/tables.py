@@ -11,10 +11,10 @@ import numpy as np
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
-from placet.io.cells import Column, as_number, as_numbers, code_cells, join_columns
 from placet.io.escaping import in_sheet
 from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, writing
-from placet.io.sources import FORMAT_OF, FORMATS, Delimited, Part, from_frame, in_memory, open_part
+from placet.io.tables.cells import Column, as_number, as_numbers, code_cells, join_columns
+from placet.io.tables.row_sources import FORMAT_OF, FORMATS, Delimited, Part, from_frame, in_memory, open_part
 from placet.io.text import MOST_LISTED, OnError, Problems, plural, quote
 
 SUFFIXES = tuple(FORMAT_OF)  # suffixes of table files

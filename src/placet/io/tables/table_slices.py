@@ -8,7 +8,7 @@ import numpy as np
 
 from placet.data import DataError
 from placet.io.formats import expand, read
-from placet.io.tables import Rows, Table, read_table
+from placet.io.tables.tables import Rows, Table, read_table
 from placet.io.text import OnError, Problems
 
 MOST_SLICES = 1000

@@ -13,11 +13,11 @@ from placet.data import DataError, Queries, Rankings
 from placet.data.arrays import list_of_rows, offsets_from_sizes
 from placet.io.features import read_features
 from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, read_lines
-from placet.io.letor import read_letor
-from placet.io.tables import SUFFIXES
+from placet.io.sparse.letor import read_letor
+from placet.io.sparse.xmc import is_xmc, read_label_scores, read_xmc
+from placet.io.tables.tables import SUFFIXES
 from placet.io.text import OnError, Problems, parse_decimal, quote
 from placet.io.trec import Qrels, read_qrels, read_trec_run
-from placet.io.xmc import is_xmc, read_label_scores, read_xmc
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -1,6 +1,6 @@
 """Controls of the rows of ballots, from the columns of a table.
 
-In a long table (a row per ballot and item) a control is written as for votes (`placet.io.controls`): "position",
+In a long table (a row per ballot and item) a control is written as for votes (`placet.io.tables.controls`): "position",
 "one-hot(position)", "shown - seen".  In a wide table a control has one column per item: "shown" means the columns
 "shown_tea", "shown_milk", ...  (or "tea shown", "shown [tea]").
 
@@ -16,9 +16,9 @@ import numpy as np
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
-from placet.io.columns import name_in_brackets, plain_name, split_names
-from placet.io.controls import MOST_VALUES, Term, find_terms, row_terms
-from placet.io.tables import Rows
+from placet.io.tables.column_names import name_in_brackets, plain_name, split_names
+from placet.io.tables.controls import MOST_VALUES, Term, find_terms, row_terms
+from placet.io.tables.tables import Rows
 from placet.io.text import quote
 
 EVERY = "items"

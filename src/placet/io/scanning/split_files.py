@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Any
 
 from placet.io.files import plain_path
-from placet.io.pieces import FilePiece, Span, parquet_rows
-from placet.io.sources import Delimited, Lazy
+from placet.io.scanning.file_pieces import FilePiece, Span, parquet_rows
+from placet.io.tables.row_sources import Delimited, Lazy
 
 
 def spans_of(piece: FilePiece, part_bytes: int) -> list[Span]:

@@ -12,10 +12,10 @@ from numpy.typing import DTypeLike
 
 from placet.data import DataError
 from placet.data.arrays import offsets_from_sizes
-from placet.io import blocks
-from placet.io.blocks import MAX_FEATURES, Bad, Block, Buffers, DenseTable
 from placet.io.files import Source, name_of, open_bytes, read_lines, write_lines
-from placet.io.tables import Sample
+from placet.io.sparse import sparse_text
+from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Block, Buffers, DenseTable
+from placet.io.tables.tables import Sample
 from placet.io.text import OnError, Problems, parse_decimal, parse_whole, quote
 from placet.kernels import interpreted
 
@@ -77,9 +77,9 @@ def read_xmc(source: Source, *, dtype: DTypeLike = np.float64, on_error: OnError
     """Read points, features and labels from extreme classification text; the header's counts are checked."""
     name = name_of(source)
     problems = Problems(name, on_error)
-    dtype = blocks.checked_dtype(dtype)
+    dtype = sparse_text.checked_dtype(dtype)
     with open_bytes(source) as file:
-        texts = blocks.read_blocks(file, name)
+        texts = sparse_text.read_blocks(file, name)
         first = next(texts, None)
         if first is None:
             raise DataError(f"{name}: the file is empty; nothing can be read from it")
@@ -87,12 +87,12 @@ def read_xmc(source: Source, *, dtype: DTypeLike = np.float64, on_error: OnError
         points, features, labels = _header(first.token(0, end), name)
         first.text, first.lines = first.text[end:], first.lines - 1
         parse = partial(_parse, features=features, labels=labels, dtype=dtype)
-        parsed = blocks.parse_blocks(parse, _chain(first, texts), DenseTable(False, None, dtype))
+        parsed = sparse_text.parse_blocks(parse, _chain(first, texts), DenseTable(False, None, dtype))
     for block in parsed[:1]:
         block.lines += 1  # the header
         block.columns["line"] += 1
         block.bad = [bad._replace(line=bad.line + 1) for bad in block.bad]
-    blocks.report_bad_lines(parsed, problems)
+    sparse_text.report_bad_lines(parsed, problems)
     left_out = sum(len(block.bad) for block in parsed)
     return _matrices(parsed, points - left_out, features, labels, dtype, name)
 
@@ -130,7 +130,7 @@ def _parse(buffers: Buffers, *, features: int, labels: int, dtype: DTypeLike) ->
     sets = np.empty(rows, dtype=object)
     for r in range(rows):
         sets[r] = np.sort(label[label_ptr[r] : label_ptr[r + 1]])
-    block = blocks.build_block(buffers, {"line": line, "labels": sets}, csr, slow, noted, answer, 0, dtype)
+    block = sparse_text.build_block(buffers, {"line": line, "labels": sets}, csr, slow, noted, answer, 0, dtype)
     return _drop_repeats(block)
 
 
@@ -151,7 +151,7 @@ def _explain(buffers: Buffers, features: int, labels: int, line: int, kind: int,
         kinds.LABEL: f"labels {quote(token)} are not whole numbers with commas between them",
         kinds.LABEL_RANGE: f"label {quote(token)} is not in 0..{labels - 1}",
     }
-    text = said[kind] if kind in said else blocks.explain_pair(kind, token, 0, features - 1)
+    text = said[kind] if kind in said else sparse_text.explain_pair(kind, token, 0, features - 1)
     beyond = kind in (kinds.LABEL_RANGE, kinds.FEATURE_RANGE)
     return Bad(line, str(kind), text, "correct the header or the line" if beyond else _SHAPE)
 
@@ -160,8 +160,8 @@ def _matrices(parsed: list[Block], points: int, features: int, labels: int, dtyp
     """The matrices, if there are as many points as the header says; blank lines after the last point do not count."""
     from scipy.sparse import csr_matrix
 
-    sets = blocks.column(parsed, "labels") if parsed else np.empty(0, dtype=object)
-    X = blocks.matrix(parsed, features, True, DenseTable(False, None, dtype))
+    sets = sparse_text.column(parsed, "labels") if parsed else np.empty(0, dtype=object)
+    X = sparse_text.matrix(parsed, features, True, DenseTable(False, None, dtype))
     n = len(sets)
     while n > max(points, 0) and X.indptr[n] == X.indptr[n - 1] and len(sets[n - 1]) == 0:
         n -= 1
@@ -179,7 +179,7 @@ def write_xmc(data: MultiLabel, target: Source) -> None:
     def lines() -> Iterator[str]:
         X, Y = data.X, data.Y
         yield f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}"
-        for r, pairs in enumerate(blocks.format_rows(X, 0)):
+        for r, pairs in enumerate(sparse_text.format_rows(X, 0)):
             own = ",".join(map(str, Y.indices[Y.indptr[r] : Y.indptr[r + 1]].tolist()))
             yield f"{own} {pairs}" if pairs else own
 
@@ -240,6 +240,6 @@ def write_label_scores(scores: "csr_matrix", target: Source) -> None:
 
     def lines() -> Iterator[str]:
         yield f"{scores.shape[0]} {scores.shape[1]}"
-        yield from blocks.format_rows(scores, 0)
+        yield from sparse_text.format_rows(scores, 0)
 
     write_lines(target, lines())

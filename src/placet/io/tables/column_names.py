@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from placet.data import DataError
 
 if TYPE_CHECKING:
-    from placet.io.tables import Table
+    from placet.io.tables.tables import Table
 
 COUNTS = ("weight", "count")  # optional columns that say how often a row counts
 # Columns that describe a row and are neither items nor features.

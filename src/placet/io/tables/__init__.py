@@ -1,0 +1,1 @@
+"""What readers of tables share: rows of any source, named columns, cells, controls, layouts, slices."""
