@@ -18,7 +18,7 @@ from benchmarks.harness import compare, main
 from placet.simulate.signals import RankedSignals, ranked_signals, simulated_path
 from placet.tracking import Beacons, RankedSignalTracker
 from placet.tracking.geometry import distances
-from placet.tracking.model import evidence, log_likelihood
+from placet.tracking.observation_model import evidence, log_likelihood
 
 STEPS, PARTICLES, DIFFUSION, SIGMA = 300, 10_000, 0.005, 0.02
 

@@ -100,7 +100,7 @@ def report() -> Iterator[Entry]:
 
 def axioms() -> Iterator[Entry]:
     import placet.axioms
-    from placet.axioms.wording import MEANING
+    from placet.axioms.sentences import MEANING
 
     for name in placet.axioms.AXIOMS:
         yield name, [f"{escaped(MEANING[name]).capitalize()}.", "", *entry(placet.axioms.AXIOMS[name])]

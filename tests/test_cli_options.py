@@ -14,7 +14,7 @@ from rich.console import Console
 
 import placet
 from placet.aggregate import MODELS, RULES
-from placet.cli import output, terminal
+from placet.cli.common import console_output, terminal_tables
 from placet.data.parameters import check_parameters
 
 VOTES = "model_a,model_b,winner\nx,y,model_a\ny,z,model_b\nx,z,tie\nz,x,model_a\ny,x,model_a\n"
@@ -164,7 +164,7 @@ ROWS = [["a-model-of-a-long-name-2024-10-22", 1.23456, 0.1, 1, "words " * 20], [
 
 @pytest.mark.parametrize(("width", "whole"), [(120, True), (90, True), (40, False), (10, False)])
 def test_wide_tables_wrap_texts_first_names_last_and_numbers_never(width, whole):
-    table, least = terminal.drawn_table(HEAD, ROWS, width)
+    table, least = terminal_tables.drawn_table(HEAD, ROWS, width)
     paper = io.StringIO()
     Console(file=paper, width=max(width, least)).print(table)
     text = paper.getvalue()
@@ -179,10 +179,10 @@ def test_a_bar_is_drawn_only_when_work_takes_long(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with output.progress_bar("quick work", after=30.0) as bar:
+    with console_output.progress_bar("quick work", after=30.0) as bar:
         bar(1, 2)
     assert capsys.readouterr().err == ""
-    with output.progress_bar("long work", after=0.05) as bar:
+    with console_output.progress_bar("long work", after=0.05) as bar:
         time.sleep(0.3)
         bar(1, 2)
     assert "long work" in capsys.readouterr().err

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import placet
-from placet.cli import defaults
-from placet.cli.defaults import default_method, default_note
+from placet.cli.common import default_method as defaults
+from placet.cli.common.default_method import default_method, default_note
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from placet import consensus, simulate
-from placet.cli.results import interval_ends
-from placet.cli.terminal import aligned_cells, drawn_table, interval_bars
+from placet.cli.common.consensus_output import interval_ends
+from placet.cli.common.terminal_tables import aligned_cells, drawn_table, interval_bars
 
 FINITE = st.floats(-1e6, 1e6)
 ERRORS = st.floats(1e-6, 1e4)

@@ -3,7 +3,7 @@
 import pytest
 
 import placet
-from placet.cli.wording import in_options
+from placet.cli.common.option_wording import in_options
 from placet.data import DataError
 from placet.io.formats import FORMATS
 

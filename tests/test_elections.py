@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import placet
 from placet.aggregate import RULES
-from placet.aggregate.rules import pairwise, runoff
+from placet.aggregate.rules import pairwise_contests, runoff
 from placet.aggregate.rules import stv as transferable
 from placet.aggregate.rules.kemeny import pair_tables
 from placet.aggregate.rules.stv import count_votes
@@ -127,7 +127,7 @@ def test_ranked_pairs_by_every_order_of_equal_pairs(strength, r):
 def test_ranked_pairs_beyond_the_outcomes_that_are_followed_locks_none_of_the_equals(monkeypatch):
     cycle = Rankings.from_orders([["a", "b", "c", "d"], ["b", "c", "a", "d"], ["c", "a", "b", "d"]])
     assert RULES["ranked-pairs"](cycle).tolist() == [0, 0, 0, -3]
-    monkeypatch.setattr(pairwise, "MOST_UNIVERSES", 1)
+    monkeypatch.setattr(pairwise_contests, "MOST_UNIVERSES", 1)
     assert RULES["ranked-pairs"](cycle).tolist() == [0, 0, 0, -1]
     assert "more than 1 outcomes of ties" in RULES["ranked-pairs"].run(cycle).notes[0]
 

@@ -7,7 +7,7 @@ import placet
 from placet.data import DataError, Lists
 from placet.losses import LOSSES
 from placet.metrics import METRICS, compare, interrater, propensities
-from placet.metrics.table import BY_SUBTOPIC
+from placet.metrics.metric_table import BY_SUBTOPIC
 from placet.rank import LinearRanker, probabilities
 
 HIDDEN = np.ma.masked_array([1.0, 2.0], [False, True])

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import placet
 from placet.cli import app
-from placet.cli.output import json_text
-from placet.cli.terminal import drawn_table
+from placet.cli.common.console_output import json_text
+from placet.cli.common.terminal_tables import drawn_table
 from placet.io import escaping
 from placet.report import consensus_page
 

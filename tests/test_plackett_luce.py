@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from placet.data import Lists
 from placet.kernels import vector
 from placet.kernels.losses import quadrature
-from placet.losses import LOSSES, columns
+from placet.losses import LOSSES, list_columns
 
 RNG = np.random.default_rng(11)
 
@@ -153,12 +153,12 @@ def test_shuffle_depends_on_seed_and_row_alone():
     value, grad = LOSSES["listmle"](s, lists)
     assert LOSSES["listmle"](s, lists)[1].tobytes() == grad.tobytes()
     assert LOSSES["listmle"](s, lists, random_state=1)[0] != value
-    before = columns.ROWS_PER_RANGE
-    columns.ROWS_PER_RANGE = 1000
+    before = list_columns.ROWS_PER_RANGE
+    list_columns.ROWS_PER_RANGE = 1000
     try:
         assert LOSSES["listmle"](s, lists)[1].tobytes() == grad.tobytes()
     finally:
-        columns.ROWS_PER_RANGE = before
+        list_columns.ROWS_PER_RANGE = before
 
 
 def test_topk_counts_places():

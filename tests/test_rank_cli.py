@@ -504,7 +504,7 @@ def test_an_interrupt_saves_the_best_model_so_far(folder, ranker):
 
 
 def test_progress_is_drawn_only_on_a_terminal(monkeypatch, capsys):
-    from placet.cli.rank import showing_progress
+    from placet.cli.train import showing_progress
 
     with showing_progress("ndcg@10") as silent:
         assert silent is None

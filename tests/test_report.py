@@ -18,12 +18,12 @@ import placet
 from placet.aggregate import MODELS, RULES, Consensus
 from placet.aggregate.scores.score_consensus import SCORE_METHODS
 from placet.axioms import audit
-from placet.axioms.wording import MEANING
+from placet.axioms.sentences import MEANING
 from placet.cli import app
 from placet.report import Origin, consensus_page, write_consensus_page
-from placet.report.audit import QUESTIONS
+from placet.report.audit_section import QUESTIONS
+from placet.report.method_words import METHODS
 from placet.report.numbers import number
-from placet.report.words import METHODS
 
 VOID = {"meta", "br", "img"}
 

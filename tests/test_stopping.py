@@ -10,8 +10,9 @@ import time
 import pytest
 
 import placet
-from placet.cli import app, main, stopping
-from placet.cli.stopping import GRACE, exit_code
+from placet.cli import app, main
+from placet.cli.common import stopping
+from placet.cli.common.stopping import GRACE, exit_code
 
 BUSY = {
     "python": "while True: pass",
@@ -26,7 +27,7 @@ BUSY = {
 SCRIPT = """
 import sys, time
 from numba import njit
-from placet.cli.stopping import run
+from placet.cli.common.stopping import run
 
 @njit(nogil=True)
 def deep(end):
@@ -74,7 +75,7 @@ def test_a_signal_in_a_callback_which_drops_exceptions_is_not_lost():
     dropped = "ctypes.CFUNCTYPE(None)(lambda: [os.kill(os.getpid(), 15), *range(9)] and None)()"
     script = f"""
 import ctypes, os, time
-from placet.cli.stopping import run
+from placet.cli.common.stopping import run
 
 def command():
     {dropped}
@@ -120,7 +121,7 @@ main()
 
 
 def test_memory_that_runs_out_is_said():
-    script = "import numpy as np\nfrom placet.cli.stopping import run\nrun(lambda: np.ones((1 << 45,)))"
+    script = "import numpy as np\nfrom placet.cli.common.stopping import run\nrun(lambda: np.ones((1 << 45,)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 2
     assert "memory ran out" in done.stderr
@@ -132,7 +133,7 @@ def test_a_signal_at_the_very_start_or_end_leaves_no_traceback(nth, code):
     """Calls of signal.signal: the handlers of both signals, then what was there before."""
     script = f"""
 import os, signal
-from placet.cli.stopping import run
+from placet.cli.common.stopping import run
 set_handler, calls = signal.signal, []
 def then_signal(*args):
     calls.append(args)
@@ -189,7 +190,7 @@ assert os.waitpid(child, 0)[1] == 0
     ],
 )
 def test_little_memory_and_crashes_are_told(limit, busy, code, words):
-    script = f"import os\nfrom placet.cli.stopping import run\ndef command():\n    {busy}\nrun(command)"
+    script = f"import os\nfrom placet.cli.common.stopping import run\ndef command():\n    {busy}\nrun(command)"
 
     def limited():
         if limit:
@@ -226,7 +227,7 @@ def test_the_server_ends_by_its_own_handlers(monkeypatch):
 
     ran = []
     monkeypatch.setattr(placet.cli, "_run", lambda: ran.append("alone"))
-    monkeypatch.setattr(placet.cli.stopping, "run", lambda command: ran.append("watched"))
+    monkeypatch.setattr(placet.cli.common.stopping, "run", lambda command: ran.append("watched"))
     for words in (["placet", "serve", "x"], ["placet", "describe", "x"]):
         monkeypatch.setattr(sys, "argv", words)
         monkeypatch.setattr("warnings.showwarning", None)

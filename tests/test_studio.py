@@ -24,10 +24,10 @@ from placet import io, simulate
 from placet.studio.app import application
 from placet.studio.jobs import Jobs
 from placet.studio.pages import HERE
+from placet.studio.question import Question
 from placet.studio.security import Rate
 from placet.studio.server import _listen
 from placet.studio.store import Store
-from placet.studio.words import Question
 
 TOKEN = "a-token-for-tests"
 NASTY = "<script>alert(1)<b>\"'&\u202e.csv"
@@ -730,7 +730,7 @@ def test_history_is_that_of_the_library(browser, dated, ballots):
     ],
 )  # fmt: skip
 def test_the_step_of_a_history_cuts_its_time_into_several(times, step):
-    from placet.studio.tasks.history import step_for
+    from placet.studio.tasks.scores_over_time import step_for
 
     found = step_for(np.array(times, "datetime64[s]" if isinstance(times[0], str) else float))
     assert found == step if isinstance(step, str) else found == pytest.approx(step)

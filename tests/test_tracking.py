@@ -15,10 +15,10 @@ from placet.threads import get_threads, set_threads
 from placet.tracking import Arrivals, Beacons, RankedSignalTracker, SignalModel
 from placet.tracking.estimate import _diffusion
 from placet.tracking.geometry import displacements, distances, exact_distance, moments, two_clouds
-from placet.tracking.model import evidence, log_likelihood
 from placet.tracking.motion import free_motion
+from placet.tracking.observation_model import evidence, log_likelihood
 from placet.tracking.particles import FilterRun, Genealogy
-from placet.tracking.track import combine_chains
+from placet.tracking.track_result import combine_chains
 
 SQUARE = Beacons([[0, 0], [10, 0], [0, 10], [10, 10], [5, 12]], speed=1.0)
 SEA = Beacons([[-60, -110], [-56, -110], [-58, -98], [-60, -86], [-56, -86]], geometry="geographic")

@@ -12,7 +12,7 @@ from scipy.stats import expon
 from placet.kernels.tracking import association
 from placet.tracking import Arrivals, Beacons, SignalModel, min_factor_inference
 from placet.tracking.minfactor import factor_messages
-from placet.tracking.model import association_probabilities, evidence, log_likelihood
+from placet.tracking.observation_model import association_probabilities, evidence, log_likelihood
 
 WINDOW = (0.0, 6.0)
 
@@ -34,7 +34,7 @@ def normal_cdf(x, mean, sigma):
 
 
 def oracle(mean, sigma, detection, rate, time, capacity, ranked=True, label=None):
-    """The formula of ``placet.tracking.model``, association by association: density and P(signal j from source i)."""
+    """The formula of ``placet.tracking.observation_model``, association by association: density and P(signal j from source i)."""
     low, high = WINDOW
     cut = time[-1] if len(time) == capacity else high
     total, share = 0.0, np.zeros((len(time), len(mean)))

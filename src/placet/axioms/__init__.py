@@ -6,7 +6,6 @@ or decide them by theorem; ``margins`` and ``worst_case`` bound how badly positi
 ``explain`` describes a witness in one sentence.
 """
 
-from placet.axioms.agreement import Agreement, Contested, compare_methods
 from placet.axioms.audits import Audit, AuditSet, MethodAudit, audit
 from placet.axioms.checks import RELAXED
 from placet.axioms.election_checks import AXIOMS
@@ -16,10 +15,11 @@ from placet.axioms.linear_programs import WorstCase, worst_case
 from placet.axioms.outcome import Method, as_method, majority_relation, positional_method
 from placet.axioms.positional import Margins, find_tie_between, margins, margins_table, rotations
 from placet.axioms.profiles import Domain, Profile
+from placet.axioms.rule_agreement import Agreement, Contested, compare_methods
 from placet.axioms.sensitivity import Sensitivity
+from placet.axioms.sentences import MEANING, explain, format_profile
 from placet.axioms.verdict import Verdict, search, verdicts
 from placet.axioms.witness import Witness
-from placet.axioms.wording import MEANING, explain, format_profile
 
 __all__ = [
     "AXIOMS",

@@ -10,7 +10,6 @@ import numpy as np
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.consensus import shares_agents
 from placet.aggregate.instances import split
-from placet.axioms.agreement import Agreement, compare_methods
 from placet.axioms.checks import CLOSE, least_shares
 from placet.axioms.evidence import beyond_chance
 from placet.axioms.findings import (
@@ -23,6 +22,7 @@ from placet.axioms.findings import (
 )
 from placet.axioms.outcome import Method, Relation, as_method, relation, tiers
 from placet.axioms.profiles import PairWeights, first_shares, pair_weights
+from placet.axioms.rule_agreement import Agreement, compare_methods
 from placet.axioms.sensitivity import Sensitivity, sensitivity
 from placet.axioms.verdict import Verdict, theorems, verdicts
 from placet.data import Comparisons, Rankings

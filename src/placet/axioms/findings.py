@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placet.aggregate import Consensus
-from placet.axioms import wording
+from placet.axioms import sentences
 from placet.axioms.evidence import LEVEL
 from placet.axioms.outcome import Relation, relation, sole_winner
 from placet.axioms.verdict import Verdict
@@ -50,11 +50,11 @@ class Duel:
 
     def sentence(self) -> str:
         """A sentence such as "Three of five voters put x above y, yet y ends above x."."""
-        ties = f" and {wording.in_words(self.ties)} tie them" if self.ties else ""
+        ties = f" and {sentences.in_words(self.ties)} tie them" if self.ties else ""
         end = f"{self.x} and {self.y} tie" if self.tied else f"{self.y} ends above {self.x}"
         which = " who rank both" if self.silent > 0 else ""
-        who = wording.voters_put(self.wins, self.wins + self.losses + self.ties, self.noun, which)
-        return wording.capitalize(f"{who} {self.x} above {self.y}{ties}, yet {end}.")
+        who = sentences.voters_put(self.wins, self.wins + self.losses + self.ties, self.noun, which)
+        return sentences.capitalize(f"{who} {self.x} above {self.y}{ties}, yet {end}.")
 
 
 @dataclass(frozen=True)
@@ -98,15 +98,15 @@ def ballot_findings(audit: "Audit") -> list[Finding]:
     found += _majority_findings(audit)
     if audit.near:
         pairs = [f"{d.x} over {d.y} ({d.share:.1%})" for d in audit.near]
-        narrow = wording.count_of(
+        narrow = sentences.count_of(
             len(pairs), "majority that the ranking follows is", "majorities that the ranking follows are"
         )
-        text = f"{narrow} narrow: {wording.join_names(pairs)}."
+        text = f"{narrow} narrow: {sentences.join_names(pairs)}."
         found.append(Finding("near misses", "info", None, text))
     if audit.sensitivity is not None and n > 1:
-        found.append(Finding("sensitivity", "info", None, wording.explain_sensitivity(audit.sensitivity)))
-    found.append(Finding("agreement", "info", None, wording.explain_agreement(audit.agreement)))
-    found += [Finding("agreement", "info", None, wording.explain_contested(c)) for c in audit.agreement.contested[:3]]
+        found.append(Finding("sensitivity", "info", None, sentences.explain_sensitivity(audit.sensitivity)))
+    found.append(Finding("agreement", "info", None, sentences.explain_agreement(audit.agreement)))
+    found += [Finding("agreement", "info", None, sentences.explain_contested(c)) for c in audit.agreement.contested[:3]]
     found += [_theory_finding(v, audit.method, n) for v in audit.theory if not v.kept]
     return found
 
@@ -116,7 +116,7 @@ def _ranking_sentence(result: Consensus) -> str:
         return "There are no items."
     best = result.ranking[0]
     names = best if isinstance(best, tuple) else (best,)
-    return f"{wording.join_names(names)} {'come' if len(names) > 1 else 'comes'} first by {result.method}."
+    return f"{sentences.join_names(names)} {'come' if len(names) > 1 else 'comes'} first by {result.method}."
 
 
 def _ties_finding(audit: "Audit") -> Finding:
@@ -125,7 +125,7 @@ def _ties_finding(audit: "Audit") -> Finding:
         chooses = " Where several orders are equally good this rule takes one, the same each time."
     if not audit.ties:
         return Finding("universality", "kept", None, f"No two items tie, so no tie had to be broken.{chooses}")
-    groups = "; ".join(wording.join_names(group) for group in audit.ties[:5])
+    groups = "; ".join(sentences.join_names(group) for group in audit.ties[:5])
     more = f" and {len(audit.ties) - 5} more groups" if len(audit.ties) > 5 else ""
     return Finding("universality", "broken", None, f"Ties are shown, not broken: {groups}{more} tie.{chooses}")
 
@@ -148,7 +148,7 @@ def _winner_finding(
 
 def _pareto_finding(audit: "Audit") -> Finding:
     total, broken = len(audit.pareto), audit.pareto_broken
-    pairs = wording.count_of(total, "pair", "pairs")
+    pairs = sentences.count_of(total, "pair", "pairs")
     voters = "votes" if audit.from_pairs else "voters who rank both items" if audit.partial else "voters"
     if not total:
         return Finding("pareto", "does not apply", None, f"On no pair of items do all {voters} agree.")
@@ -161,15 +161,15 @@ def _pareto_finding(audit: "Audit") -> Finding:
         if not broken:
             return Finding("pareto", WITHIN, None, f"{text}, none beyond chance (so few votes are on these pairs).")
         text += f", {len(broken):,} of these beyond chance"
-    which = wording.join_names([f"{x} above {y}" for x, y in broken])
+    which = sentences.join_names([f"{x} above {y}" for x, y in broken])
     return Finding("pareto", "broken", None, f"{text}: {which}.")
 
 
 def _majority_findings(audit: "Audit") -> list[Finding]:
     total, broken = audit.majorities, audit.contradicted
     if not broken:
-        text = f"The ranking contradicts none of {wording.count_of(total, 'pairwise majority', 'pairwise majorities')}."
-        return [Finding("strong-condorcet", "kept", 0.0, text)]
+        majorities = sentences.count_of(total, "pairwise majority", "pairwise majorities")
+        return [Finding("strong-condorcet", "kept", 0.0, f"The ranking contradicts none of {majorities}.")]
     epsilon = audit.epsilon
     limit = f"it follows every one of more than {0.5 + epsilon:.1%}" if epsilon < 0.5 - 1e-9 else "some are unanimous"
     text = f"The ranking contradicts {len(broken):,} of {total:,} pairwise majorities; {limit} (epsilon {epsilon:.4f})."
@@ -185,7 +185,7 @@ def _majority_findings(audit: "Audit") -> list[Finding]:
 
 def _theory_finding(v: Verdict, method: str, n: int) -> Finding:
     found = verdict_finding(v)
-    text = f"With {n} items {method} can break '{wording.MEANING[v.axiom]}': {found.text}"
+    text = f"With {n} items {method} can break '{sentences.MEANING[v.axiom]}': {found.text}"
     return Finding(f"{v.axiom} in theory", "broken", found.margin, text)
 
 
@@ -195,12 +195,12 @@ def _theory_finding(v: Verdict, method: str, n: int) -> Finding:
 def verdict_finding(v: Verdict) -> Finding:
     """A verdict on a method, without ballots, as a finding."""
     if v.kept:
-        return Finding(v.axiom, "kept", v.margin, wording.capitalize(wording.MEANING[v.axiom]) + ".")
+        return Finding(v.axiom, "kept", v.margin, sentences.capitalize(sentences.MEANING[v.axiom]) + ".")
     if v.witness is None:
         scope = "all" if v.complete else "a sample of"
         text = f"No violation in {scope} {v.searched:,} profiles that were searched."
         return Finding(v.axiom, "not broken", None, text)
-    return Finding(v.axiom, "broken", v.margin, wording.explain(v.witness) + _largest_share_text(v))
+    return Finding(v.axiom, "broken", v.margin, sentences.explain(v.witness) + _largest_share_text(v))
 
 
 def _largest_share_text(v: Verdict) -> str:
@@ -221,7 +221,7 @@ def instance_findings(audits: "Mapping[Hashable, Audit]") -> list[Finding]:
         return [Finding("instances", "info", None, "There are no instances.")]
     sizes = sorted(len(a.consensus.items) for a in every)
     range_of_sizes = f"{sizes[0]:,} to {sizes[-1]:,} items each" if sizes[0] < sizes[-1] else f"{sizes[0]:,} items each"
-    total = wording.count_of(len(every), "instance was", "instances were")
+    total = sentences.count_of(len(every), "instance was", "instances were")
     found = [Finding("instances", "info", None, f"{total} audited, {range_of_sizes}.")]
     found += [
         _count_finding("universality", audits, lambda a: True, lambda a: not a.ties, "", "no two items tie"),
@@ -284,9 +284,9 @@ def _count_finding(
     scope = f"Of {_instances(len(audits))}, in {len(where):,} {premise}; in" if premise else "In"
     base = "these" if premise else _instances(len(audits))
     text = f"{scope} {len(where) - len(broken):,} of {base} {conclusion}"
-    text += f"; not in {wording.join_names(broken)}." if broken else "."
+    text += f"; not in {sentences.join_names(broken)}." if broken else "."
     return Finding(check, "broken" if broken else "kept", None, text)
 
 
 def _instances(n: int) -> str:
-    return wording.count_of(n, "instance", "instances")
+    return sentences.count_of(n, "instance", "instances")

@@ -9,19 +9,19 @@ import typer
 from placet.cli import (
     aggregate,
     audit,
+    compare,
     completion,
-    data,
     demo,
+    describe,
     diff,
     evaluate,
-    rank,
     serve,
     simulate,
-    stopping,
-    systems,
     track,
+    train,
 )
-from placet.cli.output import say
+from placet.cli.common import stopping
+from placet.cli.common.console_output import say
 from placet.kernels import tell_when_compiling
 
 app = typer.Typer(
@@ -30,15 +30,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Turn any evidence of preference into a ranking that says how sure it is.",
 )
-app.command("describe")(data.describe)
-app.command("convert")(data.convert)
+app.command("describe")(describe.describe)
+app.command("convert")(describe.convert)
 app.command("aggregate")(aggregate.aggregate)
 app.command("diff")(diff.diff)
 app.command("audit")(audit.audit)
 app.command("evaluate")(evaluate.evaluate)
-app.command("train")(rank.train)
-app.command("score")(rank.score)
-app.command("compare")(systems.compare)
+app.command("train")(train.train)
+app.command("score")(train.score)
+app.command("compare")(compare.compare)
 app.add_typer(simulate.app, name="simulate")
 app.command("track")(track.track)
 app.command("serve")(serve.serve)

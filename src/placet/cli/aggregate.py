@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.defaults import check_defaults, default_method, default_note
-from placet.cli.groups import mixture_of, say_groups, split_parameters
-from placet.cli.in_parts import InParts, OnDask, open_parts
-from placet.cli.models import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, check_drift, model_options
-from placet.cli.options import (
+from placet.cli.common.consensus_output import WRITERS, result_json, show_result, show_tiers
+from placet.cli.common.console_output import LONG, check_suffix, parameters, progress_bar, say, show_json, value_of
+from placet.cli.common.default_method import check_defaults, default_method, default_note
+from placet.cli.common.model_options import AGENTS_HELP, CONTROL_HELP, DRIFT_HELP, STEP_HELP, check_drift, model_options
+from placet.cli.common.options import (
     AsJson,
     FormatName,
     Level,
@@ -24,10 +24,10 @@ from placet.cli.options import (
     ranked_formats,
     reads,
 )
-from placet.cli.origin import origin, page_title
-from placet.cli.output import LONG, check_suffix, parameters, progress_bar, say, show_json, value_of
-from placet.cli.reading import read_all, read_boards, read_parts
-from placet.cli.results import WRITERS, result_json, show_result, show_tiers
+from placet.cli.common.parts_option import InParts, OnDask, open_parts
+from placet.cli.common.provenance import origin, page_title
+from placet.cli.common.read_files import read_all, read_boards, read_parts
+from placet.cli.common.voter_groups import mixture_of, say_groups, split_parameters
 
 if TYPE_CHECKING:
     from placet.aggregate.result.boards import Board

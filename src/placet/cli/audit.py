@@ -5,9 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.options import AsJson, FormatName, Out, Param, check_reading, complete_methods, ranked_formats, reads
-from placet.cli.output import check_suffix, deliver, parameters, progress_bar, say
-from placet.cli.reading import ballots_of
+from placet.cli.common.console_output import check_suffix, deliver, parameters, progress_bar, say
+from placet.cli.common.options import (
+    AsJson,
+    FormatName,
+    Out,
+    Param,
+    check_reading,
+    complete_methods,
+    ranked_formats,
+    reads,
+)
+from placet.cli.common.read_files import ballots_of
 
 if TYPE_CHECKING:
     from placet.axioms import Audit, AuditSet, MethodAudit

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from placet.cli.options import Seed
-from placet.cli.output import say, show_table
-from placet.cli.results import show_result
+from placet.cli.common.consensus_output import show_result
+from placet.cli.common.console_output import say, show_table
+from placet.cli.common.options import Seed
 from placet.cli.simulate import names, truth
 
 

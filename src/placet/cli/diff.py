@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.options import AsJson, Level, Out
-from placet.cli.output import check_suffix, deliver, progress_bar, say
+from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say
+from placet.cli.common.options import AsJson, Level, Out
 
 if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet

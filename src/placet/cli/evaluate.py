@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.options import AsJson, Out, check_reading, from_stdin, reads
-from placet.cli.output import check_suffix, deliver, progress_bar, say
+from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say
+from placet.cli.common.options import AsJson, Out, check_reading, from_stdin, reads
 
 if TYPE_CHECKING:
     from placet.io import Judged
@@ -88,7 +88,7 @@ def say_unanswered(path: Path, judged: "Judged") -> None:
 def subtopics(judged: "Judged", specs: list[Any], labels: Path) -> Any:
     """The grades of subtopics, if a metric needs them; an error if the labels have none."""
     from placet.data import DataError
-    from placet.metrics.table import BY_SUBTOPIC
+    from placet.metrics.metric_table import BY_SUBTOPIC
 
     asked = [repr(spec) for spec in specs if spec.name in BY_SUBTOPIC]
     if asked and judged.judged is None:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from placet.cli.options import Seed, check_target
-from placet.cli.output import progress_bar, say
-from placet.cli.signals import simulate_ranked_signals
+from placet.cli.common.console_output import progress_bar, say
+from placet.cli.common.options import Seed, check_target
+from placet.cli.common.simulated_signals import simulate_ranked_signals
 
 app = typer.Typer(no_args_is_help=True, help="Draw data from a model and write them to a file.")
 app.command("ranked-signals")(simulate_ranked_signals)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from placet.cli.options import Seed, check_target
-from placet.cli.output import progress_bar
+from placet.cli.common.console_output import progress_bar
+from placet.cli.common.options import Seed, check_target
 
 
 def track(
@@ -48,7 +48,7 @@ def track(
     seed: Seed = 0,
 ) -> None:
     """Track a float from the first few unlabeled arrivals of each day, and say whether the track is determined."""
-    from placet.tracking.files import read_arrivals, read_beacons, write_associations, write_csv, write_track
+    from placet.tracking.track_files import read_arrivals, read_beacons, write_associations, write_csv, write_track
     from placet.tracking.tracker import RankedSignalTracker
 
     sources = read_beacons(beacons, speed=speed, epoch=epoch)

@@ -19,7 +19,7 @@ from placet.data.gains import Curve, discounts, gains
 from placet.kernels import ranges
 from placet.kernels.losses import bregman as kernels
 from placet.kernels.losses import cosine as cosine_kernels
-from placet.losses.columns import Columns, read_only
+from placet.losses.list_columns import Columns, read_only
 from placet.losses.loss import Plan
 
 Coefficients = tuple[float, float, float, float]

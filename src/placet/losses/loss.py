@@ -17,7 +17,7 @@ from placet.data.gains import GainError
 from placet.data.memory import refuse_beyond_memory
 from placet.data.parameters import check_parameters
 from placet.kernels import ranges
-from placet.losses.columns import FAR, Columns, checked_lists, cut_into_ranges, near_zero, read_only, row_vector
+from placet.losses.list_columns import FAR, Columns, checked_lists, cut_into_ranges, near_zero, read_only, row_vector
 from placet.threads import get_threads, map_ordered
 
 Kernel = Callable[..., None]

@@ -14,7 +14,7 @@ from placet.data.gains import Curve, discounts
 from placet.kernels.losses import lambdas as pairs
 from placet.kernels.losses import smooth_ndcg as kernels
 from placet.losses.bregman import normalized_gains
-from placet.losses.columns import Columns, read_only
+from placet.losses.list_columns import Columns, read_only
 from placet.losses.loss import Plan
 
 

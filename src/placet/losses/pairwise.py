@@ -19,7 +19,7 @@ from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.kernels.losses import margins
 from placet.kernels.losses import pairs as kernels
-from placet.losses.columns import Columns, read_only
+from placet.losses.list_columns import Columns, read_only
 from placet.losses.loss import Kernel, Plan
 
 

@@ -14,7 +14,7 @@ from placet.data.gains import Curve, check_curves
 from placet.kernels.losses import partition
 from placet.kernels.losses import plackett_luce as kernels
 from placet.losses.bregman import dcg_shares
-from placet.losses.columns import Columns, read_only
+from placet.losses.list_columns import Columns, read_only
 from placet.losses.loss import Plan
 
 _ALL_ROWS = np.iinfo(np.int64).max

@@ -14,7 +14,7 @@ from placet.data.gains import Curve
 from placet.kernels.losses import pmop as fd
 from placet.kernels.losses import pmop_exact as exact
 from placet.kernels.losses import pmop_sampling as sampling
-from placet.losses.columns import Columns, read_only
+from placet.losses.list_columns import Columns, read_only
 from placet.losses.loss import Plan
 from placet.losses.plackett_luce import stage_weights
 

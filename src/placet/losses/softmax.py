@@ -10,7 +10,7 @@ import numpy as np
 from placet.data.arrays import Floats, list_of_rows
 from placet.data.gains import Curve, gains, without_overflow
 from placet.kernels.losses import softmax as kernels
-from placet.losses.columns import Columns, read_only
+from placet.losses.list_columns import Columns, read_only
 from placet.losses.loss import Plan
 
 

@@ -5,16 +5,16 @@ offsets)``; then ``summary(values)``, ``compare(a, b)`` and ``compare_systems({n
 """
 
 from placet.data.gains import DISCOUNTS, GAINS
-from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
 from placet.metrics.conventions import CONVENTIONS
-from placet.metrics.diversity import alpha_ndcg, err_ia
 from placet.metrics.interrater import Agreement, kendall_w, krippendorff_alpha
+from placet.metrics.metric_table import ALIASES, METRICS, Metric, evaluate, evaluate_parts, metric
+from placet.metrics.order_agreement import footrule, kendall_tau, rbo, spearman_rho
 from placet.metrics.paired import PairedDifference, Summary, compare, summary
 from placet.metrics.propensity import propensities, psndcg, psp
 from placet.metrics.ranking import Ranking, rank
 from placet.metrics.relevance import average_precision, err, mrr, ndcg, precision, recall
+from placet.metrics.subtopics import alpha_ndcg, err_ia
 from placet.metrics.systems import CORRECTIONS, Pair, Systems, compare_systems, holm
-from placet.metrics.table import ALIASES, METRICS, Metric, evaluate, evaluate_parts, metric
 
 __all__ = [
     "ALIASES",

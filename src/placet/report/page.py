@@ -13,13 +13,13 @@ from placet.aggregate.rules.election_record import ELIMINATED, Record
 from placet.aggregate.scores.score_consensus import SCORE_METHODS
 from placet.data import Comparisons, Rankings, Scores
 from placet.io.escaping import in_html
-from placet.report import figures, groups
-from placet.report.audit import audit_many, audit_one
+from placet.report import figures, groups_section
+from placet.report.audit_section import audit_many, audit_one
 from placet.report.document import Origin, Sections, data_files, document, write_page
 from placet.report.figures import Column, League, name_html, sentences_html, table
-from placet.report.models import controls_table, history_chart, raters_table
+from placet.report.method_words import METHODS, data_facts, method_name
+from placet.report.model_sections import controls_table, history_chart, raters_table
 from placet.report.numbers import aligned_numbers, counts, decimals_of, number, percent
-from placet.report.words import METHODS, data_facts, method_name
 
 MOST_LISTED = 20_000
 MOST_ROWS = 200
@@ -53,7 +53,7 @@ def consensus_page(
     origin : files, command, seed and date to state on the page, if given
     """
     if isinstance(consensus, Groups):
-        lead, sections = groups.lead(consensus), _of_groups(consensus, level)
+        lead, sections = groups_section.lead(consensus), _of_groups(consensus, level)
     elif isinstance(consensus, ConsensusSet):
         if not isinstance(data, Rankings):
             raise TypeError("the data of a ConsensusSet are Rankings")
@@ -89,7 +89,7 @@ def _of_one(c: Consensus, data: Data, level: float) -> Sections:
 
 def _of_groups(found: Groups, level: float) -> Sections:
     """The groups of voters, then the ranking of each."""
-    sections = [("Groups of voters", groups.section(found)), ("What to know", _notes(found))]
+    sections = [("Groups of voters", groups_section.section(found)), ("What to know", _notes(found))]
     shown = list(found.items())[:MOST_INSTANCES]
     return sections + [(f"Group {g}", _ranking(c, level, MOST_OF_AN_INSTANCE, f"Group {g}")) for g, c in shown]
 

@@ -11,7 +11,7 @@ from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.io.escaping import in_html
 from placet.io.files import writing
-from placet.report.models import history_lines, line_color
+from placet.report.model_sections import history_lines, line_color
 from placet.report.numbers import number
 
 MOST_ITEMS, MOST_RATERS = 30, 60

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from placet.simulate.features import queries, ratings
+from placet.simulate.graded_queries import queries, ratings
 from placet.simulate.impressions import clicks
 from placet.simulate.orders import mallows, mallows_mixture, plackett_luce
 from placet.simulate.partitions import ordered_partitions

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
-from placet.tracking.data import CLUTTER, Arrivals, Beacons
 from placet.tracking.geometry import checked_points, exact_distance
-from placet.tracking.model import KEEP
 from placet.tracking.motion import plan_moves
+from placet.tracking.observation_model import KEEP
+from placet.tracking.observations import CLUTTER, Arrivals, Beacons
 from placet.tracking.particles import draw_paths
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from placet.studio.sources import encode_files, files_of, paths_of
+from placet.studio.file_lists import encode_files, files_of, paths_of
 
 Change = Callable[[sqlite3.Connection], Any]
 """A function that writes through the connection, in its own savepoint; its return value is passed to the caller."""

@@ -12,10 +12,10 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from placet.data.arrays import Floats
-from placet.tracking.data import Arrivals
 from placet.tracking.geometry import displacements, distances
-from placet.tracking.model import association_probabilities
 from placet.tracking.motion import end_moments, free_motion
+from placet.tracking.observation_model import association_probabilities
+from placet.tracking.observations import Arrivals
 from placet.tracking.tracker import RankedSignalTracker, Sample
 
 PARAMETERS = ("detection", "clutter_rate", "sigma", "diffusion")

@@ -6,8 +6,9 @@ Signal k is clutter (J_k = 1) or the arrival of a source (J_k = 0).  With m = J_
     J_k = 1:  exactly k - 1 - m of t_1, ..., t_s are below T_k
 
 Equation 5.68 has 1 in the second line, which ignores sources that would have arrived before a last signal that is
-clutter; with the line above, the product of all factors is the sum over associations of ``placet.tracking.model`` (a
-test enumerates both).  If the record is not full, there is one more count at the end of the window.
+clutter; with the line above, the product of all factors is the sum over associations of
+``placet.tracking.observation_model`` (a test enumerates both).  If the record is not full, there is one more count at
+the end of the window.
 
 With below_l, at_l, above_l the mass below T_k, the density at T_k and the mass above T_k of the message from t_l, let
 plain_c and chosen_c be the coefficients of x^c and of x^c y in prod_l (above_l + below_l x + at_l y), excluding the

@@ -11,8 +11,8 @@ from placet.data.arrays import Floats
 from placet.kernels.tracking import particle_motion
 from placet.threads import map_ordered
 from placet.tracking.geometry import moments, two_clouds
-from placet.tracking.model import Evidence, association_probabilities, log_likelihood
 from placet.tracking.motion import Plan
+from placet.tracking.observation_model import Evidence, association_probabilities, log_likelihood
 
 PARTICLES_PER_RANGE = 2048
 TRAJECTORIES_PER_RANGE = 50

@@ -7,7 +7,7 @@ import numpy as np
 
 from placet.data.arrays import Floats
 from placet.io.escaping import in_html
-from placet.tracking.track import Track
+from placet.tracking.track_result import Track
 
 GRAY = "0.75"
 COLORS = [0, 2, 4, 6, 8, 10, 12, 16, 18, 1, 3, 5, 7, 9, 11, 13, 17, 19]  # strong ones first; gray is for clutter

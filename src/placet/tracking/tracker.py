@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from placet.data import DataError
 from placet.data.arrays import Floats
-from placet.tracking.data import Arrivals, Beacons
 from placet.tracking.geometry import checked_points, exact_distance, moments, two_clouds
-from placet.tracking.model import Evidence, SignalModel, association_probabilities, evidence
 from placet.tracking.motion import Plan, checked_diffusion, plan_moves
+from placet.tracking.observation_model import Evidence, SignalModel, association_probabilities, evidence
+from placet.tracking.observations import Arrivals, Beacons
 from placet.tracking.particles import FilterRun, Genealogy, backward_pass, particle_filter
-from placet.tracking.track import Track, combine_chains
+from placet.tracking.track_result import Track, combine_chains
 
 
 class Sample(NamedTuple):
@@ -30,8 +30,8 @@ class Sample(NamedTuple):
 class RankedSignalTracker:
     """Track a float from the first few unlabeled arrival times of each step.
 
-    The observation model is defined in ``placet.tracking.model``, the motion in ``placet.tracking.motion``.  The same
-    ``random_state`` gives the same track with any number of threads.
+    The observation model is defined in ``placet.tracking.observation_model``, the motion in
+    ``placet.tracking.motion``.  The same ``random_state`` gives the same track with any number of threads.
 
     Parameters
     ----------

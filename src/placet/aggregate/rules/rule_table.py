@@ -10,7 +10,7 @@ import numpy as np
 
 from placet.aggregate.places import Unlisted, ballots_of, listed_weight, places, sum_by_item, tier_starts
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
-from placet.aggregate.rules import footrule, kemeny, markov, pairwise, positional, runoff, stv
+from placet.aggregate.rules import footrule, kemeny, markov, pairwise_contests, positional, runoff, stv
 from placet.aggregate.rules.rule import Rule, Scored
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
@@ -144,18 +144,18 @@ _TABLE = (
     Rule("rrf", positional.reciprocal, "Cormack, Clarke and Buettcher 2009", adds=True),
     Rule("combsum", combsum, "Fox and Shaw 1994", reads_scores=True, adds=True),
     Rule("combmnz", combmnz, "Fox and Shaw 1994", reads_scores=True),
-    Rule("schulze", pairwise.schulze, "Schulze 2011", of_pairs=True),
-    Rule("ranked-pairs", pairwise.ranked_pairs, "Tideman 1987; Brill and Fischer 2012", of_pairs=True),
-    Rule("minimax", pairwise.minimax, "Simpson 1969; Kramer 1977", of_pairs=True),
+    Rule("schulze", pairwise_contests.schulze, "Schulze 2011", of_pairs=True),
+    Rule("ranked-pairs", pairwise_contests.ranked_pairs, "Tideman 1987; Brill and Fischer 2012", of_pairs=True),
+    Rule("minimax", pairwise_contests.minimax, "Simpson 1969; Kramer 1977", of_pairs=True),
     Rule("irv", runoff.irv, "Ware 1871; Conitzer, Rognlie and Xia 2009, parallel universes"),
     Rule("stv", stv.stv, "Hill, Wichmann and Woodall 1987 (Meek); Scottish Local Government Elections Order 2007"),
     Rule("baldwin", runoff.baldwin, "Baldwin 1926", of_pairs=True),
     Rule("nanson", runoff.nanson, "Nanson 1882", of_pairs=True),
-    Rule("bucklin", pairwise.bucklin, "Bucklin 1909; Hoag and Hallett 1926"),
-    Rule("black", pairwise.black, "Black 1958", of_pairs=True, beyond_pairs=True),
-    Rule("star", pairwise.star, "Equal Vote Coalition 2014", reads_scores=True),
-    Rule("approval", pairwise.approval, "Brams and Fishburn 1978", reads_scores=True, adds=True),
-    Rule("dowdall", pairwise.dowdall, "Fraenkel and Grofman 2014", adds=True),
+    Rule("bucklin", pairwise_contests.bucklin, "Bucklin 1909; Hoag and Hallett 1926"),
+    Rule("black", pairwise_contests.black, "Black 1958", of_pairs=True, beyond_pairs=True),
+    Rule("star", pairwise_contests.star, "Equal Vote Coalition 2014", reads_scores=True),
+    Rule("approval", pairwise_contests.approval, "Brams and Fishburn 1978", reads_scores=True, adds=True),
+    Rule("dowdall", pairwise_contests.dowdall, "Fraenkel and Grofman 2014", adds=True),
 )
 RULES: dict[str, Rule] = {rule.name: rule for rule in _TABLE}
 """Name -> `Rule`: ``RULES[name](data, **params)`` gives the scores (n_items,)."""

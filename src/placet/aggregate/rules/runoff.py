@@ -17,7 +17,7 @@ from placet.aggregate.places import ballots_of
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules.election_record import ELECTED, ELIMINATED, HOPEFUL, Record, Round
 from placet.aggregate.rules.kemeny import margins, pair_tables
-from placet.aggregate.rules.pairwise import scores_of
+from placet.aggregate.rules.pairwise_contests import scores_of
 from placet.aggregate.rules.rule import Scored
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints

@@ -9,9 +9,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from placet.studio.pages import page
+from placet.studio.question import Question
 from placet.studio.routes.common import body_of, dataset_of, run_job, start_job
 from placet.studio.store import Dataset
-from placet.studio.words import Question
 
 EXPORTS = {
     "html": "text/html",

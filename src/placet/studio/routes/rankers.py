@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from placet.cli.output import value_of
+from placet.cli.common.console_output import value_of
 from placet.studio.pages import page
 from placet.studio.routes.common import body_of, dataset_of, jobs_of, start_job, store_of
 

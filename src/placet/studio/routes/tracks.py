@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from placet.studio.file_lists import paths_of
 from placet.studio.pages import page
 from placet.studio.routes.common import body_of, start_job, store_of
-from placet.studio.sources import paths_of
 
 NUMBERS = {
     "detection": (0.9, 0.0, 1.0),

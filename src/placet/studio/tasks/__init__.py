@@ -4,7 +4,7 @@ import importlib
 import json
 from typing import Any
 
-from placet.cli.output import plain
+from placet.cli.common.console_output import plain
 
 TASKS = {
     "warm up": "reading:warm_up",

@@ -14,16 +14,16 @@ import numpy as np
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.consensus import expected_seconds
 from placet.aggregate.result.separation import MOST_PAIRED
-from placet.cli.defaults import default_method
-from placet.cli.models import extras_json
-from placet.cli.output import plain, value_of
-from placet.cli.results import WRITERS, result_json
+from placet.cli.common.consensus_output import WRITERS, result_json
+from placet.cli.common.console_output import plain, value_of
+from placet.cli.common.default_method import default_method
+from placet.cli.common.model_options import extras_json
 from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.report import write_consensus_page
 from placet.report.numbers import percent
-from placet.report.slices import write_slices_page
-from placet.studio.tasks.reading import column_names, kind_of, load
-from placet.studio.words import Question
+from placet.report.slices_page import write_slices_page
+from placet.studio.question import Question
+from placet.studio.tasks.preview import column_names, kind_of, load
 
 MOST_KEPT = 8
 MOST_CELLS = 40

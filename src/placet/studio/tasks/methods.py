@@ -8,11 +8,11 @@ import numpy as np
 from placet.aggregate import MODELS, RULES, Consensus, consensus
 from placet.aggregate.consensus import expected_seconds
 from placet.axioms import audit as run_audit
-from placet.axioms.agreement import compare_methods
 from placet.axioms.outcome import Method
+from placet.axioms.rule_agreement import compare_methods
 from placet.data import Comparisons, Rankings
+from placet.studio.question import Question
 from placet.studio.tasks.board import shown_data
-from placet.studio.words import Question
 
 MOST_SECONDS = 20.0
 MOST_ITEMS = 30

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.cli.rank import make_ranker
+from placet.cli.train import make_ranker
 from placet.data import DataError, Queries
 from placet.data.arrays import hold_out
 from placet.losses import LOSSES
@@ -15,7 +15,7 @@ from placet.metrics import metric as metric_of
 from placet.rank import load as load_model
 from placet.rank.ranker import ranker_class
 from placet.studio.tasks.catalog import controls
-from placet.studio.tasks.reading import load
+from placet.studio.tasks.preview import load
 
 OFFERED = ("linear", "trees", "booster", "neural", "structrank", "reranker")
 MOST_QUERIES = 50

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.tracking.files import read_arrivals, read_beacons
+from placet.tracking.track_files import read_arrivals, read_beacons
 from placet.tracking.tracker import RankedSignalTracker
 
 MOST_OUTLINES = 60

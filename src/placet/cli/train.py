@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.in_parts import InParts, OnDask, open_parts
-from placet.cli.options import (
+from placet.cli.common.console_output import deliver, parameters, progress_bar, say, value_of
+from placet.cli.common.feature_rows import (
+    CONTROL_HELP,
+    check_control,
+    is_table,
+    read_table_to_score,
+    read_table_to_train,
+)
+from placet.cli.common.options import (
     AsJson,
     Relations,
     Seed,
@@ -21,14 +28,7 @@ from placet.cli.options import (
     complete_rankers,
     reads,
 )
-from placet.cli.output import deliver, parameters, progress_bar, say, value_of
-from placet.cli.scoring import (
-    CONTROL_HELP,
-    check_control,
-    is_table,
-    read_table_to_score,
-    read_table_to_train,
-)
+from placet.cli.common.parts_option import InParts, OnDask, open_parts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from placet.data.arrays import Floats
-from placet.tracking.data import CLUTTER, Arrivals, Beacons
 from placet.tracking.geometry import AXES, displacements, exact_distance, points_at, weighted_mean, wrap_longitude
+from placet.tracking.observations import CLUTTER, Arrivals, Beacons
 from placet.tracking.particles import FilterRun
 
 LIKELY = 10.0  # a chain whose log-likelihood is below the best by more than this has hardly any weight

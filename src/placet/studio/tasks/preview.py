@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.cli.reading import ballots_of
+from placet.cli.common.read_files import ballots_of
 from placet.data import Comparisons, DataError, Queries, Rankings, Scores
 from placet.io import FORMATS, read, read_slices
 from placet.io.battles import find_layout
@@ -21,7 +21,7 @@ from placet.io.score_tables import ITEMS, QUESTIONS, SCORES, TASKS, task_columns
 from placet.io.tables.ballot_tables import LAYOUTS, Columns, find_columns
 from placet.io.tables.column_names import COUNTS, find_column, split_names
 from placet.io.tables.tables import SUFFIXES, Table, read_table, take_sample
-from placet.studio.sources import files_of, paths_of, source_of
+from placet.studio.file_lists import files_of, paths_of, source_of
 
 PREVIEWED = 20
 HEAD = 1 << 16

@@ -11,9 +11,9 @@ from placet.data import DataError
 from placet.io.files import writing
 from placet.io.tables.cells import as_number
 from placet.io.tables.tables import Rows, read_table, write_table
-from placet.tracking.data import CLUTTER, SOUND_KM_PER_S, UNKNOWN, Arrivals, Beacons
 from placet.tracking.geometry import AXES
-from placet.tracking.track import Track
+from placet.tracking.observations import CLUTTER, SOUND_KM_PER_S, UNKNOWN, Arrivals, Beacons
+from placet.tracking.track_result import Track
 
 EPOCH = "1970-01-01"
 DATE_WAY_OUT = "write a day number or an ISO date such as 2009-01-25"

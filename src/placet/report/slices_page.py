@@ -9,8 +9,8 @@ from placet.aggregate.result.slices import compare_slices
 from placet.io.escaping import in_html
 from placet.report.document import Origin, Sections, data_files, document, write_page
 from placet.report.figures import Column, name_html, table
+from placet.report.method_words import METHODS
 from placet.report.numbers import number
-from placet.report.words import METHODS
 
 MOST_ROWS = 5000
 MOST_SLICES = 30

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from placet.cli.output import parameters
+from placet.cli.common.console_output import parameters
 
 READ_HELP = "name=value, passed to the reader of --format, such as the name of a column."
 

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from placet.data import Parts, Queries
 from placet.data.arrays import Floats
 from placet.data.gains import DISCOUNTS, GAINS
-from placet.metrics.agreement import footrule, kendall_tau, rbo, spearman_rho
 from placet.metrics.conventions import CONVENTIONS
-from placet.metrics.diversity import alpha_ndcg, err_ia
+from placet.metrics.order_agreement import footrule, kendall_tau, rbo, spearman_rho
 from placet.metrics.propensity import NORMALIZE, psndcg, psp
 from placet.metrics.ranking import rank
 from placet.metrics.relevance import Scores, average_precision, err, mrr, ndcg, precision, recall
+from placet.metrics.subtopics import alpha_ndcg, err_ia
 
 METRICS: dict[str, Callable[..., Floats]] = {
     "ndcg": ndcg,

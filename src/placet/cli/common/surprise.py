@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from placet.cli.output import say
+from placet.cli.common.console_output import say
 
 if TYPE_CHECKING:
     import polars as pl

@@ -26,8 +26,8 @@ from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.kernels.tracking import association
 from placet.kernels.tracking.association import Step
-from placet.tracking.data import UNKNOWN, Arrivals, Beacons
 from placet.tracking.geometry import distances
+from placet.tracking.observations import UNKNOWN, Arrivals, Beacons
 
 EXACT_LIMIT = 10
 LEVELS = 16  # Gauss-Legendre nodes for the unknown share u of weaker strengths

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from placet.cli.options import AsJson, FormatName, Out, check_target, complete_formats, reads
-from placet.cli.output import check_suffix, deliver, progress_bar, say
+from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say
+from placet.cli.common.options import AsJson, FormatName, Out, check_target, complete_formats, reads
 
 
 def read_files(files: Sequence[Path], format: str, options: dict[str, Any]) -> Any:
@@ -44,7 +44,7 @@ def describe(
         raise ValueError("--method is for --surprise; placet aggregate ranks by a method")
     data = read_files(files, format, reading)
     if surprise:
-        from placet.cli.surprise import surprise_table
+        from placet.cli.common.surprise import surprise_table
 
         with progress_bar("voters"):
             frame = surprise_table(data, method)

@@ -2,9 +2,9 @@
 
 from collections.abc import Hashable, Sequence
 
-from placet.axioms.agreement import Agreement, Contested
 from placet.axioms.outcome import Relation, place_range, tiers
 from placet.axioms.profiles import Profile, pair_weights
+from placet.axioms.rule_agreement import Agreement, Contested
 from placet.axioms.sensitivity import Sensitivity
 from placet.axioms.witness import Witness
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from placet.cli.terminal import Bar
+    from placet.cli.common.terminal_tables import Bar
 
 LONG = 2.0
 """Seconds after which progress is shown."""
@@ -19,7 +19,7 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 def say(words: str) -> None:
     """Print a message on stderr, with Python arguments written as command-line options."""
-    from placet.cli.wording import in_options
+    from placet.cli.common.option_wording import in_options
     from placet.io.escaping import visible_lines
 
     print(visible_lines(in_options(words)), file=sys.stderr)
@@ -121,7 +121,7 @@ def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]], bars: "Sequen
         return
     from rich.console import Console
 
-    from placet.cli.terminal import MARKS, PLAIN_MARKS, drawn_table
+    from placet.cli.common.terminal_tables import MARKS, PLAIN_MARKS, drawn_table
 
     console = Console()
     marks = MARKS if console.encoding.startswith("utf") else PLAIN_MARKS

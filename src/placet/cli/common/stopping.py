@@ -137,7 +137,7 @@ def exit_code(came: list[int], code: int) -> int:
 
 def say_memory() -> None:
     """Print advice on what to do when memory ran out."""
-    from placet.cli.output import say
+    from placet.cli.common.console_output import say
 
     space = limit_of_space()
     limit = "" if space is None else f" (this process may take {space / 2**20:,.0f} MiB)"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placet.cli.output import say
+from placet.cli.common.console_output import say
 
 if TYPE_CHECKING:
     from placet.data import Queries

@@ -51,7 +51,7 @@ def _option(match: re.Match[str]) -> str:
     name, value = match["name"], match["value"]
     if name is None:
         return match[0]
-    from placet.cli.options import READING
+    from placet.cli.common.options import READING
 
     text = "" if value is None else _text(value)
     if name in READING or name in _OTHERS:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from placet.cli.options import Seed
+from placet.cli.common.options import Seed
 
 
 def simulate_ranked_signals(
@@ -24,8 +24,8 @@ def simulate_ranked_signals(
 
     from placet.io.tables.tables import write_table
     from placet.simulate.signals import ranked_signals, simulated_path
-    from placet.tracking.data import Beacons
-    from placet.tracking.files import write_arrivals, write_beacons
+    from placet.tracking.observations import Beacons
+    from placet.tracking.track_files import write_arrivals, write_beacons
 
     rng = np.random.default_rng(seed)
     beacons = Beacons(rng.uniform(0, 10, (n_beacons, 2)), speed=1.0)

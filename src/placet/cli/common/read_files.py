@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from placet.cli.output import say
+from placet.cli.common.console_output import say
 
 if TYPE_CHECKING:
     from placet.aggregate.result.boards import Board

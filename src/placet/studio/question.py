@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placet.aggregate.result.uncertainty import check_level
-from placet.cli.output import value_of
-from placet.studio.sources import paths_of, source_of
+from placet.cli.common.console_output import value_of
+from placet.studio.file_lists import paths_of, source_of
 
 LEVEL = 0.95
 

@@ -4,7 +4,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placet.cli.output import say
+from placet.cli.common.console_output import say
 
 if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet, Mixture

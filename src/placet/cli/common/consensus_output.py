@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placet.cli.models import extras_json
-from placet.cli.output import json_text, progress_bar, say, show_table
+from placet.cli.common.console_output import json_text, progress_bar, say, show_table
+from placet.cli.common.model_options import extras_json
 
 if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet
-    from placet.cli.terminal import Bar
+    from placet.cli.common.terminal_tables import Bar
 
 SHOWN_INSTANCES, SHOWN_ITEMS = 20, 10
 

@@ -10,8 +10,8 @@ import scipy.special
 
 from placet.data import Comparisons
 from placet.data.times import Steps, Times
+from placet.studio.question import Question
 from placet.studio.tasks.board import asked_data, first_part, shown_board
-from placet.studio.words import Question
 
 MOST_LINES = 8
 MODEL = "bradley-terry"

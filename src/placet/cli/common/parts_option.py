@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.cli.output import progress_bar, say
+from placet.cli.common.console_output import progress_bar, say
 
 if TYPE_CHECKING:
     from placet.data import Parts

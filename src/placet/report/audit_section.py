@@ -8,7 +8,7 @@ from placet.aggregate import MODELS, RULES, Consensus
 from placet.aggregate.instances import split
 from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
-from placet.axioms.wording import MEANING, capitalize
+from placet.axioms.sentences import MEANING, capitalize
 from placet.data import Comparisons, Rankings
 from placet.report.figures import Column, sentences_html, table
 

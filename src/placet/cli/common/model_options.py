@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from placet.cli.output import value_of
+from placet.cli.common.console_output import value_of
 
 if TYPE_CHECKING:
     from placet.aggregate import Consensus, ConsensusSet
