@@ -16,7 +16,7 @@ demo: $(STAMPS)/placet
 # the browser tests need chromium, and axe-core for accessibility; what cannot be had they skip, and say so
 AXE := build/axe.min.js
 browser: $(STAMPS)/test $(AXE)
-	$(BIN)/python -m pytest tests/test_studio_browser.py tests/test_report_browser.py
+	$(BIN)/python -m pytest tests/studio/test_studio_browser.py tests/report/test_report_browser.py
 
 $(AXE):
 	mkdir -p build
@@ -24,7 +24,7 @@ $(AXE):
 
 test: $(STAMPS)/test
 	$(BIN)/python -m pytest -n $(JOBS)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/test_losses.py -m "not jit"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/losses/test_losses.py -m "not jit"
 
 check: lint types test
 
@@ -64,7 +64,7 @@ oldest: $(BIN)/python
 	$(BIN)/python tools/oldest.py > $(VENV)-oldest/versions.txt
 	$(VENV)-oldest/bin/python -m pip install -q --disable-pip-version-check -r $(VENV)-oldest/versions.txt pytest hypothesis mpmath pandas pyarrow
 	$(VENV)-oldest/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
-	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-oldest/kernels $(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider -W default tests/test_data.py tests/test_heads.py tests/test_sparse.py tests/test_sklearn.py
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)-oldest/kernels $(VENV)-oldest/bin/python -m pytest -q -p no:cacheprovider -W default tests/data/test_containers.py tests/aggregate/test_heads.py tests/data/test_sparse.py tests/rank/test_sklearn.py
 
 licenses: $(STAMPS)/placet
 	$(BIN)/python tools/licenses.py

@@ -128,7 +128,7 @@ def test_winning_votes_on_partial_ballots_are_those_of_pref_voting(name, theirs)
         assert first(name, votes, {"strength": "winning-votes"}) == won, orders
 
 
-DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data")) / "preflib"
+DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[4] / "shared" / "data")) / "preflib"
 LINEAR = ["00009-agh/00009-00000001.soc", "00009-agh/00009-00000002.soc"]
 LINEAR += [f"00006-skate/00006-000000{k:02}.soc" for k in (3, 7, 11, 18, 21)]
 

@@ -142,7 +142,7 @@ def test_bad_input(intents):
 
 
 def test_trec_judgments():
-    folder = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data")) / "trec_web"
+    folder = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[4] / "shared" / "data")) / "trec_web"
     if not folder.is_dir():
         pytest.skip(f"no TREC Web judgments in {folder}")
     qrels = placet.read_qrels(folder / "2012.qrels.diversity.txt.xz")

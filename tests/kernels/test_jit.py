@@ -32,7 +32,7 @@ def test_an_edit_anywhere_below_makes_a_kernel_stale_and_leaves_the_others(kerne
 
 
 def test_every_kernel_module_is_compiled_through_one_helper():
-    for file in Path(jit.__file__).parent.glob("*.py"):
+    for file in Path(jit.__file__).parent.rglob("*.py"):
         assert file.name == "jit.py" or "njit(cache" not in file.read_text(), file.name
 
 

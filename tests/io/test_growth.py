@@ -9,7 +9,7 @@ import pytest
 
 import placet
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.bench_growth import READERS
 

@@ -10,7 +10,7 @@ import placet
 from placet.report import pictures
 
 SVG = "{http://www.w3.org/2000/svg}"
-PAGES = Path(__file__).parent.parent / "docs"
+PAGES = Path(__file__).parents[2] / "docs"
 
 
 def texts(picture):

@@ -569,7 +569,7 @@ def test_the_record_of_an_instance_has_its_own_names():
 # Real elections
 
 
-DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data")) / "preflib" / "00002-debian"
+DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[4] / "shared" / "data")) / "preflib" / "00002-debian"
 PUBLISHED = {
     1: "Bdale Garbee",
     3: "Branden Robinson",

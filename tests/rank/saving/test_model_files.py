@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ranker_cases import CASES, fit, rows
 from safetensors import safe_open
 from sklearn.base import clone
-from test_rank_every import CASES, fit, rows
 
 import placet
 from placet.data import DataError
@@ -20,7 +20,7 @@ from placet.rank.saving import file_format
 from placet.rank.saving.fitted_state import Array, Number, check_state, fits, fitted_attributes, holds
 
 pytestmark = pytest.mark.jit
-FUZZ = Path(__file__).parents[1] / "fuzz" / "fuzz_models.py"
+FUZZ = Path(__file__).parents[3] / "fuzz" / "fuzz_models.py"
 TRAIN = placet.simulate.queries(12, 5, 3, noise=0.5, random_state=3)
 
 

@@ -4,11 +4,11 @@ import io
 import json
 import re
 from base64 import b64decode
-from html.parser import HTMLParser
 
 import numpy as np
 import polars as pl
 import pytest
+from html_pages import parsed
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -24,37 +24,6 @@ from placet.report import Origin, consensus_page, write_consensus_page
 from placet.report.audit_section import QUESTIONS
 from placet.report.method_words import METHODS
 from placet.report.numbers import number
-
-VOID = {"meta", "br", "img"}
-
-
-class Balanced(HTMLParser):
-    """Every opened element is closed in order; texts are collected."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.words, self.tags = [], [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
-def parsed(page):
-    parser = Balanced()
-    parser.feed(page)
-    assert parser.open == []
-    return parser
 
 
 @pytest.fixture(scope="module")

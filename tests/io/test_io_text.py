@@ -459,7 +459,7 @@ def test_nothing_is_said_when_nothing_is_wrong():
 
 
 def test_the_page_names_every_format_and_suffix():
-    page = (Path(__file__).parents[1] / "docs/howto/formats.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/howto/formats.md").read_text()
     words = set(page.replace("`", " ").replace(",", " ").split())
     for name, format in pio.FORMATS.items():
         assert format.read.__name__ in words, name

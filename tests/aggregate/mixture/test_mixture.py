@@ -317,7 +317,7 @@ def test_the_page_says_what_was_tried():
 # Real voters
 
 
-DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[2] / "shared" / "data")) / "preflib"
+DATA = Path(os.environ.get("PLACET_DATA", Path(__file__).parents[4] / "shared" / "data")) / "preflib"
 FILES = {
     "AGH 2003": "00009-agh/00009-00000001.soc",
     "AGH 2004": "00009-agh/00009-00000002.soc",

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from html_pages import parsed
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_report import parsed
 
 import placet
 from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet, consensus

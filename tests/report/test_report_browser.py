@@ -21,7 +21,7 @@ from placet.report import Origin, write_consensus_page, write_slices_page
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 AXE = Path(os.environ.get("PLACET_AXE", ROOT / "build" / "axe.min.js"))
 REQUIRED = bool(os.environ.get("PLACET_BROWSER"))
 pytestmark = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no chromium on this machine")

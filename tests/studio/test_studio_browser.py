@@ -24,7 +24,7 @@ from placet import io, simulate
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SHOTS = Path(os.environ.get("PLACET_ARTIFACTS", ROOT / "build" / "screenshots"))
 AXE = Path(os.environ.get("PLACET_AXE", ROOT / "build" / "axe.min.js"))
 NASTY = "<img src=x onerror=alert(1)>"
