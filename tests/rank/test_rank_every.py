@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ranker_cases import CASES, DATA, fit, rows
+from ranker_cases import CASES, DATA, DOCUMENTS, fit, rows
 from typer.testing import CliRunner
 
 import placet
