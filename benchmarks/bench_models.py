@@ -166,7 +166,7 @@ def bench_time(quick: bool) -> None:
     games = dated_games(frame, items)
     fit = lambda **params: consensus(games, "bradley-terry", ties="davidson", **params)  # noqa: E731
     contestants = {
-        "placet, drift learnt": lambda: fit(drift="learn"),
+        "placet, drift learned": lambda: fit(drift="learn"),
         "placet, drift given": lambda: fit(drift=0.14, prior=2.4),
     }
     if importlib.util.find_spec("whr"):

@@ -59,7 +59,7 @@ def losses() -> Iterator[Entry]:
         about += [f"- has {gives or 'a gradient only'}"]
         about += [f"- is a likelihood: of an {loss.law}"] if loss.law else []
         about += [f"- {text}" for fact, text in facts.items() if getattr(loss, fact)]
-        about += [f"- learns {', '.join(f'`{p}`' for p in loss.learnt)} with the scores"] if loss.learnt else []
+        about += [f"- learns {', '.join(f'`{p}`' for p in loss.learned)} with the scores"] if loss.learned else []
         yield name, [*entry(loss.plan, skip=("lists",)), *about, ""]
 
 

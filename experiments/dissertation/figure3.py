@@ -1,4 +1,4 @@
-"""Figures 3.1 to 3.12: the learnt surrogate against its dictionary and baselines; linear against trees for each surrogate; beta.
+"""Figures 3.1 to 3.12: the learned surrogate against its dictionary and baselines; linear against trees for each surrogate; beta.
 
 Four parts, on OHSUMED and MQ2008, five folds, NDCG@1, 2, 5, 10 with paired intervals:
 1. linear rankers, stopped early on the validation part: cross-entropy (beta = 0.01), square, q-norm, and their
@@ -71,7 +71,7 @@ def methods(quick: bool, seed: int):
         "linear, cross-entropy": linear("bregman-ce"),
         "linear, square": linear("bregman-square"),
         "linear, q-norm": linear("bregman-qnorm"),
-        "linear, learnt surrogate": lambda t, v: SurrogateSearch(
+        "linear, learned surrogate": lambda t, v: SurrogateSearch(
             max_evaluations=6 if quick else 8, final=LinearRanker(l2=1e-3)
         ).fit(t, valid=v),
         "boosted features": boosted("feature", rounds),
@@ -96,10 +96,10 @@ def methods(quick: bool, seed: int):
 
 
 COMPARISONS = [
-    ("linear, learnt surrogate", "linear, cross-entropy"),
-    ("linear, learnt surrogate", "linear, square"),
-    ("linear, learnt surrogate", "linear, q-norm"),
-    ("linear, learnt surrogate", "LightGBM lambdarank"),
+    ("linear, learned surrogate", "linear, cross-entropy"),
+    ("linear, learned surrogate", "linear, square"),
+    ("linear, learned surrogate", "linear, q-norm"),
+    ("linear, learned surrogate", "LightGBM lambdarank"),
     ("boosted trees", "boosted features"),
     ("boosted trees, square", "boosted features, square"),
     ("boosted trees, q-norm", "boosted features, q-norm"),
@@ -151,11 +151,11 @@ def statements(name: str, ours: dict[str, float]) -> dict[str, float]:
     def value(method: str) -> float:
         return ours[f"{name}, {method}, ndcg@10"]
 
-    learnt = value("linear, learnt surrogate")
+    learned = value("linear, learned surrogate")
     found = {
-        "learnt surrogate - best of its dictionary": learnt - max(value(f"linear, {psi}") for psi in DICTIONARY),
-        "learnt surrogate - worst of its dictionary": learnt - min(value(f"linear, {psi}") for psi in DICTIONARY),
-        "learnt surrogate - LightGBM lambdarank": learnt - value("LightGBM lambdarank"),
+        "learned surrogate - best of its dictionary": learned - max(value(f"linear, {psi}") for psi in DICTIONARY),
+        "learned surrogate - worst of its dictionary": learned - min(value(f"linear, {psi}") for psi in DICTIONARY),
+        "learned surrogate - LightGBM lambdarank": learned - value("LightGBM lambdarank"),
         "boosted listwise terms - boosted features": value("boosted listwise terms") - value("boosted features"),
     }
     baseline = max(value(peer) for peer in ("RankBoost", "AdaRank", "LightGBM lambdarank"))

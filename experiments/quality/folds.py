@@ -23,7 +23,7 @@ once; the tables are made from what was kept.
 How it came about: in each LETOR fold by fits on its three training parts, in quarters as above, judged on its validation part; the test part was
 not scored.  There the 20 kinds in turn were ahead of 5 kinds four times by 0.0062 (standard error 0.0032) on lightgbm_rank, 0.0042 (0.0023)
 on MQ2008, 0.0055 (0.0033) on a quarter of MQ2007-agg, behind by 0.0026 (0.0049) on OHSUMED, and level on MQ2008-agg (with a list that
-differs in three kinds); learnt weights, shares of trees by scores out of fold, and scores standardized or ranked inside lists gained nothing.
+differs in three kinds); learned weights, shares of trees by scores out of fold, and scores standardized or ranked inside lists gained nothing.
 
 Differences are paired over test queries of all folds, with 95 % bootstrap intervals for a set.  The power: with n queries and the deviation d
 of the differences, a true gain of 2.8 d / sqrt(n) would be seen in four of five such experiments at level 0.05.

@@ -111,10 +111,12 @@ def test_draws_answer_in_place_of_the_normal_approximation():
 @settings(max_examples=40)
 @given(st.floats(-3, 3), st.floats(0.1, 4), st.floats(0.01, 0.99))
 def test_the_fall_of_order_variance_is_the_variance_of_what_we_shall_believe(gap, variance, share):
-    learnt = share * variance
-    sd, rest = np.sqrt(learnt), np.sqrt(variance - learnt)
+    learned = share * variance
+    sd, rest = np.sqrt(learned), np.sqrt(variance - learned)
     moment = lambda k: quad(lambda z: norm.pdf(z) * norm.cdf((gap + sd * z) / rest) ** k, -9, 9, limit=200)[0]  # noqa: E731
-    assert uncertainty.order_variance_fall(gap, variance, learnt) == pytest.approx(moment(2) - moment(1) ** 2, abs=1e-7)
+    assert uncertainty.order_variance_fall(gap, variance, learned) == pytest.approx(
+        moment(2) - moment(1) ** 2, abs=1e-7
+    )
     tiny = uncertainty.order_variance_fall(gap, variance, np.array([0.999e-6, 1.001e-6]) * variance)
     assert tiny[0] == pytest.approx(tiny[1], rel=0.01, abs=1e-15)
 

@@ -235,7 +235,7 @@ def test_directions_of_features_in_order_or_by_name(run, folder):
 def test_parameters_of_ranker_and_loss(run, folder):
     run("train", "train.letor", "--save", "s.placet", "-p", "l2=0.5", "--loss", "davidson", "--loss-param", "tie=0.25")
     ranker = placet.load(folder / "s.placet")
-    assert (ranker.l2, ranker.loss_params, ranker.learnt_) == (0.5, {"tie": 0.25}, {})
+    assert (ranker.l2, ranker.loss_params, ranker.learned_) == (0.5, {"tie": 0.25}, {})
 
 
 def test_auto_says_what_it_tried(run, folder, model):

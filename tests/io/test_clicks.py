@@ -227,7 +227,7 @@ def quality(ranker):
     [LinearRanker("pl-partition", 1e-3), TreeRanker("pl-partition", 40, min_rows=100, leaves=8)],
     ids=["linear", "trees"],
 )
-def test_positions_are_learnt_and_left_out(ranker):
+def test_positions_are_learned_and_left_out(ranker):
     log = placet.simulate.clicks(TRAIN, PRODUCTION, 60, eta=1.0, noise=0.05, random_state=1)
     X = TRAIN.X[log.document]
     naive, fair = (fit_clicks(ranker, X, log, debias=debias) for debias in (False, True))

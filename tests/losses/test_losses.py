@@ -42,7 +42,7 @@ KINKED = {name for name, loss in LOSSES.items() if not loss.smooth}  # derivativ
 HVPS = {name: loss.hvp for name, loss in LOSSES.items() if loss.hvp}
 CURVATURES = {name: loss.curvature for name, loss in LOSSES.items() if loss.curvature}
 LIKELIHOODS = {name for name, loss in LOSSES.items() if loss.law}
-LEARNT = {name: loss.learnt for name, loss in LOSSES.items() if loss.learnt}
+LEARNT = {name: loss.learned for name, loss in LOSSES.items() if loss.learned}
 
 CASES = [(name, params) for name in LOSSES for params in [{}, *SETTINGS.get(name, [])]]
 
@@ -303,7 +303,7 @@ def test_every_record_states_its_formula_and_its_source():
     for name, loss in LOSSES.items():
         assert inspect.getdoc(loss.plan), f"{name} does not state its formula"
         assert loss.reference, name
-        assert set(loss.scaling) <= set(loss.learnt) <= set(loss.parameters), name
+        assert set(loss.scaling) <= set(loss.learned) <= set(loss.parameters), name
 
 
 @cases(without=SAMPLED)

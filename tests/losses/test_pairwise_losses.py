@@ -191,7 +191,7 @@ def test_scores_and_tie_parameter_are_recovered_together(name):
         by_item = np.bincount(item, grad, 4) + x[:4]
         return (value + x[:4] @ x[:4] / 2) / 40_000, np.append(by_item, slope[TIES[name]]) / 40_000
 
-    start = np.append(np.zeros(4), LOSSES[name].learnt[TIES[name]])
+    start = np.append(np.zeros(4), LOSSES[name].learned[TIES[name]])
     fit = optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-9})
     np.testing.assert_allclose(fit.x[:4], theta, atol=0.05)
     assert fit.x[4] == pytest.approx(tie, abs=0.05)

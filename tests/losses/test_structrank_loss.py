@@ -1,4 +1,4 @@
-"""StructRank's loss: RankNet as its disconnected case, random connections, large scores, learnt weights, memory."""
+"""StructRank's loss: RankNet as its disconnected case, random connections, large scores, learned weights, memory."""
 
 import math
 import resource

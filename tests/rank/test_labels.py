@@ -1,4 +1,4 @@
-"""LabelRanker: losses of labels against the plain lists, what is learnt, bad input, files."""
+"""LabelRanker: losses of labels against the plain lists, what is learned, bad input, files."""
 
 import json
 
@@ -129,7 +129,7 @@ def test_blocks_of_documents_do_not_change_the_loss(monkeypatch):
 
 
 @pytest.mark.parametrize("loss", ["pl-partition", "ranknet", "rao-kupper"])
-def test_the_gradient_goes_back_to_weights_and_learnt_parameters(loss):
+def test_the_gradient_goes_back_to_weights_and_learned_parameters(loss):
     rng = np.random.default_rng(1)
     table = torch.tensor(rng.normal(size=(3, 6)), dtype=torch.float32, requires_grad=True)
     own = own_of((rng.random((3, 6)) < 0.4).astype(float))
@@ -137,8 +137,8 @@ def test_the_gradient_goes_back_to_weights_and_learnt_parameters(loss):
     mean_loss(criterion, table, own).backward()
     _, grad, slopes = loss_of_labels(criterion, table, own)
     np.testing.assert_allclose(table.grad, grad, rtol=1e-6)
-    assert set(criterion.learnt) == set(LOSSES[loss].learnt)
-    for slope, tensor in zip(slopes, criterion.learnt.values()):
+    assert set(criterion.learned) == set(LOSSES[loss].learned)
+    for slope, tensor in zip(slopes, criterion.learned.values()):
         assert float(tensor.grad) == pytest.approx(slope)
         assert slope != 0
 
@@ -177,7 +177,7 @@ QUICK = {"hidden": (24,), "learning_rate": 1e-2, "epochs": 15, "batch": 16}
     "loss",
     ["pl-partition", "pl-lower-bound", "ranknet", "ranksvm", "attrank", "pmop-fd", "davidson", "listmle", "pmop-gibbs"],
 )
-def test_labels_are_learnt(loss):
+def test_labels_are_learned(loss):
     X, Y = simulated()
     ranker = LabelRanker(loss, **QUICK).fit(X[:200], Y[:200])
     assert ranker.score(X[200:], Y[200:], "p@3") > 0.5  # by chance: 0.25

@@ -151,7 +151,7 @@ def test_a_saved_ranker_predicts_the_same(ranker, loss, tmp_path):
     assert back.get_params() == fitted.get_params()
     assert back.fit_summary_ == fitted.fit_summary_
     assert back.features_ == ("a", "b", "c", "d")
-    assert back.learnt_ == fitted.learnt_
+    assert back.learned_ == fitted.learned_
     np.testing.assert_array_equal(back.predict(frame), fitted.predict(frame))
     assert back.explain(frame, 0, 1) == fitted.explain(frame, 0, 1)
     assert list(tmp_path.iterdir()) == [path]

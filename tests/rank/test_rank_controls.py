@@ -50,7 +50,7 @@ def test_equal_to_columns_beside_the_features_that_are_0_in_scores(options):
     assert list(found.controls_) == ["place", "length"]
     np.testing.assert_allclose(list(found.controls_.values()), slow.coef_[3:], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(found.predict(X), slow.predict(np.hstack([X, 0 * Z])), rtol=1e-4, atol=1e-6)
-    assert found.learnt_ == pytest.approx(slow.learnt_, rel=1e-3)
+    assert found.learned_ == pytest.approx(slow.learned_, rel=1e-3)
 
 
 def test_products_of_features_do_not_multiply_controls():

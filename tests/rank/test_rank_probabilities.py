@@ -111,7 +111,7 @@ def test_a_loss_without_probabilities_is_refused():
         with pytest.raises(ValueError, match="loss 'bregman-ce' gives no probability"):
             ask(DATA)
     pairs = LinearRanker("davidson").fit(DATA)
-    assert "tie" in pairs.learnt_
+    assert "tie" in pairs.learned_
     p = pairs.pairwise_probability(DATA, 0, 1) + pairs.pairwise_probability(DATA, 1, 0)
     assert 0.05 < p < 0.999  # the rest is a tie
     with pytest.raises(ValueError, match="pairwise_probability is defined"):

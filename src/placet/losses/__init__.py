@@ -118,7 +118,7 @@ LOSSES: dict[str, Loss] = {
         _structrank.structrank,
         "Huang and Frey, Structured ranking learning using cumulative distribution networks, NIPS 2008",
         gives=("curvature",),
-        learnt={"w1": 1.0, "w2": 1.0},
+        learned={"w1": 1.0, "w2": 1.0},
         scaling=("w1", "w2"),
         exact_curvature=False,
     ),
@@ -139,13 +139,13 @@ LOSSES: dict[str, Loss] = {
     "rao-kupper": Loss(
         _pairs.rao_kupper,
         _pairs.PAIR_MODELS["rao-kupper"].reference,
-        learnt={"tie": 0.0},
+        learned={"tie": 0.0},
         law="pairs",
     ),
     "davidson": Loss(
         _pairs.davidson,
         _pairs.PAIR_MODELS["davidson"].reference,
-        learnt={"tie": 0.0},
+        learned={"tie": 0.0},
         law="pairs",
     ),
 }

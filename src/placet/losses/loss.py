@@ -63,7 +63,7 @@ class Loss:
         Source of the loss, in one line.
     gives : tuple
         Available second derivatives: "curvature" (the Hessian's diagonal or a bound), "hvp" (Hessian-vector products).
-    learnt : mapping
+    learned : mapping
         Parameters learned jointly with the scores, and their initial values.
     scaling : tuple
         Learned parameters that multiply all scores, as the norm of a weight vector does already.
@@ -98,7 +98,7 @@ class Loss:
     plan: Callable[..., Plan]
     reference: str
     gives: tuple[Second, ...] = ("curvature", "hvp")
-    learnt: Mapping[str, float] = field(default_factory=dict)
+    learned: Mapping[str, float] = field(default_factory=dict)
     scaling: tuple[str, ...] = ()
     law: Law | None = None
     shift_invariant: bool = True
@@ -113,6 +113,11 @@ class Loss:
     values_of_grades: bool = False
     reweights: bool = False
 
+    @property
+    def learnt(self) -> Mapping[str, float]:
+        """``learned``, under the name that the design fixes for callers."""
+        return self.learned
+
     def __call__(self, s: ArrayLike, lists: Lists, *, parameter_gradient: bool = False, **params: Any) -> Any:
         """Value, summed over lists with their weights, and gradient (rows,).
 
@@ -121,9 +126,9 @@ class Loss:
         bound, s = self._bound(s, lists, params)
         if not parameter_gradient:
             return bound.value_and_grad(s)
-        learnt = {name: float(params.get(name, start)) for name, start in self.learnt.items()}
-        value, grad, slopes = bound.value_grad_slopes(s, learnt)
-        return value, grad, dict(zip(learnt, slopes.tolist()))
+        learned = {name: float(params.get(name, start)) for name, start in self.learned.items()}
+        value, grad, slopes = bound.value_grad_slopes(s, learned)
+        return value, grad, dict(zip(learned, slopes.tolist()))
 
     def per_list(self, s: ArrayLike, lists: Lists, **params: Any) -> Floats:
         """Weighted value of each list (lists,); they sum to the loss value."""
@@ -192,7 +197,7 @@ class Bound:
     learn : iterable of str, optional
         Parameters to learn; by default, all learnable ones that are not in ``params`` and do not just scale the scores.
 
-    ``learnt`` holds the initial values of the parameters that are learned.
+    ``learned`` holds the initial values of the parameters that are learned.
 
     >>> bound = Bound("listmle", Lists([2, 0, 1], [0, 3]))
     >>> value, gradient = bound.value_and_grad(np.zeros(3))
@@ -223,9 +228,9 @@ class Bound:
         sorted_grade = grade if self._order is None else read_only(grade[self._order])
         self.columns = Columns(sorted_grade, offsets, weight)
         self._silent = self._rows_of_weight_zero(weight)
-        names = self.loss.learnt if learn is None else tuple(learn)
+        names = self.loss.learned if learn is None else tuple(learn)
         fixed = {*self.params, *(self.loss.scaling if learn is None else ())}
-        self.learnt: dict[str, float] = {k: float(self.loss.learnt[k]) for k in names if k not in fixed}
+        self.learned: dict[str, float] = {k: float(self.loss.learned[k]) for k in names if k not in fixed}
         self._held: Floats | None = None
         self._plan_cache: tuple[dict[str, float], Plan] | None = None
         scratch = self._plan({}).scratch  # raises on invalid parameters
@@ -237,41 +242,41 @@ class Bound:
             )
 
     def value_and_grad(
-        self, s: Floats, learnt: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
+        self, s: Floats, learned: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
     ) -> tuple[float, Floats]:
         """Value and gradient (rows,) at ``s``; infinite if a score is not finite, so that a line search backs off.
 
-        ``learnt``: values of the learned parameters (default: initial values).  ``rng``: for losses that sample.
+        ``learned``: values of the learned parameters (default: initial values).  ``rng``: for losses that sample.
         """
-        return self.value_grad_slopes(s, learnt, rng)[:2]
+        return self.value_grad_slopes(s, learned, rng)[:2]
 
     def value_grad_slopes(
-        self, s: Floats, learnt: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
+        self, s: Floats, learned: Mapping[str, float] | None = None, rng: np.random.Generator | None = None
     ) -> tuple[float, Floats, Floats]:
-        """Value, gradient, and the derivatives in the parameters of ``learnt``, in the same order."""
-        chosen = self.learnt if learnt is None else learnt
+        """Value, gradient, and the derivatives in the parameters of ``learned``, in the same order."""
+        chosen = self.learned if learned is None else learned
         values, grad, slopes = self._values(s, chosen, rng)
-        return float(values.sum()), grad, slopes[:, [list(self.loss.learnt).index(k) for k in chosen]].sum(axis=0)
+        return float(values.sum()), grad, slopes[:, [list(self.loss.learned).index(k) for k in chosen]].sum(axis=0)
 
-    def per_list(self, s: Floats, learnt: Mapping[str, float] | None = None) -> Floats:
+    def per_list(self, s: Floats, learned: Mapping[str, float] | None = None) -> Floats:
         """Weighted value of each list (lists,)."""
-        return self._values(s, self.learnt if learnt is None else learnt, None)[0]
+        return self._values(s, self.learned if learned is None else learned, None)[0]
 
-    def curvature(self, s: Floats, learnt: Mapping[str, float] | None = None) -> Floats:
+    def curvature(self, s: Floats, learned: Mapping[str, float] | None = None) -> Floats:
         """Diagonal of the Hessian (rows,), or the bound stated by the loss."""
-        plan = self._plan(self.learnt if learnt is None else learnt)
+        plan = self._plan(self.learned if learned is None else learned)
         assert plan.curvature is not None, "no curvature: see `needs`"
         kernel, *args = plan.curvature
         return self._rows(kernel, plan, s, (), args)
 
-    def hvp(self, s: Floats, v: Floats, learnt: Mapping[str, float] | None = None) -> Floats:
+    def hvp(self, s: Floats, v: Floats, learned: Mapping[str, float] | None = None) -> Floats:
         """Hessian times ``v`` (rows,)."""
-        plan = self._plan(self.learnt if learnt is None else learnt)
+        plan = self._plan(self.learned if learned is None else learned)
         assert plan.hvp is not None, "no Hessian products: see `needs`"
         kernel, *args = plan.hvp
         return self._rows(kernel, plan, s, (v,), args)
 
-    def best_level(self, s: Floats, learnt: Mapping[str, float] | None = None) -> float:
+    def best_level(self, s: Floats, learned: Mapping[str, float] | None = None) -> float:
         """The constant shift of ``s`` that minimizes the loss, by Newton steps, halved while the slope grows.
 
         0 if the loss is shift-invariant or has no curvature.
@@ -280,8 +285,8 @@ class Bound:
             return 0.0
 
         def sums(level: float) -> tuple[float, float, float]:
-            grad = self.value_and_grad(s + level, learnt)[1]
-            return float(grad.sum()), float(self.curvature(s + level, learnt).sum()), float(np.abs(grad).sum())
+            grad = self.value_and_grad(s + level, learned)[1]
+            return float(grad.sum()), float(self.curvature(s + level, learned).sum()), float(np.abs(grad).sum())
 
         level = 0.0
         slope, bend, size = sums(level)
@@ -312,13 +317,13 @@ class Bound:
         rows = np.repeat(self.offsets[:-1][which] - offsets[:-1], sizes) + np.arange(offsets[-1])
         weight = None if self.lists.weight is None else np.asarray(self.lists.weight)[which]
         lists = Lists(np.asarray(self.lists.grade)[rows], offsets, weight)
-        return rows, Bound(self.loss, lists, self.params, learn=self.learnt)
+        return rows, Bound(self.loss, lists, self.params, learn=self.learned)
 
     # Internals: everything below is in the kernels' row order
 
-    def _plan(self, learnt: Mapping[str, float]) -> Plan:
+    def _plan(self, learned: Mapping[str, float]) -> Plan:
         """The kernels and their arguments, cached until the learned parameters change."""
-        now = dict(learnt)
+        now = dict(learned)
         if self._plan_cache is None or self._plan_cache[0] != now:
             try:
                 self._plan_cache = now, self.loss.plan(self.columns, **{**self.params, **now})
@@ -327,12 +332,12 @@ class Bound:
         return self._plan_cache[1]
 
     def _values(
-        self, s: Floats, learnt: Mapping[str, float], rng: np.random.Generator | None
+        self, s: Floats, learned: Mapping[str, float], rng: np.random.Generator | None
     ) -> tuple[Floats, Floats, Floats]:
         """Values (lists,), gradient (rows,) in the caller's order, slopes (lists, learned parameters)."""
-        plan = self._plan(learnt)
+        plan = self._plan(learned)
         kernel, *args = plan.value
-        values, slopes = np.zeros(self.n_lists), np.zeros((self.n_lists, len(self.loss.learnt)))
+        values, slopes = np.zeros(self.n_lists), np.zeros((self.n_lists, len(self.loss.learned)))
         if not np.isfinite(s).all():
             return np.full(self.n_lists, math.inf), np.zeros(len(s)), slopes
         if plan.draw is not None:
@@ -344,7 +349,7 @@ class Bound:
             a, b = cuts[k], cuts[k + 1]
             within = columns.offsets[a : b + 1]
             ranges.clear(grad, within)
-            more = (slopes[a:b],) if self.loss.learnt else ()
+            more = (slopes[a:b],) if self.loss.learned else ()
             kernel(x, columns.grade, within, columns.weight[a:b], values[a:b], grad, *more, *places, *args)
 
         map_ordered(work, len(cuts) - 1)
@@ -434,14 +439,14 @@ def loss_named(name: str) -> Loss:
 def needs(loss: str, *what: str, who: str) -> Loss:
     """The record of a loss; raises ``ValueError`` if it lacks something that the ranker ``who`` needs.
 
-    ``what``: "curvature", "hvp", "no learnt parameters", "no sampling".
+    ``what``: "curvature", "hvp", "no learned parameters", "no sampling".
     """
     from placet.losses import LOSSES
 
     lacks: dict[str, Callable[[Loss], bool]] = {
         "curvature": lambda record: "curvature" not in record.gives,
         "hvp": lambda record: "hvp" not in record.gives,
-        "no learnt parameters": lambda record: bool(set(record.learnt) - set(record.scaling)),
+        "no learned parameters": lambda record: bool(set(record.learned) - set(record.scaling)),
         "no sampling": lambda record: record.samples,
     }
     record = loss_named(loss)

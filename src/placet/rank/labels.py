@@ -21,7 +21,7 @@ from placet.metrics import metric as metric_of
 from placet.metrics import propensities
 from placet.rank.documents import Documents, OwnLabels, checked_features
 from placet.rank.ranker import Ids, Ranker, mean_defined
-from placet.rank.saving.fitted_state import Array, Learnt, Number, holds
+from placet.rank.saving.fitted_state import Array, Learned, Number, holds
 from placet.rank.torch import neural
 from placet.rank.torch.neural import Criterion, Layer, Training, Weights, check_positive, pytorch, to_float32
 from placet.rank.validation import Best
@@ -89,7 +89,7 @@ class LabelRanker(Ranker):
     _state = holds(
         weights_=Array("weights", dtype="float32"),
         sizes_=Array("layers", dtype="int64", low=0),
-        learnt_=Learnt(),
+        learned_=Learned(),
         label_counts_=Array("labels", dtype="int64", low=0),
         n_documents_=Number(low=0, whole=True),
     )
@@ -152,7 +152,7 @@ class LabelRanker(Ranker):
         best, tried = self._search(train[np.flatnonzero(useful)], held_out)
         training = best.state
         neural.refuse_diverged(training)
-        self.weights_, self.learnt_ = training.weights, training.learnt
+        self.weights_, self.learned_ = training.weights, training.learned
         about = {"interrupted": best.interrupted, "tried": tried, "left_out": int((~useful).sum())}
         self.fit_summary_ = training.summary() | about
 
@@ -360,8 +360,8 @@ def means_over_documents(
 def mean_loss(criterion: Criterion, table: Any, own: OwnLabels) -> Any:
     """Loss per document as a PyTorch node, a function of the scores and of the learned parameters."""
     value, grad, slopes = loss_of_labels(criterion, table, own)
-    inputs = [table, *criterion.learnt.values()]
-    return neural.torch_node(value, [grad, *neural.slopes_like(criterion.learnt, slopes)], inputs)
+    inputs = [table, *criterion.learned.values()]
+    return neural.torch_node(value, [grad, *neural.slopes_like(criterion.learned, slopes)], inputs)
 
 
 def sampled_loss(
@@ -414,7 +414,7 @@ def whole_loss(criterion: Criterion, table: Any, own: OwnLabels) -> tuple[float,
     grade[own_cells] = own.grade
     s = table.detach().numpy().ravel()[order].astype(np.float64)
     bound = criterion.bind(Lists(grade, n_labels * np.arange(n + 1)))
-    value, g, slopes = bound.value_grad_slopes(s, criterion.learnt_values())
+    value, g, slopes = bound.value_grad_slopes(s, criterion.learned_values())
     grad = np.empty(n * n_labels, np.float32)
     grad[order] = to_float32(g)
     return value, pytorch().from_numpy(grad.reshape(n, n_labels)), slopes
@@ -433,7 +433,7 @@ def collapsed_loss(criterion: Criterion, table: Any, own: OwnLabels) -> tuple[fl
     at_own = np.arange(len(mine)) + (np.cumsum(others) - others)[document]
     s, grade = np.empty(offsets[-1]), np.zeros(offsets[-1])
     s[at_own], grade[at_own], s[at_rest] = mine, own.grade, log_rest[others]
-    value, g, slopes = criterion.bind(Lists(grade, offsets)).value_grad_slopes(s, criterion.learnt_values())
+    value, g, slopes = criterion.bind(Lists(grade, offsets)).value_grad_slopes(s, criterion.learned_values())
     share = np.zeros(len(others))
     share[others] = g[at_rest] / total[others]
     grad *= torch.from_numpy(to_float32(share))[:, None]

@@ -413,7 +413,7 @@ class Ranker(BaseEstimator):
 
     def _loss_parameters(self) -> dict[str, Any]:
         """Parameters of the loss, both given and learned in the fit."""
-        return {**(getattr(self, "loss_params", None) or {}), **getattr(self, "learnt_", {})}
+        return {**(getattr(self, "loss_params", None) or {}), **getattr(self, "learned_", {})}
 
     def _check_fitted(self) -> None:
         from sklearn.utils.validation import check_is_fitted

@@ -39,7 +39,7 @@ METHODS: Mapping[str, tuple[str, str]] = {
         "Every voter states preferences between items, more often the further apart the items are. An item needs "
         "many preferences to move far from the middle, so a few good ratings do not put it first. How "
         "closely each "
-        "voter follows the common scores can be learnt.",
+        "voter follows the common scores can be learned.",
     ),
     "mallows": (
         "Mallows",

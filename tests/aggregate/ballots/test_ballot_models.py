@@ -307,7 +307,7 @@ def test_the_answer_of_the_full_decomposition_is_no_saddle(ballots):
 
 @pytest.mark.parametrize("method", ["plackett-luce", "pmop-fd", "pmop"])
 @pytest.mark.parametrize("n", [6, 30])
-def test_the_learnt_width_of_ballots_maximizes_the_marginal_likelihood(method, n):
+def test_the_learned_width_of_ballots_maximizes_the_marginal_likelihood(method, n):
     rng = np.random.default_rng(n)
     theta = rng.normal(size=n)
     strict_orders = []

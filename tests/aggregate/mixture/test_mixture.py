@@ -133,7 +133,9 @@ def test_ties_have_a_parameter_in_every_group(ties):
 def test_one_group_is_the_plain_model(name):
     votes, _ = two_kinds(30, 10)
     plain, found = consensus(votes, name), Mixture(name, 1).fit(votes).groups_
-    np.testing.assert_allclose(found[1].scores, plain.scores, atol=1e-3)  # a learnt width of the prior is known to 0.5%
+    np.testing.assert_allclose(
+        found[1].scores, plain.scores, atol=1e-3
+    )  # a learned width of the prior is known to 0.5%
     if plain.stderr is not None:
         np.testing.assert_allclose(found[1].stderr, plain.stderr, rtol=5e-3)
     assert found.shares.tolist() == [1.0]
@@ -142,7 +144,7 @@ def test_one_group_is_the_plain_model(name):
 def test_one_group_of_agents_is_the_plain_model():
     votes, _ = voting_agents()
     plain, found = consensus(votes, "bradley-terry"), Mixture("bradley-terry", 1).fit(votes).groups_
-    np.testing.assert_allclose(found[1].scores, plain.scores, atol=1e-3)  # the prior's width is learnt to 0.5%
+    np.testing.assert_allclose(found[1].scores, plain.scores, atol=1e-3)  # the prior's width is learned to 0.5%
 
 
 @pytest.mark.parametrize("name", ["plackett-luce", "mallows"])

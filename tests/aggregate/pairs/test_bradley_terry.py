@@ -411,14 +411,14 @@ def laplace(c, family, width):
 
 
 @pytest.mark.parametrize(("family", "accuracy"), [("none", 0.01), ("rao-kupper", 0.03), ("davidson", 0.03)])
-def test_the_learnt_width_maximizes_the_marginal_likelihood(family, accuracy):
+def test_the_learned_width_maximizes_the_marginal_likelihood(family, accuracy):
     """To the accuracy of the search; with ties, their parameter is taken as known in one term."""
     _, c = drawn(12, 80, 3, tie=0.0, family=family)
     grid = np.exp(np.linspace(math.log(0.2), math.log(5), 400))
     best = grid[np.argmax([laplace(c.pooled(), family, width) for width in grid])]
     fit = consensus(c, "bradley-terry", ties=family, prior="learn")
     assert fit.extras["prior"] == pytest.approx(best, rel=accuracy + 0.01)
-    assert f"standard deviation {fit.extras['prior']:.3g}, learnt from the data" in fit.notes[0]
+    assert f"standard deviation {fit.extras['prior']:.3g}, learned from the data" in fit.notes[0]
     fixed = consensus(c, "bradley-terry", ties=family, prior=fit.extras["prior"])
     np.testing.assert_allclose(fit.scores, fixed.scores, atol=1e-8)
 
@@ -436,7 +436,7 @@ def unequal(n, seed, width):
 
 
 @pytest.mark.parametrize(("n", "width"), [(200, 0.7), (1200, 1.3)])
-def test_with_very_unequal_numbers_of_games_the_learnt_width_is_right(n, width):
+def test_with_very_unequal_numbers_of_games_the_learned_width_is_right(n, width):
     """Factored and sampled: the width is recovered, held-out votes are foretold as well as by the best of a grid, the
     intervals cover, and those who come first are good, not merely unknown.
     """
@@ -462,7 +462,7 @@ def test_with_very_unequal_numbers_of_games_the_learnt_width_is_right(n, width):
         assert theta[top].mean() > theta[flat_top].mean() + 0.5
 
 
-def test_a_learnt_width_has_bounds_and_says_so():
+def test_a_learned_width_has_bounds_and_says_so():
     even = Comparisons.from_battles("abc" * 20, "bca" * 20, ["a", "b"] * 30)
     fit = consensus(even, "bradley-terry", prior="learn")
     assert 0.1 < fit.extras["prior"] < 0.6  # about one standard error: three items cannot be known as equal
@@ -482,7 +482,7 @@ def test_a_learnt_width_has_bounds_and_says_so():
         consensus(even, "bradley-terry", prior="guess")
 
 
-def test_the_learnt_width_of_many_items_needs_no_dense_matrix():
+def test_the_learned_width_of_many_items_needs_no_dense_matrix():
     theta, c = drawn(20_000, 60_000, 12)
     fit = consensus(c, "bradley-terry", prior="learn", stderr=None)
     assert fit.extras["prior"] == pytest.approx(1.0, abs=0.15)

@@ -113,7 +113,7 @@ def test_many_items_are_fitted_by_products(monkeypatch):
     assert consensus(c, "bradley-terry", **ask).scores.tobytes() == found.scores.tobytes()
 
 
-def test_the_learnt_drift_does_not_depend_on_where_learning_starts(monkeypatch):
+def test_the_learned_drift_does_not_depend_on_where_learning_starts(monkeypatch):
     """One vote of an item in a step: squares are near their prior whatever the drift is."""
     _, c = walks(3, n=100, steps=40, each=50, sigma=0.15, tie=-np.inf)
     found = []
@@ -148,11 +148,11 @@ def test_memory_and_time_of_a_walk_are_known_before(monkeypatch):
         consensus(c, "bradley-terry", drift=0.3, step=1.0)
 
 
-def test_learnt_widths_are_those_of_the_evidence():
-    """Laplace's evidence by log determinants, on a grid, is greatest near the drift that was learnt."""
+def test_learned_widths_are_those_of_the_evidence():
+    """Laplace's evidence by log determinants, on a grid, is greatest near the drift that was learned."""
     _, c = walks(0, n=10, steps=15, each=80)
     found = consensus(c, "bradley-terry", ties="davidson", drift="learn", step=1.0, order_effect=True)
-    width, learnt = found.extras["prior"], found.extras["drift"]
+    width, learned = found.extras["prior"], found.extras["drift"]
     walk = drift.Walk(c, Steps(1.0, c.time), "davidson", True)
     start = walk.start(Comparisons(c.i, c.j, c.wins_i, c.wins_j, c.ties, ordered=True), True, None, 100)[1]
 
@@ -164,10 +164,10 @@ def test_learnt_widths_are_those_of_the_evidence():
         prior = -0.5 * (np.log(walk.gaps).sum() + 2 * len(walk.gaps) * math.log(sigma))
         return -data - 0.5 * logdet + prior
 
-    grid = learnt * np.exp(np.linspace(-0.5, 0.5, 11))
+    grid = learned * np.exp(np.linspace(-0.5, 0.5, 11))
     best = grid[np.argmax([evidence(sigma) for sigma in grid])]
-    assert abs(math.log(best / learnt)) <= 0.11
-    assert 0.25 < learnt < 0.6  # it was 0.4
+    assert abs(math.log(best / learned)) <= 0.11
+    assert 0.25 < learned < 0.6  # it was 0.4
 
 
 def test_walks_are_recovered_and_covered():

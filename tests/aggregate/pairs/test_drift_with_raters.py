@@ -145,7 +145,7 @@ def test_walks_coins_and_drift_are_recovered():
     assert n_coins >= 8  # of 12
 
 
-def test_drift_is_learnt_where_steps_hold_few_votes_of_an_item():
+def test_drift_is_learned_where_steps_hold_few_votes_of_an_item():
     _, _, c = judged(1, n=12, steps=15, each=80, raters=20, coins=3, sigma=0.15)
     alone = consensus(c, "bradley-terry", drift="learn", **ASK).extras["drift"]
     found = consensus(c, "bradley-terry", drift="learn", agents="sharpness", **ASK).extras["drift"]

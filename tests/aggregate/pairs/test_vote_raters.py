@@ -149,7 +149,7 @@ def test_what_is_missing_is_said(params, message):
         BradleyTerry(**params).fit(votes)
     with pytest.raises(ValueError, match="needs votes that say who gave them"):
         BradleyTerry(agents="sharpness").fit(votes.pooled())
-    with pytest.raises(ValueError, match="learnt nothing about agents"):
+    with pytest.raises(ValueError, match="learned nothing about agents"):
         consensus(votes, "bradley-terry").agents_frame()
 
 
@@ -317,7 +317,7 @@ def test_w_is_that_of_friedmans_test():
 
 @pytest.mark.parametrize(("n", "m", "coins"), [(60, 6, 2), (12, 30, 5)])
 def test_scores_keep_their_scale_whether_raters_or_items_are_more(n, m, coins):
-    """Scores twice as small with raters twice as sharp are as likely; widths that are learnt must not follow them."""
+    """Scores twice as small with raters twice as sharp are as likely; widths that are learned must not follow them."""
     rng = np.random.default_rng(1)
     theta = rng.normal(size=n)
     sharp = np.where(np.arange(m) < coins, 0.0, rng.uniform(0.6, 1.6, m))

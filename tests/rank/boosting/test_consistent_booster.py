@@ -242,7 +242,7 @@ def test_saved_and_loaded(data, tmp_path, learners):
 def test_bad_parameters(data):
     for wrong, words in (
         ({"loss": "plackett"}, "unknown"),
-        ({"loss": "davidson"}, "no learnt parameters"),
+        ({"loss": "davidson"}, "no learned parameters"),
         ({"learners": "bush"}, "choose from"),
         ({"learners": ()}, "choose from"),
         ({"step": "leap"}, "line-search"),

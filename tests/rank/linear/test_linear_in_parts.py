@@ -39,7 +39,7 @@ def test_the_weights_are_those_in_memory(data, params):
     parts = LinearRanker(**params, tol=1e-6).fit(cut(data, 7, 30, 31))
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(parts.intercept_, whole.intercept_, atol=1e-10)
-    assert parts.learnt_ == pytest.approx(whole.learnt_, abs=1e-10)
+    assert parts.learned_ == pytest.approx(whole.learned_, abs=1e-10)
     assert parts.fit_summary_["converged"] == whole.fit_summary_["converged"]
     assert parts.pairs_.tolist() == whole.pairs_.tolist()
 

@@ -36,7 +36,7 @@ def test_every_loss_learns_an_order(loss):
     ranker = fitted(loss, max_iter=200)
     chance = np.nanmean(ndcg(np.zeros(len(TEST.grade)), TEST.grade, TEST.offsets, 10))
     assert ranker.score(TEST) > chance + 0.5 * (1 - chance)
-    assert set(ranker.learnt_) == set(LOSSES[loss].learnt) - set(LOSSES[loss].scaling)
+    assert set(ranker.learned_) == set(LOSSES[loss].learned) - set(LOSSES[loss].scaling)
 
 
 @pytest.mark.parametrize("loss", EXACT)
@@ -75,7 +75,7 @@ def test_gradient_is_the_derivative(loss, standardize):
     assert_allclose(f(x)[1], approx_fprime(x, lambda x: f(x)[0], 1e-6), rtol=2e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize("loss", [k for k, v in LOSSES.items() if v.hvp and not v.learnt and v.differentiable])
+@pytest.mark.parametrize("loss", [k for k, v in LOSSES.items() if v.hvp and not v.learned and v.differentiable])
 def test_hessian_product_is_the_derivative_of_the_gradient(loss):
     f = objective(loss)
     rng = np.random.default_rng(1)
@@ -309,7 +309,7 @@ def test_explanations_sum_to_the_difference():
 def test_parameters_that_make_no_sense_are_refused():
     for params, words in (
         ({"solver": "magic"}, "solver 'magic' is unknown"),
-        ({"solver": "newton", "loss": "davidson"}, "needs a loss with no learnt parameters"),
+        ({"solver": "newton", "loss": "davidson"}, "needs a loss with no learned parameters"),
         ({"loss": "pmop-mh"}, "LinearRanker needs a loss with no sampling"),
         ({"l2": -1.0}, "l2 -1.0"),
         ({"tol": 0.0}, "tol 0.0"),

@@ -152,7 +152,7 @@ def test_bad_relations(data):
         ContinuousCRF("cosine", "distillation").fit(data)
     with pytest.raises(ValueError, match="unknown"):
         ContinuousCRF(form="x").fit(data)
-    with pytest.raises(ValueError, match="no learnt parameters"):
+    with pytest.raises(ValueError, match="no learned parameters"):
         ContinuousCRF(loss="davidson").fit(data)
     with pytest.raises(DataError, match="dense features"):
         ContinuousCRF().fit(placet.simulate.queries(5, 4, 3, density=0.5))

@@ -63,7 +63,7 @@ def test_mmr_with_all_weight_on_relevance_is_relevance_and_beyond_k_too(intents)
 
 
 def test_no_pointwise_ranker_can_win(intents):
-    """Trees on the judgments do no better than the relevance column; MMR and the learnt reranker beat both."""
+    """Trees on the judgments do no better than the relevance column; MMR and the learned reranker beat both."""
     (train, taught), (test, judged) = halves(intents, 30)
     value = lambda s: alpha_ndcg(s, judged, test.offsets, 10)  # noqa: E731
     by_relevance = value(test.X[:, 0])
@@ -71,9 +71,9 @@ def test_no_pointwise_ranker_can_win(intents):
     assert compare(value(pointwise.predict(test)), by_relevance).low < 0.01
     reranker = DiversityReranker(0).fit(train, taught)
     assert reranker.w_[0] < 0
-    learnt = value(reranker.predict(test))
-    assert compare(learnt, by_relevance).low > 0.03
-    assert compare(learnt, value(pointwise.predict(test))).low > 0.03
+    learned = value(reranker.predict(test))
+    assert compare(learned, by_relevance).low > 0.03
+    assert compare(learned, value(pointwise.predict(test))).low > 0.03
     assert compare(value(mmr(test.X, test.X[:, 0], test.offsets, trade_off=0.5, k=10)), by_relevance).low > 0.0
 
 

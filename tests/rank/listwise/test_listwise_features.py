@@ -44,7 +44,7 @@ def test_scores_are_exchangeable(data, base):
     np.testing.assert_allclose(ranker.predict(data.X[order], qid=data.query[order]), s[order], rtol=1e-6, atol=1e-9)
 
 
-def test_what_depends_on_the_list_is_learnt():
+def test_what_depends_on_the_list_is_learned():
     """Grades are those of the place in the list, and lists lie at levels of their own: one row alone says little."""
     rng = np.random.default_rng(3)
     n, m = 90, 8

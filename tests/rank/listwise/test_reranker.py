@@ -140,7 +140,7 @@ def test_gradient_of_the_objective_by_differences(data):
         assert abs(slope) < 1e-5
 
 
-def test_similarity_is_learnt_where_it_decides():
+def test_similarity_is_learned_where_it_decides():
     """Relevance is being unlike the others: the base knows nothing of it, the reranker finds a negative weight."""
     rng = np.random.default_rng(0)
     X, grade = [], []

@@ -1,4 +1,4 @@
-"""NeuralRanker and torch_loss: gradients against the losses, what is learnt, determinism, files."""
+"""NeuralRanker and torch_loss: gradients against the losses, what is learned, determinism, files."""
 
 import subprocess
 import sys
@@ -36,12 +36,12 @@ def test_the_loss_of_the_table_with_its_gradient(loss):
     np.testing.assert_allclose(scores.grad, 3.0 * grad, rtol=1e-12)
 
 
-@pytest.mark.parametrize("loss", sorted(name for name, record in LOSSES.items() if record.learnt))
-def test_learnt_parameters_receive_gradients(loss):
+@pytest.mark.parametrize("loss", sorted(name for name, record in LOSSES.items() if record.learned))
+def test_learned_parameters_receive_gradients(loss):
     s = np.random.default_rng(0).normal(size=7)
     params = {
         name: torch.tensor(start + 0.3, dtype=torch.float64, requires_grad=True)
-        for name, start in LOSSES[loss].learnt.items()
+        for name, start in LOSSES[loss].learned.items()
     }
     torch_loss(loss, torch.tensor(s), RAGGED, **params).backward()
     numbers = {name: value.item() for name, value in params.items()}
@@ -96,10 +96,10 @@ def test_numpy_and_torch_give_the_same_scores(sizes, sparse):
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
-def test_every_loss_is_learnt(loss):
+def test_every_loss_is_learned(loss):
     ranker = NeuralRanker(loss, **QUICK).fit(DATA[:45])
     assert ranker.score(DATA[45:], metric="ndcg@5") > 0.75  # a random order has 0.62
-    assert set(ranker.learnt_) <= set(LOSSES[loss].learnt)
+    assert set(ranker.learned_) <= set(LOSSES[loss].learned)
 
 
 def test_a_network_finds_what_a_line_cannot():
@@ -191,7 +191,7 @@ def test_saved_loaded_and_cloned(tmp_path):
     ranker.save(tmp_path / "net.placet")
     again = load(tmp_path / "net.placet")
     np.testing.assert_array_equal(again.predict(DATA), ranker.predict(DATA))
-    assert again.learnt_ == ranker.learnt_ != {"tie": 0.0}
+    assert again.learned_ == ranker.learned_ != {"tie": 0.0}
     assert again.get_params() == ranker.get_params() == clone(ranker).get_params()
 
 

@@ -38,7 +38,7 @@ def test_every_loss_with_a_curvature_learns_an_order(loss):
     ranker = TreeRanker(loss, **SMALL).fit(TRAIN)
     chance = np.nanmean(ndcg(np.zeros(len(TEST.grade)), TEST.grade, TEST.offsets, 10))
     assert ranker.score(TEST) > chance + 0.4 * (1 - chance)
-    assert set(ranker.learnt_) == set(LOSSES[loss].learnt) - set(LOSSES[loss].scaling)
+    assert set(ranker.learned_) == set(LOSSES[loss].learned) - set(LOSSES[loss].scaling)
 
 
 @pytest.mark.parametrize("loss", ["pmop-fd", "ranknet", "bregman-square"])
@@ -69,16 +69,16 @@ def test_losses_that_see_the_level_start_at_their_best_one(loss):
     assert TreeRanker(loss, **{**SMALL, "l2": 300.0}).fit(TRAIN).n_trees_ > 0
 
 
-def test_learnt_parameters_reach_their_optimum():
+def test_learned_parameters_reach_their_optimum():
     slopes = Slopes("davidson")
     slopes.bind(TRAIN.lists())
     s = LinearRanker("davidson").fit(TRAIN).predict(TRAIN)
     for _ in range(30):
         slopes.at(s)
-    slope = LOSSES["davidson"](s, TRAIN.lists(), **slopes.learnt, parameter_gradient=True)[2]["tie"]
+    slope = LOSSES["davidson"](s, TRAIN.lists(), **slopes.learned, parameter_gradient=True)[2]["tie"]
     assert abs(slope) < 1e-2
     fixed = TreeRanker("davidson", **SMALL, loss_params={"tie": 0.5}).fit(TRAIN)
-    assert fixed.learnt_ == {}
+    assert fixed.learned_ == {}
 
 
 def test_lightgbms_own_loop_grows_the_same_trees():

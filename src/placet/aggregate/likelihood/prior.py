@@ -64,11 +64,11 @@ def learn_width(mean_square: Callable[[float], tuple[float, float]], start: floa
     return math.exp(u)
 
 
-def prior_note(width: float, learnt: bool) -> str:
+def prior_note(width: float, learned: bool) -> str:
     """Note on the prior of the scores."""
     how = ""
-    if learnt:
-        how = ", learnt from the data"
+    if learned:
+        how = ", learned from the data"
         if width <= NARROWEST * (1 + ACCURACY):
             how += " (the least that is tried: they show no differences)"
         elif width >= WIDEST_PRIOR * (1 - ACCURACY):

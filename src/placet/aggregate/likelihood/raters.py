@@ -126,7 +126,7 @@ class Raters:
     def notes(self) -> list[str]:
         """Notes on how much raters differ, and on those who stand out."""
         spread = ", ".join(f"{kind} {self.widths[kind]:.2g}" for kind in self.columns)
-        found = [f"raters differ by these standard deviations, learnt from the data: {spread}"]
+        found = [f"raters differ by these standard deviations, learned from the data: {spread}"]
         words = self.words()
         for text in ("answers like a coin", "answers the other way round"):
             who = [str(self.agents[k]) for k, said in enumerate(words) if text in said]

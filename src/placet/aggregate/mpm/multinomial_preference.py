@@ -154,7 +154,7 @@ class MultinomialPreference(BaseEstimator):
         """Notes that hold for all instances."""
         notes = []
         if self.prior is not None:
-            notes.append(prior_note(self.prior, learnt=False))
+            notes.append(prior_note(self.prior, learned=False))
         if isinstance(data, Comparisons):
             notes.append("votes are taken given the pair that was asked about")
             if data.ties.any():

@@ -73,7 +73,7 @@ def _fit_alike(model: MultinomialPreference, parts: Parts, prepared: Parts) -> M
         errors = errors._replace(notes=[*error_notes_for(p.named, False, model.stderr, p.units), *errors.notes])
     model.variance_, model.adherence_ = None, found.adherence
     model.fit_ = Fit(found.s, found.value, found.grad_norm, found.n_iter, found.converged, found.message)
-    notes = [] if model.prior is None else [prior_note(model.prior, learnt=False)]
+    notes = [] if model.prior is None else [prior_note(model.prior, learned=False)]
     model._set_scores(p, found, [errors], notes if found.converged else [*notes, found.message])  # type: ignore[arg-type]
     return model
 

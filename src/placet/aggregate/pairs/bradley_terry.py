@@ -170,7 +170,7 @@ class BradleyTerry(BaseEstimator):
         return self
 
     def _of_raters(
-        self, v: vote_raters.RaterVotes, votes: Comparisons, arrow: Arrow, widths: Any, learnt: bool
+        self, v: vote_raters.RaterVotes, votes: Comparisons, arrow: Arrow, widths: Any, learned: bool
     ) -> tuple[dict[str, Any], list[str]]:
         """Extras (raters, ties, controls) and notes of a fit with raters."""
         from placet.metrics.interrater import describe_agreement
@@ -178,7 +178,7 @@ class BradleyTerry(BaseEstimator):
         _, tie, effect, _ = v.split(self.fit_.x)
         errors = np.sqrt(np.diag(with_mean_zero(v.final_errors(arrow)[0], v.n))[v.n :])
         found = vote_raters.raters_of(v, self.fit_.x, arrow, widths)
-        notes = [] if self.prior_ is None else [prior_note(self.prior_, learnt)]
+        notes = [] if self.prior_ is None else [prior_note(self.prior_, learned)]
         notes += [*found.notes(), *filter(None, [describe_agreement(votes)])]
         notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
         extras: dict[str, Any] = {"agents": found, "prior": self.prior_}
@@ -219,7 +219,7 @@ class BradleyTerry(BaseEstimator):
         history, covariance = found.results(votes, uncertain=self.stderr is not None)
         self.theta_ = history.at_step(float(v.walk.chains.step[-1]))[0]
         extras, notes = self._of_raters(v, votes, found.arrow, found.widths, given[0] is None)
-        notes[1:1] = found.notes(learnt=given[1] is None)
+        notes[1:1] = found.notes(learned=given[1] is None)
         extras |= {"history": history, "drift": self.drift_}
         self.consensus_ = self._rated_result(v, votes, covariance, notes, extras)
         return self
@@ -234,7 +234,7 @@ class BradleyTerry(BaseEstimator):
         walk, self.fit_, self.prior_, self.drift_ = found.walk, found.fit, found.walk.prior, found.walk.drift
         history, covariance, stderr = found.results(votes, uncertain=self.stderr is not None)
         self.theta_ = history.at_step(float(walk.chains.step[-1]))[0]
-        notes = [prior_note(self.prior_, self.prior == LEARN), *found.notes(history, learnt=given[1] is None)]
+        notes = [prior_note(self.prior_, self.prior == LEARN), *found.notes(history, learned=given[1] is None)]
         notes += notes_of_pairs(votes.i, votes.j, votes.wins_i, votes.wins_j, votes.ties, votes.items, self.prior)
         tie, _ = pair_likelihood.tie_parameter(walk.p, self.fit_.x)
         errors = np.sqrt(np.diag(np.linalg.inv(found.H.schur)) / walk.p.scale) if len(found.H.schur) else None

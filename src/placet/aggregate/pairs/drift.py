@@ -317,9 +317,9 @@ class WalkFit:
             return history, None, stderr
         return history, with_mean_zero(self.walk.covariance(self.H, c.n_items), c.n_items), None
 
-    def notes(self, history: History, *, learnt: bool) -> list[str]:
+    def notes(self, history: History, *, learned: bool) -> list[str]:
         """Notes on the drift, the time that the scores refer to, and omitted correlations."""
-        found = walk_notes(self.walk, self.steps, learnt=learnt)
+        found = walk_notes(self.walk, self.steps, learned=learned)
         if not self.walk.direct:
             found.append("so many scores: standard errors are sampled and differences leave correlations out")
         elif len(history.items) > MOST_JOINT:
@@ -327,9 +327,9 @@ class WalkFit:
         return found
 
 
-def walk_notes(walk: Walk, steps: Steps, *, learnt: bool) -> list[str]:
+def walk_notes(walk: Walk, steps: Steps, *, learned: bool) -> list[str]:
     """Notes on the drift and the time that the scores refer to."""
-    how = ", learnt from the data" if learnt else ""
+    how = ", learned from the data" if learned else ""
     end = steps.start(walk.chains.step[-1])
     said = np.datetime_as_string(end, unit="D") if steps.dates else f"{float(end):g}"
     return [

@@ -116,9 +116,9 @@ class RatedWalkFit:
         known = last[last >= 0]
         return history, with_mean_zero(walk.at_end(shared[np.ix_(known, known)], c.n_items), c.n_items)
 
-    def notes(self, *, learnt: bool) -> list[str]:
+    def notes(self, *, learned: bool) -> list[str]:
         """Notes on the drift and on the date of the scores."""
-        return walk_notes(self.v.walk, self.steps, learnt=learnt)
+        return walk_notes(self.v.walk, self.steps, learned=learned)
 
 
 def fit_rated_walk(

@@ -332,7 +332,7 @@ class Consensus:
             return frame
         adherence = self.extras.get("adherence")
         if not isinstance(adherence, Mapping):
-            raise ValueError(f'{self.method!r} learnt nothing about agents; agents="sharpness+ties+side" asks for it')
+            raise ValueError(f'{self.method!r} learned nothing about agents; agents="sharpness+ties+side" asks for it')
         return pl.DataFrame({"agent": plain_names(list(adherence)), "adherence": list(adherence.values())})
 
     def to_rankings(self) -> Rankings:

@@ -122,15 +122,15 @@ def difference_variance(stderr: Any, covariance: Floats | None, i: Any, j: Any) 
     return covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
 
 
-def order_variance_fall(gap: Any, variance: Any, learnt: Any) -> Any:
-    """Expected decrease of p (1 - p), p the probability of being above, once ``learnt`` of ``variance`` is resolved.
+def order_variance_fall(gap: Any, variance: Any, learned: Any) -> Any:
+    """Expected decrease of p (1 - p), p the probability of being above, once ``learned`` of ``variance`` is resolved.
 
-    The difference is N(gap, variance) before; afterward its mean is m ~ N(gap, learnt) and p = Phi(m / remaining sd),
-    so the decrease is the variance of p.  With h = gap / sd and r = learnt / variance, E p^2 is the probability that
+    The difference is N(gap, variance) before; afterward its mean is m ~ N(gap, learned) and p = Phi(m / remaining sd),
+    so the decrease is the variance of p.  With h = gap / sd and r = learned / variance, E p^2 is the probability that
     two normal variables of correlation r are below h, so the decrease is 2 T(h, 1) - 2 T(h, sqrt((1 - r) / (1 + r))),
     T being Owen's function.
     """
-    h, r = gap / np.sqrt(variance), np.clip(learnt / variance, 0.0, 1.0)
+    h, r = gap / np.sqrt(variance), np.clip(learned / variance, 0.0, 1.0)
     exact = 2 * (scipy.special.owens_t(h, 1.0) - scipy.special.owens_t(h, np.sqrt((1 - r) / (1 + r))))
     return np.where(r < 1e-6, r * np.exp(-h * h) / (2 * np.pi), exact)
 
@@ -185,8 +185,8 @@ def _fall_around(scores: Floats, C: Floats, i: int, j: int, information: float) 
             other[i] = False
         v = np.maximum((diagonal + C[x, x] - 2 * C[:, x])[other], 1e-300)
         gap = (scores - scores[x])[other]
-        learnt = np.minimum(shrink * (u[other] - u[x]) ** 2, v)
-        total += float(order_variance_fall(gap, v, learnt).sum())
+        learned = np.minimum(shrink * (u[other] - u[x]) ** 2, v)
+        total += float(order_variance_fall(gap, v, learned).sum())
     return total
 
 

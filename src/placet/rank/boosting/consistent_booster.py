@@ -13,7 +13,7 @@ from placet.rank.boosting.additive import Additive, NewTerm, Round, reason_no_ed
 from placet.rank.boosting.score_level import best_constant
 from placet.rank.controls import effects_of
 from placet.rank.listwise import similarity
-from placet.rank.saving.fitted_state import Learnt, holds
+from placet.rank.saving.fitted_state import Learned, holds
 
 
 class ConsistentBooster(Additive):
@@ -85,9 +85,9 @@ class ConsistentBooster(Additive):
     ('feature', True)
     """
 
-    needs = ("no learnt parameters",)
+    needs = ("no learned parameters",)
     takes_control = True
-    _state = holds(**Additive._state, controls_=Learnt())
+    _state = holds(**Additive._state, controls_=Learned())
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from placet.rank.linear.checkpoint import start_weights, write_weights
 from placet.rank.linear.feature_tables import Products, SideBySide, times
 from placet.rank.linear.penalized_loss import Objective
 from placet.rank.ranker import Ranker, largest_first, two_rows
-from placet.rank.saving.fitted_state import Array, Learnt, Number, holds
+from placet.rank.saving.fitted_state import Array, Learned, Number, holds
 from placet.rank.trees.monotone import directions
 from placet.rank.validation import Best
 
@@ -25,7 +25,7 @@ LARGEST_WEIGHT = 1e100  # of a standardized feature
 ROUNDS, SETTLED = 10, 0.01  # maximum number of rounds and relative tolerance of `minimize_reweighted`
 SOLVERS: dict[str, tuple[str, ...]] = {
     "lbfgs": ("no sampling",),
-    "newton": ("hvp", "no learnt parameters", "no sampling"),
+    "newton": ("hvp", "no learned parameters", "no sampling"),
     "sgd": (),
 }
 """What each solver requires of a loss; "sgd" accepts any."""
@@ -34,7 +34,7 @@ SOLVERS: dict[str, tuple[str, ...]] = {
 class LinearRanker(Ranker):
     """``s = X @ w``, where ``w`` minimizes  sum_q weight_q loss_q(s) / sum_q weight_q + l2 / 2 |w|^2.
 
-    Scale-invariant losses have no penalty.  Parameters learned jointly with the weights are in ``learnt_``.  With a
+    Scale-invariant losses have no penalty.  Parameters learned jointly with the weights are in ``learned_``.  With a
     validation set, the weights of the step with the best ``metric`` on it are kept; after the first steps it is
     evaluated less often, so that it takes a small fraction of the time.
 
@@ -90,11 +90,11 @@ class LinearRanker(Ranker):
     _state = holds(
         coef_=Array("columns"),
         intercept_=Number(),
-        learnt_=Learnt(),
+        learned_=Learned(),
         pairs_=Array("products", 2, dtype="int64", low=0),
         mean_=Array("standardized"),
         scale_=Array("standardized", above=0),
-        controls_=Learnt(),
+        controls_=Learned(),
     )
 
     def __init__(
@@ -156,10 +156,10 @@ class LinearRanker(Ranker):
                 of_controls = np.full(self._control[0].shape[1], float(self.control_l2))
             objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params, of_controls)
         if self._start is not None:
-            weights, constant, learnt = start_weights(self._start, n_columns)
+            weights, constant, learned = start_weights(self._start, n_columns)
             known = getattr(self._start, "controls_", {})
             effects = [known.get(name, 0.0) for name in self._control_names()]
-            objective.start = objective.at_weights(np.append(weights, effects), constant, learnt)
+            objective.start = objective.at_weights(np.append(weights, effects), constant, learned)
         if isinstance(valid, Parts):
             scorer = lambda x: (objective.raw_weights(x)[0], 0.0, self._products())  # noqa: E731
             judge: Any = lambda x: linear_in_parts.mean_metric(valid, self._metric(), *scorer(x))  # noqa: E731
@@ -175,7 +175,7 @@ class LinearRanker(Ranker):
         weights, self.intercept_ = objective.raw_weights(x)
         self.coef_ = weights[:n_columns]
         self.controls_ = dict(zip(self._control_names(), weights[n_columns:].tolist()))
-        self.learnt_ = objective.learnt_at(x)
+        self.learned_ = objective.learned_at(x)
         self.fit_summary_ = {
             "converged": fit is not None and fit.converged,
             "n_iter": best.steps if fit is None else fit.n_iter,
@@ -202,7 +202,7 @@ class LinearRanker(Ranker):
         except EngineError as error:
             if not best.empty:
                 weights, constant = objective.raw_weights(best.state)
-                write_weights(error, weights, constant, objective.learnt_at(best.state))
+                write_weights(error, weights, constant, objective.learned_at(best.state))
             raise
 
     def _solve(self, objective: Objective, n_queries: int, best: Best[Floats]) -> Fit:

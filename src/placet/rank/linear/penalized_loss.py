@@ -57,7 +57,7 @@ class Objective:
         """Use this loss, bound to lists of the same rows."""
         self.bound = bound
         self.n_constants = int(not bound.loss.shift_invariant)
-        self.start = self.zero = np.concatenate([np.zeros(self.n + self.n_constants), list(bound.learnt.values())])
+        self.start = self.zero = np.concatenate([np.zeros(self.n + self.n_constants), list(bound.learned.values())])
         self._last: tuple[Floats, Floats] | None = None
 
     def part(self, queries: Ints) -> Self:
@@ -73,14 +73,14 @@ class Objective:
         w = x[: self.n] / self.scale
         return w, float(x[self.n : self.n + self.n_constants].sum() - self.shift @ w)
 
-    def at_weights(self, w: Floats, intercept: float, learnt: Mapping[str, float]) -> Floats:
+    def at_weights(self, w: Floats, intercept: float, learned: Mapping[str, float]) -> Floats:
         """The x at which the unstandardized columns have weights ``w``."""
         constant = [intercept + float(self.shift @ w)] * self.n_constants
-        return np.concatenate([w * self.scale, constant, [learnt.get(k, v) for k, v in self.bound.learnt.items()]])
+        return np.concatenate([w * self.scale, constant, [learned.get(k, v) for k, v in self.bound.learned.items()]])
 
-    def learnt_at(self, x: Floats) -> dict[str, float]:
+    def learned_at(self, x: Floats) -> dict[str, float]:
         """The learned parameters at x."""
-        return dict(zip(self.bound.learnt, x[self.n + self.n_constants :].tolist()))
+        return dict(zip(self.bound.learned, x[self.n + self.n_constants :].tolist()))
 
     def scores(self, x: Floats) -> Floats:
         """Row scores; those of the last x are cached for Hessian products."""
@@ -101,7 +101,7 @@ class Objective:
         return np.append(weights, [total] * self.n_constants)
 
     def __call__(self, x: Floats, rng: np.random.Generator | None = None) -> tuple[float, Floats]:
-        value, g, slopes = self.bound.value_grad_slopes(self.scores(x), self.learnt_at(x), rng)
+        value, g, slopes = self.bound.value_grad_slopes(self.scores(x), self.learned_at(x), rng)
         grad = np.append(self.pull_back(g), slopes)
         w = x[: self.n]
         grad[: self.n] += self.l2 * w

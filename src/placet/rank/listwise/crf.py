@@ -68,7 +68,7 @@ class ContinuousCRF(WithLevel):
     (True, True)
     """
 
-    needs = ("no learnt parameters",)
+    needs = ("no learned parameters",)
     own_losses = ("likelihood",)
     _state = holds(alpha_=Array("features", low=0), beta_=Number(low=0), level_=Array(2))
 

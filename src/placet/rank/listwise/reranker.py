@@ -79,7 +79,7 @@ class ListwiseReranker(WithLevel):
     ((1, 1), True)
     """
 
-    needs = ("no learnt parameters",)
+    needs = ("no learned parameters",)
     _state = holds(base_=Base(), v_=Array("terms", 2), w_=Array("terms", "kernels"), level_=Array(2))
 
     def __init__(

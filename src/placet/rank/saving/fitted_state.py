@@ -92,7 +92,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Learned:
     """Learned parameters of a loss, or effects of controls: finite numbers by name."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:

@@ -22,7 +22,7 @@ from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
 from placet.rank.linear.feature_tables import moments
 from placet.rank.ranker import Ranker
-from placet.rank.saving.fitted_state import Array, Learnt, holds
+from placet.rank.saving.fitted_state import Array, Learned, holds
 from placet.rank.validation import Best
 from placet.threads import is_forked
 
@@ -81,8 +81,8 @@ class NeuralRanker(Ranker):
         sizes_=Array("layers", dtype="int64", low=0),
         mean_=Array("features"),
         scale_=Array("features", above=0),
-        learnt_=Learnt(),
-        controls_=Learnt(),
+        learned_=Learned(),
+        controls_=Learned(),
     )
     takes_control = True
 
@@ -159,8 +159,8 @@ class NeuralRanker(Ranker):
         )  # fmt: skip
         refuse_diverged(training)
         self.weights_, self.fit_summary_ = training.weights, training.summary()
-        self.learnt_ = {name: value for name, value in training.learnt.items() if name in criterion.learnt}
-        found = () if effects is None else zip(effects.names, [training.learnt[k] for k in gamma] / effects.unit)
+        self.learned_ = {name: value for name, value in training.learned.items() if name in criterion.learned}
+        found = () if effects is None else zip(effects.names, [training.learned[k] for k in gamma] / effects.unit)
         self.controls_ = {name: float(value) for name, value in found}
 
     def _check_state(self) -> None:
@@ -296,7 +296,7 @@ def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
     """A loss from ``LOSSES`` as a PyTorch scalar, for use with your own network and training loop.
 
     ``scores`` (rows,): a tensor; ``lists`` splits its rows into ragged lists, without padding.  Learned parameters of
-    the loss (``learnt`` of its record) may be tensors and then receive gradients too.  Once differentiable.
+    the loss (``learned`` of its record) may be tensors and then receive gradients too.  Once differentiable.
 
     >>> s = pytorch().zeros(3, requires_grad=True)
     >>> value = torch_loss("pl-partition", s, Lists([1, 1, 0], [0, 3]))
@@ -306,29 +306,29 @@ def torch_loss(loss: str, scores: Any, lists: Lists, **params: Any) -> Any:
     >>> s.grad.numpy().round(4)
     array([-0.4167, -0.4167,  0.8333], dtype=float32)
     """
-    learnt = {name: value for name, value in params.items() if isinstance(value, pytorch().Tensor)}
-    given = {name: value for name, value in params.items() if name not in learnt}
-    bound = Bound(loss, lists, given, total=1.0, learn=learnt)
+    learned = {name: value for name, value in params.items() if isinstance(value, pytorch().Tensor)}
+    given = {name: value for name, value in params.items() if name not in learned}
+    bound = Bound(loss, lists, given, total=1.0, learn=learned)
     if scores.shape != (bound.n_rows,):
         raise ValueError(
             f"scores have shape {tuple(scores.shape)} and lists {bound.n_rows} rows; give one score per row"
         )
     numbers(scores.detach().to("cpu", pytorch().float64).numpy(), "score")
-    return bound_node(bound, scores, learnt)
+    return bound_node(bound, scores, learned)
 
 
-def bound_node(bound: Bound, scores: Any, learnt: Mapping[str, Any], rng: np.random.Generator | None = None) -> Any:
+def bound_node(bound: Bound, scores: Any, learned: Mapping[str, Any], rng: np.random.Generator | None = None) -> Any:
     """A bound loss as a PyTorch node, a function of the scores and of its learned parameters."""
     torch = pytorch()
     rows = scores.detach().to("cpu", torch.float64).numpy()
-    value, grad, slopes = bound.value_grad_slopes(rows, numbers_of(learnt), rng)
+    value, grad, slopes = bound.value_grad_slopes(rows, numbers_of(learned), rng)
     back = torch.from_numpy(to_float32(grad) if scores.dtype == torch.float32 else grad).to(scores.device, scores.dtype)
-    return torch_node(value, [back, *slopes_like(learnt, slopes)], [scores, *learnt.values()])
+    return torch_node(value, [back, *slopes_like(learned, slopes)], [scores, *learned.values()])
 
 
-def numbers_of(learnt: Mapping[str, Any]) -> dict[str, float]:
+def numbers_of(learned: Mapping[str, Any]) -> dict[str, float]:
     """The values of learned parameters given as tensors."""
-    return {name: float(value.detach()) for name, value in learnt.items()}
+    return {name: float(value.detach()) for name, value in learned.items()}
 
 
 def zero_tensors(names: Sequence[str]) -> dict[str, Any]:
@@ -337,9 +337,9 @@ def zero_tensors(names: Sequence[str]) -> dict[str, Any]:
     return {f"control {name}": torch.zeros((), dtype=torch.float32, requires_grad=True) for name in names}
 
 
-def slopes_like(learnt: Mapping[str, Any], slopes: Floats) -> list[Any]:
+def slopes_like(learned: Mapping[str, Any], slopes: Floats) -> list[Any]:
     """Derivatives in learned parameters, as tensors like these."""
-    return [tensor.new_tensor(slope) for tensor, slope in zip(learnt.values(), slopes.tolist())]
+    return [tensor.new_tensor(slope) for tensor, slope in zip(learned.values(), slopes.tolist())]
 
 
 def to_float32(grad: Floats) -> Weights:
@@ -382,30 +382,30 @@ class Criterion:
         self.loss, self.rng = needs(loss, who="training"), rng
         self.params = self.loss.training_parameters(params)
         self.draws = self.loss.draws and "random_state" not in self.params
-        start = Bound(self.loss, Lists([], [0]), self.params).learnt
-        self.learnt = {
+        start = Bound(self.loss, Lists([], [0]), self.params).learned
+        self.learned = {
             name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in start.items()
         }
 
     def bind(self, lists: Lists) -> Bound:
         """The loss on the lists of a batch, per unit weight."""
         seed = {"random_state": int(self.rng.integers(2**31))} if self.draws else {}
-        return Bound(self.loss, lists, {**self.params, **seed}, learn=self.learnt)
+        return Bound(self.loss, lists, {**self.params, **seed}, learn=self.learned)
 
     def __call__(self, scores: Any, lists: Lists) -> Any:
         """The loss of ragged lists, per unit weight, as a PyTorch node."""
-        return bound_node(self.bind(lists), scores, self.learnt)
+        return bound_node(self.bind(lists), scores, self.learned)
 
-    def learnt_values(self) -> dict[str, float]:
-        return numbers_of(self.learnt)
+    def learned_values(self) -> dict[str, float]:
+        return numbers_of(self.learned)
 
 
 @dataclass
 class Training:
-    """Result of a training; ``weights`` and ``learnt`` are from the best epoch (without validation, the last)."""
+    """Result of a training; ``weights`` and ``learned`` are from the best epoch (without validation, the last)."""
 
     weights: Weights
-    learnt: dict[str, float]
+    learned: dict[str, float]
     learning_rate: float
     best: Best[tuple[Weights, dict[str, float]]]
     diverged: bool = False
@@ -442,10 +442,10 @@ def descend(
     With ``judge`` the best epoch is kept, and training stops after ``patience`` epochs without a better one.  An
     interrupt (Ctrl-C) after the first epoch or a non-finite value also stops it.  ``sparse``: update only the rows of
     the first and last W that a batch uses (moments of other rows do not decay).  ``also_learn``: additional scalar
-    tensors, whose values are in ``learnt``.
+    tensors, whose values are in ``learned``.
     """
     torch = pytorch()
-    also = {**criterion.learnt, **also_learn}
+    also = {**criterion.learned, **also_learn}
     network = [tuple(torch.from_numpy(part).requires_grad_() for part in layer) for layer in layers(weights, sizes)]
     optimizers = _adams(network, list(also.values()), learning_rate, l2, sparse)
     kept = weights.copy()
@@ -471,17 +471,17 @@ def descend(
             else:
                 best.see((weights, numbers_of(also)))
     if not best.empty:
-        training.learnt = best.state[1]
+        training.learned = best.state[1]
     return training
 
 
-def _adams(network: list[tuple[Any, ...]], learnt: list[Any], rate: float, l2: float, sparse: bool) -> list[Any]:
+def _adams(network: list[tuple[Any, ...]], learned: list[Any], rate: float, l2: float, sparse: bool) -> list[Any]:
     """Adam, or Adam and SparseAdam; the penalty applies to W, not to b or to learned parameters."""
     torch = pytorch()
     tables = [network[0][0], network[-1][0]] if sparse else []
     outer = {id(tensor) for tensor in tables}
     dense = [W for W, _ in network if id(W) not in outer]
-    rest = [b for _, b in network if id(b) not in outer] + learnt
+    rest = [b for _, b in network if id(b) not in outer] + learned
     groups: list[dict[str, Any]] = [{"params": dense, "weight_decay": l2}, {"params": rest}]
     adam = torch.optim.Adam([group for group in groups if group["params"]], lr=rate, fused=True)
     return [adam, torch.optim.SparseAdam(tables, lr=rate)] if sparse else [adam]

@@ -12,7 +12,7 @@ from placet.data.arrays import Floats, Ints, is_sparse, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.data.memory import refuse_beyond_memory
 from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
-from placet.rank.saving.fitted_state import Learnt, Number, Trees, holds
+from placet.rank.saving.fitted_state import Learned, Number, Trees, holds
 from placet.rank.trees.tree_conversion import Tree, forest_of
 from placet.rank.trees.tree_ranker import Slopes
 from placet.rank.trees.tree_scores import OfTrees
@@ -65,7 +65,7 @@ class ForestRanker(OfTrees):
 
     needs = ("curvature",)
     _missing = "keep"
-    _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True))
+    _state = holds(trees_=Trees(), learned_=Learned(), n_trees_=Number(low=0, whole=True))
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class ForestRanker(OfTrees):
         self.n_trees_ = best.state
         trees, counts = zip(*grown[: self.n_trees_])
         self.trees_ = replace(forest_of(trees, n_features), count=np.concatenate(counts), averaged=1)
-        self.learnt_ = dict(slopes.learnt)
+        self.learned_ = dict(slopes.learned)
         judge = self._judge(valid, lambda _: self._scores(valid))  # type: ignore[arg-type]
         found = {"validation": None if judge is None else judge(None)}
         self.fit_summary_ = {"trees": self.n_trees_, **best.summary(), **found}

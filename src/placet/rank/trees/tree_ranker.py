@@ -13,7 +13,7 @@ from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.losses import LOSSES, Bound, needs
 from placet.rank.controls import Effects, effects_of
-from placet.rank.saving.fitted_state import Learnt, Number, Trees, holds
+from placet.rank.saving.fitted_state import Learned, Number, Trees, holds
 from placet.rank.trees.monotone import directions
 from placet.rank.trees.tree_arrays import Forest
 from placet.rank.trees.tree_libraries import BACKENDS, Engine, Settings, engine_errors, lightgbm, lightgbm_params
@@ -102,7 +102,7 @@ class TreeRanker(OfTrees):
 
     takes_parts = takes_control = True
     needs = ("curvature",)
-    _state = holds(trees_=Trees(), learnt_=Learnt(), n_trees_=Number(low=0, whole=True), controls_=Learnt())
+    _state = holds(trees_=Trees(), learned_=Learned(), n_trees_=Number(low=0, whole=True), controls_=Learned())
     _missing = "keep"
     _factor: Floats | None = None  # (rows,) factors of the scores in the loss; set only by `placet.rank.clicks`
 
@@ -162,7 +162,7 @@ class TreeRanker(OfTrees):
         if not (self.trees_.feature >= 0).any():
             self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
             self._say_no_tree(len(queries.grade))
-        self.learnt_ = dict(slopes.learnt)
+        self.learned_ = dict(slopes.learned)
         self.controls_ = {} if slopes.effects is None else slopes.effects.values_after(self.n_trees_)
         self.fit_summary_ = {"trees": len(self.trees_.roots), "rounds": best.steps, **best.summary()}
 
@@ -208,11 +208,11 @@ class TreeRanker(OfTrees):
         if self.backend != "lightgbm":
             raise ValueError(f"backend={self.backend!r} grows trees on queries in memory; parts take 'lightgbm'")
         record = self._loss_record()
-        if not record.shift_invariant or record.learnt:
+        if not record.shift_invariant or record.learned:
             able = [
                 k
                 for k, loss in LOSSES.items()
-                if loss.shift_invariant and not loss.learnt and "curvature" in loss.gives
+                if loss.shift_invariant and not loss.learned and "curvature" in loss.gives
             ]
             raise ValueError(
                 f"loss {self.loss!r} has a level or parameters that all rows share, which trees on parts do not learn; "
@@ -226,7 +226,7 @@ class TreeRanker(OfTrees):
             held_out = valid if isinstance(valid, Parts) else Parts.of([valid])
             self.n_trees_, quality = best_number(held_out, text, self.metric, self.n_trees_)
         self.trees_ = Forest.from_text(grown.model_to_string(num_iteration=self.n_trees_))
-        self.learnt_ = {}
+        self.learned_ = {}
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
 
     def _grow(
@@ -274,7 +274,7 @@ class Slopes:
         self.qid, self.weight = qid, weight
         self.bound: Bound | None = None
         self.row: Ints | None = None  # the caller's index of each row, if rows had to be grouped into lists
-        self.learnt: dict[str, float] = {}
+        self.learned: dict[str, float] = {}
         self.unit = self.level = 0.0
         self.effects: Effects | None = None  # effects of controls, updated at every call
         self.rate = 1.0
@@ -283,7 +283,7 @@ class Slopes:
     def bind(self, lists: Lists, row: Ints | None = None) -> None:
         """Set the lists, and initialize the loss and its learned parameters."""
         self.bound, self.row = Bound(self.loss, lists, self.params), row
-        self.learnt = dict(self.bound.learnt)
+        self.learned = dict(self.bound.learned)
 
     def __call__(self, first: Any, second: Any) -> tuple[Floats, Floats]:
         labels = hasattr(second, "get_label")
@@ -302,13 +302,13 @@ class Slopes:
         s = s if self.row is None else s[self.row]
         s = s if self.factor is None else self.factor * s
         s = s if self.effects is None else s + self.effects.scores()
-        if self.learnt:
+        if self.learned:
             self._learn(self.bound, s)
         if not self.unit:
-            self.level = self.bound.best_level(s, self.learnt)
+            self.level = self.bound.best_level(s, self.learned)
         s = s + self.level if self.level else s
-        _, g = self.bound.value_and_grad(s, self.learnt)
-        h = self.bound.curvature(s, self.learnt)
+        _, g = self.bound.value_and_grad(s, self.learned)
+        h = self.bound.curvature(s, self.learned)
         if not self.unit:
             self.unit = float(np.mean(h)) or 1.0
         g, h = g / self.unit, np.maximum(h / self.unit, FLOOR)
@@ -324,12 +324,12 @@ class Slopes:
 
     def _learn(self, bound: Bound, s: Floats) -> None:
         """Take a safeguarded Newton step in each learned parameter, with finite-difference curvature."""
-        slopes = lambda learnt: bound.value_grad_slopes(s, learnt)[2]  # noqa: E731
-        here = slopes(self.learnt)
-        for k, (name, value) in enumerate(list(self.learnt.items())):
-            bend = (slopes({**self.learnt, name: value + 1e-4})[k] - here[k]) / 1e-4
+        slopes = lambda learned: bound.value_grad_slopes(s, learned)[2]  # noqa: E731
+        here = slopes(self.learned)
+        for k, (name, value) in enumerate(list(self.learned.items())):
+            bend = (slopes({**self.learned, name: value + 1e-4})[k] - here[k]) / 1e-4
             step = -here[k] / bend if bend > 0 else -np.sign(here[k])
-            self.learnt[name] = value + float(np.clip(step, -1.0, 1.0))
+            self.learned[name] = value + float(np.clip(step, -1.0, 1.0))
 
     def _group(self, grade: Floats) -> None:
         """Group rows into lists by ``qid``, once the first call provides the grades."""

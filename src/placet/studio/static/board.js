@@ -322,7 +322,7 @@ function controls(node) {
 }
 
 function raters(node) {
-  table(node, found.beside.agents, "What was learnt of each voter with the scores");
+  table(node, found.beside.agents, "What was learned of each voter with the scores");
 }
 
 /** Rows of a frame as a table. */
