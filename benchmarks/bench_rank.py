@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import compare, main, peak_memory
 from placet.data import Queries
 from placet.rank import LinearRanker, TreeRanker
-from placet.rank.linear.penalized_loss import Objective
+from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.threads import get_threads
 
 N_FEATURES = 136
@@ -74,7 +74,7 @@ def evaluation(quick: bool) -> None:
     w32 = w.astype(np.float32)
     g32 = np.random.default_rng(2).standard_normal(len(data.grade)).astype(np.float32)
     of = {
-        name: Objective(data.X, data.lists(), name, 1e-4, True, {"tol": 1e-4} if name == "pl-partition" else {})
+        name: PenalizedLoss(data.X, data.lists(), name, 1e-4, True, {"tol": 1e-4} if name == "pl-partition" else {})
         for name in ("pmop-fd", "pl-partition", "listmle")
     }
 

@@ -14,6 +14,8 @@ from placet.data.errors import one_of
 
 Objective = Callable[[Floats], tuple[float, Floats]]
 Callback = Callable[[Floats, float], None]
+Progress = Callable[[int, int], None]
+"""Called as ``progress(done, total)`` after each step of something long."""
 
 FIRST_STEPS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8)
 """Maximum lengths of the first L-BFGS step, tried in turn until one lowers the value."""

@@ -26,6 +26,7 @@ from placet.data.errors import one_of
 from placet.data.parameters import check_parameters
 from placet.data.scores import Scores
 from placet.lazy import Classes
+from placet.optim import Progress
 from placet.threads import algebra_threads
 
 if TYPE_CHECKING:
@@ -49,10 +50,6 @@ MODELS = Classes(
 A class with ``shares_agents = True`` is fitted to the ballots of all instances at once, because what it learns about an
 agent holds in all of them; its ``consensus_`` is then a `ConsensusSet`.
 """
-
-Progress = Callable[[int, int], None]
-"""Called as ``progress(done, total)`` after each fit of an instance or bootstrap round."""
-
 
 NO_PARAMETERS: Mapping[str, Any] = {}
 
@@ -155,7 +152,7 @@ def consensus(
     run = Run(method, params, bootstrap, random_state, start_scores(start, data.items))
     if isinstance(data, Comparisons) or data.instance is None:
         with _algebra(method, data.n_items):
-            result = run.answer(data, Steps(progress, 1 + bootstrap))
+            result = run.answer(data, FitCounter(progress, 1 + bootstrap))
         assert isinstance(result, Consensus)
         heads = data.heads_note() if isinstance(data, Rankings) else ()
         said = dict.fromkeys((*data.notes, *heads))  # a reader may have added this note already
@@ -163,7 +160,7 @@ def consensus(
     data, notes = without_empty_instances(data)
     with _algebra(method, int(np.diff(data.offsets).max(initial=0))):  # instances are solved one by one
         if shares_agents(method):
-            found = run.answer(data, Steps(progress, 1 + bootstrap))
+            found = run.answer(data, FitCounter(progress, 1 + bootstrap))
             assert isinstance(found, ConsensusSet)
             return replace(found, set_notes=(*notes, *found.set_notes))
         results, more = run.each(data, progress)
@@ -184,7 +181,7 @@ def _groups(
         raise ValueError(f"parameters of a mixture belong to it: Mixture(..., {next(iter(params))}=...)")
     if isinstance(data, Parts):
         raise ValueError("a mixture needs all voters in memory; read the files with placet.read")
-    steps = Steps(progress, 1 + bootstrap)
+    steps = FitCounter(progress, 1 + bootstrap)
     fitted = mixture.fit(data)
     steps.step()
     if bootstrap:
@@ -247,7 +244,7 @@ def _parameters(method: str) -> frozenset[str]:
     return RULES[method].parameters if method in RULES else frozenset(inspect.signature(MODELS[method]).parameters)
 
 
-class Steps:
+class FitCounter:
     """Counts completed fits and reports progress to the caller."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -269,7 +266,7 @@ class Run:
     random_state: int
     start: Floats | None = None
 
-    def answer(self, data: Rankings | Comparisons, steps: Steps) -> Consensus | ConsensusSet:
+    def answer(self, data: Rankings | Comparisons, steps: FitCounter) -> Consensus | ConsensusSet:
         """The result for a single problem, or for all instances if the model is fitted to them at once."""
         if self.method in RULES:
             scored = RULES[self.method].run(data, **self.params)
@@ -316,7 +313,7 @@ class Run:
         for k, (_, part) in enumerate(parts):
             groups.setdefault(_problem(part), []).append(k)
         light = sum(parts[same[0]][1].n_items ** 2 for same in groups.values()) > MOST_COVARIANCES
-        steps = Steps(progress, len(groups) * (1 + self.bootstrap))
+        steps = FitCounter(progress, len(groups) * (1 + self.bootstrap))
         found: dict[int, Consensus] = {}
         dropped = False
         for same in groups.values():
@@ -333,7 +330,7 @@ class Run:
         reads = getattr(MODELS.get(self.method) or RULES[self.method], "reads_scores", False)
         return part if reads or part.score is None else replace(part, score=None)
 
-    def _solve(self, name: Hashable, part: Rankings, anonymous: bool, steps: Steps) -> Consensus:
+    def _solve(self, name: Hashable, part: Rankings, anonymous: bool, steps: FitCounter) -> Consensus:
         """The result for one instance; ``anonymous`` replaces item names by placeholders, to share it with others."""
         try:
             data = replace(part, items=tuple(f"\ue000{k}\ue001" for k in range(part.n_items))) if anonymous else part

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.ballots.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.consensus import MODELS, Progress, Run, Steps
+from placet.aggregate.consensus import MODELS, FitCounter, Run
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
     CLOSED,
@@ -48,6 +48,7 @@ from placet.data.engines.serial import EngineError
 from placet.data.memory import PART_OF_MEMORY, array_bytes, memory_limit
 from placet.io.text import plural
 from placet.losses import LOSSES
+from placet.optim import Progress
 from placet.threads import algebra_threads
 
 LIKELIHOODS = (PlackettLuce, PMOPFullDecomposition, PMOP)
@@ -68,7 +69,7 @@ def consensus_of_parts(
     if parts.kind is Queries:
         raise TypeError("these parts hold queries, which rankers are fitted to; consensus takes ballots or votes")
     run = Run(method, params, bootstrap, random_state, start_scores(start, parts.items))
-    steps = Steps(progress, 1 + bootstrap)
+    steps = FitCounter(progress, 1 + bootstrap)
     with algebra_threads(parts.n_items):
         if parts.kind is Comparisons:
             result = run.answer(_with_names(parts, parts.sum(_itself, name="counts")), steps)
@@ -79,7 +80,7 @@ def consensus_of_parts(
     return replace(result, notes=(*parts.notes, note, *result.notes))
 
 
-def _of_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
+def _of_ballots(parts: Parts, run: Run, steps: FitCounter) -> Consensus:
     method, params, start = run.method, run.params, run.start
     rule = RULES.get(method)
     if method == "bradley-terry":
@@ -355,7 +356,7 @@ def _likelihood(parts: Parts, model: Any, start: Floats | None) -> tuple[Consens
 # What needs all ballots at once
 
 
-def _of_different_ballots(parts: Parts, run: Run, steps: Steps) -> Consensus:
+def _of_different_ballots(parts: Parts, run: Run, steps: FitCounter) -> Consensus:
     """Run any method on the distinct ballots of all parts with their multiplicities."""
     most = memory_limit() // PART_OF_MEMORY
     reads_scores = getattr(MODELS.get(run.method) or RULES[run.method], "reads_scores", False)

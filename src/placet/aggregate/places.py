@@ -7,7 +7,7 @@ import numpy as np
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats, Ints, tier_runs
 
-Unlisted = Literal["absent", "last", "zero"]
+UnlistedPlaces = Literal["absent", "last", "zero"]
 
 MOST_ITEMS = 20_000
 """Maximum items for tables of pairs or places (3.2 GB each)."""
@@ -46,7 +46,7 @@ def mean_points(h: Floats, first: Ints, size: Ints) -> Floats:
     return np.where(alone, h[np.minimum(first, len(h) - 1)], means) if len(h) else np.zeros(0)
 
 
-def places(rankings: Rankings, unlisted: Unlisted = "absent") -> Floats:
+def places(rankings: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
     """Place of every row among all ``n_items``, 1 is best.
 
     Place p on a ballot of m of the n items becomes p (n + 1) / (m + 1), the expected place of that item among all n if

@@ -15,7 +15,7 @@ from placet.axioms.linear_programs import WorstCase, worst_case
 from placet.axioms.outcome import Method, as_method, majority_relation, positional_method
 from placet.axioms.positional import Margins, find_tie_between, margins, margins_table, rotations
 from placet.axioms.profiles import Domain, Profile
-from placet.axioms.rule_agreement import Agreement, Contested, compare_methods
+from placet.axioms.rule_agreement import Contested, RuleAgreement, compare_methods
 from placet.axioms.sensitivity import Sensitivity
 from placet.axioms.sentences import MEANING, explain, format_profile
 from placet.axioms.verdict import Verdict, search, verdicts
@@ -25,7 +25,6 @@ __all__ = [
     "AXIOMS",
     "MEANING",
     "RELAXED",
-    "Agreement",
     "Audit",
     "AuditSet",
     "Contested",
@@ -36,6 +35,7 @@ __all__ = [
     "Method",
     "MethodAudit",
     "Profile",
+    "RuleAgreement",
     "Sensitivity",
     "Verdict",
     "Witness",

@@ -20,9 +20,9 @@ from placet.axioms.findings import (
     instance_findings,
     verdict_finding,
 )
-from placet.axioms.outcome import Method, Relation, as_method, relation, tiers
+from placet.axioms.outcome import Above, Method, as_method, relation, tiers
 from placet.axioms.profiles import PairWeights, first_shares, pair_weights
-from placet.axioms.rule_agreement import Agreement, compare_methods
+from placet.axioms.rule_agreement import RuleAgreement, compare_methods
 from placet.axioms.sensitivity import Sensitivity, sensitivity
 from placet.axioms.verdict import Verdict, theorems, verdicts
 from placet.data import Comparisons, Rankings
@@ -83,7 +83,7 @@ class Audit(_Findings):
     near: tuple[Duel, ...]
     near_winners: tuple[Finding, ...]
     sensitivity: Sensitivity | None
-    agreement: Agreement
+    agreement: RuleAgreement
     theory: tuple[Verdict, ...]
     condorcet_beyond: bool = False
 
@@ -353,7 +353,7 @@ def _winner(items: Sequence[Hashable], share: Any) -> Hashable | None:
 
 
 def _duel(
-    items: Sequence[Hashable], pairs: PairWeights, above: Relation, total: float | None, sure: Any, x: int, y: int
+    items: Sequence[Hashable], pairs: PairWeights, above: Above, total: float | None, sure: Any, x: int, y: int
 ) -> Duel:
     wins, losses, ties = (float(v) for v in (pairs.wins[x, y], pairs.wins[y, x], pairs.ties[x, y]))
     silent = 0.0 if total is None else max(total - float(pairs.compared[x, y]), 0.0)

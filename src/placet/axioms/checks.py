@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.axioms.outcome import CachedMethod, Relation, place_range, sole_winner
+from placet.axioms.outcome import Above, CachedMethod, place_range, sole_winner
 from placet.axioms.profiles import (
     Profile,
     first_shares,
@@ -279,14 +279,14 @@ def _first_pair(mask: Any) -> tuple[int, ...] | None:
     return (int(marked[0, 0]), int(marked[0, 1])) if len(marked) else None
 
 
-def _denied_winner(entitled: Any, above: Relation) -> int | None:
+def _denied_winner(entitled: Any, above: Above) -> int | None:
     for x in np.flatnonzero(entitled):
         if above[x].sum() < len(above) - 1:
             return int(x)
     return None
 
 
-def _rival(above: Relation, x: int) -> int:
+def _rival(above: Above, x: int) -> int:
     """An item above x, or tied with it."""
     rivals = above[:, x] if above[:, x].any() else ~above[x] & (np.arange(len(above)) != x)
     return int(np.flatnonzero(rivals)[0])
@@ -297,14 +297,14 @@ def _witness(
     rule: CachedMethod,
     profile: Profile,
     items: tuple[int, ...],
-    above: Relation,
+    above: Above,
     share: float | None = None,
 ) -> Witness:
     names = tuple(profile.items[k] for k in items)
     return Witness(axiom, rule.name, names, (profile,), (above,), share)
 
 
-def _obeys(above: Relation, ballot: tuple[int, ...]) -> bool:
+def _obeys(above: Above, ballot: tuple[int, ...]) -> bool:
     tier = np.array(ballot)
     wants = (tier[:, None] < tier[None, :]) & (tier >= 0)[:, None] & (tier >= 0)[None, :]
     return bool(above[wants].all())

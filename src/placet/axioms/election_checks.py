@@ -18,15 +18,15 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from placet.axioms.checks import CLOSE, GENERAL
-from placet.axioms.outcome import Relation, sole_winner, tiers
-from placet.axioms.profiles import Ballot, Profile, movable_weights, pair_weights, reverse
+from placet.axioms.outcome import Above, sole_winner, tiers
+from placet.axioms.profiles import Profile, Tiers, movable_weights, pair_weights, reverse
 from placet.axioms.witness import Profiles, Witness, outcomes, search_inputs
 
 MOST_FLIPPED = 5
 """Up to this many ballots the clone is tried above the item on every subset; beyond, on none, all and every second."""
 
 
-def winners(above: Relation) -> tuple[int, ...]:
+def winners(above: Above) -> tuple[int, ...]:
     """The items with none above them, or the best tier if the outcome has cycles."""
     return tiers(above)[0] if len(above) else ()
 
@@ -171,7 +171,7 @@ def _clone(profile: Profile, x: int) -> Iterator[Profile]:
         yield replace(profile, ballots=ballots, items=(*profile.items, name))
 
 
-def _with_clone(ballot: Ballot, x: int, first: bool) -> Ballot:
+def _with_clone(ballot: Tiers, x: int, first: bool) -> Tiers:
     """The ballot with a clone of x as its last item, just above or below x; tied with it where x is tied or absent."""
     own = ballot[x]
     if own < 0 or sum(t == own for t in ballot) > 1:
@@ -189,12 +189,12 @@ def _without(profile: Profile, b: int, amount: float) -> Profile:
     return replace(profile, weight=tuple(left if k == b else w for k, w in enumerate(profile.weight)))
 
 
-def _top_sets(ballot: Ballot) -> Iterator[frozenset[int]]:
+def _top_sets(ballot: Tiers) -> Iterator[frozenset[int]]:
     """The sets of items that the ballot puts above all the others it lists."""
     for last in range(max(ballot)):
         yield frozenset(k for k, t in enumerate(ballot) if 0 <= t <= last)
 
 
-def _merge_after(ballot: Ballot, k: int) -> Ballot:
+def _merge_after(ballot: Tiers, k: int) -> Tiers:
     """The ballot with everything below tier k merged into one last tier."""
     return tuple(min(t, k + 1) for t in ballot)

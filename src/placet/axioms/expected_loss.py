@@ -17,7 +17,7 @@ from itertools import permutations
 import numpy as np
 
 from placet.axioms.linear_programs import WorstCase, maximize_share, order_profile, premise_rows, run_highs
-from placet.axioms.outcome import Relation
+from placet.axioms.outcome import Above
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 
@@ -62,7 +62,7 @@ def loss_gap_bounds(method: str, n: int, gamma: float) -> tuple[float, float]:
     return -low, high
 
 
-def _largest_gap(loss: Floats, wanted: Relation, t: int, share: Floats, gamma: float) -> float:
+def _largest_gap(loss: Floats, wanted: Above, t: int, share: Floats, gamma: float) -> float:
     """The largest m - g_P(t) subject to m <= g_P(s) for all wanted orders s, and share @ P = gamma."""
     goal = np.append(loss[t], -1.0)
     upper = np.column_stack([-loss[wanted], np.ones(int(wanted.sum()))])
@@ -95,7 +95,7 @@ def loss_worst_case(axiom: str, method: str, n: int) -> WorstCase:
     return WorstCase(axiom, best, (order_profile(place, weight),))
 
 
-def _representatives(place: Ints, chosen: Relation, fixed: int) -> list[int]:
+def _representatives(place: Ints, chosen: Above, fixed: int) -> list[int]:
     """One chosen order for each placement of the first ``fixed`` items; the names of the others do not matter."""
     found: dict[tuple[int, ...], int] = {}
     for k in np.flatnonzero(chosen):

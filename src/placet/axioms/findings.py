@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from placet.aggregate import Consensus
 from placet.axioms import sentences
 from placet.axioms.evidence import LEVEL
-from placet.axioms.outcome import Relation, relation, sole_winner
+from placet.axioms.outcome import Above, relation, sole_winner
 from placet.axioms.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _ties_finding(audit: "Audit") -> Finding:
 
 
 def _winner_finding(
-    check: str, winner: Hashable | None, meaning: str, result: Consensus, above: Relation, may_be_chance: bool
+    check: str, winner: Hashable | None, meaning: str, result: Consensus, above: Above, may_be_chance: bool
 ) -> Finding:
     if winner is None:
         return Finding(check, "does not apply", None, f"No item {meaning}.")

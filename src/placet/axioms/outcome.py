@@ -14,7 +14,7 @@ from placet.data import Comparisons, DataError, Rankings
 from placet.data.arrays import Floats
 from placet.data.errors import one_of
 
-Relation = NDArray[np.bool_]
+Above = NDArray[np.bool_]
 """(n, n): whether the row item is strictly above the column item."""
 
 
@@ -82,7 +82,7 @@ def majority_relation(data: Rankings | Comparisons) -> Floats:
     return pairs.wins - pairs.wins.T
 
 
-def relation(answer: Any, n_items: int) -> Relation:
+def relation(answer: Any, n_items: int) -> Above:
     """The relation given by a method's answer; scores that are not finite raise a ``DataError``."""
     if isinstance(answer, Consensus):
         return answer.ranks[:, None] < answer.ranks[None, :]
@@ -103,39 +103,39 @@ class CachedMethod:
     def __init__(self, method: Any, most_cached: int = 200_000):
         self.method = as_method(method)
         self.reason = ""
-        self._cache: dict[Profile, Relation | None] = {}
+        self._cache: dict[Profile, Above | None] = {}
         self._most_cached = most_cached
 
     @property
     def name(self) -> str:
         return self.method.name
 
-    def outcome(self, profile: Profile) -> Relation | None:
+    def outcome(self, profile: Profile) -> Above | None:
         """The relation on a profile, or ``None`` if the method has no answer (``reason`` then says why)."""
         if profile in self._cache:
             return self._cache[profile]
         if len(self._cache) >= self._most_cached:
             self._cache.clear()
         try:
-            above: Relation | None = relation(self.method.run(profile.to_rankings()), len(profile.items))
+            above: Above | None = relation(self.method.run(profile.to_rankings()), len(profile.items))
         except DataError as error:
             above, self.reason = None, str(error)
         self._cache[profile] = above
         return above
 
 
-def tiers(above: Relation) -> list[tuple[int, ...]]:
+def tiers(above: Above) -> list[tuple[int, ...]]:
     """Items grouped by how many are above them, best first: the tiers of a ranking with ties."""
     count = above.sum(axis=0)
     return [tuple(np.flatnonzero(count == level).tolist()) for level in np.unique(count)]
 
 
-def sole_winner(above: Relation) -> int | None:
+def sole_winner(above: Above) -> int | None:
     """The item above all others, or ``None``."""
     wins = np.flatnonzero(above.sum(axis=1) == len(above) - 1)
     return int(wins[0]) if len(wins) else None
 
 
-def place_range(above: Relation, x: int) -> tuple[int, int]:
+def place_range(above: Above, x: int) -> tuple[int, int]:
     """How many items are above x, and how many are above it or tied with it."""
     return int(above[:, x].sum()), len(above) - 1 - int(above[x].sum())

@@ -15,7 +15,7 @@ import numpy as np
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Ints, Names
 
-Ballot = tuple[int, ...]
+Tiers = tuple[int, ...]
 """Tier of every item: 0 is best, -1 means absent."""
 MOST_ORDERED, MOST_TIED = 7, 5
 """Maximum numbers of items for which all ballots can be listed: 5,040 orders, 541 ordered partitions."""
@@ -29,7 +29,7 @@ class Profile:
     [['a', 'b', 'c'], [('b', 'c'), 'a']]
     """
 
-    ballots: tuple[Ballot, ...]
+    ballots: tuple[Tiers, ...]
     weight: tuple[float, ...]
     items: Names
     agent: tuple[int, ...] | None = None
@@ -65,7 +65,7 @@ class Profile:
     def total(self) -> float:
         return float(sum(self.weight))
 
-    def with_ballot(self, which: int, ballot: Ballot, amount: float) -> "Profile":
+    def with_ballot(self, which: int, ballot: Tiers, amount: float) -> "Profile":
         """The profile after moving ``amount`` of the weight of ballot ``which`` to another ballot."""
         ballots, weight = list(self.ballots), list(self.weight)
         if amount >= weight[which]:
@@ -83,7 +83,7 @@ class Profile:
 
     def pool(self) -> "Profile":
         """The profile with equal ballots merged and their weights added; voters are dropped."""
-        weight: dict[Ballot, float] = {}
+        weight: dict[Tiers, float] = {}
         for ballot, w in zip(self.ballots, self.weight):
             weight[ballot] = weight.get(ballot, 0.0) + w
         return replace(self, ballots=tuple(weight), weight=tuple(weight.values()), agent=None)
@@ -185,14 +185,14 @@ class Domain:
         if self.voters < 1 or not self.weights or min(self.weights) <= 0:
             raise ValueError(f"a domain needs voters and weights above 0, not {self.voters} and {self.weights}")
 
-    def ballots(self) -> list[Ballot]:
+    def ballots(self) -> list[Tiers]:
         """Every ballot: n! orders, or all ordered partitions."""
         n = self.n_items
         if not self.ties:
             return list(permutations(range(n)))
         return [t for t in product(range(n), repeat=n) if set(t) == set(range(max(t) + 1))]
 
-    def weighted_ballots(self) -> list[tuple[Ballot, float]]:
+    def weighted_ballots(self) -> list[tuple[Tiers, float]]:
         """Every ballot with every weight."""
         return list(product(self.ballots(), self.weights))
 
@@ -210,7 +210,7 @@ class Domain:
         chosen = product(ballots, repeat=voters) if self.ordered else combinations_with_replacement(ballots, voters)
         return map(self.profile, chosen)
 
-    def profile(self, chosen: tuple[tuple[Ballot, float], ...]) -> Profile:
+    def profile(self, chosen: tuple[tuple[Tiers, float], ...]) -> Profile:
         ballots, weight = zip(*chosen)
         return Profile(ballots, weight, letters(self.n_items))
 
@@ -232,7 +232,7 @@ def movable_weights(weight: float) -> list[float]:
     return [weight] if weight <= 1 else [1.0, weight]
 
 
-def lift(ballot: Ballot, item: int, strict: bool) -> list[Ballot]:
+def lift(ballot: Tiers, item: int, strict: bool) -> list[Tiers]:
     """The ballot with ``item`` moved up one step and all others unchanged; every lift is a chain of such steps.
 
     In a strict profile the item swaps places with the one above.  Otherwise, a tied item moves into a tier just above
@@ -249,7 +249,7 @@ def lift(ballot: Ballot, item: int, strict: bool) -> list[Ballot]:
     return [tuple(t + 1 if t > own or (t == own and k != item) else t for k, t in enumerate(ballot))]
 
 
-def rearrangements(ballot: Ballot, x: int, y: int, strict: bool) -> Iterator[Ballot]:
+def rearrangements(ballot: Tiers, x: int, y: int, strict: bool) -> Iterator[Tiers]:
     """The ballots obtained by moving a third item elsewhere, so that x and y keep their relative order.
 
     Sequences of such moves reach every ballot that agrees on x and y.
@@ -270,7 +270,7 @@ def rearrangements(ballot: Ballot, x: int, y: int, strict: bool) -> Iterator[Bal
                     yield joined
 
 
-def reverse(ballot: Ballot) -> Ballot:
+def reverse(ballot: Tiers) -> Tiers:
     """The ballot in reverse order."""
     last = max(ballot)
     return tuple(last - t if t >= 0 else -1 for t in ballot)

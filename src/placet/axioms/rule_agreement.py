@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from placet.axioms.outcome import Relation, as_method, relation, tiers
+from placet.axioms.outcome import Above, as_method, relation, tiers
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats
 
@@ -26,7 +26,7 @@ class Contested:
 
 
 @dataclass(frozen=True, eq=False)
-class Agreement:
+class RuleAgreement:
     """Comparison of several methods on the same ballots.
 
     ``winners`` lists the winners of each method (several if they tie); ``distance`` (methods, methods) is the share of
@@ -44,8 +44,8 @@ class Agreement:
 
 
 def compare_methods(
-    data: Rankings | Comparisons, methods: Sequence[Any] | None = None, first: tuple[str, Relation] | None = None
-) -> Agreement:
+    data: Rankings | Comparisons, methods: Sequence[Any] | None = None, first: tuple[str, Above] | None = None
+) -> RuleAgreement:
     """Run several methods (names, functions) on the same data and compare them pair by pair.
 
     ``first`` is an additional method, given by its name and outcome.  O(methods n^2) plus the runs of the methods.
@@ -64,7 +64,7 @@ def compare_methods(
     which = np.flatnonzero(opposed)[np.argsort(np.abs(sign[:, opposed].sum(axis=0)), kind="stable")]
     contested = tuple(_contested_pair(data.items[x[k]], data.items[y[k]], names, sign[:, k]) for k in which)
     winners = tuple(tuple(data.items[k] for k in tiers(a)[0]) if n else () for a in outcomes.values())
-    return Agreement(names, winners, distance, contested, int(tied_by_some.sum()), len(x))
+    return RuleAgreement(names, winners, distance, contested, int(tied_by_some.sum()), len(x))
 
 
 def _contested_pair(x: Hashable, y: Hashable, names: tuple[str, ...], sign: Any) -> Contested:

@@ -2,9 +2,9 @@
 
 from collections.abc import Hashable, Sequence
 
-from placet.axioms.outcome import Relation, place_range, tiers
+from placet.axioms.outcome import Above, place_range, tiers
 from placet.axioms.profiles import Profile, pair_weights
-from placet.axioms.rule_agreement import Agreement, Contested
+from placet.axioms.rule_agreement import Contested, RuleAgreement
 from placet.axioms.sensitivity import Sensitivity
 from placet.axioms.witness import Witness
 
@@ -67,7 +67,7 @@ def join_names(names: Sequence[Hashable], most: int = 5) -> str:
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1] if shown else "nothing"
 
 
-def format_ranking(above: Relation, items: Sequence[Hashable]) -> str:
+def format_ranking(above: Above, items: Sequence[Hashable]) -> str:
     """A ranking as text: A > B = C."""
     return " > ".join(" = ".join(str(items[k]) for k in level) for level in tiers(above))
 
@@ -84,7 +84,7 @@ def format_profile(profile: Profile) -> str:
     return "; ".join(texts)
 
 
-def format_pair(above: Relation, x: int, y: int, names: Sequence[Hashable]) -> str:
+def format_pair(above: Above, x: int, y: int, names: Sequence[Hashable]) -> str:
     """Clause that says which of x and y ends above the other."""
     if above[y, x]:
         return f"{names[y]} ends above {names[x]}"
@@ -108,7 +108,7 @@ def _item_codes(w: Witness) -> list[int]:
     return [items.index(name) for name in w.items]
 
 
-def _outcome(w: Witness, which: int = 0) -> Relation:
+def _outcome(w: Witness, which: int = 0) -> Above:
     above = w.outcomes[which]
     assert above is not None  # only universality has witnesses without an outcome
     return above
@@ -254,7 +254,7 @@ def explain_sensitivity(s: Sensitivity) -> str:
     )
 
 
-def explain_agreement(a: Agreement) -> str:
+def explain_agreement(a: RuleAgreement) -> str:
     """Sentence on whether the choice of rule matters."""
     many = in_words(len(a.methods))
     common = [name for name in a.winners[0] if all(name in winners for winners in a.winners)] if a.methods else []

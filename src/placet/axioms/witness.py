@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placet.axioms.outcome import CachedMethod, Relation
+from placet.axioms.outcome import Above, CachedMethod
 from placet.axioms.profiles import Profile
 from placet.data import Rankings
 
@@ -22,7 +22,7 @@ class Witness:
     method: str
     items: tuple[Hashable, ...]
     profiles: tuple[Profile, ...]
-    outcomes: tuple[Relation | None, ...]
+    outcomes: tuple[Above | None, ...]
     share: float | None = None
     voter: int | None = None
     reason: str = ""
@@ -53,7 +53,7 @@ def search_inputs(data: Profiles, method: Any) -> tuple[CachedMethod, Iterable[P
     return (rule, [data], True) if isinstance(data, Profile) else (rule, data, False)
 
 
-def outcomes(rule: CachedMethod, profiles: Iterable[Profile]) -> Iterator[tuple[Profile, Relation]]:
+def outcomes(rule: CachedMethod, profiles: Iterable[Profile]) -> Iterator[tuple[Profile, Above]]:
     """Yield each profile that has an outcome, with the outcome; only universality concerns the other profiles."""
     for profile in profiles:
         above = rule.outcome(profile)

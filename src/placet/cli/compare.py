@@ -9,7 +9,7 @@ import typer
 
 from placet.cli.common.console_output import check_suffix, deliver, progress_bar, say, show_table
 from placet.cli.common.feature_rows import is_table, read_known_features
-from placet.cli.common.options import AsJson, Level, Out, Relations, Seed, check_reading, from_stdin, reads
+from placet.cli.common.options import AsJson, Level, Out, Relations, SeedOption, check_reading, from_stdin, reads
 from placet.cli.evaluate import say_unanswered, split_specs, value_per_query
 from placet.cli.train import FORMATS_READ, files_of, rows_reader
 
@@ -27,7 +27,7 @@ def compare(
     metric: Annotated[str, typer.Option("--metric", "-m", help="Metrics, separated by commas.")] = "ndcg@10",
     relation: Relations = None,
     level: Level = 0.95,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
     all_pairs: Annotated[
         bool, typer.Option("--all-pairs", help="Every pair, corrected for their number, and tiers of systems.")
     ] = False,

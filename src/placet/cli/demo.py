@@ -8,13 +8,13 @@ import typer
 
 from placet.cli.common.consensus_output import show_result
 from placet.cli.common.console_output import say, show_table
-from placet.cli.common.options import Seed
+from placet.cli.common.options import SeedOption
 from placet.cli.simulate import names, truth
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("demo"),
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Simulate votes, ballots and search results; rank, measure, and write a report page."""
     out.mkdir(parents=True, exist_ok=True)

@@ -7,30 +7,30 @@ from typing import Annotated, Any
 import typer
 
 from placet.cli.common.console_output import progress_bar, say
-from placet.cli.common.options import Seed, check_target
+from placet.cli.common.options import SeedOption, check_target
 from placet.cli.common.simulated_signals import simulate_ranked_signals
 
 app = typer.Typer(no_args_is_help=True, help="Draw data from a model and write them to a file.")
 app.command("ranked-signals")(simulate_ranked_signals)
 
-Out = Annotated[Path, typer.Option(callback=check_target, help="File to write; its ending chooses the format.")]
+OutFile = Annotated[Path, typer.Option(callback=check_target, help="File to write; its ending chooses the format.")]
 Items = Annotated[int, typer.Option(min=1, help="Number of items.")]
 N = Annotated[int, typer.Option("--n", min=1, help="How many are drawn.")]
-Spread = Annotated[float, typer.Option(min=0, help="Standard deviation of the true scores.")]
+ScoreSpread = Annotated[float, typer.Option(min=0, help="Standard deviation of the true scores.")]
 
 TIE = "Tie parameter, as the models find it: theta = 1 + e^tie (rao-kupper), nu = e^tie (davidson); -inf: no ties."
 
 
 @app.command("plackett-luce")
 def plackett_luce(
-    out: Out,
+    out: OutFile,
     items: Items = 10,
     n: N = 100,
-    spread: Spread = 1.0,
+    spread: ScoreSpread = 1.0,
     top: Annotated[int | None, typer.Option(help="Order the first so many; the rest are last.")] = None,
     tiers: Annotated[int | None, typer.Option(help="Ties: a random partition into so many tiers.")] = None,
     subset: Annotated[int | None, typer.Option(help="Items on each ballot; the others are absent.")] = None,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Ballots: full orders, top-k lists, or ordered partitions with ties."""
     options = {"top": top, "partition": tiers, "subset": subset}
@@ -41,12 +41,12 @@ def plackett_luce(
 
 @app.command("ordered-partitions")
 def ordered_partitions(
-    out: Out,
+    out: OutFile,
     items: Items = 10,
     n: N = 100,
-    spread: Spread = 1.0,
+    spread: ScoreSpread = 1.0,
     form: Annotated[str, typer.Option(help="fd (any number of items) or exact.")] = "fd",
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Ballots with ties: tiers drawn one after the other by a model over ordered partitions (PMOP)."""
     options: dict[str, Any] = {"form": form, "random_state": seed}
@@ -55,11 +55,11 @@ def ordered_partitions(
 
 @app.command("mallows")
 def mallows(
-    out: Out,
+    out: OutFile,
     items: Items = 10,
     n: N = 100,
     phi: Annotated[float, typer.Option(min=0, max=1, help="0: every ballot is the center; 1: all orders alike.")] = 0.7,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Full orders around one center."""
     _write(out, lambda s: s.mallows(names(items), phi, n, random_state=seed))
@@ -67,14 +67,14 @@ def mallows(
 
 @app.command("battles")
 def battles(
-    out: Out,
+    out: OutFile,
     items: Items = 10,
     n: N = 100,
-    spread: Spread = 1.0,
+    spread: ScoreSpread = 1.0,
     model: Annotated[str, typer.Option(help="bradley-terry, rao-kupper or davidson.")] = "davidson",
     tie: Annotated[float, typer.Option(help=TIE)] = 0.0,
     first: Annotated[float, typer.Option(help="Advantage of the one that comes first.")] = 0.0,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Pairwise votes with ties."""
     options: dict[str, Any] = {"model": model, "tie": tie, "first": first, "random_state": seed}
@@ -83,12 +83,12 @@ def battles(
 
 @app.command("ratings")
 def ratings(
-    out: Out,
+    out: OutFile,
     items: Items = 100,
     n: N = 100,
     observed: Annotated[float, typer.Option(min=0, max=1, help="Share of ratings that are there.")] = 0.05,
     levels: Annotated[int, typer.Option(min=2, help="Levels of the scale.")] = 5,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Ratings of items by users, mostly missing; --n is the number of users."""
     _write(out, lambda s: s.ratings(n, items, observed=observed, levels=levels, random_state=seed))
@@ -96,13 +96,13 @@ def ratings(
 
 @app.command("queries")
 def queries(
-    out: Out,
+    out: OutFile,
     rows: Annotated[int, typer.Option(min=1, help="Rows of each query.")] = 20,
     n: N = 100,
     features: Annotated[int, typer.Option(min=1, help="Number of features.")] = 10,
     grades: Annotated[int, typer.Option(min=1, help="Number of grades.")] = 5,
     noise: Annotated[float, typer.Option(min=0, help="Standard deviation of the noise beside the truth.")] = 1.0,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Graded search results with features and heavy ties; --n is the number of queries."""
     _write(out, lambda s: s.queries(n, rows, features, grades, noise=noise, random_state=seed))

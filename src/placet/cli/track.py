@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from placet.cli.common.console_output import progress_bar
-from placet.cli.common.options import Seed, check_target
+from placet.cli.common.options import SeedOption, check_target
 
 
 def track(
@@ -45,7 +45,7 @@ def track(
     particles: Annotated[int, typer.Option(help="Particles in each chain.")] = 10_000,
     chains: Annotated[int, typer.Option(help="Independent runs, to see whether the track is determined.")] = 4,
     smooth: Annotated[bool | None, typer.Option(help="Use later signals too; by default with --end.")] = None,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Track a float from the first few unlabeled arrivals of each day, and say whether the track is determined."""
     from placet.tracking.track_files import read_arrivals, read_beacons, write_associations, write_csv, write_track

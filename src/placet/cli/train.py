@@ -20,7 +20,7 @@ from placet.cli.common.feature_rows import (
 from placet.cli.common.options import (
     AsJson,
     Relations,
-    Seed,
+    SeedOption,
     check_ranker,
     check_reading,
     check_target,
@@ -82,7 +82,7 @@ def train(
     judged: Annotated[
         Path | None, typer.Option(help="Of --ranker diversity: TREC qrels with subtopics of the documents (#docid).")
     ] = None,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
     as_json: AsJson = False,
     parts: InParts = False,
     dask: OnDask = "",

@@ -183,7 +183,7 @@ def always_together(item: ArrayLike, tier: ArrayLike, offsets: ArrayLike, n_item
 CANDIDATES_AT_ONCE = 64
 """Number of candidates left out in one pass over the ballots."""
 
-Rows = tuple[Labels, Labels, Labels]
+RowColumns = tuple[Labels, Labels, Labels]
 OverAll = Callable[..., Any]
 """``over_all(f, merge, *x)`` merges ``f(rows, *x)`` over all parts of the ballots."""
 
@@ -224,7 +224,7 @@ def free_to_rise_over(over_all: OverAll, label: Labels) -> NDArray[np.bool_] | N
     return None
 
 
-def _needs(rows: Rows, label: Labels) -> Labels:
+def _needs(rows: RowColumns, label: Labels) -> Labels:
     """Edges (2, edges) from a label to another that any set containing it must also contain: that of the nearest tier
     above with a single label, which in turn requires those above it.
     """
@@ -243,7 +243,7 @@ def _unite_edges(a: Labels, b: Labels) -> Labels:
     return np.unique(np.concatenate([a, b], axis=1), axis=1)
 
 
-def _bounded_labels(rows: Rows, label: Labels, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _bounded_labels(rows: RowColumns, label: Labels, inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mask (sets, labels) of the labels of each set that are below a tier in which the set has no label."""
     (node, ballot), own = number_tiers(*rows[1:]), label[rows[0]]
     down = np.zeros_like(inside)

@@ -19,10 +19,10 @@ from placet.data.errors import DataError
 from placet.data.queries import Queries
 from placet.data.rankings import Rankings
 
-Data = Rankings | Comparisons | Queries
+PartData = Rankings | Comparisons | Queries
 
 
-class Summary(NamedTuple):
+class PieceSummary(NamedTuple):
     """Results of the first pass over a piece; ``lists`` are hashes of the names of its ballots or queries.
 
     ``informative``: whether some query with positive weight has two different grades.
@@ -89,7 +89,7 @@ class Parts:
     """
 
     pieces: tuple[Piece, ...]
-    summaries: tuple[Summary, ...]
+    summaries: tuple[PieceSummary, ...]
     kind: type
     items: Names
     agents: Names | None
@@ -99,7 +99,7 @@ class Parts:
     log: Log = field(default_factory=Log)
 
     @classmethod
-    def of(cls, data: Iterable[Data], engine: Any = None) -> "Parts":
+    def of(cls, data: Iterable[PartData], engine: Any = None) -> "Parts":
         """Make parts from data in memory."""
         return cls.from_pieces([DataPiece(k, one) for k, one in enumerate(data)], engine)
 
@@ -113,7 +113,12 @@ class Parts:
 
     @classmethod
     def from_summaries(
-        cls, pieces: Sequence[Piece], found: Sequence[Summary], engine: Engine, log: Log, items: Sequence[Hashable] = ()
+        cls,
+        pieces: Sequence[Piece],
+        found: Sequence[PieceSummary],
+        engine: Engine,
+        log: Log,
+        items: Sequence[Hashable] = (),
     ) -> "Parts":
         """Make parts from pieces whose first pass is done."""
         _refuse_mixed(pieces, found)
@@ -328,7 +333,7 @@ class ResampledPiece(DerivedPiece):
         return replace(data, weight=drawn)
 
 
-def summary_of(data: Data, lists: NDArray[np.uint64] | None = None) -> list[Summary]:
+def summary_of(data: PartData, lists: NDArray[np.uint64] | None = None) -> list[PieceSummary]:
     """Summary of a part as a one-element list, so that adding the lists gives the summaries of all parts."""
     items: Names = ()
     agents, features, n_features = getattr(data, "agents", None), None, 0
@@ -348,7 +353,7 @@ def summary_of(data: Data, lists: NDArray[np.uint64] | None = None) -> list[Summ
         informative = bool((same & (data.grade[1:] != data.grade[:-1])).any())
     else:
         raise DataError(f"{type(data).__name__} cannot be worked on in parts; votes, ballots, ratings and queries can")
-    found = Summary(
+    found = PieceSummary(
         kind=type(data),
         items=items,
         agents=agents,
@@ -387,7 +392,7 @@ def _numbers_as_names(n: int) -> Names:
     return tuple(range(n))
 
 
-def _refuse_mixed(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
+def _refuse_mixed(pieces: Sequence[Piece], found: Sequence[PieceSummary]) -> None:
     """Refuse parts that differ in kind, agents, features or order, and ballots with instances."""
     for piece, one in zip(pieces, found):
         for what, own, first in (
@@ -413,7 +418,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _refuse_spans(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
+def _refuse_spans(pieces: Sequence[Piece], found: Sequence[PieceSummary]) -> None:
     """Refuse ballots or queries that span two parts."""
     span = first_span(found)
     if span is None:
@@ -426,7 +431,7 @@ def _refuse_spans(pieces: Sequence[Piece], found: Sequence[Summary]) -> None:
     )
 
 
-def first_span(found: Sequence[Summary]) -> tuple[int, int, int] | None:
+def first_span(found: Sequence[PieceSummary]) -> tuple[int, int, int] | None:
     """Two parts that contain the same list, and the hash of its name; None if there are none."""
     keys = [one.lists for one in found if one.lists is not None]
     if not keys:
@@ -449,4 +454,4 @@ def _digest(*values: Any) -> str:
     return digest.hexdigest()
 
 
-__all__ = ["Log", "Parts", "Pass", "Summary"]
+__all__ = ["Log", "Parts", "Pass", "PieceSummary"]

@@ -82,7 +82,7 @@ def moment(value: Any, like: Times) -> Any:
         raise DataError(f"time {value!r} is not a number, as the times of the data are") from None
 
 
-class Steps:
+class TimeSteps:
     """Division of time into steps: ``"1y"``, ``"6m"``, ``"2w"``, ``"30d"``, ``"12h"`` for dates, a number for numbers.
 
     Years and months are calendar years and months.  ``number(times)`` is the step that contains each time.

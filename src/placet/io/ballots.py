@@ -12,10 +12,10 @@ from placet.data.errors import one_of
 from placet.data.rankings import Unlisted
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
 from placet.io.tables.ballot_controls import columns_of
-from placet.io.tables.ballot_tables import LAYOUTS, WIDE, Layout, find_columns, read_columns
+from placet.io.tables.ballot_tables import LAYOUTS, WIDE, BallotLayout, find_columns, read_columns
 from placet.io.tables.column_names import split_names
 from placet.io.tables.row_sources import in_memory
-from placet.io.tables.tables import SUFFIXES, Sample, read_table, write_table
+from placet.io.tables.tables import SUFFIXES, FileHead, read_table, write_table
 from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
 
 _COUNT = re.compile(r"\s*([+-]?(?:[0-9.][0-9A-Za-z_.+-]*|nan|inf|infinity))\s*:", re.IGNORECASE)
@@ -25,7 +25,7 @@ _ITEMS = re.compile(r"\s*#\s*items\s*:(.*)", re.DOTALL)
 _SHAPE = 'a line is: count: A > B = C, with quotes around names that hold one of > = # : "'
 
 
-def looks_like_ballots(sample: Sample) -> dict[str, Any] | None:
+def looks_like_ballots(sample: FileHead) -> dict[str, Any] | None:
     """Match a table with ballot columns, or text whose first line is an order or that has a list of items."""
     if sample.table is not None:
         none = {"weight": None, "agent": None, "instance": None}
@@ -37,7 +37,7 @@ def looks_like_ballots(sample: Sample) -> dict[str, Any] | None:
 def read_ballots(
     source: Source | Any,
     *,
-    layout: Literal["text"] | Layout | None = None,
+    layout: Literal["text"] | BallotLayout | None = None,
     ballot: str | None = None,
     item: str | None = None,
     rank: str | None = None,

@@ -12,7 +12,7 @@ from placet.io.files import Source
 from placet.io.tables.cells import Column, as_number, join_columns
 from placet.io.tables.column_names import COUNTS, find_column, find_pair, plain_name, split_names
 from placet.io.tables.controls import control_table, find_terms, read_times
-from placet.io.tables.tables import Rows, Sample, Table, read_table, write_table
+from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
 
 # Words that the winner column may contain, in any case; otherwise it contains the name of the winning item.
@@ -52,7 +52,7 @@ WON_LOST = (("winner", "loser"), ("winner_name", "loser_name"), ("winner_id", "l
 _NAME_THEM = "name the columns with a=, b= and winner= (or scores=), or with winner= and loser="
 
 
-class Layout(NamedTuple):
+class BattleColumns(NamedTuple):
     """The columns of battles: two sides, and one way to tell who won (if none, the first side always won)."""
 
     a: str
@@ -66,7 +66,7 @@ class Layout(NamedTuple):
         return [self.a, self.b, *said]
 
 
-def looks_like_battles(sample: Sample) -> dict[str, Any] | None:
+def looks_like_battles(sample: FileHead) -> dict[str, Any] | None:
     """Match a table with the columns of battles."""
     return {} if sample.table is not None and find_layout(sample.table) is not None else None
 
@@ -78,7 +78,7 @@ def find_layout(
     winner: str | Sequence[str] | None = None,
     loser: str | None = None,
     scores: str | Sequence[str] | None = None,
-) -> Layout | None:
+) -> BattleColumns | None:
     """The columns of battles in a table: those given, or else those with known names; None if there are none."""
     columns = () if winner is None else tuple(split_names(winner))
     flags = columns if len(columns) > 1 else None
@@ -87,24 +87,24 @@ def find_layout(
     if pair is not None and len(pair) != 2:
         raise ValueError(f"scores must name two columns, not {list(pair)}")
     if loser is not None:
-        return Layout(said or find_column(table.names, WINNERS[:1]) or "winner", loser)
+        return BattleColumns(said or find_column(table.names, WINNERS[:1]) or "winner", loser)
     if a is None and b is None and not flags and pair is None:
         won_lost = find_pair(table, WON_LOST, _NAME_THEM)
         if won_lost is not None:
-            return Layout(*won_lost)
+            return BattleColumns(*won_lost)
     sides = (a or "model_a", b or "model_b") if a or b else find_pair(table, SIDES, _NAME_THEM)
     if sides is None:
         return None
     if said or pair or flags:
-        return Layout(*sides, said, pair, flags)
+        return BattleColumns(*sides, said, pair, flags)
     hot = [find_column(table.names, (f"winner_{plain_name(side)}", f"{plain_name(side)}_wins")) for side in sides]
     if hot[0] and hot[1]:
         tie = find_column(table.names, ("winner_tie", "tie", "draw"))
-        return Layout(*sides, flags=(hot[0], hot[1], *((tie,) if tie else ())))
+        return BattleColumns(*sides, flags=(hot[0], hot[1], *((tie,) if tie else ())))
     if (found := find_column(table.names, WINNERS)) is not None:
-        return Layout(*sides, found)
+        return BattleColumns(*sides, found)
     if (both := find_pair(table, SCORES, "name the columns with scores=")) is not None:
-        return Layout(*sides, scores=both)
+        return BattleColumns(*sides, scores=both)
     return None
 
 
@@ -203,7 +203,7 @@ def read_battles(
     )
 
 
-def _refuse_one_sided(name: str, layout: Layout, controls: Mapping[str, NDArray[Any]]) -> None:
+def _refuse_one_sided(name: str, layout: BattleColumns, controls: Mapping[str, NDArray[Any]]) -> None:
     """Raise a ``DataError`` for a control of winners and losers whose sign reveals the winner in every row."""
     for control, values in controls.items():
         if len(values) > 1 and values.any() and ((values >= 0).all() or (values <= 0).all()):
@@ -216,8 +216,8 @@ def _refuse_one_sided(name: str, layout: Layout, controls: Mapping[str, NDArray[
 
 
 def _outcomes(
-    rows: Rows,
-    layout: Layout,
+    rows: TableRows,
+    layout: BattleColumns,
     both: Column,
     x: NDArray[Any],
     y: NDArray[Any],
@@ -234,7 +234,7 @@ def _outcomes(
     return _by_winner(rows, layout, both, x, y, outcomes)
 
 
-def _by_flags(rows: Rows, names: tuple[str, ...]) -> NDArray[np.int8]:
+def _by_flags(rows: TableRows, names: tuple[str, ...]) -> NDArray[np.int8]:
     """Outcomes from one 0/1 column per outcome, exactly one of which is 1."""
     flags = np.stack([rows.column(name, "name two or three columns with winner=").map(_flag, float) for name in names])
     wrong = np.isnan(flags).any(axis=0) | (flags.sum(axis=0) != 1)
@@ -256,8 +256,8 @@ def _flag(cell: Any) -> float:
 
 
 def _by_winner(
-    rows: Rows,
-    layout: Layout,
+    rows: TableRows,
+    layout: BattleColumns,
     both: Column,
     x: NDArray[Any],
     y: NDArray[Any],
@@ -297,7 +297,7 @@ def _by_winner(
     return won.astype(np.int8)
 
 
-def _words(cells: Sequence[Any], layout: Layout) -> dict[str, int]:
+def _words(cells: Sequence[Any], layout: BattleColumns) -> dict[str, int]:
     """The meaning of each word in a winner column, as an index into ``OUTCOMES``."""
     words = {word: OUTCOMES.index(outcome) for word, outcome in _MEANING.items()}
     found = {str(cell).lower() for cell in cells if cell is not None}

@@ -13,7 +13,7 @@ from placet.data.queries import Missing
 from placet.io.files import Source
 from placet.io.tables.column_names import ABOUT, find_column, plain_name, split_names
 from placet.io.tables.controls import find_terms, row_terms
-from placet.io.tables.tables import Rows, Sample, Table, read_table, write_table
+from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError, parse_whole, plural
 
 # Column names that are recognized by default.
@@ -23,7 +23,7 @@ _NAME_THEM = "name the columns with qid=, label= and features="
 _KEEP_THEM = 'fill it in, keep empty cells for trees with missing="keep"'
 
 
-def looks_like_features(sample: Sample) -> dict[str, Any] | None:
+def looks_like_features(sample: FileHead) -> dict[str, Any] | None:
     """Match a table with a query, a label, and other columns."""
     if sample.table is None:
         return None
@@ -149,7 +149,7 @@ def _names(values: list[Any]) -> tuple[Any, ...]:
     return tuple(numbers if same else values)
 
 
-def _matrix(rows: Rows, chosen: list[str], given: bool, missing: Missing) -> tuple[NDArray[Any], tuple[str, ...]]:
+def _matrix(rows: TableRows, chosen: list[str], given: bool, missing: Missing) -> tuple[NDArray[Any], tuple[str, ...]]:
     """The features (rows, features) and their names; columns without any number are skipped, unless ``given``."""
     if len(chosen) == 1 and (lists := _lists(rows, chosen[0])) is not None:
         return lists, tuple(f"{chosen[0]}{k + 1}" for k in range(lists.shape[1]))
@@ -165,7 +165,7 @@ def _matrix(rows: Rows, chosen: list[str], given: bool, missing: Missing) -> tup
     return X, tuple(names)
 
 
-def _lists(rows: Rows, name: str) -> NDArray[Any] | None:
+def _lists(rows: TableRows, name: str) -> NDArray[Any] | None:
     """A column of equally long lists of numbers as a matrix; ``None`` if it is not a column of lists."""
     import polars as pl
 

@@ -34,7 +34,7 @@ from placet.io.sparse.xmc import MultiLabel, looks_like_xmc, read_xmc, write_xmc
 from placet.io.tables.column_names import split_names
 from placet.io.tables.row_sources import sniff_separator
 from placet.io.tables.tables import SUFFIXES as TABLES
-from placet.io.tables.tables import Sample, Table, read_table, take_sample
+from placet.io.tables.tables import FileHead, Table, read_table, take_sample
 from placet.io.text import OnError
 from placet.io.trec import (
     Qrels,
@@ -61,7 +61,7 @@ class Format:
     write: Callable[..., None]
     kind: type
     suffixes: tuple[str, ...]
-    looks_like: Callable[[Sample], dict[str, Any] | None]
+    looks_like: Callable[[FileHead], dict[str, Any] | None]
     hint: str = ""
     by_cells: bool = False
 
@@ -171,7 +171,7 @@ def formats_with(options: Mapping[str, Any], format: str | None) -> list[str]:
     )
 
 
-def _refuse_options_of_others(sample: Sample, possible: list[str], options: Mapping[str, Any]) -> None:
+def _refuse_options_of_others(sample: FileHead, possible: list[str], options: Mapping[str, Any]) -> None:
     """Raise a ``DataError`` if the sample has a format whose reader does not accept some of the options."""
     for name in () if sample.table is not None else FORMATS:
         if name not in possible and FORMATS[name].looks_like(sample) is not None:
@@ -188,7 +188,7 @@ def _refuse_options_of_others(sample: Sample, possible: list[str], options: Mapp
 
 
 def choose_format(
-    sample: Sample, possible: list[str], options: Mapping[str, Any] | None = None
+    sample: FileHead, possible: list[str], options: Mapping[str, Any] | None = None
 ) -> tuple[str, dict[str, Any], Table | None]:
     """The format of a sample, the options to read it with, and the table if it is one.
 
@@ -214,7 +214,7 @@ def choose_format(
 
 
 def _choose_table(
-    sample: Sample, table: Table, possible: list[str], options: Mapping[str, Any]
+    sample: FileHead, table: Table, possible: list[str], options: Mapping[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """The format of a table by its columns; formats that must look at cells are tried only if no other matches."""
     found: dict[str, dict[str, Any]] = {}

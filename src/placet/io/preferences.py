@@ -12,7 +12,7 @@ from placet.data.breaking import partition
 from placet.io.ballots import is_table, parse_tiers, quoted_name
 from placet.io.files import Source, name_of, read_lines, write_lines
 from placet.io.tables.column_names import find_column
-from placet.io.tables.tables import Sample, read_table, write_table
+from placet.io.tables.tables import FileHead, read_table, write_table
 from placet.io.text import OnError, Problems
 
 # Column names that are recognized by default.
@@ -26,7 +26,7 @@ _SHAPE = 'a line is: list: A > B (or a chain A > B > C), with quotes around name
 Edge = tuple[Any, Any, int]  # the preferred item, the other, and the line of text or row of the table
 
 
-def looks_like_preferences(sample: Sample) -> dict[str, Any] | None:
+def looks_like_preferences(sample: FileHead) -> dict[str, Any] | None:
     """Match a table with a column of each kind in ``KNOWN``; text is recognized only by its suffix."""
     if sample.table is None:
         return None

@@ -9,7 +9,7 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import first_repeat
 from placet.data.rankings import Unlisted
 from placet.io.files import Source, bare_suffix, name_of, read_lines, write_lines
-from placet.io.tables.tables import Sample
+from placet.io.tables.tables import FileHead
 from placet.io.text import OnError, Problems, format_number, parse_whole, quote
 
 TYPES = ("soc", "soi", "toc", "toi")
@@ -24,7 +24,7 @@ _PART = re.compile(_GROUP)
 _SHAPE = "a line is: count: 3,1,{2,4}"
 
 
-def looks_like_preflib(sample: Sample) -> dict[str, Any] | None:
+def looks_like_preflib(sample: FileHead) -> dict[str, Any] | None:
     """Match text with a PrefLib header."""
     return {} if _ALTERNATIVES.search(sample.text) else None
 

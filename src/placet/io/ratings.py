@@ -11,7 +11,7 @@ from placet.io.tables.ballot_controls import RowControls, columns_of, find_contr
 from placet.io.tables.cells import repeated_pairs
 from placet.io.tables.column_names import find_column, split_names
 from placet.io.tables.row_sources import in_memory
-from placet.io.tables.tables import Sample, Table, read_table, write_table
+from placet.io.tables.tables import FileHead, Table, read_table, write_table
 from placet.io.text import OnError, parse_decimal
 
 # Column names that are recognized by default.
@@ -29,7 +29,7 @@ KNOWN = {
 _MOVIELENS = ("user", "item", "rating", "timestamp")
 
 
-def looks_like_ratings(sample: Sample) -> dict[str, Any] | None:
+def looks_like_ratings(sample: FileHead) -> dict[str, Any] | None:
     """Match a table with a column of each kind in ``KNOWN``, or MovieLens text."""
     if sample.table is not None:
         return {} if all(find_column(sample.table.names, known) for known in KNOWN.values()) else None

@@ -11,7 +11,7 @@ from placet.data.scores import Scores
 from placet.io.files import Source
 from placet.io.tables.cells import as_number
 from placet.io.tables.column_names import ABOUT, find_column, plain_name, split_names
-from placet.io.tables.tables import Rows, Sample, Table, read_table, write_table
+from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
 
 ITEMS = ("model", "model_name", "system", "system_name", "method", "submission", "algorithm", "checkpoint", "llm")
@@ -37,7 +37,7 @@ MISSING = frozenset(("", "-", "--", "–", "—", "n/a", "na", "nan", "none", "n
 _NAME_THEM = "name the columns with item=, task=, score=, or with item= and tasks="
 
 
-def looks_like_scores(sample: Sample) -> dict[str, Any] | None:
+def looks_like_scores(sample: FileHead) -> dict[str, Any] | None:
     """Match a table with columns of models, tasks and scores, or of models and two or more numeric columns."""
     table = sample.table
     if table is None or (item := find_column(table.names, ITEMS)) is None:
@@ -102,7 +102,7 @@ def task_columns(table: Table, item: str, passed: Sequence[str]) -> list[str]:
     return [name for name in names if _is_numeric(rows, name)]
 
 
-def _is_numeric(rows: Rows, name: str) -> bool:
+def _is_numeric(rows: TableRows, name: str) -> bool:
     cells = [number_of(cell) for cell in rows.column(name).values]
     return None not in cells and any(cell == cell for cell in cells)
 
@@ -120,7 +120,7 @@ def number_of(cell: Any) -> float | None:
     return as_number(cell.strip().removesuffix("%").strip() if isinstance(cell, str) else cell)
 
 
-def _values(rows: Rows, name: str) -> Floats:
+def _values(rows: TableRows, name: str) -> Floats:
     """A column of scores; rows whose cells are not numbers are rejected."""
     column = rows.column(name, _NAME_THEM)
     wrong = column.map(lambda cell: number_of(cell) is None, bool)

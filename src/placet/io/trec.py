@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from placet.data import DataError, Rankings
 from placet.data.arrays import encode, frozen, offsets_from_sizes
 from placet.io.files import Source, name_of, read_lines, write_lines
-from placet.io.tables.tables import Sample
+from placet.io.tables.tables import FileHead
 from placet.io.text import OnError, Problems, format_number, parse_decimal, quote
 
 _RUN = "a line is: topic Q0 document rank score tag"
 _QRELS = "a line is: topic iteration document grade, or topic subtopic document grade"
 
 
-def looks_like_trec_run(sample: Sample) -> dict[str, Any] | None:
+def looks_like_trec_run(sample: FileHead) -> dict[str, Any] | None:
     """Match text with six fields, the fifth a number."""
     fields = sample.first.split()
     return {} if len(fields) == 6 and parse_decimal(fields[4]) is not None else None
@@ -138,7 +138,7 @@ class Qrels:
         }
 
 
-def looks_like_qrels(sample: Sample) -> dict[str, Any] | None:
+def looks_like_qrels(sample: FileHead) -> dict[str, Any] | None:
     """Match text with four fields, the last a number, but not MovieLens ratings: four numbers separated by tabs."""
     fields = sample.first.split()
     if len(fields) != 4 or parse_decimal(fields[3]) is None:

@@ -19,7 +19,7 @@ from placet.data.gains import Curve, discounts, gains
 from placet.kernels import ranges
 from placet.kernels.losses import bregman as kernels
 from placet.kernels.losses import cosine as cosine_kernels
-from placet.losses.list_columns import Columns, read_only
+from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Plan
 
 Coefficients = tuple[float, float, float, float]
@@ -108,7 +108,7 @@ def conjugate(
 
 
 def bregman(
-    lists: Columns,
+    lists: ListColumns,
     *,
     psi: str | Sequence[str] = PSI,
     alpha: ArrayLike | None = None,
@@ -133,7 +133,7 @@ def bregman(
 
 
 def bregman_ce(
-    lists: Columns, *, beta: float = 0.01, gain: str | Curve = "exp2", discount: str | Curve = "log2"
+    lists: ListColumns, *, beta: float = 0.01, gain: str | Curve = "exp2", discount: str | Curve = "log2"
 ) -> Plan:
     """sum_i beta e^(s_i / beta) - p_i s_i + beta (p_i log p_i - p_i): cross-entropy, psi = beta sum(x log x - x).
 
@@ -142,19 +142,19 @@ def bregman_ce(
     return bregman(lists, psi="ce", beta=beta, gain=gain, discount=discount)
 
 
-def bregman_square(lists: Columns, *, gain: str | Curve = "exp2", discount: str | Curve = "log2") -> Plan:
+def bregman_square(lists: ListColumns, *, gain: str | Curve = "exp2", discount: str | Curve = "log2") -> Plan:
     """|p - s / 2|^2: squared error, psi = sum(x^2)."""
     return bregman(lists, psi="square", gain=gain, discount=discount)
 
 
 def bregman_qnorm(
-    lists: Columns, *, q: float | None = None, gain: str | Curve = "exp2", discount: str | Curve = "log2"
+    lists: ListColumns, *, q: float | None = None, gain: str | Curve = "exp2", discount: str | Curve = "log2"
 ) -> Plan:
     """|p|_q^2 + |s|_q'^2 / 4 - <p, s>, 1/q + 1/q' = 1, psi = |x|_q^2; q = log(rows of the list) + 2 unless given."""
     return bregman(lists, psi="qnorm", q=q, gain=gain, discount=discount)
 
 
-def cosine(lists: Columns, *, gain: str | Curve = "exp2", discount: str | Curve = "log2") -> Plan:
+def cosine(lists: ListColumns, *, gain: str | Curve = "exp2", discount: str | Curve = "log2") -> Plan:
     """1/2 |p - s / |s||^2: the divergence of psi = |x|^2 / 2 at the direction of the scores; scale-invariant.
 
     Not convex.  If all scores of a list are 0 they have no direction: the value is the mean over all directions,

@@ -14,7 +14,7 @@ FAR = 2.0**16
 """Scores beyond this that are close to each other are moved near 0, as sums of exponentials lose digits out there."""
 
 
-class Columns(NamedTuple):
+class ListColumns(NamedTuple):
     """Lists as kernels expect them: contiguous, float64 (``offsets`` int64), read-only, by descending grade."""
 
     grade: Floats
@@ -33,7 +33,7 @@ def read_only(values: ArrayLike, dtype: Any = np.float64) -> NDArray[Any]:
     return view
 
 
-def checked_lists(lists: Lists) -> Columns:
+def checked_lists(lists: Lists) -> ListColumns:
     """Grades, offsets and weights as kernels expect them (rows not yet sorted), or a ``ValueError``."""
     grade, given = _numbers(lists[0], "grades"), np.asarray(lists[1])
     if (
@@ -52,7 +52,7 @@ def checked_lists(lists: Lists) -> Columns:
     if (weight < 0).any():
         at = int(np.argmax(weight < 0))
         raise ValueError(f"list {at}: weight {weight[at]} is negative ({(weight < 0).sum()} such lists)")
-    return Columns(grade, offsets, weight)
+    return ListColumns(grade, offsets, weight)
 
 
 def _numbers(values: ArrayLike, what: str) -> Floats:

@@ -17,7 +17,15 @@ from placet.data.gains import GainError
 from placet.data.memory import refuse_beyond_memory
 from placet.data.parameters import check_parameters
 from placet.kernels import ranges
-from placet.losses.list_columns import FAR, Columns, checked_lists, cut_into_ranges, near_zero, read_only, row_vector
+from placet.losses.list_columns import (
+    FAR,
+    ListColumns,
+    checked_lists,
+    cut_into_ranges,
+    near_zero,
+    read_only,
+    row_vector,
+)
 from placet.threads import get_threads, map_ordered
 
 Kernel = Callable[..., None]
@@ -226,7 +234,7 @@ class Bound:
         self._cuts = cut_into_ranges(offsets)
         self._order = None if self._descending(grade) else descending_order(grade, offsets)
         sorted_grade = grade if self._order is None else read_only(grade[self._order])
-        self.columns = Columns(sorted_grade, offsets, weight)
+        self.columns = ListColumns(sorted_grade, offsets, weight)
         self._silent = self._rows_of_weight_zero(weight)
         names = self.loss.learned if learn is None else tuple(learn)
         fixed = {*self.params, *(self.loss.scaling if learn is None else ())}
@@ -373,7 +381,7 @@ class Bound:
         map_ordered(work, len(cuts) - 1)
         return self._back(out[::-1] if plan.backward else out)
 
-    def _inputs(self, plan: Plan, s: Floats) -> tuple[Floats, Columns, Ints, Floats]:
+    def _inputs(self, plan: Plan, s: Floats) -> tuple[Floats, ListColumns, Ints, Floats]:
         """Scores, lists, ranges of lists to divide among threads, and an output array (rows,), in kernel order."""
         x, columns, cuts = self._forward(plan, self._visible(s)), self.columns, self._cuts
         if plan.backward:
@@ -408,10 +416,10 @@ class Bound:
         return out
 
     @cached_property
-    def _reversed(self) -> Columns:
+    def _reversed(self) -> ListColumns:
         """The lists from worst to best row, last list first, with negated grades, so that sorted rows stay sorted."""
         grade, offsets, weight = self.columns
-        return Columns(
+        return ListColumns(
             read_only(-grade[::-1]), read_only(len(grade) - offsets[::-1], np.int64), read_only(weight[::-1])
         )
 

@@ -14,11 +14,11 @@ from placet.data.gains import Curve, discounts
 from placet.kernels.losses import lambdas as pairs
 from placet.kernels.losses import smooth_ndcg as kernels
 from placet.losses.bregman import normalized_gains
-from placet.losses.list_columns import Columns, read_only
+from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Plan
 
 
-def _gains(lists: Columns, gain: str | Curve, discount: str | Curve, k: int | None) -> tuple[Floats, Floats, int]:
+def _gains(lists: ListColumns, gain: str | Curve, discount: str | Curve, k: int | None) -> tuple[Floats, Floats, int]:
     """Gains divided by the ideal DCG of the top k (rows,), discounts up to the longest list, and k as a number."""
     check_pair_weights(k)
     longest = int(np.diff(lists.offsets).max(initial=0))
@@ -48,7 +48,7 @@ def check_pair_weights(k: int | None = None, sigma: float = 1.0, mu: float = 0.0
 
 
 def _weighed_pairs(
-    lists: Columns,
+    lists: ListColumns,
     sigma: float,
     k: int | None,
     gain: str | Curve,
@@ -73,7 +73,7 @@ def _weighed_pairs(
 
 
 def lambdarank(
-    lists: Columns,
+    lists: ListColumns,
     *,
     k: int | None = 30,
     sigma: float = 1.0,
@@ -94,7 +94,7 @@ def lambdarank(
 
 
 def lambdaloss(
-    lists: Columns,
+    lists: ListColumns,
     *,
     k: int | None = None,
     sigma: float = 1.0,
@@ -111,7 +111,7 @@ def lambdaloss(
     return _weighed_pairs(lists, sigma, k, gain, discount, mu=mu, unit=1.0 / math.log(2.0))
 
 
-def approx_ndcg(lists: Columns, *, temperature: float = 1.0, gain: str | Curve = "exp2") -> Plan:
+def approx_ndcg(lists: ListColumns, *, temperature: float = 1.0, gain: str | Curve = "exp2") -> Plan:
     """1 - sum_i g_i / log2(1 + place_i), place_i = 1 + sum over j != i of 1 / (1 + e^{(s_i - s_j) / temperature}).
 
     Not convex.  The curvature is a bound on the Hessian's diagonal.  O(rows with a gain x rows) per list.
@@ -127,7 +127,7 @@ def approx_ndcg(lists: Columns, *, temperature: float = 1.0, gain: str | Curve =
 
 
 def neural_ndcg(
-    lists: Columns,
+    lists: ListColumns,
     *,
     k: int | None = None,
     temperature: float = 1.0,

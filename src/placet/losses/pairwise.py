@@ -19,7 +19,7 @@ from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.kernels.losses import margins
 from placet.kernels.losses import pairs as kernels
-from placet.losses.list_columns import Columns, read_only
+from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Kernel, Plan
 
 
@@ -90,18 +90,18 @@ def outcome_probabilities(d: ArrayLike, model: str, tie: float = -math.inf) -> t
     return np.exp(-win), np.exp(-loss), np.exp(-tied)
 
 
-def _plan(lists: Columns, value: tuple[object, ...], second: Kernel, *args: object) -> Plan:
+def _plan(lists: ListColumns, value: tuple[object, ...], second: Kernel, *args: object) -> Plan:
     """``second`` computes out_i = sum_j h_ij (v_i - other v_j): diagonal at v = 1, other = 0; products at other = 1."""
     ones = read_only(np.ones(len(lists.grade)))
     return Plan(value, curvature=(second, ones, 0.0, *args), hvp=(second, 1.0, *args))
 
 
-def ranknet(lists: Columns) -> Plan:
+def ranknet(lists: ListColumns) -> Plan:
     """Logistic: sum over i above j of log(1 + e^{-d}); the Bradley-Terry model.  O(N^2) per list."""
     return _plan(lists, (kernels.ranknet,), kernels.rao_kupper_second, 0.0, False)
 
 
-def ranksvm(lists: Columns) -> Plan:
+def ranksvm(lists: ListColumns) -> Plan:
     """Hinge: sum over i above j of max(0, 1 - d).  O(N log N) per list; the slope at d = 1 is taken as 0.
 
     The second derivative is that of max(0, 1 - d)^2 / 2, which is nonzero where the hinge slopes; the hinge itself has
@@ -110,12 +110,12 @@ def ranksvm(lists: Columns) -> Plan:
     return _plan(lists, (margins.hinge,), margins.hinge_second)
 
 
-def rank_regress(lists: Columns) -> Plan:
+def rank_regress(lists: ListColumns) -> Plan:
     """Quadratic: sum over i above j of (1 - d)^2.  O(rows)."""
     return _plan(lists, (margins.quadratic,), margins.quadratic_second)
 
 
-def rao_kupper(lists: Columns, *, tie: float = 0.0) -> Plan:
+def rao_kupper(lists: ListColumns, *, tie: float = 0.0) -> Plan:
     """Rao-Kupper, theta = 1 + e^tie: P(i > j) = 1 / (1 + theta e^{-d}), P(tie) = (theta^2 - 1) P(i > j) P(j > i).
 
     - log P(i > j) = softplus(log theta - d), and a tie costs softplus(log theta - d) + softplus(log theta + d)
@@ -127,7 +127,7 @@ def rao_kupper(lists: Columns, *, tie: float = 0.0) -> Plan:
     return _plan(lists, value, kernels.rao_kupper_second, eta, True)
 
 
-def davidson(lists: Columns, *, tie: float = 0.0) -> Plan:
+def davidson(lists: ListColumns, *, tie: float = 0.0) -> Plan:
     """Davidson: a win, a loss and a tie have weights e^{d/2}, e^{-d/2} and e^tie.
 
     - log P(i > j) = log(e^{d/2} + e^{-d/2} + e^tie) - d/2; a tie has - tie in place of - d/2.  O(N^2) per list.

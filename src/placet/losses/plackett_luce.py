@@ -14,20 +14,20 @@ from placet.data.gains import Curve, check_curves
 from placet.kernels.losses import partition
 from placet.kernels.losses import plackett_luce as kernels
 from placet.losses.bregman import dcg_shares
-from placet.losses.list_columns import Columns, read_only
+from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Plan
 
 _ALL_ROWS = np.iinfo(np.int64).max
 _ABOVE_LOWEST_TIER = -1
 
 
-def _uniforms(lists: Columns, random_state: int) -> Floats:
+def _uniforms(lists: ListColumns, random_state: int) -> Floats:
     """One uniform per row: the shuffle of tied rows depends only on the seed and the row, not on threads or ranges."""
     return np.random.default_rng(random_state).random(len(lists.grade))
 
 
 def stage_weights(
-    lists: Columns, stage_weight: str | None, gain: str | Curve, discount: str | Curve, *, tiers: bool
+    lists: ListColumns, stage_weight: str | None, gain: str | Curve, discount: str | Curve, *, tiers: bool
 ) -> Floats:
     """Factor of each stage (rows,): its share of the ideal DCG for "dcg"; empty for None, meaning 1 everywhere.
 
@@ -47,7 +47,7 @@ def stage_weights(
     return read_only(share)
 
 
-def _ordered(lists: Columns, k: int, random_state: int, stage: Floats) -> Plan:
+def _ordered(lists: ListColumns, k: int, random_state: int, stage: Floats) -> Plan:
     args = _uniforms(lists, random_state), k, stage
     return Plan(
         (kernels.ordered, *args),
@@ -56,13 +56,13 @@ def _ordered(lists: Columns, k: int, random_state: int, stage: Floats) -> Plan:
     )
 
 
-def listmle(lists: Columns, *, random_state: int = 0) -> Plan:
+def listmle(lists: ListColumns, *, random_state: int = 0) -> Plan:
     """Full order: sum_j log sum_{l >= j} e^{s_l} - s_j over places j; tied rows in a seeded random order.  O(rows)."""
     return _ordered(lists, _ALL_ROWS, random_state, read_only(np.zeros(0)))
 
 
 def pl_topk(
-    lists: Columns,
+    lists: ListColumns,
     *,
     k: int | None = None,
     random_state: int = 0,
@@ -82,7 +82,7 @@ def pl_topk(
     return _ordered(lists, _ABOVE_LOWEST_TIER if k is None else int(k), random_state, stage)
 
 
-def pl_lower_bound(lists: Columns) -> Plan:
+def pl_lower_bound(lists: ListColumns) -> Plan:
     """Negative log of Hino's lower bound on the partition's likelihood.  O(rows).
 
     prod over tiers m above the lowest of n_m! prod_{i in X_m} e^{s_i} / sum_{j in R_m} e^{s_j}: every item of the
@@ -106,7 +106,7 @@ def _partition_hvp(s: Floats, grade: Floats, offsets: Ints, weight: Floats, out:
 
 
 def pl_partition(
-    lists: Columns,
+    lists: ListColumns,
     *,
     tol: float = 1e-11,
     stage_weight: str | None = None,

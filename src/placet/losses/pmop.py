@@ -14,13 +14,13 @@ from placet.data.gains import Curve
 from placet.kernels.losses import pmop as fd
 from placet.kernels.losses import pmop_exact as exact
 from placet.kernels.losses import pmop_sampling as sampling
-from placet.losses.list_columns import Columns, read_only
+from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Plan
 from placet.losses.plackett_luce import stage_weights
 
 
 def pmop_fd(
-    lists: Columns,
+    lists: ListColumns,
     *,
     stage_scale: ArrayLike | None = None,
     stage_weight: str | None = None,
@@ -56,7 +56,7 @@ def _stage_scale(stage_scale: ArrayLike) -> Floats:
     return scale
 
 
-def pmop_exact(lists: Columns) -> Plan:
+def pmop_exact(lists: ListColumns) -> Plan:
     """General state: sum_k log sum_{S in R_k} e^{mean of s over S} - mean of s over X_k, summing over all subsets.
 
     N_k^3 / 6 steps per stage and O(N^2) memory: about 2 ms for 100 rows in 3 tiers, 1 s for a stage of 1,000 rows, the
@@ -78,7 +78,7 @@ def pmop_exact(lists: Columns) -> Plan:
     )
 
 
-def _contrast(lists: Columns, n_steps: int, rule: int) -> Plan:
+def _contrast(lists: ListColumns, n_steps: int, rule: int) -> Plan:
     """Plan for the chains of all lists; their uniforms are drawn at each call, in the order of the lists."""
     if n_steps < 1:
         raise ValueError(f"n_steps must be at least 1, not {n_steps}")
@@ -88,7 +88,7 @@ def _contrast(lists: Columns, n_steps: int, rule: int) -> Plan:
     return Plan((sampling.contrast, first, n_steps, rule), draw=lambda rng: (rng.random(ends[-1]),))
 
 
-def pmop_gibbs(lists: Columns, *, n_steps: int = 1, random_state: int | np.random.Generator = 0) -> Plan:
+def pmop_gibbs(lists: ListColumns, *, n_steps: int = 1, random_state: int | np.random.Generator = 0) -> Plan:
     """Contrastive divergence for the general state: ``n_steps`` Gibbs sweeps from each observed X_k.
 
     The value is the *contrast* sum_k (1/n) sum_l mean of s over S_l - mean of s over X_k, S_l the subset after sweep l:
@@ -101,7 +101,7 @@ def pmop_gibbs(lists: Columns, *, n_steps: int = 1, random_state: int | np.rando
 
 
 def pmop_mh(
-    lists: Columns,
+    lists: ListColumns,
     *,
     n_steps: int = 1,
     random_state: int | np.random.Generator = 0,
@@ -115,7 +115,7 @@ def pmop_mh(
     return _contrast(lists, n_steps, sampling.AS_PUBLISHED if as_published else sampling.HASTINGS)
 
 
-def pmop_backward(lists: Columns, *, form: str = "fd", stage_scale: ArrayLike | None = None) -> Plan:
+def pmop_backward(lists: ListColumns, *, form: str = "fd", stage_scale: ArrayLike | None = None) -> Plan:
     """Elimination: the worst tier is drawn first, from all rows with potentials of -s, then the next worst.
 
     The negative log likelihood of the reversed partition at -s under ``form`` "fd" (`pmop_fd`; stage 1 of

@@ -10,11 +10,11 @@ import numpy as np
 from placet.data.arrays import Floats, list_of_rows
 from placet.data.gains import Curve, gains, without_overflow
 from placet.kernels.losses import softmax as kernels
-from placet.losses.list_columns import Columns, read_only
+from placet.losses.list_columns import ListColumns, read_only
 from placet.losses.loss import Plan
 
 
-def _cross_entropy(lists: Columns, targets: Callable[..., None]) -> Plan:
+def _cross_entropy(lists: ListColumns, targets: Callable[..., None]) -> Plan:
     p = np.zeros(len(lists.grade))
     targets(lists.grade, lists.offsets, p)
     return _plan(p)
@@ -29,12 +29,12 @@ def _plan(p: Floats) -> Plan:
     )
 
 
-def listnet(lists: Columns) -> Plan:
+def listnet(lists: ListColumns) -> Plan:
     """ListNet (top one): p = softmax(grade), so every row has some mass, even those of grade 0."""
     return _cross_entropy(lists, kernels.softmax_targets)
 
 
-def attrank(lists: Columns) -> Plan:
+def attrank(lists: ListColumns) -> Plan:
     """AttRank: p in proportion to e^grade over the rows with a grade above 0, and 0 elsewhere.
 
     With two tiers, 0 and one other, p is uniform over the n_1 better rows: the gradient of `pl-lower-bound` over n_1.
@@ -43,7 +43,7 @@ def attrank(lists: Columns) -> Plan:
     return _cross_entropy(lists, kernels.attention_targets)
 
 
-def xendcg(lists: Columns, *, gamma: float | str = 0.5, gain: str | Curve = "exp2", random_state: int = 0) -> Plan:
+def xendcg(lists: ListColumns, *, gamma: float | str = 0.5, gain: str | Curve = "exp2", random_state: int = 0) -> Plan:
     """XE-NDCG: p in proportion to G(grade) + 1 - gamma, G(r) = 2^r - 1; its cross-entropy bounds mean NDCG.
 
     ``gamma`` in [0, 1]: one number for all rows, or "uniform" for a number per row drawn from (0, 1) by

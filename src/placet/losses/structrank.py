@@ -7,7 +7,7 @@ sigmoids 1 / (1 + e^(-w1 r_e) + e^(-w2 r_f)) is a joint distribution function of
 import numpy as np
 
 from placet.kernels.losses import structrank as kernels
-from placet.losses.list_columns import Columns
+from placet.losses.list_columns import ListColumns
 from placet.losses.loss import Plan
 
 
@@ -24,7 +24,7 @@ def check_connections(connections: str | float) -> None:
 
 
 def structrank(
-    lists: Columns,
+    lists: ListColumns,
     *,
     w1: float = 1.0,
     w2: float = 1.0,

@@ -9,7 +9,7 @@ from placet.metrics.conventions import CONVENTIONS
 from placet.metrics.interrater import Agreement, kendall_w, krippendorff_alpha
 from placet.metrics.metric_table import ALIASES, METRICS, Metric, evaluate, evaluate_parts, metric
 from placet.metrics.order_agreement import footrule, kendall_tau, rbo, spearman_rho
-from placet.metrics.paired import PairedDifference, Summary, compare, summary
+from placet.metrics.paired import MeanSummary, PairedDifference, compare, summary
 from placet.metrics.propensity import propensities, psndcg, psp
 from placet.metrics.ranking import Ranking, rank
 from placet.metrics.relevance import average_precision, err, mrr, ndcg, precision, recall
@@ -24,11 +24,11 @@ __all__ = [
     "GAINS",
     "METRICS",
     "Agreement",
+    "MeanSummary",
     "Metric",
     "Pair",
     "PairedDifference",
     "Ranking",
-    "Summary",
     "Systems",
     "alpha_ndcg",
     "average_precision",

@@ -16,7 +16,7 @@ from placet.metrics.conventions import CONVENTIONS
 from placet.metrics.order_agreement import footrule, kendall_tau, rbo, spearman_rho
 from placet.metrics.propensity import NORMALIZE, psndcg, psp
 from placet.metrics.ranking import rank
-from placet.metrics.relevance import Scores, average_precision, err, mrr, ndcg, precision, recall
+from placet.metrics.relevance import RowScores, average_precision, err, mrr, ndcg, precision, recall
 from placet.metrics.subtopics import alpha_ndcg, err_ia
 
 METRICS: dict[str, Callable[..., Floats]] = {
@@ -74,7 +74,7 @@ class Metric:
 
     def __call__(
         self,
-        s: Scores,
+        s: RowScores,
         grade: ArrayLike,
         offsets: ArrayLike,
         *,

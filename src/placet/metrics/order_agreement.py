@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from placet.data.arrays import Floats, Ints
 from placet.metrics.ranking import Ranking, checked_column, checked_depth, rank, sorted_rows
-from placet.metrics.relevance import Scores, per_list_total, ratio
+from placet.metrics.relevance import RowScores, per_list_total, ratio
 
 
-def kendall_tau(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
+def kendall_tau(s: RowScores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     """Kendall's tau-b: (concordant - discordant) / sqrt((pairs not tied in s)(pairs not tied in grade)).
 
     NaN if s or grade is constant (so also for fewer than two rows).  O(rows log rows).
@@ -40,7 +40,7 @@ def kendall_tau(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     return ratio(concordant - discordant, np.sqrt(pairs - tied_x) * np.sqrt(pairs - tied_y), np.nan)
 
 
-def spearman_rho(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
+def spearman_rho(s: RowScores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     """Spearman's rho: correlation of the ranks; tied rows share the mean of their ranks.
 
     NaN if s or grade is constant.  O(rows log rows).
@@ -56,7 +56,7 @@ def spearman_rho(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> Floats:
     return ratio(both, np.sqrt(per_list_total(x * x, offsets)) * np.sqrt(per_list_total(y * y, offsets)), np.nan)
 
 
-def footrule(s: Scores, grade: ArrayLike, offsets: ArrayLike, *, normalize: bool = True) -> Floats:
+def footrule(s: RowScores, grade: ArrayLike, offsets: ArrayLike, *, normalize: bool = True) -> Floats:
     """Spearman's footrule, a distance: sum of abs(rank by s - rank by grade), over its maximum floor(n^2 / 2).
 
     0 is best.  Tied rows share the mean of their ranks.  ``normalize=False`` returns the sum.  NaN for fewer than two
@@ -73,7 +73,7 @@ def footrule(s: Scores, grade: ArrayLike, offsets: ArrayLike, *, normalize: bool
     return np.where(n > 1, total, np.nan)
 
 
-def rbo(s: Scores, grade: ArrayLike, offsets: ArrayLike, k: int | None = None, *, p: float = 0.9) -> Floats:
+def rbo(s: RowScores, grade: ArrayLike, offsets: ArrayLike, k: int | None = None, *, p: float = 0.9) -> Floats:
     """Extrapolated rank-biased overlap: X_D/D p^D + (1-p)/p sum_{d<=D} X_d/d p^d.
 
     X_d is the number of rows among the first d of both orders, D is k or the length of the list; p in (0, 1) is the
@@ -97,7 +97,7 @@ def rbo(s: Scores, grade: ArrayLike, offsets: ArrayLike, k: int | None = None, *
     return out
 
 
-def _two_rankings(s: Scores, grade: ArrayLike, offsets: ArrayLike) -> tuple[Ranking, Ranking, Ints]:
+def _two_rankings(s: RowScores, grade: ArrayLike, offsets: ArrayLike) -> tuple[Ranking, Ranking, Ints]:
     """Rankings by s and by grade, with every row in a block."""
     ranking = rank(s, offsets)
     return (

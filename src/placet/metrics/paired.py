@@ -12,7 +12,7 @@ CHUNK = 1 << 20  # draws in memory at a time
 
 
 @dataclass(frozen=True)
-class Summary:
+class MeanSummary:
     """Mean over the lists with a defined value, its standard error, and the numbers of defined and undefined lists."""
 
     mean: float
@@ -21,7 +21,7 @@ class Summary:
     n_undefined: int
 
 
-def summary(values: ArrayLike) -> Summary:
+def summary(values: ArrayLike) -> MeanSummary:
     """Mean and standard error (sample deviation over sqrt n) of the values that are not NaN.
 
     >>> summary([1.0, 0.0, float("nan")])
@@ -32,7 +32,7 @@ def summary(values: ArrayLike) -> Summary:
     n = len(defined)
     mean = float(defined.mean()) if n else float("nan")
     stderr = float(defined.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-    return Summary(mean, stderr, n, len(values) - n)
+    return MeanSummary(mean, stderr, n, len(values) - n)
 
 
 @dataclass(frozen=True)

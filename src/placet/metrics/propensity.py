@@ -11,7 +11,7 @@ from placet.data.arrays import Floats, refuse_masked_or_complex
 from placet.data.errors import one_of
 from placet.data.gains import discounts
 from placet.metrics.ranking import Ranking, checked_column, checked_depth, rank
-from placet.metrics.relevance import Scores, discounted_sum, ideal, is_relevant, per_list_total, ratio
+from placet.metrics.relevance import RowScores, discounted_sum, ideal, is_relevant, per_list_total, ratio
 
 NORMALIZE = ("all", "list", "none")
 
@@ -39,7 +39,7 @@ def propensities(label_counts: ArrayLike, n_points: int, a: float = 0.55, b: flo
 
 
 def psp(
-    s: Scores,
+    s: RowScores,
     grade: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -68,7 +68,7 @@ def psp(
 
 
 def psndcg(
-    s: Scores,
+    s: RowScores,
     grade: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -95,7 +95,7 @@ def psndcg(
 
 
 def _worth(
-    s: Scores, grade: ArrayLike, offsets: ArrayLike, propensity: ArrayLike | None
+    s: RowScores, grade: ArrayLike, offsets: ArrayLike, propensity: ArrayLike | None
 ) -> tuple[Ranking, Floats, Floats]:
     """Ranking, 1/p for true labels (0 for others) and number of true labels of each list."""
     if propensity is None:

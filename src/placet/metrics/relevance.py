@@ -23,11 +23,11 @@ from placet.data.gains import Curve, discounts, gains, without_overflow
 from placet.metrics.conventions import Convention, convention
 from placet.metrics.ranking import Ranking, batches, checked_column, checked_depth, rank
 
-Scores = ArrayLike | Ranking
+RowScores = ArrayLike | Ranking
 
 
 def ndcg(
-    s: Scores,
+    s: RowScores,
     grade: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -63,7 +63,7 @@ def ndcg(
 
 
 def average_precision(
-    s: Scores,
+    s: RowScores,
     grade: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -109,7 +109,7 @@ def average_precision(
 
 
 def precision(
-    s: Scores,
+    s: RowScores,
     grade: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -142,7 +142,7 @@ def precision(
 
 
 def recall(
-    s: Scores,
+    s: RowScores,
     grade: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -164,7 +164,7 @@ def recall(
 
 
 def mrr(
-    s: Scores,
+    s: RowScores,
     grade: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -192,7 +192,7 @@ def mrr(
 
 
 def err(
-    s: Scores,
+    s: RowScores,
     grade: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -227,7 +227,12 @@ def err(
 
 
 def _relevance_of_rows(
-    s: Scores, grade: ArrayLike, offsets: ArrayLike, conv: Convention, threshold: float | None, name: ArrayLike | None
+    s: RowScores,
+    grade: ArrayLike,
+    offsets: ArrayLike,
+    conv: Convention,
+    threshold: float | None,
+    name: ArrayLike | None,
 ) -> tuple[Ranking, Floats, Floats]:
     """Ranking, relevance of each row (1 or 0) and number of relevant rows in each list."""
     ranking = rank(s, offsets, conv.ties, name)

@@ -14,11 +14,11 @@ from placet.data.arrays import Floats, refuse_masked_or_complex
 from placet.data.gains import discounts
 from placet.data.memory import refuse_dense
 from placet.metrics.ranking import Ranking, checked_depth, rank
-from placet.metrics.relevance import Scores, cascaded_sum, discounted_sum, per_list_total, ratio
+from placet.metrics.relevance import RowScores, cascaded_sum, discounted_sum, per_list_total, ratio
 
 
 def alpha_ndcg(
-    s: Scores,
+    s: RowScores,
     judged: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -45,7 +45,7 @@ def alpha_ndcg(
 
 
 def err_ia(
-    s: Scores,
+    s: RowScores,
     judged: ArrayLike,
     offsets: ArrayLike,
     k: int | None = None,
@@ -74,7 +74,7 @@ def err_ia(
 
 
 def _dense_judgments(
-    s: Scores, judged: ArrayLike, offsets: ArrayLike, alpha: float
+    s: RowScores, judged: ArrayLike, offsets: ArrayLike, alpha: float
 ) -> tuple[Ranking, NDArray[np.uint8]]:
     if not 0 <= alpha <= 1:
         raise ValueError(f"alpha is {alpha}; it must be in [0, 1]")

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data.arrays import Floats, Ints, refuse_masked_or_complex
 from placet.data.errors import one_of
-from placet.metrics.paired import PairedDifference, Summary, compare, sign_patterns, summary
+from placet.metrics.paired import MeanSummary, PairedDifference, compare, sign_patterns, summary
 
 CORRECTIONS = ("max-t", "holm", "none")
 """Which p-values decide whether two systems differ."""
@@ -40,7 +40,7 @@ class Systems:
     """
 
     names: tuple[str, ...]
-    summaries: tuple[Summary, ...]
+    summaries: tuple[MeanSummary, ...]
     n_runs: tuple[int, ...]
     run_spread: tuple[float, ...]
     tier: tuple[int, ...]

@@ -8,11 +8,11 @@ from placet.data import Parts
 from placet.data.arrays import Floats
 from placet.data.comparisons import control_columns
 
-Controls = tuple[Floats, tuple[str, ...]]
+ControlTable = tuple[Floats, tuple[str, ...]]
 """A table (rows, controls), in the row order of the queries, and the names of its columns."""
 
 
-def control_rows(control: Any, data: Any, in_order: bool) -> Controls | None:
+def control_rows(control: Any, data: Any, in_order: bool) -> ControlTable | None:
     """Check the controls and return them in the row order of the queries.
 
     ``in_order``: they already have that order; otherwise, that of the rows from which the queries were built.
@@ -38,7 +38,7 @@ class Effects:
     and after every step.
     """
 
-    def __init__(self, control: Controls) -> None:
+    def __init__(self, control: ControlTable) -> None:
         values, self.names = control
         self.unit = np.std(values, axis=0)
         self.unit[self.unit == 0.0] = 1.0
@@ -66,6 +66,6 @@ class Effects:
         return dict(zip(self.names, found.tolist()))
 
 
-def effects_of(control: Controls | None) -> Effects | None:
+def effects_of(control: ControlTable | None) -> Effects | None:
     """Effects to fit along with the scores, or None without controls."""
     return None if control is None else Effects(control)

@@ -11,12 +11,12 @@ from placet.data import DataError, Queries
 from placet.data.arrays import Floats, list_of_rows
 from placet.rank.linear.feature_tables import reduce_per_list
 from placet.rank.ranker import Ranker, ranker_class
-from placet.rank.saving.fitted_state import Fitted, Number, Several, holds
+from placet.rank.saving.fitted_state import Number, RankerOf, Several, holds
 from placet.rank.validation import Best
 
-Member = tuple[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
+FusionMember = tuple[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
-MEMBERS: tuple[Member, ...] = (
+MEMBERS: tuple[FusionMember, ...] = (
     ("linear", {"loss": "pmop-fd", "l2": 0.1}),
     ("linear", {"loss": "pl-lower-bound", "l2": 0.1}),
     ("trees", {"loss": "pmop-fd", "learning_rate": 0.03, "leaves": 8, "min_rows": 100, "l2": 10.0,
@@ -52,11 +52,11 @@ class SupervisedFusion(Ranker):
 
     learns_from = "rank lists"
     _missing = "keep"
-    _state = holds(chosen_=Several(Number(low=0, whole=True)), members_=Several(Fitted(), least=1))
+    _state = holds(chosen_=Several(Number(low=0, whole=True)), members_=Several(RankerOf(), least=1))
 
     def __init__(
         self,
-        members: Sequence[Member] = MEMBERS,
+        members: Sequence[FusionMember] = MEMBERS,
         *,
         metric: str = "ndcg@5",
         random_state: int = 0,

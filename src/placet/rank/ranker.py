@@ -19,17 +19,17 @@ from placet.losses import needs as check_needs
 from placet.metrics import evaluate_parts
 from placet.metrics import metric as metric_of
 from placet.rank import probabilities
-from placet.rank.controls import Controls, control_rows
+from placet.rank.controls import ControlTable, control_rows
 from placet.rank.linear.feature_tables import to_dense
 from placet.rank.saving import model_files
-from placet.rank.saving.fitted_state import Part, check_params, check_state, fitted_attributes, holds
+from placet.rank.saving.fitted_state import Attribute, check_params, check_state, fitted_attributes, holds
 from placet.rank.sklearn_conventions import refuse_other_arguments, refuse_search_without_routing
 from placet.rank.validation import Best
 from placet.threads import algebra_threads
 
-Scores = NDArray[np.float64]
+ScoreColumn = NDArray[np.float64]
 Ids = Sequence[Hashable] | NDArray[Any]
-Progress = Callable[[int, int, float | None], None]
+TrainingProgress = Callable[[int, int, float | None], None]
 """Called as ``progress(steps done, maximum number of steps, validation metric or None)`` during a fit."""
 
 
@@ -74,11 +74,11 @@ class Ranker(BaseEstimator):
 
     # fitted attributes to save, with their specifications (placet.rank.saving.fitted_state), besides those common to
     # all rankers
-    _state: Mapping[str, Part] = holds()
+    _state: Mapping[str, Attribute] = holds()
     _missing: Missing = "error"  # "keep" if the ranker handles NaN
-    _progress: Progress | None = None
+    _progress: TrainingProgress | None = None
     _start: Any = None
-    _control: Controls | None = None
+    _control: ControlTable | None = None
     takes_parts: ClassVar[bool] = False  # whether it can be fitted to queries in parts
     takes_start: ClassVar[bool] = False  # whether it can start from another fit
     takes_control: ClassVar[bool] = False  # whether it can fit controls, which are left out of the scores
@@ -98,7 +98,7 @@ class Ranker(BaseEstimator):
         *,
         weight: ArrayLike | None = None,
         valid: Any = None,
-        progress: Progress | None = None,
+        progress: TrainingProgress | None = None,
         start: Any = None,
         engine: Any = None,
         control: Any = None,
@@ -153,7 +153,7 @@ class Ranker(BaseEstimator):
         if self._loss():
             one_of(self._loss(), (*self.own_losses, *LOSSES), "loss")
 
-    def predict(self, X: Any, qid: Ids | None = None) -> Scores:
+    def predict(self, X: Any, qid: Ids | None = None) -> ScoreColumn:
         """A score for every row of ``X``, in the order given; higher is better.
 
         ``X`` is a table, or ``Queries``: then scores are in the order of its ``grade``, and its ``restore`` puts them
@@ -191,7 +191,7 @@ class Ranker(BaseEstimator):
         weight = None if sample_weight is None else queries.weight
         return mean_defined(chosen(self.predict(queries), queries.grade, queries.offsets), weight)
 
-    def top1_probability(self, X: Any, qid: Ids | None = None) -> Scores:
+    def top1_probability(self, X: Any, qid: Ids | None = None) -> ScoreColumn:
         """Probability (rows,) that the row is first in its list, under the fitted model; sums to 1 in each list.
 
         For losses that define a distribution over orders (Plackett-Luce family): softmax of the scores.
@@ -201,7 +201,7 @@ class Ranker(BaseEstimator):
         s, offsets = self._model_scores(queries)
         return in_order_of(X, queries, probabilities.top1(s.ravel(), offsets).reshape(s.shape))
 
-    def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike, qid: Ids | None = None) -> Scores:
+    def pairwise_probability(self, X: Any, i: ArrayLike, j: ArrayLike, qid: Ids | None = None) -> ScoreColumn:
         """Probability that row ``i`` of ``X`` is above row ``j`` of the same list (numbers, or arrays of them).
 
         For losses that define a distribution over orders, logistic(s_i - s_j), or over the outcomes of a pair, which
@@ -226,7 +226,7 @@ class Ranker(BaseEstimator):
         tiers = np.concatenate(lists) if lists else np.zeros(0, np.int64)
         return in_order_of(X, queries, tiers)
 
-    def rank_distribution(self, X: Any, qid: Ids | None = None) -> list[Scores]:
+    def rank_distribution(self, X: Any, qid: Ids | None = None) -> list[ScoreColumn]:
         """For each list a table (rows, positions): the probability of each row at each position.  O(rows^2) per list.
 
         For losses that define a distribution over orders.  Lists are in order of first appearance, rows in the order
@@ -360,16 +360,16 @@ class Ranker(BaseEstimator):
     def _fit(self, data: Any, valid: Any) -> None:
         raise NotImplementedError
 
-    def _scores(self, queries: Queries) -> Scores:
+    def _scores(self, queries: Queries) -> ScoreColumn:
         """Scores (rows,) of the rows of queries; a ranker of labels returns (rows, labels)."""
         raise NotImplementedError
 
-    def _model_scores(self, queries: Queries) -> tuple[Scores, Ints]:
+    def _model_scores(self, queries: Queries) -> tuple[ScoreColumn, Ints]:
         """Scores on the scale of the fitted model, and the offsets of their lists; a row of a 2-D table is a list."""
         s = self._scores(queries)
         return s, queries.offsets if s.ndim == 1 else s.shape[1] * np.arange(len(s) + 1)
 
-    def _judge(self, valid: Queries | None, scores: Callable[[Any], Scores]) -> Callable[[Any], float] | None:
+    def _judge(self, valid: Queries | None, scores: Callable[[Any], ScoreColumn]) -> Callable[[Any], float] | None:
         """state -> mean metric on the validation set, given ``scores(state)`` of its rows."""
         if valid is None:
             return None
@@ -498,7 +498,7 @@ def refuse_uninformative(queries: Queries) -> None:
         )
 
 
-def refuse_infinite_scores(s: Scores) -> None:
+def refuse_infinite_scores(s: ScoreColumn) -> None:
     """Raise if scores are NaN or infinite: they cannot be ordered."""
     if not np.isfinite(s).all():
         bad = ~np.isfinite(s)
@@ -528,7 +528,7 @@ def mean_defined(values: NDArray[np.float64], weight: NDArray[np.float64] | None
     return float(values[defined].mean()) if defined.any() else float("nan")
 
 
-def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Scores:
+def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> ScoreColumn:
     """Dense rows i and j of a table or of ``Queries``, with its columns checked against the fit."""
     queries = ranker._rows_to_score(X, None)
     n_rows = queries.X.shape[0]
@@ -538,7 +538,7 @@ def two_rows(ranker: Ranker, X: Any, i: int, j: int) -> Scores:
     return to_dense(queries.X[[i, j]])
 
 
-def largest_first(names: Sequence[Any], parts: Scores) -> list[tuple[Any, float]]:
+def largest_first(names: Sequence[Any], parts: ScoreColumn) -> list[tuple[Any, float]]:
     """(name, part) pairs, the largest in absolute value first."""
     return [(names[k], float(parts[k])) for k in np.argsort(-np.abs(parts), kind="stable")]
 

@@ -10,7 +10,7 @@ from placet.axioms import Audit, AuditSet, audit
 from placet.axioms.findings import Finding
 from placet.axioms.sentences import MEANING, capitalize
 from placet.data import Comparisons, Rankings
-from placet.report.figures import Column, sentences_html, table
+from placet.report.figures import TableColumn, sentences_html, table
 
 MOST_AUDITED = 500
 
@@ -73,5 +73,5 @@ def findings_table(lines: Sequence[Finding], names: Sequence[object]) -> str:
             head = f'<th scope="row" rowspan="{len(own)}">{question(check)}</th>' if k == 0 else ""
             answer = VERDICTS.get(line.verdict, line.verdict)
             rows.append(f"<tr>{head}<td>{answer}</td><td>{next(texts)}</td></tr>")
-    columns = [Column("question", "", "question"), Column("answer", "", "answer"), Column("in words")]
+    columns = [TableColumn("question", "", "question"), TableColumn("answer", "", "answer"), TableColumn("in words")]
     return table(columns, rows, "Audit", "ranking answers")

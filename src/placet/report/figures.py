@@ -20,7 +20,7 @@ from placet.report.numbers import (
     with_decimals,
 )
 
-__all__ = ["Column", "League", "fact_text", "heat_map", "key_values", "league", "number", "rank_strips", "table"]
+__all__ = ["League", "TableColumn", "fact_text", "heat_map", "key_values", "league", "number", "rank_strips", "table"]
 
 MOST_ON_SCREEN = 40
 """Number of rows beyond which a table scrolls in its own box."""
@@ -47,7 +47,7 @@ def sentences_html(texts: Sequence[str], names: Iterable[object]) -> list[str]:
     return [re.sub(f"({pattern})", r"<bdi>\1</bdi>", sentence) for sentence in sentences]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column: its heading (HTML), how the script sorts it ("text", "up" or "down" initially, "" not at all), the CSS
     class of its heading, and its fixed width in digits (0: share the remaining width)."""
 
@@ -57,7 +57,9 @@ class Column(NamedTuple):
     width: float = 0
 
 
-def table(columns: Sequence[Column], rows: Sequence[str], label: str, kind: str = "ranking", last: float = 0) -> str:
+def table(
+    columns: Sequence[TableColumn], rows: Sequence[str], label: str, kind: str = "ranking", last: float = 0
+) -> str:
     """An HTML table with headings, in its own scrolling box if it is wide or long.
 
     If a column is sortable, the script of the page adds buttons, and a search over the row headings.
@@ -103,30 +105,30 @@ def league(rows: League, label: str, level: float = 0.95) -> str:
     support = None if rows.support is None else counts(rows.support)
     left, right = _axis(rows)
     cells = [[f'<td class="num place">{rank}</td>' for rank in rows.ranks.tolist()]]
-    columns = [Column("rank", "up", "num place", max(4, 1.2 * len(str(rows.ranks.max()))))]
+    columns = [TableColumn("rank", "up", "num place", max(4, 1.2 * len(str(rows.ranks.max()))))]
     if rows.best is not None and rows.worst is not None:
         spans = [str(a) if a == b else f"{a}–{b}" for a, b in zip(rows.best.tolist(), rows.worst.tolist())]
         cells.append([f'<td class="rank soft span">{text}</td>' for text in spans])
-        columns.append(Column("could be", "up", "span", 0.95 * _widest(spans, "could be")))
+        columns.append(TableColumn("could be", "up", "span", 0.95 * _widest(spans, "could be")))
     if rows.tier is not None:
         cells.append([f'<td class="num tier">{tier}</td>' for tier in rows.tier.tolist()])
-        columns.append(Column("tier", "up", "num tier", 3.5))
+        columns.append(TableColumn("tier", "up", "num tier", 3.5))
     cells.append([f'<th scope="row" class="name">{name}</th>' for name in names_html(rows.names)])
-    columns.append(Column("item", "text", "name"))
+    columns.append(TableColumn("item", "text", "name"))
     cells.append([_bar(rows, k, left, right) for k in range(n)])
     places = max(decimals_of(np.array([left, right]), 3), 0)
     axis = "".join(f"<span>{with_decimals(end, places)}</span>" for end in (left, right))
     ends = f'<span class="ends">{axis}</span>'
-    columns.append(Column(ends, "", "plot"))
+    columns.append(TableColumn(ends, "", "plot"))
     cells.append([f'<td class="num score">{text}</td>' for text in score])
-    columns.append(Column("score", "down", "num score", 1.2 * _widest(score, "")))
+    columns.append(TableColumn("score", "down", "num score", 1.2 * _widest(score, "")))
     if rows.low is not None and rows.high is not None:
         ends_of = [f"{with_decimals(a, d)} to {with_decimals(b, d)}" for a, b, d in zip(rows.low, rows.high, decimals)]
         cells.append([f'<td class="num soft between">{text}</td>' for text in ends_of])
-        columns.append(Column(f"{level:.0%} interval", "", "num between", 0.95 * _widest(ends_of, "")))
+        columns.append(TableColumn(f"{level:.0%} interval", "", "num between", 0.95 * _widest(ends_of, "")))
     if support is not None:
         cells.append([f'<td class="num support">{text}</td>' for text in support])
-        columns.append(Column("support", "down", "num support", max(8, 1.2 * _widest(support, ""))))
+        columns.append(TableColumn("support", "down", "num support", max(8, 1.2 * _widest(support, ""))))
     tier = rows.tier
     starts = [tier is not None and (k == 0 or tier[k] != tier[k - 1]) for k in range(n)]
     lines = [
@@ -206,10 +208,10 @@ def rank_strips(names: Sequence[object], probability: Floats) -> str:
             f'{marks}</svg></td><td class="num">{likely}</td><td class="num">{percent(row[likely - 1])}</td></tr>'
         )
     head = [
-        Column("item", "text"),
-        Column(f'<span class="ends"><span>rank 1</span><span>{n}</span></span>', "", "plot"),
-        Column("most probable", "up", "num"),
-        Column("probability", "down", "num"),
+        TableColumn("item", "text"),
+        TableColumn(f'<span class="ends"><span>rank 1</span><span>{n}</span></span>', "", "plot"),
+        TableColumn("most probable", "up", "num"),
+        TableColumn("probability", "down", "num"),
     ]
     return table(head, rows, "How sure the ranks are", "ranking strips")
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from placet.aggregate import Groups
-from placet.report.figures import Column, name_html, table
+from placet.report.figures import TableColumn, name_html, table
 from placet.report.numbers import number, with_decimals
 
 BINS = (0.5, 0.7, 0.9, 0.99)
@@ -30,7 +30,7 @@ def section(found: Groups) -> str:
             f'{error}</td><td class="num">{voters}</td><td>{name_html(row["first"])}</td></tr>'
         )
     heads = ("share", "±", "voters most likely in it")
-    columns = [Column("group"), *(Column(text, "", "num") for text in heads), Column("first")]
+    columns = [TableColumn("group"), *(TableColumn(text, "", "num") for text in heads), TableColumn("first")]
     words = (
         "<p>Each voter belongs to one of the groups, with a probability that follows from what it said; groups are "
         "numbered by falling share.</p>"
@@ -57,5 +57,5 @@ def _tried_table(found: Groups) -> str:
             f'<td class="num">{with_decimals(one.bic, 1)}</td><td class="num">{valid}</td></tr>'
         )
     heads = ("log likelihood", "BIC (lower is better)", "held out, per voter")
-    columns = [Column("groups"), *(Column(text, "", "num") for text in heads)]
+    columns = [TableColumn("groups"), *(TableColumn(text, "", "num") for text in heads)]
     return "<p>Numbers of groups that were tried:</p>" + table(columns, rows, "Numbers of groups that were tried")

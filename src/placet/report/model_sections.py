@@ -9,7 +9,7 @@ from placet.aggregate.likelihood.controls import Controls
 from placet.aggregate.likelihood.raters import Raters
 from placet.aggregate.result.history import History
 from placet.io.escaping import in_html
-from placet.report.figures import Column, name_html, table
+from placet.report.figures import TableColumn, name_html, table
 from placet.report.numbers import decimals_for, decimals_of, number, with_decimals
 
 
@@ -31,7 +31,7 @@ def controls_table(c: Consensus) -> str:
         "<p>Controls are fitted with the scores; items are ranked, and probabilities of winning given, at 0 of each. A "
         "typical size is the root mean square over all votes, and its worth is in Elo points.</p>"
     )
-    return words + table([Column("control"), *(Column(text, "", "num") for text in heads)], rows, "Controls")
+    return words + table([TableColumn("control"), *(TableColumn(text, "", "num") for text in heads)], rows, "Controls")
 
 
 def with_error(value: float, error: float | None) -> tuple[str, str]:
@@ -72,8 +72,8 @@ def raters_table(c: Consensus) -> str:
         f"{'; side is what the first of two gains' if 'side' in shown else ''}. "
         f"All are drawn to the typical rater as far as few {found.unit} ask for.</p>"
     )
-    columns = [Column("rater", "text"), Column(found.unit, "down", "num")]
-    columns += [Column(heads[name], "down", "num") for name in shown] + [Column("remark", "text")]
+    columns = [TableColumn("rater", "text"), TableColumn(found.unit, "down", "num")]
+    columns += [TableColumn(heads[name], "down", "num") for name in shown] + [TableColumn("remark", "text")]
     cut = f'<p class="soft">{MOST_RATERS:,} of {len(frame):,} raters are listed.</p>'
     return words + table(columns, rows, "The voters") + (cut if len(frame) > MOST_RATERS else "")
 

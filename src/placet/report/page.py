@@ -16,7 +16,7 @@ from placet.io.escaping import in_html
 from placet.report import figures, groups_section
 from placet.report.audit_section import audit_many, audit_one
 from placet.report.document import Origin, Sections, data_files, document, write_page
-from placet.report.figures import Column, League, name_html, sentences_html, table
+from placet.report.figures import League, TableColumn, name_html, sentences_html, table
 from placet.report.method_words import METHODS, data_facts, method_name
 from placet.report.model_sections import controls_table, history_chart, raters_table
 from placet.report.numbers import aligned_numbers, counts, decimals_of, number, percent
@@ -27,12 +27,12 @@ MOST_CELLS = 40
 MOST_INSTANCES = 30
 MOST_OF_AN_INSTANCE = 20
 
-Data = Rankings | Comparisons | Scores
+ReportedData = Rankings | Comparisons | Scores
 
 
 def consensus_page(
     consensus: Consensus | ConsensusSet,
-    data: Data,
+    data: ReportedData,
     *,
     title: str = "Consensus",
     level: float = 0.95,
@@ -60,20 +60,20 @@ def consensus_page(
         lead, sections = _instances_summary(consensus), _of_instances(consensus, data, level)
     else:
         lead, sections = _summary(consensus), _of_one(consensus, data, level)
-    sections += [("Method", _method(consensus)), ("Data", figures.key_values(data_facts(data.describe())))]
+    sections += [("Method", _method(consensus)), ("ReportedData", figures.key_values(data_facts(data.describe())))]
     about = {"title": title, "method": consensus.method, "params": dict(consensus.params), "level": level}
     about |= {"notes": list(consensus.notes)} | (dict(origin.facts()) if origin is not None else {})
     return document(title, lead, sections, origin, data_files(consensus.to_frame(level), about))
 
 
 def write_consensus_page(
-    path: str | os.PathLike[str], consensus: Consensus | ConsensusSet, data: Data, **options: Any
+    path: str | os.PathLike[str], consensus: Consensus | ConsensusSet, data: ReportedData, **options: Any
 ) -> None:
     """Write the page; the file appears under its name only when it is complete."""
     write_page(path, consensus_page(consensus, data, **options))
 
 
-def _of_one(c: Consensus, data: Data, level: float) -> Sections:
+def _of_one(c: Consensus, data: ReportedData, level: float) -> Sections:
     return [
         ("Ranking", _ranking(c, level)),
         ("Who beats whom", _wins(c)),
@@ -124,7 +124,7 @@ def _winners(found: ConsensusSet) -> str:
         f'<tr><th scope="row">{name_html(name)}</th><td class="num">{len(c.items):,}</td><td>{_first(c)[0]}</td></tr>'
         for name, c in list(found.items())[:MOST_LISTED]
     ]
-    head = [Column("instance", "text"), Column("items", "down", "num"), Column("first", "text")]
+    head = [TableColumn("instance", "text"), TableColumn("items", "down", "num"), TableColumn("first", "text")]
     cut = f'<p class="soft">{MOST_LISTED:,} of {len(found):,} instances are listed.</p>'
     return table(head, rows, "Instances") + (cut if len(found) > MOST_LISTED else "")
 
@@ -206,7 +206,7 @@ def _agents(c: Consensus) -> str:
         for name, text in zip(names, texts)
     ]
     words = "<p>Adherence: how closely each voter follows the consensus; a voter near 0 votes at random.</p>"
-    head = [Column("voter", "text"), Column("adherence", "down", "num")]
+    head = [TableColumn("voter", "text"), TableColumn("adherence", "down", "num")]
     return words + table(head, rows, "The voters") + _left_out(len(adherence), MOST_LISTED)
 
 
@@ -234,7 +234,11 @@ def _count(c: Consensus) -> str:
     words += ["Votes at the start of each round, and what happened last to an item."]
     if record.ways > 1:
         words.append(f"The first of {record.ways} ways of breaking ties.")
-    head = [Column("item"), *(Column(f"round {k + 1}", "", "num") for k in range(len(rounds))), Column("end")]
+    head = [
+        TableColumn("item"),
+        *(TableColumn(f"round {k + 1}", "", "num") for k in range(len(rounds))),
+        TableColumn("end"),
+    ]
     return f"<p>{' '.join(words)}</p>{table(head, rows, 'The count')}{_left_out(len(c.items), MOST_CELLS)}"
 
 

@@ -8,7 +8,7 @@ from placet.aggregate import Consensus, ConsensusSet
 from placet.aggregate.result.slices import compare_slices
 from placet.io.escaping import in_html
 from placet.report.document import Origin, Sections, data_files, document, write_page
-from placet.report.figures import Column, name_html, table
+from placet.report.figures import TableColumn, name_html, table
 from placet.report.method_words import METHODS
 from placet.report.numbers import number
 
@@ -24,8 +24,8 @@ def slices_page(
     shown = list(found)[:MOST_SLICES]
     places = {name: {str(item): k for k, item in enumerate(found[name].items)} for name in shown}
     rows = [_row(row, shown, found, places, level) for row in frame.head(MOST_ROWS).iter_rows(named=True)]
-    columns = [Column("item", "text"), *(Column(name_html(name), "up", "num") for name in shown)]
-    columns += [Column("p", "up", "num"), Column("differs", "text")]
+    columns = [TableColumn("item", "text"), *(TableColumn(name_html(name), "up", "num") for name in shown)]
+    columns += [TableColumn("p", "up", "num"), TableColumn("differs", "text")]
     words = (
         f"<p>In brackets are the ranks that the data leave open, all items at once with {level:.0%} confidence. Items "
         "are listed by their mean rank; p is the chance of differences between slices as large as these if there were "
@@ -100,5 +100,9 @@ def _slices(found: ConsensusSet) -> str:
             f'<tr><th scope="row">{name_html(name)}</th><td class="num">{len(board.items):,}</td>'
             f'<td class="num">{support}</td><td>{first}</td></tr>'
         )
-    heads = [Column("slice", "text"), Column("items", "down", "num"), Column("mean support of an item", "down", "num")]
-    return table([*heads, Column("first", "text")], rows, "Slices")
+    heads = [
+        TableColumn("slice", "text"),
+        TableColumn("items", "down", "num"),
+        TableColumn("mean support of an item", "down", "num"),
+    ]
+    return table([*heads, TableColumn("first", "text")], rows, "Slices")

@@ -16,7 +16,7 @@ from placet.tracking.geometry import displacements, distances
 from placet.tracking.motion import end_moments, free_motion
 from placet.tracking.observation_model import association_probabilities
 from placet.tracking.observations import Arrivals
-from placet.tracking.tracker import RankedSignalTracker, Sample
+from placet.tracking.tracker import RankedSignalTracker, SampledTracks
 
 PARAMETERS = ("detection", "clutter_rate", "sigma", "diffusion")
 LONGER = 1.9  # step length in the first half of stochastic EM, relative to plain EM
@@ -197,7 +197,7 @@ def _average(name: str, values: list[Any]) -> Any:
     return _from_free_scale(name, np.mean([_to_free_scale(name, value) for value in values], axis=0))
 
 
-def _maximize(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
+def _maximize(tracker: RankedSignalTracker, drawn: SampledTracks) -> dict[str, Any]:
     """Each parameter's maximizer of the expected complete log-likelihood under the drawn tracks."""
     heard = chances = squares = clutter = 0.0
     p_d, sigma = float(np.asarray(tracker.detection)), float(np.asarray(tracker.sigma))
@@ -229,7 +229,7 @@ def _maximize(tracker: RankedSignalTracker, drawn: Sample) -> dict[str, Any]:
     }
 
 
-def _diffusion(tracker: RankedSignalTracker, drawn: Sample) -> Floats:
+def _diffusion(tracker: RankedSignalTracker, drawn: SampledTracks) -> Floats:
     """Best diffusion given the drawn tracks, in the shape of the tracker's diffusion (one number, two, or a matrix).
 
     The noise of a move, (position) or (position, velocity), has the covariance q x D with q known; after whitening by

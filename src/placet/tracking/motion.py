@@ -32,7 +32,7 @@ class Move(NamedTuple):
     next_root: Floats
 
 
-class Plan(NamedTuple):
+class MotionPlan(NamedTuple):
     """Moves to every step from the previous one (the first from the start), and the end they lead to."""
 
     moves: list[Move]
@@ -81,7 +81,7 @@ def end_moments(days: float, diffusion: Floats, tau: float, end_sd: float) -> tu
 def plan_moves(
     day: Floats, diffusion: ArrayLike, tau: float, end: Floats | None = None, *, start_day: float | None = None,
     end_day: float | None = None, end_sd: float = 0.0,
-) -> Plan:  # fmt: skip
+) -> MotionPlan:  # fmt: skip
     """The moves that lead to each ``day`` (n,); with ``end`` (2,), conditional on the float being there on ``end_day``.
 
     The float is at the start on ``start_day``, by default one median step before the first day; ``end_day`` is by
@@ -112,7 +112,7 @@ def plan_moves(
         moves.append(Move(F, root, K, A @ F, L, ahead, _root(V), next_ahead, _root(next_V)))
     velocity = _root(D / (2 * tau)) if tau else np.zeros((2, 2))
     gap = np.append(day - before, end_day - day[-1])
-    return Plan(moves, velocity, 4 if tau else 2, end, gap, tau)
+    return MotionPlan(moves, velocity, 4 if tau else 2, end, gap, tau)
 
 
 def _root(covariance: Floats) -> Floats:

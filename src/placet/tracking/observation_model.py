@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.kernels.tracking import association
-from placet.kernels.tracking.association import Step
+from placet.kernels.tracking.association import SignalStep
 from placet.tracking.geometry import distances
 from placet.tracking.observations import UNKNOWN, Arrivals, Beacons
 
@@ -54,7 +54,7 @@ class Evidence(NamedTuple):
 
     beacon: np.ndarray  # indices of the active beacons
     position: Floats  # of the active beacons
-    step: Step
+    step: SignalStep
     exact: bool
 
 
@@ -125,7 +125,7 @@ def evidence(model: SignalModel, beacons: Beacons, arrivals: Arrivals) -> list[E
         early = model.keep == "earliest"
         cut = float(time[-1]) if full and early else arrivals.window[1]
         level, log_level = _levels(len(time), full and not early, model.clutter_rate * mass(cut))
-        step = Step(
+        step = SignalStep(
             shift=np.ascontiguousarray(beacons.emission_times(day)[on] + offset[k]),
             speed=np.ascontiguousarray(np.asarray(beacons.speed)[on]),
             sigma=np.ascontiguousarray(per_beacon[0][on]),

@@ -11,7 +11,7 @@ from placet.data.arrays import Floats
 from placet.kernels.tracking import particle_motion
 from placet.threads import map_ordered
 from placet.tracking.geometry import moments, two_clouds
-from placet.tracking.motion import Plan
+from placet.tracking.motion import MotionPlan
 from placet.tracking.observation_model import Evidence, association_probabilities, log_likelihood
 
 PARTICLES_PER_RANGE = 2048
@@ -80,7 +80,7 @@ def _over_ranges(work: Callable[[slice], object], n: int, size: int) -> None:
 
 
 def particle_filter(
-    steps: list[Evidence], days: Floats, plan: Plan, start: Floats, start_sd: float, geometry: str, n: int,
+    steps: list[Evidence], days: Floats, plan: MotionPlan, start: Floats, start_sd: float, geometry: str, n: int,
     rng: Generator, threshold: float = 0.5, keep: int = 0,
 ) -> FilterRun:  # fmt: skip
     """Bootstrap filter with log weights.
@@ -125,7 +125,9 @@ def particle_filter(
     return result._replace(log_likelihood=total)
 
 
-def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: Generator) -> tuple[Floats, Floats]:
+def backward_pass(
+    genealogy: Genealogy, plan: MotionPlan, geometry: str, n: int, rng: Generator
+) -> tuple[Floats, Floats]:
     """Draw ``n`` trajectories (steps, n, d) from the smoothing distribution, last step first.
 
     Also returns the effective number of distinct states among them in each step (steps,).  Each step back goes to a
@@ -157,7 +159,7 @@ def backward_pass(genealogy: Genealogy, plan: Plan, geometry: str, n: int, rng: 
     return out, different
 
 
-def draw_paths(plan: Plan, start: Floats, geometry: str, n: int, rng: Generator) -> tuple[Floats, Floats]:
+def draw_paths(plan: MotionPlan, start: Floats, geometry: str, n: int, rng: Generator) -> tuple[Floats, Floats]:
     """Draw ``n`` paths (steps, n, 2) from the motion model alone, with weights (n,) that sum to 1.
 
     Without an end every path is a draw from the motion and the weights are equal.  With an end the paths are draws from
@@ -174,7 +176,7 @@ def draw_paths(plan: Plan, start: Floats, geometry: str, n: int, rng: Generator)
     return way, np.exp(log_weight - _log_sum(log_weight))
 
 
-def _initial(n: int, plan: Plan, start: Floats, start_sd: float, geographic: bool, rng: Generator) -> Floats:
+def _initial(n: int, plan: MotionPlan, start: Floats, start_sd: float, geographic: bool, rng: Generator) -> Floats:
     """States at the start: the known position with its standard deviation, and stationary velocities."""
     state = np.zeros((n, plan.dimension))
     state[:, :2] = start
@@ -186,7 +188,7 @@ def _initial(n: int, plan: Plan, start: Floats, start_sd: float, geographic: boo
     return state
 
 
-def _log_end_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
+def _log_end_from_start(plan: MotionPlan, state: Floats, geographic: bool) -> Floats:
     """Log density of the known end given each initial state; zeros without an end."""
     out = np.zeros(len(state))
     if plan.end is not None:
@@ -195,7 +197,7 @@ def _log_end_from_start(plan: Plan, state: Floats, geographic: bool) -> Floats:
     return out
 
 
-def _move(state: Floats, log_weight: Floats, plan: Plan, k: int, geographic: bool, normal: Floats) -> None:
+def _move(state: Floats, log_weight: Floats, plan: MotionPlan, k: int, geographic: bool, normal: Floats) -> None:
     """Apply move ``k`` to every state, in place; with an end, add its contribution to the log weight."""
     move = plan.moves[k]
     if plan.end is None:
@@ -208,7 +210,7 @@ def _move(state: Floats, log_weight: Floats, plan: Plan, k: int, geographic: boo
 
 
 def _advance(
-    state: Floats, log_weight: Floats, plan: Plan, k: int, item: Evidence, geometry: str, normal: Floats
+    state: Floats, log_weight: Floats, plan: MotionPlan, k: int, item: Evidence, geometry: str, normal: Floats
 ) -> None:
     """Advance every particle one step, in place: move it, then add the likelihood of the signals to its log weight."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from placet.data import DataError
 from placet.io.files import writing
 from placet.io.tables.cells import as_number
-from placet.io.tables.tables import Rows, read_table, write_table
+from placet.io.tables.tables import TableRows, read_table, write_table
 from placet.tracking.geometry import AXES
 from placet.tracking.observations import CLUTTER, SOUND_KM_PER_S, UNKNOWN, Arrivals, Beacons
 from placet.tracking.track_result import Track
@@ -91,13 +91,13 @@ def read_arrivals(
     )  # fmt: skip
 
 
-def cell_text(table: Rows, name: str, row: int) -> str:
+def cell_text(table: TableRows, name: str, row: int) -> str:
     """The text of a cell, as written in the table."""
     column = table.column(name)
     return str(column.values[column.code[row]])
 
 
-def _time(table: Rows, row: int, cell: Any) -> float:
+def _time(table: TableRows, row: int, cell: Any) -> float:
     number = 0.0 if cell is None else as_number(cell)
     if number is None:
         table.reject(
@@ -107,7 +107,7 @@ def _time(table: Rows, row: int, cell: Any) -> float:
     return number
 
 
-def _numbers(table: Rows, name: str, default: float) -> np.ndarray:
+def _numbers(table: TableRows, name: str, default: float) -> np.ndarray:
     """A column of numbers; empty cells or a missing column give the default."""
     out = np.full(len(table), float(default))
     if name in table.names:
@@ -120,7 +120,7 @@ def _numbers(table: Rows, name: str, default: float) -> np.ndarray:
     return out
 
 
-def _days(table: Rows, name: str, default: float | None, epoch: str) -> np.ndarray:
+def _days(table: TableRows, name: str, default: float | None, epoch: str) -> np.ndarray:
     """A column of day numbers or ISO dates, as days after ``epoch``; without ``default`` no cell may be empty."""
     zero = _parse_date(epoch)
     if zero is None:
@@ -148,7 +148,7 @@ def _parse_date(text: str) -> datetime | None:
     return date.replace(tzinfo=UTC) if date.tzinfo is None else date
 
 
-def _labels(table: Rows, beacons: Beacons | None) -> np.ndarray:
+def _labels(table: TableRows, beacons: Beacons | None) -> np.ndarray:
     if beacons is None:
         raise ValueError("labels name beacons: pass beacons too")
     index = {name: k for k, name in enumerate(beacons.names)} | {"clutter": CLUTTER}

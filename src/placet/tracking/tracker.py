@@ -9,19 +9,19 @@ from numpy.typing import ArrayLike
 from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.tracking.geometry import checked_points, exact_distance, moments, two_clouds
-from placet.tracking.motion import Plan, checked_diffusion, plan_moves
+from placet.tracking.motion import MotionPlan, checked_diffusion, plan_moves
 from placet.tracking.observation_model import Evidence, SignalModel, association_probabilities, evidence
 from placet.tracking.observations import Arrivals, Beacons
 from placet.tracking.particles import FilterRun, Genealogy, backward_pass, particle_filter
 from placet.tracking.track_result import Track, combine_chains
 
 
-class Sample(NamedTuple):
+class SampledTracks(NamedTuple):
     """Trajectories (steps, n, 2 or 4), the evidence and motion used to draw them, and the log-likelihood."""
 
     state: Floats
     steps: list[Evidence]
-    plan: Plan
+    plan: MotionPlan
     start: Floats
     log_likelihood: float
 
@@ -127,7 +127,7 @@ class RankedSignalTracker:
     def sample(
         self, arrivals: Arrivals, start: ArrayLike, end: ArrayLike | None = None, *, start_day: float | None = None,
         end_day: float | None = None,
-    ) -> Sample:  # fmt: skip
+    ) -> SampledTracks:  # fmt: skip
         """Draw ``trajectories`` whole tracks from their distribution given all signals, with one chain."""
         steps = evidence(self.model, self.beacons, arrivals)
         here = self._checked_start(arrivals, start)
@@ -135,10 +135,10 @@ class RankedSignalTracker:
         rng = np.random.default_rng(self.random_state)
         run = self._filter(steps, arrivals, way, here, 0.0, self.candidates, rng)
         paths, _ = backward_pass(run.genealogy, way, self.beacons.geometry, self.trajectories, rng)
-        return Sample(paths, steps, way, here, run.log_likelihood)
+        return SampledTracks(paths, steps, way, here, run.log_likelihood)
 
     def _run(
-        self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, smooth: bool,
+        self, steps: list[Evidence], arrivals: Arrivals, way: MotionPlan, here: Floats, start_sd: float, smooth: bool,
         rng: np.random.Generator,
     ) -> FilterRun:  # fmt: skip
         """Run one chain; with ``smooth``, moments and associations are those of the trajectories drawn backwards."""
@@ -156,7 +156,7 @@ class RankedSignalTracker:
         return run._replace(genealogy=Genealogy(), ess=np.minimum(run.ess, different))
 
     def _filter(
-        self, steps: list[Evidence], arrivals: Arrivals, way: Plan, here: Floats, start_sd: float, keep: int,
+        self, steps: list[Evidence], arrivals: Arrivals, way: MotionPlan, here: Floats, start_sd: float, keep: int,
         rng: np.random.Generator,
     ) -> FilterRun:  # fmt: skip
         return particle_filter(
@@ -166,7 +166,7 @@ class RankedSignalTracker:
 
     def _plan(
         self, arrivals: Arrivals, start_day: float | None, end: ArrayLike | None, end_day: float | None, end_sd: float
-    ) -> Plan:
+    ) -> MotionPlan:
         place = None if end is None else checked_points(end, self.beacons.geometry, "end")[0]
         return plan_moves(
             arrivals.day, self.diffusion, self.persistence, place, start_day=start_day, end_day=end_day, end_sd=end_sd

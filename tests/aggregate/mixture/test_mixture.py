@@ -18,7 +18,7 @@ import placet
 from placet import simulate
 from placet.aggregate import MODELS, Groups, Mixture, consensus
 from placet.aggregate.mixture.em import ascend, best_of_starts, responsibilities, run_from
-from placet.aggregate.mixture.families import Fitted, family_of
+from placet.aggregate.mixture.families import GroupFit, family_of
 from placet.aggregate.mixture.mixture import MIXED
 from placet.aggregate.mixture.mixture_errors import observed_information
 from placet.aggregate.mixture.voters import voters_of
@@ -74,7 +74,7 @@ def test_memberships_are_bayes_rule(votes, share, seed):
     family = family_of(MIXED["plackett-luce"](), voters)
     theta = np.random.default_rng(seed).normal(size=(2, votes.n_items))
     shares = np.array([share, 1 - share])
-    found, total = responsibilities(family, shares, [Fitted(row, 1.0) for row in theta])
+    found, total = responsibilities(family, shares, [GroupFit(row, 1.0) for row in theta])
     for b in range(len(votes)):
         rows = slice(votes.offsets[b], votes.offsets[b + 1])
         item, tier = votes.item[rows], votes.tier[rows]
@@ -192,7 +192,7 @@ def test_the_information_is_minus_the_second_derivative():
     def objective(x):
         a = x[k * n :]
         shares = np.exp(a) / np.exp(a).sum()
-        states = [Fitted(x[g * n : (g + 1) * n], 1.0) for g in range(k)]
+        states = [GroupFit(x[g * n : (g + 1) * n], 1.0) for g in range(k)]
         value = float(voters.count @ responsibilities(family, shares, states)[1])
         return value + sum(map(family.log_prior, states))
 

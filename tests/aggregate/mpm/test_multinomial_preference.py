@@ -144,7 +144,7 @@ def test_value_and_gradient_with_variances(r, data):
     (net,) = item_variances.net_tables(p, t)
     assert net == pytest.approx((t[:, None, None] * (counts - counts.transpose(0, 2, 1))).sum(axis=0))
     precision = np.repeat([0.5, 2.0], n)
-    model = item_variances.PairModel(net, g.adherence, g.total, precision)
+    model = item_variances.PairTable(net, g.adherence, g.total, precision)
     if model.unit == 0:
         return
 
@@ -167,7 +167,7 @@ def test_pairs_cut_into_blocks_are_all_pairs():
     net = rng.normal(size=(M, M))
     net -= net.T
     x = rng.normal(size=2 * M)
-    model = item_variances.PairModel(net, np.ones(1), np.array([100.0]), np.repeat([0.1, 1.0], M))
+    model = item_variances.PairTable(net, np.ones(1), np.array([100.0]), np.repeat([0.1, 1.0], M))
     value, grad = model.value(x)
     out = np.zeros((2, 2 * M + 1))
     kernels.variance_rows(x[:M], np.exp(x[M:]) / 2, net, np.ones(1), 0.0, 0, M, out)
@@ -182,7 +182,7 @@ def test_scores_of_ten_thousand_stay_finite():
     assert value == pytest.approx(7 * 20_000)
     assert grad == pytest.approx([-7, 0, 7])
     x = np.concatenate([s, np.zeros(3)])
-    model = item_variances.PairModel(np.zeros((3, 3)), np.ones(1), np.array([7.0]), np.zeros(6))
+    model = item_variances.PairTable(np.zeros((3, 3)), np.ones(1), np.array([7.0]), np.zeros(6))
     value, grad = model.value(x)
     assert value == pytest.approx(20_000)
     assert np.isfinite(grad).all()

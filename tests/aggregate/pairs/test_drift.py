@@ -12,7 +12,7 @@ from placet.aggregate import consensus
 from placet.aggregate.pairs import drift
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons, DataError
-from placet.data.times import Steps, time_column
+from placet.data.times import TimeSteps, time_column
 from placet.losses.pairwise import outcome_probabilities
 
 
@@ -41,7 +41,7 @@ def log_determinant(fronts):
 @pytest.mark.parametrize("family", ["bradley-terry", "davidson", "rao-kupper"])
 def test_the_factorization_is_that_of_the_dense_hessian(family):
     c = sparse_votes()
-    walk = drift.Walk(c, Steps(1.0, c.time), family, True)
+    walk = drift.Walk(c, TimeSteps(1.0, c.time), family, True)
     walk.set_widths(1.3, 0.5)
     rng = np.random.default_rng(1)
     x = 0.3 * rng.normal(size=walk.n + walk.p.n_extra)
@@ -73,7 +73,7 @@ def test_the_factorization_is_that_of_the_dense_hessian(family):
 @pytest.mark.parametrize("family", ["bradley-terry", "davidson"])
 def test_products_solve_what_factors_do(family, monkeypatch):
     c = walks(2, n=12, steps=15, each=25)[1]
-    walk = drift.Walk(c, Steps(1.0, c.time), family, True)
+    walk = drift.Walk(c, TimeSteps(1.0, c.time), family, True)
     walk.set_widths(1.3, 0.5)
     x = np.append(0.3 * np.random.default_rng(1).normal(size=walk.n), np.full(walk.p.n_extra, 0.4))
     at = walk.derivatives(x)
@@ -153,7 +153,7 @@ def test_learned_widths_are_those_of_the_evidence():
     _, c = walks(0, n=10, steps=15, each=80)
     found = consensus(c, "bradley-terry", ties="davidson", drift="learn", step=1.0, order_effect=True)
     width, learned = found.extras["prior"], found.extras["drift"]
-    walk = drift.Walk(c, Steps(1.0, c.time), "davidson", True)
+    walk = drift.Walk(c, TimeSteps(1.0, c.time), "davidson", True)
     start = walk.start(Comparisons(c.i, c.j, c.wins_i, c.wins_j, c.ties, ordered=True), True, None, 100)[1]
 
     def evidence(sigma):
@@ -304,11 +304,11 @@ def test_dates_in_every_form(column):
 
 def test_steps_of_the_calendar():
     days = np.array(["2023-12-31", "2024-01-01", "2024-07-01", "2025-01-01"], "datetime64[s]")
-    assert np.diff(Steps("1y", days).number(days)).tolist() == [1, 0, 1]
-    assert np.diff(Steps("6m", days).number(days)).tolist() == [1, 1, 1]
-    assert str(Steps("1y", days).start(54)) == "2024-01-01T00:00:00"
-    assert Steps("1y", days).fraction(days[2:3])[0] == pytest.approx(54, abs=0.01)
-    assert Steps(10.0, np.zeros(1)).number(np.array([9.9, 10.0, -1.0])).tolist() == [0, 1, -1]
+    assert np.diff(TimeSteps("1y", days).number(days)).tolist() == [1, 0, 1]
+    assert np.diff(TimeSteps("6m", days).number(days)).tolist() == [1, 1, 1]
+    assert str(TimeSteps("1y", days).start(54)) == "2024-01-01T00:00:00"
+    assert TimeSteps("1y", days).fraction(days[2:3])[0] == pytest.approx(54, abs=0.01)
+    assert TimeSteps(10.0, np.zeros(1)).number(np.array([9.9, 10.0, -1.0])).tolist() == [0, 1, -1]
     for wrong in (["2024-13-01"], ["soon"], [None], [float("nan")]):
         with pytest.raises(DataError):
             time_column(wrong, 1)

@@ -10,7 +10,7 @@ from placet.aggregate import consensus
 from placet.aggregate.pairs import drift, drift_with_raters
 from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons
-from placet.data.times import Steps
+from placet.data.times import TimeSteps
 from placet.losses.pairwise import outcome_probabilities
 
 ASK = {"ties": "davidson", "step": 1.0}
@@ -41,7 +41,7 @@ def test_derivatives_are_those_of_the_posterior(family):
     """Value = minus the log likelihood by plain arithmetic, with the priors; its derivatives by differences."""
     _, _, c = judged(0, n=4, steps=4, each=5, raters=3, beside=0.5)
     kinds = ("sharpness", "side") if family == "bradley-terry" else ("sharpness", "ties", "side")
-    steps = Steps(1.0, c.time)
+    steps = TimeSteps(1.0, c.time)
     walk = drift.Walk(c, steps, family, True)
     v = drift_with_raters.RatedWalk(walk, c, steps, family, kinds, True)
     widths = {"sharpness": 0.3, "ties": 0.6, "side": 0.4, "drift": 0.5}
@@ -96,7 +96,7 @@ def test_raters_who_are_alike_leave_the_walk_as_it_is():
     _, _, c = judged(2)
     walk, _ = drift.checked_votes(c, 0.4, 1.0, "observed")
     alone = consensus(walk, "bradley-terry", drift=0.4, prior=1.0, **ASK)
-    steps = Steps(1.0, c.time)
+    steps = TimeSteps(1.0, c.time)
     first = drift.fit_walk(
         Comparisons(c.i, c.j, c.wins_i, c.wins_j, c.ties, items=c.items, time=c.time),
         *(1.0, "davidson", False, (1.0, 0.4), None),

@@ -15,7 +15,7 @@ from placet.kernels.rank import exponential_pairs as kernels
 from placet.metrics import average_precision, ndcg
 from placet.rank import AdaRank, CoordinateAscent, RankBoost
 from placet.rank.boosting import weak_rankers
-from placet.rank.boosting.rankboost import Pairs
+from placet.rank.boosting.rankboost import OrderedPairs
 
 pytestmark = pytest.mark.jit
 
@@ -53,14 +53,14 @@ def test_potential_is_that_of_all_pairs(case):
         for (_, i, j), d in zip(found, D / D.sum()):
             expected[i] += d
             expected[j] -= d
-        log_z, potential = Pairs(queries, balance).log_sum(np.asarray(s))
+        log_z, potential = OrderedPairs(queries, balance).log_sum(np.asarray(s))
         assert log_z == pytest.approx(math.log(D.sum()), rel=1e-9, abs=1e-9)
         np.testing.assert_allclose(potential, expected, atol=1e-11)
 
 
 def test_potential_is_finite_far_away():
     queries = Queries(np.zeros((4, 1)), [2, 1, 0, 0], [0, 4])
-    log_z, potential = Pairs(queries, "pairs").log_sum(np.array([-1e4, 0.0, 1e4, 1e4]))
+    log_z, potential = OrderedPairs(queries, "pairs").log_sum(np.array([-1e4, 0.0, 1e4, 1e4]))
     assert log_z == pytest.approx(2e4 + math.log(2))
     np.testing.assert_allclose(potential, [1, 0, -0.5, -0.5], atol=1e-12)
 

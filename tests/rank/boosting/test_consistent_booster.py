@@ -117,7 +117,7 @@ def test_stumps_are_the_best_of_all_thresholds(data):
 
 
 def test_a_value_on_the_threshold_goes_left():
-    nodes = weak_rankers.Nodes(
+    nodes = weak_rankers.TreeNodes(
         np.array([0, -1, -1]), np.array([0.5, 0, 0]), np.array([1, 0, 0]), np.array([2, 0, 0]), np.array([0, -1.0, 1.0])
     )
     np.testing.assert_array_equal(nodes(np.array([[0.5], [0.6], [0.4]])), [-1, 1, -1])
@@ -135,7 +135,7 @@ def test_stumps_of_a_column_with_many_values_use_quantiles():
 def test_trees_as_arrays_predict_as_their_engine(engine):
     X = np.random.default_rng(0).normal(size=(300, 3))
     d = -np.sign(X[:, 0]) * (1 + (X[:, 1] > 0.5))
-    h, (_, nodes) = weak_rankers.Trees(X, engine, 8, 5, 0).propose(d, None, None)
+    h, (_, nodes) = weak_rankers.TreeLearner(X, engine, 8, 5, 0).propose(d, None, None)
     assert (h @ d) ** 2 / (h @ h) > 0.95 * (d @ d)
     assert (nodes.feature >= 0).sum() <= 7
     assert np.abs(h + d).max() < 0.5
@@ -146,9 +146,12 @@ def test_trees_and_stumps_look_only_at_the_rows_and_features_drawn():
     rows = np.arange(100)
     d = np.where(np.arange(200) < 100, -np.sign(X[:, 1]), 7 * np.sign(X[:, 1]))
     for engine in ("lightgbm", "sklearn"):
-        h, _ = weak_rankers.Trees(X, engine, 4, 5, 0).propose(d, rows, None)
+        h, _ = weak_rankers.TreeLearner(X, engine, 4, 5, 0).propose(d, rows, None)
         assert (h[rows] @ d[rows]) < -50
-        _, (_, nodes) = weak_rankers.Trees(X, engine, 4, 5, 0).propose(d, rows, np.array([0])) or (None, (None, None))
+        _, (_, nodes) = weak_rankers.TreeLearner(X, engine, 4, 5, 0).propose(d, rows, np.array([0])) or (
+            None,
+            (None, None),
+        )
         assert nodes is None or set(nodes.feature.tolist()) <= {0, -1}
     _, (_, nodes) = weak_rankers.Stumps(X).propose(d, rows, np.array([0]))
     assert nodes.feature[0] == 0

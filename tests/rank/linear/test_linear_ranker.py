@@ -19,7 +19,7 @@ from placet.metrics import ndcg
 from placet.optim import ConvergenceWarning
 from placet.rank import LinearRanker
 from placet.rank.linear.feature_tables import Products, moments, times, transposed_times
-from placet.rank.linear.penalized_loss import Objective
+from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.simulate import queries
 
 DATA = queries(40, (1, 8), 4, grades=3, noise=0.3, random_state=5)
@@ -64,7 +64,7 @@ def heavier(data, factor):
 
 
 def objective(loss, data=TRAIN, standardize=True, l2=0.1, **params):
-    return Objective(data.X, data.lists(), loss, l2, standardize, LOSSES[loss].training_parameters(params, 1e-12))
+    return PenalizedLoss(data.X, data.lists(), loss, l2, standardize, LOSSES[loss].training_parameters(params, 1e-12))
 
 
 @pytest.mark.parametrize("loss", EXACT)

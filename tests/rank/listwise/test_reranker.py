@@ -16,7 +16,7 @@ from placet.losses import Bound
 from placet.metrics import ndcg
 from placet.rank import LinearRanker, ListwiseReranker
 from placet.rank.listwise import similarity
-from placet.rank.listwise.reranker import _Problem, fit_base, list_scores
+from placet.rank.listwise.reranker import _TermObjective, fit_base, list_scores
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_gradient_of_the_objective_by_differences(data):
     """The weights found are a stationary point: moving any of them does not lower the loss."""
     b, T = data.X[:, 0] + 3.0, similarity.sums(("cosine", "gaussian"), data.X, data.offsets)
     z = T / T.std(axis=0)
-    problem = _Problem(b, z, Bound("bregman-square", data.lists()))
+    problem = _TermObjective(b, z, Bound("bregman-square", data.lists()))
     w = problem.first_term(0.01, 200)
     level = problem.level
 

@@ -104,7 +104,7 @@ def log_normalizer(t: float, n: int) -> float:
     return log_sum(t, places, places) if n > 1 else 0.0
 
 
-class Ballots:
+class TiedPlaces:
     """Ballots as tiers of places, for the likelihood at any center."""
 
     def __init__(self, rankings: Rankings):
@@ -193,7 +193,7 @@ def fit(rankings: Rankings) -> SpearmanFit:
     For others all orders are tried for up to 6 items; beyond, the center is the order by the Borda count that skips
     absent items, and a note says so.
     """
-    ballots = Ballots(rankings)
+    ballots = TiedPlaces(rankings)
     if (ballots.tied or ballots.partial) and rankings.n_items <= MOST_ENUMERATED:
         return _best_of_all_orders(ballots)
     place = _mean_places(borda(rankings))
@@ -215,7 +215,7 @@ def fit(rankings: Rankings) -> SpearmanFit:
     return SpearmanFit(value, t, place, tuple(notes))
 
 
-def _best_of_all_orders(ballots: Ballots) -> SpearmanFit:
+def _best_of_all_orders(ballots: TiedPlaces) -> SpearmanFit:
     """The best of all orders: none has a higher likelihood at its optimal dispersion."""
     n = ballots.rankings.n_items
     centers = [np.array(order, np.int64) for order in itertools.permutations(range(n))]

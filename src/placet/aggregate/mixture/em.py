@@ -25,7 +25,7 @@ SURE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class MixtureFit:
     """Result: shares (k,) and states of the groups, membership (voters, k), log likelihood, objective per round."""
 
     shares: Floats
@@ -65,7 +65,7 @@ def ascend(
     max_iter: int,
     tol: float,
     trace: tuple[float, ...] = (),
-) -> Found:
+) -> MixtureFit:
     """Run EM rounds until the objective increases by at most ``tol`` per voter.
 
     After every two rounds an extrapolated step is tried (Varadhan and Roland, Simple and globally convergent methods
@@ -93,14 +93,14 @@ def ascend(
     return replace(point, trace=tuple(rounds), converged=converged)
 
 
-def _evaluate(family: Family, count: Floats, shares: Floats, states: list[Any]) -> Found:
+def _evaluate(family: Family, count: Floats, shares: Floats, states: list[Any]) -> MixtureFit:
     membership, each = responsibilities(family, shares, states)
     value = float(count @ each)
     objective = value + sum(map(family.log_prior, states))
-    return Found(shares, states, membership, value, (objective,), False)
+    return MixtureFit(shares, states, membership, value, (objective,), False)
 
 
-def _extrapolate(family: Family, path: list[Found]) -> tuple[Floats, list[Any]] | None:
+def _extrapolate(family: Family, path: list[MixtureFit]) -> tuple[Floats, list[Any]] | None:
     """Shares and states extrapolated from three points; None if states are not vectors or steps do not lengthen."""
     points = []
     for one in path:
@@ -121,7 +121,7 @@ def _extrapolate(family: Family, path: list[Found]) -> tuple[Floats, list[Any]] 
     return np.exp(y[:k] - logsumexp(y[:k])), states
 
 
-def run_from(family: Family, count: Floats, membership: Floats, max_iter: int, tol: float) -> Found:
+def run_from(family: Family, count: Floats, membership: Floats, max_iter: int, tol: float) -> MixtureFit:
     """Run EM from an initial membership (voters, k)."""
     weights = [count * column for column in membership.T]
     states = [family.improve(weight, family.start(weight)) for weight in weights]
@@ -130,7 +130,7 @@ def run_from(family: Family, count: Floats, membership: Floats, max_iter: int, t
 
 def best_of_starts(
     family: Family, voters: Voters, count: Floats, k: int, restarts: int, max_iter: int, tol: float, random_state: int
-) -> Found:
+) -> MixtureFit:
     """The best of several starts: short runs, of which the best two are continued to convergence."""
     if k == 1:
         return run_from(family, count, np.ones((len(count), 1)), max_iter, tol)

@@ -31,7 +31,7 @@ FEW_STEPS, SCORING_STEPS = 5, 2
 def family_of(model: Any, voters: Voters) -> Family:
     """The family of an estimator: ballot likelihood, pairs or Mallows."""
     if isinstance(model, BradleyTerry):
-        return Pairs(model, voters)
+        return PairFamily(model, voters)
     if isinstance(model, Mallows):
         return Distances(model, voters)
     return BallotLists(model, voters)
@@ -48,7 +48,7 @@ FIRST_WIDTH = 2.0
 """Width of the scores' prior while searching for groups, if it is finally learned from each group."""
 
 
-class Fitted(NamedTuple):
+class GroupFit(NamedTuple):
     """Unknowns, beginning with the items' scores, and the width of the scores' prior."""
 
     x: Floats
@@ -81,10 +81,10 @@ class BallotLists:
             objective.group = self.group
         return objective
 
-    def start(self, weight: Floats) -> Fitted:
-        return Fitted(np.zeros(self.size), _first_width(self.model))
+    def start(self, weight: Floats) -> GroupFit:
+        return GroupFit(np.zeros(self.size), _first_width(self.model))
 
-    def improve(self, weight: Floats, state: Fitted) -> Fitted:
+    def improve(self, weight: Floats, state: GroupFit) -> GroupFit:
         b, x = self._objective(weight, state.width), state.x
         with _few_steps():
             if b.closed:
@@ -93,15 +93,15 @@ class BallotLists:
                 found = optim.newton(b.value, partial(_scoring, b), x, tol=1e-9, max_iter=SCORING_STEPS).x
         found = b.average(found)
         found = found - found.mean() if self.size else found
-        return Fitted(found, state.width) if b.value(found)[0] <= b.value(x)[0] else state
+        return GroupFit(found, state.width) if b.value(found)[0] <= b.value(x)[0] else state
 
-    def log_likelihood(self, state: Fitted) -> Floats:
+    def log_likelihood(self, state: GroupFit) -> Floats:
         return -self.voters.per_voter(self.ballots.weight * self.bound.per_list(state.x[self.ballots.item]))
 
-    def log_prior(self, state: Fitted) -> float:
+    def log_prior(self, state: GroupFit) -> float:
         return 0.0 if state.width is None else -0.5 * float(state.x @ state.x) / state.width**2
 
-    def gradient(self, state: Fitted) -> csr_matrix:
+    def gradient(self, state: GroupFit) -> csr_matrix:
         rows = self.bound.value_and_grad(state.x[self.ballots.item])[1]
         at = self.ballots.ballot
         value = -rows * self.ballots.weight[at]
@@ -112,33 +112,33 @@ class BallotLists:
             else csr_matrix(found @ csr_matrix(ballot_objective.averages_in_groups(self.group)))
         )
 
-    def information(self, weight: Floats, state: Fitted) -> Floats:
+    def information(self, weight: Floats, state: GroupFit) -> Floats:
         b = self._objective(weight, state.width)
         H = b.hessian(state.x) if b.closed else b.dense(state.x)
         H = H if b.closed or b.precision else information.with_precision(H, 0.0)
         return ballot_objective.with_curvature_in_groups(H, self.group) * b.scale
 
-    def own_information(self, state: Fitted, voter: int) -> Floats:
+    def own_information(self, state: GroupFit, voter: int) -> Floats:
         own = self.ballots[self.voters.rows(voter)]
         b = ballot_objective.Ballots(own, own.weight, self.model.loss, None)
         b.group = self.group
         return (b.closed_hessian(state.x) if b.closed else b.dense(state.x)) * b.scale
 
-    def scores(self, state: Fitted) -> Floats:
+    def scores(self, state: GroupFit) -> Floats:
         return state.x
 
-    def vector(self, state: Fitted) -> Floats:
+    def vector(self, state: GroupFit) -> Floats:
         return state.x
 
-    def from_vector(self, x: Floats, state: Fitted) -> Fitted:
-        return Fitted(x - x.mean() if self.size else x, state.width)
+    def from_vector(self, x: Floats, state: GroupFit) -> GroupFit:
+        return GroupFit(x - x.mean() if self.size else x, state.width)
 
     def score_covariance(self, covariance: Floats) -> Floats:
         return information.with_mean_zero(ballot_objective.matrix_of_averages(covariance, self.group), self.size)
 
-    def refitted(self, weight: Floats, state: Fitted) -> tuple[Any, Any]:
+    def refitted(self, weight: Floats, state: GroupFit) -> tuple[Any, Any]:
         model = plain_copy(self.model).fit(self.voters.weighted(weight), start=state.x)
-        return model, Fitted(model.theta_, model.prior_)
+        return model, GroupFit(model.theta_, model.prior_)
 
 
 def _scoring(b: ballot_objective.Ballots, theta: Floats, gradient: Floats) -> Floats:
@@ -148,7 +148,7 @@ def _scoring(b: ballot_objective.Ballots, theta: Floats, gradient: Floats) -> Fl
     return information.inverse_of(J) @ gradient
 
 
-class Pairs:
+class PairFamily:
     """Bradley-Terry with its families of ties.  Pairs of one ballot count as independent votes."""
 
     def __init__(self, model: BradleyTerry, voters: Voters):
@@ -179,18 +179,18 @@ class Pairs:
         found = pair_likelihood.pair_counts(whole, TIES[self.model.ties], width, self.model.order_effect)
         return found._replace(model=self.law.model, tie=self.law.tie)
 
-    def start(self, weight: Floats) -> Fitted:
+    def start(self, weight: Floats) -> GroupFit:
         width = _first_width(self.model)
         p = self._counts(weight, width)
-        return Fitted(pair_likelihood.start_of(p), width)
+        return GroupFit(pair_likelihood.start_of(p), width)
 
-    def improve(self, weight: Floats, state: Fitted) -> Fitted:
+    def improve(self, weight: Floats, state: GroupFit) -> GroupFit:
         p = self._counts(weight, state.width)
         with _few_steps():
             found = pair_likelihood.fit_counts(p, state.x, max_iter=FEW_STEPS, tol=self.model.tol)[0].x
         found = self._centered(found)
         return (
-            Fitted(found, state.width)
+            GroupFit(found, state.width)
             if pair_likelihood.value(p, found) <= pair_likelihood.value(p, state.x)
             else state
         )
@@ -199,20 +199,20 @@ class Pairs:
         n = self.data.n_items
         return np.append(x[:n] - x[:n].mean(), x[n:]) if n else x
 
-    def _advantage(self, state: Fitted) -> Floats:
+    def _advantage(self, state: GroupFit) -> Floats:
         theta, _, effect = pair_likelihood.parameters(self.law, state.x)
         d, first = np.empty(len(self.data)), np.ones((len(self.data), len(effect)))
         pair_kernels.advantage(theta, first, effect, self.data.i.astype(np.int32), self.data.j.astype(np.int32), d)
         return d
 
-    def log_likelihood(self, state: Fitted) -> Floats:
+    def log_likelihood(self, state: GroupFit) -> Floats:
         tie, _ = pair_likelihood.tie_parameter(self.law, state.x)
         win, loss, tied = outcome_costs(self._advantage(state), self.law.model, tie)
         even = tied if self.law.tie else (win + loss) / 2
         d = self.data
         return -self.voters.per_voter(d.wins_i * win + d.wins_j * loss + d.ties * even)
 
-    def log_prior(self, state: Fitted) -> float:
+    def log_prior(self, state: GroupFit) -> float:
         if state.width is None:
             return 0.0
         theta, _, effect = pair_likelihood.parameters(self.law, state.x)
@@ -220,7 +220,7 @@ class Pairs:
         beside = tie**2 + float(effect @ effect)
         return -0.5 * (float(theta @ theta) / state.width**2 + beside / pair_likelihood.EXTRA_PRIOR**2)
 
-    def gradient(self, state: Fitted) -> csr_matrix:
+    def gradient(self, state: GroupFit) -> csr_matrix:
         d, n, rows = self.data, self.data.n_items, len(self.data)
         _, t, _ = pair_likelihood.parameters(self.law, state.x)
         slope, curvature, cross, tie_slope, tie_curvature = np.zeros((5, rows))
@@ -235,11 +235,11 @@ class Pairs:
         where = np.tile(self.voters.of, len(columns)), np.concatenate(columns)
         return csr_matrix((np.concatenate(values), where), (len(self.voters), self.size))
 
-    def information(self, weight: Floats, state: Fitted) -> Floats:
+    def information(self, weight: Floats, state: GroupFit) -> Floats:
         p = self._counts(weight, state.width)
         return pair_likelihood.hessian(p, pair_likelihood.derivatives(p, state.x)) * p.scale
 
-    def own_information(self, state: Fitted, voter: int) -> Floats:
+    def own_information(self, state: GroupFit, voter: int) -> Floats:
         own = self.data[self.voters.rows(voter)].reweighted(1.0, agents=False)
         p = pair_likelihood.pair_counts(own, TIES[self.model.ties], None, self.model.order_effect)
         p = p._replace(model=self.law.model, tie=self.law.tie)
@@ -255,27 +255,27 @@ class Pairs:
             found["order_effect_stderr"] = float(error[-1])
         return found
 
-    def scores(self, state: Fitted) -> Floats:
+    def scores(self, state: GroupFit) -> Floats:
         return state.x[: self.data.n_items]
 
-    def vector(self, state: Fitted) -> Floats:
+    def vector(self, state: GroupFit) -> Floats:
         return state.x
 
-    def from_vector(self, x: Floats, state: Fitted) -> Fitted | None:
+    def from_vector(self, x: Floats, state: GroupFit) -> GroupFit | None:
         if self.law.tie and self.law.model == "rao-kupper" and x[self.data.n_items] <= 0:
             return None
-        return Fitted(self._centered(x), state.width)
+        return GroupFit(self._centered(x), state.width)
 
     def score_covariance(self, covariance: Floats) -> Floats:
         n = self.data.n_items
         return information.with_mean_zero(covariance, n)[:n, :n]
 
-    def refitted(self, weight: Floats, state: Fitted) -> tuple[Any, Any]:
+    def refitted(self, weight: Floats, state: GroupFit) -> tuple[Any, Any]:
         n = self.data.n_items
         model = plain_copy(self.model).fit(self.all.weighted(weight), start=state.x[:n])
         if len(model.fit_.x) != self.size:  # a group without ties has no tie parameter
             return model, state
-        return model, Fitted(self._centered(model.fit_.x), model.prior_)
+        return model, GroupFit(self._centered(model.fit_.x), model.prior_)
 
 
 def _sums(group: Ints, values: Floats, n: int) -> Floats:

@@ -36,7 +36,7 @@ class Distances:
         self.model, self.voters, self.ballots = model, voters, voters.data
         self.size, n = 1, voters.data.n_items
         self.n_parameters = n  # the dispersion, and a center that orders n items
-        self.spearman = spearman.Ballots(self.ballots) if model.distance == "spearman" else None
+        self.spearman = spearman.TiedPlaces(self.ballots) if model.distance == "spearman" else None
         opens, self.tier_size = tier_runs(self.ballots.tier, self.ballots.offsets)
         self.tier_ballot = self.ballots.ballot[opens]
 
@@ -55,7 +55,7 @@ class Distances:
         assert isinstance(data, Rankings)
         if self.spearman is not None:
             found = self.start(weight).order
-            own = spearman.Ballots(data)
+            own = spearman.TiedPlaces(data)
             options = [(*own.at(_places(order)).least(), order) for order in (found, state.order)]
             _, t, order = min(options, key=lambda option: option[0])
             return Center(order, t)

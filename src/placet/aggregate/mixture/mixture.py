@@ -16,8 +16,8 @@ from placet.aggregate.distance.mallows import Mallows
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.controls import unused_note
 from placet.aggregate.likelihood.existence import data_kind
-from placet.aggregate.mixture.em import Found, ascend, best_of_starts, in_own_order, responsibilities
-from placet.aggregate.mixture.families import Pairs, family_of
+from placet.aggregate.mixture.em import MixtureFit, ascend, best_of_starts, in_own_order, responsibilities
+from placet.aggregate.mixture.families import PairFamily, family_of
 from placet.aggregate.mixture.mallows_family import Distances
 from placet.aggregate.mixture.mixture_errors import mixture_covariance
 from placet.aggregate.mixture.voters import Family, Voters, seeding_table, voters_of
@@ -182,15 +182,15 @@ class Mixture(BaseEstimator):
             estimator._check(data)
         return estimator
 
-    def _best(self, family: Family, voters: Voters, count: Floats, k: int) -> Found:
+    def _best(self, family: Family, voters: Voters, count: Floats, k: int) -> MixtureFit:
         if k > int((voters.count > 0).sum()):
             raise DataError(f"{k} groups of {int((voters.count > 0).sum())} different voters; ask for fewer groups")
         return best_of_starts(family, voters, count, k, self.restarts, self.max_iter, self.tol, self.random_state)
 
-    def _choose(self, family: Family, voters: Voters) -> tuple[tuple[Tried, ...], Found]:
+    def _choose(self, family: Family, voters: Voters) -> tuple[tuple[Tried, ...], MixtureFit]:
         """Every number of groups that was tried, and the fit with the best one."""
         total = float(voters.count.sum())
-        tried: list[tuple[float, Tried, Found]] = []
+        tried: list[tuple[float, Tried, MixtureFit]] = []
         for k in range(1, min(self.most, int((voters.count > 0).sum())) + 1):
             found = self._best(family, voters, voters.count, k)
             valid = self._valid(family, voters, k) if self.criterion == "valid" else None
@@ -210,7 +210,7 @@ class Mixture(BaseEstimator):
             total += float(part.sum())
         return value / total if total > 0 else np.nan
 
-    def _keep(self, estimator: Any, family: Family, voters: Voters, found: Found, data: Any) -> "Mixture":
+    def _keep(self, estimator: Any, family: Family, voters: Voters, found: MixtureFit, data: Any) -> "Mixture":
         """Set the fitted attributes: groups by decreasing share, each refitted by the model, with standard errors."""
         found, models = self._alternate_fits(family, voters, found)
         order = np.lexsort((np.arange(len(found.shares)), -found.shares))
@@ -246,7 +246,7 @@ class Mixture(BaseEstimator):
         )
         return self
 
-    def _alternate_fits(self, family: Family, voters: Voters, found: Found) -> tuple[Found, list[Any]]:
+    def _alternate_fits(self, family: Family, voters: Voters, found: MixtureFit) -> tuple[MixtureFit, list[Any]]:
         """Alternate fits by the model itself (exact centers, learned prior widths) and EM until neither helps."""
         count, k = voters.count, len(found.shares)
         close = self.tol * max(float(count.sum()), 1.0)
@@ -318,12 +318,12 @@ def _with_errors(c: Consensus, family: Family, covariance: Floats | None) -> Con
         error = np.sqrt(np.diag(covariance))
         if isinstance(family, Distances):
             extras["dispersion_stderr"] = float(error[0])
-        if isinstance(family, Pairs):
+        if isinstance(family, PairFamily):
             extras |= family.extra_errors(c, error)
     return replace(c, stderr=None, covariance=scores, extras=extras)
 
 
-def _notes(found: Found, voters: Voters) -> list[str]:
+def _notes(found: MixtureFit, voters: Voters) -> list[str]:
     notes = ["groups are numbered by falling share"]
     if not found.converged:
         notes.append(f"not converged in {len(found.trace)} rounds; raise max_iter")

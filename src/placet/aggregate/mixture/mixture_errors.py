@@ -13,14 +13,14 @@ from scipy.linalg import block_diag
 from scipy.sparse import csr_matrix, diags, hstack
 
 from placet.aggregate.likelihood.information import inverse_of
-from placet.aggregate.mixture.em import Found
+from placet.aggregate.mixture.em import MixtureFit
 from placet.aggregate.mixture.voters import Family
 from placet.data.arrays import Floats
 
 MOST_UNKNOWNS = 3000
 
 
-def observed_information(family: Family, found: Found, count: Floats) -> Floats:
+def observed_information(family: Family, found: MixtureFit, count: Floats) -> Floats:
     """(k size + k, k size + k): the parameters of each group in turn, then the logits of the shares."""
     shares, r = found.shares, found.membership
     k = len(shares)
@@ -44,7 +44,7 @@ def observed_information(family: Family, found: Found, count: Floats) -> Floats:
 
 
 def mixture_covariance(
-    family: Family, found: Found, count: Floats
+    family: Family, found: MixtureFit, count: Floats
 ) -> tuple[list[Floats] | None, Floats | None, list[str]]:
     """Covariance (size, size) of each group's parameters, covariance (k, k) of the shares, and notes."""
     k, size = len(found.shares), family.size

@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from placet.aggregate.likelihood.information import with_mean_zero
 from placet.aggregate.mpm.preference_errors import Errors, error_notes
-from placet.aggregate.mpm.preference_likelihood import AGENTS_AT_ONCE, Found, Preferences
+from placet.aggregate.mpm.preference_likelihood import AGENTS_AT_ONCE, PreferenceFit, Preferences
 from placet.data.arrays import Floats, Ints, rows_of
 from placet.data.breaking import strength_values
 from placet.data.memory import refuse_square
@@ -25,7 +25,7 @@ MOST_DENSE = 2000
 
 
 @dataclass(frozen=True)
-class PairModel:
+class PairTable:
     """The preferences of one instance, pair by pair: ``net`` (M, M) is sum_n t_n (C_n(i, j) - C_n(j, i)).
 
     Groups of agents with adherences ``t`` have ``total`` preferences.  x = (s, beta) has a normal prior with mean 0
@@ -96,7 +96,7 @@ class PairModel:
         return H, slopes
 
 
-def minimize(pairs: PairModel, x: Floats, max_iter: int, tol: float) -> Fit:
+def minimize(pairs: PairTable, x: Floats, max_iter: int, tol: float) -> Fit:
     """Minimize by damped Newton's method with a dense Hessian up to 2,000 items, and by L-BFGS beyond."""
     if len(pairs.net) > MOST_DENSE:
         return lbfgs(pairs.value, x, tol=tol, max_iter=20 * max_iter)
@@ -123,12 +123,12 @@ def damped_solver(hessian: Callable[[Floats], Floats]) -> Callable[[Floats, Floa
 
 def variances(
     p: Preferences,
-    found: Found,
+    found: PreferenceFit,
     precision: float,
     width: float,
     max_iter: int,
     tol: float,
-) -> tuple[Found, Floats, list[PairModel | None]]:
+) -> tuple[PreferenceFit, Floats, list[PairTable | None]]:
     """Scores and variances of every instance at the adherences of ``found``, starting from its scores.
 
     The prior of beta has the weight of 1 / width^2 times the preferences that involve an average item, so an item with
@@ -136,7 +136,7 @@ def variances(
     """
     g = p.groups(found.adherence)
     s, gamma = found.s.copy(), np.full(len(p.item), 0.5)
-    kept: list[PairModel | None] = []
+    kept: list[PairTable | None] = []
     value, worst, steps, converged = 0.0, 0.0, 0, True
     for k, net in enumerate(net_tables(p, found.adherence)):
         own, mine = slice(p.bounds[k], p.bounds[k + 1]), slice(g.bounds[k], g.bounds[k + 1])
@@ -145,7 +145,7 @@ def variances(
             kept.append(None)
             continue
         weights = np.repeat([precision, 2 * T / M / width**2], M)
-        pairs = PairModel(net, g.adherence[mine], g.total[mine], weights)
+        pairs = PairTable(net, g.adherence[mine], g.total[mine], weights)
         fit = minimize(pairs, np.concatenate([found.s[own], np.zeros(M)]), max_iter, tol)
         s[own], gamma[own] = fit.x[:M] - fit.x[:M].mean(), gamma_of(fit.x[M:])
         value, worst, steps = value + T * fit.value, max(worst, fit.grad_norm), max(steps, fit.n_iter)
@@ -161,9 +161,9 @@ def variances(
 
 def variance_errors(
     p: Preferences,
-    found: Found,
+    found: PreferenceFit,
     gamma: Floats,
-    pairs: list[PairModel | None],
+    pairs: list[PairTable | None],
     stderr: str,
 ) -> Iterator[Errors]:
     """Errors of the scores of every instance when variances are estimated too: blocks of the joint sandwich."""
@@ -202,7 +202,7 @@ def _gradients(
     s: Floats,
     gamma: Floats,
     adherence: Floats,
-    pairs: PairModel,
+    pairs: PairTable,
     slopes: Floats,
 ) -> Iterator[Floats]:
     """Gradients (agents, 2 M) in (s, beta), in blocks of parts of instance k; divided by the root of counts."""

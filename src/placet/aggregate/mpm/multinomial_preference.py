@@ -11,7 +11,7 @@ from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.likelihood.prior import prior_note
 from placet.aggregate.mpm.item_variances import MOST_DENSE, variance_errors, variances
 from placet.aggregate.mpm.preference_errors import Errors, errors
-from placet.aggregate.mpm.preference_likelihood import Found, Preferences, Votes, learn, preferences, votes
+from placet.aggregate.mpm.preference_likelihood import PreferenceFit, Preferences, Votes, learn, preferences, votes
 from placet.aggregate.pairs.bradley_terry import STDERRS
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.data import Comparisons, DataError, Parts, Rankings
@@ -150,7 +150,7 @@ class MultinomialPreference(BaseEstimator):
             raise DataError("supervised adherence needs ballots that belong to instances, not pairs")
         return _by_agent(supervised_adherence(data, truth, rescale=self.rescale), p)
 
-    def _notes(self, data: Rankings | Comparisons | Parts, p: Preferences | Votes, found: Found) -> list[str]:
+    def _notes(self, data: Rankings | Comparisons | Parts, p: Preferences | Votes, found: PreferenceFit) -> list[str]:
         """Notes that hold for all instances."""
         notes = []
         if self.prior is not None:
@@ -174,7 +174,9 @@ class MultinomialPreference(BaseEstimator):
             notes.append(found.message)
         return notes
 
-    def _set_scores(self, p: Preferences | Votes, found: Found, known: Iterable[Errors], notes: list[str]) -> None:
+    def _set_scores(
+        self, p: Preferences | Votes, found: PreferenceFit, known: Iterable[Errors], notes: list[str]
+    ) -> None:
         consensus: dict[Hashable, Consensus] = {}
         params = self.get_params(deep=False)
         adherence = dict(zip(p.agents, found.adherence.tolist()))

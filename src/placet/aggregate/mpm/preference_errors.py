@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from placet.aggregate.likelihood.information import WAY_OUT, WHAT, inverse_of, outer_products, with_mean_zero
-from placet.aggregate.mpm.preference_likelihood import Found, Preferences, Votes
+from placet.aggregate.mpm.preference_likelihood import PreferenceFit, Preferences, Votes
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square
@@ -95,7 +95,7 @@ class Information(NamedTuple):
 
 
 def errors(
-    p: Preferences | Votes, found: Found, precision: float, stderr: str, learned: bool, rng: Any
+    p: Preferences | Votes, found: PreferenceFit, precision: float, stderr: str, learned: bool, rng: Any
 ) -> Iterator[Errors]:
     """Errors of the scores of every instance; ``learned``: adherences were fitted together with the scores."""
     for k in range(len(p.instances)):
@@ -113,7 +113,7 @@ def errors(
             profile = learned and not p.several and M <= MOST_SIMULATED
             if learned and not profile:
                 notes.append("learned adherences are taken as known in standard errors")
-            problem = _Problem(p, k, s, found.adherence, precision, robust, profile, units)
+            problem = _InstanceErrors(p, k, s, found.adherence, precision, robust, profile, units)
             covariance, errors = problem.errors(rng)
             if M > MOST_SIMULATED:
                 how = "" if problem.structured else "sampled, and " if errors is not None else "not computed, and "
@@ -138,7 +138,7 @@ def error_notes_for(named: bool, votes: bool, stderr: str, units: float) -> list
     return [f"standard errors allow for what preferences of one {unit} have in common (sandwich by {unit}){few}"]
 
 
-class _Problem:
+class _InstanceErrors:
     """One instance: its information and the gradients of its agents, divided by ``unit``."""
 
     def __init__(

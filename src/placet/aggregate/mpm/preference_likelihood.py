@@ -29,7 +29,7 @@ AGENTS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
-class Found:
+class PreferenceFit:
     """Scores of all entries, adherences of all agents, and the outcome of the optimization."""
 
     s: Floats
@@ -41,7 +41,7 @@ class Found:
     message: str
 
 
-class Groups(NamedTuple):
+class AdherenceGroups(NamedTuple):
     """Agents of an instance grouped by adherence: groups bounds[l]:bounds[l + 1] belong to instance l."""
 
     bounds: Ints
@@ -100,7 +100,7 @@ class Preferences:
         offsets = np.searchsorted(self.part_agent[order], np.arange(len(self.agents) + 1))
         return order, offsets, self.part_instance[order], self.total[order]
 
-    def groups(self, adherence: Floats) -> Groups:
+    def groups(self, adherence: Floats) -> AdherenceGroups:
         """Group parts of equal adherence within each instance.  O(parts log parts)."""
         t = adherence[self.part_agent]
         order = np.lexsort((t, self.part_instance))
@@ -111,7 +111,7 @@ class Preferences:
         number[order] = np.cumsum(new) - 1
         counts = np.bincount(inst[new], minlength=len(self.instances))
         total = np.bincount(number, self.total, int(new.sum())).astype(np.float64)
-        return Groups(offsets_from_sizes(counts), t[new], total, number)
+        return AdherenceGroups(offsets_from_sizes(counts), t[new], total, number)
 
     def scores(
         self,
@@ -120,7 +120,7 @@ class Preferences:
         max_iter: int,
         tol: float,
         start: Floats | None = None,
-    ) -> Found:
+    ) -> PreferenceFit:
         """Scores of every instance at given adherences, by Newton's method."""
         g = self.groups(adherence)
         net = self.net.T @ adherence[self.part_agent]
@@ -135,7 +135,7 @@ class Preferences:
         converged = bool(worst <= tol)
         message = f"largest gradient {worst:.1e} for each preference after {most} Newton steps"
         message += "" if converged else f", above tol={tol:g}; raise max_iter"
-        return Found(s, adherence, value, worst, most, converged, message)
+        return PreferenceFit(s, adherence, value, worst, most, converged, message)
 
     def adherences(self, s: Floats, cap: float, start: Floats) -> Floats:
         """The most likely adherence of every agent in [0, cap] at given scores."""
@@ -183,7 +183,7 @@ class Preferences:
         return replace(self, count=count)
 
 
-def refuse_infinite(p: Any, g: Groups, net: Floats) -> None:
+def refuse_infinite(p: Any, g: AdherenceGroups, net: Floats) -> None:
     """Raise `DataError` unless every instance has finite scores: some item both wins and loses, which holds iff
     sum_i abs(net_i) < 2 sum_g t_g T_g.
     """
@@ -305,7 +305,7 @@ class Votes:
         max_iter: int,
         tol: float,
         start: Floats | None = None,
-    ) -> Found:
+    ) -> PreferenceFit:
         """Scores at given adherences, by Newton's method with conjugate gradients."""
         n, unit = len(self.items), self.unit
         if precision == 0:
@@ -327,7 +327,7 @@ class Votes:
 
         fit = newton(fun, solve, np.zeros(n) if start is None else start, tol=tol, max_iter=max_iter)
         s = fit.x - fit.x.mean() if n else fit.x
-        return Found(s, adherence, fit.value * unit, fit.grad_norm, fit.n_iter, fit.converged, fit.message)
+        return PreferenceFit(s, adherence, fit.value * unit, fit.grad_norm, fit.n_iter, fit.converged, fit.message)
 
     def adherences(self, s: Floats, cap: float, start: Floats) -> Floats:
         """The most likely adherence of every agent in [0, cap] at given scores, by bisection with Newton steps."""
@@ -389,7 +389,7 @@ def votes(data: Comparisons) -> Votes:
     )
 
 
-def learn(p: Preferences | Votes, precision: float, max_iter: int, tol: float) -> Found:
+def learn(p: Preferences | Votes, precision: float, max_iter: int, tol: float) -> PreferenceFit:
     """Scores and adherences in [0, 1] that jointly minimize the negative log posterior, at least one adherence being 1.
 
     Each round optimizes the adherences at given scores, then the scores at given adherences.  Two ways to keep
@@ -425,7 +425,7 @@ def learn(p: Preferences | Votes, precision: float, max_iter: int, tol: float) -
     return replace(found, n_iter=rounds, converged=converged, message=message)
 
 
-def _value(found: Found) -> float:
+def _value(found: PreferenceFit) -> float:
     return found.value
 
 

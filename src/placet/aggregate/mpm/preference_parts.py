@@ -14,7 +14,13 @@ from scipy import sparse
 from placet.aggregate.likelihood.prior import prior_note
 from placet.aggregate.mpm.multinomial_preference import MultinomialPreference
 from placet.aggregate.mpm.preference_errors import Errors, Information, error_notes_for, information, structure_sums
-from placet.aggregate.mpm.preference_likelihood import Found, Groups, Preferences, preferences, refuse_infinite
+from placet.aggregate.mpm.preference_likelihood import (
+    AdherenceGroups,
+    PreferenceFit,
+    Preferences,
+    preferences,
+    refuse_infinite,
+)
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import DataError, Parts, Rankings
 from placet.data.arrays import Floats, Ints, Names
@@ -171,10 +177,10 @@ def _refuse_divided(parts: Parts, agents: list[Ints]) -> None:
         )
 
 
-def _scores(p: Net, precision: float, max_iter: int, tol: float) -> Found:
+def _scores(p: Net, precision: float, max_iter: int, tol: float) -> PreferenceFit:
     """Scores by Newton's method, like `Preferences.scores`."""
     one, bounds = np.ones(1), np.array([0, 1])
-    groups = Groups(bounds, one, np.array([p.total]), np.zeros(1, np.int64))
+    groups = AdherenceGroups(bounds, one, np.array([p.total]), np.zeros(1, np.int64))
     if precision == 0:
         refuse_infinite(p, groups, p.net)
     s, norm, steps = np.zeros(len(p.items)), np.zeros(1), np.zeros(1, np.int64)
@@ -183,7 +189,7 @@ def _scores(p: Net, precision: float, max_iter: int, tol: float) -> Found:
     converged = bool(norm[0] <= tol)
     message = f"largest gradient {norm[0]:.1e} for each preference after {steps[0]} Newton steps"
     message += "" if converged else f", above tol={tol:g}; raise max_iter"
-    return Found(s, np.zeros(0), value, float(norm[0]), int(steps[0]), converged, message)
+    return PreferenceFit(s, np.zeros(0), value, float(norm[0]), int(steps[0]), converged, message)
 
 
 def _errors(prepared: Parts, p: Net, s: Floats, precision: float, robust: bool) -> Errors:

@@ -9,7 +9,6 @@ would take seconds, only products with it are used (`placet.aggregate.pairs.time
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -25,10 +24,8 @@ from placet.aggregate.result.history import History
 from placet.data import Comparisons, DataError
 from placet.data.arrays import Floats, Ints
 from placet.data.memory import available, refuse_beyond_memory
-from placet.data.times import Steps
+from placet.data.times import TimeSteps
 from placet.kernels.losses import pairs as kernels
-
-Progress = Callable[[int, int], None]
 
 FIRST_DRIFT = 0.2
 SLOWEST, FASTEST = 1e-3, 10.0
@@ -57,7 +54,7 @@ SOLVED, ROUGHLY_SOLVED = 1e-4, 1e-2
 """Relative residuals of iteratively solved Newton steps, in the final fit and while learning widths."""
 
 
-class Spread(NamedTuple):
+class WalkVariances(NamedTuple):
     """Posterior variances of the unknowns (u,), covariances with the next unknowns (u,), variances of the increments
     (links,), and mean minus mode (u,).
     """
@@ -71,7 +68,7 @@ class Spread(NamedTuple):
 class Walk:
     """Negative log posterior of dated votes in x = (unknowns, tie parameter, effects of controls)."""
 
-    def __init__(self, c: Comparisons, steps: Steps, family: str, order: bool) -> None:
+    def __init__(self, c: Comparisons, steps: TimeSteps, family: str, order: bool) -> None:
         assert c.time is not None
         step = steps.number(c.time)
         rows = np.argsort(step, kind="stable")
@@ -162,7 +159,7 @@ class Walk:
         # the last step was too short to change the Hessian
         return replace(found, value=self.value(found.x) / total), last if last is not None else self.factored(at)
 
-    def spread(self, x: Floats, H: Bordered) -> "Spread":
+    def spread(self, x: Floats, H: Bordered) -> "WalkVariances":
         """Posterior variances of unknowns and of increments, and the shift from mode to mean.
 
         The shift is -1/2 H^-1 sum over rows of f_ddd Var(d) (e_i - e_j), as for votes without dates.
@@ -179,9 +176,9 @@ class Walk:
         pull = np.zeros(len(x))
         kernels.scatter(self.p.i, self.p.j, third, pull)
         scale = self.p.scale
-        return Spread(own / scale, link / scale, np.maximum(steps, 0.0) / scale, -0.5 * H.solve(pull)[: self.n])
+        return WalkVariances(own / scale, link / scale, np.maximum(steps, 0.0) / scale, -0.5 * H.solve(pull)[: self.n])
 
-    def from_mean(self, spread: Spread, H: Any, n_items: int) -> Spread:
+    def from_mean(self, spread: WalkVariances, H: Any, n_items: int) -> WalkVariances:
         """Variances after subtracting the mean score of all items at the last step, which votes do not determine."""
         last, end = self.last_unknowns(n_items), int(self.chains.step[-1])
         last = last[last >= 0]
@@ -228,7 +225,7 @@ def learn_drift(
     prior: float | None,
     drift: float | None,
     max_iter: int,
-    progress: Progress | None = None,
+    progress: optim.Progress | None = None,
 ) -> tuple[float, float, Floats]:
     """Learn the prior width and the drift (unless given); also returns unknowns close to the fit.
 
@@ -265,7 +262,7 @@ def learn_drift(
     return widths[0], widths[1], x
 
 
-def _mean_squares(walk: Walk, x: Floats, spread: Spread) -> tuple[tuple[float, float], tuple[float, float]]:
+def _mean_squares(walk: Walk, x: Floats, spread: WalkVariances) -> tuple[tuple[float, float], tuple[float, float]]:
     """Root mean expected squares (over count - 1) of first scores and of increments, and the share of such an unknown
     that the data determine.
     """
@@ -284,7 +281,7 @@ def _root(square: Floats, variance: Floats, width: float) -> tuple[float, float]
     return math.sqrt(float((square + variance).sum()) / n), min(max(share, 1e-3), 1.0)
 
 
-def history_of(walk: Walk, c: Comparisons, steps: Steps, x: Floats, spread: Spread) -> History:
+def history_of(walk: Walk, c: Comparisons, steps: TimeSteps, x: Floats, spread: WalkVariances) -> History:
     """The fit as a `History` of scores."""
     order = np.lexsort((walk.chains.step, walk.chains.item))
     offsets = np.append(0, np.cumsum(np.bincount(walk.chains.item, minlength=c.n_items)))
@@ -300,7 +297,7 @@ class WalkFit:
     """A fit of dated votes."""
 
     walk: Walk
-    steps: Steps
+    steps: TimeSteps
     fit: optim.Fit
     H: Bordered
 
@@ -327,7 +324,7 @@ class WalkFit:
         return found
 
 
-def walk_notes(walk: Walk, steps: Steps, *, learned: bool) -> list[str]:
+def walk_notes(walk: Walk, steps: TimeSteps, *, learned: bool) -> list[str]:
     """Notes on the drift and the time that the scores refer to."""
     how = ", learned from the data" if learned else ""
     end = steps.start(walk.chains.step[-1])
@@ -348,14 +345,14 @@ def fit_walk(
     *,
     max_iter: int,
     tol: float,
-    progress: Progress | None = None,
+    progress: optim.Progress | None = None,
 ) -> WalkFit:
     """Fit dated votes; ``given`` are the prior width and the drift, None for those to learn.
 
     ``progress(done, expected)`` is called before each round of learning.
     """
     assert c.time is not None
-    steps = Steps(step, c.time)
+    steps = TimeSteps(step, c.time)
     walk = Walk(c, steps, family, order)
     static = c.reweighted(1.0, agents=False, ordered=order, time=False)
     width, x = walk.start(static, order, start, max_iter)
@@ -368,7 +365,7 @@ def fit_walk(
 def expected_seconds(c: Comparisons, step: str | float, *, raters: bool = False) -> float:
     """Rough estimate of the time for a fit with learned drift; with ``raters`` its Hessian is dense."""
     assert c.time is not None
-    when = Steps(step, c.time).number(c.time)
+    when = TimeSteps(step, c.time).number(c.time)
     chains, _ = chains_of(np.concatenate([c.i, c.j]), np.tile(when, 2))
     work = cost_of(steps_of(chains, np.sort(when)))[0]
     dense = 2e-8 * len(chains.item) ** 3 if raters else 0.0

@@ -16,14 +16,14 @@ from placet import optim
 from placet.aggregate.likelihood.information import with_mean_zero
 from placet.aggregate.likelihood.rater_posterior import Arrow, fit_raters, next_width
 from placet.aggregate.pairs import pair_likelihood
-from placet.aggregate.pairs.drift import Spread, Walk, WalkFit, history_of, walk_notes
+from placet.aggregate.pairs.drift import Walk, WalkFit, WalkVariances, history_of, walk_notes
 from placet.aggregate.pairs.time_blocks import chains_of
 from placet.aggregate.pairs.vote_raters import RaterVotes
 from placet.aggregate.result.history import History
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons
 from placet.data.arrays import Floats
-from placet.data.times import Steps
+from placet.data.times import TimeSteps
 
 DRIFT = "drift"
 
@@ -31,7 +31,7 @@ DRIFT = "drift"
 class RatedWalk(RaterVotes):
     """Negative log posterior in x = (scores at steps, tie parameter, effects of controls, raters)."""
 
-    def __init__(self, walk: Walk, c: Comparisons, steps: Steps, family: str, kinds: tuple[str, ...], order: bool):
+    def __init__(self, walk: Walk, c: Comparisons, steps: TimeSteps, family: str, kinds: tuple[str, ...], order: bool):
         assert c.time is not None
         _, place = chains_of(np.concatenate([c.i, c.j]), np.tile(steps.number(c.time), 2))
         own: dict[str, Any] = {"i": place[: len(c)], "j": place[len(c) :], "items": range(walk.n), "ordered": order}
@@ -51,7 +51,7 @@ class RatedWalk(RaterVotes):
         links = sparse.coo_matrix((link, (walk.linked, walk.following)), shape=size)
         self.prior_matrix = (sparse.diags(self.precision) - links - links.T).tocsr()
 
-    def spread(self, C: Floats) -> Spread:
+    def spread(self, C: Floats) -> WalkVariances:
         """Posterior variances of scores and steps, and covariances of consecutive scores, from the covariance
         (shared, shared) of all; the mode is taken as the mean.
         """
@@ -59,7 +59,7 @@ class RatedWalk(RaterVotes):
         own, link = np.diag(C)[: self.n].copy(), np.zeros(self.n)
         link[walk.linked] = C[walk.linked, walk.following]
         moves = own[walk.linked] + own[walk.following] - 2 * link[walk.linked]
-        return Spread(own, link, np.maximum(moves, 0.0), np.zeros(self.n))
+        return WalkVariances(own, link, np.maximum(moves, 0.0), np.zeros(self.n))
 
     def scores_width(self, x: Floats, arrow: Arrow, width: float) -> float:
         """The next estimate of the width of initial scores."""
@@ -95,7 +95,7 @@ class RatedWalkFit:
     """Fit of dated votes by individual raters."""
 
     v: RatedWalk
-    steps: Steps
+    steps: TimeSteps
     fit: optim.Fit
     arrow: Arrow
     prior: float
@@ -144,7 +144,7 @@ def fit_rated_walk(
 def refuse_many(c: Comparisons, step: str | float) -> None:
     """Raise ``ValueError`` if there are more scores at steps than can be fitted with raters."""
     assert c.time is not None
-    when = Steps(step, c.time).number(c.time)
+    when = TimeSteps(step, c.time).number(c.time)
     n = len(chains_of(np.concatenate([c.i, c.j]), np.tile(when, 2))[0].item)
     if n > MOST_SIMULATED:
         raise ValueError(

@@ -29,7 +29,7 @@ class Chains(NamedTuple):
         return np.flatnonzero(self.next >= 0)
 
 
-class Step(NamedTuple):
+class Elimination(NamedTuple):
     """Elimination of the unknowns ``a:z`` of one step.
 
     In the matrix left by the previous steps, ``own`` are the positions of unknowns of this step (``at``: their indices
@@ -62,7 +62,7 @@ def chains_of(item: Ints, step: Ints) -> tuple[Chains, Ints]:
     return Chains(own_item, own_step, following, first), place
 
 
-def steps_of(chains: Chains, row_step: Ints) -> list[Step]:
+def steps_of(chains: Chains, row_step: Ints) -> list[Elimination]:
     """The elimination plan; ``row_step`` (rows,) is increasing."""
     found = []
     front = np.zeros(0, np.int64)
@@ -74,12 +74,12 @@ def steps_of(chains: Chains, row_step: Ints) -> list[Step]:
         own, others = np.flatnonzero(inside), np.flatnonzero(~inside)
         linked = np.flatnonzero(chains.next[a:z] >= 0)
         after = np.concatenate([front[others], chains.next[a:z][linked]])
-        found.append(Step(a, z, own, front[own] - a, others, linked, after, slice(r0, r1)))
+        found.append(Elimination(a, z, own, front[own] - a, others, linked, after, slice(r0, r1)))
         front = after
     return found
 
 
-def cost_of(plan: list[Step]) -> tuple[float, float]:
+def cost_of(plan: list[Elimination]) -> tuple[float, float]:
     """Multiplications of one factorization, and bytes of the factors and temporary matrices."""
     active = np.array([s.z - s.a for s in plan], np.float64)
     after = np.array([len(s.after) for s in plan], np.float64)
@@ -91,7 +91,7 @@ class Fronts:
     """Cholesky factors of a Hessian over chains: for each step L (active, active) and W = L^-1 B (active, after)."""
 
     def __init__(
-        self, plan: list[Step], p: pair_likelihood.PairCounts, curvature: Floats, own: Floats, link: Floats
+        self, plan: list[Elimination], p: pair_likelihood.PairCounts, curvature: Floats, own: Floats, link: Floats
     ) -> None:
         """``own`` (u,): diagonal terms from priors and links; ``link`` (u,): precision of the link to the next one."""
         self.plan, self.n = plan, len(own)

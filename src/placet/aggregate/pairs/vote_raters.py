@@ -15,7 +15,7 @@ from placet.data.arrays import Floats
 from placet.losses.pairwise import PAIR_MODELS
 
 
-class Rows(NamedTuple):
+class RatedRows(NamedTuple):
     """The model at x for each row: the difference of scores, and derivatives in d and in the tie parameter."""
 
     gap: Floats
@@ -76,10 +76,10 @@ class RaterVotes(RaterPosterior):
             total += float(won @ win + lost @ loss + even @ (tied if self.tied else (win + loss) / 2))
         return total
 
-    def rows(self, x: Floats) -> Rows:
+    def rows(self, x: Floats) -> RatedRows:
         """Derivatives of each row in d and in the tie parameter.  O(votes)."""
         gap, d, ranges = self._advantage(x)
-        out = Rows(gap, *np.zeros((5, len(d))))
+        out = RatedRows(gap, *np.zeros((5, len(d))))
         for rows, tie in ranges:
             t = self.law.inner(tie) if self.tied else 0.0
             self.law.slopes(d[rows], t, *self._counts(rows), *(column[rows] for column in out[1:]))

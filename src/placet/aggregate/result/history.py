@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placet.data.arrays import Floats, Ints, Names, plain_names
-from placet.data.times import Steps, Times, moment
+from placet.data.times import Times, TimeSteps, moment
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,7 +33,7 @@ class History:
     link: Floats
     drift: float
     prior: float
-    steps: Steps
+    steps: TimeSteps
     first: Any
     last: Any
 

@@ -22,7 +22,7 @@ from placet.kernels.aggregate import studentized_maxima as kernels
 from placet.metrics.systems import tiers as tiers
 from placet.threads import map_ordered
 
-Relation = NDArray[np.bool_]
+Separated = NDArray[np.bool_]
 Kind = Literal["simultaneous", "marginal", "simulated"]
 
 MOST_JOINT = 1000
@@ -36,7 +36,7 @@ SCORES_AT_ONCE = 100_000
 MOST_STEPS = 20
 
 
-def separated(scores: Floats, errors: Floats, stderr: Floats, level: float, own: bool = False) -> Relation:
+def separated(scores: Floats, errors: Floats, stderr: Floats, level: float, own: bool = False) -> Separated:
     """(n, n): whether row is above column, jointly for all pairs at confidence ``level``.
 
     ``errors`` (draws, n) are draws of the errors of the scores, or (0, n) if only ``stderr`` (n, n) of the differences
@@ -61,7 +61,7 @@ def separated(scores: Floats, errors: Floats, stderr: Floats, level: float, own:
 
 def separated_from(
     item: int, scores: Floats, errors: Floats, stderr: Floats, level: float, own: bool = False
-) -> tuple[Relation, Relation]:
+) -> tuple[Separated, Separated]:
     """(n,), (n,): whether each item is above, and below, one item chosen beforehand; jointly over its pairs only."""
     check_level(level)
     statistic = studentized(scores, stderr)
@@ -85,7 +85,7 @@ def separated_from(
     return above, below
 
 
-def rank_sets(above: Relation) -> tuple[Ints, Ints]:
+def rank_sets(above: Separated) -> tuple[Ints, Ints]:
     """Best and worst rank of each item, given which rows are above which columns."""
     n = len(above)
     return (above.sum(axis=0) + 1).astype(np.int64), (n - above.sum(axis=1)).astype(np.int64)
@@ -106,7 +106,7 @@ def rank_sets_of_many(scores: Floats, stderr: Floats, level: float) -> tuple[Int
     return (above + 1).astype(np.int64), (n - below).astype(np.int64)
 
 
-def is_settled(scores: Floats, above: Relation, goal: str, k: int, item: int) -> bool:
+def is_settled(scores: Floats, above: Separated, goal: str, k: int, item: int) -> bool:
     """Whether all pairs that matter for the goal are separated: "order" (every pair of neighbors), "top" (the best k
     from the rest, in any order), "best" (``item`` above every other, or some other above it).
     """
@@ -182,7 +182,7 @@ def _quantile(largest: Floats, level: float) -> float:
     return float(np.partition(largest, place)[place])
 
 
-def _holm(statistic: Floats, alpha: float) -> Relation:
+def _holm(statistic: Floats, alpha: float) -> Separated:
     """Holm's stepdown over all ordered pairs, by normal tails; valid under any dependence.  O(n^2 log n)."""
     n = len(statistic)
     size = n * (n - 1)

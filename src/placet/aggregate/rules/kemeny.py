@@ -275,7 +275,7 @@ def _by_subsets(margin: Floats, net: Floats) -> tuple[Ints, Ints, float, float]:
 
 
 def _by_programs(
-    margin: Floats, method: str, rng: np.random.Generator, clock: linear_order.Clock
+    margin: Floats, method: str, rng: np.random.Generator, clock: linear_order.TimeLeft
 ) -> tuple[Ints, Ints, float, float]:
     """As `_by_subsets`, for many items, numbered in a canonical order that depends only on the margins.
 

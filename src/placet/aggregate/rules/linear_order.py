@@ -22,10 +22,10 @@ BYTES_OF_A_PAIR = 5_000
 LOOSE_ROUNDS = 3
 """Number of rounds that a constraint may stay slack before it is removed."""
 
-Clock = Callable[[], float | None]
+TimeLeft = Callable[[], float | None]
 
 
-def deadline(time_limit: float | None) -> Clock:
+def deadline(time_limit: float | None) -> TimeLeft:
     """A function that returns the remaining seconds (``None`` for no limit, never below 0)."""
     if time_limit is None:
         return lambda: None
@@ -72,7 +72,7 @@ def refuse_many(n: int) -> None:
     )
 
 
-def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
+def solve(margin: Floats, order: Ints, clock: TimeLeft) -> tuple[Ints, float]:
     """The best order and a lower bound on the loss of any order; they agree unless time ran out.
 
     ``order`` is the best known.  Linear programs come first: their value bounds the loss of every order, and variables
@@ -100,7 +100,7 @@ def solve(margin: Floats, order: Ints, clock: Clock) -> tuple[Ints, float]:
     return _branch(program, best, best_loss, step, clock)
 
 
-def _branch(program: "_Program", best: Ints, best_loss: float, step: float, clock: Clock) -> tuple[Ints, float]:
+def _branch(program: "_Program", best: Ints, best_loss: float, step: float, clock: TimeLeft) -> tuple[Ints, float]:
     """Branch and bound with the active triangle inequalities, adding those that its solutions violate."""
     margin = program.margin
     bound = program.bound
@@ -168,7 +168,7 @@ class _Program:
         shape = (len(i), len(self.cost))
         return scipy.sparse.csr_matrix((values.ravel(), columns.ravel(), pointer), shape), side.astype(np.float64)
 
-    def relax(self, clock: Clock) -> float | None:
+    def relax(self, clock: TimeLeft) -> float | None:
         """Solve the linear program; returns a lower bound on every loss, or ``None`` if time ran out."""
         A, b = self.matrix()
         left = clock()
@@ -198,7 +198,7 @@ class _Program:
         at_high = (-self.reduced > gap) & (self.x > 1 - 1e-6)
         self.high[at_low], self.low[at_high] = 0.0, 1.0
 
-    def branch(self, clock: Clock) -> tuple[Floats, float, bool] | None:
+    def branch(self, clock: TimeLeft) -> tuple[Floats, float, bool] | None:
         """Run HiGHS over the free variables: x, a bound and whether it finished; ``None`` if infeasible."""
         A, b = self.matrix()
         left = clock()

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from placet.aggregate.places import Unlisted, ballots_of, refuse_many_places, sum_by_item, tier_starts
+from placet.aggregate.places import UnlistedPlaces, ballots_of, refuse_many_places, sum_by_item, tier_starts
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules import positional
 from placet.aggregate.rules.kemeny import pair_tables
@@ -21,7 +21,7 @@ from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.kernels.aggregate import election_counts as kernels
 
-Relation = NDArray[np.bool_]
+Bools = NDArray[np.bool_]
 Strength = Literal["winning-votes", "margins"]
 MOST_UNIVERSES = 256
 """Maximum tie-breaking outcomes to explore; beyond, equals are treated alike."""
@@ -55,7 +55,7 @@ def strength_classes(strength: Floats, close: float) -> Ints:
     return classes
 
 
-def chain_places(above: Relation) -> Ints:
+def chain_places(above: Bools) -> Ints:
     """Length of the longest chain above every item in a transitive relation (n, n); 0 if nothing is above it."""
     count = above.sum(axis=0)
     place = np.zeros(len(above), np.int64)
@@ -130,13 +130,13 @@ def ties_note(ways: int, where: str) -> tuple[str, ...]:
     return (f"ties {where} have {ways} outcomes: an item's place is the best that it reaches in any of them",)
 
 
-def _locked_outcomes(over: Ints, under: Ints, bounds: Ints, n: int) -> list[Relation] | None:
+def _locked_outcomes(over: Ints, under: Ints, bounds: Ints, n: int) -> list[Bools] | None:
     """All locked relations reachable by reordering equally strong pairs; None if there are too many."""
     pairs = np.empty(len(over), np.int64)
     start = np.zeros((n, n), np.bool_)
     waiting = [(0, np.empty(0, np.int64), start)]
     seen: set[tuple[int, bytes]] = set()
-    outcomes: list[Relation] = []
+    outcomes: list[Bools] = []
     steps = 0
     while waiting:
         c, choices, reach = waiting.pop()
@@ -181,7 +181,7 @@ def black(data: Rankings | Comparisons) -> Floats:
 # Places
 
 
-def dowdall(data: Rankings, unlisted: Unlisted = "absent") -> Floats:
+def dowdall(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
     """The Dowdall system of Nauru: place i is worth 1 / i.  O(rows)."""
     return positional.positional(ballots_of(data, "dowdall"), "dowdall", unlisted)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from placet.aggregate.places import Unlisted, ballots_of, mean_points, sum_by_item, tier_starts
+from placet.aggregate.places import UnlistedPlaces, ballots_of, mean_points, sum_by_item, tier_starts
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules.rule import Scored
 from placet.data import Comparisons, DataError, Rankings
@@ -51,7 +51,7 @@ def positional_vector(name: str, n: int) -> Floats:
 
 
 def positional(
-    data: Rankings, h: str | ArrayLike | Callable[[int], ArrayLike] = "borda", unlisted: Unlisted = "absent"
+    data: Rankings, h: str | ArrayLike | Callable[[int], ArrayLike] = "borda", unlisted: UnlistedPlaces = "absent"
 ) -> Floats:
     """Scores of any positional rule; ``h`` is a name, a function of n, or n points, best place first.
 
@@ -91,7 +91,7 @@ def positional(
 
 
 def by_points(
-    data: Rankings, h: str | ArrayLike | Callable[[int], ArrayLike] = "borda", unlisted: Unlisted = "absent"
+    data: Rankings, h: str | ArrayLike | Callable[[int], ArrayLike] = "borda", unlisted: UnlistedPlaces = "absent"
 ) -> Scored:
     """Any positional rule: ``h`` is a name, a function of n, or n points, best place first; see `positional`.
 
@@ -102,7 +102,7 @@ def by_points(
     return Scored(scores, tolerance=RELATIVE_TOLERANCE * largest * float(data.weight.sum()))
 
 
-def borda(data: Rankings | Comparisons, unlisted: Unlisted = "absent") -> Floats:
+def borda(data: Rankings | Comparisons, unlisted: UnlistedPlaces = "absent") -> Floats:
     """Borda count: an item gains one point for every item below it on a ballot, half a point for a tie.
 
     For pairs (`Comparisons`), it counts wins plus half of the ties.  O(rows).
@@ -116,22 +116,22 @@ def borda(data: Rankings | Comparisons, unlisted: Unlisted = "absent") -> Floats
     return positional(ballots_of(data, "borda"), "borda", unlisted)
 
 
-def plurality(data: Rankings, unlisted: Unlisted = "absent") -> Floats:
+def plurality(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
     """Number of first places.  O(rows)."""
     return positional(ballots_of(data, "plurality"), "plurality", unlisted)
 
 
-def anti_plurality(data: Rankings, unlisted: Unlisted = "absent") -> Floats:
+def anti_plurality(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
     """Number of places other than the last.  O(rows)."""
     return positional(ballots_of(data, "anti-plurality"), "anti-plurality", unlisted)
 
 
-def logarithmic(data: Rankings, unlisted: Unlisted = "absent") -> Floats:
+def logarithmic(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
     """h(i) = -log i: differences at the top count most.  O(rows)."""
     return positional(ballots_of(data, "log"), "log", unlisted)
 
 
-def squared(data: Rankings, unlisted: Unlisted = "absent") -> Floats:
+def squared(data: Rankings, unlisted: UnlistedPlaces = "absent") -> Floats:
     """h(i) = -i^2: differences at the bottom count most.  O(rows)."""
     return positional(ballots_of(data, "squared"), "squared", unlisted)
 

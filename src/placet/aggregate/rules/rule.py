@@ -12,7 +12,7 @@ from placet.aggregate.result.result import RELATIVE_TOLERANCE, tied_groups
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats
 
-Data = Rankings | Comparisons
+VotesOrBallots = Rankings | Comparisons
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Rule:
         """Whether the rule uses nothing of ballots but their pairs."""
         return self.of_pairs and not self.beyond_pairs
 
-    def run(self, data: Data, *args: object, **params: object) -> Scored:
+    def run(self, data: VotesOrBallots, *args: object, **params: object) -> Scored:
         """Scores, notes and tolerance; scores that differ only by rounding are made equal."""
         if not (self.of_pairs and isinstance(data, Comparisons)):
             data = ballots_of(data, self.name)
@@ -79,7 +79,7 @@ class Rule:
         close = RELATIVE_TOLERANCE * size if known is None else known
         return replace(found, scores=_level_ties(found.scores, close), tolerance=close)
 
-    def __call__(self, data: Data, *args: object, **params: object) -> Floats:
+    def __call__(self, data: VotesOrBallots, *args: object, **params: object) -> Floats:
         return self.run(data, *args, **params).scores
 
     def seconds(self, rows: int, items: int) -> float:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from placet.aggregate.places import Unlisted, ballots_of, listed_weight, places, sum_by_item, tier_starts
+from placet.aggregate.places import UnlistedPlaces, ballots_of, listed_weight, places, sum_by_item, tier_starts
 from placet.aggregate.result.result import RELATIVE_TOLERANCE
 from placet.aggregate.rules import footrule, kemeny, markov, pairwise_contests, positional, runoff, stv
 from placet.aggregate.rules.rule import Rule, Scored
@@ -160,4 +160,4 @@ _TABLE = (
 RULES: dict[str, Rule] = {rule.name: rule for rule in _TABLE}
 """Name -> `Rule`: ``RULES[name](data, **params)`` gives the scores (n_items,)."""
 
-__all__ = ["RULES", "Unlisted", "combmnz", "combsum", "copeland", "median_rank", "mode"]
+__all__ = ["RULES", "UnlistedPlaces", "combmnz", "combsum", "copeland", "median_rank", "mode"]

@@ -86,7 +86,7 @@ def _rankers() -> list[str]:
 
 
 Level = Annotated[float, typer.Option(callback=check_level, help="Level of the intervals, such as 0.95.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 Out = Annotated[
     Path | None,

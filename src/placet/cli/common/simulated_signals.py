@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from placet.cli.common.options import Seed
+from placet.cli.common.options import SeedOption
 
 
 def simulate_ranked_signals(
@@ -17,7 +17,7 @@ def simulate_ranked_signals(
     detection: Annotated[float, typer.Option(help="P_D, the chance to hear a beacon.")] = 0.7,
     clutter_rate: Annotated[float, typer.Option(help="Mean number of false signals a day.")] = 4.0,
     sigma: Annotated[float, typer.Option(help="Standard deviation of an arrival time, s.")] = 0.02,
-    seed: Seed = 0,
+    seed: SeedOption = 0,
 ) -> None:
     """Simulate the signals of a float in the plane (speed 1), with the true sources and positions."""
     import numpy as np

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placet.data import DataError, Queries
-from placet.data.parts import DerivedPiece, Summary, summary_of
+from placet.data.parts import DerivedPiece, PieceSummary, summary_of
 from placet.io.files import NamedBytes
 from placet.io.formats import FORMATS
 from placet.io.tables.row_sources import Delimited, Lazy, open_part
@@ -175,7 +175,7 @@ class Survey(DerivedPiece):
     def key(self) -> str:
         return f"survey-{self.base.key}"
 
-    def load(self) -> list[Summary]:
+    def load(self) -> list[PieceSummary]:
         data = self.base.load()
         names = self.base.list_names(data)
         return summary_of(data, hashes(names) if names else None)

@@ -9,7 +9,7 @@ from typing import Any
 from placet.data import Comparisons, DataError, Parts, Queries, Rankings
 from placet.data.arrays import distinct
 from placet.data.engines.serial import Engine, add, engine_of
-from placet.data.parts import Log, Summary, first_span
+from placet.data.parts import Log, PieceSummary, first_span
 from placet.io.features import QIDS
 from placet.io.formats import FORMATS, choose_format, expand, formats_with
 from placet.io.ratings import KNOWN
@@ -18,7 +18,7 @@ from placet.io.scanning.split_files import spans_of
 from placet.io.tables.ballot_tables import find_columns
 from placet.io.tables.column_names import find_column, split_names
 from placet.io.tables.row_sources import Delimited, Lazy
-from placet.io.tables.tables import Sample, Table, take_sample
+from placet.io.tables.tables import FileHead, Table, take_sample
 from placet.io.text import Problems
 
 PART_BYTES = 1 << 26
@@ -77,7 +77,7 @@ def scan(
     return Parts.from_summaries(pieces, found, worker, log, items or ())
 
 
-def _survey(engine: Engine, pieces: Sequence[FilePiece], log: Log) -> list[Summary]:
+def _survey(engine: Engine, pieces: Sequence[FilePiece], log: Log) -> list[PieceSummary]:
     surveys = [Survey(piece) for piece in pieces]
     found, read = engine.sum(_itself, surveys, (), name="vocabulary", merge=add)
     log.note("vocabulary", read, None, None)
@@ -89,8 +89,8 @@ def _itself(value: Any) -> Any:
 
 
 def _same_features(
-    engine: Engine, pieces: list[FilePiece], found: list[Summary], log: Log
-) -> tuple[list[FilePiece], list[Summary]]:
+    engine: Engine, pieces: list[FilePiece], found: list[PieceSummary], log: Log
+) -> tuple[list[FilePiece], list[PieceSummary]]:
     """Give all parts the same features: the union of their names, or for LETOR text the largest number."""
     if len({(one.n_features, one.features) for one in found}) == 1:
         return pieces, found
@@ -135,7 +135,7 @@ def _first_pieces(
     return pieces
 
 
-def _head_of(sample: Sample, path: str, part_bytes: int) -> Sample:
+def _head_of(sample: FileHead, path: str, part_bytes: int) -> FileHead:
     """The sample with only the first rows of a long table, so that few cells are read to guess the format."""
     part = sample.table.parts[0] if sample.table is not None and len(sample.table.parts) == 1 else None
     if isinstance(part, Lazy):

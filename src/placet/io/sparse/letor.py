@@ -19,7 +19,7 @@ from placet.io.files import COMPRESSED, Source, name_of, open_bytes, read_lines,
 from placet.io.sparse import sparse_text
 from placet.io.sparse.relations import read_relations
 from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Block, Buffers, DenseTable, Sparse
-from placet.io.tables.tables import Sample
+from placet.io.tables.tables import FileHead
 from placet.io.text import OnError, Problems, format_number, parse_whole, quote
 from placet.kernels import interpreted
 
@@ -30,14 +30,14 @@ _NULL = re.compile(r"\s[0-9]+:NULL(?:\s|$|#)")
 _DOCID = re.compile(r"docid\s*=\s*(\S+)")
 
 
-def looks_like_letor(sample: Sample) -> dict[str, Any] | None:
+def looks_like_letor(sample: FileHead) -> dict[str, Any] | None:
     """Match ``1 qid:..`` or ``1 1:..``; without ``qid:``, the sizes of the queries are in ``FILE.query`` next to it."""
     if not _LINE.match(sample.first):
         return None
     return {} if " qid:" in sample.first else {"group": _sizes_beside(sample.source)}
 
 
-def looks_like_letor_agg(sample: Sample) -> dict[str, Any] | None:
+def looks_like_letor_agg(sample: FileHead) -> dict[str, Any] | None:
     """Match LETOR text with a NULL."""
     ranks = _LINE.match(sample.first) and any(_NULL.search(line.partition("#")[0]) for line in sample.lines)
     return {} if ranks or sample.suffix == ".agg" else None

@@ -22,7 +22,7 @@ _SHAPES = {
 }
 
 
-class Rows:
+class DocumentIndex:
     """Index of documents: (query, document) -> row, and the queries of each document."""
 
     def __init__(self, qid: Sequence[Hashable], query: NDArray[np.int64], doc: Sequence[str | None]) -> None:
@@ -57,7 +57,7 @@ def read_relations(
     """
     from scipy.sparse import csr_matrix
 
-    rows = Rows(qid, query, doc)
+    rows = DocumentIndex(qid, query, doc)
     found, notes = {}, []
     for name, source in sources.items():
         read = _READERS[one_of(name, _READERS, "relation")]
@@ -80,7 +80,7 @@ def read_relations(
 
 
 def _entries(
-    source: Source, name: str, read: "Callable[[list[str], Rows], list[Entry]]", rows: Rows
+    source: Source, name: str, read: "Callable[[list[str], DocumentIndex], list[Entry]]", rows: DocumentIndex
 ) -> tuple[list[Entry], int]:
     """The entries of a file, and its number of lines."""
     problems = Problems(name_of(source), may_skip=False)
@@ -99,7 +99,7 @@ def _entries(
     return entries, lines
 
 
-def _similarity(words: list[str], rows: Rows) -> list[Entry]:
+def _similarity(words: list[str], rows: DocumentIndex) -> list[Entry]:
     if words[0].startswith("qid:"):
         return _similarity_by_number(words, rows)
     if len(words) != 4:
@@ -110,7 +110,7 @@ def _similarity(words: list[str], rows: Rows) -> list[Entry]:
     return [] if a is None or b is None or a == b else [(a, b, value)]
 
 
-def _similarity_by_number(words: list[str], rows: Rows) -> list[Entry]:
+def _similarity_by_number(words: list[str], rows: DocumentIndex) -> list[Entry]:
     """Entries of ``qid:10 qdid:1 3:0.7 2:0.5``, where documents are numbered from 1 within the query."""
     q = rows.query_of.get(words[0].removeprefix("qid:"))
     own = parse_whole(words[1].removeprefix("qdid:")) if len(words) > 1 and words[1].startswith("qdid:") else None
@@ -127,13 +127,13 @@ def _similarity_by_number(words: list[str], rows: Rows) -> list[Entry]:
     return [(first + own - 1, first + int(other or 0) - 1, value) for other, value in others if other != own]
 
 
-def _link(words: list[str], rows: Rows) -> list[Entry]:
+def _link(words: list[str], rows: DocumentIndex) -> list[Entry]:
     if len(words) != 2:
         raise ValueError(f"{len(words)} columns; there must be 2")
     return rows.pairs(words[0], words[1], 1.0) if words[0] != words[1] else []
 
 
-def _page(words: list[str], rows: Rows) -> list[Entry]:
+def _page(words: list[str], rows: DocumentIndex) -> list[Entry]:
     if len(words) not in (2, 5):
         raise ValueError(f"{len(words)} columns; there must be 2 or 5")
     return rows.pairs(words[-1], words[0], 1.0) if words[-1] not in ("-1", words[0]) else []
@@ -146,7 +146,7 @@ def _value(text: str) -> float:
     return value
 
 
-_READERS: dict[str, Callable[[list[str], Rows], list[Entry]]] = {
+_READERS: dict[str, Callable[[list[str], DocumentIndex], list[Entry]]] = {
     "similarity": _similarity,
     "links": _link,
     "sitemap": _page,

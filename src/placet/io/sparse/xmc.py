@@ -15,7 +15,7 @@ from placet.data.arrays import offsets_from_sizes
 from placet.io.files import Source, name_of, open_bytes, read_lines, write_lines
 from placet.io.sparse import sparse_text
 from placet.io.sparse.sparse_text import MAX_FEATURES, Bad, Block, Buffers, DenseTable
-from placet.io.tables.tables import Sample
+from placet.io.tables.tables import FileHead
 from placet.io.text import OnError, Problems, parse_decimal, parse_whole, quote
 from placet.kernels import interpreted
 
@@ -67,7 +67,7 @@ def is_xmc(first: str, suffix: str = "") -> bool:
     return suffix == ".xmc" or (len(header) == 3 and all(parse_whole(token) is not None for token in header))
 
 
-def looks_like_xmc(sample: Sample) -> dict[str, Any] | None:
+def looks_like_xmc(sample: FileHead) -> dict[str, Any] | None:
     """Match a header of three whole numbers, followed by a line with features."""
     header = is_xmc(sample.first) and (len(sample.lines) < 2 or ":" in sample.lines[1])
     return {} if header else None

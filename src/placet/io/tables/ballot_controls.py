@@ -18,7 +18,7 @@ from placet.data import DataError, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.io.tables.column_names import name_in_brackets, plain_name, split_names
 from placet.io.tables.controls import MOST_VALUES, Term, find_terms, row_terms
-from placet.io.tables.tables import Rows
+from placet.io.tables.tables import TableRows
 from placet.io.text import quote
 
 EVERY = "items"
@@ -75,7 +75,7 @@ def columns_of(names: Sequence[str], control: str | Sequence[str] | None, wide: 
 class RowControls:
     """Values of the controls in the rows of a table, read before bad rows are reported."""
 
-    rows: Rows
+    rows: TableRows
     requests: list[ControlRequest]
 
     def __post_init__(self) -> None:

@@ -14,11 +14,11 @@ from placet.io.battles import SIDES
 from placet.io.tables.ballot_controls import RowControls, find_controls
 from placet.io.tables.cells import Column, as_number, join_columns, repeated_pairs
 from placet.io.tables.column_names import ABOUT, COUNTS, find_column, name_in_brackets, plain_name
-from placet.io.tables.tables import Rows, Table
+from placet.io.tables.tables import Table, TableRows
 from placet.io.text import quote
 
-Layout = Literal["long", "ranks", "scores", "places", "orders"]
-LAYOUTS: tuple[Layout, ...] = ("long", "ranks", "scores", "places", "orders")
+BallotLayout = Literal["long", "ranks", "scores", "places", "orders"]
+LAYOUTS: tuple[BallotLayout, ...] = ("long", "ranks", "scores", "places", "orders")
 # Column names that are recognized by default.
 BALLOTS = ("ballot", "ballot_id", "voter", "voter_id", "respondent", "respondent_id", "judge", "judge_id", "agent")
 ITEMS = ("item", "candidate", "option", "alternative", "item_id", "candidate_id", "name")
@@ -51,10 +51,10 @@ _LONG = "name the columns with ballot=, item=, rank="
 
 
 @dataclass
-class Columns:
+class ColumnRoles:
     """The columns of a table by role."""
 
-    layout: Layout
+    layout: BallotLayout
     main: list[str]  # ballot, item and rank; or one column per item or place; or the column of orders
     special: dict[str, str] = field(default_factory=dict)  # weight, agent, instance
     control: list[str] = field(default_factory=list)
@@ -81,12 +81,12 @@ def place_number(name: str) -> int | None:
 
 def find_columns(
     table: Table,
-    layout: Layout | None,
+    layout: BallotLayout | None,
     keys: tuple[str | None, str | None, str | None],
     special: Mapping[str, str | None],
     items: Sequence[Hashable] | None,
     ignore: Sequence[str],
-) -> Columns | None:
+) -> ColumnRoles | None:
     """The columns of ballots: those given, or else found by names and cells; ``None`` if there are none."""
     names = [name for name in table.names if name not in ignore]
     chosen = {what: name or find_column(names, known) for (what, name), known in zip(special.items(), _SPECIAL)}
@@ -97,31 +97,31 @@ def find_columns(
         found[0] = found[0] or special.get("agent")  # without a ballot column, each voter has one ballot
         if layout == "long" or all(found):
             default = zip(found, ("ballot", "item", "rank"))
-            return Columns("long", [name or key for name, key in default], extra)
+            return ColumnRoles("long", [name or key for name, key in default], extra)
     rest = [name for name in rest if name != keys[0]]
     if layout is not None:
         main = _columns_of(table, layout, rest, items) if rest else []
         if not main:
             raise DataError(f"{table.name}: no columns of ballots among {table.names}; {WIDE}")
-        return Columns(layout, main, extra)
+        return ColumnRoles(layout, main, extra)
     places, orders = _place_columns(rest), _order_columns(table, rest)
     ranks = _rank_columns(table, rest, items)
     if places and ranks:
         raise DataError(f"{table.name}: the columns {table.names} may be read in two ways; {WIDE}")
     if places:
-        return Columns("places", places, extra)
+        return ColumnRoles("places", places, extra)
     if ranks:
-        return Columns("ranks", ranks, extra)
+        return ColumnRoles("ranks", ranks, extra)
     if len(orders) > 1:
         said = " or ".join(f"ignore={[name for name in orders if name != one]}" for one in orders)
         raise DataError(f"{table.name}: {' and '.join(map(repr, orders))} all hold orders; say {said}")
-    return Columns("orders", orders, extra) if orders else None
+    return ColumnRoles("orders", orders, extra) if orders else None
 
 
 _SPECIAL = (COUNTS, ("agent",), ("instance",))
 
 
-def _columns_of(table: Table, layout: Layout, rest: list[str], items: Sequence[Hashable] | None) -> list[str]:
+def _columns_of(table: Table, layout: BallotLayout, rest: list[str], items: Sequence[Hashable] | None) -> list[str]:
     """The columns of a given layout."""
     if layout == "places":
         return _place_columns(rest) or rest
@@ -209,7 +209,7 @@ def _separator(cells: Sequence[str]) -> str | None:
 
 def read_columns(
     table: Table,
-    columns: Columns,
+    columns: ColumnRoles,
     items: Sequence[Hashable] | None,
     parse: Callable[[str], Any],
     control: str | Sequence[str] | None = None,
@@ -246,13 +246,13 @@ class Special:
         return chosen | {"weight": None if self.weight is None else self.weight[rows]}
 
 
-def _special(rows: Rows, special: dict[str, str]) -> Special:
+def _special(rows: TableRows, special: dict[str, str]) -> Special:
     weight = rows.numbers(special["weight"], positive=True) if "weight" in special else None
     return Special(weight, {what: rows.labels(special[what]) for what in ("agent", "instance") if what in special})
 
 
 def _from_long(
-    rows: Rows, keys: list[str], others: dict[str, str], items: Sequence[Hashable] | None
+    rows: TableRows, keys: list[str], others: dict[str, str], items: Sequence[Hashable] | None
 ) -> tuple[Rankings, Ints]:
     """The ballots, and the table row of each of their rows."""
     who, what = rows.labels(keys[0]), rows.labels(keys[1])
@@ -284,7 +284,7 @@ def _from_long(
     return Rankings.from_codes(code[order], tier[order], offsets, found, **special.of(first)), good[order]
 
 
-def _same_in_ballot(rows: Rows, name: str, values: NDArray[Any], cells: Sequence[Any], start: Ints) -> None:
+def _same_in_ballot(rows: TableRows, name: str, values: NDArray[Any], cells: Sequence[Any], start: Ints) -> None:
     rows.reject(
         values != values[start],
         name,
@@ -294,7 +294,7 @@ def _same_in_ballot(rows: Rows, name: str, values: NDArray[Any], cells: Sequence
 
 
 def _from_ranks(
-    rows: Rows, names: list[str], special: Special, items: Sequence[Hashable] | None, scores: bool
+    rows: TableRows, names: list[str], special: Special, items: Sequence[Hashable] | None, scores: bool
 ) -> Rankings:
     """Ballots from a column per item; cells are ranks, or scores (higher is better)."""
     what = "score" if scores else "rank"
@@ -322,14 +322,14 @@ def _from_ranks(
     )
 
 
-def _ballots(rows: Rows) -> Ints:
+def _ballots(rows: TableRows) -> Ints:
     good = rows.good_rows()
     if not len(good):
         raise DataError(f"{rows.table.name}: no ballots; {WIDE}")
     return good
 
 
-def _from_places(rows: Rows, names: list[str], special: Special, items: Sequence[Hashable] | None) -> Rankings:
+def _from_places(rows: TableRows, names: list[str], special: Special, items: Sequence[Hashable] | None) -> Rankings:
     """Ballots from a column per place; cells are items."""
     places = []
     for name in names:
@@ -361,7 +361,7 @@ def _from_places(rows: Rows, names: list[str], special: Special, items: Sequence
 
 
 def _from_orders(
-    rows: Rows, name: str, special: Special, items: Sequence[Hashable] | None, parse: Callable[[str], Any]
+    rows: TableRows, name: str, special: Special, items: Sequence[Hashable] | None, parse: Callable[[str], Any]
 ) -> Rankings:
     """Ballots from one column of orders in text: ``A > B = C``, or names separated by ; | or ,"""
     column = rows.column(name)

@@ -18,7 +18,7 @@ from placet.data.arrays import Floats
 from placet.data.times import Times, time_column
 from placet.io.tables.cells import as_number
 from placet.io.tables.column_names import find_column, plain_name, split_names
-from placet.io.tables.tables import Rows
+from placet.io.tables.tables import TableRows
 
 MOST_VALUES = 200
 _ONE_HOT = re.compile(r"\s*one[-_ ]hot\s*\((.*)\)\s*", re.IGNORECASE)
@@ -64,7 +64,7 @@ def _term(names: Sequence[str], text: str) -> Term:
     return Term(name, pair, inside is not None)
 
 
-def control_table(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
+def control_table(rows: TableRows, terms: Sequence[Term]) -> dict[str, Floats]:
     """The columns (rows,) of the controls by name; rows without a number are rejected."""
     found: dict[str, Floats] = {}
     for term in terms:
@@ -76,7 +76,7 @@ def control_table(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
     return found
 
 
-def row_terms(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
+def row_terms(rows: TableRows, terms: Sequence[Term]) -> dict[str, Floats]:
     """`control_table` for rows that are compared with one another: the smallest value of a one-hot column is left out,
     since the columns would otherwise add up to 1 in every row.
     """
@@ -89,7 +89,7 @@ def row_terms(rows: Rows, terms: Sequence[Term]) -> dict[str, Floats]:
     return found
 
 
-def _numbers(rows: Rows, name: str) -> Floats:
+def _numbers(rows: TableRows, name: str) -> Floats:
     """A column as numbers, with 1 and 0 for true and false."""
     words = {"true": 1.0, "false": 0.0}
     said = rows.column(name).values
@@ -100,7 +100,7 @@ def _numbers(rows: Rows, name: str) -> Floats:
     return rows.numbers(name, "name the columns with control=")
 
 
-def _one_hot(rows: Rows, term: Term, values: Sequence[Floats]) -> dict[str, Floats]:
+def _one_hot(rows: TableRows, term: Term, values: Sequence[Floats]) -> dict[str, Floats]:
     """One-hot columns of whole numbers; for a difference, the smallest is left out, as it is implied by the others."""
     for name, column in zip(term.columns, values):
         say = partial(_not_whole, rows, name)
@@ -119,11 +119,11 @@ def _one_hot(rows: Rows, term: Term, values: Sequence[Floats]) -> dict[str, Floa
     }
 
 
-def _not_whole(rows: Rows, name: str, row: int) -> str:
+def _not_whole(rows: TableRows, name: str, row: int) -> str:
     return f"{name} {rows.quote(name, row)} is no whole number"
 
 
-def read_times(rows: Rows, name: str) -> Times:
+def read_times(rows: TableRows, name: str) -> Times:
     """A column of dates or numbers; rows without one are rejected, and get an arbitrary time."""
     column = rows.column(name, "name the column with time=")
     rows.reject(column.is_missing(), name, f"{name} is missing", "fill it in")

@@ -42,7 +42,7 @@ WIDE = 200  # with more columns, rows are filtered column by column
 _ROW, _COUNT = "\0row", "\0count"  # columns added to those of a file
 
 
-class Part:
+class RowSource:
     """A source of rows: ``names`` are its columns, ``load`` loads some of them, ``lines`` are the line numbers of rows.
 
     ``load(names, distinct)`` returns the cells of each column, the record number of each row, and how often each row
@@ -60,7 +60,7 @@ class Part:
 
 
 @dataclass
-class InMemory(Part):
+class InMemory(RowSource):
     """Columns in memory.
 
     ``records`` are the record numbers of the rows (default: 0, 1, ...); record ``k`` is in line ``line_of[k]``, or in
@@ -87,7 +87,7 @@ class InMemory(Part):
 
 
 @dataclass
-class Lazy(Part):
+class Lazy(RowSource):
     """A Polars query, for Parquet files and for Polars and Arrow frames."""
 
     name: str
@@ -110,7 +110,7 @@ class Lazy(Part):
 
 
 @dataclass
-class Delimited(Part):
+class Delimited(RowSource):
     """CSV and similar text, read by Polars, or record by record if it is malformed, so that bad lines can be named."""
 
     name: str
@@ -268,7 +268,7 @@ def open_part(
     separator: str | None,
     problems: Problems,
     base: int,
-) -> Part:
+) -> RowSource:
     name = name_of(source)
     head, source = peek(source)
     kind = format or ("parquet" if head[:4] == b"PAR1" else FORMAT_OF.get(bare_suffix(source)) or _text_format(head))
@@ -302,7 +302,7 @@ def sniff_separator(head: bytes) -> str | None:
     return best
 
 
-def from_frame(frame: Any) -> Part:
+def from_frame(frame: Any) -> RowSource:
     if isinstance(frame, Mapping):
         columns = {str(name): _cells(values) for name, values in frame.items()}
         sizes = {name: len(values) for name, values in columns.items()}
@@ -335,7 +335,7 @@ def _cells(values: Any) -> Any:
     return values.to_list() if hasattr(values, "to_list") else list(values)
 
 
-def _from_parquet(source: str | bytes, name: str) -> Part:
+def _from_parquet(source: str | bytes, name: str) -> RowSource:
     import polars as pl
 
     try:
@@ -345,7 +345,7 @@ def _from_parquet(source: str | bytes, name: str) -> Part:
         raise _not_parquet(name, error) from None
 
 
-def _from_jsonl(text: str, name: str, problems: Problems, base: int) -> Part:
+def _from_jsonl(text: str, name: str, problems: Problems, base: int) -> RowSource:
     values: list[Any] = []
     lines: list[int] = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -361,7 +361,7 @@ def _from_jsonl(text: str, name: str, problems: Problems, base: int) -> Part:
     return _from_objects(values, name, lines)
 
 
-def _from_json(text: str, name: str, problems: Problems, base: int) -> Part:
+def _from_json(text: str, name: str, problems: Problems, base: int) -> RowSource:
     way_out = "write a list of objects: [{...}, {...}]"
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
@@ -392,7 +392,7 @@ def _note_other(value: Any, place: int, problems: Problems, way_out: str) -> Non
         problems.add(place, "object", f"{quote(json.dumps(value))} is not an object", way_out)
 
 
-def _from_objects(values: list[Any], name: str, lines: list[int] | None) -> Part:
+def _from_objects(values: list[Any], name: str, lines: list[int] | None) -> RowSource:
     """A row per object; other values have already been reported, and are skipped."""
     rows = [value for value in values if isinstance(value, dict)]
     records = np.array([k for k, value in enumerate(values) if isinstance(value, dict)], np.int64)

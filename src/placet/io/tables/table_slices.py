@@ -8,7 +8,7 @@ import numpy as np
 
 from placet.data import DataError
 from placet.io.formats import expand, read
-from placet.io.tables.tables import Rows, Table, read_table
+from placet.io.tables.tables import Table, TableRows, read_table
 from placet.io.text import OnError, Problems
 
 MOST_SLICES = 1000
@@ -22,13 +22,13 @@ class _Slice(Table):
     whole: Table = None  # type: ignore[assignment]
     by: str = ""
     code: int = 0
-    cache: dict[tuple[tuple[str, ...], bool], tuple[Rows, Any]] = field(default_factory=dict)
+    cache: dict[tuple[tuple[str, ...], bool], tuple[TableRows, Any]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         return [name for name in super().names if name != self.by]
 
-    def rows(self, *names: str, distinct: bool = False) -> Rows:
+    def rows(self, *names: str, distinct: bool = False) -> TableRows:
         wanted = list(names or self.names)
         key = (tuple(wanted), distinct)
         if key not in self.cache:
@@ -40,7 +40,7 @@ class _Slice(Table):
         sizes = [len(cells) for cells in found.cells[self.by]]
         masks = np.split(keep, np.cumsum(sizes)[:-1])
         cells = {name: [_pick(part, mask) for part, mask in zip(found.cells[name], masks)] for name in wanted}
-        return Rows(self, cells, found.place[keep], found.count[keep])
+        return TableRows(self, cells, found.place[keep], found.count[keep])
 
 
 def read_slices(
@@ -65,7 +65,7 @@ def read_slices(
             f"{whole.name}: column {by!r} has {len(values):,} values; at most {MOST_SLICES} slices are read"
         )
     found: dict[Hashable, Any] = {}
-    cache: dict[tuple[tuple[str, ...], bool], tuple[Rows, Any]] = {}
+    cache: dict[tuple[tuple[str, ...], bool], tuple[TableRows, Any]] = {}
     for code, value in enumerate(values):
         problems = Problems(whole.name, on_error, whole.problems.unit)
         part = _Slice(whole.parts, problems, whole, by, code, cache)
@@ -76,7 +76,7 @@ def read_slices(
     return found
 
 
-def _codes(rows: Rows, by: str) -> tuple[Any, list[Hashable]]:
+def _codes(rows: TableRows, by: str) -> tuple[Any, list[Hashable]]:
     """The code of each row's value, and the values by first appearance in the table."""
     column = rows.column(by)
     values = [NO_VALUE if value is None else value for value in column.values]

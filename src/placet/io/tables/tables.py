@@ -14,7 +14,7 @@ from placet.data.errors import one_of
 from placet.io.escaping import in_sheet
 from placet.io.files import Source, bare_suffix, first_lines, name_of, peek, writing
 from placet.io.tables.cells import Column, as_number, as_numbers, code_cells, join_columns
-from placet.io.tables.row_sources import FORMAT_OF, FORMATS, Delimited, Part, from_frame, in_memory, open_part
+from placet.io.tables.row_sources import FORMAT_OF, FORMATS, Delimited, RowSource, from_frame, in_memory, open_part
 from placet.io.text import MOST_LISTED, OnError, Problems, plural, quote
 
 SUFFIXES = tuple(FORMAT_OF)  # suffixes of table files
@@ -26,7 +26,7 @@ _PART_BITS = 44  # a row of part k has the number (k << _PART_BITS) + its record
 class Table:
     """Named columns of one source, or of several with the same columns."""
 
-    parts: list[Part]
+    parts: list[RowSource]
     problems: Problems
     hidden: tuple[str, ...] = field(default=(), kw_only=True)  # columns to ignore
 
@@ -57,14 +57,14 @@ class Table:
     def _names_in_parts(self) -> list[frozenset[str]]:
         return [frozenset(part.names) for part in self.parts]
 
-    def rows(self, *names: str, distinct: bool = False) -> "Rows":
+    def rows(self, *names: str, distinct: bool = False) -> "TableRows":
         """The rows with the given columns (default: all); ``distinct``: equal rows may be merged and counted."""
         wanted = list(names or self.names)
         loaded = [part.load(wanted, distinct) for part in self.parts]
         place = np.concatenate([records + (k << _PART_BITS) for k, (_, records, _) in enumerate(loaded)])
         counts = [np.ones(len(records), np.int64) if n is None else n for _, records, n in loaded]
         cells = {name: [columns[k] for columns, _, _ in loaded] for k, name in enumerate(wanted)}
-        return Rows(self, cells, place, np.concatenate(counts))
+        return TableRows(self, cells, place, np.concatenate(counts))
 
     def note(self, kind: str, used: Sequence[str], words: Sequence[str] | None = None) -> str:
         """A note on how columns were read: "read as votes: model_a, model_b, winner; ignored: date, judge".
@@ -92,7 +92,7 @@ def _list(names: Sequence[str], most: int = 8) -> str:
 
 
 @dataclass
-class Rows:
+class TableRows:
     """Some columns of a table.  Row ``r`` represents ``count[r]`` equal rows, the first of them at ``place[r]``."""
 
     table: Table
@@ -200,7 +200,7 @@ class Rows:
 
 
 @dataclass
-class Sample:
+class FileHead:
     """The evidence for recognizing a format: the suffix and first lines of a text, or the columns of a table.
 
     ``source`` can be read from the start; ``lines`` are the first lines that are neither blank nor comments, and
@@ -227,17 +227,17 @@ class Sample:
         return self.lines[0].partition("#")[0] if self.lines else ""
 
 
-def take_sample(source: Any, on_error: OnError) -> Sample:
+def take_sample(source: Any, on_error: OnError) -> FileHead:
     """Take a sample of a path, an open file, a frame, or a list of these."""
     first = source[0] if isinstance(source, list) else source
     if isinstance(first, Table) or in_memory(first):
-        return Sample(source, "<frame>", "", [], "", read_table(source, on_error), on_error)
+        return FileHead(source, "<frame>", "", [], "", read_table(source, on_error), on_error)
     head, held = peek(first)
     source = [held, *source[1:]] if isinstance(source, list) else held
     suffix, name = bare_suffix(first), name_of(first)
     text = head.decode("utf-8-sig", errors="replace")
     table = read_table(source, on_error) if suffix in SUFFIXES or head[:4] == b"PAR1" else None
-    return Sample(source, name, suffix, first_lines(head, 200), text, table, on_error)
+    return FileHead(source, name, suffix, first_lines(head, 200), text, table, on_error)
 
 
 def _number_or_nan(cell: Any) -> float:

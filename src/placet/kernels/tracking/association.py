@@ -18,7 +18,7 @@ TINY = 1e-30
 SMALLEST = 1e-280  # sums of density products below this are recomputed in log space
 
 
-class Step(NamedTuple):
+class SignalStep(NamedTuple):
     """One time step, in the form passed to the kernels."""
 
     shift: np.ndarray  # (sources,): the mean arrival is shift + distance / speed

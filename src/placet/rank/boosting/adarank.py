@@ -12,7 +12,7 @@ from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.metrics import metric as metric_of
 from placet.rank.boosting import weak_rankers
-from placet.rank.boosting.additive import Additive, NewTerm, Round
+from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm
 from placet.rank.listwise import similarity
 from placet.rank.ranker import mean_defined
 
@@ -58,7 +58,7 @@ class AdaRank(Additive):
         learners: str | Sequence[str] = "feature",
         thresholds: int = 15,
         repeats: int | None = 3,
-        kernels: Sequence[similarity.Kernel] = ("cosine",),
+        kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
         engine: str = "lightgbm",
         leaves: int = 16,
@@ -117,7 +117,7 @@ class AdaRank(Additive):
             own = per_query(s)[counts]
             P = prior * np.exp(-own)
             P /= P.sum()
-            return NewTerm(function, alpha * unit, Round(name, alpha, gamma, mean_defined(own), None))
+            return NewTerm(function, alpha * unit, BoostingRound(name, alpha, gamma, mean_defined(own), None))
 
         on_training = lambda n: self.rounds_[-1].value if n else -np.inf  # noqa: E731
         best, stopped = self._boost(model, groups, valid, make, instead=on_training)
@@ -129,7 +129,7 @@ class AdaRank(Additive):
         fixed: list[tuple[str, Floats, Any, float]],
         values: Floats,
         turned: Floats,
-        trees: "weak_rankers.Trees | None",
+        trees: "weak_rankers.TreeLearner | None",
         P: Floats,
         counts: Any,
         resting: int,

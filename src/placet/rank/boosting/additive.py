@@ -12,12 +12,12 @@ from placet.kernels.rank import weak_learners as kernels
 from placet.rank.boosting import weak_rankers
 from placet.rank.listwise import similarity
 from placet.rank.ranker import Ranker
-from placet.rank.saving.fitted_state import Array, Number, Record, Several, holds
+from placet.rank.saving.fitted_state import Array, Number, Several, TupleOf, holds
 from placet.rank.trees.tree_arrays import check_nodes
 from placet.rank.validation import Best
 
 
-class Round(NamedTuple):
+class BoostingRound(NamedTuple):
     """One round of boosting: the learner added, its factor, and its edge <gradient, h> / (|gradient|_1 |h|_inf)."""
 
     learner: str
@@ -32,7 +32,7 @@ class NewTerm(NamedTuple):
 
     function: Any
     factor: float
-    round: Round
+    round: BoostingRound
 
 
 class Additive(Ranker):
@@ -47,7 +47,7 @@ class Additive(Ranker):
     n_rounds: int
     subsample: float = 1.0
     feature_fraction: float = 1.0
-    kernels: Sequence[similarity.Kernel]
+    kernels: Sequence[similarity.SimilarityKernel]
     bandwidth: float
     engine: str
     leaves: int
@@ -56,7 +56,7 @@ class Additive(Ranker):
     metric: str
     random_state: int
     center: bool = False
-    rounds_: list[Round]
+    rounds_: list[BoostingRound]
 
     _state = holds(
         level_=Number(),
@@ -67,7 +67,7 @@ class Additive(Ranker):
         node_threshold_=Array("nodes"),
         roots_=Array("trees", dtype="int64", low=0),
         scale_=Array("kernels", above=0),
-        rounds_=Several(Record(((str,), (float,), (float,), (float,), (float, None)))),
+        rounds_=Several(TupleOf(((str,), (float,), (float,), (float,), (float, None)))),
     )
 
     def _new_sum(self, queries: Queries) -> "Sum":
@@ -182,7 +182,7 @@ class Additive(Ranker):
     def from_saved(cls, params: dict[str, Any], state: dict[str, Any] | None) -> Self:
         ranker = super().from_saved(params, state)
         if state is not None:
-            ranker.rounds_ = [Round(*row) for row in ranker.rounds_]
+            ranker.rounds_ = [BoostingRound(*row) for row in ranker.rounds_]
         return ranker
 
     def _check_state(self) -> None:

@@ -9,7 +9,7 @@ from placet.data import Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.losses import Bound
-from placet.rank.boosting.additive import Additive, NewTerm, Round, reason_no_edge
+from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm, reason_no_edge
 from placet.rank.boosting.score_level import best_constant
 from placet.rank.controls import effects_of
 from placet.rank.listwise import similarity
@@ -99,7 +99,7 @@ class ConsistentBooster(Additive):
         learning_rate: float = 1.0,
         subsample: float = 1.0,
         feature_fraction: float = 1.0,
-        kernels: Sequence[similarity.Kernel] = ("cosine",),
+        kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
         engine: str = "lightgbm",
         leaves: int = 16,
@@ -166,7 +166,7 @@ class ConsistentBooster(Additive):
                 return reason_no_step(n, value, new_value, alpha)
             s, value, d = after, new_value, new_d
             step_controls()
-            return NewTerm(function, alpha, Round(name, float(alpha), float(gamma), float(value), None))
+            return NewTerm(function, alpha, BoostingRound(name, float(alpha), float(gamma), float(value), None))
 
         best, stopped = self._boost(model, groups, valid, make)
         self.controls_: dict[str, float] = {} if effects is None else effects.values_after(best.state)

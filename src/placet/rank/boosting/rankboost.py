@@ -14,7 +14,7 @@ from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.kernels.ranges import descending_order
 from placet.kernels.rank import exponential_pairs as kernels
-from placet.rank.boosting.additive import Additive, NewTerm, Round, reason_no_edge
+from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm, reason_no_edge
 from placet.rank.listwise import similarity
 
 
@@ -72,7 +72,7 @@ class RankBoost(Additive):
         step: str = "bound",
         balance: str = "pairs",
         learning_rate: float = 1.0,
-        kernels: Sequence[similarity.Kernel] = ("cosine",),
+        kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
         engine: str = "lightgbm",
         leaves: int = 16,
@@ -105,7 +105,7 @@ class RankBoost(Additive):
             raise ValueError("learning_rate must be above 0 and min_edge not negative")
         model = self._new_sum(queries)
         groups = self._families(queries, model)
-        pairs = Pairs(queries, self.balance)
+        pairs = OrderedPairs(queries, self.balance)
         s = np.zeros(pairs.n_rows)
         start, potential = pairs.log_sum(s)
 
@@ -118,7 +118,7 @@ class RankBoost(Additive):
             alpha = self.learning_rate * step
             s = s + alpha * h
             log_z, potential = pairs.log_sum(s)
-            return NewTerm(function, alpha * unit, Round(name, float(alpha), abs(r), log_z - start, None))
+            return NewTerm(function, alpha * unit, BoostingRound(name, float(alpha), abs(r), log_z - start, None))
 
         best, stopped = self._boost(model, groups, valid, make)
         self.fit_summary_ = self._summary(best, stopped, 0.0)
@@ -136,7 +136,7 @@ class RankBoost(Additive):
         return found
 
 
-class Pairs:
+class OrderedPairs:
     """The ordered pairs of all lists; rows are in the caller's order."""
 
     def __init__(self, queries: Queries, balance: str) -> None:

@@ -27,7 +27,7 @@ EXPONENTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
 N_BINS = 255
 
 
-class Nodes(NamedTuple):
+class TreeNodes(NamedTuple):
     """A regression tree; node 0 is the root, a node with feature -1 is a leaf; x <= threshold goes left."""
 
     feature: Ints
@@ -41,11 +41,11 @@ class Nodes(NamedTuple):
         kernels.add_trees(X, *self, np.zeros(1, np.int64), out)
         return out
 
-    def times(self, factor: float) -> "Nodes":
+    def times(self, factor: float) -> "TreeNodes":
         return self._replace(value=factor * self.value)
 
 
-class Columns:
+class ColumnLearner:
     """h = a column of a table; with ``center``, minus its mean over the training rows, and also h = a constant.
 
     Neither changes the order; both let the scores fit a shift without spending features on it.
@@ -165,7 +165,7 @@ class Stumps:
 
     def _stump(self, f: int, b: int, left: float, right: float) -> tuple[Floats, Any]:
         """The stump with these values on the two sides of edge b of feature f: on the training rows, and as nodes."""
-        nodes = Nodes(
+        nodes = TreeNodes(
             np.array([f, -1, -1]),
             np.array([self.edges[f][b], 0.0, 0.0]),
             np.array([1, 0, 0]),
@@ -175,7 +175,7 @@ class Stumps:
         return np.where(self.bins[f] <= b, left, right), ("tree", nodes)
 
 
-class Trees:
+class TreeLearner:
     """h = a regression tree fitted to -d by least squares, grown by LightGBM or scikit-learn."""
 
     def __init__(self, X: Floats, engine: str, leaves: int, min_rows: int, random_state: int) -> None:
@@ -208,7 +208,7 @@ def _edges(x: Floats) -> Floats:
     return np.where(middle < values[1:], middle, values[:-1])
 
 
-def _sklearn_tree(family: Trees, target: Floats, rows: Ints | None, columns: Ints | None) -> Nodes | None:
+def _sklearn_tree(family: TreeLearner, target: Floats, rows: Ints | None, columns: Ints | None) -> TreeNodes | None:
     from sklearn.tree import DecisionTreeRegressor
 
     X = family.X if rows is None else family.X[rows]
@@ -222,7 +222,7 @@ def _sklearn_tree(family: Trees, target: Floats, rows: Ints | None, columns: Int
     inner = grown.feature >= 0
     feature = np.where(inner, names[np.where(inner, grown.feature, 0)], -1)
     left, right = np.where(inner, grown.children_left, 0), np.where(inner, grown.children_right, 0)
-    return Nodes(
+    return TreeNodes(
         feature.astype(np.int64),
         np.ascontiguousarray(grown.threshold, np.float64),
         left.astype(np.int64),
@@ -231,7 +231,7 @@ def _sklearn_tree(family: Trees, target: Floats, rows: Ints | None, columns: Int
     )
 
 
-def _lightgbm_tree(family: Trees, target: Floats, rows: Ints | None, columns: Ints | None) -> Nodes | None:
+def _lightgbm_tree(family: TreeLearner, target: Floats, rows: Ints | None, columns: Ints | None) -> TreeNodes | None:
     lgb = lightgbm()
     names = None if columns is None else columns.tolist()
     common = {"verbosity": -1, "min_data_in_leaf": family.min_rows, "deterministic": True, "force_row_wise": True}
@@ -259,7 +259,7 @@ def _lightgbm_tree(family: Trees, target: Floats, rows: Ints | None, columns: In
     if forest.feature[0] < 0:
         return None
     feature, left, right = (part.astype(np.int64) for part in (forest.feature, forest.left, forest.right))
-    return Nodes(feature, forest.threshold, left, right, forest.value)
+    return TreeNodes(feature, forest.threshold, left, right, forest.value)
 
 
 def listwise_table(X: Any, z: Floats, offsets: Ints) -> Floats:
@@ -296,13 +296,13 @@ def families(
         dense = np.ascontiguousarray(need_dense(X, f"learners {of_dense} need", "'feature'"), np.float64)
     for name in learners:
         if name == "feature":
-            found[name] = Columns(np.asfortranarray(X) if isinstance(X, np.ndarray) else csc_array(X), center)
+            found[name] = ColumnLearner(np.asfortranarray(X) if isinstance(X, np.ndarray) else csc_array(X), center)
         elif name == "listwise":
-            found[name] = Columns(np.asfortranarray(listwise), center)
+            found[name] = ColumnLearner(np.asfortranarray(listwise), center)
         elif name == "stump":
             assert dense is not None
             found[name] = Stumps(dense)
         else:
             assert dense is not None
-            found[name] = Trees(dense, engine, leaves, min_rows, random_state)
+            found[name] = TreeLearner(dense, engine, leaves, min_rows, random_state)
     return found

@@ -12,7 +12,7 @@ from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.metrics import metric as metric_of
 from placet.rank.boosting import weak_rankers
-from placet.rank.boosting.additive import Additive, Round
+from placet.rank.boosting.additive import Additive, BoostingRound
 from placet.rank.listwise import similarity
 from placet.rank.ranker import mean_defined
 
@@ -60,7 +60,7 @@ class CoordinateAscent(Additive):
         starts: int = 2,
         learners: str | Sequence[str] = "feature",
         thresholds: int = 15,
-        kernels: Sequence[similarity.Kernel] = ("cosine",),
+        kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
         tol: float = 1e-3,
         metric: str = "ndcg@10",
@@ -134,7 +134,7 @@ class CoordinateAscent(Additive):
                     s = s + changes[top] * table[k]
             length = float(np.abs(w).sum())
             w, s = w / length, s / length
-            self.rounds_.append(Round("feature", 1.0, value - before, value, None))
+            self.rounds_.append(BoostingRound("feature", 1.0, value - before, value, None))
             quality = best.see(w.copy())
             self.rounds_[-1] = self.rounds_[-1]._replace(validation=quality if best.validates else None)
             if value - before < self.tol:

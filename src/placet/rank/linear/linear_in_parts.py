@@ -19,12 +19,12 @@ from placet.rank.linear.feature_tables import (
     squared_gaps,
     times,
 )
-from placet.rank.linear.penalized_loss import Objective
+from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.ranker import mean_defined
 
 
-class PartsObjective(Objective):
-    """`Objective` for queries in parts: the same value and derivatives, summed over the parts."""
+class PartsObjective(PenalizedLoss):
+    """`PenalizedLoss` for queries in parts: the same value and derivatives, summed over the parts."""
 
     def __init__(
         self,
@@ -67,16 +67,16 @@ def _bound_part(
     shift: Floats,
     scale: Floats,
     products: Products | None,
-) -> Objective:
+) -> PenalizedLoss:
     X = queries.X if products is None else products.table(queries.X)
-    return Objective.of_part(X, queries.lists(), loss, params, total, shift, scale)
+    return PenalizedLoss.of_part(X, queries.lists(), loss, params, total, shift, scale)
 
 
-def _value(part: Objective, x: Floats) -> tuple[float, Floats]:
+def _value(part: PenalizedLoss, x: Floats) -> tuple[float, Floats]:
     return part(x)
 
 
-def _hvp(part: Objective, x: Floats, v: Floats) -> Floats:
+def _hvp(part: PenalizedLoss, x: Floats, v: Floats) -> Floats:
     return part.hvp(x, v)
 
 

@@ -15,7 +15,7 @@ from placet.optim import Fit, by_products, lbfgs, newton, sgd
 from placet.rank.linear import linear_in_parts
 from placet.rank.linear.checkpoint import start_weights, write_weights
 from placet.rank.linear.feature_tables import Products, SideBySide, times
-from placet.rank.linear.penalized_loss import Objective
+from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
 from placet.rank.trees.monotone import directions
@@ -147,14 +147,14 @@ class LinearRanker(Ranker):
         n_columns = self.n_features_in_ + len(self.pairs_)
         n_queries = queries.n_lists if isinstance(queries, Parts) else len(queries)
         if isinstance(queries, Parts):
-            objective: Objective = self._parts_objective(queries, params)
+            objective: PenalizedLoss = self._parts_objective(queries, params)
         else:
             X = self._table(queries.X)
             X = X if self._control is None else SideBySide(X, self._control[0])
             of_controls = None
             if self._control is not None and self.control_l2 is not None:
                 of_controls = np.full(self._control[0].shape[1], float(self.control_l2))
-            objective = Objective(X, queries.lists(), self.loss, self.l2, self.standardize, params, of_controls)
+            objective = PenalizedLoss(X, queries.lists(), self.loss, self.l2, self.standardize, params, of_controls)
         if self._start is not None:
             weights, constant, learned = start_weights(self._start, n_columns)
             known = getattr(self._start, "controls_", {})
@@ -184,7 +184,7 @@ class LinearRanker(Ranker):
             **best.summary(),
         }
 
-    def _parts_objective(self, parts: Parts, params: Mapping[str, Any]) -> Objective:
+    def _parts_objective(self, parts: Parts, params: Mapping[str, Any]) -> PenalizedLoss:
         record = self._loss_record()
         if self.solver == "sgd" or record.reweights or record.samples:
             able = [name for name, loss in LOSSES.items() if not (loss.samples or loss.reweights)]
@@ -195,7 +195,7 @@ class LinearRanker(Ranker):
         return linear_in_parts.PartsObjective(parts, self.loss, self.l2, self.standardize, params, self._products())
 
     @contextlib.contextmanager
-    def _checkpoint(self, best: Best[Floats], objective: Objective) -> Iterator[None]:
+    def _checkpoint(self, best: Best[Floats], objective: PenalizedLoss) -> Iterator[None]:
         """If an engine fails, save the best weights so far in a file."""
         try:
             yield
@@ -205,7 +205,7 @@ class LinearRanker(Ranker):
                 write_weights(error, weights, constant, objective.learned_at(best.state))
             raise
 
-    def _solve(self, objective: Objective, n_queries: int, best: Best[Floats]) -> Fit:
+    def _solve(self, objective: PenalizedLoss, n_queries: int, best: Best[Floats]) -> Fit:
         after, start = self._after(best), objective.start
         if self.solver == "sgd":
             rng = np.random.default_rng(self.random_state)
@@ -307,7 +307,7 @@ class LinearRanker(Ranker):
 
 
 def minimize_reweighted(
-    objective: Objective,
+    objective: PenalizedLoss,
     x: Floats,
     after: Callable[[Floats, float], None],
     *,

@@ -12,7 +12,7 @@ from placet.losses import Bound
 from placet.rank.linear.feature_tables import moments, times, transposed_times
 
 
-class Objective:
+class PenalizedLoss:
     """Penalized loss per unit weight in x = (weights of standardized columns, constant, learned parameters).
 
     s = (X - shift) / scale @ w + constant, computed as X @ (w / scale) + (constant - shift @ (w / scale)), so that the

@@ -15,18 +15,18 @@ from placet.losses import Bound
 from placet.losses.bregman import PSI
 from placet.optim import ConvergenceWarning, lbfgs
 from placet.rank.linear.feature_tables import times
-from placet.rank.linear.penalized_loss import Objective
+from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.ranker import Ranker
-from placet.rank.saving.fitted_state import Array, Fitted, Maybe, Number, holds
+from placet.rank.saving.fitted_state import Array, Maybe, Number, RankerOf, holds
 
-State = tuple[Floats, Floats, float, Ranker | None]
+SurrogateState = tuple[Floats, Floats, float, Ranker | None]
 """alpha, linear weights, their constant, and the final ranker."""
 
 GRID = 1 / 64  # search points are multiples of it, so that no point is fitted twice
 
 
 @dataclass
-class Search:
+class PatternSearch:
     """Result of a pattern search: the best point, its value, and all points tried with their values, in order."""
 
     x: Floats
@@ -41,7 +41,7 @@ def pattern_search(
     step: float = 0.5,
     least_step: float = 1 / 16,
     max_evaluations: int = 200,
-) -> Search:
+) -> PatternSearch:
     """Maximize ``fun`` over x >= 0 without derivatives, from every start; ``fun`` may be piecewise constant.
 
     From a point, one coordinate at a time is moved up or down by the step; the first better point is accepted and the
@@ -80,7 +80,7 @@ def pattern_search(
                 x, value = found
                 length = min(2 * length, step)
     best = max(tried, key=lambda point: point[1])
-    return Search(best[0], best[1], tried)
+    return PatternSearch(best[0], best[1], tried)
 
 
 def _better_neighbor(
@@ -154,7 +154,7 @@ class SurrogateSearch(Ranker):
         coef_=Array("features"),
         intercept_=Number(),
         tried_=Array("tried", "psi and value"),
-        final_=Maybe(Fitted()),
+        final_=Maybe(RankerOf()),
     )
 
     def __init__(
@@ -232,7 +232,7 @@ class SurrogateSearch(Ranker):
         if self.final_ is not None and self.final_.fit_summary_["interrupted"]:
             self.fit_summary_["interrupted"] = True
 
-    def _fit_at(self, alpha: Floats, queries: Queries, valid: Queries | None, path: "Path | None") -> "State":
+    def _fit_at(self, alpha: Floats, queries: Queries, valid: Queries | None, path: "Path | None") -> "SurrogateState":
         """The state for one alpha: weights from the path, or a final ranker; a single psi_k uses its own loss."""
         if path is not None:
             return (alpha, *path.at(alpha), None)
@@ -273,7 +273,7 @@ class SurrogateSearch(Ranker):
             raise DataError(f"there are too few queries to hold out a share of them ({n}); give a validation set")
 
 
-def _scores_of(state: State, queries: Queries) -> Floats:
+def _scores_of(state: SurrogateState, queries: Queries) -> Floats:
     _, coef, intercept, final = state
     return times(queries.X, coef) + intercept if final is None else final._scores(queries)
 
@@ -289,7 +289,7 @@ class Path:
     def __init__(self, queries: Queries, psi: Sequence[str], l2: float, beta: float, tol: float, max_iter: int) -> None:
         self.tol, self.max_iter, self.lists = tol, max_iter, queries.lists()
         self.params: dict[str, Any] = {"psi": tuple(psi), "beta": beta}
-        self.objective = Objective(queries.X, self.lists, "bregman", l2, True, self.params)
+        self.objective = PenalizedLoss(queries.X, self.lists, "bregman", l2, True, self.params)
         self.points: list[tuple[Floats, Floats]] = []
 
     def nearest(self, alpha: Floats) -> Floats:

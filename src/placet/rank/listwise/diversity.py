@@ -18,7 +18,7 @@ from placet.metrics import metric as metric_of
 from placet.rank.linear.surrogate_search import pattern_search
 from placet.rank.listwise import similarity
 from placet.rank.listwise.reranker import base_scores, check_kernels, fit_base
-from placet.rank.ranker import Ids, Progress, Ranker, as_queries, check_columns, mean_defined
+from placet.rank.ranker import Ids, Ranker, TrainingProgress, as_queries, check_columns, mean_defined
 from placet.rank.saving.fitted_state import Array, Base, holds
 
 Similar = Callable[[int], Floats]
@@ -122,7 +122,7 @@ class DiversityReranker(Ranker):
     def __init__(
         self,
         base: Any = 0,
-        kernels: Sequence[similarity.Kernel] = ("cosine",),
+        kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         metric: str = "alpha_ndcg@10",
         *,
         bandwidth: float = 0.25,
@@ -142,7 +142,7 @@ class DiversityReranker(Ranker):
         *,
         weight: ArrayLike | None = None,
         valid: Any = None,
-        progress: Progress | None = None,
+        progress: TrainingProgress | None = None,
         start: Any = None,
         engine: Any = None,
         control: Any = None,
@@ -237,7 +237,7 @@ class DiversityReranker(Ranker):
         b = similarity.normalize(base_scores(self.base_, queries)[:, None], queries.offsets)[:, 0]
         return b, [self._similar(kernel, queries) for kernel in self.kernels], queries.offsets
 
-    def _similar(self, kernel: similarity.Kernel, queries: Queries) -> Callable[[int, int], Similar]:
+    def _similar(self, kernel: similarity.SimilarityKernel, queries: Queries) -> Callable[[int, int], Similar]:
         """(a, b) -> (i -> similarities of row i of the list to all its rows)."""
         X, offsets = queries.X, queries.offsets
         if kernel == "cosine":

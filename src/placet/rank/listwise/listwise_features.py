@@ -13,7 +13,7 @@ from placet.rank.linear.feature_tables import need_dense, reduce_per_list
 from placet.rank.linear.linear_ranker import LinearRanker
 from placet.rank.listwise import similarity
 from placet.rank.ranker import Ranker
-from placet.rank.saving.fitted_state import Fitted, holds
+from placet.rank.saving.fitted_state import RankerOf, holds
 
 PARTS = ("deviation", "place", "similarity")
 
@@ -46,14 +46,14 @@ class ListwiseFeatures(Ranker):
     """
 
     takes_control = True
-    _state = holds(base_=Fitted())
+    _state = holds(base_=RankerOf())
 
     def __init__(
         self,
         base: Ranker | None = None,
         parts: Sequence[str] = PARTS,
         *,
-        kernels: Sequence[similarity.Kernel] = ("cosine",),
+        kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
         metric: str = "ndcg@10",
     ) -> None:

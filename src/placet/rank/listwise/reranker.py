@@ -85,7 +85,7 @@ class ListwiseReranker(WithLevel):
     def __init__(
         self,
         base: Any = 0,
-        kernels: Sequence[similarity.Kernel] = ("cosine",),
+        kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         loss: str = "bregman-ce",
         terms: int = 1,
         *,
@@ -123,7 +123,7 @@ class ListwiseReranker(WithLevel):
         b, T = self._parts(queries, b)
         deviation = T.std(axis=0)
         scale = np.where(deviation > 0, deviation, 1.0)
-        problem = _Problem(b, T / scale, Bound(self.loss, queries.lists(), params))
+        problem = _TermObjective(b, T / scale, Bound(self.loss, queries.lists(), params))
         base = np.array([[0.0, 1.0]]), np.zeros((1, T.shape[1]))
         judge = None
         if valid is not None:
@@ -148,7 +148,7 @@ class ListwiseReranker(WithLevel):
             **best.summary(),
         }
 
-    def _path(self, problem: "_Problem", l2: float) -> Any:
+    def _path(self, problem: "_TermObjective", l2: float) -> Any:
         """Yield (v, w) with one term, two terms, ...; stop early when another term does not lower the loss."""
         v, w = np.array([[0.0, 1.0]]), problem.first_term(l2, self.max_iter)[None]
         yield v, w
@@ -222,7 +222,7 @@ def list_scores(b: Floats, T: Floats, terms: Terms, offsets: Ints) -> Floats:
     return out
 
 
-class _Problem:
+class _TermObjective:
     """The loss as a function of the weights of the first term and its level, or of another term."""
 
     def __init__(self, b: Floats, z: Floats, bound: Bound) -> None:

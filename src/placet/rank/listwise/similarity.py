@@ -25,8 +25,8 @@ from placet.kernels.rank import inner_products as kernels
 from placet.rank.linear.feature_tables import need_dense
 
 Pairwise = Callable[[Any, Any], Any]
-Kernel = str | Pairwise
-Relations = Mapping[str, Any] | None
+SimilarityKernel = str | Pairwise
+ListRelations = Mapping[str, Any] | None
 
 BLOCK = 2048
 FEATURE_KERNELS = ("cosine", "gaussian")
@@ -71,7 +71,12 @@ def cosine_product(U: Any, offsets: Ints, v: Floats) -> Floats:
 
 
 def sums(
-    chosen: Sequence[Kernel], X: Any, offsets: Ints, relations: Relations = None, *, bandwidth: float = 0.25
+    chosen: Sequence[SimilarityKernel],
+    X: Any,
+    offsets: Ints,
+    relations: ListRelations = None,
+    *,
+    bandwidth: float = 0.25,
 ) -> Floats:
     """sum_{j != i} S_k(x_i, x_j) for every kernel k, (rows, kernels); 0 for the only row of a list."""
     out = np.zeros((X.shape[0], len(chosen)))
@@ -124,7 +129,7 @@ def gaussian_table(X: Any, offsets: Ints) -> Floats:
     return normalize(need_dense(X, "the gaussian kernel needs", "the kernel 'cosine'"), offsets)
 
 
-def relation(relations: Relations, name: str) -> Any:
+def relation(relations: ListRelations, name: str) -> Any:
     """The named relation as CSR, transposed if the name ends with ".T"."""
     known = relations or {}
     if name in known:
@@ -137,7 +142,7 @@ def relation(relations: Relations, name: str) -> Any:
     )
 
 
-def _relation_sums(name: str, relations: Relations) -> Floats:
+def _relation_sums(name: str, relations: ListRelations) -> Floats:
     matrix = relation(relations, name)
     return np.asarray(matrix.sum(axis=1), dtype=np.float64).ravel() - matrix.diagonal()
 

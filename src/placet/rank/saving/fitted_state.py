@@ -21,7 +21,7 @@ from placet.rank.trees.tree_arrays import Forest
 Sizes = dict[str, int]
 
 
-class Part(Protocol):
+class Attribute(Protocol):
     """Specification of one fitted attribute."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
@@ -102,7 +102,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class RankerOf:
     """A fitted Placet ranker."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
@@ -126,7 +126,7 @@ class Base:
 
 
 @dataclass(frozen=True)
-class Trees:
+class TreesOf:
     """Trees over all features."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
@@ -143,7 +143,7 @@ class Trees:
 class Several:
     """A list of at least ``least`` such values."""
 
-    part: Part
+    part: Attribute
     least: int = 0
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
@@ -154,7 +154,7 @@ class Several:
 
 
 @dataclass(frozen=True)
-class Record:
+class TupleOf:
     """A tuple of values, each of one of the named types: str, float, int, None."""
 
     kinds: tuple[tuple[type | None, ...], ...]
@@ -171,7 +171,7 @@ class Record:
 class Maybe:
     """Such a value, or None."""
 
-    part: Part
+    part: Attribute
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
         return None if value is None else self.part.refuse(value, sizes)
@@ -188,7 +188,7 @@ class ColumnNames:
 
 
 @dataclass(frozen=True)
-class Summary:
+class SummaryOf:
     """The summary of a fit: plain values by name, including whether it was interrupted."""
 
     def refuse(self, value: Any, sizes: Sizes) -> str | None:
@@ -197,7 +197,7 @@ class Summary:
         return None
 
 
-def holds(**parts: Part) -> Mapping[str, Part]:
+def holds(**parts: Attribute) -> Mapping[str, Attribute]:
     """The ``_state`` of a class: the names of its fitted attributes, each with its specification.
 
     >>> sorted(holds(coef_=Array("features"), intercept_=Number()))
@@ -206,10 +206,10 @@ def holds(**parts: Part) -> Mapping[str, Part]:
     return types.MappingProxyType(parts)
 
 
-COMMON: dict[str, Part] = {
+COMMON: dict[str, Attribute] = {
     "n_features_in_": Number(low=0, whole=True),
     "features_": Maybe(ColumnNames()),
-    "fit_summary_": Summary(),
+    "fit_summary_": SummaryOf(),
 }
 """Fitted attributes of every ranker."""
 
@@ -219,7 +219,7 @@ def is_fitted(value: Any) -> bool:
     return hasattr(type(value), "from_saved") and hasattr(value, "n_features_in_")
 
 
-def fitted_attributes(kind: type) -> dict[str, Part]:
+def fitted_attributes(kind: type) -> dict[str, Attribute]:
     """All fitted attributes of a ranker class, with their specifications."""
     own = getattr(kind, "_state", None)
     if not isinstance(own, Mapping) or not all(hasattr(part, "refuse") for part in own.values()):

@@ -9,9 +9,17 @@ import numpy as np
 from placet.data import DataError, Queries, concat
 from placet.data.parameters import check_parameters
 from placet.metrics import metric as metric_of
-from placet.rank.ranker import Progress, mean_defined
+from placet.rank.ranker import TrainingProgress, mean_defined
 from placet.rank.search.blend import Blend
-from placet.rank.search.candidate_search import Clock, Member, Search, Split, Trial, build_ranker, check_candidates
+from placet.rank.search.candidate_search import (
+    CandidateSearch,
+    FittedCandidate,
+    Split,
+    TimeLimit,
+    Trial,
+    build_ranker,
+    check_candidates,
+)
 from placet.rank.search.candidates import SHORT_LIST, Candidate, draw_candidates, random_candidates
 from placet.rank.search.stacking import random_parts, stacked_weights
 
@@ -91,7 +99,7 @@ def autorank(
     folds: int | None = None,
     rotate: bool = False,
     random_state: int = 0,
-    progress: Progress | None = None,
+    progress: TrainingProgress | None = None,
 ) -> Choice:
     """Fit the first ``budget`` candidates (None: all) on ``train`` and keep the best by ``metric`` on ``valid``.
 
@@ -156,8 +164,8 @@ def autorank(
     splits, notes = _split_queries(train, valid, folds, rotate, random_state)
     if folds is not None:
         _check_parts(splits, metric)
-    clock = Clock(seconds)
-    search = Search(splits, metric, blend, random_state, clock, progress, rotate)
+    clock = TimeLimit(seconds)
+    search = CandidateSearch(splits, metric, blend, random_state, clock, progress, rotate)
     best = search.run(chosen, random_candidates(random_state) if endless else None)
     notes += _note_on_coverage(best.state, splits)
     if clock.over:
@@ -228,7 +236,7 @@ def _check_parts(splits: Sequence[Split], metric: str) -> None:
             )
 
 
-def _note_on_coverage(members: Sequence[Member], splits: Sequence[Split]) -> tuple[str, ...]:
+def _note_on_coverage(members: Sequence[FittedCandidate], splits: Sequence[Split]) -> tuple[str, ...]:
     """Say which parts no member left out, if there are any: the value does not include their queries."""
     covered = {k for member in members for k in member.scores}
     absent = [str(k) for k in range(1, len(splits) + 1) if k - 1 not in covered]
@@ -241,7 +249,7 @@ def _note_on_coverage(members: Sequence[Member], splits: Sequence[Split]) -> tup
 
 
 def _blend_members(
-    members: Sequence[Member], splits: Sequence[Split], metric: str, stack: bool, random_state: int
+    members: Sequence[FittedCandidate], splits: Sequence[Split], metric: str, stack: bool, random_state: int
 ) -> tuple[Any, Any]:
     """Combine all members into one fitted ranker; also return their weights."""
     weights = np.full(len(members), 1.0 / len(members))
@@ -256,7 +264,7 @@ def _blend_members(
     return Blend.of(rankers, splits[0][1], metric, spreads=spreads, weights=each), weights
 
 
-def _held_out_value(members: Sequence[Member], weights: Any, splits: Sequence[Split], metric: str) -> float:
+def _held_out_value(members: Sequence[FittedCandidate], weights: Any, splits: Sequence[Split], metric: str) -> float:
     """Mean of the metric over all queries, each scored by the members' fits that held it out."""
     values = []
     for k, (_, valid) in enumerate(splits):

@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Ints, list_of_rows
-from placet.rank.ranker import Ranker, Scores
-from placet.rank.saving.fitted_state import Array, Fitted, Several, holds
+from placet.rank.ranker import Ranker, ScoreColumn
+from placet.rank.saving.fitted_state import Array, RankerOf, Several, holds
 
 
 class Blend(Ranker):
@@ -31,7 +31,7 @@ class Blend(Ranker):
 
     learns_from = "rankers"
     _state = holds(
-        members_=Several(Fitted(), least=1), spread_=Array("members", above=0), weight_=Array("members", low=0)
+        members_=Several(RankerOf(), least=1), spread_=Array("members", above=0), weight_=Array("members", low=0)
     )
 
     def __init__(self, rankers: Sequence[Ranker] = (), *, metric: str = "ndcg@10") -> None:
@@ -101,7 +101,7 @@ class Blend(Ranker):
         if not abs(self.weight_.sum() - 1.0) < 1e-9:
             raise DataError(f"the weights of the members sum to {self.weight_.sum()}, not to 1")
 
-    def _scores(self, queries: Queries) -> Scores:
+    def _scores(self, queries: Queries) -> ScoreColumn:
         out = np.zeros(len(queries.grade))
         for member, unit, weight in zip(self.members_, self.spread_, self.weight_):
             if weight > 0.0:
@@ -109,7 +109,7 @@ class Blend(Ranker):
         return out
 
 
-def spread(s: Scores, offsets: Ints) -> float:
+def spread(s: ScoreColumn, offsets: Ints) -> float:
     """Root mean square deviation of scores from the mean of their list; 1 if the scores of every list are constant.
 
     >>> spread(np.array([1.0, 3.0, 7.0]), np.array([0, 2, 3])).round(4)  # deviations 1, 1 and 0

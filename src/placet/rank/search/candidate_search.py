@@ -13,7 +13,7 @@ from placet.data.arrays import Floats
 from placet.data.parameters import check_parameters
 from placet.metrics import metric as metric_of
 from placet.metrics import summary
-from placet.rank.ranker import Progress, Ranker, ranker_class
+from placet.rank.ranker import Ranker, TrainingProgress, ranker_class
 from placet.rank.search.blend import spread
 from placet.rank.search.candidates import Candidate
 from placet.rank.validation import Best
@@ -41,7 +41,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class FittedCandidate:
     """A fitted candidate: one ranker per split, and the spread of its scores on the validation part.
 
     ``scores`` maps the index of a split to the validation scores there, divided by their spread.
@@ -66,7 +66,7 @@ class OutOfTime(KeyboardInterrupt):
     """Raised in a fit when time runs out; as after Ctrl-C, the fit keeps its best state so far."""
 
 
-class Clock:
+class TimeLimit:
     """Time limit of a search; None is unlimited."""
 
     def __init__(self, seconds: float | None) -> None:
@@ -88,7 +88,7 @@ class Clock:
             raise OutOfTime
 
 
-class Search:
+class CandidateSearch:
     """Fit candidates on every split and keep the ``size`` best by ``metric``; ties go to the earlier candidate.
 
     With ``rotate``, each candidate is fitted on one split only, in turn.
@@ -100,8 +100,8 @@ class Search:
         metric: str,
         size: int,
         random_state: int,
-        clock: Clock,
-        tell: Progress | None,
+        clock: TimeLimit,
+        tell: TrainingProgress | None,
         rotate: bool = False,
     ) -> None:
         self.splits, self.metric, self.size, self.random_state = splits, metric, size, random_state
@@ -112,9 +112,11 @@ class Search:
         self.fits_on = [0] * len(splits)  # candidates fitted on each split
         self.failed_on = [0] * len(splits)  # candidates that failed on each split since the last that did not
 
-    def run(self, candidates: Sequence[Candidate], draws: Iterable[Candidate] | None = None) -> Best[list[Member]]:
+    def run(
+        self, candidates: Sequence[Candidate], draws: Iterable[Candidate] | None = None
+    ) -> Best[list[FittedCandidate]]:
         """Try the candidates in order, then ``draws`` until time is up; the best members are the state returned."""
-        best: Best[list[Member]] = Best()
+        best: Best[list[FittedCandidate]] = Best()
         total = None if draws is not None else len(candidates) * len(self._next_splits())
         with best:
             for candidate in chain(candidates, draws or ()):
@@ -133,7 +135,9 @@ class Search:
             raise kind(words) from self.failures[0]
         return best
 
-    def _try(self, candidate: Candidate, total: int | None, best: Best[list[Member]]) -> tuple[Member | None, bool]:
+    def _try(
+        self, candidate: Candidate, total: int | None, best: Best[list[FittedCandidate]]
+    ) -> tuple[FittedCandidate | None, bool]:
         """Fit a candidate on its splits; return it, or None if that failed, and whether a fit was interrupted."""
         start, own, before = time.perf_counter(), self._next_splits(), self.done
         fits: list[HeldOut] = []
@@ -166,7 +170,7 @@ class Search:
         self.trials.append(member.trial)
         return member, interrupted
 
-    def _fit(self, candidate: Candidate, k: int, progress: Progress | None) -> HeldOut:
+    def _fit(self, candidate: Candidate, k: int, progress: TrainingProgress | None) -> HeldOut:
         """Fit a candidate on split ``k`` and evaluate it there."""
         train, valid = self.splits[k]
         ranker = build_ranker(*candidate, self.metric, self.random_state).fit(train, valid=valid, progress=progress)
@@ -186,7 +190,7 @@ class Search:
         turns = [fits + max(0, failed - 2) for fits, failed in zip(self.fits_on, self.failed_on)]
         return [min(every, key=lambda k: (turns[k], (k - len(self.trials)) % len(every)))]
 
-    def _report(self, total: int | None, best: Best[list[Member]]) -> None:
+    def _report(self, total: int | None, best: Best[list[FittedCandidate]]) -> None:
         """Report the number of fits and their total, extrapolated from elapsed time if only time ends the search."""
         if self.tell is None:
             return
@@ -196,20 +200,20 @@ class Search:
         self.tell(self.done, total, None if best.empty else best.state[0].trial.value)
 
 
-def _summarize_fits(candidate: Candidate, fits: Mapping[int, HeldOut], start: float) -> Member:
+def _summarize_fits(candidate: Candidate, fits: Mapping[int, HeldOut], start: float) -> FittedCandidate:
     """Summarize the fits of a candidate, given by split."""
     found = summary(np.concatenate([fit.values for fit in fits.values()]))
     trial = Trial(*candidate, found.mean, found.stderr, time.perf_counter() - start)
     rankers, spreads = [fit.ranker for fit in fits.values()], [fit.spread for fit in fits.values()]
-    return Member(trial, tuple(rankers), tuple(spreads), {k: fit.scores for k, fit in fits.items()})
+    return FittedCandidate(trial, tuple(rankers), tuple(spreads), {k: fit.scores for k, fit in fits.items()})
 
 
-def best_first(members: Iterable[Member]) -> list[Member]:
+def best_first(members: Iterable[FittedCandidate]) -> list[FittedCandidate]:
     """Sort members by value; if they were evaluated on different splits, the best of each split, then the second, ...
 
     Ties go to the earlier member.
     """
-    by_split: dict[tuple[int, ...], list[Member]] = {}
+    by_split: dict[tuple[int, ...], list[FittedCandidate]] = {}
     for member in sorted(members, key=lambda member: -member.trial.value):
         by_split.setdefault(tuple(member.scores), []).append(member)
     return [member for row in zip_longest(*by_split.values()) for member in row if member is not None]

@@ -12,7 +12,7 @@ from placet.data.arrays import Floats, Ints, is_sparse, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.data.memory import refuse_beyond_memory
 from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING, ZERO
-from placet.rank.saving.fitted_state import Learned, Number, Trees, holds
+from placet.rank.saving.fitted_state import Learned, Number, TreesOf, holds
 from placet.rank.trees.tree_conversion import Tree, forest_of
 from placet.rank.trees.tree_ranker import Slopes
 from placet.rank.trees.tree_scores import OfTrees
@@ -65,7 +65,7 @@ class ForestRanker(OfTrees):
 
     needs = ("curvature",)
     _missing = "keep"
-    _state = holds(trees_=Trees(), learned_=Learned(), n_trees_=Number(low=0, whole=True))
+    _state = holds(trees_=TreesOf(), learned_=Learned(), n_trees_=Number(low=0, whole=True))
 
     def __init__(
         self,

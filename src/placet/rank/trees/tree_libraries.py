@@ -37,7 +37,7 @@ class Settings(NamedTuple):
     own: Mapping[str, Any]
 
 
-class Engine(Protocol):
+class TreeLibrary(Protocol):
     """Interface of an engine, constructed from (settings, queries, validation queries or None)."""
 
     def grow(self, slopes: Any) -> bool:

@@ -13,10 +13,10 @@ from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.losses import LOSSES, Bound, needs
 from placet.rank.controls import Effects, effects_of
-from placet.rank.saving.fitted_state import Learned, Number, Trees, holds
+from placet.rank.saving.fitted_state import Learned, Number, TreesOf, holds
 from placet.rank.trees.monotone import directions
 from placet.rank.trees.tree_arrays import Forest
-from placet.rank.trees.tree_libraries import BACKENDS, Engine, Settings, engine_errors, lightgbm, lightgbm_params
+from placet.rank.trees.tree_libraries import BACKENDS, Settings, TreeLibrary, engine_errors, lightgbm, lightgbm_params
 from placet.rank.trees.tree_scores import OfTrees
 from placet.rank.trees.trees_on_dask import best_number, grow_together
 from placet.rank.validation import Best
@@ -102,7 +102,7 @@ class TreeRanker(OfTrees):
 
     takes_parts = takes_control = True
     needs = ("curvature",)
-    _state = holds(trees_=Trees(), learned_=Learned(), n_trees_=Number(low=0, whole=True), controls_=Learned())
+    _state = holds(trees_=TreesOf(), learned_=Learned(), n_trees_=Number(low=0, whole=True), controls_=Learned())
     _missing = "keep"
     _factor: Floats | None = None  # (rows,) factors of the scores in the loss; set only by `placet.rank.clicks`
 
@@ -157,7 +157,7 @@ class TreeRanker(OfTrees):
         slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), self.learning_rate, self._factor
         with engine_errors(self.backend):
             thread = StepThread(queries.X.shape[0] * queries.n_features >= LARGE)
-            engine: Engine = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
+            engine: TreeLibrary = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
             best, self.n_trees_, self.trees_ = self._grow(engine, slopes, valid, thread)
         if not (self.trees_.feature >= 0).any():
             self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
@@ -230,7 +230,7 @@ class TreeRanker(OfTrees):
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
 
     def _grow(
-        self, engine: Engine, slopes: "Slopes", valid: Queries | None, thread: StepThread
+        self, engine: TreeLibrary, slopes: "Slopes", valid: Queries | None, thread: StepThread
     ) -> tuple[Best[int], int, Forest]:
         """Grow trees; return the training record (its state is the number of rounds), the best number, and the trees.
 

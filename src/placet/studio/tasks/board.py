@@ -32,7 +32,7 @@ MOST_INSTANCES = 2000
 TIME_WORDS = {"time", "date", "day", "month", "year", "timestamp", "tstamp", "when", "created", "datetime"}
 _RESULTS: "OrderedDict[str, Consensus | ConsensusSet]" = OrderedDict()
 
-Data = Rankings | Comparisons
+BoardData = Rankings | Comparisons
 T = TypeVar("T")
 
 
@@ -106,14 +106,14 @@ def asked_data(path: str, asked: Question) -> Any:
     return data[np.isin(data.agent, wanted)]
 
 
-def shown_data(path: str, asked: Question) -> Data:
+def shown_data(path: str, asked: Question) -> BoardData:
     """The data of the problem that is shown: all data, or those of one slice or contest."""
     data = asked_data(path, asked)
     if isinstance(data, Mapping):
         data = _part_named(data, asked.instance)
     elif isinstance(data, Rankings) and data.instance is not None:
         data = _part_named(dict(data.by_instance()), asked.instance)
-    return data.to_rankings() if isinstance(data, Scores) else cast(Data, data)  # one ballot per task
+    return data.to_rankings() if isinstance(data, Scores) else cast(BoardData, data)  # one ballot per task
 
 
 def board_of(whole: Consensus | ConsensusSet, instance: str) -> Consensus:
@@ -242,7 +242,7 @@ def pair(progress: Any, *, path: str, question: Mapping[str, Any], first: str, s
     return about | {"words": _why(about, data, asked.level)}
 
 
-def _between(data: Data, a: Hashable, b: Hashable) -> dict[str, Any]:
+def _between(data: BoardData, a: Hashable, b: Hashable) -> dict[str, Any]:
     """Votes or ballots that compare the two: for the first, for the second, ties; and some of the ballots."""
     if isinstance(data, Rankings):
         both = data.restricted([a, b])
@@ -273,7 +273,7 @@ def _ballots(data: Rankings, a: Hashable, b: Hashable) -> list[dict[str, Any]]:
     return found
 
 
-def _why(about: Mapping[str, Any], data: Data, level: float) -> str:
+def _why(about: Mapping[str, Any], data: BoardData, level: float) -> str:
     """Sentences on why one item is above the other."""
     a, b, what = about["above"], about["below"], "votes" if isinstance(data, Comparisons) else "ballots"
     direct = about["for_above"] + about["for_below"] + about["ties"]

@@ -18,7 +18,7 @@ from placet.io.files import NamedBytes, bare_suffix, first_lines, peek
 from placet.io.preferences import KNOWN as PREFERENCES
 from placet.io.ratings import KNOWN
 from placet.io.score_tables import ITEMS, QUESTIONS, SCORES, TASKS, task_columns
-from placet.io.tables.ballot_tables import LAYOUTS, Columns, find_columns
+from placet.io.tables.ballot_tables import LAYOUTS, ColumnRoles, find_columns
 from placet.io.tables.column_names import COUNTS, find_column, split_names
 from placet.io.tables.tables import SUFFIXES, Table, read_table, take_sample
 from placet.studio.file_lists import files_of, paths_of, source_of
@@ -255,7 +255,7 @@ def _of_preferences(table: Table, own: Mapping[str, Any]) -> dict[str, str]:
     return roles if len(roles) == len(PREFERENCES) else {}
 
 
-def _wide(found: Columns) -> dict[str, str]:
+def _wide(found: ColumnRoles) -> dict[str, str]:
     word = {"places": "a place", "orders": "orders"}.get(found.layout, "an item")
     return dict.fromkeys(found.main, word)
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 
 from placet.data import Comparisons
-from placet.data.times import Steps, Times
+from placet.data.times import Times, TimeSteps
 from placet.studio.question import Question
 from placet.studio.tasks.board import asked_data, first_part, shown_board
 
@@ -60,7 +60,7 @@ def step_for(times: Times) -> str | float:
     """The longest calendar step that divides the times into several steps; a round number if times are numbers."""
     first, last = times.min(), times.max()
     if times.dtype.kind == "M":
-        ends = {step: Steps(step, times).number(np.array([first, last])) for step in STEPS}
+        ends = {step: TimeSteps(step, times).number(np.array([first, last])) for step in STEPS}
         long = [step for step, (low, high) in ends.items() if high - low + 1 >= FEWEST_STEPS]
         return long[0] if long else STEPS[-1] if last > first else STEPS[0]
     if last <= first:
