@@ -13,8 +13,7 @@ from experiments.common import data_folder, letor_folds, letor_parts
 from placet.data import Lists, Queries
 from placet.kernels.losses import edge_pairs
 from placet.losses import LOSSES
-from placet.rank import ConsistentBooster, LinearRanker, ListwiseReranker, StructRank
-from placet.rank.listwise import similarity
+from placet.rank import ConsistentBooster, LinearRanker, ListwiseReranker, StructRank, similarity
 
 
 def training(name: str, shape: tuple[int, tuple[int, int], int]) -> Queries:

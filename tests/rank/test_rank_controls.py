@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 import placet
 from placet.data import DataError, Parts, Queries
-from placet.rank.linear.feature_tables import Products, ProductTable, SideBySide, moments, times, transposed_times
+from placet.rank.feature_tables import Products, ProductTable, SideBySide, moments, times, transposed_times
 from placet.rank.linear.linear_ranker import LinearRanker
 from placet.rank.ranker import RANKERS
 

@@ -119,10 +119,8 @@ def consensus(
     {'cats': ['a', 'b'], 'dogs': ['y', 'x']}
     """
     if isinstance(data, Mapping):
-        from placet.aggregate.result.slices import consensus_of_slices
-
         given: dict[str, Any] = {"bootstrap": bootstrap, "random_state": random_state, "start": start, **params}
-        return cast(ConsensusSet, consensus_of_slices(data, method, "slice", progress, **given))
+        return cast(ConsensusSet, _of_slices(data, method, "slice", progress, **given))
     if isinstance(data, Scores) and method not in SCORE_METHODS:
         notes_of_table = data.notes
         data = data.to_rankings()
@@ -171,6 +169,25 @@ def _algebra(method: str, n_items: int) -> AbstractContextManager[None]:
     """Limit the threads of linear algebra; rules that only count skip this, and need not load its libraries."""
     counts = method in RULES and RULES[method].power < 3
     return nullcontext() if counts else algebra_threads(n_items)
+
+
+def _of_slices(data: Mapping[Hashable, Any], method: str, by: str, progress: Any, **options: Any) -> Any:
+    """The consensus of every slice as a `ConsensusSet`, with ``by`` as the name of the slice column."""
+    if not data:
+        raise DataError("no slices; give a mapping of names to ballots or votes")
+    results: dict[Hashable, Consensus] = {}
+    for k, (name, part) in enumerate(data.items()):
+        try:
+            found = consensus(part, method, **options)
+        except DataError as error:
+            raise DataError(f"{by} {name!r}: {error}") from error
+        if isinstance(found, ConsensusSet):
+            raise DataError(f"{by} {name!r} holds several instances; slice data that are one problem")
+        results[name] = found
+        if progress is not None:
+            progress(k + 1, len(data))
+    params = next(iter(results.values())).params
+    return ConsensusSet(results, method=method, params=params, by=by)
 
 
 def _groups(

@@ -373,7 +373,7 @@ def make_ranker(name: str, loss: str, metric: str, given: dict[str, Any], seed: 
 def _value(name: str, value: Any, default: Any) -> Any:
     """A parameter from the command line: commas separate several values; a base may be a saved model."""
     from placet.rank import load
-    from placet.rank.trees.monotone import directions_from_text
+    from placet.rank.monotone import directions_from_text
 
     if name == "base" and isinstance(value, str) and Path(value).is_file():
         return load(value)

@@ -13,7 +13,7 @@ from placet.io.scanning.scan_files import scan
 from placet.io.score_tables import read_scores, write_scores
 from placet.io.sparse.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
 from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
-from placet.io.tables.table_slices import read_slices
+from placet.io.table_slices import read_slices
 from placet.io.text import DataWarning
 from placet.io.trec import Qrels, read_qrels, read_trec_run, write_qrels, write_trec_run
 

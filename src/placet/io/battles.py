@@ -10,7 +10,7 @@ from placet.data import Comparisons, DataError
 from placet.data.comparisons import OUTCOMES, Outcome
 from placet.io.files import Source
 from placet.io.tables.cells import Column, as_number, join_columns
-from placet.io.tables.column_names import COUNTS, find_column, find_pair, plain_name, split_names
+from placet.io.tables.column_names import COUNTS, SIDES, find_column, find_pair, plain_name, split_names
 from placet.io.tables.controls import control_table, find_terms, read_times
 from placet.io.tables.tables import FileHead, Table, TableRows, read_table, write_table
 from placet.io.text import OnError
@@ -25,18 +25,7 @@ WORDS: dict[Outcome, tuple[str, ...]] = {
     ),
 }
 _MEANING: dict[str, Outcome] = {word: outcome for outcome, words in WORDS.items() for word in words}
-# Pairs of columns that are the two sides of a battle, columns that say who won, and pairs of scores.
-_PAIRED = ("model", "player", "team", "item", "option", "candidate", "agent", "name", "system", "image", "side")
-SIDES = (
-    *((f"{what}_a", f"{what}_b") for what in _PAIRED),
-    *((f"{what}1", f"{what}2") for what in (*_PAIRED, "p")),
-    ("a", "b"),
-    ("left", "right"),
-    ("white", "black"),
-    ("home_team", "away_team"),
-    ("home", "away"),
-    ("first", "second"),
-)
+# Columns that say who won, and pairs of scores.
 WINNERS = ("winner", "result", "outcome", "preference", "preferred", "verdict", "vote", "choice", "ftr")
 SCORES = (
     ("score_a", "score_b"),

@@ -11,6 +11,7 @@ probabilities of win, loss and tie sum to 1.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -84,6 +85,10 @@ def outcome_costs(d: ArrayLike, model: str, tie: float = -math.inf) -> tuple[Flo
     return win.reshape(d.shape), loss.reshape(d.shape), tied.reshape(d.shape)
 
 
+TIES = {"none": "bradley-terry", "rao-kupper": "rao-kupper", "davidson": "davidson"}
+"""Family of ties -> model of a pair."""
+
+
 def outcome_probabilities(d: ArrayLike, model: str, tie: float = -math.inf) -> tuple[Floats, Floats, Floats]:
     """Probabilities that the first of a pair wins, loses and ties, at differences d of any shape."""
     win, loss, tied = outcome_costs(d, model, tie)
@@ -133,3 +138,8 @@ def davidson(lists: ListColumns, *, tie: float = 0.0) -> Plan:
     - log P(i > j) = log(e^{d/2} + e^{-d/2} + e^tie) - d/2; a tie has - tie in place of - d/2.  O(N^2) per list.
     """
     return _plan(lists, (kernels.davidson, float(tie)), kernels.davidson_second, float(tie))
+
+
+def win_probability(x: Any, y: Any, *, family: str, tie: float) -> Any:
+    """The probability that an item with score x strictly beats one with score y, without an order effect."""
+    return outcome_probabilities(np.subtract(x, y), TIES.get(family, family), tie)[0]

@@ -8,11 +8,11 @@ from placet.rank.ranker import RANKERS, load
 if TYPE_CHECKING:
     from placet.rank.boosting.adarank import AdaRank
     from placet.rank.boosting.consistent_booster import ConsistentBooster
+    from placet.rank.boosting.coordinate_ascent import CoordinateAscent
     from placet.rank.boosting.rankboost import RankBoost
     from placet.rank.clicks import ClickFit, choose_by_clicks, click_likelihood, fit_clicks
     from placet.rank.fusion import SupervisedFusion
     from placet.rank.labels import LabelRanker
-    from placet.rank.linear.coordinate_ascent import CoordinateAscent
     from placet.rank.linear.linear_ranker import LinearRanker
     from placet.rank.linear.surrogate_search import SurrogateSearch
     from placet.rank.listwise.crf import ContinuousCRF

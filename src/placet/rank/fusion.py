@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, list_of_rows
-from placet.rank.linear.feature_tables import reduce_per_list
+from placet.rank.feature_tables import reduce_per_list
 from placet.rank.ranker import Ranker, ranker_class
 from placet.rank.saving.fitted_state import Number, RankerOf, Several, holds
 from placet.rank.validation import Best

@@ -11,7 +11,7 @@ import numpy as np
 
 from placet.kernels.rank.tree_leaves import CATEGORY, DEFAULT_LEFT, NAN_IS_MISSING, ZERO_IS_MISSING
 from placet.lazy import import_optional
-from placet.rank.trees.tree_arrays import Forest
+from placet.rank.tree_arrays import Forest
 
 OPSET, TREE_OPSET, IR_VERSION = 17, 3, 8  # supported by runtimes since 2022
 

@@ -20,7 +20,7 @@ from placet.metrics import evaluate_parts
 from placet.metrics import metric as metric_of
 from placet.rank import probabilities
 from placet.rank.controls import ControlTable, control_rows
-from placet.rank.linear.feature_tables import to_dense
+from placet.rank.feature_tables import to_dense
 from placet.rank.saving import model_files
 from placet.rank.saving.fitted_state import Attribute, check_params, check_state, fitted_attributes, holds
 from placet.rank.sklearn_conventions import refuse_other_arguments, refuse_search_without_routing
@@ -43,7 +43,7 @@ RANKERS = Classes(
         "booster": "boosting.consistent_booster:ConsistentBooster",
         "rankboost": "boosting.rankboost:RankBoost",
         "adarank": "boosting.adarank:AdaRank",
-        "coordinate": "linear.coordinate_ascent:CoordinateAscent",
+        "coordinate": "boosting.coordinate_ascent:CoordinateAscent",
         "surrogate": "linear.surrogate_search:SurrogateSearch",
         "structrank": "listwise.structrank:StructRank",
         "listwise": "listwise.listwise_features:ListwiseFeatures",

@@ -13,11 +13,11 @@ from sklearn.base import clone
 from placet import simulate
 from placet.aggregate import consensus
 from placet.aggregate.pairs import pair_likelihood
-from placet.aggregate.pairs.bradley_terry import TIES, BradleyTerry, win_probability
+from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.aggregate.pairs.pair_bootstrap import gradients, sampler
 from placet.data import Comparisons, DataError, Lists, Rankings
 from placet.losses import LOSSES
-from placet.losses.pairwise import PAIR_MODELS, outcome_probabilities
+from placet.losses.pairwise import PAIR_MODELS, TIES, outcome_probabilities, win_probability
 
 FAMILIES = list(TIES)
 TIED = ["rao-kupper", "davidson"]

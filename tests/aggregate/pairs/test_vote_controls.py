@@ -14,9 +14,9 @@ from sklearn.linear_model import LogisticRegression
 import placet
 from placet import optim
 from placet.aggregate import consensus
-from placet.aggregate.pairs.bradley_terry import TIES, BradleyTerry
+from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons, DataError
-from placet.losses.pairwise import outcome_probabilities
+from placet.losses.pairwise import TIES, outcome_probabilities
 
 POINTS = 400 / np.log(10)
 

@@ -9,7 +9,7 @@ from placet.data import DataError, Parts, Queries
 from placet.data.engines.serial import EngineError
 from placet.metrics import evaluate, evaluate_parts
 from placet.rank import LinearRanker, TreeRanker
-from placet.rank.linear.feature_tables import moments
+from placet.rank.feature_tables import moments
 from placet.rank.linear.linear_in_parts import moments_of_parts
 
 

@@ -18,7 +18,7 @@ from placet.losses import LOSSES
 from placet.metrics import ndcg
 from placet.optim import ConvergenceWarning
 from placet.rank import LinearRanker
-from placet.rank.linear.feature_tables import Products, moments, times, transposed_times
+from placet.rank.feature_tables import Products, moments, times, transposed_times
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.simulate import queries
 

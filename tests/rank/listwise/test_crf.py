@@ -51,7 +51,7 @@ def test_beta_zero_is_a_linear_ranker(data):
 
 
 def test_cosine_makes_no_matrix_and_is_the_relation_of_cosines(data):
-    from placet.rank.listwise import similarity
+    from placet.rank import similarity
 
     U = similarity.unit_rows(data.X, data.offsets)
     S = csr_matrix((U @ U.T) * (data.query[:, None] == data.query))

@@ -11,8 +11,7 @@ from scipy.sparse import csr_matrix
 import placet
 from placet.data import DataError, Queries
 from placet.metrics import alpha_ndcg, compare, err_ia
-from placet.rank import DiversityReranker, TreeRanker, mmr
-from placet.rank.listwise import similarity
+from placet.rank import DiversityReranker, TreeRanker, mmr, similarity
 from placet.rank.listwise.diversity import simulated_intents, subtopic_judgments
 
 

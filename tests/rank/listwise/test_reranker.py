@@ -14,8 +14,7 @@ import placet
 from placet.data import DataError, Queries
 from placet.losses import Bound
 from placet.metrics import ndcg
-from placet.rank import LinearRanker, ListwiseReranker
-from placet.rank.listwise import similarity
+from placet.rank import LinearRanker, ListwiseReranker, similarity
 from placet.rank.listwise.reranker import _TermObjective, fit_base, list_scores
 
 

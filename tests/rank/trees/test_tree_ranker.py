@@ -16,8 +16,8 @@ from placet.data import DataError, Queries
 from placet.losses import LOSSES
 from placet.metrics import ndcg
 from placet.rank import LinearRanker, TreeRanker, boosting_objective
+from placet.rank.tree_arrays import Forest
 from placet.rank.trees import tree_ranker
-from placet.rank.trees.tree_arrays import Forest
 from placet.rank.trees.tree_ranker import FLOOR, Slopes
 from placet.simulate import queries
 

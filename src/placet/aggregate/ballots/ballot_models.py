@@ -24,11 +24,12 @@ from placet.aggregate.likelihood.existence import agent_factor, data_kind, notes
 from placet.aggregate.likelihood.prior import LEARN, WIDEST_PRIOR, check_prior, prior_note
 from placet.aggregate.likelihood.rater_posterior import check_rater_options, fit_raters
 from placet.aggregate.likelihood.raters import parse_kinds
-from placet.aggregate.pairs.bradley_terry import SCORE_TOLERANCE, STDERRS, win_probability
+from placet.aggregate.pairs.bradley_terry import SCORE_TOLERANCE, STDERRS
 from placet.aggregate.result.result import Consensus
 from placet.data import Comparisons, Rankings
 from placet.data.arrays import Floats, Names
 from placet.data.errors import one_of
+from placet.losses.pairwise import win_probability
 
 
 class _BallotModel(BaseEstimator):

@@ -6,7 +6,7 @@ from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import Ballots
 from placet.aggregate.likelihood.controls import Controls
 from placet.aggregate.likelihood.information import LEAST_PRECISION
-from placet.aggregate.pairs.pair_likelihood import EXTRA_PRIOR
+from placet.aggregate.likelihood.prior import EXTRA_PRIOR
 from placet.aggregate.pairs.unidentified_effects import refuse_confounded, refuse_endless, unidentified_names
 from placet.data import DataError, Rankings
 from placet.data.arrays import Floats

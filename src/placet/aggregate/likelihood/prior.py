@@ -22,6 +22,13 @@ ACCURACY = 0.005
 MOST_DRAWS, DRAWN_ACCURACY = 8, 1e-3
 """For sampled variances: maximum number of draws, and the relative accuracy of the mean square at which they stop."""
 
+EXTRA_PRIOR = 10.0
+"""Standard deviation of the normal prior of the tie parameter and of the effects of controls (scaled by their root mean
+squares), used if the scores have a prior."""
+
+LEARNING_TOLERANCE = 1e-6
+"""Tolerance of the fits from which the prior width is learned."""
+
 
 def check_prior(prior: Any) -> None:
     """Raise ``ValueError`` unless ``prior`` is a positive number, "learn" or None."""

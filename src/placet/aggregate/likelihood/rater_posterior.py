@@ -17,8 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from placet import optim
 from placet.aggregate.likelihood.information import with_mean_zero
-from placet.aggregate.likelihood.prior import NARROWEST, WIDEST_PRIOR
-from placet.aggregate.pairs import pair_likelihood
+from placet.aggregate.likelihood.prior import EXTRA_PRIOR, LEARNING_TOLERANCE, NARROWEST, WIDEST_PRIOR
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square
 
@@ -88,7 +87,7 @@ class RaterPosterior:
         self.n, self.n_shared, self.m, self.kinds, self.r = n, n_shared, m, kinds, len(kinds)
         self.factor, self.before = 1.0, np.zeros(n_shared + m * self.r)
         self.precision = np.zeros(n_shared + m * self.r)
-        self.precision[n:n_shared] = 1 / pair_likelihood.EXTRA_PRIOR**2
+        self.precision[n:n_shared] = 1 / EXTRA_PRIOR**2
         self.prior_matrix: Any = sparse.diags(self.precision)
 
     def value(self, x: Floats) -> float:
@@ -235,7 +234,7 @@ def learn_widths(
     widths = dict.fromkeys(v.kinds, FIRST_WIDTH) | dict(more or {})
     for _ in range(MOST_ROUNDS):
         v.set_widths(theta_width, widths)
-        fit, arrow = v.fit(x, max_iter, pair_likelihood.ROUGH)
+        fit, arrow = v.fit(x, max_iter, LEARNING_TOLERANCE)
         x = fit.x
         variances = arrow.variances().reshape(v.m, v.r)
         own = v.normalize(x)[v.n_shared :].reshape(v.m, v.r)

@@ -13,16 +13,16 @@ from scipy.sparse import csr_matrix
 from placet import optim
 from placet.aggregate.distance.mallows import Mallows
 from placet.aggregate.likelihood import ballot_objective, information
-from placet.aggregate.likelihood.prior import LEARN
+from placet.aggregate.likelihood.prior import EXTRA_PRIOR, LEARN
 from placet.aggregate.mixture.mallows_family import Distances
 from placet.aggregate.mixture.voters import Family, Voters, plain_copy
 from placet.aggregate.pairs import pair_likelihood
-from placet.aggregate.pairs.bradley_terry import TIES, BradleyTerry
+from placet.aggregate.pairs.bradley_terry import BradleyTerry
 from placet.data import Comparisons, Lists, Rankings
 from placet.data.arrays import Floats, Ints
 from placet.kernels.losses import pairs as pair_kernels
 from placet.losses import Bound
-from placet.losses.pairwise import outcome_costs
+from placet.losses.pairwise import TIES, outcome_costs
 
 FEW_STEPS, SCORING_STEPS = 5, 2
 """Newton steps, or steps by outer products of gradients, in one of many fits: each starts from the previous one."""
@@ -218,7 +218,7 @@ class PairFamily:
         theta, _, effect = pair_likelihood.parameters(self.law, state.x)
         tie = pair_likelihood.tie_parameter(self.law, state.x)[0] if self.law.tie else 0.0
         beside = tie**2 + float(effect @ effect)
-        return -0.5 * (float(theta @ theta) / state.width**2 + beside / pair_likelihood.EXTRA_PRIOR**2)
+        return -0.5 * (float(theta @ theta) / state.width**2 + beside / EXTRA_PRIOR**2)
 
     def gradient(self, state: GroupFit) -> csr_matrix:
         d, n, rows = self.data, self.data.n_items, len(self.data)

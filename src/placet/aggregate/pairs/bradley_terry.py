@@ -21,11 +21,10 @@ from placet.aggregate.result.result import Consensus
 from placet.aggregate.result.uncertainty import MOST_SIMULATED
 from placet.data import Comparisons, DataError, Rankings
 from placet.data.errors import one_of
-from placet.losses.pairwise import outcome_probabilities
+from placet.losses.pairwise import TIES, win_probability
 
 SCORE_TOLERANCE = 1e-8
 STDERRS = ("observed", "sandwich", None)
-TIES = {"none": "bradley-terry", "rao-kupper": "rao-kupper", "davidson": "davidson"}
 
 INDEPENDENT_PAIRS = "pairs of one ballot were taken as independent votes; 'plackett-luce' or bootstrap does not"
 
@@ -341,8 +340,3 @@ class BradleyTerry(BaseEstimator):
             if self.order_effect and errors is not None:
                 extras["order_effect_stderr"] = float(errors[-1])
         return extras
-
-
-def win_probability(x: Any, y: Any, *, family: str, tie: float) -> Any:
-    """The probability that an item with score x strictly beats one with score y, without an order effect."""
-    return outcome_probabilities(np.subtract(x, y), TIES.get(family, family), tie)[0]

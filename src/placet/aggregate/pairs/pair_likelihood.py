@@ -25,7 +25,15 @@ from placet.aggregate.likelihood.information import (
     with_mean_zero,
     with_precision,
 )
-from placet.aggregate.likelihood.prior import DRAWN_ACCURACY, MOST_DRAWS, NARROWEST, WIDEST_PRIOR, learn_width
+from placet.aggregate.likelihood.prior import (
+    DRAWN_ACCURACY,
+    EXTRA_PRIOR,
+    LEARNING_TOLERANCE,
+    MOST_DRAWS,
+    NARROWEST,
+    WIDEST_PRIOR,
+    learn_width,
+)
 from placet.data import Comparisons
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_square
@@ -34,13 +42,6 @@ from placet.losses.pairwise import PAIR_MODELS, PairModel, outcome_costs
 from placet.threads import sum_over_rows
 
 ROWS_PER_RANGE = 16384
-
-EXTRA_PRIOR = 10.0
-"""Standard deviation of the normal prior of the tie parameter and of the effects of controls (scaled by their root mean
-squares), used if the scores have a prior."""
-
-ROUGH = 1e-6
-"""Tolerance of the fits from which the prior width is learned."""
 
 STEP_ACCURACY = 1e-4
 """Relative residual to which the last Newton step is solved: a step of sqrt(tol) then leaves an error below tol."""
@@ -395,7 +396,7 @@ def learn_prior(
     def at_width(width: float) -> tuple[float, float]:
         nonlocal x
         p = pair_counts(c, model, width, order, control)
-        fit, at = fit_counts(p, x, max_iter=max_iter, tol=ROUGH)
+        fit, at = fit_counts(p, x, max_iter=max_iter, tol=LEARNING_TOLERANCE)
         x = fit.x
         return mean_square(p, x, at, random_state)
 

@@ -121,7 +121,7 @@ def _consensus(state: Mapping[str, Any], method: str, params: Mapping[str, Any])
     array = lambda name: None if state[name] is None else np.array(state[name], dtype=np.float64)  # noqa: E731
     law = None
     if (win := state["win"]) is not None:
-        from placet.aggregate.pairs.bradley_terry import win_probability  # slow import; rules do not need it
+        from placet.losses.pairwise import win_probability  # slow import; rules do not need it
 
         law = partial(win_probability, family=win["family"], tie=_tie(win["tie"]))
     return Consensus(

@@ -1,6 +1,6 @@
 """One board for each slice of the data (languages, dates, groups of voters), and which items differ between slices."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,31 +8,9 @@ from scipy.special import chdtrc
 
 from placet.aggregate.result.difference import centered_errors, holm
 from placet.aggregate.result.result import Consensus, ConsensusSet
-from placet.data import DataError
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-def consensus_of_slices(data: Mapping[Hashable, Any], method: str, by: str, progress: Any, **options: Any) -> Any:
-    """The consensus of every slice as a `ConsensusSet`, with ``by`` as the name of the slice column."""
-    from placet.aggregate.consensus import consensus
-
-    if not data:
-        raise DataError("no slices; give a mapping of names to ballots or votes")
-    results: dict[Hashable, Consensus] = {}
-    for k, (name, part) in enumerate(data.items()):
-        try:
-            found = consensus(part, method, **options)
-        except DataError as error:
-            raise DataError(f"{by} {name!r}: {error}") from error
-        if isinstance(found, ConsensusSet):
-            raise DataError(f"{by} {name!r} holds several instances; slice data that are one problem")
-        results[name] = found
-        if progress is not None:
-            progress(k + 1, len(data))
-    params = next(iter(results.values())).params
-    return ConsensusSet(results, method=method, params=params, by=by)
 
 
 def compare_slices(found: ConsensusSet, level: float = 0.95) -> "pl.DataFrame":

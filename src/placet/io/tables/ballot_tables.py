@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from placet.data import DataError, Rankings
 from placet.data.arrays import Ints, dense_tiers, encode, first_repeat, offsets_from_sizes, recode
-from placet.io.battles import SIDES
 from placet.io.tables.ballot_controls import RowControls, find_controls
 from placet.io.tables.cells import Column, as_number, join_columns, repeated_pairs
-from placet.io.tables.column_names import ABOUT, COUNTS, find_column, name_in_brackets, plain_name
+from placet.io.tables.column_names import ABOUT, COUNTS, SIDES, find_column, name_in_brackets, plain_name
 from placet.io.tables.tables import Table, TableRows
 from placet.io.text import quote
 

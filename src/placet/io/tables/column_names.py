@@ -39,6 +39,20 @@ def plain_name(name: str) -> str:
     return _DIGIT.sub("", _OTHER.sub("_", text.lower()).strip("_"))
 
 
+_PAIRED = ("model", "player", "team", "item", "option", "candidate", "agent", "name", "system", "image", "side")
+SIDES = (
+    *((f"{what}_a", f"{what}_b") for what in _PAIRED),
+    *((f"{what}1", f"{what}2") for what in (*_PAIRED, "p")),
+    ("a", "b"),
+    ("left", "right"),
+    ("white", "black"),
+    ("home_team", "away_team"),
+    ("home", "away"),
+    ("first", "second"),
+)
+"""Pairs of columns that are the two sides of a battle."""
+
+
 def name_in_brackets(name: str) -> str:
     """The part of a name in brackets, as in the columns of Google Forms grids; else the whole name.
 

@@ -11,9 +11,9 @@ import numpy as np
 from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.metrics import metric as metric_of
+from placet.rank import similarity
 from placet.rank.boosting import weak_rankers
 from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm
-from placet.rank.listwise import similarity
 from placet.rank.ranker import mean_defined
 
 

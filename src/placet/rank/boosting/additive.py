@@ -9,11 +9,11 @@ from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, rows_of
 from placet.data.errors import one_of
 from placet.kernels.rank import weak_learners as kernels
+from placet.rank import similarity
 from placet.rank.boosting import weak_rankers
-from placet.rank.listwise import similarity
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Number, Several, TupleOf, holds
-from placet.rank.trees.tree_arrays import check_nodes
+from placet.rank.tree_arrays import check_nodes
 from placet.rank.validation import Best
 
 

@@ -9,10 +9,10 @@ from placet.data import Queries
 from placet.data.arrays import Floats, Ints
 from placet.data.errors import one_of
 from placet.losses import Bound
+from placet.rank import similarity
 from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm, reason_no_edge
 from placet.rank.boosting.score_level import best_constant
 from placet.rank.controls import effects_of
-from placet.rank.listwise import similarity
 from placet.rank.saving.fitted_state import Learned, holds
 
 
@@ -54,7 +54,7 @@ class ConsistentBooster(Additive):
     feature_fraction : float
         Fraction of the features drawn for each round.
     kernels : sequence
-        Similarities of the listwise learners: see ``placet.rank.listwise.similarity``.
+        Similarities of the listwise learners: see ``placet.rank.similarity``.
     bandwidth : float
         Bandwidth of "gaussian".
     engine : str

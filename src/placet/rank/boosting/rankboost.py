@@ -14,8 +14,8 @@ from placet.data.arrays import Floats
 from placet.data.errors import one_of
 from placet.kernels.ranges import descending_order
 from placet.kernels.rank import exponential_pairs as kernels
+from placet.rank import similarity
 from placet.rank.boosting.additive import Additive, BoostingRound, NewTerm, reason_no_edge
-from placet.rank.listwise import similarity
 
 
 class RankBoost(Additive):
@@ -39,7 +39,7 @@ class RankBoost(Additive):
     learning_rate : float
         Factor of alpha.
     kernels : sequence
-        Similarities of the listwise learners: see ``placet.rank.listwise.similarity``.
+        Similarities of the listwise learners: see ``placet.rank.similarity``.
     bandwidth : float
         Bandwidth of "gaussian".
     engine : str

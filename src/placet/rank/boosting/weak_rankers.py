@@ -17,8 +17,8 @@ from scipy.sparse import csc_array
 from placet.data.arrays import Floats, Ints
 from placet.kernels.rank import weak_learners as kernels
 from placet.kernels.rank.exponential_pairs import best_threshold
-from placet.rank.linear.feature_tables import need_dense, reduce_per_list, to_dense
-from placet.rank.trees.tree_arrays import Forest
+from placet.rank.feature_tables import need_dense, reduce_per_list, to_dense
+from placet.rank.tree_arrays import Forest
 from placet.rank.trees.tree_libraries import lightgbm
 
 LEARNERS = ("feature", "stump", "tree", "listwise")

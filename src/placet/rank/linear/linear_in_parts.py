@@ -10,7 +10,7 @@ from placet.data import Lists, Parts, Queries
 from placet.data.arrays import Floats
 from placet.losses import Bound
 from placet.metrics import evaluate_parts
-from placet.rank.linear.feature_tables import (
+from placet.rank.feature_tables import (
     Products,
     column_sums,
     deviation_of,

@@ -12,13 +12,13 @@ from placet.data.engines.serial import EngineError
 from placet.data.errors import one_of
 from placet.losses import LOSSES
 from placet.optim import Fit, by_products, lbfgs, newton, sgd
+from placet.rank.feature_tables import Products, SideBySide, times
 from placet.rank.linear import linear_in_parts
 from placet.rank.linear.checkpoint import start_weights, write_weights
-from placet.rank.linear.feature_tables import Products, SideBySide, times
 from placet.rank.linear.penalized_loss import PenalizedLoss
+from placet.rank.monotone import directions
 from placet.rank.ranker import Ranker, largest_first, two_rows
 from placet.rank.saving.fitted_state import Array, Learned, Number, holds
-from placet.rank.trees.monotone import directions
 from placet.rank.validation import Best
 
 LARGEST_WEIGHT = 1e100  # of a standardized feature

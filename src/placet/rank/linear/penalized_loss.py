@@ -9,7 +9,7 @@ import numpy as np
 from placet.data import Lists
 from placet.data.arrays import Floats, Ints
 from placet.losses import Bound
-from placet.rank.linear.feature_tables import moments, times, transposed_times
+from placet.rank.feature_tables import moments, times, transposed_times
 
 
 class PenalizedLoss:

@@ -14,7 +14,7 @@ from placet.data.arrays import Floats, hold_out
 from placet.losses import Bound
 from placet.losses.bregman import PSI
 from placet.optim import ConvergenceWarning, lbfgs
-from placet.rank.linear.feature_tables import times
+from placet.rank.feature_tables import times
 from placet.rank.linear.penalized_loss import PenalizedLoss
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Maybe, Number, RankerOf, holds

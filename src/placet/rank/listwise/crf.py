@@ -15,9 +15,9 @@ from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.data.errors import one_of
 from placet.losses import Bound
 from placet.optim import ConvergenceWarning, Fit, cg, lbfgs
+from placet.rank import similarity
 from placet.rank.boosting.score_level import WithLevel
-from placet.rank.linear.feature_tables import need_dense
-from placet.rank.listwise import similarity
+from placet.rank.feature_tables import need_dense
 from placet.rank.saving.fitted_state import Array, Number, holds
 
 FORMS = ("feedback", "distillation")

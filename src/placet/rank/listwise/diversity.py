@@ -15,8 +15,8 @@ from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, as_csr, offsets_from_sizes, table
 from placet.data.errors import one_of
 from placet.metrics import metric as metric_of
+from placet.rank import similarity
 from placet.rank.linear.surrogate_search import pattern_search
-from placet.rank.listwise import similarity
 from placet.rank.listwise.reranker import base_scores, check_kernels, fit_base
 from placet.rank.ranker import Ids, Ranker, TrainingProgress, as_queries, check_columns, mean_defined
 from placet.rank.saving.fitted_state import Array, Base, holds

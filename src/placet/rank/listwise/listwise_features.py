@@ -9,9 +9,9 @@ from sklearn.base import clone
 
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, list_of_rows
-from placet.rank.linear.feature_tables import need_dense, reduce_per_list
+from placet.rank import similarity
+from placet.rank.feature_tables import need_dense, reduce_per_list
 from placet.rank.linear.linear_ranker import LinearRanker
-from placet.rank.listwise import similarity
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import RankerOf, holds
 
@@ -32,7 +32,7 @@ class ListwiseFeatures(Ranker):
     parts : sequence of str
         Which features to add.
     kernels : sequence
-        Kernels of "similarity": see ``placet.rank.listwise.similarity``.
+        Kernels of "similarity": see ``placet.rank.similarity``.
     bandwidth : float
         Bandwidth of "gaussian".
     metric : str

@@ -11,9 +11,9 @@ from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.losses import Bound
 from placet.optim import ConvergenceWarning, lbfgs
+from placet.rank import similarity
 from placet.rank.boosting.score_level import POWERS, WithLevel, best_constant
-from placet.rank.linear.feature_tables import reduce_per_list, to_dense
-from placet.rank.listwise import similarity
+from placet.rank.feature_tables import reduce_per_list, to_dense
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Base, holds
 
@@ -27,7 +27,7 @@ class ListwiseReranker(WithLevel):
     """f_i = b(x_i) exp(sum_k w_k T_ik), with a base score b and sums T_ik of similarities S_k to the other rows.
 
     T_ik = sum_{j != i} S_k(x_i, x_j), minus its mean over the list, a factor common to all rows of the list that does
-    not change the order.  The sums are computed once per list (``placet.rank.listwise.similarity`` describes the
+    not change the order.  The sums are computed once per list (``placet.rank.similarity`` describes the
     kernels and their cost), so each evaluation in training costs as much as one of a pointwise function.  ``w_`` = 0 is
     the base ranking.  The function is permutation-equivariant: reordering the rows only reorders the scores.  In a list
     so long that some f_i would overflow or underflow, the scores are sign(f_i) (log|f_i| - c), with one c per list, in
@@ -43,7 +43,7 @@ class ListwiseReranker(WithLevel):
         A Placet ranker (an unfitted one is cloned and fitted first); any other fitted model with ``predict(X)``, such
         as LightGBM's; or the number or name of a column of scores.
     kernels : sequence
-        Names, functions or relations: see ``placet.rank.listwise.similarity``.
+        Names, functions or relations: see ``placet.rank.similarity``.
     loss : str
         A name in ``LOSSES`` without learned parameters.
     terms : int

@@ -19,7 +19,7 @@ from placet.kernels.losses import edge_pairs
 from placet.kernels.losses import structrank as kernels
 from placet.losses import Bound
 from placet.losses.structrank import check_connections
-from placet.rank.linear.feature_tables import need_dense, refuse_nan, to_dense
+from placet.rank.feature_tables import need_dense, refuse_nan, to_dense
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, holds
 from placet.rank.validation import Best

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from placet.data import DataError
-from placet.rank.trees.tree_arrays import Forest
+from placet.rank.tree_arrays import Forest
 
 Sizes = dict[str, int]
 

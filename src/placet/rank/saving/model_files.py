@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from placet.data import DataError
 from placet.rank.saving import file_format
 from placet.rank.saving.file_format import Arrays
-from placet.rank.trees.tree_arrays import Forest
+from placet.rank.tree_arrays import Forest
 
 FORMAT = 2
 

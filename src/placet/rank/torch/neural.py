@@ -20,7 +20,7 @@ from placet.data.arrays import Floats, numbers, rows_of
 from placet.data.memory import refuse_beyond_memory
 from placet.losses import Bound, needs
 from placet.rank.controls import effects_of
-from placet.rank.linear.feature_tables import moments
+from placet.rank.feature_tables import moments
 from placet.rank.ranker import Ranker
 from placet.rank.saving.fitted_state import Array, Learned, holds
 from placet.rank.validation import Best

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from placet.data.arrays import Floats, Ints
 from placet.kernels.rank.tree_leaves import DEFAULT_LEFT, NAN_IS_MISSING
-from placet.rank.trees.tree_arrays import DTYPES, Forest
+from placet.rank.tree_arrays import DTYPES, Forest
 
 Tree = Mapping[str, NDArray[Any]]
 """Node arrays of one tree: feature (-1 in a leaf), threshold, left, right, how and value; the root comes first."""

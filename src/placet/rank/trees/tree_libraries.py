@@ -14,7 +14,7 @@ import numpy as np
 from placet.data import DataError, Queries
 from placet.data.arrays import Floats, Ints, is_sparse
 from placet.lazy import import_optional
-from placet.rank.trees.tree_arrays import Forest
+from placet.rank.tree_arrays import Forest
 from placet.rank.trees.tree_conversion import Tree, forest_of, trees_of_catboost, trees_of_xgboost
 from placet.threads import get_threads, is_forked
 

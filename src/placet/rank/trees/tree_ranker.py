@@ -13,9 +13,9 @@ from placet.data.arrays import Floats, Ints, encode, offsets_from_sizes
 from placet.data.errors import one_of
 from placet.losses import LOSSES, Bound, needs
 from placet.rank.controls import Effects, effects_of
+from placet.rank.monotone import directions
 from placet.rank.saving.fitted_state import Learned, Number, TreesOf, holds
-from placet.rank.trees.monotone import directions
-from placet.rank.trees.tree_arrays import Forest
+from placet.rank.tree_arrays import Forest
 from placet.rank.trees.tree_libraries import BACKENDS, Settings, TreeLibrary, engine_errors, lightgbm, lightgbm_params
 from placet.rank.trees.tree_scores import OfTrees
 from placet.rank.trees.trees_on_dask import best_number, grow_together

@@ -7,9 +7,9 @@ import numpy as np
 from placet.data import Queries
 from placet.data.arrays import Floats
 from placet.data.memory import refuse_dense
-from placet.rank.linear.feature_tables import to_dense
+from placet.rank.feature_tables import to_dense
 from placet.rank.ranker import Ranker, largest_first, two_rows
-from placet.rank.trees.tree_arrays import Forest
+from placet.rank.tree_arrays import Forest
 
 
 class OfTrees(Ranker):

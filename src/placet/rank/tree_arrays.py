@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints
 from placet.kernels.rank import tree_leaves as kernels
-from placet.rank.linear.feature_tables import to_dense
+from placet.rank.feature_tables import to_dense
 from placet.threads import get_threads, map_ordered
 
 ROWS_AT_ONCE = 4096

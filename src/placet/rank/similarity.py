@@ -22,7 +22,7 @@ import numpy as np
 from placet.data import DataError
 from placet.data.arrays import Floats, Ints, list_of_rows
 from placet.kernels.rank import inner_products as kernels
-from placet.rank.linear.feature_tables import need_dense
+from placet.rank.feature_tables import need_dense
 
 Pairwise = Callable[[Any, Any], Any]
 SimilarityKernel = str | Pairwise
