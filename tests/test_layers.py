@@ -20,7 +20,7 @@ INSIDE = {
     " trec judged_scores formats table_slices scanning",
     "aggregate": "places instances resample result likelihood pairs ballots mpm rules distance scores mixture"
     " consensus consensus_of_parts influence",
-    "rank": "documents validation controls sklearn_conventions tree_arrays feature_tables monotone similarity saving"
+    "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays monotone similarity saving"
     " probabilities ranker onnx_export linear trees boosting listwise torch fusion clicks labels search",
 }
 """The order of the folders and files inside a room; those of the other rooms are free."""
