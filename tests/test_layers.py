@@ -17,7 +17,7 @@ LAYERS = (
 INSIDE = {
     "kernels": "jit vector sums ranges metrics parse losses aggregate rank tracking",
     "io": "escaping text files tables sparse ballots battles features clicks preferences preflib ratings score_tables"
-    " trec judged_scores formats table_slices scanning",
+    " trec judged_scores formats several_files table_slices scanning",
     "aggregate": "places instances resample result likelihood pairs ballots mpm rules distance scores mixture"
     " consensus consensus_of_parts influence",
     "rank": "documents validation controls sklearn_conventions feature_tables tree_arrays monotone similarity saving"

@@ -11,6 +11,7 @@ from placet.io.preflib import read_preflib, write_preflib
 from placet.io.ratings import read_ratings, write_ratings
 from placet.io.scanning.scan_files import scan
 from placet.io.score_tables import read_scores, write_scores
+from placet.io.several_files import read_files, to_aggregate
 from placet.io.sparse.letor import LetorAgg, read_letor, read_letor_agg, read_sizes, write_letor, write_letor_agg
 from placet.io.sparse.xmc import MultiLabel, read_label_scores, read_xmc, write_label_scores, write_xmc
 from placet.io.table_slices import read_slices
@@ -32,6 +33,7 @@ __all__ = [
     "read_battles",
     "read_clicks",
     "read_features",
+    "read_files",
     "read_judged",
     "read_label_scores",
     "read_letor",
@@ -48,6 +50,7 @@ __all__ = [
     "read_xmc",
     "scan",
     "score_rows",
+    "to_aggregate",
     "write",
     "write_ballots",
     "write_battles",
