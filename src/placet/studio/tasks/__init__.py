@@ -7,15 +7,15 @@ from typing import Any
 from placet.cli.common.console_output import plain
 
 TASKS = {
-    "warm up": "reading:warm_up",
-    "read ahead": "reading:read_ahead",
+    "warm up": "preview:warm_up",
+    "read ahead": "preview:read_ahead",
     "catalog": "catalog:catalog",
-    "understand": "reading:understand",
+    "understand": "preview:understand",
     "board": "board:board",
     "pair": "board:pair",
     "wins": "board:wins",
     "ranks": "board:ranks",
-    "history": "history:history",
+    "history": "scores_over_time:history",
     "export": "board:export",
     "methods": "methods:methods",
     "audit": "methods:audit",
