@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from placet import aggregate, axioms, data, io, losses, metrics, optim, rank, simulate, tracking
     from placet.aggregate import Consensus, ConsensusSet
-    from placet.aggregate.consensus import consensus
+    from placet.aggregate.consensus_door import consensus
     from placet.data import Clicks, Comparisons, DataError, Lists, Parts, Queries, Rankings, Scores, concat
     from placet.io import (
         read,

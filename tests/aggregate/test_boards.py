@@ -15,7 +15,7 @@ from placet.aggregate.result.boards import MOST_ITEMS, board_dict, is_board, rea
 from placet.aggregate.result.difference import difference, holm
 from placet.aggregate.result.scales import in_log_odds, rescale
 from placet.aggregate.result.slices import compare_slices
-from placet.report.slices_page import slices_page
+from placet.report.slice_comparison import slices_page
 from placet.simulate import battles
 
 TRUTH = np.array([1.0, 0.5, 0.0, -0.5, -1.0])

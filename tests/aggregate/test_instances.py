@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import placet
 from placet.aggregate import MODELS, RULES, Consensus, ConsensusSet, consensus
-from placet.aggregate import consensus as door
-from placet.aggregate.consensus import shares_agents
+from placet.aggregate import consensus_door as door
+from placet.aggregate.consensus_door import shares_agents
 from placet.aggregate.instances import split
 from placet.data import Comparisons, DataError, Rankings
 from placet.report import consensus_page

@@ -173,12 +173,12 @@ def test_large_tables(tmp_path, suffix):
         "prompt": ["word, " * 30] * n,
     }
     path = tmp_path / f"votes{suffix}"
-    pio.tables.write_table(path, columns)
+    pio.tables.tables.write_table(path, columns)
     expected = Comparisons.from_battles(columns["model_a"], columns["model_b"], _outcomes(columns))
     assert pio.read_battles(path) == expected
     assert pio.read(path) == expected
     columns["winner"][50_000] = columns["winner"][50_007] = "?"
-    pio.tables.write_table(path, columns)
+    pio.tables.tables.write_table(path, columns)
     if suffix.startswith(".csv"):
         line = 2 + sum(1 + (x + y).count("\n") for x, y in zip(columns["model_a"][:50_000], columns["model_b"]))
     else:

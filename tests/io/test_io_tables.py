@@ -271,8 +271,8 @@ def test_wide_and_narrow_tables_are_read_alike(wide, short, monkeypatch):
     """Blank lines, empty cells, quotes of spreadsheets and lines with too many fields, by both ways to filter rows and
     both ways to code columns.
     """
-    monkeypatch.setattr(pio.sources, "WIDE", 2 if wide else 10**6)
-    monkeypatch.setattr(pio.cells, "SHORT", 10**6 if short else 0)
+    monkeypatch.setattr(pio.tables.row_sources, "WIDE", 2 if wide else 10**6)
+    monkeypatch.setattr(pio.tables.cells, "SHORT", 10**6 if short else 0)
     text = b"ballot,a,'=b,c,note\nx, 1,2,3,\n\n,,,,\ny,,1,2,so\nz,2 ,1,,\n"
     found = pio.read_ballots(io.BytesIO(text), format="csv", ballot="ballot", ignore="note")
     assert found == Rankings.from_orders([["a", "=b", "c"], ["=b", "c"], ["=b", "a"]], items=["a", "=b", "c"])

@@ -6,7 +6,7 @@ A model is an estimator in `MODELS`, a rule a record in `RULES`; `consensus` ser
 
 from typing import TYPE_CHECKING
 
-from placet.aggregate.consensus import MODELS, consensus
+from placet.aggregate.consensus_door import MODELS, consensus
 from placet.aggregate.result.groups import Groups
 from placet.aggregate.result.result import Consensus, ConsensusSet
 from placet.aggregate.rules.rule_table import RULES

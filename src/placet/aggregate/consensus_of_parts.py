@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate.ballots.ballot_models import PMOP, PlackettLuce, PMOPFullDecomposition
-from placet.aggregate.consensus import MODELS, FitCounter, Run
+from placet.aggregate.consensus_door import MODELS, FitCounter, Run
 from placet.aggregate.likelihood import information
 from placet.aggregate.likelihood.ballot_objective import (
     CLOSED,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
-from placet.aggregate.consensus import MODELS, check_method, consensus
+from placet.aggregate.consensus_door import MODELS, check_method, consensus
 from placet.aggregate.instances import refuse_instances
 from placet.aggregate.likelihood.existence import data_kind
 from placet.aggregate.mixture.families import family_of

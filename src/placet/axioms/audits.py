@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
-from placet.aggregate.consensus import shares_agents
+from placet.aggregate.consensus_door import shares_agents
 from placet.aggregate.instances import split
 from placet.axioms.checks import CLOSE, least_shares
 from placet.axioms.evidence import beyond_chance

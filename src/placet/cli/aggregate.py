@@ -81,7 +81,7 @@ def aggregate(
     instance.  To update a board written with --out board.json: placet aggregate board.json new.csv
     """
     from placet.aggregate import consensus
-    from placet.aggregate.consensus import check_method, expected_seconds
+    from placet.aggregate.consensus_door import check_method, expected_seconds
     from placet.aggregate.scores.score_consensus import SCORE_METHODS
     from placet.data import Scores
 

@@ -50,7 +50,7 @@ def audit(
     For positional rules (borda, plurality, anti-plurality, log, squared) the theory is exact; for other rules it
     rests on a search.  A file with instances is audited instance by instance, and the table summarizes them.
     """
-    from placet.aggregate.consensus import check_method
+    from placet.aggregate.consensus_door import check_method
     from placet.axioms import MethodAudit
     from placet.axioms import audit as run
     from placet.io.tables.column_names import split_names

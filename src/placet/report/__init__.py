@@ -2,6 +2,6 @@
 
 from placet.report.document import Origin
 from placet.report.page import consensus_page, write_consensus_page
-from placet.report.slices_page import slices_page, write_slices_page
+from placet.report.slice_comparison import slices_page, write_slices_page
 
 __all__ = ["Origin", "consensus_page", "slices_page", "write_consensus_page", "write_slices_page"]

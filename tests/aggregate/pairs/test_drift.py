@@ -135,7 +135,7 @@ def test_rounds_of_learning_are_told():
 
 
 def test_memory_and_time_of_a_walk_are_known_before(monkeypatch):
-    from placet.aggregate.consensus import expected_seconds
+    from placet.aggregate.consensus_door import expected_seconds
 
     _, c = walks(4, n=20, steps=10, each=50)
     assert expected_seconds(c, "bradley-terry", params={"drift": "learn", "step": 1.0}) < 2

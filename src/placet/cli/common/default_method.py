@@ -56,7 +56,7 @@ def _are_ratings(data: Any) -> "TypeGuard[Rankings]":
 
 def check_defaults(params: Mapping[str, Any]) -> None:
     """Reject parameters that no possible default method accepts, before any file is read."""
-    from placet.aggregate.consensus import check_method
+    from placet.aggregate.consensus_door import check_method
 
     refused = []
     for method in DEFAULTS:

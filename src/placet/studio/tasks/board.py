@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
-from placet.aggregate.consensus import expected_seconds
+from placet.aggregate.consensus_door import expected_seconds
 from placet.aggregate.result.separation import MOST_PAIRED
 from placet.cli.common.consensus_output import WRITERS, result_json
 from placet.cli.common.console_output import plain, value_of
@@ -21,7 +21,7 @@ from placet.cli.common.model_options import extras_json
 from placet.data import Comparisons, DataError, Rankings, Scores
 from placet.report import write_consensus_page
 from placet.report.numbers import percent
-from placet.report.slices_page import write_slices_page
+from placet.report.slice_comparison import write_slices_page
 from placet.studio.question import Question
 from placet.studio.tasks.preview import column_names, kind_of, load
 

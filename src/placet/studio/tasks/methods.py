@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from placet.aggregate import MODELS, RULES, Consensus, consensus
-from placet.aggregate.consensus import expected_seconds
+from placet.aggregate.consensus_door import expected_seconds
 from placet.axioms import audit as run_audit
 from placet.axioms.outcome import Method
 from placet.axioms.rule_agreement import compare_methods
