@@ -132,7 +132,7 @@ def memory_of_trees(quick: bool) -> None:
         lgb.train({**same, "objective": "lambdarank"}, table, 10)
 
     def placet(some: Queries) -> None:
-        TreeRanker("pmop-fd", 10, engine={"num_threads": 1}).fit(some)
+        TreeRanker("pmop-fd", 10, backend_params={"num_threads": 1}).fit(some)
 
     ours, theirs = (peak_memory(partial(run, data), warm_up=partial(run, small)) for run in (placet, lambdarank))
     Console().print(
@@ -163,7 +163,7 @@ def grow(n_queries: int, n_trees: int, losses: tuple[str, ...], repeat: int) -> 
         lgb.train(params, lgb.Dataset(data.X, data.grade, group=np.diff(data.offsets)), n_trees)
 
     def ours(loss: str):
-        return lambda: TreeRanker(loss, n_trees, engine={"num_threads": get_threads()}).fit(data)
+        return lambda: TreeRanker(loss, n_trees, backend_params={"num_threads": get_threads()}).fit(data)
 
     first, *others = losses
     compare(
@@ -187,7 +187,7 @@ def predict(quick: bool) -> None:
     compare(f"linear predict {label}", {"placet": lambda: linear.predict(X), "X @ w": lambda: X @ w}, repeat=7)
     import lightgbm as lgb
 
-    forest = TreeRanker(n_trees=20, engine={"num_threads": get_threads()}).fit(train)
+    forest = TreeRanker(n_trees=20, backend_params={"num_threads": get_threads()}).fit(train)
     common = {"num_threads": get_threads(), "verbosity": -1, "objective": "regression"}
     booster = lgb.train(common, lgb.Dataset(train.X, train.grade), 20)  # the same numbers of trees and leaves
     compare(

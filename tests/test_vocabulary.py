@@ -54,6 +54,11 @@ def parameters(node):
 
 ALLOWED = {"seed": ("cli/", "kernels/", "studio/")}
 
+ENGINES = ("data/", "io/scanning", "aggregate/", "rank/ranker", "rank/listwise/diversity")
+"""Where parts come in: an ``engine`` is what processes them, and nothing else."""
+TREES = ("rank/trees/", "rank/boosting/")
+"""Where trees are grown: ``backend`` is the library that grows them, ``backend_params`` its own parameters."""
+
 
 def test_parameters_have_one_name():
     wrong = [
@@ -62,6 +67,18 @@ def test_parameters_have_one_name():
         for name in parameters(node)
         if name in INSTEAD and not path.startswith(ALLOWED.get(name, ("-",)))
     ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_an_engine_processes_parts_and_a_backend_grows_trees():
+    wrong = []
+    for path, node in functions():
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            kind = "" if argument.annotation is None else ast.unparse(argument.annotation)
+            home = {"engine": ENGINES, "backend": TREES, "backend_params": TREES}.get(argument.arg, ("",))
+            words = {"engine": not re.search(r"str|Mapping|dict|Literal", kind), "backend_params": "[str, Any]" in kind}
+            if not path.startswith(home) or not words.get(argument.arg, True):
+                wrong.append(f"{path}:{node.lineno}: {node.name}({argument.arg}: {kind})")
     assert not wrong, "\n".join(wrong)
 
 

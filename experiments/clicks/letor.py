@@ -44,7 +44,7 @@ from placet.threads import set_threads
 SESSIONS, SEEDS = 20, 3
 TREES = {"n_trees": 60, "learning_rate": 0.1, "leaves": 8, "min_rows": 400, "l2": 1.0}
 LINEAR = [LinearRanker(loss, l2) for loss in ("ranknet", "pl-partition") for l2 in (1e-3, 1e-2, 1e-1)]
-FORESTS = [TreeRanker(loss, **TREES, engine={"num_threads": 1}) for loss in ("ranknet", "pl-partition")]
+FORESTS = [TreeRanker(loss, **TREES, backend_params={"num_threads": 1}) for loss in ("ranknet", "pl-partition")]
 PEER, OTHER_PEER = "LightGBM position", "XGBoost unbiased"
 Scores = Callable[[np.ndarray], np.ndarray]
 

@@ -32,7 +32,7 @@ def one_thread(name: str, params: Any) -> Candidate:
     """The candidate, with trees, also those of a base, in one thread."""
     if name == "listwise":
         return name, {**params, "base": one_thread(*params["base"])}
-    return name, {**params, "engine": {"num_threads": 1}} if name == "trees" else params
+    return name, {**params, "backend_params": {"num_threads": 1}} if name == "trees" else params
 
 
 def placet_fit(candidate: Candidate, train: Queries, valid: Queries) -> Scorer:

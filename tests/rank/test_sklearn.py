@@ -222,15 +222,15 @@ def test_names_of_metrics_are_checked_before_the_data_are_looked_at(name):
 def test_the_docstring_names_lightgbms_parameters():
     names = "n_estimators num_leaves min_child_samples reg_lambda colsample_bytree early_stopping_rounds".split()
     assert all(f"``{name}``" in inspect.getdoc(TreeRanker) for name in names)
-    with pytest.raises(ValueError, match="engine holds n_estimators; the number of trees is n_trees \\(300\\)"):
-        TreeRanker(engine={"n_estimators": 7}).fit(DATA)
-    with pytest.raises(ValueError, match="engine holds iterations"):  # CatBoost's word
-        TreeRanker(engine={"iterations": 10}, backend="catboost").fit(DATA)
+    with pytest.raises(ValueError, match="backend_params holds n_estimators; the number of trees is n_trees \\(300\\)"):
+        TreeRanker(backend_params={"n_estimators": 7}).fit(DATA)
+    with pytest.raises(ValueError, match="backend_params holds iterations"):  # CatBoost's word
+        TreeRanker(backend_params={"iterations": 10}, backend="catboost").fit(DATA)
     for wrong in ({"leaves": 1}, {"learning_rate": -1.0}, {"l2": -1.0}, {"subsample": 7.0}, {"feature_fraction": 0.0}):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))} .* must"):
             clone(SMALL_TREES).set_params(**wrong).fit(DATA)
     with pytest.raises(ValueError, match="LightGBM cannot grow such trees"):
-        clone(SMALL_TREES).set_params(engine={"bagging_fraction": 7}).fit(DATA)
+        clone(SMALL_TREES).set_params(backend_params={"bagging_fraction": 7}).fit(DATA)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])

@@ -24,7 +24,7 @@ INSTEAD = {
     "verbose": "give progress=, a function of (step, steps at most, metric on the validation set or None)",
     "init_model": "give start=, a fitted linear ranker; trees start from nothing",
     "feature_name": "give X as a data frame: the names of its columns are kept",
-    "categorical_feature": "give engine={'categorical_feature': [columns]} to TreeRanker",
+    "categorical_feature": "give backend_params={'categorical_feature': [columns]} to TreeRanker",
 }
 """What to pass to `fit` in place of arguments of LightGBM, XGBoost, CatBoost and scikit-learn."""
 

@@ -1,4 +1,4 @@
-"""Regression trees as arrays: converted once from the engine's format, then independent of it."""
+"""Regression trees as arrays: converted once from the library's format, then independent of it."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any

@@ -91,7 +91,7 @@ def test_rounds_of_rankboost_by_hand(data):
 @pytest.mark.parametrize("step", ["bound", "line-search"])
 @pytest.mark.parametrize("learners", [*weak_rankers.LEARNERS, ("stump", "feature")])
 def test_rankboost_lowers_the_exponential_loss_with_every_learner(data, learners, step):
-    options = {"learners": learners, "leaves": 4, "min_rows": 3, "engine": "sklearn"}
+    options = {"learners": learners, "leaves": 4, "min_rows": 3, "backend": "sklearn"}
     booster = RankBoost(20, step=step, **options).fit(data)
     values = [0.0, *(r.value for r in booster.rounds_)]
     assert len(values) > 5
@@ -157,7 +157,7 @@ def test_one_feature_is_not_taken_for_ever(data):
 
 @pytest.mark.parametrize("learners", [*weak_rankers.LEARNERS, ("tree", "feature")])
 def test_adarank_beats_its_first_round_with_every_learner(data, learners):
-    ranker = AdaRank(25, learners=learners, leaves=4, min_rows=3, engine="sklearn").fit(data)
+    ranker = AdaRank(25, learners=learners, leaves=4, min_rows=3, backend="sklearn").fit(data)
     assert ranker.fit_summary_["value"] >= ranker.rounds_[0].value
     own = ndcg(ranker.predict(data), data.grade, data.offsets, 10)
     assert np.nanmean(own) == pytest.approx(ranker.fit_summary_["value"], rel=1e-9)

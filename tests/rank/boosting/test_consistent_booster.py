@@ -131,11 +131,11 @@ def test_stumps_of_a_column_with_many_values_use_quantiles():
     assert nodes.threshold[0] == pytest.approx(0.3, abs=0.02)
 
 
-@pytest.mark.parametrize("engine", ["lightgbm", "sklearn"])
-def test_trees_as_arrays_predict_as_their_engine(engine):
+@pytest.mark.parametrize("backend", ["lightgbm", "sklearn"])
+def test_trees_as_arrays_predict_as_their_engine(backend):
     X = np.random.default_rng(0).normal(size=(300, 3))
     d = -np.sign(X[:, 0]) * (1 + (X[:, 1] > 0.5))
-    h, (_, nodes) = weak_rankers.TreeLearner(X, engine, 8, 5, 0).propose(d, None, None)
+    h, (_, nodes) = weak_rankers.TreeLearner(X, backend, 8, 5, 0).propose(d, None, None)
     assert (h @ d) ** 2 / (h @ h) > 0.95 * (d @ d)
     assert (nodes.feature >= 0).sum() <= 7
     assert np.abs(h + d).max() < 0.5
@@ -145,10 +145,10 @@ def test_trees_and_stumps_look_only_at_the_rows_and_features_drawn():
     X = np.random.default_rng(0).normal(size=(200, 2))
     rows = np.arange(100)
     d = np.where(np.arange(200) < 100, -np.sign(X[:, 1]), 7 * np.sign(X[:, 1]))
-    for engine in ("lightgbm", "sklearn"):
-        h, _ = weak_rankers.TreeLearner(X, engine, 4, 5, 0).propose(d, rows, None)
+    for backend in ("lightgbm", "sklearn"):
+        h, _ = weak_rankers.TreeLearner(X, backend, 4, 5, 0).propose(d, rows, None)
         assert (h[rows] @ d[rows]) < -50
-        _, (_, nodes) = weak_rankers.TreeLearner(X, engine, 4, 5, 0).propose(d, rows, np.array([0])) or (
+        _, (_, nodes) = weak_rankers.TreeLearner(X, backend, 4, 5, 0).propose(d, rows, np.array([0])) or (
             None,
             (None, None),
         )
@@ -249,7 +249,7 @@ def test_bad_parameters(data):
         ({"learners": "bush"}, "choose from"),
         ({"learners": ()}, "choose from"),
         ({"step": "leap"}, "line-search"),
-        ({"engine": "x"}, "lightgbm"),
+        ({"backend": "x"}, "lightgbm"),
         ({"start": "x"}, "level"),
         ({"n_rounds": 0}, "at least 1"),
         ({"subsample": 0.0}, "subsample and feature_fraction"),

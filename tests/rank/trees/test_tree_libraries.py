@@ -1,4 +1,4 @@
-"""Trees grown by XGBoost and CatBoost: the same losses, kept as arrays that send every row where their engine does."""
+"""Trees grown by XGBoost and CatBoost: the same losses, kept as arrays that send every row where their library does."""
 
 import json
 import sys
@@ -53,7 +53,9 @@ def test_a_tree_takes_the_newton_step_in_its_leaves(backend):
     from placet.rank.trees.tree_ranker import Slopes
 
     own = {"xgboost": {"subsample": 1.0}, "catboost": {"thread_count": 1}}[backend]
-    ranker = TreeRanker("ranknet", 1, leaves=4, min_rows=1, l2=2.0, learning_rate=0.5, backend=backend, engine=own)
+    ranker = TreeRanker(
+        "ranknet", 1, leaves=4, min_rows=1, l2=2.0, learning_rate=0.5, backend=backend, backend_params=own
+    )
     s = ranker.fit(TRAIN).predict(TRAIN)
     slopes = Slopes("ranknet")
     slopes.bind(TRAIN.lists())
@@ -151,9 +153,11 @@ def test_leaves_without_rows_keep_the_order_of_all_pairs_of_leaves(direction):
 def test_rounds_of_several_trees_keep_all_of_them():
     pytest.importorskip("xgboost")
     own = {"num_parallel_tree": 3}
-    ranker = TreeRanker("pl-partition", 5, min_rows=1, subsample=0.5, backend="xgboost", engine=own).fit(TRAIN)
+    ranker = TreeRanker("pl-partition", 5, min_rows=1, subsample=0.5, backend="xgboost", backend_params=own).fit(TRAIN)
     assert (ranker.n_trees_, ranker.fit_summary_["trees"], len(ranker.trees_.roots)) == (5, 15, 15)
-    judged = TreeRanker("pl-partition", 40, min_rows=1, subsample=0.5, patience=5, backend="xgboost", engine=own)
+    judged = TreeRanker(
+        "pl-partition", 40, min_rows=1, subsample=0.5, patience=5, backend="xgboost", backend_params=own
+    )
     judged.fit(TRAIN, valid=TEST)
     assert judged.score(TEST) == pytest.approx(judged.fit_summary_["validation"], abs=1e-6)
 
@@ -196,34 +200,42 @@ def test_what_a_backend_does_not_take_is_refused(backend):
         ranker = TreeRanker(backend=backend, n_trees=3).fit(flat)
     own = {"xgboost": {"max_leaves": -3}, "catboost": {"depth": 99}}[backend]
     with pytest.raises(ValueError, match=r"(XGBoost|CatBoost) cannot grow such trees"):
-        TreeRanker(backend=backend, n_trees=3, engine=own).fit(TRAIN)
+        TreeRanker(backend=backend, n_trees=3, backend_params=own).fit(TRAIN)
     assert (ranker.n_trees_, ranker.predict(flat).any()) == (0, False)
 
 
 @pytest.mark.parametrize(
     ("package", "own", "words"),
     [
-        ("lightgbm", {"num_laves": 3}, "engine holds num_laves, which LightGBM does not know; did you mean num_leaves"),
-        ("lightgbm", {"num_classes": 3}, "engine holds num_class=3, but a ranker has one score per row"),
-        ("lightgbm", {"linear_tree": True}, "engine holds linear_tree=True, but leaves must hold one value"),
+        (
+            "lightgbm",
+            {"num_laves": 3},
+            "backend_params holds num_laves, which LightGBM does not know; did you mean num_leaves",
+        ),
+        ("lightgbm", {"num_classes": 3}, "backend_params holds num_class=3, but a ranker has one score per row"),
+        ("lightgbm", {"linear_tree": True}, "backend_params holds linear_tree=True, but leaves must hold one value"),
         ("lightgbm", {"boost": "dart"}, "changes earlier trees .* fit without a validation set"),
-        ("xgboost", {"max_leafs": 3}, "engine holds max_leafs, which XGBoost does not know; did you mean max_leaves"),
-        ("xgboost", {"booster": "gblinear"}, "engine holds booster='gblinear', but only plain sums of trees"),
-        ("xgboost", {"booster": "dart"}, "engine holds booster='dart', but only plain sums of trees"),
-        ("xgboost", {"num_class": 3}, "engine holds num_class=3, but a ranker has one score per row"),
+        (
+            "xgboost",
+            {"max_leafs": 3},
+            "backend_params holds max_leafs, which XGBoost does not know; did you mean max_leaves",
+        ),
+        ("xgboost", {"booster": "gblinear"}, "backend_params holds booster='gblinear', but only plain sums of trees"),
+        ("xgboost", {"booster": "dart"}, "backend_params holds booster='dart', but only plain sums of trees"),
+        ("xgboost", {"num_class": 3}, "backend_params holds num_class=3, but a ranker has one score per row"),
         ("catboost", {"num_laves": 3}, "CatBoost cannot grow such trees: .*num_laves"),
     ],
 )
 def test_engine_parameters_that_would_be_ignored_or_cannot_be_kept_are_refused(package, own, words):
     pytest.importorskip(package)
     with pytest.raises(ValueError, match=words):
-        TreeRanker(n_trees=2, min_rows=3, backend=package, engine=own).fit(TRAIN, valid=TEST)
+        TreeRanker(n_trees=2, min_rows=3, backend=package, backend_params=own).fit(TRAIN, valid=TEST)
 
 
 @pytest.mark.parametrize(("package", "name"), [("lightgbm", "eta"), ("xgboost", "learning_rate")])
 def test_a_second_name_of_a_parameter_counts(package, name):
     pytest.importorskip(package)
-    given, meant = ({"engine": {name: 0.5}}, {"learning_rate": 0.5})
+    given, meant = ({"backend_params": {name: 0.5}}, {"learning_rate": 0.5})
     one, other = (TreeRanker(n_trees=3, min_rows=3, backend=package, **more).fit(TRAIN) for more in (given, meant))
     np.testing.assert_array_equal(one.predict(TEST), other.predict(TEST))
 

@@ -153,7 +153,7 @@ def test_explanations_sum_to_the_difference():
 
 
 def test_engine_parameters_reach_lightgbm_and_no_split_is_said():
-    stumps = TreeRanker(**SMALL, engine={"num_leaves": 2}).fit(TRAIN)
+    stumps = TreeRanker(**SMALL, backend_params={"num_leaves": 2}).fit(TRAIN)
     assert (stumps.trees_.leaves() == 2).all()
     with pytest.warns(UserWarning, match=r"no tree could be grown .* features that vary"):
         flat = TreeRanker(min_rows=3).fit(Queries(np.ones_like(TRAIN.X), TRAIN.grade, TRAIN.offsets))
@@ -266,8 +266,8 @@ def test_an_interrupt_inside_a_long_round_keeps_the_trees_before_it(backend, mon
         monkeypatch.setattr(tree_ranker, name, value)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
     release, begun, released = threading.Event(), [], []
-    engine = tree_ranker.BACKENDS[backend]
-    grow = engine.grow
+    library = tree_ranker.BACKENDS[backend]
+    grow = library.grow
 
     def long_fourth_round(self, slopes):
         begun.append(threading.current_thread())
@@ -276,7 +276,7 @@ def test_an_interrupt_inside_a_long_round_keeps_the_trees_before_it(backend, mon
             released.append(release.wait(60))
         return grow(self, slopes)
 
-    monkeypatch.setattr(engine, "grow", long_fourth_round)
+    monkeypatch.setattr(library, "grow", long_fourth_round)
     try:
         ranker = TreeRanker(n_trees=9, min_rows=3, backend=backend).fit(data)
     finally:

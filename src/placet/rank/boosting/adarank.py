@@ -37,7 +37,7 @@ class AdaRank(Additive):
     repeats : int or None
         Maximum number of consecutive rounds with the same feature, stump or listwise term.  None, as published, sets
         no limit: one term can be chosen forever, because the query weights change only when the order of the sum does.
-    kernels, bandwidth, engine, leaves, min_rows : see ``RankBoost``
+    kernels, bandwidth, backend, leaves, min_rows : see ``RankBoost``
     patience : int
         Stop after this many rounds without a better ``metric``, on the validation set or else on the training queries.
     metric : str
@@ -60,7 +60,7 @@ class AdaRank(Additive):
         repeats: int | None = 3,
         kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
-        engine: str = "lightgbm",
+        backend: str = "lightgbm",
         leaves: int = 16,
         min_rows: int = 20,
         patience: int = 50,
@@ -73,7 +73,7 @@ class AdaRank(Additive):
         self.repeats = repeats
         self.kernels = kernels
         self.bandwidth = bandwidth
-        self.engine = engine
+        self.backend = backend
         self.leaves = leaves
         self.min_rows = min_rows
         self.patience = patience

@@ -39,7 +39,7 @@ class Additive(Ranker):
     """Base of rankers with the score level + sum_t alpha_t h_t(x), h_t features, stumps, trees or listwise terms.
 
     A subclass has the parameters ``learners``, ``n_rounds``, ``subsample``, ``feature_fraction``, ``kernels``,
-    ``bandwidth``, ``engine``, ``leaves``, ``min_rows``, ``patience`` and ``random_state``, and passes a ``Sum`` to
+    ``bandwidth``, ``backend``, ``leaves``, ``min_rows``, ``patience`` and ``random_state``, and passes a ``Sum`` to
     ``_boost``, which runs the rounds.
     """
 
@@ -49,7 +49,7 @@ class Additive(Ranker):
     feature_fraction: float = 1.0
     kernels: Sequence[similarity.SimilarityKernel]
     bandwidth: float
-    engine: str
+    backend: str
     leaves: int
     min_rows: int
     patience: int
@@ -80,7 +80,7 @@ class Additive(Ranker):
 
     def _families(self, queries: Queries, model: "Sum") -> dict[str, Any]:
         return weak_rankers.families(
-            self._names(), queries.X, self._listwise(queries, model.scale), center=self.center, engine=self.engine,
+            self._names(), queries.X, self._listwise(queries, model.scale), center=self.center, backend=self.backend,
             leaves=self.leaves, min_rows=self.min_rows, random_state=self.random_state,
         )  # fmt: skip
 
@@ -200,7 +200,7 @@ class Additive(Ranker):
         unknown = [name for name in self._names() if name not in weak_rankers.LEARNERS]
         if unknown or not self._names():
             raise ValueError(f"learners {self.learners!r} are unknown; choose from {list(weak_rankers.LEARNERS)}")
-        one_of(self.engine, ("lightgbm", "sklearn"), "engine")
+        one_of(self.backend, ("lightgbm", "sklearn"), "backend")
         if self.n_rounds < 1 or self.patience < 1 or self.leaves < 2 or self.min_rows < 1:
             raise ValueError("n_rounds, patience and min_rows must be at least 1, leaves at least 2")
 

@@ -57,7 +57,7 @@ class ConsistentBooster(Additive):
         Similarities of the listwise learners: see ``placet.rank.similarity``.
     bandwidth : float
         Bandwidth of "gaussian".
-    engine : str
+    backend : str
         Tree library: "lightgbm" or "sklearn".
     leaves : int
         Maximum leaves per tree.
@@ -101,7 +101,7 @@ class ConsistentBooster(Additive):
         feature_fraction: float = 1.0,
         kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
-        engine: str = "lightgbm",
+        backend: str = "lightgbm",
         leaves: int = 16,
         min_rows: int = 20,
         start: str = "level",
@@ -121,7 +121,7 @@ class ConsistentBooster(Additive):
         self.feature_fraction = feature_fraction
         self.kernels = kernels
         self.bandwidth = bandwidth
-        self.engine = engine
+        self.backend = backend
         self.leaves = leaves
         self.min_rows = min_rows
         self.start = start

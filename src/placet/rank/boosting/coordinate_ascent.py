@@ -51,7 +51,7 @@ class CoordinateAscent(Additive):
     True
     """
 
-    n_rounds, patience, engine, leaves, min_rows = 1, 1, "sklearn", 2, 1
+    n_rounds, patience, backend, leaves, min_rows = 1, 1, "sklearn", 2, 1
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class RankBoost(Additive):
         Similarities of the listwise learners: see ``placet.rank.similarity``.
     bandwidth : float
         Bandwidth of "gaussian".
-    engine : str
+    backend : str
         Tree library: "lightgbm" or "sklearn".
     leaves : int
         Maximum leaves per tree.
@@ -74,7 +74,7 @@ class RankBoost(Additive):
         learning_rate: float = 1.0,
         kernels: Sequence[similarity.SimilarityKernel] = ("cosine",),
         bandwidth: float = 0.25,
-        engine: str = "lightgbm",
+        backend: str = "lightgbm",
         leaves: int = 16,
         min_rows: int = 20,
         min_edge: float = 1e-6,
@@ -89,7 +89,7 @@ class RankBoost(Additive):
         self.learning_rate = learning_rate
         self.kernels = kernels
         self.bandwidth = bandwidth
-        self.engine = engine
+        self.backend = backend
         self.leaves = leaves
         self.min_rows = min_rows
         self.min_edge = min_edge

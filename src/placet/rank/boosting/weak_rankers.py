@@ -178,14 +178,14 @@ class Stumps:
 class TreeLearner:
     """h = a regression tree fitted to -d by least squares, grown by LightGBM or scikit-learn."""
 
-    def __init__(self, X: Floats, engine: str, leaves: int, min_rows: int, random_state: int) -> None:
-        self.X, self.engine, self.leaves, self.min_rows, self.random_state = X, engine, leaves, min_rows, random_state
+    def __init__(self, X: Floats, backend: str, leaves: int, min_rows: int, random_state: int) -> None:
+        self.X, self.backend, self.leaves, self.min_rows, self.random_state = X, backend, leaves, min_rows, random_state
         self.grown = 0
         self.data: Any = None
 
     def propose(self, d: Floats, rows: Ints | None, columns: Ints | None) -> tuple[Floats, Any] | None:
         self.grown += 1
-        nodes = (_lightgbm_tree if self.engine == "lightgbm" else _sklearn_tree)(self, -d, rows, columns)
+        nodes = (_lightgbm_tree if self.backend == "lightgbm" else _sklearn_tree)(self, -d, rows, columns)
         if nodes is None:
             return None
         return nodes(self.X), ("tree", nodes)
@@ -283,7 +283,7 @@ def families(
     listwise: Floats | None,
     *,
     center: bool,
-    engine: str,
+    backend: str,
     leaves: int,
     min_rows: int,
     random_state: int,
@@ -304,5 +304,5 @@ def families(
             found[name] = Stumps(dense)
         else:
             assert dense is not None
-            found[name] = TreeLearner(dense, engine, leaves, min_rows, random_state)
+            found[name] = TreeLearner(dense, backend, leaves, min_rows, random_state)
     return found

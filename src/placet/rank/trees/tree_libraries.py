@@ -19,12 +19,12 @@ from placet.rank.trees.tree_conversion import Tree, forest_of, trees_of_catboost
 from placet.threads import get_threads, is_forked
 
 SMALL_TABLE = 200_000
-"""Cells up to which engines use one thread: a round takes some 10 ms, and more threads mainly wait for each other, on a
-busy machine a hundred times as long as they work."""
+"""Cells up to which libraries use one thread: a round takes some 10 ms, and more threads mainly wait for each other, on
+a busy machine a hundred times as long as they work."""
 
 
 class Settings(NamedTuple):
-    """Settings of all engines; ``sign`` (features,) holds the ``monotone`` directions, ``own`` is passed on as is."""
+    """Settings of all libraries; ``sign`` (features,) holds the ``monotone`` directions, ``own`` is passed on as is."""
 
     learning_rate: float
     leaves: int
@@ -38,7 +38,7 @@ class Settings(NamedTuple):
 
 
 class TreeLibrary(Protocol):
-    """Interface of an engine, constructed from (settings, queries, validation queries or None)."""
+    """Interface of a tree library, constructed from (settings, queries, validation queries or None)."""
 
     def grow(self, slopes: Any) -> bool:
         """Add a round fitted to the gradient and curvature of ``slopes``; False if no more can be grown."""
@@ -58,8 +58,8 @@ class LightGBM:
         params = lightgbm_params(settings, n_threads(queries))
         if params.get("boosting") == "dart" and valid is not None:
             raise ValueError(
-                "engine holds boosting='dart', which changes earlier trees in every round: the best number of them "
-                "cannot be kept; fit without a validation set"
+                "backend_params holds boosting='dart', which changes earlier trees in every round: the best number of "
+                "them cannot be kept; fit without a validation set"
             )
         train = lgb.Dataset(queries.X, queries.grade, params=params).construct()
         self.n_features, self.booster = queries.n_features, None
@@ -284,23 +284,23 @@ def n_threads(queries: Queries) -> int:
 
 
 def refuse_unknown(own: Mapping[str, Any], known: Collection[str], backend: str) -> None:
-    """Raise a ``ValueError`` if ``engine`` holds a parameter that the engine would ignore without a word."""
+    """Raise a ``ValueError`` if ``backend_params`` holds a parameter that the library would ignore without a word."""
     for name in own:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             way_out = f"did you mean {near[0]}?" if near else "see its list of parameters"
-            raise ValueError(f"engine holds {name}, which {NAMES[backend]} does not know; {way_out}")
+            raise ValueError(f"backend_params holds {name}, which {NAMES[backend]} does not know; {way_out}")
 
 
 def refuse_value(own: Mapping[str, Any], name: str, wrong: Callable[[Any], bool], why: str) -> None:
-    """Raise a ``ValueError`` if ``engine`` holds a value of this parameter that Placet cannot use."""
+    """Raise a ``ValueError`` if ``backend_params`` holds a value of this parameter that Placet cannot use."""
     if name in own and wrong(own[name]):
-        raise ValueError(f"engine holds {name}={own[name]!r}, but {why}; leave {name} out")
+        raise ValueError(f"backend_params holds {name}={own[name]!r}, but {why}; leave {name} out")
 
 
 @contextmanager
-def engine_errors(backend: str) -> Iterator[None]:
-    """Re-raise an engine's errors about its parameters as a ``ValueError``."""
+def library_errors(backend: str) -> Iterator[None]:
+    """Re-raise a library's errors about its parameters as a ``ValueError``."""
     kinds = {
         "lightgbm": lambda: lightgbm().basic.LightGBMError,
         "xgboost": lambda: package("xgboost").core.XGBoostError,

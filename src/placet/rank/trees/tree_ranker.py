@@ -16,7 +16,7 @@ from placet.rank.controls import Effects, effects_of
 from placet.rank.monotone import directions
 from placet.rank.saving.fitted_state import Learned, Number, TreesOf, holds
 from placet.rank.tree_arrays import Forest
-from placet.rank.trees.tree_libraries import BACKENDS, Settings, TreeLibrary, engine_errors, lightgbm, lightgbm_params
+from placet.rank.trees.tree_libraries import BACKENDS, Settings, TreeLibrary, library_errors, lightgbm, lightgbm_params
 from placet.rank.trees.tree_scores import OfTrees
 from placet.rank.trees.trees_on_dask import best_number, grow_together
 from placet.rank.validation import Best
@@ -47,10 +47,10 @@ FLOOR = 1e-3  # smallest curvature of a row, relative to the mean, to bound the 
 class TreeRanker(OfTrees):
     """A sum of regression trees fitted to any loss that has a curvature.
 
-    Gradients and curvatures are divided by the initial mean curvature, so ``l2`` and the engine's own limits mean the
+    Gradients and curvatures are divided by the initial mean curvature, so ``l2`` and the library's own limits mean the
     same for every loss: a row has a curvature of about 1.  NaN in a feature is treated as a separate value.  LightGBM's
-    name of a parameter is given where it differs; others can be passed in ``engine``.  For all backends, trees are
-    converted to Placet's arrays, so scoring, explaining, saving and ONNX export do not need the engine.
+    name of a parameter is given where it differs; others can be passed in ``backend_params``.  For all backends, trees
+    are converted to Placet's arrays, so scoring, explaining, saving and ONNX export do not need the library.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class TreeRanker(OfTrees):
         Validation metric (``eval_metric``).
     loss_params : mapping, optional
         Parameters of the loss.
-    engine : mapping, optional
+    backend_params : mapping, optional
         Additional parameters of the backend, under its own names.
     backend : str
         The package that grows the trees: "lightgbm", "xgboost" or "catboost".
@@ -120,7 +120,7 @@ class TreeRanker(OfTrees):
         patience: int = 50,
         metric: str = "ndcg@10",
         loss_params: Mapping[str, Any] | None = None,
-        engine: Mapping[str, Any] | None = None,
+        backend_params: Mapping[str, Any] | None = None,
         backend: str = "lightgbm",
         monotone: Mapping[str, int] | Sequence[int] | None = None,
         random_state: int = 0,
@@ -136,7 +136,7 @@ class TreeRanker(OfTrees):
         self.patience = patience
         self.metric = metric
         self.loss_params = loss_params
-        self.engine = engine
+        self.backend_params = backend_params
         self.backend = backend
         self.monotone = monotone
         self.random_state = random_state
@@ -155,10 +155,10 @@ class TreeRanker(OfTrees):
         """Grow trees in this process and keep the best number of them on the validation set."""
         slopes.bind(queries.lists())
         slopes.effects, slopes.rate, slopes.factor = effects_of(self._control), self.learning_rate, self._factor
-        with engine_errors(self.backend):
+        with library_errors(self.backend):
             thread = StepThread(queries.X.shape[0] * queries.n_features >= LARGE)
-            engine: TreeLibrary = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
-            best, self.n_trees_, self.trees_ = self._grow(engine, slopes, valid, thread)
+            library: TreeLibrary = thread.run(lambda: BACKENDS[self.backend](settings, queries, valid))
+            best, self.n_trees_, self.trees_ = self._grow(library, slopes, valid, thread)
         if not (self.trees_.feature >= 0).any():
             self.n_trees_, self.trees_ = 0, Forest.empty(queries.n_features)
             self._say_no_tree(len(queries.grade))
@@ -197,11 +197,11 @@ class TreeRanker(OfTrees):
         self._check_shares("subsample", "feature_fraction")
 
     def _further(self) -> dict[str, Any]:
-        """Return ``engine`` as a dict, after checking that it does not set the number of trees."""
-        for name in self.engine or {}:
+        """Return ``backend_params`` as a dict, after checking that it does not set the number of trees."""
+        for name in self.backend_params or {}:
             if name in NUMBER_OF_TREES:
-                raise ValueError(f"engine holds {name}; the number of trees is n_trees ({self.n_trees})")
-        return dict(self.engine or {})
+                raise ValueError(f"backend_params holds {name}; the number of trees is n_trees ({self.n_trees})")
+        return dict(self.backend_params or {})
 
     def _fit_parts(self, parts: Parts, valid: Any, slopes: "Slopes", settings: Settings) -> None:
         """Grow all trees on a cluster, then keep the best number of them on the validation set."""
@@ -218,7 +218,7 @@ class TreeRanker(OfTrees):
                 f"loss {self.loss!r} has a level or parameters that all rows share, which trees on parts do not learn; "
                 f"choose from {able}"
             )
-        with engine_errors(self.backend):
+        with library_errors(self.backend):
             text = grow_together(parts, self.loss, slopes.params, lightgbm_params(settings), self.n_trees)
         grown = lightgbm().Booster(model_str=text)
         self.n_trees_, quality = grown.num_trees(), None
@@ -230,33 +230,33 @@ class TreeRanker(OfTrees):
         self.fit_summary_ = {"trees": self.n_trees_, "rounds": grown.num_trees(), "validation": quality}
 
     def _grow(
-        self, engine: TreeLibrary, slopes: "Slopes", valid: Queries | None, thread: StepThread
+        self, library: TreeLibrary, slopes: "Slopes", valid: Queries | None, thread: StepThread
     ) -> tuple[Best[int], int, Forest]:
         """Grow trees; return the training record (its state is the number of rounds), the best number, and the trees.
 
-        While an engine grows a tree, it ignores signals and its trees cannot be read.  If rounds are long, the best
+        While a library grows a tree, it ignores signals and its trees cannot be read.  If rounds are long, the best
         trees so far are copied, in at most 1/20 of the time, so that an interrupt need not wait for the round to end.
         """
-        judge = self._judge(valid, lambda _: engine.valid_scores())
+        judge = self._judge(valid, lambda _: library.valid_scores())
         best = self._keep_best(judge, self.n_trees, patience=self.patience)
-        kept, again = (0, engine.trees(0)), 0.0
+        kept, again = (0, library.trees(0)), 0.0
         with best:
             while best.steps < self.n_trees and not best.stale:
-                if not thread.run(lambda: engine.grow(slopes)):
+                if not thread.run(lambda: library.grow(slopes)):
                     break  # no leaf can be split any more
                 best.see(best.steps + 1)
                 start = time.monotonic()
                 if thread.seconds > LONG_ROUND and start >= again and kept[0] != best.state:
-                    kept = best.state, engine.trees(best.state)
+                    kept = best.state, library.trees(best.state)
                     again = time.monotonic() + 20 * (time.monotonic() - start)
         if kept[0] == 0 or thread.ends_within(PATIENCE):
             n_trees = 0 if best.empty else best.state
-            kept = n_trees, engine.trees(n_trees)
+            kept = n_trees, library.trees(n_trees)
         return best, kept[0], kept[1]()
 
 
 class Slopes:
-    """Objective function for boosting engines: gradient and curvature of a loss, in the caller's row order.
+    """Objective function for tree libraries: gradient and curvature of a loss, in the caller's row order.
 
     Call with (scores, data set with get_label), as LightGBM and XGBoost do, or with two arrays (labels, scores), as
     their scikit-learn interfaces do.

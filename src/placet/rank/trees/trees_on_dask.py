@@ -19,7 +19,7 @@ from placet.metrics import metric as metric_of
 from placet.rank.trees.tree_libraries import lightgbm
 
 
-def grow_together(parts: Parts, loss: str, params: dict[str, Any], engine: dict[str, Any], n_trees: int) -> str:
+def grow_together(parts: Parts, loss: str, params: dict[str, Any], backend_params: dict[str, Any], n_trees: int) -> str:
     """Grow ``n_trees`` trees jointly on all workers of the parts' engine; return the LightGBM model as text."""
     together = getattr(parts.engine, "together", None)
     if together is None:
@@ -28,7 +28,7 @@ def grow_together(parts: Parts, loss: str, params: dict[str, Any], engine: dict[
             "the queries (parts.load()) where they fit in memory"
         )
     curvature, rows = parts.sum(_curvature, loss, params, parts.weight, name="curvature")
-    args = (loss, params, parts.weight, float(curvature / max(rows, 1)) or 1.0, engine, n_trees)
+    args = (loss, params, parts.weight, float(curvature / max(rows, 1)) or 1.0, backend_params, n_trees)
     models: list[str] = together(_grow, parts.pieces, args, prepare=free_address)
     return models[0]
 
@@ -61,7 +61,7 @@ def _grow(
     params: dict[str, Any],
     total: float,
     unit: float,
-    engine: dict[str, Any],
+    backend_params: dict[str, Any],
     n_trees: int,
 ) -> str:
     """Run the training on worker ``number``; all workers return the same model."""
@@ -85,7 +85,7 @@ def _grow(
             "pre_partition": True,
             "time_out": 2,
         }
-    settings = {**engine, **network}
+    settings = {**backend_params, **network}
     data = lgb.Dataset(X, grade, params=settings)
     booster = lgb.Booster(settings, data)
     try:
