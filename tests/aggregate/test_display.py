@@ -6,7 +6,7 @@ import pytest
 
 from placet.aggregate import Consensus, ConsensusSet, consensus
 from placet.aggregate.result.difference import difference
-from placet.aggregate.result.display import MOST_ROWS, score_text
+from placet.aggregate.result.display import MOST_ROWS
 from placet.data import Comparisons
 
 NASTY = "<script>alert(1)</script>$x$"
@@ -39,14 +39,6 @@ def test_without_errors_or_items_it_still_shows():
     many = Consensus(tuple(range(100)), range(100), method="borda")._repr_html_()
     assert many.count("<tr>") == MOST_ROWS + 1
     assert "of 100 items" in many
-
-
-@pytest.mark.parametrize(
-    ("score", "stderr", "text"),
-    [(0.123456, 0.0123, "0.123 ± 0.012"), (5.0, 0.0, "5"), (1234.5, 67.8, "1234 ± 68"), (1.0, 9.99, "1 ± 10")],
-)
-def test_scores_are_rounded_to_two_digits_of_their_error(score, stderr, text):
-    assert score_text(score, stderr) == text
 
 
 def test_a_notebook_shows_every_board_of_a_set():

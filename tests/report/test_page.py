@@ -9,8 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 from html_pages import parsed
-from hypothesis import given
-from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
@@ -23,7 +21,6 @@ from placet.cli import app
 from placet.report import Origin, consensus_page, write_consensus_page
 from placet.report.audit_section import QUESTIONS
 from placet.report.method_words import METHODS
-from placet.report.numbers import number
 
 
 @pytest.fixture(scope="module")
@@ -136,16 +133,6 @@ def test_scores_have_the_digits_that_their_errors_allow_and_never_an_exponent():
             flags=re.S,
         ),
     )
-
-
-@given(st.floats(allow_nan=False, max_value=1e300, min_value=-1e300))
-def test_a_number_is_read_back_to_its_digits(value):
-    text = number(value, 3)
-    assert "e" not in text
-    mantissa, _, power = text.replace("−", "-").replace(",", "").partition(" × 10")
-    exponent = int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
-    read = float(f"{mantissa}e{exponent}")
-    assert read == pytest.approx(value, rel=0.0051, abs=1e-300)
 
 
 def test_names_in_any_direction_stand_apart():

@@ -9,7 +9,7 @@ import numpy as np
 
 from placet.data.arrays import Floats, Ints
 from placet.io.escaping import each_in_html, in_html
-from placet.report.numbers import (
+from placet.io.output.numbers import (
     aligned_numbers,
     counts,
     decimals_for,

@@ -3,8 +3,8 @@
 import numpy as np
 
 from placet.aggregate import Groups
+from placet.io.output.numbers import number, with_decimals
 from placet.report.figures import TableColumn, name_html, table
-from placet.report.numbers import number, with_decimals
 
 BINS = (0.5, 0.7, 0.9, 0.99)
 """Thresholds on the probability of a voter's likeliest group at which voters are counted."""

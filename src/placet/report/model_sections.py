@@ -9,8 +9,8 @@ from placet.aggregate.likelihood.controls import Controls
 from placet.aggregate.likelihood.raters import Raters
 from placet.aggregate.result.history import History
 from placet.io.escaping import in_html
+from placet.io.output.numbers import decimals_of, number, with_decimals, with_error
 from placet.report.figures import TableColumn, name_html, table
-from placet.report.numbers import decimals_for, decimals_of, number, with_decimals
 
 
 def controls_table(c: Consensus) -> str:
@@ -32,18 +32,6 @@ def controls_table(c: Consensus) -> str:
         "typical size is the root mean square over all votes, and its worth is in Elo points.</p>"
     )
     return words + table([TableColumn("control"), *(TableColumn(text, "", "num") for text in heads)], rows, "Controls")
-
-
-def with_error(value: float, error: float | None) -> tuple[str, str]:
-    """A value rounded to the precision of its standard error, and the error.
-
-    >>> with_error(1.23456, 0.0321), with_error(2.0, None)
-    (('1.235', '± 0.032'), ('2', ''))
-    """
-    if error is None or not error > 0:
-        return number(value), ""
-    decimals = decimals_for(np.array([error]))[0]
-    return with_decimals(value, decimals), f"± {with_decimals(error, decimals)}"
 
 
 MOST_RATERS = 5000

@@ -13,13 +13,13 @@ from placet.aggregate.rules.election_record import ELIMINATED, Record
 from placet.aggregate.scores.score_consensus import SCORE_METHODS
 from placet.data import Comparisons, Rankings, Scores
 from placet.io.escaping import in_html
+from placet.io.output.numbers import aligned_numbers, counts, decimals_of, number, percent
 from placet.report import figures, groups_section
 from placet.report.audit_section import audit_many, audit_one
 from placet.report.document import Origin, Sections, data_files, document, write_page
 from placet.report.figures import League, TableColumn, name_html, sentences_html, table
 from placet.report.method_words import METHODS, data_facts, method_name
 from placet.report.model_sections import controls_table, history_chart, raters_table
-from placet.report.numbers import aligned_numbers, counts, decimals_of, number, percent
 
 MOST_LISTED = 20_000
 MOST_ROWS = 200

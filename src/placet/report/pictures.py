@@ -11,8 +11,8 @@ from placet.data import DataError
 from placet.data.arrays import Floats
 from placet.io.escaping import in_html
 from placet.io.files import writing
+from placet.io.output.numbers import number
 from placet.report.model_sections import history_lines, line_color
-from placet.report.numbers import number
 
 MOST_ITEMS, MOST_RATERS = 30, 60
 LEFT, WIDTH, RIGHT, ROW, HEAD = 130, 470, 110, 26, 34

@@ -7,10 +7,10 @@ from typing import Any
 from placet.aggregate import Consensus, ConsensusSet
 from placet.aggregate.result.slices import compare_slices
 from placet.io.escaping import in_html
+from placet.io.output.numbers import number
 from placet.report.document import Origin, Sections, data_files, document, write_page
 from placet.report.figures import TableColumn, name_html, table
 from placet.report.method_words import METHODS
-from placet.report.numbers import number
 
 MOST_ROWS = 5000
 MOST_SLICES = 30

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 import placet
-from placet.report.numbers import fact_text
+from placet.io.output.numbers import fact_text
 
 HERE = Path(__file__).parent
 ENGINE = jinja2.Environment(

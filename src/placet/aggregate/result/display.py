@@ -6,6 +6,7 @@ import numpy as np
 import scipy
 
 from placet.io.escaping import in_html
+from placet.io.output.numbers import with_error
 
 if TYPE_CHECKING:
     from placet.aggregate.result.difference import Difference
@@ -38,7 +39,7 @@ def html_table(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS) -> s
         span = f" ({best[k]}–{worst[k]})" if best[k] < worst[k] else ""
         rows.append(
             f"<tr><td>{c.ranks[k]}{span}</td><td>{in_html(c.items[k])}</td><td>{bar}</td>"
-            f"<td>{score_text(float(c.scores[k]), float(c.stderr[k]) if c.stderr is not None else None)}</td></tr>"
+            f"<td>{_estimate(float(c.scores[k]), float(c.stderr[k]) if c.stderr is not None else None)}</td></tr>"
         )
     more = f", the best {most} of {len(c.items):,} items" if len(c.items) > most else ""
     notes = "".join(f"<li>{in_html(note)}</li>" for note in c.notes)
@@ -71,7 +72,7 @@ def html_changes(d: "Difference", most: int = MOST_ROWS) -> str:
         bar = text = ""
         if row["stderr"]:
             low, high = row["change"] - z * row["stderr"], row["change"] + z * row["stderr"]
-            bar, text = _bar(at(low), at(high), at(row["change"]), at(0.0)), score_text(row["change"], row["stderr"])
+            bar, text = _bar(at(low), at(high), at(row["change"]), at(0.0)), _estimate(row["change"], row["stderr"])
         name = f"<b>{in_html(row['item'])}</b>" if row["beyond_chance"] else in_html(row["item"])
         ranks = " → ".join("" if rank is None else str(rank) for rank in (row["rank_a"], row["rank_b"]))
         rows.append(f"<tr><td>{ranks}</td><td>{name}</td><td>{bar}</td><td>{text}</td></tr>")
@@ -94,26 +95,8 @@ def html_tables(many: "ConsensusSet", level: float = LEVEL) -> str:
     return f"<p>{in_html(repr(many))}</p>{''.join(parts)}{more}"
 
 
-def score_text(score: float, stderr: float | None) -> str:
-    """A score with its standard error, both rounded to two significant digits of the latter.
-
-    >>> score_text(1.23456, 0.0321), score_text(-12.3, 4.0), score_text(0.5, None)
-    ('1.235 ± 0.032', '-12.3 ± 4.0', '0.5')
-    """
-    if stderr is None or not stderr > 0:
-        return f"{score:.4g}"
-    digits = decimals(stderr)
-    return f"{score:.{digits}f} ± {stderr:.{digits}f}"
-
-
-def decimals(stderr: float, most: int = 8) -> int:
-    """Number of decimals that shows a standard error to two significant digits.
-
-    >>> decimals(0.0321), decimals(0.0998), decimals(4.0), decimals(250.0)
-    (3, 2, 1, 0)
-    """
-    rounded = float(f"{stderr:.1e}")  # 0.0998 is 0.10
-    return min(most, max(0, 1 - int(np.floor(np.log10(rounded)))))
+def _estimate(value: float, error: float | None) -> str:
+    return " ".join(with_error(value, error, 4)).strip()
 
 
 def plot(c: "Consensus", level: float = LEVEL, most: int = MOST_ROWS, axes: Any = None) -> Any:

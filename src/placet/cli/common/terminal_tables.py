@@ -90,7 +90,7 @@ def _column(head: Sequence[str], rows: Sequence[Sequence[Any]], k: int) -> list[
 
 def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:
     """A number, rounded by the error in its row; four decimals if there is none."""
-    from placet.aggregate.result.display import decimals
+    from placet.io.output.numbers import error_decimals, with_decimals
 
     value, name = row[k], head[k]
     if value is None:
@@ -103,8 +103,7 @@ def _number(head: Sequence[str], row: Sequence[Any], k: int) -> str:
     elif name in DIFFERENCES and "low" in head and "high" in head:
         low, high = row[head.index("low")], row[head.index("high")]
         error = None if low is None or high is None else (high - low) / 4  # 95 % is four standard errors wide
-    text = f"{value:.4f}" if error is None or not 0 < error < math.inf else f"{value:.{decimals(error)}f}"
-    return text.removeprefix("-") if not text.strip("-0.") else text  # no minus before a zero
+    return with_decimals(value, 4 if error is None or not 0 < error < math.inf else error_decimals(error), plain=True)
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

@@ -19,8 +19,8 @@ from placet.cli.common.console_output import plain, value_of
 from placet.cli.common.default_method import default_method
 from placet.cli.common.model_options import extras_json
 from placet.data import Comparisons, DataError, Rankings, Scores
+from placet.io.output.numbers import percent
 from placet.report import write_consensus_page
-from placet.report.numbers import percent
 from placet.report.slice_comparison import write_slices_page
 from placet.studio.question import Question
 from placet.studio.tasks.preview import column_names, kind_of, load

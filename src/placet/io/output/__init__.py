@@ -1,0 +1,1 @@
+"""What people read: numbers as text, and markup made from templates."""
